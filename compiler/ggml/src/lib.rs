@@ -1,8 +1,8 @@
-//! # tpc-ggml: ggml and llama.cpp as tpc sees them
+//! # tpc-ggml: support for ggml and llama.cpp
 //!
 //! - [`op`]: ggml's ops, typed.
 //! - [`capture`]: captured ggml graphs, read into the IR and written from it.
-//! - [`meta`]: the splitting rules of ggml's backend of several devices, and rewrites of what they refuse.
+//! - [`meta`]: the splitting rules of ggml's multi-device back end, and rewrites of graphs that they refuse.
 //! - [`llama_cpp`]: command lines of llama.cpp.
 //! - [`engines`]: facts about releases of engines, and predictions from them.
 

@@ -109,7 +109,7 @@ fn did_you_mean(nearest: &Option<&'static str>) -> String {
         .unwrap_or_default()
 }
 
-/// `[256, 512]`: trailing sizes of 1 are left out.
+/// Formats sizes as `[256, 512]`, without trailing sizes of 1.
 fn shape(ne: &[u64; 4]) -> String {
     let rank = ne.iter().rposition(|&n| n != 1).map_or(1, |i| i + 1);
     format!("{:?}", &ne[..rank])
@@ -121,7 +121,7 @@ fn of_types(types: &[TensorType]) -> String {
 }
 
 impl ArchError {
-    /// The stable code: `TPC0150` to `TPC0179`, or that of a [`GgufError`].
+    /// Returns the stable code: `TPC0150` to `TPC0179`, or the code of a [`GgufError`].
     pub fn code(&self) -> &'static Code {
         match self {
             ArchError::Metadata(e) => e.code(),

@@ -8,11 +8,11 @@ use super::options::LowerOptions;
 use super::source::{ExpectedTensor, Recorder, WeightForms};
 use tpc_gguf::Metadata;
 
-/// The tensors of a model with these metadata, in the order of use.
+/// Lists the tensors of a model with these metadata, in the order of use.
 ///
-/// The list holds the optional tensors for which `keep` returns true: none give the smallest model (`output` is then
-/// tied to the token embedding), all the largest. Where files hold weights in one of several forms (queries, keys and
-/// values fused or separate), it holds the architecture's usual form.
+/// The list contains an optional tensor if `keep` returns true for it. Without optional tensors it describes the
+/// smallest model (`output` is then tied to the token embedding), with all of them the largest. If files hold weights
+/// in one of several forms (queries, keys and values fused or separate), it has the architecture's usual form.
 ///
 /// The metadata need the keys that [`lower`](super::lower) needs, and the size of the vocabulary: `vocab_size` or a
 /// token list.
@@ -28,7 +28,7 @@ pub fn expected_tensors(
     expected_tensors_in(metadata, options, WeightForms::Usual, keep)
 }
 
-/// [`expected_tensors`] with weights in the given form.
+/// Lists tensors as [`expected_tensors`], with weights in the given form.
 ///
 /// Most weights have one form only, which is listed whatever `forms` is.
 ///

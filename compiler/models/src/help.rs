@@ -4,7 +4,7 @@ use super::error::ArchError;
 use super::families::ARCHS;
 
 impl ArchError {
-    /// The cure, in a sentence or two.
+    /// Returns the cure, in a sentence or two.
     pub fn help(&self) -> String {
         const RECONVERT: &str =
             "convert the model again with a current llama.cpp, or correct the key if you edited it";

@@ -1,10 +1,10 @@
 //! Architectures: from the header of a GGUF file to the graph of its model.
 //!
 //! An architecture is a *description*, not code: a constant [`Arch`] in one short file per family. It states the
-//! choices (norms and where they stand, form of the projections, rotation, activation, experts, scales) that differ
-//! from [`Arch::CLASSIC`]. Building blocks read the description, the hyper-parameters and the tensors, and append
-//! instructions; they know no architecture by name. Adding an ordinary architecture takes one file and one line of
-//! [`ARCHS`].
+//! choices that differ from [`Arch::CLASSIC`]: norms and their places, form of the projections, rotation, activation,
+//! experts, scales. Building blocks read the description, the hyper-parameters and the tensors, and append
+//! instructions. They do not refer to an architecture by name. Adding an ordinary architecture takes one file and one
+//! line of [`ARCHS`].
 //!
 //! Modules import downwards only:
 //!
@@ -20,21 +20,21 @@
 //! [`lower`] takes three steps, each of which trusts the one before:
 //!
 //! 1. *Hyper-parameters*: every metadata key that the description reads is checked (counts, finite numbers,
-//!    divisibility). Other keys are not read, whatever they hold.
+//!    divisibility). Other keys are not read.
 //! 2. *Assembly*: blocks request tensors by name and expected shape, and build on the answers. A file answers with its
-//!    tensors, whose shapes are compared with the keys that decide them. A recorder answers yes and takes notes:
-//!    [`expected_tensors`] runs the same code, so the two cannot differ.
-//! 3. *Leftovers*: [`Summary::unused`] lists the other tensors of the file. A well-formed file has none, or those of
-//!    parts that are not lowered.
+//!    tensors, and compares their shapes with the keys that decide them. A recorder accepts every request and records
+//!    it. [`expected_tensors`] uses the recorder and runs the same code, so the two cannot differ.
+//! 3. *Leftovers*: [`Summary::unused`] lists the other tensors of the file. In a well-formed file this list is empty or
+//!    has only tensors of parts that are not lowered.
 //!
 //! Invariants:
 //!
-//! - Only headers are read, never tensor data, and no input makes this panic, or allocate more than the graph of
-//!   2048 layers needs.
-//! - Every value is on the host, every weight is loaded once, and every KV cache is a state with an updated value
-//!   among the outputs. Values have the names of llama.cpp's graphs where those name them.
-//! - Semantics are llama.cpp's, whose files these are. The one exception is the window of Phi 3, which llama.cpp
-//!   ignores (see `phi.rs`).
+//! - Only headers are read, never tensor data. A bad input does not cause a panic, nor more allocation than the graph
+//!   of 2048 layers needs.
+//! - Every value is on the host, every weight is loaded once, and every KV cache is a state with an updated value among
+//!   the outputs. Values have the names of llama.cpp's graphs, if these name them.
+//! - Semantics are llama.cpp's, because the files are written for it. The one exception is the window of Phi 3, which
+//!   llama.cpp ignores (see `phi.rs`).
 
 mod blocks;
 mod codes;

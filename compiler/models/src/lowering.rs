@@ -16,11 +16,11 @@ use super::stretch::RopeScaling;
 use super::summary::{LoweredModel, Summary};
 use tpc_gguf::Header;
 
-/// The graph of the model that a header describes.
+/// Builds the graph of the model that a header describes.
 ///
 /// # Errors
 ///
-/// The architecture is unknown, or the metadata and tensors do not make a model of it.
+/// Returns an error if the architecture is unknown, or if the metadata and tensors do not make a model of it.
 pub fn lower(header: &Header, options: &LowerOptions) -> Result<LoweredModel, ArchError> {
     let metadata = header.metadata();
     let arch = find(metadata.require_str("general.architecture")?)?;
@@ -51,7 +51,7 @@ pub fn lower(header: &Header, options: &LowerOptions) -> Result<LoweredModel, Ar
     Ok(LoweredModel { graph, summary })
 }
 
-/// The graph of a model with these hyper-parameters and the tensors of `source`.
+/// Builds the graph of a model with these hyper-parameters and the tensors of `source`.
 pub(super) fn assemble(
     arch: &Arch,
     hparams: &HParams,
@@ -100,7 +100,7 @@ pub(super) fn assemble(
     Ok(b.finish())
 }
 
-/// The output of layers for the input `x: [n_embd, n_tokens]`.
+/// Returns the output of layers for the input `x: [n_embd, n_tokens]`.
 fn run_layers(
     b: &mut Builder<'_>,
     model: Context<'_>,
@@ -116,7 +116,7 @@ fn run_layers(
     Ok(x)
 }
 
-/// The last output of the high stack, given the embedding `x`. Its norm is that of the output.
+/// Returns the last output of the high stack for the embedding `x`, normalised by the output norm.
 fn stacks(
     b: &mut Builder<'_>,
     model: Context<'_>,
@@ -171,8 +171,8 @@ fn drafts(b: &mut Builder<'_>, model: Context<'_>, mut x: Value) -> Result<(), A
     Ok(())
 }
 
-/// The number of tokens in a batch. Recurrent layers and blocks of tokens read a batch sequence by sequence, so there it is a
-/// product.
+/// Returns the number of tokens in a batch. Recurrent layers and blocks of tokens read a batch sequence by sequence, so
+/// the number is then a product.
 fn batch_tokens(arch: &Arch) -> Dim {
     if arch.recurrent.is_none() && arch.attention.compressed.is_none() {
         return Symbol::NTokens.into();

@@ -15,23 +15,23 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// A size that is known to be small.
+    /// Returns a size that is known to be small.
     pub(crate) const fn new(n: u64, from: &'static str) -> Size {
         Size { n, from }
     }
 
-    /// `n`, which is a count or a sum of a few sizes.
+    /// Returns the size `n`, a count or a sum of a few sizes.
     ///
     /// # Errors
-    /// [`ArchError::Overflow`]
+    /// Returns [`ArchError::Overflow`] if the size does not fit.
     pub(crate) fn try_new(n: u64, from: &'static str) -> Result<Size, ArchError> {
         Size::product(1, n, from)
     }
 
-    /// `a · b`.
+    /// Returns the size `a · b`.
     ///
     /// # Errors
-    /// [`ArchError::Overflow`]
+    /// Returns [`ArchError::Overflow`] if the size does not fit.
     pub(crate) fn product(a: u64, b: u64, from: &'static str) -> Result<Size, ArchError> {
         match a.checked_mul(b) {
             Some(n) if n <= MAX_SIZE => Ok(Size { n, from }),

@@ -7,18 +7,18 @@ use tpc_gguf::{Header, Metadata};
 pub struct Stretch {
     /// Positions before scaling.
     pub original: u64,
-    /// The factor; 1 for none.
+    /// The factor, 1 if the context is not stretched.
     pub factor: f64,
 }
 
 impl Stretch {
-    /// The positions that it reaches.
+    /// Returns the number of positions that the context reaches.
     pub fn reach(self) -> u64 {
         (self.original as f64 * self.factor.max(1.0)).round() as u64
     }
 }
 
-/// The scaling of the rotation: what a file states, or options in its place.
+/// The scaling of the rotation: the file's settings, or options in their place.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RopeScaling {
     /// The kind: `none`, `linear`, `yarn`, or another of the file.
@@ -32,7 +32,7 @@ pub struct RopeScaling {
 }
 
 impl RopeScaling {
-    /// The statement of a file.
+    /// Reads the scaling that a file states.
     pub fn of_file(header: &Header) -> RopeScaling {
         let metadata = header.metadata();
         let arch = metadata.get_str("general.architecture").ok().flatten();
@@ -54,7 +54,7 @@ impl RopeScaling {
         }
     }
 
-    /// These settings, and those of `file` that they leave open.
+    /// Returns these settings, with missing settings taken from `file`.
     #[must_use]
     pub fn or(self, file: RopeScaling) -> RopeScaling {
         RopeScaling {
@@ -65,15 +65,15 @@ impl RopeScaling {
         }
     }
 
-    /// Whether the model sets no RoPE scaling.
+    /// Returns true if the model sets no RoPE scaling.
     pub fn is_empty(&self) -> bool {
         *self == RopeScaling::default()
     }
 
-    /// The stretched context of a file; `None` if the context that it states is no shorter.
+    /// Returns the stretched context of a file, or `None` if it is not longer than the context that the file states.
     pub fn of_context(&self) -> Option<Stretch> {
         let factor = self.factor.filter(|&f| f > 1.0 && f.is_finite())?;
-        // The context of a file with linear scaling is the scaled one, unless the file says what it was.
+        // The context of a file with linear scaling is the scaled context, unless the file states the original one.
         let original = match self.kind.as_deref() {
             Some("yarn") => self.original.or(self.context)?,
             Some("linear") => self.original?,
@@ -83,7 +83,7 @@ impl RopeScaling {
         (stretch.reach() > self.context.unwrap_or(0)).then_some(stretch)
     }
 
-    /// The context under options that set some of this, where `file` is what the file states alone.
+    /// Returns the context under options that set some of these settings. `file` has only the file's settings.
     pub fn of_options(&self, file: &RopeScaling) -> Option<Stretch> {
         let context = self.context?;
         let is_off = self.kind.as_deref() == Some("none");

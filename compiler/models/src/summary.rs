@@ -38,13 +38,13 @@ pub struct Summary {
     pub window: Option<Window>,
     /// Tensors of the file that the architecture does not know, in file order.
     pub unused: Vec<String>,
-    /// Tensors of the file that the architecture knows and the graph does not use, in file order: those of draft
-    /// blocks, and older forms of others.
+    /// Tensors of the file that the architecture knows and the graph does not use, in file order: tensors of draft
+    /// blocks, and older forms of other tensors.
     pub ignored: Vec<String>,
 }
 
 impl Summary {
-    /// Number of layers and draft blocks in the graph.
+    /// Returns the number of layers and draft blocks in the graph.
     pub const fn n_block(&self) -> u64 {
         self.n_layer.saturating_add(self.n_draft)
     }

@@ -1,7 +1,7 @@
-//! Encoders of images and sound that some files hold beside a text model.
+//! Encoders of images and sound that some files hold in addition to a text model.
 //!
-//! Publishers of GGUF files put an encoder into a file of its own (`mmproj`). Ollama, and some converters, keep it in the
-//! model's file, where llama.cpp finds more tensors than the text model has and stops.
+//! Publishers of GGUF files put an encoder into a file of its own (`mmproj`). Ollama, and some converters, keep it in
+//! the model's file. llama.cpp then finds more tensors than the text model has, and stops.
 
 use super::summary::Summary;
 
@@ -41,7 +41,7 @@ pub enum Tower {
 }
 
 impl Tower {
-    /// The encoder that a tensor belongs to, by its name; `None` for other tensors.
+    /// Returns the encoder that a tensor belongs to, by its name, or `None` for other tensors.
     pub fn of(name: &str) -> Option<Tower> {
         let name = name.strip_prefix("model.").unwrap_or(name);
         let (first, _) = name.split_once('.')?;
@@ -51,7 +51,7 @@ impl Tower {
 }
 
 impl Summary {
-    /// The tensors of encoders that the file holds beside the text model, in file order.
+    /// Returns the tensors of encoders in the file, in file order.
     pub fn towers(&self) -> impl Iterator<Item = (&str, Tower)> {
         let named = self.unused.iter();
         named.filter_map(|name| Some((name.as_str(), Tower::of(name)?)))

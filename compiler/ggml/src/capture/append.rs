@@ -8,9 +8,9 @@ use super::record::Record;
 
 /// The reason why a record becomes an opaque op.
 pub(super) enum OpaqueReason {
-    /// ggml has no op of this name.
+    /// ggml has no op with this name.
     Unknown,
-    /// The op has no rule, for this reason: it needs its operands whole.
+    /// The op has no rule, for this reason. It needs its operands whole.
     NoRule(&'static str),
     /// The IR has the op, but not in this form.
     Form(String),
@@ -22,18 +22,18 @@ impl From<TypeError> for OpaqueReason {
     }
 }
 
-/// A form that the IR does not have.
+/// Returns the reason for a form that the IR does not have.
 pub(super) fn form(what: &str) -> OpaqueReason {
     OpaqueReason::Form(what.to_owned())
 }
 
-/// The operands, when there are `N`.
+/// Returns the operands if there are exactly `N`.
 pub(super) fn to_array<const N: usize>(values: &[Value]) -> Result<[Value; N], OpaqueReason> {
     let other = || OpaqueReason::Form(format!("{} operands, not {N}", values.len()));
     values.try_into().map_err(|_| other())
 }
 
-/// Appends an op with one result, of the sizes that the capture says.
+/// Appends an op with one result, of the sizes in the capture.
 pub(super) fn push(
     m: &mut Memory<'_>,
     t: &Record,
@@ -71,7 +71,7 @@ pub(super) fn push_packed(
     Ok(m.declare(op, operands, types, &t.name))
 }
 
-/// The value, when it has the sizes that the capture says; rounded where ggml keeps the result in fewer bits.
+/// Returns the value if it has the sizes in the capture. The value is rounded if ggml keeps the result in fewer bits.
 pub(super) fn fits(m: &mut Memory<'_>, t: &Record, v: Value) -> Result<Vec<Value>, OpaqueReason> {
     let found = &m.graph.value(v).ty;
     let same = found.dims == dims(t.ne());

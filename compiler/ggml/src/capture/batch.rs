@@ -1,13 +1,13 @@
-//! A graph with symbols beside one with numbers: the sizes with which they are the same.
+//! Comparison of a graph with symbols and a graph with numbers: the symbol sizes that make them equal.
 
 use tpc_ir::{Bindings, DType, Dim, Graph, Op, Output, Place, RANK, Symbol, Value};
 
 use super::CapturedGraph;
 
 impl CapturedGraph {
-    /// The size of each symbol with which this graph is `fixed`, which has none: op by op, with every attribute, size and
-    /// operand. Views that leave all elements in their order count for nothing: which of them there are depends on sizes of 1.
-    /// `None` where there are no such sizes.
+    /// Returns the symbol sizes that make this graph equal to `fixed`, a graph without symbols, or `None` if there are
+    /// none. The comparison covers every op with its attributes, sizes and operands. It ignores views that keep the
+    /// order of all elements, because sizes of 1 determine which of them exist.
     pub fn sizes_of(&self, fixed: &CapturedGraph) -> Option<Bindings> {
         let sizes = solve_sizes(self, fixed)?;
         let own = Form::of(&self.graph, &sizes)?;
@@ -16,7 +16,7 @@ impl CapturedGraph {
     }
 }
 
-/// The sizes of a leaf, by what tells it from others.
+/// Returns each leaf's op and sizes. The op's name identifies the leaf.
 fn leaves(graph: &Graph) -> impl Iterator<Item = (&Op, &[Dim; RANK])> {
     graph.insts().filter_map(|(_, data)| {
         let is_leaf = matches!(data.op, Op::Input(_) | Op::State(_) | Op::Weight(_));
@@ -25,8 +25,8 @@ fn leaves(graph: &Graph) -> impl Iterator<Item = (&Op, &[Dim; RANK])> {
     })
 }
 
-/// The size of each symbol, from axes of leaves that are a multiple of one; of symbols that no leaf has, that which the capture
-/// has.
+/// Solves for the size of each symbol, from leaf axes that are a multiple of one symbol. A symbol that no such axis
+/// mentions keeps its size in the capture.
 fn solve_sizes(any: &CapturedGraph, fixed: &CapturedGraph) -> Option<Bindings> {
     let mut open: Vec<Symbol> = Symbol::ALL.into();
     let mut out = Bindings::default();
@@ -52,7 +52,7 @@ fn solve_sizes(any: &CapturedGraph, fixed: &CapturedGraph) -> Option<Bindings> {
     Some(out)
 }
 
-/// A tensor: the number of what its elements are, in order, and its sizes.
+/// A tensor: the number of its element sequence, and its sizes. Views that keep the order of elements share a number.
 type Seen = (usize, [u64; RANK]);
 
 /// An instruction that computes something.
@@ -72,7 +72,7 @@ struct Form {
 }
 
 impl Form {
-    /// `None` where a size has no value.
+    /// Returns the computation for one batch, or `None` if a size is unknown.
     fn of(graph: &Graph, sizes: &Bindings) -> Option<Form> {
         let dims = |v: Value| -> Option<[u64; RANK]> {
             let mut out = [0; RANK];
@@ -123,7 +123,7 @@ impl Form {
     }
 }
 
-/// Whether an op shows all elements of its operand in their order.
+/// Returns true if an op keeps all elements of its operand in their order.
 fn keeps_order(op: &Op, from: [u64; RANK], to: [u64; RANK]) -> bool {
     match op {
         Op::Reshape(_) => true,

@@ -13,7 +13,7 @@ use super::record::{Layout, Record};
 use super::trace::Trace;
 use crate::op;
 
-/// The sizes of a value, all of them constants.
+/// Returns the sizes of a value, all of them constants.
 fn sizes(m: &Memory<'_>, v: Value) -> [u64; RANK] {
     let dims = &m.graph.value(v).ty.dims;
     std::array::from_fn(|i| dims[i].as_const().unwrap_or(0))
@@ -27,7 +27,7 @@ const MUL: Binary = Binary {
 };
 const SWAPPED: Permute = Permute { axes: [1, 0, 2, 3] };
 
-/// A copy: the same elements, in the order of the result.
+/// Returns a copy: the same elements, in the order of the result.
 pub(super) fn copy(
     m: &mut Memory<'_>,
     t: &Record,
@@ -58,7 +58,7 @@ pub(super) fn concat(
     push(m, t, Concat { axis: p.axis }.into(), values.to_vec())
 }
 
-/// The sum of all elements.
+/// Returns the sum of all elements.
 pub(super) fn sum(
     m: &mut Memory<'_>,
     t: &Record,
@@ -83,7 +83,7 @@ pub(super) fn mean(
     push(m, t, Mean { n }.into(), vec![x])
 }
 
-/// The index of the largest element of every row, one number each.
+/// Returns the index of the largest element of every row, one number each.
 pub(super) fn argmax(
     m: &mut Memory<'_>,
     t: &Record,
@@ -95,7 +95,7 @@ pub(super) fn argmax(
     fits(m, t, rows)
 }
 
-/// The sum over repetitions: along each axis, of all parts as long as the result.
+/// Returns the sum over repetitions: along each axis, of all parts as long as the result.
 pub(super) fn repeat_back(
     m: &mut Memory<'_>,
     t: &Record,
@@ -122,7 +122,7 @@ pub(super) fn repeat_back(
     fits(m, t, x)
 }
 
-/// A norm over groups of channels, which are along axis 2.
+/// Returns a norm over groups of channels, which are along axis 2.
 pub(super) fn group_norm(
     m: &mut Memory<'_>,
     t: &Record,
@@ -145,7 +145,7 @@ pub(super) fn group_norm(
     fits(m, t, x)
 }
 
-/// `out[i, j] = Σ_k a[i, k] · b[j, k]`: the product of the transposed operands.
+/// Appends the product of the transposed operands: `out[i, j] = Σ_k a[i, k] · b[j, k]`.
 pub(super) fn out_prod(
     m: &mut Memory<'_>,
     t: &Record,
@@ -165,7 +165,7 @@ pub(super) fn out_prod(
     push(m, t, MulMat.into(), vec![a, b])
 }
 
-/// The first operand with a view of it replaced by the second.
+/// Returns the first operand with a view of it replaced by the second.
 pub(super) fn set(
     m: &mut Memory<'_>,
     t: &Record,
@@ -175,7 +175,7 @@ pub(super) fn set(
     replace_view(m, t, p, operands, |_, _, new| Ok(new))
 }
 
-/// The first operand with the second added to a view of it.
+/// Returns the first operand with the second added to a view of it.
 pub(super) fn accumulate(
     m: &mut Memory<'_>,
     t: &Record,
@@ -226,7 +226,7 @@ pub(super) fn pool_2d(p: &op::Pool2d) -> Pool2d {
     }
 }
 
-/// Zeros before and after along each axis.
+/// Pads each axis with zeros before and after.
 pub(super) fn pad(
     m: &mut Memory<'_>,
     t: &Record,
@@ -252,7 +252,7 @@ pub(super) fn pad(
     fits(m, t, x)
 }
 
-/// Each axis turned by its number of indices: elements that leave at the end come in at the start.
+/// Rolls each axis by its number of indices: elements that leave at the end come in at the start.
 pub(super) fn roll(
     m: &mut Memory<'_>,
     t: &Record,
@@ -279,7 +279,7 @@ pub(super) fn roll(
     fits(m, t, x)
 }
 
-/// The scores, and the mask on them.
+/// Returns the scores, and the mask on them.
 pub(super) fn lightning_indexer(
     m: &mut Memory<'_>,
     t: &Record,
@@ -290,7 +290,8 @@ pub(super) fn lightning_indexer(
     push(m, t, ADD.into(), vec![scores, mask])
 }
 
-/// The sum of the streams `x: [n, hc, tokens]`, weighed by `w: [hc, tokens]`, or by the sigmoid of `w: [n, hc, tokens]`.
+/// Returns the sum of the streams `x: [n, hc, tokens]`, weighed by `w: [hc, tokens]`, or by the sigmoid of
+/// `w: [n, hc, tokens]`.
 pub(super) fn hc_pre(
     m: &mut Memory<'_>,
     t: &Record,
@@ -315,8 +316,8 @@ pub(super) fn hc_pre(
     fits(m, t, sum)
 }
 
-/// Mixes the streams `residual: [n, hc, tokens]` by `comb: [hc, hc, tokens]` (destinations along axis 0; without it, each
-/// stream goes on by itself), and adds `x: [n, tokens]` to each stream, weighed by `post: [hc, tokens]`.
+/// Mixes the streams `residual: [n, hc, tokens]` by `comb: [hc, hc, tokens]`, with destinations along axis 0. Without
+/// `comb` each stream stays separate. Adds `x: [n, tokens]` to each stream, weighed by `post: [hc, tokens]`.
 pub(super) fn hc_post(
     m: &mut Memory<'_>,
     t: &Record,
@@ -346,8 +347,8 @@ pub(super) fn hc_post(
     push(m, t, ADD.into(), vec![mixed, weighed])
 }
 
-/// A step of AdamW: the new weights; both moments are written, too. The last operand has the rate, the decays of the moments,
-/// `eps`, the weights' decay, and the corrections of the moments.
+/// Appends a step of AdamW. Returns the new weights and also writes both moments. The last operand has the rate, the
+/// decays of the moments, `eps`, the weights' decay, and the corrections of the moments.
 pub(super) fn adamw(
     m: &mut Memory<'_>,
     t: &Record,

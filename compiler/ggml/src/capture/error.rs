@@ -80,12 +80,12 @@ pub enum CaptureError {
 }
 
 impl CaptureError {
-    /// The error for a graph that breaks an invariant.
+    /// Returns the error for a graph that breaks an invariant.
     pub(super) fn inconsistent(e: &dyn std::fmt::Display) -> CaptureError {
         CaptureError::Inconsistent(e.to_string())
     }
 
-    /// The stable code: `TPC0180` to `TPC0189`.
+    /// Returns the stable code: `TPC0180` to `TPC0189`.
     pub const fn code(&self) -> &'static Code {
         match self {
             CaptureError::Record { .. } => &codes::RECORD,
@@ -101,7 +101,7 @@ impl CaptureError {
         }
     }
 
-    /// The line concerned, from 1.
+    /// Returns the line concerned, from 1.
     pub const fn line(&self) -> Option<usize> {
         match self {
             CaptureError::Record { line, .. }
@@ -117,7 +117,7 @@ impl CaptureError {
         }
     }
 
-    /// The cure, in a sentence or two.
+    /// Returns the cure, in a sentence or two.
     pub fn help(&self) -> String {
         match self {
             CaptureError::Record { .. } => {

@@ -12,7 +12,7 @@ use super::operands::Operands;
 use super::record::Record;
 use crate::op;
 
-/// A gated activation of two operands, or of one that holds both halves.
+/// Returns a gated activation of two operands, or of one that holds both halves.
 pub(super) fn gate(
     m: &mut Memory<'_>,
     t: &Record,
@@ -28,7 +28,7 @@ pub(super) fn gate(
         op.limit = p.limit;
     }
     let half = t.ne()[0];
-    // Of rows of an odd length ggml drops the last element.
+    // ggml drops the last element of rows of an odd length.
     let is_odd = |v: Value| m.graph.value(v).ty.dims[0] != Dim::constant(2 * half);
     if let &[both] = values
         && (p.swapped || is_odd(both))
@@ -53,7 +53,7 @@ pub(super) fn gate(
     push(m, t, op.into(), values.to_vec())
 }
 
-/// Rows written by index, along axis 1 in ggml. Their destination gets a new value.
+/// Writes rows by index, along axis 1 in ggml. Their destination gets a new value.
 pub(super) fn set_rows(
     m: &mut Memory<'_>,
     t: &Record,
@@ -68,7 +68,7 @@ pub(super) fn set_rows(
     if m.shape(t.root) != m.tensors[t.root].ne() {
         return set_columns(m, t, rows, index);
     }
-    // The batches of the index repeat along those of the rows.
+    // The index repeats along the batch axes of the rows.
     let of = |v: Value| m.graph.value(v).ty.dims.clone();
     let [_, n, p, q] = of(rows);
     let whole = [n, p, q, Dim::ONE];
@@ -79,8 +79,8 @@ pub(super) fn set_rows(
     push(m, t, SetRows { axis: 1 }.into(), vec![old, rows, index])
 }
 
-/// Elements written by index to a transposed cache, which has the cells of a channel side by side. The indices of a token
-/// are those of its cell in every channel in order, so the first is the cell.
+/// Writes elements by index to a transposed cache, which stores the cells of a channel contiguously. A token has one
+/// index per channel, in order of channels. The index for the first channel is the number of the cell.
 fn set_columns(
     m: &mut Memory<'_>,
     t: &Record,
@@ -106,7 +106,7 @@ fn set_columns(
     Ok(vec![written])
 }
 
-/// The rotation as the IR has it.
+/// Returns the rotation as the IR has it.
 fn rotation(p: &op::Rope) -> Result<Rope, OpaqueReason> {
     let sections = p.sections;
     let mode = match p.mode {
@@ -138,7 +138,7 @@ pub(super) fn rope(
     rotate(m, t, rotation(p)?, p.offset, values.to_vec())
 }
 
-/// The inverse rotation: by the negative of every angle.
+/// Appends the inverse rotation: by the negative of every angle.
 pub(super) fn rope_back(
     m: &mut Memory<'_>,
     t: &Record,
@@ -154,7 +154,7 @@ pub(super) fn rope_back(
     rotate(m, t, back, p.offset, values.to_vec())
 }
 
-/// Rotates rows from the index `offset` on; what is before it stays.
+/// Rotates rows from the index `offset` on. Earlier elements stay unchanged.
 fn rotate(
     m: &mut Memory<'_>,
     t: &Record,
@@ -205,7 +205,7 @@ fn rotate(
     push(m, t, Concat { axis: 0 }.into(), vec![head, tail])
 }
 
-/// A mask without the rows of padding.
+/// Returns a mask without the rows of padding.
 fn without_padding(
     m: &mut Memory<'_>,
     t: &Record,
@@ -226,7 +226,7 @@ fn without_padding(
     Ok(m.push(slice, vec![mask], &t.name)?)
 }
 
-/// A mask that hides nothing, for an op that has none.
+/// Returns a mask of zeros, for an op without a mask.
 fn no_mask(m: &mut Memory<'_>, t: &Record, cells: u64, rows: u64) -> Result<Value, OpaqueReason> {
     let zeros = Arange {
         start: 0.0,
@@ -240,7 +240,7 @@ fn no_mask(m: &mut Memory<'_>, t: &Record, cells: u64, rows: u64) -> Result<Valu
     Ok(m.push(all, vec![row], &t.name)?)
 }
 
-/// Whether a source is left out.
+/// Returns true if a source is left out.
 fn lacks(t: &Record, source: usize) -> bool {
     t.src.get(source).is_none_or(Option::is_none)
 }

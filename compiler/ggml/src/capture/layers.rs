@@ -1,9 +1,9 @@
-//! Layers: where one ends and the next begins.
+//! Layers: finds the boundaries between the layers of a model.
 //!
-//! Between two blocks of a model only the residual stream is alive. Such points cut the program into *sections*; a section
-//! of more than one op is a block. A block that works on a state (a cache, a recurrent state) begins a layer, as mixers
-//! of tokens do; a block without one (feed-forward) belongs to the layer before it. Ops before the first and after the
-//! last block belong to no layer.
+//! Between two blocks of a model only the residual stream is alive. Such points cut the program into *sections*; a
+//! section of more than one op is a block. A block that works on a state (a cache, a recurrent state) begins a layer,
+//! as mixers of tokens do. A block without one (feed-forward) belongs to the layer before it. Ops before the first and
+//! after the last block belong to no layer.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use tpc_ir::{Graph, InstData, Op, RANK, Value};
 
 use super::rebuild::{Changes, rebuild};
 
-/// The graph with the layers of its instructions, and their number.
+/// Returns the graph with the layers of its instructions, and their number.
 pub(super) fn assign(graph: &Graph) -> (Graph, u32) {
     let (layers, n) = layers(graph);
     let dims = |v: Value| -> [tpc_ir::Dim; RANK] { graph.value(v).ty.dims.clone() };
@@ -26,7 +26,7 @@ pub(super) fn assign(graph: &Graph) -> (Graph, u32) {
 /// The data flow of a graph, by value.
 struct Flow<'g> {
     insts: Vec<&'g InstData>,
-    /// Values of the stream: those that depend on weights. Others can be computed at any time.
+    /// Values of the stream, which depend on weights. Other values can be computed at any time.
     stream: Vec<bool>,
     /// Values that depend on states alone.
     stateful: Vec<bool>,
@@ -59,7 +59,7 @@ impl Flow<'_> {
         flow
     }
 
-    /// The instructions of the stream, cut wherever a single value of it is alive.
+    /// Returns the instructions of the stream, cut wherever a single value of it is alive.
     fn sections(&self) -> Vec<Vec<usize>> {
         let mut out: Vec<Vec<usize>> = Vec::new();
         let mut section = Vec::new();
@@ -79,7 +79,7 @@ impl Flow<'_> {
         out
     }
 
-    /// Whether an instruction of the section reads a state.
+    /// Returns true if an instruction of the section reads a state.
     fn mixes(&self, section: &[usize]) -> bool {
         let reads_state = |&i: &usize| {
             let mut operands = self.insts[i].operands.iter();
@@ -88,7 +88,7 @@ impl Flow<'_> {
         section.iter().any(reads_state)
     }
 
-    /// Whether a later instruction reads the result of the section.
+    /// Returns true if a later instruction reads the result of the section.
     fn goes_on(&self, section: &[usize]) -> bool {
         section.last().is_some_and(|&i| {
             let mut results = self.insts[i].results.iter();
@@ -97,7 +97,7 @@ impl Flow<'_> {
     }
 }
 
-/// The layer of every instruction, and the number of layers.
+/// Returns the layer of every instruction, and the number of layers.
 fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
     let flow = Flow::new(graph);
     let sections = flow.sections();
@@ -119,8 +119,8 @@ fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
     (layers, n)
 }
 
-/// Puts weights, states, and what depends on states alone into the layer that uses them, when a single one does. A table
-/// that all layers share belongs to none, so that none differs from the others.
+/// Puts weights, states and values computed only from states into the layer that uses them, if only one layer does. A
+/// table shared by all layers does not get a layer, so all layers stay the same.
 fn leaves(graph: &Graph, flow: &Flow<'_>, layers: &mut [Option<u32>]) {
     let mut users: Vec<BTreeSet<Option<u32>>> = vec![BTreeSet::new(); graph.values().len()];
     for (inst, data) in graph.insts().rev() {

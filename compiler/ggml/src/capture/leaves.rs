@@ -18,7 +18,7 @@ pub(super) struct Leaves {
     defined: BTreeMap<usize, Value>,
 }
 
-/// The tensor's name, with its line where the name is taken or empty.
+/// Returns the tensor's name. If the name is taken or empty, appends the line number.
 pub(super) fn unique(taken: &mut BTreeSet<String>, t: &Record) -> String {
     let mut name = t.name.clone();
     while name.is_empty() || !taken.insert(name.clone()) {
@@ -28,7 +28,7 @@ pub(super) fn unique(taken: &mut BTreeSet<String>, t: &Record) -> String {
 }
 
 impl Leaves {
-    /// The leaves among `tensors`.
+    /// Returns the leaves among `tensors`.
     pub(super) fn from_records(tensors: &[Record]) -> Leaves {
         let mut written = BTreeSet::new();
         let mut masks = BTreeSet::new();
@@ -60,8 +60,8 @@ impl Leaves {
                 continue;
             }
             let table = tables.contains(&i) && !other_uses.contains(&i);
-            // Where nobody knew: what an op writes to is a state, and masks and integers are given with every batch, a table of
-            // `GET_ROWS` excepted.
+            // Infer an unknown role. A leaf that an op writes to is a state. Masks and integers are inputs, except for
+            // a table of `GET_ROWS`.
             let role = if let Some(known) = t.role {
                 known
             } else if t.is_input {
@@ -122,7 +122,7 @@ impl Leaves {
         self.defined.insert(tensor, v);
     }
 
-    /// The leaves in the graph.
+    /// Returns the leaves in the graph.
     pub(super) fn list(&self, m: &Memory<'_>) -> Vec<Leaf> {
         let defined = self
             .defined
@@ -137,7 +137,7 @@ impl Leaves {
         defined.map(leaf).collect()
     }
 
-    /// The states in the graph, in order.
+    /// Returns the states in the graph, in order.
     pub(super) fn states(&self, m: &Memory<'_>) -> Vec<(usize, Value)> {
         let states = self
             .defined
@@ -147,8 +147,9 @@ impl Leaves {
     }
 }
 
-/// The sizes `[cells, channels]` of a transposed cache, which has the cells of a channel side by side; `None` where `owner`
-/// is none. Such a cache is written in rows of one element, for as many channels as its own rows are long.
+/// Returns the sizes `[cells, channels]` of a transposed cache, or `None` if `owner` is not one. A transposed cache
+/// stores the cells of a channel contiguously. Every write to it has rows of one element, and a multiple of `channels`
+/// such rows.
 fn columns(tensors: &[Record], owner: usize) -> Option<[u64; RANK]> {
     let t = &tensors[owner];
     let [channels, cells, 1, 1] = t.ne() else {
@@ -174,10 +175,10 @@ fn columns(tensors: &[Record], owner: usize) -> Option<[u64; RANK]> {
     (channels > 1 && any && writes.all(by_element)).then_some([cells, channels, 1, 1])
 }
 
-/// The results of the graph: tensors marked as outputs, and those that no op reads after the last op that wrote to them.
-/// What is written to a leaf is the leaf's new content, not a result.
+/// Returns the results of the graph: tensors marked as outputs, and tensors that no op reads after the last write to
+/// them. A value written to a leaf is the leaf's new content, not a result.
 pub(super) fn results(tensors: &[Record]) -> Vec<usize> {
-    // The last op that wrote to each owner's memory, where no later one reads it.
+    // The last op that wrote to each owner's memory, if no later op reads it.
     let mut unread: BTreeMap<usize, usize> = BTreeMap::new();
     for (i, t) in tensors.iter().enumerate() {
         if t.is_pure_view() {

@@ -1,4 +1,4 @@
-//! The lowering of ggml's ops: a counterpart in the IR, or a composition of several ops. The match has no wildcard, so an
+//! The lowering of ggml's ops: a counterpart in the IR, or a composition of several ops. The match has no wildcard: an
 //! op that the table of `crate::op` declares as lowered needs an arm here.
 
 use tpc_ir::op::{
@@ -16,7 +16,7 @@ use super::operands::Operands;
 use super::record::Record;
 use crate::op::{self, GgmlOp, LoweredOp, Lowering};
 
-/// Appends what a record computes; the values are its result, or the results that it packs.
+/// Appends the ops of a record. The returned values are its result, or the results that it packs.
 pub(super) type Build<'t> = Box<
     dyn FnOnce(&mut Memory<'_>, &Record, Operands<'_>) -> Result<Vec<Value>, OpaqueReason> + 't,
 >;
@@ -57,10 +57,10 @@ fn custom<'t>(
     OpLowering::Custom(Box::new(build))
 }
 
-/// The lowering of a record's op.
+/// Returns the lowering of a record's op.
 ///
 /// # Errors
-/// [`OpaqueReason`] when the op is unknown, or its parameters make no sense or are not in the IR.
+/// Returns an [`OpaqueReason`] if the op is unknown, or if its parameters are invalid or not in the IR.
 pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
     let op = t.op.lowered().ok_or_else(|| opaque_reason(&t.op))?;
     Ok(match op {
@@ -93,7 +93,7 @@ pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
         LoweredOp::MulMat(_) => direct(MulMat),
         LoweredOp::MulMatId(_) => direct(MulMatId { window: None }),
         LoweredOp::OutProd(()) => custom(|m, t, o| compose::out_prod(m, t, o.values)),
-        // Nothing times a number, and an infinity: as masks are made.
+        // A product with 0 plus an infinity makes a mask.
         LoweredOp::Scale(p) if p.scale == 0.0 && p.bias.is_infinite() => {
             direct(Fill { value: p.bias })
         }
@@ -179,7 +179,7 @@ pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
     })
 }
 
-/// The reason why an op has no counterpart.
+/// Returns the reason that an op has no counterpart.
 fn opaque_reason(op: &GgmlOp) -> OpaqueReason {
     match (op, op.kind().map(|kind| kind.facts().lowering)) {
         (GgmlOp::Malformed(_, error), _) => OpaqueReason::Form(error.to_string()),
@@ -191,7 +191,7 @@ fn opaque_reason(op: &GgmlOp) -> OpaqueReason {
     }
 }
 
-/// A recurrence that keeps the state of one token.
+/// Lowers a recurrence that keeps the state of one token.
 fn packed_recurrence<'t>(p: &op::Recurrence, op: Op) -> Result<OpLowering<'t>, OpaqueReason> {
     match p.n_states {
         0 | 1 => Ok(OpLowering::Packed(op)),
@@ -199,7 +199,7 @@ fn packed_recurrence<'t>(p: &op::Recurrence, op: Op) -> Result<OpLowering<'t>, O
     }
 }
 
-/// The numbers from `start` below `stop`, as many as the result has.
+/// Lowers a range of numbers from `start` to below `stop`, if its length is that of the result.
 fn arange<'t>(p: &op::Arange, n: u64) -> Result<OpLowering<'t>, OpaqueReason> {
     let steps = ((p.stop - p.start) / p.step).ceil();
     if steps != n as f32 {
@@ -212,7 +212,7 @@ fn arange<'t>(p: &op::Arange, n: u64) -> Result<OpLowering<'t>, OpaqueReason> {
     }))
 }
 
-/// Row `i` sees the first `i + n_past + 1` columns.
+/// Returns a causal triangle: row `i` sees the first `i + n_past + 1` columns.
 fn causal(p: &op::DiagMask, fill: f32) -> Tri {
     Tri {
         keep: Side::LowerDiag,

@@ -33,14 +33,15 @@ pub(super) struct Memory<'t> {
     pub(super) tensors: &'t [Record],
     pub(super) graph: Graph,
     contents: Vec<Content>,
-    /// The sizes of each owner's value: its own, or others of as many elements that show its structure better.
+    /// The sizes of each owner's value: its own sizes, or other sizes of the same elements that show its structure
+    /// better.
     shapes: Vec<[u64; RANK]>,
     /// The number of values that each owner has had.
     versions: Vec<u32>,
     views: BTreeMap<(usize, u32, DType, Layout), Value>,
     /// The result of each record.
     pub(super) traces: Vec<Trace>,
-    /// The writes of the record that is lowered, beside its result.
+    /// The writes of the record that is lowered, in addition to its result.
     pub(super) later: Vec<Trace>,
     pub(super) notes: Vec<Diagnostic>,
     /// Per instruction, its line in the capture.
@@ -49,12 +50,12 @@ pub(super) struct Memory<'t> {
     line: usize,
 }
 
-/// The sizes as constants.
+/// Returns the sizes as constants.
 pub(super) fn dims(ne: [u64; RANK]) -> [Dim; RANK] {
     ne.map(Dim::constant)
 }
 
-/// The type of a tensor of the capture.
+/// Returns the type of a tensor of the capture.
 pub(super) fn type_of(t: &Record) -> TensorType {
     TensorType {
         dtype: t.dtype,
@@ -62,7 +63,7 @@ pub(super) fn type_of(t: &Record) -> TensorType {
     }
 }
 
-/// Digits, at most one per axis where possible: neighbours that are taken whole are merged.
+/// Merges neighbouring digits that are taken whole, to at most one digit per axis if possible.
 fn merge_digits(digits: &[Digit]) -> Vec<Digit> {
     if digits.len() <= RANK {
         return digits.to_vec();
@@ -164,7 +165,7 @@ impl<'t> Memory<'t> {
         made
     }
 
-    /// Appends an op of which only operands and result are known.
+    /// Appends an opaque op: only its operands and result are known.
     pub(super) fn opaque(&mut self, name: &str, reads: &[(usize, Value)], t: &Record) -> Value {
         let op = Opaque {
             name: name.to_lowercase(),
@@ -174,13 +175,13 @@ impl<'t> Memory<'t> {
         self.declare(op, operands, vec![type_of(t)], &t.name)[0]
     }
 
-    /// The sizes of a value, all of them constants.
+    /// Returns the sizes of a value, all of them constants.
     fn sizes(&self, v: Value) -> [u64; RANK] {
         let dims = &self.graph.value(v).ty.dims;
         std::array::from_fn(|i| dims[i].as_const().unwrap_or(0))
     }
 
-    /// The same elements under other sizes.
+    /// Reshapes a value: the same elements under other sizes.
     pub(super) fn reshape(
         &mut self,
         v: Value,
@@ -216,17 +217,17 @@ impl<'t> Memory<'t> {
         self.shapes[owner] = ne;
     }
 
-    /// The sizes of an owner's value.
+    /// Returns the sizes of an owner's value.
     pub(super) fn shape(&self, owner: usize) -> [u64; RANK] {
         self.shapes[owner]
     }
 
-    /// Whether an owner of memory has a value.
+    /// Returns true if an owner of memory has a value.
     pub(super) fn is_defined(&self, tensor: usize) -> bool {
         !matches!(self.contents[tensor], Content::Empty)
     }
 
-    /// The values of a tensor: one, or the results that ggml packs into it.
+    /// Returns the values of a tensor: one, or the results that ggml packs into it.
     pub(super) fn results(&mut self, tensor: usize) -> Result<Vec<Value>, TypeError> {
         match &self.contents[tensor] {
             Content::Parts(parts) => Ok(parts.iter().map(|(_, v)| *v).collect()),
@@ -234,13 +235,13 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// The content of an owner, as one value of its sizes.
+    /// Returns the content of an owner, as one value of its sizes.
     pub(super) fn whole(&mut self, owner: usize) -> Result<Value, TypeError> {
         let t = &self.tensors[owner];
         match self.contents[owner].clone() {
             Content::Whole(v) => Ok(v),
             Content::Empty => {
-                // Nothing filled the memory, so its content is unknown.
+                // No record filled the memory, so its content is unknown.
                 let v = self.opaque("uninitialised", &[], t);
                 self.contents[owner] = Content::Whole(v);
                 self.traces.push(Trace {
@@ -262,7 +263,7 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// The current value of a tensor, which has elements.
+    /// Returns the current value of a tensor, which has elements.
     pub(super) fn read(&mut self, tensor: usize) -> Result<Value, TypeError> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
@@ -309,7 +310,7 @@ impl<'t> Memory<'t> {
         Ok(self.opaque("view", &[(0, v)], t))
     }
 
-    /// The digits that a layout selects of a value.
+    /// Returns the digits that a layout selects of a value.
     fn selection(&self, v: Value, t: &Record, layout: &Layout) -> Option<Selection> {
         let ne = self.sizes(v);
         let (len, bytes) = (t.dtype.block_len(), t.dtype.block_bytes());
@@ -354,7 +355,7 @@ impl<'t> Memory<'t> {
         self.push(slice, vec![v], name)
     }
 
-    /// The value reshaped to an axis per digit, and the digit of each axis.
+    /// Returns the value reshaped to an axis per digit, and the digit of each axis.
     fn by_digits(
         &mut self,
         v: Value,
@@ -362,7 +363,7 @@ impl<'t> Memory<'t> {
         name: &str,
     ) -> Result<(Value, Vec<Digit>), TypeError> {
         let axes = merge_digits(digits);
-        // Sizes of 1 stay where they are, so that a slice of an axis needs no reshape.
+        // Axes of size 1 keep their position, so that a slice of an axis needs no reshape.
         let own = self.sizes(v);
         let sized: Vec<usize> = (0..RANK).filter(|&i| own[i] > 1).collect();
         if sized.len() == axes.len() && sized.iter().zip(&axes).all(|(&i, d)| own[i] == d.n) {
@@ -394,7 +395,8 @@ impl<'t> Memory<'t> {
         Ok(RecordResult::Written { old, new, after })
     }
 
-    /// The view of a value through a layout, with the sizes and the element type of `t`; `None` where it is not a box.
+    /// Returns the view of a value through a layout, or `None` if the view is not a box. The view has the sizes and the
+    /// element type of `t`.
     pub(super) fn look(
         &mut self,
         v: Value,
@@ -407,7 +409,7 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// `old` with its view through a layout replaced by `new`; `None` where the view is not a box.
+    /// Returns `old` with its view through a layout replaced by `new`, or `None` if the view is not a box.
     pub(super) fn update(
         &mut self,
         old: Value,
@@ -448,7 +450,7 @@ impl<'t> Memory<'t> {
         self.reshape(updated, ne, &t.name).map(Some)
     }
 
-    /// `old` with the box that the digits from `axis` on select replaced by `new`.
+    /// Returns `old` with a box replaced by `new`. The digits from `axis` on select the box.
     fn replace(
         &mut self,
         old: Value,
@@ -486,7 +488,8 @@ impl<'t> Memory<'t> {
         self.push(set, vec![old, new], name)
     }
 
-    /// Fills the owner of a view's memory with what an op without a rule makes of the old content and of what it reads.
+    /// Appends an opaque op for a write. Its operands are the old content of the view's memory and the values in
+    /// `reads`; its result is the new content.
     pub(super) fn clobber(
         &mut self,
         tensor: usize,
@@ -505,9 +508,9 @@ impl<'t> Memory<'t> {
     }
 }
 
-/// The op without a rule of a record: it has everything that the record says beyond its operands and its type, or different
-/// ops would become one. A view of memory says its sizes too: an op that writes has the type of the memory, not that of the
-/// view.
+/// Returns the opaque op of a record. It contains the record's entire content except operands and type, because
+/// otherwise different ops would become equal. A view also needs its sizes: the type of a write is that of the whole
+/// memory, not of the view.
 pub(super) fn opaque(t: &Record, tensors: &[Record], reads: &[(usize, Value)]) -> Opaque {
     let in_order = reads.iter().enumerate().all(|(i, (at, _))| i == *at);
     let sources = reads.iter().filter(|_| !in_order);

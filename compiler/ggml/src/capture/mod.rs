@@ -1,19 +1,19 @@
 //! Captured graphs: a graph of ggml's ops, as a program built it, read as a graph of the IR.
 //!
-//! A capture is a list of tensors in the order of computation, one JSON object per line: an op, its operands, and the place
-//! of its memory. It has no symbols, no values and no layers, only sizes, strides and offsets. Reading it takes five steps:
+//! A capture is a list of tensors in the order of computation, one JSON object per line: an op, its operands, and its
+//! place in memory. It does not contain symbols, values or layers, only sizes, strides and offsets. Reading it takes
+//! five steps:
 //!
 //! 1. `record` parses the lines and checks all that later steps rely on;
 //! 2. `leaves` tells weights, inputs and states apart, by the ops that use them;
-//! 3. `memory` and `ops` follow the program: a view is taken out of the value that its memory holds when it is read
-//!    (`strides`), a write makes a new value, and every op of ggml has an entry in `lowering`: its counterpart in the IR,
-//!    or several ops (`forms`, `compose`). An op without either becomes an [`Opaque`](tpc_ir::op::Opaque) op, and a note
-//!    says so;
-//! 4. `account` checks that nothing of a record was lost;
-//! 5. `symbols` finds the sizes of the batch and makes them symbols, where there are several captures of a program by what
-//!    differs between them (`samples`); `layers` finds the layers.
+//! 3. `memory` and `ops` follow the program. A read takes a view out of the value that its memory holds (`strides`),
+//!    and a write makes a new value. Every op of ggml has an entry in `lowering`: its counterpart in the IR, or several
+//!    ops (`forms`, `compose`). An op without either becomes an [`Opaque`](tpc_ir::op::Opaque) op, with a note;
+//! 4. `account` checks that the graph keeps all information of a record;
+//! 5. `symbols` finds the sizes of the batch and makes them symbols. If there are several captures of a program, it
+//!    uses the differences between them (`samples`). `layers` finds the layers.
 //!
-//! No name of a tensor decides anything; names are for people.
+//! Tensor names do not affect the result; names are for people.
 
 mod account;
 mod append;
@@ -56,7 +56,7 @@ pub struct CapturedGraph {
     pub graph: Verified<stage::Model>,
     /// The size of each symbol of the graph in the capture.
     pub batch: Vec<(Symbol, u64)>,
-    /// The number of layers; 0 where none were found.
+    /// The number of layers, or 0 if no layers were found.
     pub n_layer: u32,
     /// Per instruction of the graph, its line in the capture, from 1.
     pub lines: Vec<usize>,
@@ -79,22 +79,23 @@ pub struct Leaf {
     pub role: Role,
     /// The position of its record.
     pub record: usize,
-    /// The sizes of its value: those of the record, or others of as many elements in the same order.
+    /// The sizes of its value: the sizes of the record, or other sizes with the same elements in the same order.
     pub ne: [u64; RANK],
 }
 
 /// Reads a capture as a graph of this name.
 ///
 /// # Errors
-/// When a line is not a record, or the records do not fit together; the error has the line.
+/// Returns an error with the line number if a line is not a record, or if the records do not fit together.
 pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
     with_symbols(record::parse(text)?, name, Packed::Apart)
 }
 
-/// Reads records as a graph of any sizes of its batch, to be run: with symbols, and each result whole as it lies in memory.
+/// Reads records as an executable graph for batches of any size: with symbols, and each result whole, in its memory
+/// layout.
 ///
 /// # Errors
-/// When the records do not fit together.
+/// Returns an error if the records do not fit together.
 pub fn read_sized(tensors: &[Record], name: &str) -> Result<CapturedGraph, CaptureError> {
     with_symbols(record::parse(&write(tensors))?, name, Packed::Whole)
 }
@@ -117,12 +118,13 @@ fn with_symbols(
     })
 }
 
-/// Reads records as a graph of their own sizes, to be run: without symbols, and each result whole as it lies in memory.
+/// Reads records as an executable graph of their own sizes: without symbols, and each result whole, in its memory
+/// layout.
 ///
 /// # Errors
-/// When the records do not fit together.
+/// Returns an error if the records do not fit together.
 pub fn read_fixed(tensors: &[Record], name: &str) -> Result<CapturedGraph, CaptureError> {
-    // What a file says is checked where it is parsed.
+    // Parse the text again, because the parser checks the content of a file.
     let tensors = record::parse(&write(tensors))?;
     let captured = finish(lower(&tensors, name, Packed::Whole)?, Vec::new())?;
     Ok(CapturedGraph {
@@ -131,7 +133,7 @@ pub fn read_fixed(tensors: &[Record], name: &str) -> Result<CapturedGraph, Captu
     })
 }
 
-/// LoweredRecords records as a graph with layers, verified; the records are not there yet.
+/// Finishes lowered records as a verified graph with layers. The result's list of records is still empty.
 fn finish(
     lowered: LoweredRecords<'_>,
     batch: Vec<(Symbol, u64)>,
@@ -173,7 +175,7 @@ struct LoweredRecords<'t> {
     results: Vec<usize>,
 }
 
-/// The graph with the sizes of the capture, without symbols and layers.
+/// Lowers the records to a graph with the sizes of the capture, without symbols and layers.
 fn lower<'t>(
     tensors: &'t [Record],
     name: &str,

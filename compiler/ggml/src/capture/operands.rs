@@ -7,6 +7,6 @@ use tpc_ir::Value;
 pub(super) struct Operands<'a> {
     /// Their positions in the capture.
     pub(super) records: &'a [usize],
-    /// Their values. Of a write, the destination is not among them.
+    /// Their values, without the destination of a write.
     pub(super) values: &'a [Value],
 }

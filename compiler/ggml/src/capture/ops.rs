@@ -18,16 +18,16 @@ const NONE_NEEDED: &str = "the plan is sound without it: operands and result sta
 pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
     let t = &m.tensors[index];
     if t.is_pure_view() || t.is_empty() {
-        // A view is appended when it is read; an op without elements computes nothing.
+        // A view is appended when it is read. An op without elements has no computation.
         return Ok(());
     }
     let is_there = |s: &usize| !m.tensors[*s].is_empty();
     let rows_or_copy = t.is(OpKind::SetRows) || t.is(OpKind::Cpy);
     if t.writes() && rows_or_copy && !t.src.iter().flatten().all(is_there) {
-        // Nothing is written.
+        // The write has no elements.
         return Ok(());
     }
-    // The destination of a copy is not read, where it is one.
+    // A copy does not read its own destination.
     let elsewhere = wrong_destination(m, t);
     let is_copy = t.is(OpKind::Cpy) && t.writes() && elsewhere.is_none();
     let is_read = |position: usize| position == 0 || !is_copy;
@@ -67,14 +67,14 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
     Ok(())
 }
 
-/// The reason why a record that copies to another tensor does not do so: its memory is not that tensor's.
+/// Returns the reason why a record that copies to another tensor does not do so: its memory is not that tensor's.
 fn wrong_destination(m: &Memory<'_>, t: &Record) -> Option<&'static str> {
     let to = &m.tensors[(*t.src.get(1)?)?];
     let same = to.layout == t.layout && to.root == t.root && to.dtype == t.dtype;
     (t.is(OpKind::Cpy) && !same).then_some("a result other than its destination")
 }
 
-/// Gives the memory of a record the values that were made, or that of an op without a rule.
+/// Stores the lowered values in the record's memory. If the lowering failed, stores the result of an opaque op instead.
 fn remember(
     m: &mut Memory<'_>,
     index: usize,
@@ -115,7 +115,7 @@ fn remember(
     })
 }
 
-/// Appends what the record computes. The values are its result, or the results that it packs.
+/// Appends the ops of the record. The returned values are its result, or the results that it packs.
 fn compute(
     m: &mut Memory<'_>,
     t: &Record,

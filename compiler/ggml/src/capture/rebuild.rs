@@ -16,7 +16,7 @@ pub(super) struct Changes<'a> {
     pub(super) inputs: &'a BTreeSet<Value>,
 }
 
-/// The same graph with `changes`. Values keep their numbers.
+/// Returns the same graph with `changes`. Values keep their numbers.
 pub(super) fn rebuild(from: &Graph, changes: &Changes<'_>) -> Graph {
     let mut out = Graph::new(from.name.clone());
     for (inst, data) in from.insts() {
@@ -41,7 +41,7 @@ pub(super) fn rebuild(from: &Graph, changes: &Changes<'_>) -> Graph {
     out
 }
 
-/// The op of an instruction, with other sizes or kind.
+/// Returns the op of an instruction, with other sizes or kind.
 fn op(from: &Graph, changes: &Changes<'_>, data: &InstData) -> Op {
     match &data.op {
         Op::Weight(w) if changes.inputs.contains(&data.results[0]) => Input {
@@ -63,8 +63,8 @@ impl Sizes for Symbolic<'_> {
         (self.changes.dims)(v)
     }
 
-    /// The start of a slice: behind the same parts of a concatenation, else at the same distance from the end where the
-    /// slice ended there, else at the same index.
+    /// Returns the start of a slice with the new sizes. A slice of a concatenation still starts after the same parts. A
+    /// slice that ended at the end of the axis still ends there. Any other slice keeps its start.
     fn start(&self, v: Value, axis: usize, start: &Dim, len: &Dim) -> Dim {
         let Symbolic { from, changes } = self;
         let new = (changes.dims)(v)[axis].clone();

@@ -28,7 +28,7 @@ struct Line {
     also: Vec<[u64; RANK]>,
 }
 
-/// The role of a leaf, where whoever captured the graph knew it.
+/// The role of a leaf, if the program that captured the graph knew it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -41,7 +41,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The word of a capture.
+    /// Returns the word of a capture.
     pub const fn word(self) -> &'static str {
         match self {
             Role::State => "state",
@@ -56,7 +56,7 @@ impl Role {
 pub struct Layout {
     /// Sizes.
     pub ne: [u64; RANK],
-    /// Strides in bytes; that of axis 0 is one block.
+    /// Strides in bytes. The stride of axis 0 is one block.
     pub nb: [u64; RANK],
     /// Bytes from the start of the tensor that owns the memory.
     pub offset: u64,
@@ -77,54 +77,54 @@ pub struct Record {
     pub layout: Layout,
     /// ggml's `op_params` as they were captured, trailing zeros left out; `op` has those that are decoded.
     pub words: Vec<i32>,
-    /// The operands by position; `None` where one is left out.
+    /// The operands by position. `None` for an omitted operand.
     pub src: Vec<Option<usize>>,
     /// The tensor that owns the memory: another one for a view, else itself.
     pub root: usize,
-    /// Whether another tensor owns the memory.
+    /// True if another tensor owns the memory.
     pub is_view: bool,
-    /// Whether the caller fills it.
+    /// True if the caller fills it.
     pub is_input: bool,
-    /// Whether the caller reads it.
+    /// True if the caller reads it.
     pub is_output: bool,
-    /// The role of a leaf; `None` where it is told by the ops that use it.
+    /// The role of a leaf. `None` if the ops that use it determine the role.
     pub role: Option<Role>,
-    /// The sizes of the tensor in other graphs of the same program, as many as every record has.
+    /// The sizes of the tensor in other graphs of the same program. All records have the same number of entries.
     pub also: Vec<[u64; RANK]>,
 }
 
 impl Record {
-    /// Sizes.
+    /// Returns the sizes.
     pub const fn ne(&self) -> [u64; RANK] {
         self.layout.ne
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn elements(&self) -> u64 {
         self.layout.ne.iter().product()
     }
 
-    /// Whether it has no elements.
+    /// Returns true if the tensor has zero elements.
     pub fn is_empty(&self) -> bool {
         self.layout.ne.contains(&0)
     }
 
-    /// Whether the op is this one.
+    /// Returns true if the op is this one.
     pub fn is(&self, kind: OpKind) -> bool {
         self.op.is(kind)
     }
 
-    /// Whether nothing computes it: a weight, an input, a state, or a view of one that has no op of its own.
+    /// Returns true if no op computes the tensor: a weight, an input, a state, or a view without its own op.
     pub fn is_leaf(&self) -> bool {
         self.is(OpKind::None)
     }
 
-    /// Whether it only looks at memory, and nothing is computed.
+    /// Returns true if the record is a view of memory without a computation.
     pub fn is_pure_view(&self) -> bool {
         self.is_view && self.op.family() == Family::View
     }
 
-    /// Whether it changes the memory of the tensor that it is a view of.
+    /// Returns true if it changes the memory of the tensor that it is a view of.
     pub fn writes(&self) -> bool {
         self.is_view && !self.is_pure_view() && !self.is_leaf()
     }
@@ -138,7 +138,7 @@ const MAX_NAME: usize = 200;
 const FLAG_INPUT: u64 = 1;
 const FLAG_OUTPUT: u64 = 2;
 
-/// The strides of a packed tensor of these sizes, in bytes.
+/// Returns the strides of a packed tensor of these sizes, in bytes.
 pub fn packed(dtype: DType, ne: [u64; RANK]) -> [u64; RANK] {
     let mut nb = [dtype.block_bytes(); RANK];
     nb[1] = ne[0] / dtype.block_len() * dtype.block_bytes();
@@ -151,7 +151,7 @@ pub fn packed(dtype: DType, ne: [u64; RANK]) -> [u64; RANK] {
 /// Parses a capture: one JSON object per line.
 ///
 /// # Errors
-/// When a line is not a record; the error has the line.
+/// Returns an error with the line number if a line is not a record.
 pub fn parse(text: &str) -> Result<Vec<Record>, CaptureError> {
     let mut out: Vec<Record> = Vec::new();
     let mut ids: BTreeMap<i64, usize> = BTreeMap::new();
@@ -189,7 +189,7 @@ pub fn parse(text: &str) -> Result<Vec<Record>, CaptureError> {
     Ok(out)
 }
 
-/// The lines of a capture with their numbers, without those that are blank.
+/// Returns the lines of a capture that are not blank, with their numbers.
 fn lines(text: &str) -> Result<Vec<(usize, Line)>, CaptureError> {
     let numbered = text.lines().enumerate();
     let filled = numbered.filter(|(_, text)| !text.trim().is_empty());
@@ -219,7 +219,7 @@ fn lines(text: &str) -> Result<Vec<(usize, Line)>, CaptureError> {
         .collect()
 }
 
-/// The record of a line, behind the records `before`.
+/// Returns the record of a line. `before` has the records of all earlier lines.
 fn record(
     line: usize,
     read: Line,
@@ -291,7 +291,7 @@ fn record(
     })
 }
 
-/// The sizes of a line: not negative, of whole blocks, and not larger than any memory.
+/// Returns the sizes of a line. They must not be negative, must be whole blocks, and must fit in memory.
 fn sizes(line: usize, read: &Line, dtype: DType) -> Result<[u64; RANK], CaptureError> {
     let wrong = |what| CaptureError::Sizes {
         line,
@@ -316,7 +316,7 @@ fn sizes(line: usize, read: &Line, dtype: DType) -> Result<[u64; RANK], CaptureE
 
 /// The id that stands for no record.
 const NOBODY: i64 = -1;
-/// The id that stands for the record itself, where its own is not written.
+/// The id of the record itself, used if its own id is not written.
 const ITSELF: i64 = -2;
 
 /// The tensor that an id stands for.
@@ -411,7 +411,7 @@ fn references(
     Ok(References { src, root })
 }
 
-/// Fails when a source is left out that every record of the op has.
+/// Returns an error if a record lacks a source that every record of the op has.
 fn enough_sources(
     line: usize,
     name: &str,
@@ -435,7 +435,8 @@ fn enough_sources(
     })
 }
 
-/// Words of 32 bits, which a capture may write as signed or unsigned numbers; `None` for a number with more bits.
+/// Returns words of 32 bits, or `None` if a number has more bits. A capture may write them as signed or unsigned
+/// numbers.
 fn words(params: &[i64]) -> Option<Vec<i32>> {
     let word = |&p: &i64| match u32::try_from(p) {
         Ok(word) => Some(word.cast_signed()),
@@ -444,7 +445,7 @@ fn words(params: &[i64]) -> Option<Vec<i32>> {
     params.iter().map(word).collect()
 }
 
-/// Fails when a view reaches beyond the tensor that owns the memory.
+/// Returns an error if a view reaches beyond the tensor that owns the memory.
 fn check_bounds(
     line: usize,
     name: &str,

@@ -1,8 +1,8 @@
-//! The same graph with other sizes: what several captures of one program tell of the sizes of its batch.
+//! The same graph with other sizes: the batch sizes in several captures of one program.
 //!
-//! A record may have, beside its own sizes, those of the same tensor in other graphs of the program. A factor has a size in
-//! each: one that differs counts something of the batch, whatever it is called, and one that is the same where the number
-//! of tokens is not counts nothing of it.
+//! A record may have the sizes of the same tensor in other graphs of the program, in addition to its own sizes. A
+//! factor then has one size per graph. A factor that differs counts part of the batch, whatever its name. A factor that
+//! stays constant while the number of tokens changes does not count any part of it.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(super) struct Samples {
 pub(super) type Sizes = Vec<u64>;
 
 impl Samples {
-    /// The sizes that records state for the values made of them.
+    /// Returns the sizes that records state for the values made of them.
     pub(super) fn new(records: &[Record], graph: &Graph, traces: &[Trace]) -> Samples {
         let mut values = Vec::new();
         for trace in traces {
@@ -48,7 +48,7 @@ impl Samples {
         }
     }
 
-    /// The sizes of a value along an axis.
+    /// Returns the sizes of a value along an axis.
     fn sizes_along(
         &self,
         graph: &Graph,
@@ -60,10 +60,11 @@ impl Samples {
         [own].into_iter().chain(others).collect()
     }
 
-    /// The sizes of factors: of those that are an axis, and of those that all other factors of an axis leave over.
+    /// Returns the sizes of factors. A factor is an axis itself, or the part of an axis that its other factors leave
+    /// over.
     pub(super) fn factors(&self, graph: &Graph, factors: &Factors) -> BTreeMap<Var, Sizes> {
         let mut known: BTreeMap<Var, Sizes> = BTreeMap::new();
-        // Each round may find a factor of an axis that an earlier one found the others of.
+        // A round may find a factor of an axis after an earlier round found the axis's other factors.
         for _ in 0..4 {
             let before = known.len();
             for value in &self.values {
@@ -77,7 +78,7 @@ impl Samples {
                 break;
             }
         }
-        // Axes of several factors that no other axis tells apart are known as a whole.
+        // If the factors of an axis appear on no other axis, only their product is known.
         for value in &self.values {
             for axis in 0..RANK {
                 let var = factors.space.find(factors.axes[value.0.index()][axis]);
@@ -121,7 +122,7 @@ impl Samples {
     }
 }
 
-/// Learns the sizes of the one factor of an axis whose sizes are not known yet.
+/// Derives the sizes of a factor from an axis whose other factors have known sizes.
 fn learn(factors: &Factors, known: &mut BTreeMap<Var, Sizes>, var: Var, mut all: Sizes) {
     let mut leaves = Vec::new();
     factors.space.leaves(var, &mut leaves);

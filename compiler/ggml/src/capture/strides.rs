@@ -45,19 +45,20 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Whether every element is taken.
+    /// Returns true if every element is taken.
     pub(super) fn is_everything(&self) -> bool {
         self.digits.iter().all(|d| d.is_whole())
     }
 
-    /// Whether the order of axes changes.
+    /// Returns true if the order of axes changes.
     pub(super) fn is_permuted(&self) -> bool {
         self.axes != [0, 1, 2, 3]
     }
 }
 
-/// The digits that the view `strides` takes of a packed tensor of sizes `ne`, whose elements come in blocks of
-/// `block_len` elements and `block_bytes` bytes; `None` when it is not a box. Neither has a size of 0.
+/// Returns the digits that the view `strides` takes of a packed tensor of sizes `ne`, or `None` if the view is not a
+/// box. Elements come in blocks of `block_len` elements and `block_bytes` bytes. Neither the view nor the tensor has a
+/// size of 0.
 pub(super) fn select(
     ne: [u64; RANK],
     block_len: u64,
@@ -126,8 +127,8 @@ pub(super) fn select(
     })
 }
 
-/// The digits that a box takes of a number with digits `seq`. The box starts at `at` and has the dimensions `dims` (step,
-/// size), smallest step first.
+/// Returns the digits that a box takes of a number with digits `seq`. The box starts at `at` and has the dimensions
+/// `dims` (step, size), smallest step first.
 fn select_box(seq: &[u64], at: u64, dims: &[(u64, u64)]) -> Option<Vec<Digit>> {
     let Some(&(lo, mut run)) = dims.first() else {
         return select_range(seq, at, 1);
@@ -186,7 +187,7 @@ fn cut(seq: &[u64], k: u64) -> Option<(Vec<u64>, Vec<u64>)> {
     Some((high, low))
 }
 
-/// The digits that the range `[at, at + len)` takes.
+/// Returns the digits that the range `[at, at + len)` takes.
 fn select_range(seq: &[u64], at: u64, len: u64) -> Option<Vec<Digit>> {
     let all: u64 = seq.iter().product();
     if at.checked_add(len)? > all {

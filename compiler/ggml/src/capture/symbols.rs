@@ -1,23 +1,25 @@
 //! The sizes of the batch, as symbols.
 //!
-//! A capture has numbers: 8 tokens look like 8 heads. Their origin tells them apart. Factor inference runs once over the
-//! graph of numbers, so that every axis that counts tokens is known by its factor, whatever it is merged with:
+//! A capture has numbers: 8 tokens look like 8 heads. Their origin tells them apart. Factor inference runs once over
+//! the graph of numbers. Every axis that counts tokens is then known by its factor, even if it is merged with other
+//! axes:
 //!
-//! - the factor of the indices that look up embeddings and write the cache is the number of tokens;
-//! - that of axis 0 of the masks is the number of cells;
-//! - that of indices into the tokens' activations, which are no more than there are tokens, is the number of outputs.
+//! - the number of tokens is the factor of the indices that look up embeddings and write the cache;
+//! - the number of cells is the factor of axis 0 of the masks;
+//! - the number of outputs is the factor of indices into the tokens' activations; it is at most the number of tokens.
 //!
 //! The sizes of all values follow, and with them the attributes that are sizes.
 //!
-//! Two caches of equal length are two factors, but the graph does not say which of them has a window: that is in the
-//! content of its mask. The first one then has the whole context.
+//! Two caches of equal length are two factors, but the graph does not show which of them has a window: only the content
+//! of the mask does. The first cache is then assumed to have the whole context.
 //!
-//! Where a capture has the sizes of other graphs of the program, they decide: a factor that differs between them counts
-//! something of the batch, one that does not counts no tokens, and the result must have the sizes of each of the graphs.
+//! If a capture has the sizes of other graphs of the program, they decide. A factor that differs between the graphs
+//! counts part of the batch; a constant factor does not count tokens. The result must have the sizes of each of the
+//! graphs.
 //!
-//! The result must satisfy the verifier, and no factor may be cut; where some symbols break that, fewer are tried, down
-//! to none. A size that stays a number is sound too: only axes of weights and states are ever split, and the axes that
-//! indices count along stay whole.
+//! The result must satisfy the verifier, and no factor may be cut. If some symbols break that, fewer are tried, down to
+//! an empty set. A size that stays a number is sound too: only axes of weights and states are ever split, and the axes
+//! that indices count along stay whole.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,7 +51,7 @@ impl Size {
 /// The sizes of the batch's factors.
 type Symbols = BTreeMap<Var, Size>;
 
-/// Symbols that are introduced together: all, all but the outputs, those of tokens, those of cells, none.
+/// Sets of symbols to try, in order: all, all but the outputs, tokens and outputs, tokens, cells, the empty set.
 const ATTEMPTS: [&[Symbol]; 6] = [
     &[
         Symbol::NTokens,
@@ -77,7 +79,7 @@ pub(super) struct Symbolic {
     pub(super) graph: Graph,
     /// The size of each symbol in the capture.
     pub(super) batch: Vec<(Symbol, u64)>,
-    /// The note that sizes of the batch stay numbers, where they do.
+    /// A note that sizes of the batch stay numbers. `None` if all of them became symbols.
     pub(super) note: Option<Diagnostic>,
 }
 
@@ -101,7 +103,7 @@ pub(super) fn introduce(graph: &Graph, samples: &Samples) -> Result<Symbolic, Ca
             continue;
         }
         let symbolic = with_symbols(graph, &factors, &some, &inputs);
-        // Without symbols it is the capture's own graph, whatever is to be said of it.
+        // The graph without symbols is the capture's own graph, so it needs no check.
         let checked = match some.is_empty() {
             true => Ok(()),
             false => check(&symbolic)
@@ -128,7 +130,7 @@ pub(super) fn introduce(graph: &Graph, samples: &Samples) -> Result<Symbolic, Ca
     ))
 }
 
-/// The graph with these symbols among its sizes, and with these weights as inputs.
+/// Returns the graph with these symbols among its sizes, and with these weights as inputs.
 fn with_symbols(
     graph: &Graph,
     factors: &Factors,
@@ -151,7 +153,7 @@ fn with_symbols(
     rebuild(graph, &changes)
 }
 
-/// The number that each symbol stands for.
+/// Returns the number that each symbol stands for.
 fn batch(factors: &Factors, symbols: &Symbols) -> Vec<(Symbol, u64)> {
     let mut batch: Vec<(Symbol, u64)> = symbols
         .iter()
@@ -163,7 +165,7 @@ fn batch(factors: &Factors, symbols: &Symbols) -> Vec<(Symbol, u64)> {
     batch
 }
 
-/// The sizes of every symbol in all graphs.
+/// Returns the sizes of every symbol in all graphs.
 fn of_symbols(symbols: &Symbols, known: &BTreeMap<Var, Sizes>) -> BTreeMap<Symbol, Sizes> {
     let own = symbols.iter().filter(|(_, s)| s.times == 1);
     own.filter_map(|(v, s)| Some((s.symbol, known.get(v)?.clone())))
@@ -184,8 +186,8 @@ fn check(graph: &Graph) -> Result<(), String> {
     cut.map_or(Ok(()), |(inst, c)| Err(format!("{inst}: {c}")))
 }
 
-/// Checks that sizes are sizes and slices lie within their axes, for the batch of the capture and for a single token: a
-/// number that is mistaken for a size of the batch shows there.
+/// Checks that sizes are valid and that slices stay within their axes, for the batch of the capture and for a single
+/// token. This finds numbers that were mistaken for a size of the batch.
 fn any_batch(graph: &Graph, batch: &[(Symbol, u64)]) -> Result<(), String> {
     let mut captured = Bindings::default();
     for &(symbol, n) in batch {
@@ -237,7 +239,7 @@ fn fixed_batch(graph: &Graph, why: &str) -> Diagnostic {
         .help("capture with batch sizes that no dimension of the model has")
 }
 
-/// The value behind layout ops and slices.
+/// Returns the source value of a chain of layout ops and slices.
 fn source_of_layout(graph: &Graph, mut v: Value) -> Value {
     loop {
         let data = graph.inst(graph.value(v).def.0);
@@ -264,11 +266,11 @@ struct Positions {
 struct Outputs {
     /// The factor of the rows that there are.
     rows: Var,
-    /// The factor of those that are selected.
+    /// The factor of the selected rows.
     selected: Var,
 }
 
-/// Factors that count something of the batch, by the ops that show it; a factor stands in a list once per op.
+/// Factors that count part of the batch, by the ops that show it. A list has a factor once per op.
 #[derive(Default)]
 struct Evidence {
     tokens: Vec<Var>,
@@ -332,8 +334,9 @@ impl Evidence {
         }
     }
 
-    /// The most frequent factor of tokens: a graph may rotate something else than tokens. Where embeddings of several
-    /// tokens are looked up, an index of one row is that of a sequence: every recurrent layer writes its states by one.
+    /// Returns the most frequent token factor, because a graph may rotate other rows than tokens. If embeddings of
+    /// several tokens are looked up, factors of size 1 are ignored: recurrent layers write their states by sequence,
+    /// with an index of one row.
     fn most_tokens(&self, factors: &Factors) -> Option<Var> {
         let several = |v: &Var| !factors.space.size(*v).is_one();
         let batch = self.lookups.iter().any(several);
@@ -350,12 +353,12 @@ fn factor(factors: &Factors, v: Value, axis: usize) -> Var {
     factors.space.find(factors.axes[v.index()][axis])
 }
 
-/// Whether sizes differ between graphs.
+/// Returns true if sizes differ between graphs.
 fn varies(sizes: &Sizes) -> bool {
     sizes.iter().any(|n| Some(n) != sizes.first())
 }
 
-/// The factors of the batch: those that ops show, and in the light of other graphs.
+/// Finds the factors of the batch that ops show, and adjusts them to the other graphs.
 fn find(graph: &Graph, factors: &Factors, known: &BTreeMap<Var, Sizes>) -> Symbols {
     let mut evidence = Evidence::collect(graph, factors);
     let differs = |v: &Var| known.get(v).is_some_and(varies);
@@ -364,12 +367,12 @@ fn find(graph: &Graph, factors: &Factors, known: &BTreeMap<Var, Sizes>) -> Symbo
         evidence.lookups.retain(differs);
     }
     let mut out = batch_factors(graph, factors, evidence);
-    // What does not differ with the tokens counts none of them.
+    // If some token factors differ between the graphs, a constant factor does not count tokens.
     let tokens = |s: &Size| matches!(s.symbol, Symbol::NTokens | Symbol::NOutputs);
     let is_one_of_several = out.iter().any(|(v, s)| tokens(s) && differs(v));
     out.retain(|v, s| !(is_one_of_several && tokens(s) && known.contains_key(v) && !differs(v)));
     let mut symbols = of_symbols(&out, known);
-    // Where no op shows tokens, as in models without positions, the least that differs counts them.
+    // If no op shows tokens, as in models without positions, the smallest varying factor counts them.
     if !symbols.contains_key(&Symbol::NTokens)
         && let Some(least) = known.values().filter(|s| varies(s)).min()
     {
@@ -395,7 +398,7 @@ fn find(graph: &Graph, factors: &Factors, known: &BTreeMap<Var, Sizes>) -> Symbo
     out
 }
 
-/// The factors of the batch that ops show.
+/// Returns the factors of the batch that ops show.
 fn batch_factors(graph: &Graph, factors: &Factors, evidence: Evidence) -> Symbols {
     let mut out = Symbols::new();
     let mut add = |v: Var, symbol: Symbol, times: u64| {
@@ -416,8 +419,8 @@ fn batch_factors(graph: &Graph, factors: &Factors, evidence: Evidence) -> Symbol
     // Outputs are some of the tokens: other indices into activations select something else.
     let tokens = evidence.most_tokens(factors);
     let size = |v: Var| factors.space.size(v).as_const().unwrap_or(u64::MAX);
-    // A model may show its tokens as several sequences, whose product is another factor of the same size. Where the
-    // first choice of rows is that of recurrent states, outputs stay a number.
+    // A model may show its tokens as several sequences, whose product is another factor of the same size. If the first
+    // selection of rows reads recurrent states, outputs stay a number.
     let of_tokens =
         |o: &&Outputs| tokens.map(size) == Some(size(o.rows)) && size(o.selected) <= size(o.rows);
     if let Some(o) = evidence.outputs.first().filter(of_tokens) {
@@ -429,8 +432,8 @@ fn batch_factors(graph: &Graph, factors: &Factors, evidence: Evidence) -> Symbol
     out
 }
 
-/// The steps that convolutions make: a convolution over steps before the batch and those of the batch, which `tokens`
-/// counts, makes as many as the batch has.
+/// Returns the step factors of convolution results. A convolution reads earlier steps concatenated with the batch's
+/// steps (`tokens`), and its result has one step per step of the batch.
 fn convolution_steps(graph: &Graph, factors: &Factors, tokens: Var) -> Vec<Var> {
     let mut out = Vec::new();
     for (_, data) in graph.insts() {
@@ -445,8 +448,8 @@ fn convolution_steps(graph: &Graph, factors: &Factors, tokens: Var) -> Vec<Var> 
     out
 }
 
-/// The factors of cells. Of two kinds of caches the shorter has the window; a mask of a whole cache has all cells of its
-/// context, another one the cells in use.
+/// Returns the factors of cells. Of two kinds of caches the shorter has the window. A mask of a whole cache has all
+/// cells of its context; any other mask has the cells in use.
 fn cells(factors: &Factors, evidence: Evidence) -> Vec<(Var, Symbol)> {
     let Evidence {
         mut masks,
@@ -484,7 +487,7 @@ fn cells(factors: &Factors, evidence: Evidence) -> Vec<(Var, Symbol)> {
     out
 }
 
-/// Weights with an axis whose size depends on the batch: they are inputs that the capture does not mark.
+/// Returns the weights with an axis whose size depends on the batch. These are inputs that the capture does not mark.
 fn unmarked_inputs(graph: &Graph, factors: &Factors, symbols: &Symbols) -> BTreeSet<Value> {
     let named = |var: Var| symbols.get(&var).and_then(|s| s.dim());
     let of_batch = |var: Var| {

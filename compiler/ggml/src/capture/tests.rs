@@ -86,7 +86,8 @@ fn names(c: &CapturedGraph) -> Vec<&'static str> {
     c.graph.insts().map(|(_, d)| d.op.name()).collect()
 }
 
-/// A state of 4 rows of 6, of which the row `at` is replaced by an input and everything read back.
+/// Returns a capture with a state of 4 rows of 6 elements. An input replaces the row `at`, and then the whole state is
+/// read back.
 fn written_row(at: u64) -> Writer {
     let mut w = Writer::default();
     let state = w.leaf("f32", [6, 4, 1, 1]);
@@ -177,7 +178,7 @@ fn any_op_of_ggml_with_any_operands_is_planned_around() {
             w.params = vec![3; n];
             let z = w.op(name.name(), [8, 4, 1, 1], &vec![y; n]);
             w.op("SILU", [8, 4, 1, 1], &[z]);
-            // Not every record is an op with these operands, but none with enough of them stops the reader.
+            // Not every record is an op with these operands, but no record with enough operands stops the parser.
             match read(&w.text, "test") {
                 Ok(_) => assert!(n >= name.facts().least_sources),
                 Err(e) => {
@@ -216,7 +217,8 @@ fn overlapping_views_are_opaque_and_noted() {
     assert_eq!(c.notes[0].code, "TPC0192");
 }
 
-/// The attention of `n` tokens in four heads, with that scale, to a cache of 64 cells; inputs are written by `input`.
+/// Returns a capture with attention of `n` tokens in four heads to a cache of 64 cells. `scale` is its scale, and
+/// `input` writes the inputs.
 fn masked_attention(n: u64, scale: f32, input: fn(&mut Writer, &str, [u64; 4]) -> usize) -> Writer {
     let mut w = Writer::default();
     let embd = w.leaf("f32", [32, 40, 1, 1]);
@@ -274,7 +276,7 @@ fn a_masked_attention_gets_symbols() {
             .expect("there");
         v.ty.to_string()
     };
-    // None is marked as an input; cells are those of the cache, tokens are not heads.
+    // No leaf is marked as an input. Cells are the cells of the cache, and tokens are not heads.
     assert_eq!(ty("t1"), "i32[n_tokens]");
     assert_eq!(ty("t3"), "f32[32, n_ctx]");
     assert_eq!(ty("t8"), "f32[n_ctx, n_tokens]");
@@ -391,7 +393,7 @@ fn no_text_makes_it_panic() {
     }
 }
 
-/// The opaque ops of a capture.
+/// Returns the opaque ops of a capture.
 fn opaque_ops(text: &str) -> Vec<Op> {
     let captured = read(text, "opaque").expect("it reads");
     let ops = captured.graph.insts().map(|(_, i)| i.op.clone());
@@ -434,7 +436,7 @@ fn views_without_a_rule_keep_their_offsets() {
     assert_ne!(ops[0], ops[1], "overlapping views at other offsets");
 }
 
-/// A reference that cannot be read, in words.
+/// Returns the message for a reference that cannot be read.
 fn wrong(src: &str) -> String {
     let leaf = r#"{"id":0,"name":"a","op":"NONE","type":"f32","ne":[4,1,1,1],"nb":[4,16,16,16],"params":[],"src":[],"view":-1,"view_offs":0,"flags":1}"#;
     let op = |id: i64, op: &str, src: &str| {
@@ -587,7 +589,7 @@ fn every_op_keeps_its_words_or_says_which_it_has() {
         w.params.push(7);
         let sources = kind.facts().least_sources;
         w.op(kind.name(), [8, 8, 1, 1], &vec![x; sources]);
-        // A view without memory to look into is no view.
+        // A view without memory is not a view.
         let lost = opaque_ops(&w.text).iter().all(|op| match op {
             Op::Opaque(op) => op.params.last() != Some(&7),
             _ => true,
@@ -618,7 +620,7 @@ fn an_input_that_selects_more_rows_than_there_are_tokens_selects_no_outputs() {
 
 #[test]
 fn a_slice_that_one_token_does_not_have_makes_no_symbol() {
-    // As many outputs as tokens, of which the last 4 are looked at: with one token there are no 4.
+    // One output per token, and the last 4 outputs are viewed: a batch of one token does not have 4 outputs.
     let mut w = Writer::default();
     let embd = w.leaf("f32", [32, 40, 1, 1]);
     let tokens = w.leaf("i32", [8, 1, 1, 1]);

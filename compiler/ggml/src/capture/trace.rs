@@ -24,7 +24,7 @@ pub(super) enum RecordResult {
     Written {
         /// The value before.
         old: Value,
-        /// The value of the view; `None` where an op without a rule writes it.
+        /// The value of the view. `None` if an opaque op writes it.
         new: Option<Value>,
         /// The value after.
         after: Value,

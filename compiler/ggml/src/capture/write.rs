@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::record::Record;
 
-/// The capture of these records, one JSON object per line. Ids are positions.
+/// Returns the capture of these records, one JSON object per line. Ids are positions.
 pub fn write(records: &[Record]) -> String {
     let mut out = String::new();
     for (id, t) in records.iter().enumerate() {

@@ -17,7 +17,7 @@ pub enum Basis {
         /// The back end of the runs.
         backend: Backend,
     },
-    /// The engine's source says so.
+    /// The engine's source shows it.
     Read {
         /// The engine's version.
         version: String,

@@ -1,4 +1,4 @@
-//! One release of an engine: the facts that statements about it rest on, read from a file of its own.
+//! One release of an engine: the facts behind tpc's statements about it, read from the release's own file.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub struct Build {
     pub engine: Maker,
     /// The version that `--engine llama.cpp@VERSION` names.
     pub version: String,
-    /// The month of the release, or of the state that was read.
+    /// The month of the release, or of the source revision that the facts come from.
     pub date: String,
     /// The source that the facts come from.
     pub source: String,
@@ -21,27 +21,27 @@ pub struct Build {
     pub rpc_protocol: Option<(u8, u8, u8)>,
     /// The split modes that it takes.
     pub split_modes: Vec<String>,
-    /// Split modes that it takes no longer, or that do not load a model.
+    /// Split modes that the release has dropped, or with which it does not load a model.
     #[serde(default)]
     pub dropped_modes: Vec<DroppedMode>,
     /// The split of tensors.
     pub tensor_split: TensorSplit,
     /// Its defaults.
     pub defaults: Defaults,
-    /// Options that it has no longer.
+    /// Options that the release has removed.
     #[serde(default)]
     pub removed_options: Vec<RemovedOption>,
     /// Types of KV caches with attention kernels in default builds, per back end.
     pub cache_kernels: Vec<CacheKernels>,
-    /// Memory facts of the release; `None` if nobody has measured or read them.
+    /// Memory facts of the release. `None` if they are neither measured nor read from the source.
     #[serde(default)]
     pub memory: Option<MemoryFacts>,
-    /// Sums over devices in 16 bits, where it has them.
+    /// The 16-bit reductions over devices. `None` if the release has no such reductions.
     #[serde(default)]
     pub short_sums: Option<ShortSums>,
 }
 
-/// A split mode that a release has no longer.
+/// A split mode that the release has dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DroppedMode {
@@ -55,7 +55,7 @@ pub struct DroppedMode {
     pub basis: Basis,
 }
 
-/// An option that a release has no longer: the program stops at it.
+/// An option that the release has removed. The program stops if it is given.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RemovedOption {
@@ -73,17 +73,17 @@ pub struct TensorSplit {
     pub mode: String,
     /// Most devices; `None` for no limit that is known.
     pub max_devices: Option<usize>,
-    /// Whether it needs flash attention.
+    /// True if it needs flash attention.
     pub needs_flash_attention: bool,
-    /// Whether all devices have to be of one back end.
+    /// Evidence that all devices must share one back end. `None` if they may differ.
     pub one_backend: Option<Basis>,
     /// Architectures that it refuses by name.
     #[serde(default)]
     pub refused: Vec<String>,
-    /// The architectures that it splits, where it has a list of them; others are split by layers.
+    /// The architectures that the mode splits; others are split by layers. `None` if the release has no such list.
     #[serde(default)]
     pub listed: Option<Vec<String>>,
-    /// The conditions under which it fails, in the order in which they end a run.
+    /// The conditions that make a run fail, in the order in which a run meets them.
     #[serde(default)]
     pub failures: Vec<Failure>,
 }
@@ -94,7 +94,7 @@ pub struct TensorSplit {
 pub struct Failure {
     /// The condition.
     pub when: Condition,
-    /// The architectures for which it holds. An empty list means all architectures.
+    /// The architectures that the failure applies to. An empty list means all architectures.
     #[serde(default)]
     pub archs: Vec<String>,
     /// The end of the run.
@@ -104,13 +104,13 @@ pub struct Failure {
     pub says: Option<String>,
     /// The evidence.
     pub basis: Basis,
-    /// Whether it holds for the back end of the evidence alone; else the failing code is that of the split, which all back ends
-    /// share.
+    /// True if the failure applies only to the back end of the evidence. Otherwise the failing code belongs to the
+    /// split, which all back ends share.
     #[serde(default)]
     pub only_there: bool,
 }
 
-/// Settings that the engine takes where a command does not say them.
+/// The defaults for settings that a command omits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Defaults {
@@ -120,7 +120,7 @@ pub struct Defaults {
     pub ubatch: u64,
     /// Sequences that a server serves at once.
     pub slots: u64,
-    /// Whether slots share one cache of the whole context.
+    /// True if slots share one cache of the whole context.
     pub shared_cache: bool,
 }
 
@@ -130,9 +130,9 @@ pub struct Defaults {
 pub struct ShortSums {
     /// The back end.
     pub backend: Backend,
-    /// The number of devices for which it holds.
+    /// The number of devices that it applies to.
     pub devices: usize,
-    /// Elements from which on it holds.
+    /// The least number of elements that it applies to.
     pub elements: u64,
     /// The environment variable that switches it off.
     pub off: String,
@@ -141,22 +141,22 @@ pub struct ShortSums {
 }
 
 impl Build {
-    /// Its name with its version: `llama.cpp 0.8.0`.
+    /// Returns its name with its version: `llama.cpp 0.8.0`.
     pub fn name(&self) -> String {
         format!("{} {}", self.engine.name(), self.version)
     }
 
-    /// Whether it takes this split mode.
+    /// Returns true if it takes this split mode.
     pub fn has_mode(&self, mode: &str) -> bool {
         self.split_modes.iter().any(|m| m == mode)
     }
 
-    /// The split mode that it has no longer.
+    /// Returns the entry for a split mode that the release has dropped.
     pub fn dropped_mode(&self, mode: &str) -> Option<&DroppedMode> {
         self.dropped_modes.iter().find(|d| d.mode == mode)
     }
 
-    /// The kernels of a back end; `None` where they are not known.
+    /// Returns the kernels of a back end, or `None` if they are unknown.
     pub fn cache_kernels(&self, backend: Backend) -> Option<&CacheKernels> {
         self.cache_kernels.iter().find(|c| c.backend == backend)
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Backend, Basis};
 
-/// The cache types for which a back end has attention kernels.
+/// The cache types that the attention kernels of a back end support.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheKernels {
@@ -12,13 +12,13 @@ pub struct CacheKernels {
     pub backend: Backend,
     /// The types.
     pub types: Vec<String>,
-    /// Whether K and V may be of two of these types.
+    /// True if K and V may be of two of these types.
     pub mixed: bool,
     /// Types that do not mix with others.
     #[serde(default)]
     pub unmixed: Vec<String>,
-    /// Types for which K and V of the same type are read as they are, where all other pairs are converted to f16 first; `None`
-    /// where all are read as they are.
+    /// The types that kernels read directly if K and V have the same type. All other pairs are first converted to f16.
+    /// `None` if kernels read all pairs directly.
     #[serde(default)]
     pub direct: Option<Vec<String>>,
     /// The build option that adds other pairs.
@@ -35,12 +35,12 @@ pub enum CacheKernel {
     Direct,
     /// The cache is converted to f16 before each use.
     Converted,
-    /// There is none: the CPU computes attention.
+    /// No kernel exists: the CPU computes attention.
     Missing,
 }
 
 impl CacheKernels {
-    /// The kernel for these types of K and V.
+    /// Returns the kernel for these types of K and V.
     pub fn kernel(&self, k: &str, v: &str) -> CacheKernel {
         let has = |list: &[String], name: &str| list.iter().any(|t| t == name);
         let alone = |name: &str| !self.mixed || has(&self.unmixed, name);

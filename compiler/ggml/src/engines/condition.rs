@@ -13,11 +13,11 @@ use tpc_ir::Code;
 pub struct SplitUse<'a> {
     /// The devices.
     pub devices: Devices<'a>,
-    /// The back end of each device, where it is known.
+    /// The back end of each device, or `None` if it is unknown.
     pub backends: &'a [Option<Backend>],
-    /// Whether KV caches are on the host.
+    /// True if KV caches are on the host.
     pub caches_on_host: bool,
-    /// Whether a tensor of this name is on the host.
+    /// A function that returns true if a tensor of this name is on the host.
     pub on_host: &'a dyn Fn(&str) -> bool,
 }
 
@@ -27,11 +27,11 @@ pub struct SplitUse<'a> {
 pub enum Condition {
     /// Any split.
     AnySplit,
-    /// At least so many devices.
+    /// At least this number of devices.
     Devices(usize),
     /// A row that is split is a single quantisation block.
     RowsOfOneBlock,
-    /// A norm with a row per head is split head by head, and the heads in larger units.
+    /// A norm with a row per head is split in smaller units than the heads.
     UnevenHeadRows,
     /// Embeddings of tokens are read from the output matrix, which is split.
     EmbeddingsOfOutput,
@@ -43,7 +43,7 @@ pub enum Condition {
     FewKvHeads,
     /// ALiBi with heads on several devices.
     Slopes,
-    /// The heads of linear attention's keys and values on a device do not belong together.
+    /// A device has key heads and value heads of linear attention that do not belong together.
     UnevenLinearHeads,
     /// Caches on the host.
     CachesOnHost,
@@ -59,20 +59,20 @@ pub enum Condition {
     CachesOnHostFewQueries,
     /// Caches on the host, with keys that are not rotated, on several devices.
     CachesOnHostUnrotated,
-    /// Projections of attention on the host, or what follows their heads.
+    /// Attention projections on the host, or tensors that follow their heads.
     AttentionOnHost,
     /// Output matrices of attention on the host.
     AttentionOutputOnHost,
     /// A part of a feed-forward layer on the host.
     FeedForwardTorn,
-    /// The bias behind a split sum on the host, and the sum's matrix on the devices.
+    /// A bias on the host, with its split matrix on the devices.
     OutputBiasOnHost,
     /// Experts on the host.
     ExpertsOnHost,
 }
 
 impl Condition {
-    /// The code of its finding.
+    /// Returns the code of its finding.
     pub const fn code(self) -> &'static Code {
         match self {
             Condition::AnySplit
@@ -100,7 +100,7 @@ impl Condition {
         }
     }
 
-    /// Returns why a model fails on a placement, in words; `None` where the condition does not hold.
+    /// Returns the reason why a model fails on a placement, or `None` if the condition does not apply.
     pub fn holds(self, model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
         let n = of.devices.count;
         let several = n > 1;
@@ -175,7 +175,7 @@ impl Condition {
         }
     }
 
-    /// Conditions on layers whose cache is on the host and whose heads are on several devices.
+    /// Checks the conditions on layers with a cache on the host and heads on several devices.
     fn check_hosted(self, model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
         let fused = model.attention.iter().any(|a| a.cached && a.fused);
         let shared = |a: &&Attention| a.cached && is_shared(a, of);
@@ -207,8 +207,8 @@ impl Condition {
     }
 }
 
-/// Whether the heads that a tensor of a layer follows are on several devices. A gate that is multiplied in gathers them before
-/// the output matrix.
+/// Returns true if the heads that a tensor of a layer follows are on several devices. A gate that is multiplied in
+/// gathers them before the output matrix.
 fn shares_heads(model: &Geometry, of: &SplitUse<'_>, layer: u32, name: &str) -> bool {
     if name.ends_with("ssm_out.weight") {
         let linear = model.linear.iter().find(|l| l.layer == layer);
@@ -222,7 +222,7 @@ fn shares_heads(model: &Geometry, of: &SplitUse<'_>, layer: u32, name: &str) -> 
     attention.is_some_and(|a| is_shared(a, of) && !(is_output && a.gated))
 }
 
-/// Whether the heads of a layer are on several devices, however the rounding turns.
+/// Returns true if the heads of a layer are on several devices, however the rounding turns.
 fn is_shared(a: &Attention, of: &SplitUse<'_>) -> bool {
     (0..of.devices.count).any(|turn| {
         let heads = of.devices.heads(a, turn);
@@ -230,7 +230,7 @@ fn is_shared(a: &Attention, of: &SplitUse<'_>) -> bool {
     })
 }
 
-/// The least heads of a device that has any.
+/// Returns the least number of heads on a device that has heads.
 fn least_heads(a: &Attention, of: &SplitUse<'_>) -> Option<u64> {
     let turns = (0..of.devices.count).flat_map(|turn| of.devices.heads(a, turn));
     turns.filter(|&h| h > 0).min()

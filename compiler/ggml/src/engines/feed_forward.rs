@@ -2,20 +2,20 @@
 
 use tpc_gguf::{Header, TensorName};
 
-/// The names of a layer's feed-forward matrices: of the dense ones, or of the experts'.
+/// The names of the feed-forward matrices of a layer, for the dense network or for the experts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeedForward {
-    /// The matrices that widen, fused with the gate's or not.
+    /// The up projection, fused with the gate or separate.
     pub up: Option<String>,
     /// The gate's.
     pub gate: Option<String>,
     /// The matrices that narrow.
     pub down: Option<String>,
-    /// The biases of those that widen.
+    /// The biases of the up projection and the gate.
     pub biases: Vec<String>,
 }
 
-/// The parts of a name behind `ffn_`, with and without `_exps`.
+/// Parses a name that starts with `ffn_`, with or without `_exps`.
 fn part(stem: &str) -> Option<(&str, bool, bool)> {
     let rest = stem.strip_prefix("ffn_")?;
     let (rest, is_bias) = match rest.strip_suffix(".weight") {
@@ -30,7 +30,7 @@ fn part(stem: &str) -> Option<(&str, bool, bool)> {
 }
 
 impl FeedForward {
-    /// The feed-forward layers of a file, in the order in which they first appear.
+    /// Returns the feed-forward layers of a file, in order of first appearance.
     pub fn of(header: &Header) -> Vec<FeedForward> {
         let mut found: Vec<((u32, bool), FeedForward)> = Vec::new();
         for t in header.tensors() {

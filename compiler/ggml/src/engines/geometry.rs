@@ -1,5 +1,5 @@
-//! The geometry of a model, as far as an engine's split of tensors depends on it: the heads of each layer, the ops on the way
-//! to its caches, and the rows that are contracted along the split.
+//! The geometry of a model that determines an engine's split of tensors. It has the heads of each layer, the ops on the
+//! way to its caches, and the rows that are contracted along the split.
 
 use super::FeedForward;
 use tpc_gguf::{Header, TensorInfo, TensorName};
@@ -14,21 +14,21 @@ pub struct Geometry {
     pub attention: Vec<Attention>,
     /// Its layers of linear attention, or of another recurrence with a state per head.
     pub linear: Vec<LinearAttention>,
-    /// Whether other layers keep states of convolutions (LFM 2).
+    /// True if other layers keep states of convolutions (LFM 2).
     pub has_short_convolutions: bool,
     /// The matrices whose rows are split, so that each device has a part of every sum.
     pub contracted: Vec<ContractedMatrix>,
-    /// The tensors by which attention and linear attention are split; norms and output matrices are not among them.
+    /// The tensors that determine the split of attention and linear attention, without norms and output matrices.
     pub projections: Vec<String>,
     /// Its feed-forward layers.
     pub feed_forward: Vec<FeedForward>,
-    /// The biases behind matrices whose rows are split, each with its matrix.
+    /// The biases of matrices whose rows are split, each with its matrix.
     pub output_biases: Vec<(String, String)>,
     /// Norms of queries and keys, and output matrices, by layer: they follow the heads.
     pub follow_heads: Vec<(u32, String)>,
     /// The norms of queries and keys with a row per head.
     pub head_rows: Vec<HeadRows>,
-    /// Whether embeddings of tokens are read from the output matrix, since the file has no other.
+    /// True if token embeddings are read from the output matrix, because the file has no embedding matrix.
     pub reads_output: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct HeadRows {
     pub layer: u32,
     /// Its rows.
     pub rows: u64,
-    /// Whether it is that of keys.
+    /// True if the norm belongs to the keys.
     pub of_keys: bool,
 }
 
@@ -58,19 +58,19 @@ pub struct Attention {
     pub key: u64,
     /// Elements of a value.
     pub value: u64,
-    /// Whether keys or values are normalised head by head, by one row for all heads.
+    /// True if keys or values are normalised head by head, by one row for all heads.
     pub normed: bool,
-    /// Whether keys are rotated by their positions.
+    /// True if keys are rotated by their positions.
     pub rotated: bool,
-    /// Whether queries, keys and values are one product.
+    /// True if queries, keys and values are one product.
     pub fused: bool,
-    /// Whether queries come with a gate of their size.
+    /// True if queries come with a gate of their size.
     pub gated: bool,
-    /// Whether keys and values are kept in a cache.
+    /// True if keys and values are kept in a cache.
     pub cached: bool,
-    /// Whether heads have ALiBi slopes.
+    /// True if heads have ALiBi slopes.
     pub slopes: bool,
-    /// Whether it has a sliding window.
+    /// True if it has a sliding window.
     pub windowed: bool,
     /// Elements of a block of its output matrix.
     pub block: u64,
@@ -110,7 +110,7 @@ const CONTRACTED: [&str; 4] = [
     "ffn_down_exps.weight",
 ];
 
-/// The tensors of a layer by which its attention is split.
+/// The tensors that determine the split of a layer's attention.
 const PROJECTIONS: [&str; 19] = [
     "attn_q.weight",
     "attn_k.weight",
@@ -133,12 +133,12 @@ const PROJECTIONS: [&str; 19] = [
     "ssm_a",
 ];
 
-/// Ops that a walk from attention to its projections passes, by the first operand.
+/// The maximum number of ops between attention and its projections, along the first operand.
 const STEPS: usize = 64;
 
 impl Geometry {
-    /// The geometry that a header and the model's graph tell. Without a graph, the heads and norms come from the header's keys
-    /// and names.
+    /// Reads the geometry from a header and the model's graph. Without a graph, the heads and norms come from the
+    /// header's keys and names.
     pub fn new(header: &Header, graph: Option<&Graph>) -> Geometry {
         let facts = Facts { header };
         let attention = match graph {
@@ -160,7 +160,7 @@ impl Geometry {
         }
     }
 
-    /// Whether any layer keeps a cache.
+    /// Returns true if any layer keeps a cache.
     pub fn has_caches(&self) -> bool {
         self.attention.iter().any(|a| a.cached)
     }
@@ -182,7 +182,7 @@ impl<'h> Facts<'h> {
         self.header.metadata().get_u64(&key).ok().flatten()
     }
 
-    /// The tensors of blocks with this name behind `blk.N.`, with their layers.
+    /// Returns the tensors named `blk.N.` plus `suffix`, with their layers.
     fn of_blocks(&self, suffix: &str) -> impl Iterator<Item = (u32, &'h TensorInfo)> {
         let tensors = self.header.tensors().iter();
         tensors.filter_map(move |t| {
@@ -195,7 +195,7 @@ impl<'h> Facts<'h> {
         self.of_blocks(suffix).next().is_some()
     }
 
-    /// Elements of a block of a layer's matrix.
+    /// Returns the block length of a layer's matrix, in elements.
     fn block(&self, layer: u32, suffixes: &[&str]) -> u64 {
         let of = |suffix: &&str| {
             let mut all = self.of_blocks(suffix);
@@ -280,7 +280,7 @@ impl<'h> Facts<'h> {
         layers.collect()
     }
 
-    /// The layers of attention by the names of tensors, where there is no graph.
+    /// Returns the attention layers by the names of tensors, for a model without a graph.
     fn attention_of_keys(&self) -> Vec<Attention> {
         let embd = self.count("embedding_length").unwrap_or(0);
         let heads = self.count("attention.head_count").unwrap_or(0);
@@ -312,7 +312,7 @@ impl<'h> Facts<'h> {
         self.of_blocks("attn_output.weight").map(of).collect()
     }
 
-    /// The layers of attention of a graph.
+    /// Returns the layers of attention of a graph.
     fn attention_of(&self, graph: &Graph) -> Vec<Attention> {
         let all = graph.insts().filter_map(|(_, inst)| {
             let Op::FlashAttn(op) = &inst.op else {
@@ -349,14 +349,14 @@ impl<'h> Facts<'h> {
         all.collect()
     }
 
-    /// Whether the projection of queries has twice their width.
+    /// Returns true if the projection of queries has twice their width.
     fn is_gated(&self, layer: u32, width: u64) -> bool {
         let mut q = self.of_blocks("attn_q.weight");
         q.any(|(l, t)| l == layer && t.ne[1] == 2 * width)
     }
 }
 
-/// The way from an operand of attention back to its projection.
+/// The path from an operand of attention back to its projection.
 #[derive(Clone, Debug, Default)]
 struct ProjectionPath {
     /// The width of a norm without a part per head.
@@ -368,7 +368,7 @@ struct ProjectionPath {
 }
 
 impl ProjectionPath {
-    /// Whether the projection is one that is split by its name; others are whole on every device.
+    /// Returns true if the projection is split by its name. Other projections are whole on every device.
     fn is_split(&self, graph: &Graph) -> bool {
         let Some(Op::Weight(w)) = self.weight.map(|v| graph.def_op(v)) else {
             return false;

@@ -1,4 +1,4 @@
-//! The sizes of each layer's heads, by which the engine divides tensors.
+//! The head sizes of each layer. They determine how the engine divides tensors.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub(super) struct LayerHeads {
     pub(super) recurrent: Option<u64>,
     /// Heads of the recurrence's keys and values.
     pub(super) recurrent_heads: [u64; 2],
-    /// Whether attention has a window.
+    /// True if attention has a window.
     pub(super) has_window: bool,
     /// Query heads.
     pub(super) heads: u64,
@@ -24,7 +24,7 @@ pub(super) struct LayerHeads {
 }
 
 impl LayerHeads {
-    /// Layers of one kind are rounded in turns.
+    /// Returns the kind of the layer. Layers of one kind take turns in the rounding.
     const fn kind(&self) -> (bool, bool) {
         (self.recurrent.is_some(), self.has_window)
     }
@@ -39,7 +39,7 @@ pub struct HeadSizes {
 }
 
 impl HeadSizes {
-    /// The sizes in a model's graph.
+    /// Reads the sizes from a model's graph.
     pub fn of_graph(graph: &Graph) -> HeadSizes {
         let mut out = HeadSizes::default();
         let dims = |v: Value, a: usize| graph.value(v).ty.dims[a].as_const().unwrap_or(1);
@@ -74,14 +74,14 @@ impl HeadSizes {
         self.layers.get(&layer).copied().unwrap_or_default()
     }
 
-    /// The layers before this one that are of its kind.
+    /// Returns the number of earlier layers of the same kind.
     pub(super) fn turn(&self, layer: u32) -> usize {
         let kind = self.layer(layer).kind();
         let before = self.layers.range(..layer);
         before.filter(|(_, g)| g.kind() == kind).count()
     }
 
-    /// The elements of a block and of a row of the first of these tensors of a layer that the file has.
+    /// Returns the block length and the row length of the first of `tensors` that the layer has, or `[1, 0]`.
     pub(super) fn rows(&self, layer: u32, tensors: &[&str]) -> [u64; 2] {
         let name = |t: &&str| self.rows.get(&format!("blk.{layer}.{t}")).copied();
         tensors.iter().find_map(name).unwrap_or([1, 0])

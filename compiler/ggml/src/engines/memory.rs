@@ -1,4 +1,4 @@
-//! The numbers of a release that its memory depends on.
+//! The numbers that determine a release's memory use.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,19 +8,19 @@ use super::{Backend, Basis};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryFacts {
-    /// Cells of a cache are counted in steps of this many.
+    /// The number of cache cells is a multiple of this number.
     pub cell_step: u64,
     /// The alignment of tensors on devices, in bytes.
     pub device_alignment: u64,
     /// The alignment of tensors on the host, in bytes.
     pub host_alignment: u64,
-    /// Rows of a batch from which on a device computes products with weights of the host.
+    /// The least number of batch rows at which a device computes products with host weights.
     pub offload_rows: u64,
     /// Copies of the inputs of each device in a pipeline.
     pub pipeline_copies: usize,
-    /// Tokens drafted at once if the command does not say it.
+    /// Tokens drafted at once if the command omits the number.
     pub drafted_tokens: u64,
-    /// The smallest step by which a tensor split cuts rows of feed-forward matrices, in elements.
+    /// The granule, in elements, of the tensor split of feed-forward matrices.
     pub split_step: u64,
     /// Architectures whose batches hold tokens alone. Others have room for tokens and embeddings in one batch.
     pub tokens_alone: Vec<String>,
@@ -36,16 +36,16 @@ pub struct MemoryFacts {
 pub struct BackendMemory {
     /// The back end.
     pub backend: Backend,
-    /// Copies run beside computation, so that layers on several devices form a pipeline.
+    /// True if copies overlap computation. Layers on several devices then form a pipeline.
     pub pipelines: bool,
-    /// Large batches compute on a device although the weights are on the host.
+    /// True if large batches compute on a device although the weights are on the host.
     pub offloads: bool,
-    /// Attention to a quantised cache reads a copy of it in f16.
+    /// True if attention reads a quantised cache through a copy in f16.
     pub copies_caches: bool,
 }
 
 impl MemoryFacts {
-    /// The rules of devices of these back ends: those of the one that all share, or plain ones.
+    /// Returns the rules of the back end that all devices share, or the default rules.
     pub fn of(&self, backends: &[Option<Backend>]) -> BackendMemory {
         let known = backends.first().copied().flatten();
         let shared = known.filter(|b| backends.iter().all(|x| *x == Some(*b)));

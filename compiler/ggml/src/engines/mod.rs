@@ -1,15 +1,16 @@
 //! Facts about other engines: facts per release, as data, and predictions from them.
 //!
 //! - `build` has the types of a release's facts, `registry` the list of releases; each is one file in `data`;
-//! - `basis` has the evidence for a statement, `outcome` the ends of runs that go wrong;
-//! - `feed_forward` has the matrices that belong together, `geometry` the rest of a model's geometry, `shares` the parts of it that llama.cpp's devices get;
-//! - `tensor_cut` has the parts of every tensor by its name, by `head_sizes`, the sizes of each layer's heads;
-//! - `memory` has the numbers that a release's memory depends on;
-//! - `cache_kernels` has the cache types that back ends compute attention with;
-//! - `condition` has the conditions under which a split of tensors fails, `prediction` the end of a run.
+//! - `basis` has the evidence for a statement, `outcome` the ends of runs that fail;
+//! - `feed_forward` has the feed-forward matrices of a layer, `geometry` the rest of a model's geometry;
+//! - `shares` computes the share of each of llama.cpp's devices;
+//! - `tensor_cut` computes the parts of a tensor from its name and the `head_sizes` of its layer;
+//! - `memory` has the numbers that determine a release's memory use;
+//! - `cache_kernels` has the cache types that the attention kernels of back ends support;
+//! - `condition` has the conditions that make a tensor split fail, `prediction` the predicted end of a run.
 //!
-//! A release's file says which conditions end a run, how, and on what evidence. Runs of the engine are the oracle: a row of
-//! `peer/geometry-*.json` that contradicts a prediction is a failing test.
+//! A release's file lists the conditions that end a run, with the outcome and the evidence. Runs of the engine are the
+//! oracle: a row of `peer/geometry-*.json` that contradicts a prediction is a failing test.
 
 mod basis;
 mod build;

@@ -1,4 +1,4 @@
-//! The end of a run that an engine does not finish rightly.
+//! The outcomes of runs that an engine does not finish correctly.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// The engine refuses with a message.
     Refuses,
-    /// The engine splits by layers instead, and says so.
+    /// The engine reports that it splits by layers instead.
     SplitsByLayers,
     /// The process ends while it loads the model.
     AbortsLoading,
@@ -18,12 +18,12 @@ pub enum Outcome {
     AbortsAtPrompt,
     /// The process ends when it computes the first single token; prompts pass.
     AbortsAtToken,
-    /// The result is wrong, and no message says so.
+    /// The result is wrong, without a message.
     SilentlyWrong,
 }
 
 impl Outcome {
-    /// The words for it, after the engine's name.
+    /// Returns a phrase for the outcome, to follow the engine's name.
     pub const fn words(self) -> &'static str {
         match self {
             Outcome::Refuses => "refuses to load the model",
@@ -36,7 +36,7 @@ impl Outcome {
         }
     }
 
-    /// The word that a table of runs has for it.
+    /// Returns the outcome's word in a table of runs.
     pub const fn class(self) -> &'static str {
         match self {
             Outcome::Refuses => "refused",

@@ -20,12 +20,12 @@ pub struct Prediction {
     pub says: Option<String>,
     /// The evidence.
     pub basis: Basis,
-    /// Whether it holds for the back end of the evidence alone.
+    /// True if it holds for the back end of the evidence alone.
     pub only_there: bool,
 }
 
 impl Prediction {
-    /// The engine's behaviour, as words behind its name: the end of the run and the cause.
+    /// Returns a description of the engine's behaviour, as a predicate for its name: the end of the run and the cause.
     pub fn does(&self) -> String {
         match self.outcome {
             Outcome::Refuses | Outcome::SplitsByLayers => self.why.clone(),
@@ -33,7 +33,7 @@ impl Prediction {
         }
     }
 
-    /// The finding's message: the engine, its end, the cause and the evidence.
+    /// Returns the finding's message: the engine, its end, the cause and the evidence.
     pub fn message(&self, build: &Build) -> String {
         format!(
             "{} {} ({}{})",
@@ -48,7 +48,7 @@ impl Prediction {
     }
 }
 
-/// Two different back ends of the devices; servers of RPC count as any.
+/// Returns two different back ends of the devices, if there are two. RPC servers and unknown back ends are ignored.
 fn two_backends(backends: &[Option<Backend>]) -> Option<(Backend, Backend)> {
     let mut known = backends.iter().flatten().filter(|b| **b != Backend::Rpc);
     let first = known.next()?;
@@ -57,8 +57,8 @@ fn two_backends(backends: &[Option<Backend>]) -> Option<(Backend, Backend)> {
 }
 
 impl Build {
-    /// The reasons why a run that splits a model's tensors fails, the one that ends it first. The list is empty if
-    /// the run is right.
+    /// Returns the reasons why a run that splits a model's tensors fails. The first one ends the run. The list is empty
+    /// if the run is right.
     pub fn predict(&self, model: &Geometry, of: &SplitUse<'_>) -> Vec<Prediction> {
         let split = &self.tensor_split;
         let read = || Basis::Read {
@@ -120,7 +120,7 @@ impl Build {
             let Some(why) = f.when.holds(model, of) else {
                 continue;
             };
-            // Several conditions of one code are cases of one cause: the first is the one that ends the run.
+            // Conditions with the same code have one cause. The first of them ends the run.
             if out.iter().any(|p| *p.code == *f.when.code()) {
                 continue;
             }
@@ -136,7 +136,8 @@ impl Build {
         out
     }
 
-    /// Whether an architecture's tensors are split at all; `false` where the engine has a list without it.
+    /// Returns true if the engine splits an architecture's tensors. An engine without a list of architectures splits
+    /// all of them.
     pub fn splits(&self, arch: &str) -> bool {
         let listed = self.tensor_split.listed.as_ref();
         listed.is_none_or(|list| list.iter().any(|a| a == arch))

@@ -18,7 +18,7 @@ const FILES: [(&str, &str); 3] = [
     ("ik_llama.cpp.ron", include_str!("data/ik_llama.cpp.ron")),
 ];
 
-/// Every release, the newest of each engine first.
+/// Returns every release, the newest of each engine first.
 pub fn builds() -> &'static [Build] {
     static BUILDS: OnceLock<Vec<Build>> = OnceLock::new();
     BUILDS.get_or_init(|| {
@@ -35,13 +35,13 @@ pub fn builds() -> &'static [Build] {
 }
 
 impl Build {
-    /// The newest release of an engine.
+    /// Returns the newest release of an engine.
     pub fn newest(engine: Maker) -> &'static Build {
         let found = builds().iter().find(|b| b.engine == engine);
         found.expect("invariant: every engine has a release")
     }
 
-    /// The release of an engine with this version.
+    /// Returns the release of an engine with this version.
     pub fn find(engine: Maker, version: &str) -> Option<&'static Build> {
         let version = version.trim_start_matches('v');
         builds()
@@ -49,7 +49,7 @@ impl Build {
             .find(|b| b.engine == engine && b.version == version)
     }
 
-    /// The versions of an engine, the newest first.
+    /// Returns the versions of an engine, the newest first.
     pub fn versions(engine: Maker) -> impl Iterator<Item = &'static str> {
         let of = builds().iter().filter(move |b| b.engine == engine);
         of.map(|b| b.version.as_str())

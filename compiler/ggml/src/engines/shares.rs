@@ -4,7 +4,7 @@
 
 use super::geometry::{Attention, LinearAttention};
 
-/// The elements in multiples of which tensors are split, as all releases have it.
+/// The granule of the tensor split in elements, the same in all releases.
 const SPLIT_STEP: u64 = 128;
 
 /// The devices among which tensors are split.
@@ -17,7 +17,7 @@ pub struct Devices<'a> {
 }
 
 impl Devices<'_> {
-    /// The devices with these proportions; equal ones are none.
+    /// Returns devices with these proportions. Equal proportions are stored as an empty slice.
     pub fn with_proportions(proportions: &[f64]) -> Devices<'_> {
         let equal = proportions.windows(2).all(|w| w[0] == w[1]);
         Devices {
@@ -26,7 +26,7 @@ impl Devices<'_> {
         }
     }
 
-    /// The parts of `len` in units of `granule`, with the rounding rotated by `rotation` devices.
+    /// Returns the parts of `len` in units of `granule`, with the rounding rotated by `rotation` devices.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -59,8 +59,9 @@ impl Devices<'_> {
         parts
     }
 
-    /// The rows of queries that stay together: those of the `group` query elements of a key head, with so many rows per
-    /// element, in whole blocks. Blocks are joined up to `step` elements as long as that leaves a part for every device.
+    /// Returns the number of query rows that stay on one device: the `group` query elements of a key head, times `rows`
+    /// per element. The result is a multiple of whole blocks. Blocks are joined up to `step` elements as long as every
+    /// device gets a part.
     pub fn query_granule(&self, group: u64, rows: u64, block: u64, step: u64) -> u64 {
         let mut unit = block.max(1);
         while unit < step && unit.saturating_mul(self.count as u64) < group {
@@ -69,7 +70,7 @@ impl Devices<'_> {
         lcm(rows.saturating_mul(group), unit)
     }
 
-    /// The query heads of a layer of attention on each device.
+    /// Returns the query heads of a layer of attention on each device.
     pub fn heads(&self, layer: &Attention, rotation: usize) -> Vec<u64> {
         let group = layer.heads / layer.kv_heads.max(1) * layer.key;
         let twice = if layer.gated { 2 } else { 1 };
@@ -79,7 +80,7 @@ impl Devices<'_> {
         columns.into_iter().map(|c| c / head).collect()
     }
 
-    /// The groups of keys, and the heads of values, of a layer of linear attention on each device, where each is rounded by
+    /// Returns the key groups and the value heads of a layer of linear attention on each device. Each is rounded by
     /// itself.
     pub fn linear(&self, layer: &LinearAttention, rotation: usize) -> [Vec<u64>; 2] {
         let granule = state_granule(layer.block, layer.size, SPLIT_STEP);
@@ -92,12 +93,12 @@ impl Devices<'_> {
     }
 }
 
-/// The elements of a recurrence that stay together: whole heads, in whole blocks, in multiples of `step`.
+/// Returns the elements of a recurrence that stay together: whole heads, in whole blocks, in multiples of `step`.
 pub(super) fn state_granule(block: u64, head: u64, step: u64) -> u64 {
     lcm(lcm(block.max(1), step), head.max(1))
 }
 
-/// The least common multiple; 0 where either is 0.
+/// Returns the least common multiple, or 0 if either number is 0.
 pub fn lcm(a: u64, b: u64) -> u64 {
     let (mut x, mut y) = (a, b);
     while y != 0 {

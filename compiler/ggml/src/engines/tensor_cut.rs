@@ -1,11 +1,11 @@
-//! The parts of each tensor that the devices of a tensor split hold: cut by the names of tensors, in steps of whole heads and
-//! blocks, rounded down one device after another, beginning with another device in each layer.
+//! The parts of each tensor that the devices of a tensor split hold. Tensors are cut by their names, in steps of whole
+//! heads and blocks. The parts are rounded down one device after another, beginning with another device in each layer.
 
 use super::head_sizes::{HeadSizes, LayerHeads};
 use super::memory::MemoryFacts;
 use super::shares::{Devices, lcm, state_granule};
 
-/// A run of elements along the split axis that is cut by itself, as often as it is repeated.
+/// A run of elements along the split axis that is cut by itself, and the number of its repetitions.
 struct Segment {
     len: u64,
     times: u64,
@@ -32,7 +32,7 @@ const RECURRENT: [&str; 1] = ["ssm_out.weight"];
 const FEED_FORWARD: [&str; 2] = ["ffn_down.weight", "ffn_down_exps.weight"];
 
 impl TensorCut<'_> {
-    /// The parts of a weight with these sizes, which sum up to 1; `None` for one that every device has whole.
+    /// Returns the parts of a weight with these sizes, which sum to 1, or `None` if every device has the whole weight.
     pub fn weight(&self, name: &str, dims: [u64; 4]) -> Option<Vec<f64>> {
         if name == "output.weight" {
             return Some(self.parts(&[whole(dims[1], 1)], self.layers as usize));
@@ -53,14 +53,14 @@ impl TensorCut<'_> {
         Some(self.parts(&segments, turn))
     }
 
-    /// The parts of a cache whose rows have so many elements, of keys or of values.
+    /// Returns the parts of a key or value cache with `row` elements per row.
     pub fn cache(&self, layer: u32, is_value: bool, row: u64) -> Vec<f64> {
         let sizes = self.heads.layer(layer);
         let step = self.kv_step(layer, &sizes, is_value);
         self.parts(&[whole(row, step)], self.heads.turn(layer))
     }
 
-    /// The parts of a recurrent state.
+    /// Returns the parts of a recurrent state.
     pub fn state(&self, layer: u32) -> Vec<f64> {
         let sizes = self.heads.layer(layer);
         let Some(head) = sizes.recurrent.filter(|&head| head > 1) else {
@@ -76,7 +76,7 @@ impl TensorCut<'_> {
         state_granule(block, head, self.facts.split_step)
     }
 
-    /// The cut of a tensor of a recurrent layer's mixer.
+    /// Returns the split axis and the segments of a tensor of a recurrent layer's mixer.
     fn recurrent(
         &self,
         layer: u32,
@@ -102,7 +102,7 @@ impl TensorCut<'_> {
         let unit = if by_head { 1 } else { head };
         let len = dims[axis];
         let part = keys.saturating_mul(unit);
-        // Values are cut in runs of the keys' length, so that each lies with its key.
+        // Values are cut into runs as long as the keys, so that each value is on the device of its key.
         let in_turns = self.arch != "qwen3next" && part > 0 && len.is_multiple_of(part);
         let step = step / head * unit;
         let segments = match in_turns {
@@ -124,7 +124,7 @@ impl TensorCut<'_> {
         Some((axis, segments))
     }
 
-    /// The rows of queries that stay together, of which one query element has `rows`.
+    /// Returns the number of query rows that stay on one device, at `rows` rows per query element.
     fn q_step(&self, layer: u32, sizes: &LayerHeads, rows: u64) -> u64 {
         let group = sizes.group.saturating_mul(sizes.head_size[0]);
         let [block, _] = self.heads.rows(layer, &ATTENTION);
@@ -141,7 +141,7 @@ impl TensorCut<'_> {
         }
     }
 
-    /// The cut of a tensor of attention.
+    /// Returns the split axis and the segments of a tensor of attention.
     fn attention(
         &self,
         layer: u32,
@@ -194,7 +194,7 @@ impl TensorCut<'_> {
         Some((axis, vec![whole(len, step)]))
     }
 
-    /// The cut of a tensor of a feed-forward network.
+    /// Returns the split axis and the segments of a tensor of a feed-forward network.
     fn feed_forward(
         &self,
         layer: u32,
@@ -224,7 +224,7 @@ impl TensorCut<'_> {
         Some((axis, vec![segment]))
     }
 
-    /// The part of each device in all of these segments.
+    /// Returns the part of each device in all of these segments.
     fn parts(&self, segments: &[Segment], turn: usize) -> Vec<f64> {
         let mut held = vec![0_u64; self.devices.count];
         let mut all = 0_u64;

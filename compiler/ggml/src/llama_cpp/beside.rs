@@ -5,7 +5,7 @@ use super::devices::{Buffer, buffer, position};
 use super::option_spec::Setting;
 use super::parsed_option::ParsedOption;
 
-/// Options of drafts and encoders, which no table of settings tells apart.
+/// Options of drafts and encoders, which share one setting.
 const CACHE_K: &[&str] = &["-ctkd", "--cache-type-k-draft", "--spec-draft-type-k"];
 const CACHE_V: &[&str] = &["-ctvd", "--cache-type-v-draft", "--spec-draft-type-v"];
 const LAYERS: &[&str] = &[
@@ -24,15 +24,15 @@ const PROJECTOR_OFFLOAD: &[&str] = &["--mmproj-offload", "--no-mmproj-offload"];
 pub struct DraftFile {
     /// The file.
     pub file: String,
-    /// The type of its K cache, where the line says it.
+    /// The type of its K cache. `None` if the line does not set it.
     pub cache_type_k: Option<String>,
-    /// The type of its V cache, where the line says it.
+    /// The type of its V cache. `None` if the line does not set it.
     pub cache_type_v: Option<String>,
-    /// Its layers on the devices; `None` for all, or what llama.cpp chooses.
+    /// The number of its layers on devices. `None` means all layers, or llama.cpp's choice.
     pub gpu_layers: Option<u64>,
-    /// Its context size, where the line says it: builds that have no such option take the model's.
+    /// Its context size. `None` if the line does not set it: builds without the option use the model's context size.
     pub ctx_size: Option<u64>,
-    /// The positions of its devices, where the line lists them; none for the host.
+    /// The positions of its devices, empty for the host. `None` if the line does not list them.
     pub devices: Option<Vec<usize>>,
 }
 
@@ -43,43 +43,43 @@ pub struct ProjectorFile {
     pub file: String,
     /// True if it stays on the host.
     pub on_host: bool,
-    /// The position of its device, where the line names it.
+    /// The position of its device. `None` if the line does not name one.
     pub device: Option<usize>,
 }
 
-/// A file that an option names: `-md` names one, and `-hfd` a repository.
+/// Returns true if an option such as `-md` names a file. `-hfd` and `-mmu` name remote files.
 fn is_file(given: &ParsedOption) -> bool {
     let remote = ["-hfd", "-mmu"];
     !given.spec.names.iter().any(|n| remote.contains(n))
 }
 
 impl CommandLine {
-    /// The last value of the options with these names, which have no setting of their own.
+    /// Returns the last option of the line with one of these names.
     fn last_of(&self, names: &[&str]) -> Option<&ParsedOption> {
         let is = |o: &&ParsedOption| names.contains(&o.spelling.replace('_', "-").as_str());
         self.options.iter().rev().find(is)
     }
 
-    /// The kinds of drafting: those of all `--spec-type`, without `none`.
+    /// Returns the kinds of drafting from every `--spec-type`, without `none`.
     pub fn draft_kinds(&self) -> impl Iterator<Item = &str> {
         let all = self.all(Setting::Speculation);
         all.flat_map(|o| o.value.split(',').map(str::trim))
             .filter(|kind| !kind.is_empty() && *kind != "none")
     }
 
-    /// True if the blocks of the model's own file draft tokens: a draft with a file of its own takes their place.
+    /// Returns true if the draft blocks in the model's own file draft tokens. A draft with its own file replaces them.
     pub fn drafts_by_own_blocks(&self) -> bool {
         self.last(Setting::Draft).is_none() && self.draft_kinds().any(|k| k == "draft-mtp")
     }
 
-    /// The options whose files are somewhere else: `-hfd`, `-mmu`.
+    /// Returns the options that name remote files: `-hfd`, `-mmu`.
     pub fn remote_files(&self) -> impl Iterator<Item = &ParsedOption> {
         let both = [Setting::Draft, Setting::Projector];
         let all = both.into_iter().filter_map(|s| self.last(s));
         all.filter(|o| !is_file(o))
     }
 
-    /// The draft with a file of its own.
+    /// Returns the draft with a file of its own.
     pub fn draft_file(&self) -> Option<DraftFile> {
         let file = self.last(Setting::Draft).filter(|o| is_file(o))?;
         let value = |names| self.last_of(names).map(|o| o.value.clone());
@@ -99,7 +99,7 @@ impl CommandLine {
         })
     }
 
-    /// The encoder of images or sound.
+    /// Returns the encoder of images or sound.
     pub fn projector_file(&self) -> Option<ProjectorFile> {
         let file = self.last(Setting::Projector).filter(|o| is_file(o))?;
         let device = self.last_of(PROJECTOR_DEVICE).map(|o| o.value.as_str());
@@ -112,7 +112,7 @@ impl CommandLine {
         })
     }
 
-    /// The files of adapters, with whether each is a control vector. `FILE:SCALE` names a file.
+    /// Returns the adapter files of the line. The flag is true for a control vector. `FILE:SCALE` names a file.
     pub fn adapter_files(&self) -> Vec<(String, bool)> {
         let all = self.all(Setting::Adapter);
         let files = all.flat_map(|o| {
@@ -131,7 +131,7 @@ impl CommandLine {
         files.filter(|(file, _)| !file.is_empty()).collect()
     }
 
-    /// The position of the device of this name among those of the line.
+    /// Returns the position of the device `name` in the line's list of devices.
     fn device(&self, name: &str) -> Option<usize> {
         match buffer(name.trim())? {
             Buffer::Host => None,

@@ -19,13 +19,13 @@ pub struct CommandLine {
     pub kind: Program,
     /// Who made it.
     pub maker: Maker,
-    /// The options: those of the environment, then those of the line in order.
+    /// The options in order: environment variables first, then the command line.
     pub options: Vec<ParsedOption>,
     /// Words that are not options of the program.
     pub unknown: Vec<String>,
     /// Values that the program does not take.
     pub faults: Vec<Fault>,
-    /// The number of devices that `CUDA_VISIBLE_DEVICES` and its like leave.
+    /// The number of devices that `CUDA_VISIBLE_DEVICES` or a similar variable leaves visible.
     pub visible: Option<usize>,
 }
 
@@ -40,7 +40,7 @@ const VISIBLE: [&str; 4] = [
     "GGML_VK_VISIBLE_DEVICES",
 ];
 
-/// Whether a value switches its setting off.
+/// Returns true if a value switches its setting off.
 pub(super) fn is_off(value: &str) -> bool {
     matches!(value, "0" | "off" | "false" | "disabled")
 }
@@ -49,7 +49,7 @@ fn error(message: String) -> Diagnostic {
     Diagnostic::new(&codes::COMMAND_LINE, "command line", message)
 }
 
-/// Who made the program at this path.
+/// Returns the maker of the program at this path.
 fn maker(program: &str) -> Maker {
     match program
         .split(['/', '\\'])
@@ -61,10 +61,10 @@ fn maker(program: &str) -> Maker {
 }
 
 impl CommandLine {
-    /// Parses the words of a line: any number of `NAME=VALUE`, the program, its options.
+    /// Parses the words of a command line: any number of `NAME=VALUE` assignments, the program, and its options.
     ///
     /// # Errors
-    /// TPC0400 when there is no program, when it is not one of llama.cpp's, or when an option lacks its argument.
+    /// Returns TPC0400 if the program is missing or is not one of llama.cpp's, or if an option lacks its argument.
     pub fn parse(words: &[String]) -> Result<CommandLine, Diagnostic> {
         let mut words = words.iter().peekable();
         words.next_if(|w| *w == "env");
@@ -111,7 +111,7 @@ impl CommandLine {
         Ok(out)
     }
 
-    /// A word, with those behind it that belong to it.
+    /// Parses one word of the line and the arguments that follow it.
     fn word(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), Diagnostic> {
         // Programs read `--ctx_size`, too.
         let name = match word.strip_prefix("--") {
@@ -140,8 +140,8 @@ impl CommandLine {
         Ok(())
     }
 
-    /// Adds an option: with the value that is meant where the program does not take the one that is given, and not at all where
-    /// nothing is.
+    /// Adds an option. If the program rejects its value, records the fault and adds the option with [`Fault::meant`]
+    /// instead. Without such a value the option is dropped.
     fn add(&mut self, given: ParsedOption, missing: Option<Fault>) {
         let Some(fault) = missing.or_else(|| fault(&given, self.kind, self.maker)) else {
             self.options.push(given);
@@ -153,40 +153,40 @@ impl CommandLine {
             .extend(value.map(|value| ParsedOption { value, ..given }));
     }
 
-    /// Every option that changes the setting; the last one takes effect.
+    /// Returns every option that changes the setting; the last one takes effect.
     pub fn all(&self, setting: Setting) -> impl DoubleEndedIterator<Item = &ParsedOption> {
         self.options
             .iter()
             .filter(move |o| o.spec.setting == setting)
     }
 
-    /// The option that takes effect: the last of the line, or else of the environment.
+    /// Returns the option that takes effect: the last of the line, or else of the environment.
     pub fn last(&self, setting: Setting) -> Option<&ParsedOption> {
         self.all(setting).next_back()
     }
 
-    /// The value of a setting.
+    /// Returns the value of a setting.
     pub fn value(&self, setting: Setting) -> Option<&str> {
         self.last(setting).map(|o| o.value.as_str())
     }
 
-    /// The value of a setting as a count.
+    /// Returns the value of a setting as a count.
     pub fn count(&self, setting: Setting) -> Option<u64> {
         u64::try_from(read_number(self.value(setting)?)?).ok()
     }
 
-    /// Whether a setting is switched off.
+    /// Returns true if a setting is switched off.
     pub fn is_off(&self, setting: Setting) -> bool {
         self.value(setting).is_some_and(is_off)
     }
 
-    /// Whether tensors are split among the devices (`-sm tensor`).
+    /// Returns true if tensors are split among the devices (`-sm tensor`).
     pub fn splits_tensors(&self) -> bool {
         self.value(Setting::SplitMode) == Some("tensor")
     }
 }
 
-/// The number of devices that a list of visible ones has; `None` for none.
+/// Returns the number of devices in a list such as `CUDA_VISIBLE_DEVICES`, or `None` if the list is empty.
 fn devices_in(list: &str) -> Option<usize> {
     let names = list.split(',').map(str::trim);
     // A negative one ends the list.
@@ -196,14 +196,14 @@ fn devices_in(list: &str) -> Option<usize> {
     (n > 0).then_some(n)
 }
 
-/// The name and the value of `NAME=VALUE`.
+/// Returns the name and the value of `NAME=VALUE`.
 fn assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     (!name.is_empty() && name.chars().all(upper)).then_some((name, value))
 }
 
-/// The option that an environment variable stands for.
+/// Returns the option that an environment variable sets.
 fn variable(name: &str, value: &str) -> Option<ParsedOption> {
     let spec = OPTIONS
         .iter()
@@ -223,8 +223,8 @@ fn variable(name: &str, value: &str) -> Option<ParsedOption> {
     })
 }
 
-/// The kinds of drafting that an option of `ik_llama.cpp` names, without their parameters (`mtp:n_max=3,p_min=0.5`). Blocks of
-/// the model's own file have llama.cpp's name.
+/// Returns the kinds of drafting that an option of `ik_llama.cpp` names, without their parameters
+/// (`mtp:n_max=3,p_min=0.5`). Blocks of the model's own file have llama.cpp's name.
 fn speculation(spec: &OptionSpec, value: &str) -> String {
     let mtp = "draft-mtp";
     if spec.arity == Arity::Switch {
@@ -242,7 +242,8 @@ fn speculation(spec: &OptionSpec, value: &str) -> String {
     kinds.join(",")
 }
 
-/// The argument of an option, taken from the words behind it, and what is wrong where it is not there.
+/// Takes the argument of an option from the following words. Returns a fault if llama.cpp needs a value and the line
+/// has a bare option.
 fn argument(
     spec: &OptionSpec,
     spelling: &str,

@@ -1,4 +1,4 @@
-//! The cells of the KV cache that a command line asks for, and what llama.cpp chooses by itself.
+//! The KV-cache cells that a command line asks for, and the settings that llama.cpp chooses by itself.
 
 use super::command::{CommandLine, is_off};
 use super::option_spec::Setting;
@@ -9,7 +9,7 @@ use super::programs::{Maker, Program};
 pub struct Context {
     /// The context size, of all sequences together; `None` for the model's.
     pub ctx_size: Option<u64>,
-    /// Sequences; `None` where nothing says.
+    /// The number of sequences. `None` if the command does not determine it.
     pub sequences: Option<u64>,
 }
 
@@ -23,13 +23,13 @@ pub struct FittedSettings {
 }
 
 impl FittedSettings {
-    /// Whether it chooses anything.
+    /// Returns true if llama.cpp chooses any setting.
     pub fn any(self) -> bool {
         self.context || self.layers
     }
 }
 
-/// The largest of the numbers of a list of a benchmark.
+/// Returns the largest number in a list of a benchmark.
 fn largest(list: &str) -> Option<u64> {
     let last = |part: &str| {
         let last = part.split_once('-').map_or(part, |(_, rest)| rest);
@@ -40,7 +40,7 @@ fn largest(list: &str) -> Option<u64> {
 }
 
 impl CommandLine {
-    /// The context that the program makes.
+    /// Returns the context that the program makes.
     pub fn context(&self) -> Context {
         let count = |setting| self.count(setting).filter(|&n| n > 0);
         match self.kind {
@@ -64,7 +64,7 @@ impl CommandLine {
         }
     }
 
-    /// The tokens of a benchmark's largest test. Prompts and generation are tests of their own.
+    /// Returns the tokens of a benchmark's largest test. Prompts and generation are tests of their own.
     fn largest_test(&self) -> u64 {
         let most = |setting, default: u64| {
             let all = self.all(setting).filter_map(|o| largest(&o.value));
@@ -80,7 +80,7 @@ impl CommandLine {
         test.saturating_add(most(Setting::Depth, 0))
     }
 
-    /// The settings that llama.cpp chooses by itself if the model does not fit.
+    /// Returns the settings that llama.cpp chooses by itself if the model does not fit.
     pub fn fitted_settings(&self) -> FittedSettings {
         let given = |setting| self.last(setting).is_some();
         let is_fitted = match self.kind {

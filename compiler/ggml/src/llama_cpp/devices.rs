@@ -3,10 +3,10 @@
 use super::command::CommandLine;
 use super::option_spec::Setting;
 
-/// The number of devices to plan for where nothing says it.
+/// The number of devices to plan for if the command line does not determine it.
 const ASSUMED: usize = 2;
 
-/// The fewest devices that the machine of a line has beside its servers.
+/// The assumed number of local devices of a machine that also uses RPC servers.
 const LOCAL: usize = 1;
 
 /// The number of devices of a line.
@@ -14,27 +14,28 @@ const LOCAL: usize = 1;
 pub struct DeviceCount {
     /// Devices.
     pub count: usize,
-    /// Whether the number is an assumption.
+    /// True if the number is an assumption.
     pub assumed: bool,
-    /// The option that names the last of them, where the assumption rests on it: `-mg 3`.
+    /// The option, such as `-mg 3`, that names the highest device number. `None` if the count does not come from such
+    /// an option.
     pub named_by: Option<String>,
 }
 
-/// The number of devices that a line states: by a list of devices, by those that are visible together with its servers, or by
-/// proportions.
+/// Returns the number of devices that a line states. It comes from a list of devices, from visible devices plus
+/// servers, or from proportions.
 pub fn stated_devices(line: &CommandLine) -> Option<usize> {
     listed_devices(line).or_else(|| entries(line, Setting::TensorSplit, &[',', '/']))
 }
 
 impl CommandLine {
-    /// The positions of servers' devices in the list of devices; `None` without a list.
+    /// Returns the positions of servers' devices in the list of devices, or `None` without a list.
     pub fn servers_at(&self) -> Option<Vec<usize>> {
         let list = self.value(Setting::Devices)?.split(',').enumerate();
         let is_remote = |d: &str| d.trim().to_ascii_uppercase().starts_with("RPC");
         Some(list.filter(|(_, d)| is_remote(d)).map(|(i, _)| i).collect())
     }
 
-    /// The servers whose devices the line uses: those of `--rpc`, of which a list of devices may leave out some.
+    /// Returns the `--rpc` servers that the line uses. A list of devices may omit some servers.
     pub fn servers(&self) -> Option<Vec<String>> {
         let all = self.value(Setting::Rpc)?.split(',').map(str::trim);
         let all = all.filter(|s| !s.is_empty());
@@ -47,7 +48,7 @@ impl CommandLine {
     }
 }
 
-/// The number of entries of a list.
+/// Returns the number of entries of a list.
 fn entries(line: &CommandLine, setting: Setting, separators: &[char]) -> Option<usize> {
     let text = line.value(setting)?;
     let n = text
@@ -57,14 +58,15 @@ fn entries(line: &CommandLine, setting: Setting, separators: &[char]) -> Option<
     (n > 0 && text != "none").then_some(n)
 }
 
-/// The number of devices that a line lists, or leaves visible beside its servers.
+/// Returns the number of devices that a line lists, or the number of visible devices plus the `--rpc` servers.
 fn listed_devices(line: &CommandLine) -> Option<usize> {
     let servers = || line.servers().map_or(0, |s| s.len());
     let visible = || line.visible.map(|n| n + servers());
     entries(line, Setting::Devices, &[',']).or_else(visible)
 }
 
-/// The number of devices to plan a line for: those that it states, or else as many as it names.
+/// Returns the number of devices to plan a line for. Without a list of devices, an option such as `-mg 3` can raise the
+/// number.
 pub fn device_count(line: &CommandLine) -> DeviceCount {
     let stated = stated_devices(line);
     let servers = line.servers().map(|s| s.len() + LOCAL);
@@ -84,7 +86,7 @@ pub fn device_count(line: &CommandLine) -> DeviceCount {
     }
 }
 
-/// How many devices there are at least by the numbers in a line, and the option that says so.
+/// Returns the least number of devices that the device numbers in a line imply, and the option that implies it.
 fn least_devices(line: &CommandLine) -> Option<(usize, String)> {
     let main = line.last(Setting::MainGpu).and_then(|given| {
         let n: usize = given.value.parse().ok()?;
@@ -100,7 +102,7 @@ fn least_devices(line: &CommandLine) -> Option<(usize, String)> {
             _ => None,
         })
     });
-    // More than any machine has are a slip of the finger.
+    // A number above 64 is probably a typing error.
     let all = main.into_iter().chain(overrides).filter(|(n, _)| *n <= 64);
     all.max_by_key(|(n, _)| *n)
 }
@@ -120,7 +122,7 @@ const STEMS: [&str; 13] = [
     "rpc", "dev",
 ];
 
-/// The buffer type of this name, such as `CPU`, `CUDA1` or `Vulkan_Host`; `None` where no build has one like it.
+/// Returns the buffer type of a name such as `CPU`, `CUDA1` or `Vulkan_Host`, or `None` for an unknown name.
 pub fn buffer(name: &str) -> Option<Buffer> {
     let lower = name.trim().to_ascii_lowercase();
     if lower.starts_with("cpu") || lower.ends_with("_host") || lower == "host" {
@@ -131,14 +133,14 @@ pub fn buffer(name: &str) -> Option<Buffer> {
     let number = &bare[stem.len()..];
     match stem {
         "metal" | "mtl" => Some(Buffer::Device(0)),
-        // The first of them has no number in some builds.
+        // Some builds omit the number of the first device.
         _ if STEMS.contains(&stem) && number.is_empty() => Some(Buffer::Device(0)),
         _ if STEMS.contains(&stem) => number.parse().ok().map(Buffer::Device),
         _ => None,
     }
 }
 
-/// The position of a buffer's device among those that a line uses: `-dev` lists them in its order.
+/// Returns the position of a buffer's device among the line's devices. `-dev` lists them in order.
 pub fn position(line: &CommandLine, name: &str, number: usize) -> Option<usize> {
     match line.value(Setting::Devices) {
         None => Some(number),

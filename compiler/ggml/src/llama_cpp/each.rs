@@ -27,16 +27,16 @@ const LISTS: [Setting; 13] = [
     Setting::FlashAttention,
 ];
 
-/// A line without lists, and what tells it from the others of its command.
+/// A command line without lists, and a label that distinguishes it from the command's other lines.
 #[derive(Clone, Debug)]
 pub struct Test {
-    /// The values in which the lines differ, such as `-sm tensor`; empty where there is one line.
+    /// The values that differ between the lines, such as `-sm tensor`. Empty if the command has only one line.
     pub label: String,
     /// The line.
     pub line: CommandLine,
 }
 
-/// The numbers of `128-512+128`; a word that is no range stands for itself.
+/// Expands a range such as `128-512+128` to its numbers. Any other word is returned unchanged.
 fn range(part: &str) -> Vec<String> {
     let number = |t: &str| t.parse::<u64>().ok();
     let parsed = part.split_once('-').and_then(|(first, rest)| {
@@ -64,12 +64,12 @@ fn range(part: &str) -> Vec<String> {
     out
 }
 
-/// The values of an option of a benchmark.
+/// Returns the values of an option of a benchmark.
 fn values(given: &ParsedOption) -> Vec<String> {
     let parts = given.value.split(',');
     match given.spec.setting {
         Setting::GpuLayers | Setting::NCpuMoe | Setting::Ubatch => parts.flat_map(range).collect(),
-        // What other programs separate by commas stands in one value of the list.
+        // The benchmark separates list values by commas, so it separates the entries of one value by other characters.
         Setting::TensorSplit | Setting::Devices | Setting::Override => parts
             .map(|p| match given.spec.setting {
                 Setting::Override => p.replace(';', ","),
@@ -80,7 +80,7 @@ fn values(given: &ParsedOption) -> Vec<String> {
     }
 }
 
-/// An option with one value of its list, as other programs have it.
+/// Returns an option with one value of its list, as other programs have it.
 fn with(given: &ParsedOption, value: &str) -> ParsedOption {
     let switch = OPTIONS
         .iter()
@@ -102,10 +102,10 @@ fn with(given: &ParsedOption, value: &str) -> ParsedOption {
 }
 
 impl CommandLine {
-    /// The line, or where a benchmark has lists, a line for each combination of their values.
+    /// Returns the line itself, or one line per combination of a benchmark's lists.
     ///
     /// # Errors
-    /// TPC0400 for more than 64 combinations.
+    /// Returns TPC0400 if there are more than 64 combinations.
     pub fn each(&self) -> Result<Vec<Test>, Diagnostic> {
         let mut out = vec![Test {
             label: String::new(),

@@ -1,4 +1,4 @@
-//! Values that a program of llama.cpp does not take: with them it does not start, or runs with another value.
+//! Values that a program of llama.cpp rejects: it does not start, or runs with another value.
 
 use super::numbers::{Number, number_of};
 use super::option_spec::{Arity, Setting};
@@ -10,16 +10,16 @@ use super::programs::{Maker, Program};
 pub struct Fault {
     /// The option, as it is spelt.
     pub spelling: String,
-    /// The fault, as what the program does.
+    /// A description of the program's behaviour.
     pub what: String,
     /// The values that it takes.
     pub takes: String,
-    /// The value that a reader takes it for; `None` where the rest of the line is read without the option.
+    /// The value that the user probably means. If it is `None`, the rest of the line is parsed without the option.
     pub meant: Option<String>,
 }
 
 impl Fault {
-    /// A value with which the program stops.
+    /// Returns the fault of a value that stops the program.
     pub fn stops(spelling: &str, value: &str, takes: &str) -> Fault {
         Fault {
             spelling: spelling.to_owned(),
@@ -29,7 +29,7 @@ impl Fault {
         }
     }
 
-    /// The same, with the value that is meant.
+    /// Returns the fault with the value that the user probably means.
     #[must_use]
     pub fn with_meaning(self, value: impl Into<Option<String>>) -> Fault {
         Fault {
@@ -38,7 +38,7 @@ impl Fault {
         }
     }
 
-    /// An option without the value that it needs.
+    /// Returns the fault of an option without its value.
     pub(super) fn missing_value(spelling: &str) -> Fault {
         Fault {
             spelling: spelling.to_owned(),
@@ -51,7 +51,7 @@ impl Fault {
     }
 }
 
-/// Whether a word is a value of an option that is on, off or automatic.
+/// Returns true if a word is a value of an option that is on, off or automatic.
 pub(super) fn is_on_off_auto(word: &str) -> bool {
     is_on_off(word) || matches!(word, "auto" | "-1")
 }
@@ -63,7 +63,7 @@ fn is_on_off(word: &str) -> bool {
     )
 }
 
-/// The number that a word means to a reader: `8192`, `-1`, or `8k`.
+/// Returns the number that a word means to a reader: `8192`, `-1`, or `8k`.
 pub(super) fn read_number(word: &str) -> Option<i64> {
     let (digits, unit) = match word.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1024),
@@ -72,7 +72,7 @@ pub(super) fn read_number(word: &str) -> Option<i64> {
     digits.parse::<i64>().ok()?.checked_mul(unit)
 }
 
-/// The number that the program takes from the begin of a word.
+/// Returns the leading part of a word that the program parses as a number.
 fn numeric_prefix(word: &str, kind: Number) -> Option<&str> {
     let digits = word.strip_prefix(['-', '+']).unwrap_or(word);
     let count = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
@@ -85,7 +85,8 @@ fn numeric_prefix(word: &str, kind: Number) -> Option<&str> {
     (len > 0).then(|| &word[..word.len() - digits.len() + len])
 }
 
-/// Whether a word is numbers and ranges of a benchmark: `512,1024`, `128-512`, `128-512+128`, `128-512*2`.
+/// Returns true if a word consists of numbers and ranges of a benchmark: `512,1024`, `128-512`, `128-512+128`,
+/// `128-512*2`.
 fn is_ranges(word: &str) -> bool {
     let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
     word.split(',').all(|part| {
@@ -100,7 +101,7 @@ fn is_ranges(word: &str) -> bool {
     })
 }
 
-/// A value in which the program looks for a number, with what stands where one is missing.
+/// A value that the program parses as a number.
 struct Numeral<'g> {
     given: &'g ParsedOption,
     program: Program,
@@ -137,7 +138,8 @@ impl Numeral<'_> {
     }
 }
 
-/// A value, or in a benchmark a list of them, each of which is one that the program has.
+/// Checks a value with `is`; in a benchmark, checks every entry of its comma-separated list. Returns a fault for the
+/// first wrong entry.
 fn check_each(
     given: &ParsedOption,
     program: Program,
@@ -167,7 +169,7 @@ const IK_CACHE_TYPES: [&str; 2] = ["q6_0", "q8_KV"];
 const SPLIT_MODES: [&str; 4] = ["none", "layer", "row", "tensor"];
 const IK_SPLIT_MODES: [&str; 5] = ["none", "layer", "row", "attn", "graph"];
 
-/// The fault of a cache's type.
+/// Returns the fault of a cache type, if it has one.
 fn cache_type(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fault> {
     let is = |word: &str| {
         CACHE_TYPES.contains(&word)
@@ -176,7 +178,7 @@ fn cache_type(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fa
     check_each(given, program, &is, &CACHE_TYPES.join(", "))
 }
 
-/// The fault of a split mode.
+/// Returns the fault of a split mode, if it has one.
 fn split_mode(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fault> {
     let (known, takes): (&[&str], &str) = match maker {
         Maker::LlamaCpp => (
@@ -188,7 +190,7 @@ fn split_mode(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fa
     check_each(given, program, &|word| known.contains(&word), takes)
 }
 
-/// The fault of an option's value.
+/// Returns the fault of an option's value, if it has one.
 pub(super) fn fault(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fault> {
     let word = given.value.as_str();
     let bench = program == Program::Bench;

@@ -1,7 +1,7 @@
-//! Options and groups of options that llama.cpp's reader and tpc's own reader share: their spellings and arguments.
+//! Options and groups of options that llama.cpp's parser and tpc's own parser share: their spellings and arguments.
 //!
-//! `options`, `ik_options` and `programs` put them into the tables of programs; tpc's command line says what each means
-//! there.
+//! `options`, `ik_options` and `programs` put them into the tables of programs. tpc's command line documents their
+//! meaning.
 
 use super::option_spec::{Arity, OptionSpec, Setting, option};
 
@@ -66,7 +66,7 @@ pub const KV_OFFLOAD: OptionSpec = option(
 /// Tokens per logical batch.
 pub const BATCH: OptionSpec = option(S::Batch, One, "LLAMA_ARG_BATCH", &["-b", "--batch-size"]);
 
-/// Whether settings are fitted to the memory.
+/// The switch that fits settings to the memory.
 pub const FIT: OptionSpec = option(S::Fit, OnOffAuto, "LLAMA_ARG_FIT", &["-fit", "--fit"]);
 
 /// The least context that fitting leaves.
@@ -140,7 +140,7 @@ pub const DRAFT_CPU_MOE: OptionSpec = option(
 pub const DRAFT_MAX: OptionSpec =
     option(S::Other, One, "", &["--draft", "--draft-n", "--draft-max"]);
 
-/// The fewest tokens that are drafted, and the certainty that they need.
+/// The fewest drafted tokens, and the certainty that they need.
 pub const DRAFT_THRESHOLDS: OptionSpec = option(
     S::Other,
     One,
@@ -220,7 +220,7 @@ pub const ADAPTERS: OptionSpec = option(
 pub const CONTROL_VECTOR_RANGE: OptionSpec =
     option(S::Other, Two, "", &["--control-vector-layer-range"]);
 
-/// Whether encoders and adapters are loaded, and where encoders run.
+/// The switches for loading encoders and adapters, and for the place of encoders.
 pub const MMPROJ_SWITCHES: OptionSpec = option(
     S::Other,
     Switch,
@@ -260,7 +260,7 @@ pub const ROPE_SCALING: OptionSpec = option(
     &["--rope-scaling"],
 );
 
-/// The factor by which the rotation is scaled.
+/// The scaling factor of the rotation.
 pub const ROPE_SCALE: OptionSpec = option(
     S::RopeFactor,
     One,
@@ -335,7 +335,7 @@ pub const GROUP_ATTENTION: OptionSpec = option(
 /// The list of devices.
 pub const LIST_DEVICES: OptionSpec = option(S::Other, Switch, "", &["--list-devices"]);
 
-/// Whether devices work on tensors of the host.
+/// The switch that lets devices work on host tensors.
 pub const OP_OFFLOAD: OptionSpec =
     option(S::Other, Switch, "", &["--op-offload", "--no-op-offload"]);
 
@@ -391,7 +391,7 @@ pub const LENGTH: OptionSpec = option(
     &["-n", "--predict", "--n-predict", "--keep"],
 );
 
-/// Whether and how a file is mapped, checked and warmed up.
+/// The switches for mapping, checking and warming up a file.
 pub const LOADING_SWITCHES: OptionSpec = option(
     S::Other,
     Switch,
@@ -698,7 +698,7 @@ pub const PROMPT_CACHE: OptionSpec = option(
     ],
 );
 
-/// Whether prompts are kept.
+/// The switches for keeping prompts.
 pub const PROMPT_CACHE_SWITCHES: OptionSpec = option(
     S::Other,
     Switch,
@@ -711,7 +711,7 @@ pub const PROMPT_CACHE_SWITCHES: OptionSpec = option(
     ],
 );
 
-/// How a file with a prompt is used.
+/// The switches for the use of a file with a prompt.
 pub const PROMPT_CACHE_FILE: OptionSpec = option(
     S::Other,
     Switch,
@@ -768,10 +768,10 @@ pub const QUESTIONS: OptionSpec = option(
     &["--usage", "-cl", "--cache-list", "--completion-bash"],
 );
 
-/// Whether a benchmark maps its file.
+/// The switch that maps the file of a benchmark.
 pub const BENCH_MMAP: OptionSpec = option(S::Other, One, "", &["-mmp"]);
 
-/// Whether a benchmark computes embeddings.
+/// The switch that makes a benchmark compute embeddings.
 pub const BENCH_EMBEDDINGS: OptionSpec = option(S::Other, One, "", &["-embd"]);
 
 /// The format of a benchmark on standard error.

@@ -1,7 +1,7 @@
 //! The options of `ik_llama.cpp` that llama.cpp does not have, or that take other arguments there.
 //!
-//! Source: `ik_llama.cpp`'s `docs/parameters.md`, and what its programs of 2025 and 2026 parse. Where releases differ, an option
-//! that any of them has is known.
+//! Source: `ik_llama.cpp`'s `docs/parameters.md`, and the option parsers of its programs of 2025 and 2026. If releases
+//! differ, an option of any of them is known.
 
 use super::groups::{
     IK_CACHE_ROTATION, IK_EXPERT_REDUCTION, IK_GRAPH, IK_GRAPH_SWITCHES, IK_MAX_GPU, IK_MERGING,
@@ -38,7 +38,7 @@ pub const IK_OPTIONS: &[OptionSpec] = &[
         One,
         "",
         &[
-            // The graph, and what devices hold of it.
+            // Options for the graph and for the data on each device.
             "--attn-max-batch",
             "-gap",
             "--graph-attn-precision",
@@ -166,7 +166,7 @@ pub const IK_OPTIONS: &[OptionSpec] = &[
     IK_CACHE_ROTATION,
 ];
 
-/// The options of its `llama-bench`, where a switch takes 0 or 1.
+/// The options of ik_llama.cpp's `llama-bench`. Its switches take 0 or 1.
 pub(super) const IK_BENCH: &[OptionSpec] = &[
     option(S::Fit, One, "", &["--fit"]),
     option(

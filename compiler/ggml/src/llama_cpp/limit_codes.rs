@@ -1,5 +1,5 @@
-//! The codes of what llama.cpp's tensor split does not serve. The lints of command lines report them; plans name them where
-//! they say why a command of llama.cpp is not offered.
+//! Codes for the limits of llama.cpp's tensor split. The lints of command lines report them. Plans name them as the
+//! reason for omitting a llama.cpp command.
 
 use tpc_ir::Code;
 
@@ -90,7 +90,7 @@ pub const ROWS_OF_ONE_BLOCK: Code = Code::error(
 .cure("a type with smaller blocks for these tensors (q8_0, q4_0), or `-sm layer` with llama.cpp, or the `tpc` command in \
        the help.");
 
-/// Linear attention whose key and value heads are not shared alike.
+/// Linear attention whose key heads and value heads llama.cpp divides differently among the devices.
 pub const UNEVEN_LINEAR_HEADS: Code = Code::error(
     "TPC0923",
     "linear attention whose heads llama.cpp does not share alike",
@@ -110,7 +110,7 @@ pub const FEW_KV_HEADS: Code = Code::error(
 .example("a model with 2 KV heads on 3 devices, with `--engine llama.cpp@0.5.0`.")
 .cure("fewer devices, a newer llama.cpp, or the `tpc` command in the help.");
 
-/// Norms with a row per head that are not shared as the heads are.
+/// Norms with a row per head that are split differently from the heads.
 pub const UNEVEN_HEAD_ROWS: Code = Code::error(
     "TPC0927",
     "norms per head that llama.cpp does not share as the heads",
@@ -140,7 +140,7 @@ pub const MIXED_BACKENDS: Code = Code::error(
 .example("`-dev CUDA0,ROCm0 -sm tensor`.")
 .cure("`-sm layer`, or Vulkan for all cards: `-dev Vulkan0,Vulkan1` (for a plan, `--backend Vulkan`).");
 
-/// A split mode that a release has no longer.
+/// A split mode that the release has dropped.
 pub const DROPPED_MODE: Code = Code::error(
     "TPC0925",
     "a split mode that this release of llama.cpp has no longer",
@@ -170,7 +170,7 @@ pub const FEED_FORWARD_TORN: Code = Code::error(
 .example("`-sm tensor -ot 'ffn_(up|gate)_exps=CPU'`.")
 .cure("the whole layer on the host (`-ot 'ffn_.*_exps=CPU'`), or `ffn_down` alone; or the `tpc` command in the help.");
 
-/// The bias behind a split sum on the host.
+/// A bias on the host that belongs to a matrix split among devices.
 pub const OUTPUT_BIAS_ON_HOST: Code = Code::error(
     "TPC0935",
     "the bias behind a split sum on the host under llama.cpp's tensor split",

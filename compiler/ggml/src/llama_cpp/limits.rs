@@ -1,31 +1,31 @@
-//! Models that llama.cpp and ik_llama.cpp cannot split by tensors: by name, by rule, or as it was measured.
+//! Models that llama.cpp and ik_llama.cpp cannot split by tensors: by name, by rule, or by measurement.
 
 use super::limit_codes;
 use super::measurement::{Observation, measurement};
 use crate::meta::{MAX_DEVICES, REFUSED};
 use tpc_ir::Code;
 
-/// The demands of a placement on an engine that splits tensors.
+/// The properties of a placement that matter to an engine's tensor split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorSplitUse {
     /// Devices.
     pub devices: usize,
-    /// Whether KV caches are on the host.
+    /// True if KV caches are on the host.
     pub caches_on_host: bool,
-    /// Whether experts are on the host.
+    /// True if experts are on the host.
     pub experts_on_host: bool,
-    /// Whether weights of attention are on the host.
+    /// True if weights of attention are on the host.
     pub attention_on_host: bool,
-    /// Whether the model's attention has ALiBi slopes.
+    /// True if the model's attention has ALiBi slopes.
     pub slopes: bool,
 }
 
-/// Why an engine's tensor split does not serve a model.
+/// The reason why an engine's tensor split does not serve a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// The code that `tpc explain` knows, where there is one.
+    /// The code for `tpc explain`, if the limit has one.
     pub code: Option<&'static Code>,
-    /// The reason, as what the engine does.
+    /// A description of the engine's behaviour.
     pub why: String,
 }
 
@@ -36,7 +36,7 @@ impl Limit {
     }
 }
 
-/// Why llama.cpp's `-sm tensor` does not serve models of an architecture; `None` where nothing is known against it.
+/// Returns the reason why llama.cpp's `-sm tensor` does not serve an architecture, or `None` if no limit is known.
 pub fn tensor_split_limit(arch: &str, of: TensorSplitUse) -> Option<Limit> {
     if REFUSED.contains(&arch) {
         return Limit::new(
@@ -90,8 +90,8 @@ pub fn tensor_split_limit(arch: &str, of: TensorSplitUse) -> Option<Limit> {
         .find_map(|why| Limit::new(&limit_codes::MEASURED_FAILURE, why))
 }
 
-/// The architectures whose tensors ik_llama.cpp splits with `-sm graph`: those that its loader listed at the end of 2025, and
-/// those that its pull requests 1388 (March 2026) and 1835 (May 2026) added.
+/// The architectures whose tensors ik_llama.cpp splits with `-sm graph`. The list is that of its loader at the end of
+/// 2025, plus the additions of its pull requests 1388 (March 2026) and 1835 (May 2026).
 const GRAPH: [&str; 15] = [
     "llama",
     "qwen3",
@@ -110,7 +110,7 @@ const GRAPH: [&str; 15] = [
     "ernie4_5-moe",
 ];
 
-/// Why ik_llama.cpp's `-sm graph` does not serve models of an architecture; `None` where it does.
+/// Returns the reason why ik_llama.cpp's `-sm graph` does not serve an architecture, or `None` if it does.
 pub fn graph_split_limit(arch: &str) -> Option<Limit> {
     (!GRAPH.contains(&arch)).then(|| Limit {
         code: None,

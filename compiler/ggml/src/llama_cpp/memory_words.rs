@@ -1,4 +1,4 @@
-//! The options of a line that change the memory of llama.cpp, and which tpc has for that engine alone.
+//! The options of a line that change llama.cpp's memory. tpc has them only for that engine.
 
 use super::command::CommandLine;
 use super::option_spec::Setting;
@@ -20,7 +20,7 @@ const VALUES: [(&str, &[&str]); 4] = [
     ("--moe-cache-mib", &["--moe-cache-mib"]),
 ];
 
-/// The words that make tpc plan with the memory of llama.cpp.
+/// Returns the words that make tpc plan with the memory of llama.cpp.
 pub(super) fn memory_words(line: &CommandLine) -> Vec<String> {
     let mut out: Vec<String> = vec!["--engine".to_owned(), "llama.cpp".to_owned()];
     let mut put = |words: &[&str]| out.extend(words.iter().map(|&w| w.to_owned()));

@@ -1,20 +1,20 @@
-//! Command lines of llama.cpp: the options that decide where tensors and caches are.
+//! Command lines of llama.cpp: the options that decide the placement of tensors and caches.
 //!
-//! - `option_spec` is an option: its spellings, its arguments and the setting that it changes;
-//! - `options` lists the options of the programs; `groups` has those that tpc reads itself;
+//! - `option_spec` describes an option: its spellings, its arguments and the setting that it changes;
+//! - `options` lists the options of the programs; `groups` has the options that tpc's own parser shares;
 //! - `parsed_option` is an option of a line;
 //! - `command` parses a line, with the environment variables before it;
-//! - `beside` has the files that it loads in addition to the model;
-//! - `devices` counts the devices that it names;
-//! - `programs` tells the programs apart, with the options that some have alone, and `ik_options` has those of
+//! - `beside` finds the files that a command loads in addition to the model;
+//! - `devices` counts the devices of a line;
+//! - `programs` identifies the program and has the options specific to one program; `ik_options` has the options of
 //!   `ik_llama.cpp`;
-//! - `fault` finds values that a program does not take, by the `numbers` among others;
-//! - `each` takes the lists of a benchmark apart;
-//! - `context` has the cells that a program makes, and what llama.cpp chooses by itself;
-//! - `rope` has the scaling of the rotation that a line asks for;
-//! - `limit_codes` declares the codes of what llama.cpp's tensor split does not serve;
-//! - `translate` says the same in tpc's options;
-//! - `memory_words` has the options of a line that change the memory of llama.cpp alone.
+//! - `fault` finds values that a program rejects, with the number options from `numbers`;
+//! - `each` expands the lists of a benchmark;
+//! - `context` computes the context size, and lists the settings that llama.cpp chooses by itself;
+//! - `rope` has the rotation scaling that a line asks for;
+//! - `limit_codes` declares the codes for the limits of llama.cpp's tensor split;
+//! - `translate` converts a line to tpc's options;
+//! - `memory_words` has the options that affect only llama.cpp's memory.
 
 mod beside;
 mod command;

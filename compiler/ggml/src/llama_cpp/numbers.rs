@@ -1,4 +1,4 @@
-//! Options without influence on a plan whose values are numbers: with another value the program stops.
+//! Options with numbers as values that do not affect a plan. The program stops at any other value.
 
 use super::programs::Program;
 
@@ -11,7 +11,8 @@ pub(super) enum Number {
     Real,
 }
 
-/// The kind of number that an option takes; `None` for one whose value is no number, or that bears on a plan.
+/// Returns the kind of number that an option takes. `None` if its value is not a number or if the option affects a
+/// plan.
 pub(super) fn number_of(spelling: &str, program: Program) -> Option<Number> {
     let name = match spelling.strip_prefix("--") {
         Some(rest) => format!("--{}", rest.replace('_', "-")),

@@ -17,7 +17,7 @@ pub enum Setting {
     Parallel,
     /// Fused attention: on, off or auto.
     FlashAttention,
-    /// The kind of split: none, layer, row or tensor.
+    /// The split mode: `none`, `layer`, `row` or `tensor`.
     SplitMode,
     /// Proportions of the devices.
     TensorSplit,
@@ -41,11 +41,11 @@ pub enum Setting {
     CacheK,
     /// Element type of the V cache.
     CacheV,
-    /// Whether the KV cache is on the devices.
+    /// KV caches on the devices: on or off.
     KvOffload,
-    /// Whether caches of layers with a window have all cells.
+    /// All cells in caches of layers with a window: on or off.
     FullWindow,
-    /// Whether settings that are not given are fitted to the memory.
+    /// Fitting of missing settings to the memory: on or off.
     Fit,
     /// A model that drafts tokens.
     Draft,
@@ -57,9 +57,9 @@ pub enum Setting {
     Adapter,
     /// Metadata that are changed while loading.
     OverrideKv,
-    /// The kind of scaling of the rotation: none, linear or yarn.
+    /// The rotation scaling method: `none`, `linear` or `yarn`.
     RopeScaling,
-    /// The factor by which the rotation is scaled.
+    /// The scaling factor of the rotation.
     RopeFactor,
     /// The inverse of that factor.
     RopeFrequency,
@@ -77,7 +77,7 @@ pub enum Setting {
     Depth,
     /// Memory that a benchmark leaves free; with it settings are fitted.
     FitTarget,
-    /// Whether the KV cache is on the host: 1 or 0.
+    /// KV caches on the host: 1 or 0.
     NoKvOffload,
     /// A setting that does not affect the plan.
     Other,
@@ -86,9 +86,9 @@ pub enum Setting {
 /// The arguments of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
-    /// None: the option switches its setting on.
+    /// No argument: the option switches its setting on.
     Switch,
-    /// None: the option switches its setting off (`--no-…`).
+    /// No argument: the option switches its setting off (`--no-…`).
     NegatedSwitch,
     /// One.
     One,

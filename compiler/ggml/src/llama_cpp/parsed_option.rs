@@ -11,6 +11,6 @@ pub struct ParsedOption {
     pub spelling: String,
     /// Its argument, or its two arguments with a space between; `on` or `off` for a switch.
     pub value: String,
-    /// Whether an environment variable stands for it.
+    /// True if an environment variable stands for it.
     pub from_env: bool,
 }

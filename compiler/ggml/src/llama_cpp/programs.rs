@@ -1,4 +1,4 @@
-//! The programs of llama.cpp and of ik_llama.cpp, and the options that some of them have beside those of the server.
+//! The programs of llama.cpp and ik_llama.cpp, and the options that the server lacks.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,12 +12,12 @@ use tpc_diag::suggest;
 use Arity::{One, Switch};
 use Setting as S;
 
-/// A program, by what it makes of its options.
+/// A kind of program. Programs of one kind treat their options the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// `llama-server`, `llama-cli` and others whose context is the model's where nothing says it.
+    /// `llama-server`, `llama-cli` and others. Their default context size is the model's.
     General,
-    /// `llama-bench`, whose options are lists and whose context is what a test takes.
+    /// `llama-bench`. Its options take lists, and its context size is that needed by a test.
     Bench,
     /// `llama-perplexity` and `llama-imatrix`, which fill a logical batch with sequences of 512 tokens.
     Chunks,
@@ -35,7 +35,7 @@ pub enum Maker {
 }
 
 impl Maker {
-    /// The project's name.
+    /// Returns the project's name.
     pub const fn name(self) -> &'static str {
         match self {
             Maker::LlamaCpp => "llama.cpp",
@@ -44,7 +44,7 @@ impl Maker {
     }
 }
 
-/// A file name without what says its maker or its system.
+/// Strips the suffix `.exe` and the prefix `ik_` from a file name.
 fn bare(name: &str) -> &str {
     let name = name.strip_suffix(".exe").unwrap_or(name);
     name.strip_prefix("ik_").unwrap_or(name)
@@ -53,7 +53,7 @@ fn bare(name: &str) -> &str {
 /// The program that has the others as subcommands.
 const ALL_IN_ONE: &str = "llama";
 
-/// The names of the programs, today's and those of before.
+/// The current and former names of the programs.
 const NAMES: &str = "\
     llama-server llama-cli llama-completion llama-bench llama-perplexity llama-imatrix llama-run llama-mtmd-cli llama-tts \
     llama-batched-bench llama-cvector-generator llama-export-lora llama-tokenize llama-fit-params llama-batched \
@@ -66,8 +66,8 @@ const NAMES: &str = "\
     sweep-bench";
 
 impl Program {
-    /// The program of this file name; `None` where neither has one. What builds put behind a name is left aside:
-    /// `llama-server-b6123`, `main-cuda`.
+    /// Returns the program with this file name, or `None` for an unknown name. Build suffixes are ignored, as in
+    /// `llama-server-b6123` or `main-cuda`.
     pub(super) fn of(name: &str) -> Option<Program> {
         let bare = bare(name);
         let is = |known: &str| {
@@ -87,12 +87,13 @@ impl Program {
         })
     }
 
-    /// The program whose name is like this one.
+    /// Returns the program with the most similar name.
     pub(super) fn nearest(name: &str) -> Option<&'static str> {
         suggest::nearest(bare(name), NAMES.split_whitespace())
     }
 
-    /// The options that the program may have. A maker's own come first: some take other arguments than llama.cpp's.
+    /// Returns the options that the program may have. A maker's own come first: some take other arguments than
+    /// llama.cpp's.
     pub fn options(self, maker: Maker) -> impl Iterator<Item = &'static OptionSpec> {
         let (own, shared, of_ik): (&[OptionSpec], &[OptionSpec], &[OptionSpec]) = match self {
             Program::Bench => (BENCH, &[], IK_BENCH),
@@ -106,7 +107,7 @@ impl Program {
     }
 }
 
-/// The options of programs beside the server and the command line's.
+/// The options of programs other than the server and the CLI.
 const OTHERS: &[OptionSpec] = &[
     option(
         S::Other,

@@ -25,7 +25,7 @@ pub const ROPE_SETTINGS: [Setting; 5] = [
     Setting::Rope,
 ];
 
-/// The key of an override of metadata, without the architecture, and the value: `KEY=TYPE:VALUE`.
+/// Returns the key of an override of metadata, without the architecture, and the value: `KEY=TYPE:VALUE`.
 pub fn metadata_override(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.split_once('=')?;
     let (_, value) = value.split_once(':')?;
@@ -33,14 +33,14 @@ pub fn metadata_override(text: &str) -> Option<(&str, &str)> {
     Some((name.trim(), value.trim()))
 }
 
-/// Whether an override changes the reach of the context alone.
+/// Returns true if an override affects only the reach of the context.
 pub fn is_of_context(name: &str) -> bool {
     name == "context_length" || name.starts_with("rope.")
 }
 
 impl CommandLine {
-    /// The scaling of the rotation that the line asks for. Options stand before overrides of metadata; of a factor and its
-    /// inverse the later counts.
+    /// Returns the rotation scaling that the line asks for. Options take precedence over metadata overrides. Of a
+    /// factor and its inverse, the later one takes effect.
     pub fn rope(&self) -> RopeOptions {
         let mut out = RopeOptions::default();
         let overrides = self.all(Setting::OverrideKv);

@@ -2,7 +2,7 @@
 
 use super::CommandLine;
 
-/// A line that can be read, without quotes.
+/// Returns a line that can be read, without quotes.
 pub(super) fn read(line: &str) -> CommandLine {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     CommandLine::parse(&words).expect(line)

@@ -6,7 +6,7 @@ use super::memory_words::memory_words;
 use super::option_spec::Setting;
 use super::programs::Maker;
 
-/// A command of tpc that asks for what a command line of llama.cpp asks for.
+/// A tpc command equivalent to a command line of llama.cpp.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TpcCommand {
     /// The model's file.
@@ -15,7 +15,7 @@ pub struct TpcCommand {
     pub options: Vec<String>,
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -24,7 +24,7 @@ pub fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The place of tpc for a buffer type of llama.cpp: the host for those of the CPU, the second device for `Vulkan1`.
+/// Returns tpc's name for a buffer type of llama.cpp: `CPU` for host buffers, `dev1` for `Vulkan1`.
 fn place(line: &CommandLine, name: &str) -> String {
     match buffer(name) {
         Some(Buffer::Host) => "CPU".to_owned(),
@@ -36,7 +36,7 @@ fn place(line: &CommandLine, name: &str) -> String {
     }
 }
 
-/// A list of overrides `PATTERN=BUFFER` with tpc's places.
+/// Returns a list of overrides `PATTERN=BUFFER` with tpc's places.
 fn overrides(line: &CommandLine, text: &str) -> String {
     let parts = text.split(',').map(|part| match part.rsplit_once('=') {
         Some((pattern, buffer)) => format!("{pattern}={}", place(line, buffer)),
@@ -45,8 +45,8 @@ fn overrides(line: &CommandLine, text: &str) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// The tokens that are computed at once, where the line says it: a physical batch is no larger than the logical one, and as
-/// large where it is 0.
+/// Returns the physical batch size in tokens: at most the logical batch size, and equal to it if the option is 0.
+/// `None` means the default.
 fn physical_batch(line: &CommandLine) -> Option<u64> {
     let (logical, physical) = (line.count(Setting::Batch), line.count(Setting::Ubatch));
     let most = logical.filter(|&n| n > 0).unwrap_or(BATCH);
@@ -57,7 +57,7 @@ fn physical_batch(line: &CommandLine) -> Option<u64> {
     }
 }
 
-/// The logical and the physical batch where nobody says them.
+/// The default logical batch size in tokens.
 const BATCH: u64 = 2048;
 const UBATCH: u64 = 512;
 
@@ -70,7 +70,7 @@ const SAME: [(Setting, &str); 5] = [
     (Setting::CacheV, "-ctv"),
 ];
 
-/// The overrides that put the feed-forward weights of the first `n` layers on the host.
+/// Returns the overrides that put the feed-forward weights of the first `n` layers on the host.
 pub fn ffn_on_host(n: u64) -> String {
     let layers: Vec<String> = (0..n.min(1024)).map(|l| l.to_string()).collect();
     let layers = layers.join("|");
@@ -78,14 +78,15 @@ pub fn ffn_on_host(n: u64) -> String {
 }
 
 impl TpcCommand {
-    /// Translates a line, for the file `model` if one is given; `None` when neither names one.
+    /// Translates a line for the file `model`, or for the line's own model if it is `None`. Returns `None` if neither
+    /// names a model.
     pub fn from_line(line: &CommandLine, model: Option<String>) -> Option<TpcCommand> {
         let model = model.or_else(|| line.value(Setting::Model).map(str::to_owned))?;
         let mut options: Vec<String> = Vec::new();
         let mut put = |words: &[&str]| options.extend(words.iter().map(|&w| w.to_owned()));
         // llama.cpp's default is a split by layers.
         let mode = match line.value(Setting::SplitMode).unwrap_or("layer") {
-            // tpc has no split by rows; one by layers is what remains of the line.
+            // tpc has no row split, so it uses the layer split.
             "row" => "layer",
             mode => mode,
         };
@@ -116,7 +117,8 @@ impl TpcCommand {
         if line.is_off(Setting::FlashAttention) {
             put(&["-fa", "off"]);
         }
-        // A draft with a file of its own is loaded beside the model, whose own blocks then draft nothing.
+        // A draft model with its own file is loaded in addition to the model. The model's own draft blocks are then
+        // unused.
         if line.drafts_by_own_blocks() {
             put(&["--spec-type", "draft-mtp"]);
         }
@@ -137,7 +139,7 @@ impl TpcCommand {
         Some(TpcCommand { model, options })
     }
 
-    /// The same for tpc's own engine, which has none of the other's limits.
+    /// Returns the equivalent command for tpc's own engine, without the options that only the other engine needs.
     #[must_use]
     pub fn for_tpc(&self) -> TpcCommand {
         let of_engine = self.options.iter().position(|o| o == "--engine");
@@ -148,7 +150,7 @@ impl TpcCommand {
         }
     }
 
-    /// The command that plans it on the machine that these options say, quoted for a shell.
+    /// Returns the command that plans the model on the machine given by the options `machine`, quoted for a shell.
     pub fn shell(&self, machine: &[String]) -> String {
         let mut words = vec!["tpc".to_owned(), "plan".to_owned(), quote(&self.model)];
         words.extend(machine.iter().map(|o| quote(o)));

@@ -1,4 +1,4 @@
-//! Faults: what ggml refuses or computes wrongly, each kind with its code.
+//! Faults: graphs that ggml refuses or computes wrongly. Each kind of fault has its code.
 
 use super::codes;
 use tpc_ir::Code;
@@ -44,11 +44,11 @@ pub enum FaultKind {
     Slopes,
     /// Mirrored keys and values for split queries.
     MirroredKeys,
-    /// Elements of a device in another order than those of the whole.
+    /// Elements on a device in another order than in the whole tensor.
     Order,
 }
 
-/// The consequence of a fault, or of none, from the best to the worst.
+/// The consequence of the faults of a graph, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// The graph runs, with the right result.
@@ -86,7 +86,7 @@ impl FaultKind {
         FaultKind::Order,
     ];
 
-    /// The consequence.
+    /// Returns the consequence.
     pub const fn verdict(self) -> Verdict {
         match self {
             FaultKind::Architecture | FaultKind::Devices | FaultKind::NoFlash => Verdict::Refused,
@@ -108,7 +108,7 @@ impl FaultKind {
         }
     }
 
-    /// The code.
+    /// Returns the code.
     pub fn code(self) -> &'static Code {
         match self {
             FaultKind::Architecture => &codes::ARCHITECTURE,

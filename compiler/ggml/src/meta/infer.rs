@@ -57,20 +57,20 @@ pub struct Setup {
     pub devices: usize,
     /// The proportions of the devices (`-ts`); empty for equal ones.
     pub proportions: Vec<f64>,
-    /// The architecture, where it is known.
+    /// The architecture, or `None` if it is unknown.
     pub architecture: Option<String>,
-    /// Type of cached keys (`-ctk`), where it is not that of the capture.
+    /// Type of cached keys (`-ctk`). `None` keeps the type of the capture.
     pub cache_type_k: Option<DType>,
-    /// Type of cached values (`-ctv`), where it is not that of the capture.
+    /// Type of cached values (`-ctv`). `None` keeps the type of the capture.
     pub cache_type_v: Option<DType>,
-    /// Whether the caches of keys and values are on the host (`-nkvo`).
+    /// True if the caches of keys and values are on the host (`-nkvo`).
     pub caches_on_host: bool,
     /// The names of the weights on the host (`-ot`, `-cmoe`).
     pub on_host: Vec<String>,
 }
 
 impl Setup {
-    /// A number of equal devices, without options.
+    /// Returns a setup of `devices` equal devices, without options.
     pub fn new(devices: usize) -> Setup {
         Setup {
             devices,
@@ -84,7 +84,7 @@ impl Setup {
     }
 }
 
-/// A place where ggml refuses the graph, aborts, or computes a wrong result.
+/// A point of the graph at which ggml refuses it, aborts, or computes a wrong result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The kind, which has the code.
@@ -100,7 +100,7 @@ pub struct Fault {
 pub struct Inference {
     /// The state of every record up to the one that is refused.
     pub states: Vec<SplitState>,
-    /// The state of every leaf, also of those behind the refused record.
+    /// The state of every leaf, including leaves after the refused record.
     pub leaves: BTreeMap<usize, SplitState>,
     /// Per record, whether the host computes it.
     pub on_host: Vec<bool>,
@@ -109,13 +109,13 @@ pub struct Inference {
 }
 
 impl Inference {
-    /// The worst verdict of the faults.
+    /// Returns the worst verdict of the faults.
     pub fn verdict(&self) -> Verdict {
         let verdicts = self.faults.iter().map(|f| f.kind.verdict());
         verdicts.max().unwrap_or(Verdict::Ok)
     }
 
-    /// The fault that aborts.
+    /// Returns the fault that aborts.
     pub fn refused(&self) -> Option<&Fault> {
         self.faults
             .iter()
@@ -123,13 +123,13 @@ impl Inference {
     }
 }
 
-/// A fault of the whole graph.
+/// Returns a fault of the whole graph.
 fn of_graph(kind: FaultKind, why: String) -> Fault {
     let record = None;
     Fault { kind, record, why }
 }
 
-/// The fault that refuses the whole graph, before any op is looked at.
+/// Returns the fault that refuses the whole graph, before any op is looked at.
 fn of_setup(records: &[Record], setup: &Setup) -> Option<Fault> {
     if let Some(name) = &setup.architecture
         && REFUSED.contains(&name.as_str())
@@ -181,7 +181,7 @@ pub fn infer(records: &[Record], setup: &Setup) -> Inference {
     }
     for (i, t) in records.iter().enumerate() {
         let host = out.on_host[i];
-        // The host holds whole tensors; those of the devices are gathered when it reads them.
+        // The host holds whole tensors. It gathers the parts of the devices when it reads them.
         let state = if host {
             Ok(SplitState::Mirrored)
         } else if let Some(state) = out.leaves.get(&i) {
@@ -227,7 +227,7 @@ fn op(records: &[Record], so_far: &Inference, i: usize) -> rules::InferredState 
     rules::apply(&call(records, &so_far.states, i))
 }
 
-/// The call that a record is, with the states of its sources.
+/// Returns the call of a record, with the states of its sources.
 pub(super) fn call<'a>(records: &'a [Record], states: &'a [SplitState], i: usize) -> Call<'a> {
     let t = &records[i];
     let source = |s: &Option<usize>| {
@@ -251,8 +251,8 @@ pub(super) fn call<'a>(records: &'a [Record], states: &'a [SplitState], i: usize
     }
 }
 
-/// Whether the host computes the record: it does for its own memory, views of that, writes to it, and ops that read a
-/// weight of the host.
+/// Returns true if the host computes the record. The host has its own memory, views of it, writes to it, and ops that
+/// read a host weight.
 fn on_host(records: &[Record], setup: &Setup, so_far: &[bool], i: usize) -> bool {
     let t = &records[i];
     if t.is_view && t.root != i {

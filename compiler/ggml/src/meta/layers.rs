@@ -34,7 +34,7 @@ pub(super) enum Heads {
     },
 }
 
-/// The layer of a weight of experts, by its name; `None` for any other weight.
+/// Returns the layer of a weight of experts, by its name, or `None` for any other weight.
 pub fn expert_layer(name: &str) -> Option<u64> {
     let (layer, rest) = TensorName::parse(name).block()?;
     rest.contains("_exps").then_some(u64::from(layer))
@@ -46,8 +46,8 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// The layers of these records. The name of a weight or cache has its layer; an op belongs to the last layer that it
-    /// depends on.
+    /// Returns the layers of these records. The name of a weight or cache has its layer; an op belongs to the last
+    /// layer that it depends on.
     pub(super) fn from_records(records: &[Record]) -> Layers {
         let mut of: Vec<Option<usize>> = Vec::with_capacity(records.len());
         for t in records {
@@ -98,7 +98,7 @@ impl Layers {
         Layers { heads }
     }
 
-    /// The heads of a layer.
+    /// Returns the heads of a layer.
     pub(super) fn heads(&self, layer: usize) -> Option<Heads> {
         self.heads.get(&layer).copied()
     }

@@ -10,7 +10,7 @@ use crate::capture::Record;
 use tpc_diag::{Diagnostic, Line, Message, Name, Quantity, message};
 use tpc_gguf::TensorName;
 
-/// The faults of a graph, the repairs that were found, and the fault without one.
+/// Returns diagnostics for the faults of a graph, with the repairs that were found.
 pub fn diagnose(records: &[Record], setup: &Setup) -> Vec<Diagnostic> {
     let repaired = repair(records, setup, EQUATIONS, Limits::default());
     let mut out: Vec<Diagnostic> = Vec::new();
@@ -48,7 +48,7 @@ fn name(t: &Record) -> Name {
     TensorName::parse(&t.name).into()
 }
 
-/// The line and the op of a record; a record of a repaired graph may have no line.
+/// Returns the line and the op of a record. A record that a repair added does not have a line.
 fn place(t: &Record) -> Message {
     match t.line {
         0 => message!("{}: ", t.op.to_string()),
@@ -56,7 +56,7 @@ fn place(t: &Record) -> Message {
     }
 }
 
-/// A change with a star for each number: repairs of several layers have one pattern.
+/// Returns a change with a star for each number: repairs of several layers have one pattern.
 fn pattern(diff: &str) -> String {
     let mut out = String::new();
     for c in diff.chars() {
@@ -69,7 +69,7 @@ fn pattern(diff: &str) -> String {
     out
 }
 
-/// One note per pattern, with the number of its repairs.
+/// Returns one note per pattern, with the number of its repairs.
 fn of_repairs(repairs: &[Repair]) -> Vec<Diagnostic> {
     let mut alike: BTreeMap<String, usize> = BTreeMap::new();
     for r in repairs {
@@ -93,7 +93,7 @@ fn of_repairs(repairs: &[Repair]) -> Vec<Diagnostic> {
     out
 }
 
-/// The note that no repair was found, and how the search ended.
+/// Returns the note that no repair was found, and how the search ended.
 fn no_repair_note(repaired: &RepairedGraph) -> Option<Diagnostic> {
     let search = repaired.failed.as_ref()?;
     let record = repaired.inference.refused()?.record?;

@@ -5,7 +5,7 @@ use super::rules::Call;
 use super::states::Split;
 use crate::op::{Family, GgmlOp, OpKind};
 
-/// The silent faults of a call that the rules accept.
+/// Returns the silent faults of a call that the rules accept.
 pub(super) fn faults(t: &Call<'_>) -> Vec<(FaultKind, String)> {
     let state = |k: usize| t.seen(k).split();
     let mut out = Vec::new();
@@ -44,7 +44,7 @@ fn is_rotation(op: &GgmlOp) -> bool {
     op.is(OpKind::Rope) || op.is(OpKind::RopeBack)
 }
 
-/// A view of a part of the split axis that does not begin and end at segments.
+/// Returns the fault of a view that takes a part of the split axis but does not begin and end at segments.
 fn cut(t: &Call<'_>, s: &Split) -> Option<(FaultKind, String)> {
     let from = t.src.first().copied().flatten()?;
     let elements = |ne: [u64; 4]| ne.iter().product::<u64>();
@@ -54,7 +54,7 @@ fn cut(t: &Call<'_>, s: &Split) -> Option<(FaultKind, String)> {
     let stride = from.nb[s.axis].max(1);
     let above = from.nb.get(s.axis + 1).copied();
     let start = t.offset / stride % from.ne[s.axis].max(1);
-    // The outermost axis of the view that steps along the split one: so many periods of so many indices.
+    // The outermost view axis that steps along the split axis: `n` periods of `period` indices.
     let along = (0..4).filter(|&axis| {
         let (n, nb) = (t.ne[axis], t.nb[axis]);
         n > 1 && nb >= stride && above.is_none_or(|above| nb < above)

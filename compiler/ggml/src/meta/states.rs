@@ -5,7 +5,7 @@ use std::fmt;
 /// Most segments of a split axis.
 pub const MAX_SEGMENTS: usize = 16;
 
-/// The form in which the devices hold a tensor.
+/// The distribution of a tensor over the devices.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SplitState {
     /// Every device holds the whole tensor.
@@ -35,19 +35,19 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// The length, all repetitions together.
+    /// Returns the length, all repetitions together.
     pub fn len(&self) -> u64 {
         self.sizes.iter().sum::<u64>() * self.repeat
     }
 
-    /// Whether it has no elements.
+    /// Returns true if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl Split {
-    /// One segment.
+    /// Returns a split with one segment.
     pub fn one(axis: usize, sizes: Vec<u64>) -> Split {
         let repeat = 1;
         Split {
@@ -56,7 +56,7 @@ impl Split {
         }
     }
 
-    /// The same parts along another axis.
+    /// Returns a split with the same parts along another axis.
     #[must_use]
     pub fn along(&self, axis: usize) -> Split {
         Split {
@@ -65,17 +65,17 @@ impl Split {
         }
     }
 
-    /// The length of the axis.
+    /// Returns the length of the axis.
     pub fn len(&self) -> u64 {
         self.segments.iter().map(Segment::len).sum()
     }
 
-    /// Whether the axis has no elements.
+    /// Returns true if the axis has length 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The length of each device's parts, all segments together.
+    /// Returns the length of each device's parts, all segments together.
     pub fn per_device(&self) -> Vec<u64> {
         let devices = self.segments.first().map_or(0, |s| s.sizes.len());
         (0..devices)
@@ -83,7 +83,7 @@ impl Split {
             .collect()
     }
 
-    /// Every length times `to / from`; `None` where that is not an integer.
+    /// Returns the split with every length times `to / from`, or `None` if a result is not an integer.
     pub fn scaled(&self, to: u64, from: u64) -> Option<Split> {
         let scale = |&n: &u64| {
             let n = n.checked_mul(to)?;
@@ -103,8 +103,8 @@ impl Split {
         })
     }
 
-    /// One segment along `axis`, which has another length, in the proportions of all segments; `None` where its parts
-    /// are not integers.
+    /// Returns a split with one segment along `axis`, of length `len`, in the proportions of all segments. Returns
+    /// `None` if its parts are not integers.
     pub fn shared(&self, axis: usize, len: u64) -> Option<Split> {
         let whole = self.len().max(1);
         Split::one(axis, self.per_device())
@@ -112,7 +112,7 @@ impl Split {
             .filter(|s| s.len() == len)
     }
 
-    /// The indices at which segments begin, and the end of the last.
+    /// Returns the indices at which segments begin, and the end of the last segment.
     pub fn bounds(&self) -> Vec<u64> {
         let mut at = 0;
         let mut out = vec![0];
@@ -127,7 +127,7 @@ impl Split {
 }
 
 impl SplitState {
-    /// The state that an op sees that reads the tensor.
+    /// Returns the state that an op sees when it reads the tensor.
     #[must_use]
     pub fn seen(&self) -> &SplitState {
         match self {
@@ -136,7 +136,7 @@ impl SplitState {
         }
     }
 
-    /// The split, if there is one.
+    /// Returns the split, if there is one.
     pub const fn split(&self) -> Option<&Split> {
         match self {
             SplitState::Split(s) => Some(s),
@@ -144,12 +144,12 @@ impl SplitState {
         }
     }
 
-    /// The split axis, if there is one.
+    /// Returns the split axis, if there is one.
     pub fn axis(&self) -> Option<usize> {
         self.split().map(|s| s.axis)
     }
 
-    /// Whether an op on any device sees the whole tensor.
+    /// Returns true if an op on any device sees the whole tensor.
     pub const fn is_whole(&self) -> bool {
         matches!(self, SplitState::Mirrored | SplitState::Partial)
     }

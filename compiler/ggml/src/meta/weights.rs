@@ -15,7 +15,7 @@ use crate::capture::Record;
 pub(super) struct Proportions(Vec<f64>);
 
 impl Proportions {
-    /// Equal parts, or those given (`-ts`).
+    /// Returns equal parts, or the given proportions (`-ts`).
     pub(super) fn new(devices: usize, given: &[f64]) -> Proportions {
         let share = |i: usize| {
             given
@@ -26,8 +26,8 @@ impl Proportions {
         Proportions((0..devices).map(share).collect())
     }
 
-    /// The devices' parts of `len`, in multiples of `granule`. They are rounded down one device after another, beginning
-    /// with another device in each layer; the last device of a layer has the rest.
+    /// Returns the devices' parts of `len`, in multiples of `granule`. They are rounded down one device after another,
+    /// beginning with another device in each layer; the last device of a layer has the rest.
     fn parts(&self, len: u64, granule: u64, layer: usize) -> Vec<u64> {
         let n = self.0.len();
         let total: f64 = self.0.iter().sum();
@@ -58,13 +58,13 @@ enum Unit {
     Fused,
     /// A key head of the recurrence.
     Recurrent,
-    /// Indices that the matrix of this name contracts: multiples of its blocks, of 128 where that divides the axis.
+    /// Indices that this matrix contracts, in multiples of its block length, or of 128 if that divides the axis.
     Inner(&'static str),
     /// A row of the vocabulary.
     Vocabulary,
 }
 
-/// A pattern: the name behind `blk.N.`, the axis of the split, and its unit.
+/// A pattern: the part of the name after `blk.N.`, the axis of the split, and its unit.
 struct Pattern(&'static str, usize, Unit);
 
 /// The patterns of the weights of a layer.
@@ -134,7 +134,7 @@ pub(super) struct Weights<'r> {
 }
 
 impl<'r> Weights<'r> {
-    /// The leaves of these records.
+    /// Returns the leaves of these records.
     pub(super) fn new(records: &'r [Record], proportions: Proportions) -> Weights<'r> {
         Weights {
             records,
@@ -143,7 +143,7 @@ impl<'r> Weights<'r> {
         }
     }
 
-    /// The state of a leaf.
+    /// Returns the state of a leaf.
     pub(super) fn state(&self, leaf: usize) -> SplitState {
         let t = &self.records[leaf];
         self.named(t).map_or(SplitState::Mirrored, |s| match s {
@@ -189,7 +189,7 @@ impl<'r> Weights<'r> {
         self.split(t, *axis, *unit, layer)
     }
 
-    /// The leaf of that name in a layer.
+    /// Returns the leaf of that name in a layer.
     fn find(&self, layer: usize, rest: &str) -> Option<&'r Record> {
         let name = format!("blk.{layer}.{rest}");
         self.records.iter().find(|t| t.is_leaf() && t.name == name)
@@ -252,7 +252,7 @@ impl<'r> Weights<'r> {
         Some(Split { axis, segments }.into())
     }
 
-    /// A segment of `len` indices in equal units.
+    /// Returns a segment of `len` indices in equal units.
     fn units(&self, len: u64, units: u64, layer: usize) -> Option<Segment> {
         let granule = (units > 0 && len.is_multiple_of(units)).then(|| len / units)?;
         Some(self.segment(len, granule, layer))
@@ -265,7 +265,8 @@ impl<'r> Weights<'r> {
         }
     }
 
-    /// The split of a layer whose heads are not known: by blocks, of 128 where that divides the axis.
+    /// Splits a tensor of a layer with unknown heads, in multiples of 128 elements if that divides the axis, else in
+    /// blocks.
     fn blocks(&self, t: &Record, axis: usize, layer: usize) -> Option<SplitState> {
         let len = t.ne()[axis];
         let block = t.dtype.block_len();
@@ -279,7 +280,7 @@ impl<'r> Weights<'r> {
         Some(Split { axis, segments }.into())
     }
 
-    /// The split of a convolution's state: a number of values per channel of the fused projection.
+    /// Returns the split of a convolution's state: a number of values per channel of the fused projection.
     fn channels(&self, t: &Record, layer: usize) -> Option<SplitState> {
         let conv = self.find(layer, "ssm_conv1d.weight")?;
         let state = self.split(conv, 1, Unit::Fused, layer)?;

@@ -9,10 +9,10 @@ pub struct OpFacts {
     pub name: &'static str,
     /// The structure of the op.
     pub family: Family,
-    /// The number of leading sources that every record of the op has, as ggml's constructors set them. Sources behind them
+    /// The number of leading sources that every record of the op has, as ggml's constructors set them. Later sources
     /// are optional.
     pub least_sources: usize,
-    /// The rule by which ggml splits the op among devices.
+    /// ggml's rule for splitting the op among devices.
     pub split_rule: SplitRule,
     /// The counterpart in the IR.
     pub lowering: Lowering,
@@ -43,7 +43,7 @@ pub enum Family {
     Other,
 }
 
-/// The rule by which ggml's backend of several devices splits an op; `crate::meta` has its text and its function.
+/// ggml's rule for splitting an op in its multi-device back end. `crate::meta` has its text and its function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitRule {
     /// No rule: leaves, and names of several ops.
@@ -93,13 +93,13 @@ pub enum SplitRule {
 /// The counterpart of an op in the IR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lowering {
-    /// Nothing is computed: memory, or a view of it.
+    /// Memory or a view of it, without a computation.
     Memory,
     /// One op of the IR or several; `crate::capture` has them.
     Lowered,
-    /// None, for this reason: operands and result stay whole.
+    /// No counterpart, for this reason. Operands and result stay whole.
     Opaque(&'static str),
-    /// None: records name a member of the family instead.
+    /// No counterpart, because records name a member of the family instead.
     Generic,
 }
 

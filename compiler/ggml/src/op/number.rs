@@ -3,8 +3,8 @@
 use super::table::OpKind;
 
 impl OpKind {
-    /// The op of this number; of `UNARY` and `GLU`, whose kinds are ops of their own, the kind that the first parameter
-    /// says. `None` for what ggml does not have.
+    /// Returns the op with this number, or `None` for a number that ggml does not have. The kinds of `UNARY` and `GLU`
+    /// are separate ops, which `first_param` selects.
     pub fn from_number(number: u32, first_param: i32) -> Option<OpKind> {
         let kinds = |first: OpKind, end: usize| {
             let own = OpKind::ALL.get(first as usize..end)?;

@@ -1,6 +1,6 @@
 //! The parameters of ops: ggml's `op_params` words, decoded.
 //!
-//! A word is 32 bits, an integer or the bits of an f32. The positions are those of the constructors in `ggml.c`.
+//! A word is 32 bits, an integer or the bits of an f32. The word positions follow the constructors in `ggml.c`.
 
 use tpc_ir::RANK;
 
@@ -16,7 +16,7 @@ pub struct ParamError {
     pub expected: &'static str,
 }
 
-/// The words of a record; those that it leaves out are 0.
+/// The words of a record. Missing words are 0.
 #[derive(Clone, Copy)]
 pub(super) struct Words<'a>(pub(super) &'a [i32]);
 
@@ -29,7 +29,7 @@ impl Words<'_> {
         f32::from_bits(self.int(index).cast_unsigned())
     }
 
-    /// A word that is not negative.
+    /// Returns a word that is not negative.
     fn size(self, index: usize) -> Result<u64, ParamError> {
         u64::try_from(self.int(index)).map_err(|_| self.wrong(index, "0 or more"))
     }
@@ -174,7 +174,7 @@ impl Decode for GroupNorm {
 /// The parameters of gated activations. The first word is the kind of `GLU`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Glu {
-    /// Whether the second half of a single operand is the gate, not the first.
+    /// True if the second half of a single operand is the gate, not the first.
     pub swapped: bool,
     /// The factor in the sigmoid of `SWIGLU_OAI`.
     pub alpha: f32,
@@ -233,7 +233,7 @@ pub struct Permute {
 }
 
 impl Permute {
-    /// The words that say this.
+    /// Returns the words that encode these parameters.
     pub fn words(self) -> Vec<i32> {
         self.axes.map(|a| a as i32).to_vec()
     }
@@ -279,7 +279,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// As in ggml, any word but 10 is the default.
+    /// Returns the precision of a word. As in ggml, any word but 10 is the default.
     const fn of_word(word: i32) -> Precision {
         match word {
             10 => Precision::F32,
@@ -447,7 +447,7 @@ pub struct Pad {
     pub before: [u64; RANK],
     /// Elements after the last.
     pub after: [u64; RANK],
-    /// The elements are those of the other end, not zeros.
+    /// True if the added elements wrap around from the other end. Otherwise they are zeros.
     pub circular: bool,
 }
 
@@ -469,7 +469,7 @@ impl Decode for Pad {
 /// The parameters of `ROLL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roll {
-    /// Indices by which each axis is turned.
+    /// The number of indices by which each axis is rotated.
     pub shifts: [i32; RANK],
 }
 
@@ -561,7 +561,7 @@ impl Decode for Recurrence {
 pub struct HcPre {
     /// The factor on the sum.
     pub scale: f32,
-    /// Whether each element has a weight of its own, the sigmoid of what is given.
+    /// True if each element has its own weight, the sigmoid of the input.
     pub gated: bool,
 }
 

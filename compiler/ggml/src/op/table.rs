@@ -1,4 +1,4 @@
-//! Every op of ggml 0.22, in the order of `ggml.h`, so that the two lists can be laid side by side.
+//! Every op of ggml 0.22, in the order of `ggml.h`, so that the two lists can be compared.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -69,7 +69,7 @@ macro_rules! ops {
     }};
     ($($variant:ident $(($params:ty))? = $name:literal, $family:ident, $sources:literal, $rule:ident,
         $lowering:ident $(($detail:expr))?;)*) => {
-        /// The identity of an op: what it is, without its parameters.
+        /// The identity of an op, without its parameters.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum OpKind {
             $(#[doc = concat!("`", $name, "`.")] $variant,)*
@@ -79,7 +79,7 @@ macro_rules! ops {
             /// Every op, in ggml's order.
             pub const ALL: &'static [OpKind] = &[$(OpKind::$variant),*];
 
-            /// The entry of the table.
+            /// Returns the entry of the table.
             pub const fn facts(self) -> OpFacts {
                 match self {
                     $(OpKind::$variant => {
@@ -107,14 +107,15 @@ macro_rules! ops {
             Unknown(String),
         }
 
-        /// An op with a counterpart in the IR. Variants of other ops have no values, so a match needs no arms for them.
+        /// An op with a counterpart in the IR. Variants of other ops are uninhabited, so a match needs no arms for
+        /// them.
         #[derive(Clone, Copy, Debug)]
         pub enum LoweredOp<'a> {
             $(#[doc = concat!("`", $name, "`.")] $variant(ops!(@field 'a $lowering $($params)?)),)*
         }
 
         impl GgmlOp {
-            /// The op of that name with the parameters in these words; missing words are 0.
+            /// Parses the op with that name and with the parameters in these words. Missing words are 0.
             pub fn parse(name: &str, words: &[i32]) -> GgmlOp {
                 let op = match name {
                     $($name => ops!(@decode $variant $($params)?, words),)*
@@ -123,7 +124,7 @@ macro_rules! ops {
                 op.without_unknown(words)
             }
 
-            /// The op's identity; `None` for a name that ggml does not have.
+            /// Returns the op's identity, or `None` for a name that ggml does not have.
             pub const fn kind(&self) -> Option<OpKind> {
                 match self {
                     $(GgmlOp::$variant { .. } => Some(OpKind::$variant),)*
@@ -132,7 +133,7 @@ macro_rules! ops {
                 }
             }
 
-            /// The op, if it has a counterpart in the IR.
+            /// Returns the op, if it has a counterpart in the IR.
             pub const fn lowered(&self) -> Option<LoweredOp<'_>> {
                 match self {
                     $(GgmlOp::$variant $((ops!(@bind p $params)))? => {
@@ -281,12 +282,12 @@ ops! {
 }
 
 impl OpKind {
-    /// ggml's name.
+    /// Returns ggml's name.
     pub const fn name(self) -> &'static str {
         self.facts().name
     }
 
-    /// The family.
+    /// Returns the family.
     pub const fn family(self) -> Family {
         self.facts().family
     }
@@ -299,7 +300,7 @@ impl fmt::Display for OpKind {
 }
 
 impl GgmlOp {
-    /// The op; [`GgmlOp::Malformed`] where one of its words is not 0 and ggml's op has no such word.
+    /// Returns the op. If a word that ggml's op does not have is not 0, returns [`GgmlOp::Malformed`] instead.
     fn without_unknown(self, words: &[i32]) -> GgmlOp {
         let unknown =
             |&(i, &word): &(usize, &i32)| word != 0 && self.word_use(i) == WordUse::Unknown;
@@ -318,7 +319,7 @@ impl GgmlOp {
         }
     }
 
-    /// The use of the word at this position of the op's `op_params`.
+    /// Returns the use of the word at this position of the op's `op_params`.
     pub fn word_use(&self, index: usize) -> WordUse {
         let is_plain = |mode| matches!(mode, RopeMode::Norm | RopeMode::Neox);
         match (self, self.kind()) {
@@ -332,7 +333,7 @@ impl GgmlOp {
         }
     }
 
-    /// The name, as captures have it.
+    /// Returns the name, as captures have it.
     pub fn name(&self) -> &str {
         match self {
             GgmlOp::Unknown(name) => name,
@@ -340,12 +341,12 @@ impl GgmlOp {
         }
     }
 
-    /// Whether it is this op, with any parameters.
+    /// Returns true if it is this op, with any parameters.
     pub fn is(&self, kind: OpKind) -> bool {
         self.kind() == Some(kind)
     }
 
-    /// The parameters of a gated activation.
+    /// Returns the parameters of a gated activation.
     pub const fn glu(&self) -> Option<&Glu> {
         match self {
             GgmlOp::Reglu(p)
@@ -359,7 +360,7 @@ impl GgmlOp {
         }
     }
 
-    /// The parameters of a norm of rows.
+    /// Returns the parameters of a norm of rows.
     pub const fn norm(&self) -> Option<&Norm> {
         match self {
             GgmlOp::Norm(p) | GgmlOp::RmsNorm(p) | GgmlOp::L2Norm(p) => Some(p),
@@ -367,7 +368,7 @@ impl GgmlOp {
         }
     }
 
-    /// The family; an unknown op belongs to [`Family::Other`].
+    /// Returns the family. An unknown op belongs to [`Family::Other`].
     pub fn family(&self) -> Family {
         self.kind().map_or(Family::Other, OpKind::family)
     }

@@ -1,14 +1,14 @@
-//! The use of the words of `op_params`: every word of a record is decoded, kept as it is, known to have no effect, or
-//! makes the record one that its op cannot be.
+//! The use of the words of `op_params`. Every word of a record is decoded, kept unchanged, known to be without effect,
+//! or makes the record invalid.
 
 /// The use of a word of `op_params`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordUse {
     /// It is decoded into the op's parameters, or kept with an op without a rule.
     Read,
-    /// It has no effect on what the op computes, for this reason.
+    /// The word does not affect the op's result, for this reason.
     Ignored(&'static str),
-    /// ggml's op has no such word: a record in which it is not 0 says something unknown.
+    /// ggml's op does not have this word. A record in which it is not 0 has an unknown meaning.
     Unknown,
 }
 
@@ -24,7 +24,7 @@ pub struct ParamWords {
 }
 
 impl ParamWords {
-    /// These words and no others.
+    /// Returns the use of these words and no others.
     const fn list(first: &'static [WordUse]) -> ParamWords {
         ParamWords {
             first,
@@ -36,7 +36,7 @@ impl ParamWords {
         ParamWords { first: &[], rest }
     }
 
-    /// The use of the word at this position.
+    /// Returns the use of the word at this position.
     pub fn at(self, index: usize) -> WordUse {
         self.first.get(index).copied().unwrap_or(self.rest)
     }
@@ -75,7 +75,7 @@ pub(super) const ROPE: ParamWords = ParamWords::list(&[
 /// The words of a rotation by sections, which other kinds of rotation do not read.
 pub(super) const ROPE_SECTIONS: std::ops::RangeInclusive<usize> = 11..=14;
 
-/// The first `n` words and no others.
+/// Returns the use of words for an op that reads only the first `n`.
 pub(super) const fn read(n: usize) -> ParamWords {
     const MOST: &[WordUse] = &[Read; 16];
     ParamWords::list(MOST.split_at(n).0)

@@ -15,7 +15,7 @@ pub(super) enum GateUp {
     Fused(Value),
 }
 
-/// The activation of gate and up, bounded if the layer has a bound.
+/// Applies the activation to gate and up, with the layer's bound if it has one.
 pub(super) fn activate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -58,7 +58,7 @@ pub(super) fn activate(
     }
 }
 
-/// SiTU, a bounded SiLU of bounded numbers.
+/// Applies SiTU, a bounded SiLU of bounded numbers.
 fn situ(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -76,7 +76,7 @@ fn situ(
     b.mul(gate, up, name)
 }
 
-/// `bound · tanh(x / bound)`
+/// Appends `bound · tanh(x / bound)`.
 fn soft_bound(b: &mut Builder<'_>, x: Value, bound: f32) -> Result<Value, ArchError> {
     let x = b.scale(x, 1.0 / bound, "ffn_situ")?;
     let x = b.unary(&[UnaryKind::Tanh], x, "ffn_situ")?;
@@ -91,7 +91,7 @@ fn apply(b: &mut Builder<'_>, glu: Glu, operands: GateUp, name: &str) -> Result<
     b.push(glu, operands, name)
 }
 
-/// Gate and up, each by itself.
+/// Splits gate and up.
 fn split_gate_up(
     b: &mut Builder<'_>,
     operands: GateUp,

@@ -27,7 +27,7 @@ struct Qkv {
     kv: Option<[Value; 2]>,
 }
 
-/// The output of attention: `[n_embd, n_tokens]`.
+/// Returns the output of attention: `[n_embd, n_tokens]`.
 pub(crate) fn attention(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -91,7 +91,7 @@ pub(crate) fn attention(
     }
 }
 
-/// The values by heads, `[head size, heads, n_tokens]`, normalised if the description says so.
+/// Returns the values by heads, `[head size, heads, n_tokens]`, normalised if the description asks for it.
 fn values(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     let layer = cx.layer;
     let dims = [layer.heads.dv.into(), layer.n_head_kv.into(), b.n_tokens()];
@@ -102,7 +102,7 @@ fn values(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
     }
 }
 
-/// Queries, times the factor that grows with their position if the layer has one.
+/// Multiplies queries by the factor that grows with their position, if the layer has one.
 pub(super) fn apply_temperature(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -119,7 +119,7 @@ pub(super) fn apply_temperature(
     b.mul(q, temperature, "Qcur_tempered")
 }
 
-/// How heads attend.
+/// Options of attention by heads.
 #[derive(Clone, Copy)]
 pub(super) struct AttendOptions {
     pub(super) sizes: HeadElements,
@@ -129,8 +129,8 @@ pub(super) struct AttendOptions {
     pub(super) scale: f32,
 }
 
-/// Stores `new` keys and values, `[d, heads, n_tokens]` each, and attends to the caches: `[dv, heads, n_tokens]`.
-/// Without `new` the caches are those of another layer.
+/// Stores `new` keys and values, `[d, heads, n_tokens]` each, and attends to the caches. The result is
+/// `[dv, heads, n_tokens]`. If `new` is `None`, it attends to another layer's caches.
 pub(super) fn attend_to_new(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -178,7 +178,8 @@ pub(super) fn attend_to_new(
     }
 }
 
-/// Attends with `q: [dk, heads, n_tokens]` to `k: [dk, n_kv, n_head_kv]` and `v` alike: `[dv, heads, n_tokens]`.
+/// Attends with `q: [dk, heads, n_tokens]` to `k: [dk, n_kv, n_head_kv]` and `v: [dv, n_kv, n_head_kv]`. The result is
+/// `[dv, heads, n_tokens]`.
 pub(super) fn attend(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -205,7 +206,7 @@ pub(super) fn attend(
     b.push(flash, operands, "kqv")
 }
 
-/// The queries, and the factor on the output if `attn_q` projects to one too.
+/// Returns the queries, and the factor on the output if `attn_q` also projects to one.
 fn out_gate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -227,7 +228,7 @@ fn out_gate(
     Ok((q, Some(gate)))
 }
 
-/// The heads `y: [dv, heads, n_tokens]`, times the gate that `attn_gate` projects `x` to, if the layer has one.
+/// Returns the heads `y: [dv, heads, n_tokens]`, times the gate that `attn_gate` projects `x` to, if the layer has one.
 pub(super) fn apply_gate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -260,7 +261,7 @@ pub(super) fn apply_gate(
     b.mul(y, gate, "attn_gated")
 }
 
-/// A projection, bounded if the model has a bound.
+/// Bounds a projection if the model has a bound.
 fn clamp(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     match cx.model.hparams.attention.qkv_clamp {
         Some(max) => b.push(Clamp { min: -max, max }, vec![x], "qkv_clamped"),
@@ -311,7 +312,7 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
     Ok(Qkv { q, kv })
 }
 
-/// Whether a layer projects values. If not, keys are the values, so both must have one size.
+/// Returns true if a layer projects values. If not, keys are the values, so both must have one size.
 fn has_values(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Result<bool, ArchError> {
     let (embd, layer) = (cx.model.hparams.embd(), cx.layer);
     let presence = match cx.model.arch.attention.value_source {

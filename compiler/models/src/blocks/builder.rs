@@ -24,7 +24,7 @@ pub(crate) struct SourceTensor {
     dtype: DType,
 }
 
-/// The owner of an instruction: the current layer, or the model for what all layers share.
+/// The owner of an instruction: the current layer, or the model for values shared by all layers.
 #[derive(Clone, Copy)]
 enum Owner {
     Layer,
@@ -32,7 +32,7 @@ enum Owner {
 }
 
 impl Owner {
-    /// The owner of a tensor.
+    /// Returns the owner of a tensor.
     fn new(tensor: &str) -> Owner {
         match TensorName::parse(tensor).block() {
             Some(_) => Owner::Layer,
@@ -61,7 +61,7 @@ pub(crate) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// An empty graph for batches of this many tokens.
+    /// Returns an empty graph for batches of this many tokens.
     pub(crate) fn new(name: &str, tokens: Dim, source: &'a mut dyn TensorSource) -> Builder<'a> {
         Builder {
             graph: Graph::new(name),
@@ -80,7 +80,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Puts the following instructions into a layer, or into none. Names of tensors are those of the layer's block.
+    /// Puts the following instructions into a layer, or into the model if `layer` is `None`. Tensor names then refer to
+    /// the layer's block.
     pub(crate) fn enter(&mut self, layer: Option<&LayerHParams>) {
         self.layer = layer.map(|l| l.index);
         self.names = layer.map(|l| l.block);
@@ -100,18 +101,18 @@ impl<'a> Builder<'a> {
         self.graph.outputs.push(output);
     }
 
-    /// The graph, with its named outputs and the updated states.
+    /// Returns the graph, with its named outputs and the updated states.
     pub(crate) fn finish(mut self) -> Graph {
         self.graph.outputs.append(&mut self.states);
         self.graph
     }
 
-    /// The number of tokens in the batch.
+    /// Returns the number of tokens in the batch.
     pub(crate) fn n_tokens(&self) -> Dim {
         self.tokens.clone()
     }
 
-    /// The name of a tensor: `blk.3.attn_q.weight` within layer 3, `output.weight` outside layers.
+    /// Returns the name of a tensor: `blk.3.attn_q.weight` within layer 3, `output.weight` outside layers.
     pub(crate) fn tensor_name(&self, tensor: &str, part: &str) -> String {
         match self.names {
             Some(il) => format!("blk.{il}.{tensor}.{part}"),
@@ -119,7 +120,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The name of a tensor without `weight` or `bias`: `blk.3.ssm_a`.
+    /// Returns the name of a tensor without `weight` or `bias`: `blk.3.ssm_a`.
     pub(crate) fn bare_name(&self, tensor: &str) -> String {
         match self.names {
             Some(il) => format!("blk.{il}.{tensor}"),
@@ -132,17 +133,17 @@ impl<'a> Builder<'a> {
         self.source.ignore(name);
     }
 
-    /// The columns of the matrix of that name, if the source knows.
+    /// Returns the columns of the matrix of that name, if the source knows them.
     pub(crate) fn columns(&self, name: &str) -> Option<u64> {
         self.source.columns(name)
     }
 
-    /// Whether to ask for the tensor of that name, which belongs to the given form.
+    /// Returns true if blocks should request the tensor of that name, which belongs to the given form.
     pub(crate) fn offers(&self, name: &str, form: Form) -> bool {
         self.source.offers(name, form)
     }
 
-    /// Asks for a tensor without loading it; `None` if the source has none.
+    /// Requests a tensor without loading it. Returns `None` if the source does not have it.
     pub(crate) fn find(
         &mut self,
         name: &str,
@@ -176,7 +177,7 @@ impl<'a> Builder<'a> {
         Ok(found)
     }
 
-    /// The value of a tensor, loaded at its first use.
+    /// Returns the value of a tensor, loaded at its first use.
     pub(crate) fn load(&mut self, tensor: &SourceTensor) -> Value {
         if let Some(&value) = self.weights.get(&tensor.name) {
             return value;
@@ -191,7 +192,7 @@ impl<'a> Builder<'a> {
         value
     }
 
-    /// The value of an optional tensor.
+    /// Returns the value of an optional tensor.
     pub(crate) fn optional(
         &mut self,
         name: &str,
@@ -203,7 +204,7 @@ impl<'a> Builder<'a> {
         Ok(found.map(|found| self.load(&found)))
     }
 
-    /// The value of a required tensor.
+    /// Returns the value of a required tensor.
     pub(crate) fn require(
         &mut self,
         name: &str,
@@ -216,7 +217,7 @@ impl<'a> Builder<'a> {
         Ok(self.load(&found))
     }
 
-    /// An input of the graph, the same value at every use.
+    /// Returns an input of the graph, the same value at every use.
     pub(crate) fn input(&mut self, kind: InputKind) -> Value {
         if let Some(&(_, value)) = self.inputs.iter().find(|(k, _)| *k == kind) {
             return value;
@@ -266,7 +267,7 @@ impl<'a> Builder<'a> {
         value
     }
 
-    /// The Walsh–Hadamard matrix of order `n`, the same value at every use.
+    /// Returns the Walsh–Hadamard matrix of order `n`, the same value at every use.
     pub(crate) fn hadamard(&mut self, n: u64) -> Value {
         if let Some(&value) = self.hadamards.get(&n) {
             return value;
@@ -278,7 +279,7 @@ impl<'a> Builder<'a> {
         value
     }
 
-    /// The sizes of a value.
+    /// Returns the sizes of a value.
     pub(crate) fn dims(&self, value: Value) -> &[Dim; RANK] {
         &self.graph.value(value).ty.dims
     }
@@ -288,7 +289,7 @@ impl<'a> Builder<'a> {
         self.caches.insert(layer, caches);
     }
 
-    /// The cached keys and values of the earlier layer that `layer` shares them with.
+    /// Returns the cached keys and values of the earlier layer that `layer` shares them with.
     pub(crate) fn caches_of(&self, layer: &LayerHParams) -> [Value; 2] {
         let caches = layer.kv_from.and_then(|from| self.caches.get(&from));
         *caches.expect("invariant: layers share caches of earlier layers that have their own")
@@ -299,7 +300,7 @@ impl<'a> Builder<'a> {
         self.selection = Some(mask);
     }
 
-    /// The mask of the cells that the last indexer selected.
+    /// Returns the mask of the cells that the last indexer selected.
     pub(crate) fn selection(&self) -> Option<Value> {
         self.selection
     }
@@ -309,7 +310,7 @@ impl<'a> Builder<'a> {
         self.kept.push(kept);
     }
 
-    /// The residual streams that were kept.
+    /// Returns the kept residual streams.
     pub(crate) fn kept_streams(&self) -> &[KeptStream] {
         &self.kept
     }
@@ -394,18 +395,18 @@ impl<'a> Builder<'a> {
         Ok(values)
     }
 
-    /// `w · x`
+    /// Appends `w · x`.
     pub(crate) fn mul_mat(&mut self, w: Value, x: Value, name: &str) -> Result<Value, ArchError> {
         self.push(MulMat, vec![w, x], name)
     }
 
-    /// `a + b`
+    /// Appends `a + b`.
     pub(crate) fn add(&mut self, a: Value, b: Value, name: &str) -> Result<Value, ArchError> {
         let kind = BinaryKind::Add;
         self.push(Binary { kind }, vec![a, b], name)
     }
 
-    /// `a · b`, element by element.
+    /// Appends `a · b`, element by element.
     pub(crate) fn mul(&mut self, a: Value, b: Value, name: &str) -> Result<Value, ArchError> {
         let kind = BinaryKind::Mul;
         self.push(Binary { kind }, vec![a, b], name)
@@ -424,12 +425,12 @@ impl<'a> Builder<'a> {
         Ok(x)
     }
 
-    /// `x · scale`
+    /// Appends `x · scale`.
     pub(crate) fn scale(&mut self, x: Value, scale: f32, name: &str) -> Result<Value, ArchError> {
         self.push(Scale { scale, bias: 0.0 }, vec![x], name)
     }
 
-    /// The same elements under other sizes.
+    /// Reshapes a value: the same elements under other sizes.
     pub(crate) fn reshape<const K: usize>(
         &mut self,
         x: Value,
@@ -440,13 +441,13 @@ impl<'a> Builder<'a> {
         self.push(Reshape { dims }, vec![x], name)
     }
 
-    /// Axes 1 and 2 exchanged.
+    /// Exchanges axes 1 and 2.
     pub(crate) fn swap_heads(&mut self, x: Value, name: &str) -> Result<Value, ArchError> {
         let axes = [0, 2, 1, 3];
         self.push(Permute { axes }, vec![x], name)
     }
 
-    /// `len` indices of an axis.
+    /// Takes `len` indices of an axis.
     pub(crate) fn slice(
         &mut self,
         x: Value,
@@ -459,7 +460,7 @@ impl<'a> Builder<'a> {
         self.push(Slice { axis, start, len }, vec![x], name)
     }
 
-    /// `w · x`, where `w` is the matrix `[rows, columns]` of that tensor.
+    /// Appends `w · x` for the matrix `w` of that tensor, `[rows, columns]`.
     pub(crate) fn project(
         &mut self,
         tensor: &str,
@@ -471,7 +472,7 @@ impl<'a> Builder<'a> {
         self.linear(tensor, x, sizes, absent, role, name)
     }
 
-    /// `w · x + bias`, where `w` is the matrix `[rows, columns]` of that tensor.
+    /// Appends `w · x + bias` for the matrix `w` of that tensor, `[rows, columns]`.
     pub(crate) fn linear(
         &mut self,
         tensor: &str,
@@ -487,7 +488,7 @@ impl<'a> Builder<'a> {
         self.add_bias(tensor, y, columns, bias, name)
     }
 
-    /// `y + bias`, if the tensor has one.
+    /// Appends `y + bias`, if the tensor has a bias.
     pub(crate) fn add_bias(
         &mut self,
         tensor: &str,

@@ -1,4 +1,4 @@
-//! The inputs of every block beside its operands.
+//! The inputs of every block, in addition to its operands.
 
 use crate::description::Arch;
 use crate::hparams::{HParams, LayerHParams};

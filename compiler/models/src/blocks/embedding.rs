@@ -11,7 +11,7 @@ use crate::error::ArchError;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The token embedding, `[n_embd, n_vocab]`.
+/// Returns the token embedding, `[n_embd, n_vocab]`.
 pub(super) fn table(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, ArchError> {
     let sizes = [cx.hparams.embd(), vocabulary(cx)];
     let (name, role) = ("token_embd.weight", TensorRole::Embedding);
@@ -21,7 +21,7 @@ pub(super) fn table(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, Arch
     }
 }
 
-/// The size of the vocabulary, with its key.
+/// Returns the size of the vocabulary, with its key.
 pub(super) fn vocabulary(cx: &Context<'_>) -> Size {
     Size {
         n: cx.hparams.n_vocab,
@@ -29,7 +29,7 @@ pub(super) fn vocabulary(cx: &Context<'_>) -> Size {
     }
 }
 
-/// The input of the first layer: `[n_embd, n_tokens]`.
+/// Returns the input of the first layer: `[n_embd, n_tokens]`.
 pub(crate) fn embedding(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, ArchError> {
     let form = &cx.arch.embedding;
     let rows = |b: &mut Builder<'_>, table, index, name| {

@@ -10,7 +10,7 @@ use crate::error::ArchError;
 use crate::hparams::{ExpertWidths, LayerFfn};
 use crate::source::Form;
 
-/// The output of the feed-forward sublayer: `[n_embd, n_tokens]`.
+/// Returns the output of the feed-forward sublayer: `[n_embd, n_tokens]`.
 pub(crate) fn ffn(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -77,7 +77,7 @@ pub(super) fn store(
         CacheKind::IndexerKeys => ("cache_k_indexer", options.cache_type_k),
         CacheKind::Blocks => ("cache_k_blocks", options.cache_type_k),
     };
-    // What a window does not bound has a cell per token.
+    // A cache that is not bounded by a window has one cell per token.
     let reach = match kind {
         CacheKind::Keys | CacheKind::Values => cx.layer.reach,
         CacheKind::IndexerKeys | CacheKind::Blocks => Reach::Full,
@@ -94,7 +94,7 @@ pub(super) fn store(
     b.swap_heads(used, tensor)
 }
 
-/// The elements of a head.
+/// Returns the elements of a head.
 pub(super) fn head_size(d: &Dim) -> u64 {
     d.as_const()
         .expect("invariant: the size of heads is constant")

@@ -1,9 +1,9 @@
-//! Multi-head latent attention: the keys and values of all heads are computed from one short vector per token, the
-//! latent vector, and a rotated part of the keys that all heads share.
+//! Multi-head latent attention. The keys and values of all heads are computed from one short vector per token, the
+//! latent vector. All heads share a rotated part of the keys.
 //!
 //! If the file holds the projections from the latent vector as a matrix per head (`attn_k_b`, `attn_v_b`), queries are
-//! multiplied by the former: every head then attends to the same cached row, whose first part is the value. If it holds
-//! one projection (`attn_kv_b`), keys and values are computed and cached as in any other attention.
+//! multiplied by `attn_k_b`. Every head then attends to the same cached row, whose first part is the value. If the file
+//! holds one projection (`attn_kv_b`), keys and values are computed and cached as in any other attention.
 
 use tpc_ir::op::{Concat, Repeat};
 use tpc_ir::{DType, Dim, TensorType, Value};
@@ -20,7 +20,7 @@ use crate::hparams::{HeadElements, LatentHParams};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// The output of attention: `[n_embd, n_tokens]`.
+/// Returns the output of attention: `[n_embd, n_tokens]`.
 pub(crate) fn latent(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -69,7 +69,7 @@ struct Queries {
     latent: Option<Value>,
     /// The part that is not rotated; `None` if all of it is.
     plain: Option<Value>,
-    /// The part that is; `None` if nothing is.
+    /// The rotated part. `None` without rotation.
     rotated: Option<Value>,
 }
 
@@ -162,7 +162,7 @@ fn shared_kv(
     Ok(SharedKv { latent, rotated })
 }
 
-/// Attention to the latent vectors: `[dv, heads, n_tokens]`.
+/// Returns attention to the latent vectors: `[dv, heads, n_tokens]`.
 fn absorbed_heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -207,7 +207,7 @@ fn absorbed_heads(
     by_head(b, "attn_v_b", [hp.rank, hp.dv, heads], y, "kqv_mla")
 }
 
-/// Both parts of queries or keys, as far as there are two.
+/// Joins both parts of queries or keys, if there are two.
 fn join_parts(
     b: &mut Builder<'_>,
     plain: Value,
@@ -220,7 +220,7 @@ fn join_parts(
     }
 }
 
-/// The error for keys that are rotated throughout.
+/// Returns the error for keys that are rotated throughout.
 fn no_plain_part(cx: &LayerContext<'_>, hp: &LatentHParams) -> ArchError {
     ArchError::Contradiction {
         key: format!("{}.rope.dimension_count", cx.model.arch.name),
@@ -230,7 +230,7 @@ fn no_plain_part(cx: &LayerContext<'_>, hp: &LatentHParams) -> ArchError {
     }
 }
 
-/// Attention to keys and values per head: `[dv, heads, n_tokens]`.
+/// Returns attention to keys and values per head: `[dv, heads, n_tokens]`.
 fn expanded_heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

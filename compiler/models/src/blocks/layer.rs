@@ -13,7 +13,7 @@ use crate::hparams::{HyperHParams, Join, LayerFfn, Mixer};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// Values that layers may read beside their input.
+/// Values that layers may read in addition to their input.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LayerInputs {
     /// The embeddings per layer.
@@ -22,7 +22,7 @@ pub(crate) struct LayerInputs {
     pub(crate) first: Option<Value>,
 }
 
-/// The output `[n_embd, n_tokens]` of a layer for the input `x` alike.
+/// Returns the output `[n_embd, n_tokens]` of a layer for the input `x` of the same shape.
 pub(crate) fn layer(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -60,7 +60,7 @@ pub(crate) fn layer(
     }
 }
 
-/// The output of a layer plus the scaled input of the first, if the layer has the factor.
+/// Returns the output of a layer plus the scaled input of the first, if the layer has the factor.
 fn skip(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -74,7 +74,7 @@ fn skip(
     b.add(x, skip, "l_out_skip")
 }
 
-/// The number that a layer has for its output.
+/// Returns the factor `layer_output_scale`, if the layer has one.
 fn output_scale(b: &mut Builder<'_>, presence: Presence) -> Result<Option<Value>, ArchError> {
     let scale = b.tensor_name("layer_output_scale", "weight");
     let one = Size::new(1, "one number");
@@ -88,7 +88,7 @@ struct SublayerPair<'a> {
     ffn: &'a LayerFfn,
 }
 
-/// A layer with one sublayer.
+/// Appends a layer with one sublayer.
 fn single(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
     let norm = match (cx.model.arch.sublayers, &cx.layer.ffn) {
@@ -106,7 +106,7 @@ fn single(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
     b.add(y, x, "l_out")
 }
 
-/// The feed-forward sublayer reads the sum of the layer's input and the mixer's output.
+/// Appends a layer whose feed-forward sublayer reads the sum of the layer's input and the mixer's output.
 fn sequential(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -127,7 +127,7 @@ fn sequential(
     b.add(y, x, "l_out")
 }
 
-/// Sublayers read mixtures of the residual stream and of those that layers kept.
+/// Appends a layer whose sublayers read mixtures of the residual stream and the kept streams.
 fn attention_residual(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -150,7 +150,7 @@ fn attention_residual(
     b.add(x, y, "l_out")
 }
 
-/// Sublayers read sums of residual streams side by side, `x: [n_embd, streams, n_tokens]`.
+/// Appends a layer whose sublayers read sums of parallel residual streams, `x: [n_embd, streams, n_tokens]`.
 fn side_by_side(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -171,7 +171,7 @@ fn side_by_side(
     hyper::write(b, &cx.model, hp, &joint, [x, y])
 }
 
-/// The output of each sublayer is added to its normalised input.
+/// Appends a layer that adds the output of each sublayer to its normalised input.
 fn from_norms(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -190,7 +190,7 @@ fn from_norms(
     b.add(y, kept, "l_out")
 }
 
-/// Both sublayers read the layer's input, and both outputs are added to it.
+/// Appends a layer whose sublayers both read the layer's input. Both outputs are added to it.
 fn parallel(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -220,7 +220,7 @@ fn parallel(
     b.add(x, attn, "l_out")
 }
 
-/// The output of the token mixer.
+/// Returns the output of the token mixer.
 fn mix(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -243,7 +243,7 @@ fn mix(
     }
 }
 
-/// The output of attention, by heads, with a latent vector, or to rows of tokens and blocks.
+/// Returns the output of attention: by heads, with a latent vector, or to rows of tokens and blocks.
 fn attend(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     if let Some(hp) = &cx.model.hparams.attention.compressed {
         return compressed::compressed_attention(b, cx, hp, x);
@@ -254,7 +254,7 @@ fn attend(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
     }
 }
 
-/// `x`, normalised by the weight of that tensor if the description has a norm here.
+/// Normalises `x` by the weight of that tensor, if the description has a norm here.
 fn normalise(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -268,7 +268,7 @@ fn normalise(
     }
 }
 
-/// As [`normalise`], for the output of a sublayer.
+/// Normalises the output of a sublayer as [`normalise`] does.
 fn normalise_output(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -282,7 +282,7 @@ fn normalise_output(
     }
 }
 
-/// The tensor of the norm on the output of the feed-forward sublayer.
+/// Returns the tensor of the norm on the output of the feed-forward sublayer.
 fn post_ffn(b: &Builder<'_>, cx: &LayerContext<'_>) -> Option<&'static str> {
     let norms = &cx.model.arch.norms;
     let other = norms.post_ffn_or.filter(|other| {
@@ -295,7 +295,7 @@ fn post_ffn(b: &Builder<'_>, cx: &LayerContext<'_>) -> Option<&'static str> {
     other.or(norms.post_ffn)
 }
 
-/// Whether the layer has the norm of that tensor.
+/// Returns true if the layer has the norm of that tensor.
 fn has_norm(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -307,7 +307,7 @@ fn has_norm(
     })
 }
 
-/// The output of a sublayer as it is added to the residual stream.
+/// Scales the output of a sublayer before it is added to the residual stream.
 fn scale_residual(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -1,5 +1,5 @@
-//! The building blocks that descriptions choose from. Each reads its part of the description, asks for its tensors and
-//! appends its instructions; none knows an architecture by name.
+//! The building blocks that descriptions choose from. Each reads its part of the description, requests its tensors and
+//! appends its instructions. No block refers to an architecture by name.
 
 mod activation;
 mod attention;

@@ -17,7 +17,7 @@ use crate::hparams::{ExpertHParams, ExpertWidths, FfnWidth};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// The output of the experts: `[n_embd, n_tokens]`.
+/// Returns the output of the experts: `[n_embd, n_tokens]`.
 pub(super) fn moe(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -53,7 +53,7 @@ pub(super) fn moe(
     Ok(y)
 }
 
-/// The sum of two networks as the sublayer gives it.
+/// Scales the sum of two networks.
 fn scale_sum(b: &mut Builder<'_>, scale: f32, y: Value) -> Result<Value, ArchError> {
     if scale == 1.0 {
         return Ok(y);
@@ -61,7 +61,7 @@ fn scale_sum(b: &mut Builder<'_>, scale: f32, y: Value) -> Result<Value, ArchErr
     b.scale(y, scale, "ffn_merged_scaled")
 }
 
-/// The weighted sum of the outputs of the selected experts for `x: [n_embd, n_tokens]`.
+/// Returns the weighted sum of the outputs of the selected experts for `x: [n_embd, n_tokens]`.
 fn selected_experts(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -100,7 +100,8 @@ fn selected_experts(
     b.project("ffn_routed_up", y, sizes, "ffn_moe_out")
 }
 
-/// The outputs `y: [n_embd, n_tokens]` of the selected experts, and what the experts of their groups make of these.
+/// Returns the output `[n_embd, n_tokens]` of the selected experts. `y` is their own output; the experts of their
+/// groups read `y` and add to it.
 fn with_groups(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -126,7 +127,7 @@ fn with_groups(
     b.add(y, more, "ffn_moe_out_merged")
 }
 
-/// The output of the shared expert for `x: [n_embd, n_tokens]`.
+/// Returns the output of the shared expert for `x: [n_embd, n_tokens]`.
 fn shared_expert(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -179,7 +180,7 @@ struct Experts<'a> {
 }
 
 impl Experts<'_> {
-    /// The weighted sum of their outputs, `[width, n_tokens]`, for `x` alike.
+    /// Returns the weighted sum of the experts' outputs, `[width, n_tokens]`, for `x` of the same shape.
     fn weighted_sum(
         &self,
         b: &mut Builder<'_>,
@@ -239,7 +240,7 @@ impl Experts<'_> {
         activation::activate(b, cx, glu, cx.layer.limits.experts, both, "ffn_moe_act")
     }
 
-    /// The product of each selected expert's matrix and its row of `x`, plus its bias.
+    /// Appends the product of each selected expert's matrix and its row of `x`, plus its bias.
     fn apply(
         &self,
         b: &mut Builder<'_>,

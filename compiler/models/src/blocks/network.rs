@@ -39,14 +39,14 @@ const SHARED: NetworkTensors = NetworkTensors {
     out: "ffn_shexp",
 };
 
-/// The optional tensors of a network beside its matrices.
+/// The optional tensors of a network, in addition to its matrices.
 #[derive(Clone, Copy)]
 struct OptionalTensors {
     bias: Presence,
     act_scales: Presence,
 }
 
-/// The output of the dense network of a layer: `[n_embd, n_tokens]`.
+/// Returns the output of the dense network of a layer: `[n_embd, n_tokens]`.
 pub(super) fn dense(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -66,12 +66,12 @@ pub(super) fn dense(
     }
 }
 
-/// Whether a network that usually has gate and up in one tensor does.
+/// Returns true if gate and up of a network are in one tensor, which is its usual form.
 fn is_fused(b: &Builder<'_>, names: &NetworkTensors) -> bool {
     !b.offers(&b.tensor_name(names.gate, "weight"), Form::Unusual)
 }
 
-/// A network with gate and up in one matrix.
+/// Appends a network with gate and up in one matrix.
 fn fused_network(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -89,7 +89,7 @@ fn fused_network(
     down(b, cx, names, extras, width.n, y)
 }
 
-/// The output of a shared expert of that width: `[n_embd, n_tokens]`.
+/// Returns the output of a shared expert of that width: `[n_embd, n_tokens]`.
 pub(super) fn shared_expert(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -113,7 +113,7 @@ pub(super) fn shared_expert(
     }
 }
 
-/// A network with each matrix in a tensor of its own.
+/// Appends a network with each matrix in its own tensor.
 fn separate_network(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -151,7 +151,7 @@ fn separate_network(
     down(b, cx, names, extras, width, y)
 }
 
-/// The projection back to the residual stream.
+/// Returns the projection back to the residual stream.
 fn down(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

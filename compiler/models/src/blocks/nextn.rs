@@ -1,7 +1,8 @@
 //! Draft blocks (multi-token prediction, "nextn").
 //!
-//! Draft block `k` predicts the token `k + 1` after each token of the batch. It reads the token `k` after it, which is
-//! known by then, and the hidden state of the model (for the first block) or of the draft block before it:
+//! Draft block `k` predicts the token `k + 1` positions after each token of the batch. It reads the token `k` positions
+//! after it, which is known by then, and a hidden state. The first block reads the hidden state of the model, each
+//! later block that of the block before it:
 //!
 //! ```text
 //! x = eh_proj · [enorm(embedding of the token); hnorm(hidden state)]
@@ -9,8 +10,8 @@
 //! logits = head · norm(x)
 //! ```
 //!
-//! Embedding, last norm and head are the model's unless the block has its own. The positions and cache cells are those
-//! of the batch's tokens. Attention sees distances only, so the shift by `k` has no effect.
+//! Embedding, last norm and head are the model's unless the block has its own. Positions and cache cells are the same
+//! as for the batch's tokens. Attention sees distances only, so the shift by `k` has no effect.
 
 use tpc_ir::Value;
 use tpc_ir::op::{Concat, GetRows, InputKind};
@@ -32,7 +33,8 @@ pub(crate) struct Draft {
     pub(crate) logits: Value,
 }
 
-/// The hidden state that the first draft block reads, given the output `x: [n_embd, n_tokens]` of the last layer.
+/// Returns the hidden state that the first draft block reads, given the output `x: [n_embd, n_tokens]` of the last
+/// layer.
 pub(crate) fn first_hidden(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -45,7 +47,7 @@ pub(crate) fn first_hidden(
     }
 }
 
-/// The input of draft block number `draft`, counted from 1, given a hidden state: `[n_embd, n_tokens]`.
+/// Returns the input of draft block number `draft`, counted from 1, given a hidden state: `[n_embd, n_tokens]`.
 pub(crate) fn input(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -76,7 +78,7 @@ pub(crate) fn input(
     )
 }
 
-/// The output of a draft block, given the output `x: [n_embd, n_tokens]` of its layer.
+/// Returns the output of a draft block, given the output `x: [n_embd, n_tokens]` of its layer.
 pub(crate) fn output(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -100,7 +102,7 @@ pub(crate) fn output(
     Ok(Draft { hidden, logits })
 }
 
-/// `x`, normalised by the block's own norm or else by the model's last.
+/// Normalises `x` by the block's own norm, or else by the model's last norm.
 fn normalise(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -1,4 +1,4 @@
-//! Embeddings of n-grams: rows of a table that hashes of a token and those before it select. They are gated by the
+//! Embeddings of n-grams. A hash of a token and the tokens before it selects rows of a table. These are gated by the
 //! residual streams of one layer, pass a convolution along time, and are added to the streams.
 
 use tpc_ir::op::{Arange, Clamp, GetRows, InputKind, NgramRows, Sum, UnaryKind};
@@ -13,7 +13,7 @@ use crate::hparams::{HyperHParams, NgramHParams};
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The streams `x: [n_embd, streams, n_tokens]`, with the embeddings of n-grams in the layer that reads them.
+/// Adds the embeddings of n-grams to the streams `x: [n_embd, streams, n_tokens]`, in the layer that reads them.
 pub(super) fn add(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -31,14 +31,14 @@ pub(super) fn add(
     b.add(x, y, "l_inp_ple")
 }
 
-/// The rows of the n-grams that each token ends, `[width, n_tokens]`.
+/// Returns the rows of the n-grams that each token ends, `[width, n_tokens]`.
 fn embeddings(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     hp: &NgramHParams,
 ) -> Result<Value, ArchError> {
     let rows = GetRows { window: None };
-    // Ids of tokens plus 1: 0 stands for none.
+    // Token ids plus 1; 0 marks a missing token.
     let numbers = Arange {
         start: 1.0,
         step: 1.0,
@@ -75,7 +75,7 @@ fn embeddings(
     b.reshape(found, [hp.width.n.into(), b.n_tokens()], "ple_embd")
 }
 
-/// The values of embeddings, once per stream and times its gate: `[n_embd, streams, n_tokens]`.
+/// Returns the values of embeddings, once per stream and times its gate: `[n_embd, streams, n_tokens]`.
 fn gated_values(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -110,7 +110,7 @@ fn gated_values(
     b.mul(value, gate, "ple_gated")
 }
 
-/// The convolution along time of the norm of each stream, with taps that lie apart: `[n_embd, streams, n_tokens]`.
+/// Returns the dilated convolution along time of the norm of each stream: `[n_embd, streams, n_tokens]`.
 fn convolve(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -10,7 +10,7 @@ use crate::error::ArchError;
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// The normalised residual stream `[n_embd, n]`, times the weight of that tensor, plus its bias, as far as the
+/// Returns the normalised residual stream `[n_embd, n]`, times the weight of that tensor, plus its bias, as far as the
 /// description has them.
 pub(crate) fn stream(
     b: &mut Builder<'_>,
@@ -26,7 +26,8 @@ pub(crate) fn stream(
     affine(b, cx, tensor, cx.hparams.embd(), form.bias, x, name)
 }
 
-/// The normalised output `[n_embd, n]` of the last layer; `x` itself if the description has no such norm.
+/// Returns the normalised output `[n_embd, n]` of the last layer, or `x` itself if the description does not have this
+/// norm.
 pub(crate) fn output(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -39,7 +40,7 @@ pub(crate) fn output(
     }
 }
 
-/// As [`stream`] without a bias, with an epsilon of its own.
+/// Normalises as [`stream`] without a bias, with an epsilon of its own.
 pub(crate) fn with_eps(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -58,7 +59,7 @@ pub(crate) fn with_eps(
     b.mul(y, weight, name)
 }
 
-/// The normalised rows of `x`, times the weight of that tensor and size, plus its bias.
+/// Returns the normalised rows of `x`, times the weight of that tensor and size, plus its bias.
 pub(super) fn affine(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -72,7 +73,7 @@ pub(super) fn affine(
     b.add_bias(tensor, y, size, bias, name)
 }
 
-/// The normalised rows of `x`, times the weight of that tensor, of these sizes.
+/// Returns the normalised rows of `x`, times the weight of that tensor, of these sizes.
 pub(super) fn with_weight(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -87,7 +88,7 @@ pub(super) fn with_weight(
     b.mul(y, weight, name)
 }
 
-/// The normalised rows of `x`.
+/// Returns the normalised rows of `x`.
 pub(crate) fn without_weight(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -101,7 +102,7 @@ pub(crate) fn without_weight(
     b.push(norm, vec![x], name)
 }
 
-/// Whether the source has the weight of a norm.
+/// Returns true if the source has the weight of a norm.
 pub(crate) fn exists(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -114,7 +115,7 @@ pub(crate) fn exists(
     Ok(found.is_some())
 }
 
-/// The name of the weight of a norm. Some files leave out `weight`.
+/// Returns the name of the weight of a norm. Some files leave out `weight`.
 fn weight_name(b: &Builder<'_>, norms: &BlockNorms, tensor: &str) -> String {
     let bare = b.bare_name(tensor);
     let form = if norms.bare.contains(&tensor) {

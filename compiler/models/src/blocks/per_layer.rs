@@ -1,5 +1,5 @@
-//! Embeddings per layer: looked up by token, mixed with a projection of the token embedding, and added to the residual
-//! stream through a gate at the end of each layer.
+//! Embeddings per layer. They are looked up by token and mixed with a projection of the token embedding. A gate at the
+//! end of each layer adds them to the residual stream.
 
 use tpc_ir::op::{GetRows, InputKind, UnaryKind};
 use tpc_ir::{Dim, Value};
@@ -12,8 +12,8 @@ use crate::error::ArchError;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The embeddings of all layers, `[width, layers, n_tokens]`, given the input `x: [n_embd, n_tokens]` of the first
-/// layer.
+/// Returns the embeddings of all layers, `[width, layers, n_tokens]`, given the input `x: [n_embd, n_tokens]` of the
+/// first layer.
 pub(crate) fn inputs(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -50,7 +50,7 @@ pub(crate) fn inputs(
     b.scale(sum, 1.0 / root(2), "inp_per_layer_mixed").map(Some)
 }
 
-/// The output of a layer plus its gated embedding, a slice of `all`.
+/// Returns the output of a layer plus its gated embedding, a slice of `all`.
 pub(crate) fn add(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -13,7 +13,7 @@ use crate::size::Size;
 /// Tensor that normalises queries.
 pub(super) const QUERIES: &str = "attn_q_norm";
 
-/// Queries or keys, which are treated alike.
+/// Queries or keys. Both are treated the same way.
 pub(super) struct Heads<'a> {
     /// Tensor that normalises them.
     pub(super) norm: &'a str,
@@ -25,7 +25,7 @@ pub(super) struct Heads<'a> {
     pub(super) name: &'a str,
 }
 
-/// The heads `[head size, heads, n_tokens]`, normalised and rotated.
+/// Returns the heads `[head size, heads, n_tokens]`, normalised and rotated.
 pub(super) fn heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -124,7 +124,7 @@ fn per_head(
     }
 }
 
-/// The error for a file with one of two norms.
+/// Returns the error for a file with one of two norms.
 fn missing_partner(b: &Builder<'_>, present: &str, missing: &str) -> ArchError {
     ArchError::MissingPartner {
         present: b.tensor_name(present, "weight"),

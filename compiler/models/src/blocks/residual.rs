@@ -1,4 +1,4 @@
-//! Residual streams that attend to what earlier layers kept.
+//! Residual streams that attend to the streams that earlier layers kept.
 
 use tpc_ir::op::{Concat, SoftMax};
 use tpc_ir::{Dim, Value};
@@ -18,7 +18,7 @@ pub(super) fn keep(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<()
     Ok(())
 }
 
-/// The mixture of `x` and of what was kept, weighted by the scores of that tensor; `x` itself if nothing was kept.
+/// Mixes `x` and the kept streams, weighted by the scores of `tensor`. Returns `x` itself if no stream is kept.
 pub(crate) fn mix_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -30,7 +30,7 @@ pub(crate) fn mix_streams(
     let score = b.tensor_name(tensor, "weight");
     let sizes = [cx.hparams.embd()];
     if parts.is_empty() {
-        // The first layer has the tensor and nothing to score.
+        // The first layer has the tensor, but no kept streams to score.
         b.find(&score, &sizes, TensorRole::Router, Presence::Required)?;
         return Ok(x);
     }

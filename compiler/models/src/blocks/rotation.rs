@@ -1,9 +1,9 @@
 //! The rotation of heads that are stored in a quantised cache.
 //!
 //! A block of a quantised type has one scale, which its largest element decides. A Walsh–Hadamard rotation along the
-//! head spreads large elements over all of its block, so that less is lost. Keys and queries are rotated alike, which
-//! leaves their products as they were; values are rotated, and the output of attention is rotated back by the same
-//! matrix, which is its own inverse. Blocks and conditions are llama.cpp's, so that its figures for a cache type hold.
+//! head spreads large elements over all of its block, which reduces the loss. Keys and queries are rotated by the same
+//! matrix, so their products stay the same. Values are rotated, and the output of attention is rotated back by the same
+//! matrix, which is its own inverse. Blocks and conditions are llama.cpp's, so that its figures for a cache type apply.
 
 use tpc_ir::{DType, Dim, Value};
 
@@ -20,14 +20,14 @@ pub(super) struct Rotation {
 }
 
 impl Rotation {
-    /// The rotation of keys of `head` elements in a cache of this type, and of queries: by blocks of the largest power
-    /// of two that divides the head.
+    /// Returns the rotation of queries and of keys of `head` elements in a cache of this type. Its blocks have the
+    /// largest power of two that divides the head.
     pub(super) fn for_keys(cache: DType, head: u64) -> Option<Rotation> {
         let largest = 1_u64.checked_shl(head.trailing_zeros())?;
         Rotation::new(cache, head, largest)
     }
 
-    /// The rotation of values of `head` elements in a cache of this type, and of the output of attention.
+    /// Returns the rotation of values of `head` elements in a cache of this type, and of the output of attention.
     pub(super) fn for_values(cache: DType, head: u64) -> Option<Rotation> {
         Rotation::new(cache, head, MIN_BLOCK)
     }
@@ -37,7 +37,7 @@ impl Rotation {
         rotated.then_some(Rotation { block })
     }
 
-    /// The rotation of `x: [head, heads, n_tokens]`, which is also its inverse, as values named `name`.
+    /// Rotates `x: [head, heads, n_tokens]`. The rotation is its own inverse. The values are named `name`.
     ///
     /// The blocks of a head become an axis of their own, in front of the axis of heads, so that a split of the heads
     /// stays on one axis.

@@ -16,8 +16,9 @@ use crate::source::TensorRole;
 /// The lower bound of a sum of weights, 2⁻¹⁴: the smallest normal number of f16.
 const LEAST_SUM: f32 = 6.103_515_6e-5;
 
-/// The penalty on the experts of a group, per unit that the group scores below the last selected one. Any two f32
-/// scores differ by enough that none of its experts is selected, and the largest difference leaves numbers finite.
+/// The penalty on the experts of a group, per unit that the group scores below the last selected group. For any two
+/// different f32 scores it is large enough to exclude the experts of the lower group. The largest difference still
+/// gives finite numbers.
 const EXCLUSION: f32 = 1e30;
 
 /// The number of best experts whose scores make up the score of a group.
@@ -29,13 +30,13 @@ pub(super) struct Routing {
     pub(super) ids: Value,
     /// `[1, n_used, n_tokens]`
     pub(super) weights: Value,
-    /// The scores of all experts, by which they are selected, `[n_expert, n_tokens]`.
+    /// The selection scores of all experts, `[n_expert, n_tokens]`.
     scores: Value,
     /// The weights of all experts, `[1, n_expert, n_tokens]`.
     all: Value,
 }
 
-/// The number of experts, with its key.
+/// Returns the number of experts, with its key.
 pub(super) fn expert_count(hp: &ExpertHParams) -> Size {
     Size {
         n: hp.count,
@@ -87,7 +88,7 @@ pub(super) fn route(
     routing(b, hp, ids, scores, probs)
 }
 
-/// The experts that each token of the vocabulary has, `[n_used, n_tokens]`.
+/// Returns the fixed experts of each token of the batch, `[n_used, n_tokens]`.
 fn ids_of_tokens(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -104,7 +105,7 @@ fn ids_of_tokens(
     b.push(GetRows { window: None }, vec![table, tokens], "ffn_moe_ids")
 }
 
-/// The weights of the experts `ids` of each token, given those of all.
+/// Returns the routing to the experts `ids` of each token.
 fn routing(
     b: &mut Builder<'_>,
     hp: &ExpertHParams,
@@ -124,7 +125,7 @@ fn routing(
     })
 }
 
-/// The experts of the groups of each token's best experts.
+/// Returns the experts of the groups of each token's best experts.
 pub(super) fn route_groups(
     b: &mut Builder<'_>,
     hp: &ExpertHParams,
@@ -151,7 +152,7 @@ pub(super) fn route_groups(
     })
 }
 
-/// The number of every expert's group, `[1, n_expert]`.
+/// Returns the number of every expert's group, `[1, n_expert]`.
 fn group_numbers(b: &mut Builder<'_>, groups: &GroupExperts) -> Result<Value, ArchError> {
     const NAME: &str = "ffn_moe_group_numbers";
     let (one, size, count): (Dim, Dim, Dim) = (Dim::ONE, groups.size.into(), groups.count.n.into());
@@ -170,7 +171,7 @@ fn group_numbers(b: &mut Builder<'_>, groups: &GroupExperts) -> Result<Value, Ar
     b.reshape(repeated, [one, (groups.size * k).into()], NAME)
 }
 
-/// The final weights `[1, n_used, n_tokens]` of the selected experts.
+/// Returns the final weights `[1, n_used, n_tokens]` of the selected experts.
 fn weigh(b: &mut Builder<'_>, hp: &ExpertHParams, selected: Value) -> Result<Value, ArchError> {
     let mut weights = selected;
     if hp.gating == Gating::SoftmaxOfSelected {
@@ -196,8 +197,8 @@ fn weigh(b: &mut Builder<'_>, hp: &ExpertHParams, selected: Value) -> Result<Val
     Ok(weights)
 }
 
-/// The scores `[n_expert, n_tokens]`, lowered outside the best groups so that no expert there is selected. Groups that
-/// tie with the last selected one stay in.
+/// Returns the scores `[n_expert, n_tokens]`, lowered outside the best groups so that no expert there is selected.
+/// Groups that tie with the last selected one stay in.
 fn mask_groups(
     b: &mut Builder<'_>,
     hp: &ExpertHParams,

@@ -31,7 +31,7 @@ pub struct Arch {
     pub norm: NormForm,
     /// The norms of a layer.
     pub norms: BlockNorms,
-    /// How sublayers join the residual stream.
+    /// The connection of sublayers and residual stream.
     pub residual: Residual,
     /// Factor on the output of a sublayer.
     pub residual_scale: ResidualScale,
@@ -39,9 +39,9 @@ pub struct Arch {
     pub layer_scale: Presence,
     /// `layer_output_scale`, a factor on the input of the first layer, which is added to the output of every layer.
     pub embedding_skip: Presence,
-    /// How often layers run.
+    /// The number of runs of the layers.
     pub loops: LoopForm,
-    /// Tensors of a layer that images use in place of others.
+    /// Tensors of a layer that images use instead of others.
     pub of_images: &'static [&'static str],
     /// The sublayers of a layer.
     pub sublayers: Sublayers,

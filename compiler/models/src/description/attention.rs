@@ -17,20 +17,20 @@ pub struct AttentionForm {
     pub qkv: QkvForm,
     /// Biases of the projections to queries, keys and values.
     pub qkv_bias: Presence,
-    /// Whether `attention.clamp_kqv` bounds the elements of queries, keys and values.
+    /// Use of `attention.clamp_kqv`, the bound on the elements of queries, keys and values.
     pub clamp: KeyUse,
     /// The source of values.
     pub value_source: ValueSource,
     /// Normalisation of values.
     pub value_norm: ValueNorm,
-    /// Whether the last `attention.shared_kv_layers` layers have no caches of their own. Each reads those of the last
-    /// earlier layer of its kind, with or without a window.
+    /// Use of `attention.shared_kv_layers`: this number of last layers read another layer's caches. Each reads the
+    /// caches of the last earlier layer of its kind, with or without a window.
     pub shared_kv: KeyUse,
     /// Factor on queries that grows with the position.
     pub temperature: TemperatureForm,
     /// Bias of the output projection.
     pub out_bias: Presence,
-    /// Whether `attention.value_scale` multiplies the output.
+    /// Use of `attention.value_scale`, a factor on the output.
     pub value_scale: KeyUse,
     /// The size of heads in each layer.
     pub head_sizes: HeadSizes,
@@ -46,7 +46,7 @@ pub struct AttentionForm {
     pub scale: ScaleRule,
     /// The place of that factor.
     pub scale_on: ScaleOn,
-    /// Whether `attn_logit_softcapping` bounds the logits.
+    /// Use of `attn_logit_softcapping`, the bound of the logits.
     pub softcap: KeyUse,
     /// The layers with a window.
     pub window: Window,
@@ -56,19 +56,19 @@ pub struct AttentionForm {
     pub window_in: Models,
     /// Tokens of the window if `attention.sliding_window` is absent or 0.
     pub window_default: Option<u64>,
-    /// `attn_sinks`: a logit per head, which takes weight and has no value.
+    /// `attn_sinks`: a logit per head. It takes part in the softmax, but does not have a value.
     pub sinks: Presence,
     /// Factor on the output before its projection.
     pub out_gate: OutGate,
-    /// Multi-head latent attention, which computes keys and values from a latent vector. Choices about their projection
-    /// then have no effect.
+    /// Multi-head latent attention, which computes keys and values from a latent vector. The choices for key and value
+    /// projections are then ignored.
     pub latent: Option<LatentForm>,
     /// `attn_k_norm`, a norm of the rotated part of keys before its rotation, of latent attention.
     pub latent_key_norm: Presence,
-    /// Attention to rows that are keys and values at once, of tokens and of blocks of tokens. Choices about projections then
-    /// have no effect.
+    /// Attention to rows that are both keys and values, of tokens and of blocks of tokens. The choices for projections
+    /// are then ignored.
     pub compressed: Option<CompressedForm>,
-    /// The indexer of layers with latent attention and no window, or of those with blocks that it selects.
+    /// The indexer. It is used in layers with latent attention and no window, or in layers with blocks that it selects.
     pub indexer: Option<IndexerForm>,
 }
 
@@ -85,7 +85,7 @@ pub enum LatentForm {
 /// Factor on the output of attention before its projection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutGate {
-    /// None.
+    /// No gate.
     None,
     /// The sigmoid of a gate. `attn_q` projects to it too: for each head the query and then the gate.
     WithQueries,
@@ -100,7 +100,7 @@ pub enum GateWidth {
     Elements,
     /// One per head.
     Heads,
-    /// As the tensor says; usually one per head.
+    /// One per head or one per element, by the size of the tensor; usually one per head.
     HeadsOrElements,
 }
 
@@ -109,7 +109,8 @@ pub enum GateWidth {
 pub enum Direction {
     /// The tokens up to itself.
     Causal,
-    /// All, also later ones, as models that generate by diffusion do. There are no caches: a batch holds whole sequences.
+    /// All tokens, including later ones, as in models that generate by diffusion. These models do not have caches: a
+    /// batch holds whole sequences.
     Bidirectional,
 }
 
@@ -120,15 +121,15 @@ pub enum QkvForm {
     Separate,
     /// `attn_qkv`: the rows of queries, then keys, then values.
     Fused,
-    /// `attn_qkv`, with three times the rows of queries: those of keys start at row `embedding_length`, those of values
-    /// at twice that.
+    /// `attn_qkv`, with three times the rows of queries. Keys start at row `embedding_length`, values at twice that
+    /// row.
     FusedThirds,
 }
 
 /// Normalisation of queries and keys by `attn_q_norm` and `attn_k_norm`, of the kind of the other norms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QkNorm {
-    /// None.
+    /// No norm.
     None,
     /// Each head by itself. All heads share one weight `[head size]`.
     Head,
@@ -142,7 +143,7 @@ pub enum QkNorm {
     OptionalAll,
     /// Each head by itself: queries with one number per head, `[1, heads]`, keys without weight.
     QueriesByHead,
-    /// Each head by itself without weight, in layers that rotate. Models with this number of experts have none.
+    /// Each head by itself without weight, in layers that rotate. Models with this number of experts do not normalise.
     UnweightedUnlessExperts(u64),
 }
 
@@ -167,7 +168,7 @@ pub enum ValueSource {
 /// Normalisation of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueNorm {
-    /// None.
+    /// No norm.
     None,
     /// Each head by itself, without weight.
     Head,
@@ -191,7 +192,7 @@ pub enum HeadSizes {
 /// Factor on queries that grows with the position, a step for every full length of tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TemperatureForm {
-    /// None.
+    /// No factor.
     None,
     /// The scale is `attention.temperature_scale`, if present and not 0; the length is the original context.
     PerContext,
@@ -210,11 +211,11 @@ pub enum TemperatureForm {
 /// `2^-bias`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Alibi {
-    /// None.
+    /// No bias.
     None,
     /// With the bias `attention.max_alibi_bias`, if present and not 0.
     Key,
-    /// As [`Self::Key`]; if the key gives none, these models have this bias.
+    /// As [`Self::Key`], but without the key these models have this bias.
     In(Models, f32),
 }
 
@@ -246,7 +247,7 @@ pub enum ScaleOn {
 /// `attention.sliding_window_pattern` overrides the period, or lists the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// None. The key is ignored.
+    /// No layers. The key is ignored.
     None,
     /// All.
     All,
@@ -254,7 +255,7 @@ pub enum Window {
     AllButEvery(u32),
     /// All but the first of every this many.
     AllButFirstOfEvery(u32),
-    /// The layers that `attention.sliding_window_pattern` lists; none without it.
+    /// The layers that `attention.sliding_window_pattern` lists. Without the key all layers have full attention.
     Listed,
 }
 
@@ -263,8 +264,9 @@ pub enum Window {
 pub enum WindowKind {
     /// The last `attention.sliding_window` tokens.
     Sliding,
-    /// The last this many tokens. The key says only whether there is a window.
+    /// The last this many tokens. The key only decides if there is a window.
     SlidingBy(u64),
-    /// The chunk, of this many tokens, that holds the token. A key of 0 means no window; other values have no effect.
+    /// The chunk, of this many tokens, that holds the token. A key of 0 means no window; other values of the key are
+    /// ignored.
     Chunks(u64),
 }

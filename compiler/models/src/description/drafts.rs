@@ -7,7 +7,8 @@
 pub struct DraftForm {
     /// The hidden state that a draft block reads.
     pub input: DraftInput,
-    /// Tensors of the norm on the output. The first one in the file is used; if there is none, the model's own norm is.
+    /// Candidate tensors of the output norm. The first one in the file is used. Without any, the model's own norm is
+    /// used.
     pub norms: &'static [&'static str],
 }
 

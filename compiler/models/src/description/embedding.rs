@@ -11,13 +11,13 @@ pub struct EmbeddingForm {
     pub scale: EmbeddingScale,
     /// `token_embd_norm`, a norm of the token embedding.
     pub norm: Presence,
-    /// Whether the token embedding is normalised without a weight.
+    /// True if the token embedding is normalised without a weight.
     pub plain_norm: bool,
-    /// Whether every layer has embeddings of its own, of `embedding_length_per_layer_input` elements: `per_layer_*`,
-    /// and in layers `inp_gate`, `proj` and `post_norm`.
+    /// Use of `embedding_length_per_layer_input`, the width of embeddings per layer: `per_layer_*`, and in layers
+    /// `inp_gate`, `proj` and `post_norm`.
     pub per_layer: KeyUse,
-    /// Whether the layer that `ple.layers` names reads embeddings of n-grams, if that key is present: rows of
-    /// `per_layer_token_embd` that hashes of `ple.layer_multipliers` select. For [`Residual::Hyper`](super::Residual).
+    /// Use of `ple.layers`, which names the layer that reads embeddings of n-grams. Hashes by `ple.layer_multipliers`
+    /// select rows of `per_layer_token_embd`. For [`Residual::Hyper`](super::Residual).
     pub ngrams: KeyUse,
     /// `position_embd`, a learned vector per position, added to the token embedding.
     pub positions: Presence,
@@ -26,13 +26,13 @@ pub struct EmbeddingForm {
 /// Factor on the token embedding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EmbeddingScale {
-    /// None.
+    /// No factor.
     One,
     /// `√embedding_length`
     RootOfWidth,
     /// `embedding_scale`, if present and not 0.
     Key,
-    /// `embedding_scale`, or without that key this number; 0 means none.
+    /// `embedding_scale`, or this number if the key is missing. 0 means no factor.
     KeyOr(f32),
     /// This number.
     Fixed(f32),

@@ -2,21 +2,21 @@
 
 use super::presence::{KeyUse, Presence};
 
-/// Whether an architecture has experts.
+/// The experts of an architecture.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Experts {
-    /// No model has.
+    /// No model has experts.
     None,
     /// Models with experts exist and are not described: a file with `expert_count` is refused.
     Unsupported,
-    /// Files with `expert_count` have.
+    /// Files with `expert_count` have experts.
     IfCounted(ExpertForm),
-    /// Every file has.
+    /// Every file has experts.
     Always(ExpertForm),
 }
 
 impl Experts {
-    /// The form of the experts, if some model has them.
+    /// Returns the form of the experts, if some model has them.
     pub const fn form(&self) -> Option<&ExpertForm> {
         match self {
             Experts::None | Experts::Unsupported => None,
@@ -37,8 +37,8 @@ pub struct ExpertForm {
     pub width: ExpertWidth,
     /// The function from the router's logits to weights.
     pub gating: Gating,
-    /// Whether `expert_gating_func` overrides it: 1 for a softmax, 2 for a sigmoid, 3 for a softmax of the selected,
-    /// 4 for the root of a softplus.
+    /// Use of `expert_gating_func`, which overrides it: 1 for a softmax, 2 for a sigmoid, 3 for a softmax of the
+    /// selected, 4 for the root of a softplus.
     pub gating_key: KeyUse,
     /// Bias of the router.
     pub router_bias: Presence,
@@ -46,12 +46,12 @@ pub struct ExpertForm {
     pub selection_bias: Presence,
     /// Its tensor.
     pub selection_tensor: &'static str,
-    /// Whether each token of the vocabulary has experts of its own in the first `hash_layer_count` layers:
+    /// Use of `hash_layer_count`. In this number of first layers each token of the vocabulary has fixed experts:
     /// `ffn_gate_tid2eid`, without a bias for the selection.
     pub by_token: KeyUse,
     /// The weights of a token's experts.
     pub weights: ExpertWeights,
-    /// Whether `expert_weights_scale` multiplies the weights.
+    /// Use of `expert_weights_scale`, a factor on the weights.
     pub weights_scale: KeyUse,
     /// The side of the experts that is multiplied by their weights.
     pub weighted: WeightedSide,
@@ -61,22 +61,23 @@ pub struct ExpertForm {
     pub router_input: RouterInput,
     /// Biases of the experts.
     pub bias: Presence,
-    /// Whether the selected experts read and write a latent vector of `expert_latent_length` elements, if that key is
-    /// present and not 0: `ffn_routed_down`, `ffn_routed_norm`, `ffn_routed_up`.
+    /// Use of `expert_latent_length`. If it is present and not 0, the selected experts read and write a latent vector
+    /// of this length: `ffn_routed_down`, `ffn_routed_norm`, `ffn_routed_up`.
     pub latent: KeyUse,
-    /// Whether experts of groups read what the selected ones give together, and add `expert_group_scale` times their own
-    /// output: `ffn_gate_chexps`, `ffn_up_chexps`, `ffn_down_chexps`, one for every `experts_per_group` experts. Of the
-    /// selected experts, each selects that of its group. The weights are those of the experts with the groups' numbers.
+    /// Use of `experts_per_group`: each group of this many experts has a further expert, `ffn_gate_chexps`,
+    /// `ffn_up_chexps`, `ffn_down_chexps`. Each selected expert selects the further expert of its group. The further
+    /// experts read the combined output of the selected experts and add `expert_group_scale` times their own output.
+    /// Further expert `g` takes the routing weight of expert `g`.
     pub groups: KeyUse,
-    /// A dense network beside the experts, whose output is added to theirs.
+    /// A dense network in parallel with the experts, whose output is added to theirs.
     pub dense: Option<DenseBeside>,
     /// The shared expert.
     pub shared: Option<SharedForm>,
 }
 
 impl ExpertForm {
-    /// The usual choices: experts in every layer, weighted by a softmax over all, divided by the sum of those
-    /// selected.
+    /// The usual choices: experts in every layer, weighted by a softmax over all experts. The weights are divided by
+    /// the sum of the selected ones.
     pub const CLASSIC: ExpertForm = ExpertForm {
         layers: ExpertLayers::All,
         width: ExpertWidth::GivenOrDense,
@@ -98,14 +99,14 @@ impl ExpertForm {
         shared: None,
     };
 
-    /// The widths of Mixtral: the experts are as wide as a dense network would be, whatever `expert_feed_forward_length` says.
+    /// The widths of Mixtral: experts have the width of a dense network. `expert_feed_forward_length` is ignored.
     pub const MIXTRAL: ExpertForm = ExpertForm {
         width: ExpertWidth::AsDense,
         ..ExpertForm::CLASSIC
     };
 
-    /// The choices of DeepSeek 2 and 3, which later models took over: dense layers first, then experts beside shared
-    /// ones, whose gating and weights the keys decide.
+    /// The choices of DeepSeek 2 and 3, which later models adopted. Dense layers come first, then layers with routed
+    /// and shared experts. Keys decide the gating and the weights.
     pub const DEEPSEEK: ExpertForm = ExpertForm {
         layers: ExpertLayers::AfterLeading,
         gating_key: KeyUse::Read,
@@ -135,10 +136,10 @@ pub enum RouterInput {
     Layer,
 }
 
-/// A dense network beside the experts.
+/// A dense network in parallel with the experts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DenseBeside {
-    /// Whether there is one, which `ffn_up` shows.
+    /// Presence of the network, as shown by `ffn_up`.
     pub presence: Presence,
     /// Factor on the sum of both.
     pub scale: f32,
@@ -165,9 +166,9 @@ pub enum ExpertLayers {
     AfterLeading,
     /// After the first `leading_dense_block_count`, the last of every `interleave_moe_layer_step`.
     Interleaved,
-    /// As [`Self::Interleaved`]; none if `interleave_moe_layer_step` is 0.
+    /// As [`Self::Interleaved`], but all layers are dense if `interleave_moe_layer_step` is 0.
     InterleavedUnless0,
-    /// The layers for which the file has a router.
+    /// The layers with a router in the file.
     WithRouter,
 }
 
@@ -205,21 +206,21 @@ pub enum WeightedSide {
 }
 
 /// The shared expert, one network for every token: `ffn_gate_shexp`, `ffn_up_shexp` and `ffn_down_shexp`. Its output is
-/// added to that of the selected experts.
+/// added to the output of the selected experts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedForm {
     /// Its width.
     pub width: SharedWidth,
     /// The usual form of its gate and up. Either form is read.
     pub gate_up: SharedGate,
-    /// Factor on the sum of its output and that of the experts.
+    /// Factor on the sum of the shared and the routed output.
     pub scale: f32,
     /// `ffn_gate_inp_shexp`: the sigmoid of its product with the input multiplies the output.
     pub gate: Presence,
 }
 
 impl SharedForm {
-    /// A shared expert without a gate.
+    /// Returns a shared expert without a gate.
     pub const fn plain(width: SharedWidth) -> SharedForm {
         SharedForm {
             width,
@@ -229,7 +230,7 @@ impl SharedForm {
         }
     }
 
-    /// A shared expert behind a gate.
+    /// Returns a gated shared expert.
     pub const fn with_gate(width: SharedWidth) -> SharedForm {
         SharedForm {
             gate: Presence::Required,
@@ -243,29 +244,29 @@ impl SharedForm {
 pub enum SharedGate {
     /// A tensor each.
     Separate,
-    /// In the tensor of up: the rows of the gate, then those of up.
+    /// In the tensor of up: the rows of the gate, then the rows of up.
     Fused,
 }
 
 /// The width of the shared expert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedWidth {
-    /// `expert_shared_feed_forward_length`; models without that key have no shared expert.
+    /// `expert_shared_feed_forward_length`. Without that key the model does not have a shared expert.
     Given,
     /// `expert_shared_feed_forward_length` or else `feed_forward_length`.
     GivenOrDense,
     /// `expert_shared_feed_forward_length` or else the width of an expert.
     GivenOrExpert,
-    /// `expert_shared_count` times `expert_shared_feed_forward_length` or else the width of an expert; models without
-    /// a count have no shared expert.
+    /// `expert_shared_count` times `expert_shared_feed_forward_length`, or times the width of an expert without that
+    /// key. Without a count the model does not have a shared expert.
     Counted,
-    /// `expert_shared_feed_forward_length` or else `expert_shared_count` times the width of an expert; models without a
-    /// count have no shared expert.
+    /// `expert_shared_feed_forward_length`, or without that key `expert_shared_count` times the width of an expert.
+    /// Without a count the model does not have a shared expert.
     GivenIfCounted,
     /// `expert_shared_feed_forward_length` or else `expert_shared_count`, which is 1 without that key, times the width of
     /// an expert.
     GivenOrCounted,
-    /// `expert_shared_count` times the width of an expert; models without a count have no shared expert.
+    /// `expert_shared_count` times the width of an expert. Without a count the model does not have a shared expert.
     CountedAsExpert,
     /// `expert_shared_count`, which is 1 without that key, times the width of an expert.
     CountedFromOne,

@@ -18,12 +18,12 @@ pub struct FfnForm {
     pub act_scales: Presence,
     /// Biases of dense layers.
     pub bias: Presence,
-    /// Whether models have experts.
+    /// The experts of the models.
     pub experts: Experts,
 }
 
-/// Bounds of a gated SiLU. `swiglu_clamp_exp` gives one for experts, `swiglu_clamp_shexp` one for dense networks and the
-/// shared expert, both per layer; layers where it is 0 have none. Up is within the bound on either side.
+/// Bounds of a gated SiLU, per layer. `swiglu_clamp_exp` bounds experts; `swiglu_clamp_shexp` bounds dense networks and
+/// the shared expert. A value of 0 means no bound. Up is within the bound on either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwigluLimits {
     /// The keys are ignored.
@@ -52,10 +52,11 @@ pub enum DenseWidth {
 pub enum Activation {
     /// `ffn_gate` and `ffn_up`
     Gated(Glu),
-    /// `ffn_up`: the rows of the gate, then those of up. A file with `ffn_gate` is read as [`Self::Gated`].
+    /// `ffn_up`: the rows of the gate, then the rows of up. A file with `ffn_gate` is read as [`Self::Gated`].
     GatedFused(Glu),
-    /// `ffn_gate` and `ffn_up` by SiTU, a bounded SiLU of bounded numbers: `β·tanh(gate/β)·sigmoid(gate) · γ·tanh(up/γ)`,
-    /// where `activation.situ_beta` is `β` and `activation.situ_linear_beta` `γ`; up is as it is if that is not above 0.
+    /// `ffn_gate` and `ffn_up` by SiTU, a bounded SiLU of bounded numbers:
+    /// `β·tanh(gate/β)·sigmoid(gate) · γ·tanh(up/γ)`. `β` is `activation.situ_beta`, `γ` is
+    /// `activation.situ_linear_beta`. Up is not bounded if `γ` is not above 0.
     Situ,
     /// `ffn_up` alone. The functions apply one after another.
     Plain(&'static [UnaryKind]),

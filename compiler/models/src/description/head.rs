@@ -13,14 +13,14 @@ pub struct HeadForm {
     pub bias: Presence,
     /// The effect of `logit_scale`, if present and not 0.
     pub logit_scale: LogitScale,
-    /// Whether `final_logit_softcapping` bounds the logits.
+    /// Use of `final_logit_softcapping`, the bound of the logits.
     pub softcap: KeyUse,
 }
 
 /// The effect of `logit_scale` on the logits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LogitScale {
-    /// None.
+    /// No factor.
     None,
     /// It multiplies them.
     Factor,
@@ -30,6 +30,6 @@ pub enum LogitScale {
     Divisor,
     /// It divides them; without the key this number divided by `embedding_length` does.
     DivisorOrOverWidth(f32),
-    /// None: the factor is this number divided by `embedding_length`.
+    /// No key: the factor is this number divided by `embedding_length`.
     OverWidth(f32),
 }

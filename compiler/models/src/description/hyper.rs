@@ -1,19 +1,19 @@
 //! Residual streams side by side (hyper-connections).
 
-/// How sublayers read `hyper_connection.count` residual streams side by side, and how their outputs join these.
+/// The connection of sublayers and `hyper_connection.count` parallel residual streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HyperForm {
     /// A sublayer reads the sum of the streams, weighted by gates, and its output is added to each times another gate:
     /// sigmoids of the product of `hc_attn_fn` or `hc_ffn_fn` with the norm of all streams together. The output reads the
     /// sum that `output_hc_fn` weights.
     Gated,
-    /// As [`Self::Gated`], but what a stream is added to is a mixture of all, by a matrix per token that further gates
-    /// give: its columns and rows are normalised `hyper_connection.sinkhorn_iterations` times.
+    /// As [`Self::Gated`], but the output is added to a mixture of all streams. A matrix per token, computed from
+    /// further gates, mixes them. Its columns and rows are normalised `hyper_connection.sinkhorn_iterations` times.
     Mixed(StreamsEnd),
-    /// A sublayer reads the mean of the streams, each normalised by `hc_attn_norm` or `hc_ffn_norm`, times gates of rank
-    /// `hyper_connection.low_rank`: sigmoids that `hc_attn_down` and `hc_attn_up` give. Its output is added to each stream
-    /// times a sigmoid that `hc_attn_inject` gives. The output reads such a mean too, `output_hc_norm`, which has no norm
-    /// of its own.
+    /// A sublayer reads the gated mean of the streams, each normalised by `hc_attn_norm` or `hc_ffn_norm`. The gates
+    /// are sigmoids of rank `hyper_connection.low_rank`, from `hc_attn_down` and `hc_attn_up`. The sublayer's output is
+    /// added to each stream times a sigmoid from `hc_attn_inject`. The model's output reads such a mean too,
+    /// `output_hc_norm`, without a further norm.
     LowRank,
 }
 

@@ -4,11 +4,11 @@ use tpc_ir::op::RopeMode;
 
 use super::presence::Presence;
 
-/// An indexer: it projects to heads of queries, and to one key per token, which is cached. The sum over heads of weights
-/// times dot products above 0 scores what a token may attend to; it attends to the best.
+/// An indexer. It projects to query heads and to one key per token, which is cached. The score of a token is a weighted
+/// sum over heads of dot products, cut off below 0. A token attends to the tokens with the best scores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IndexerForm {
-    /// Whether every file has one, or those with `attention.indexer.top_k`.
+    /// `Required` if every file has an indexer, else only files with `attention.indexer.top_k` have one.
     pub presence: Presence,
     /// Its projections.
     pub tensors: IndexerTensors,
@@ -30,8 +30,8 @@ pub enum IndexerTensors {
     /// `indexer.attn_q_b` projects the latent vector of queries, `indexer.attn_k` the layer's input, with a layer norm of
     /// keys, and `indexer.proj` gives each head a weight.
     OfLatent,
-    /// `indexer.q_proj` and `indexer.k_proj` project the layer's input, with an RMS norm of each head. The heads weigh
-    /// alike.
+    /// `indexer.q_proj` and `indexer.k_proj` project the layer's input, with an RMS norm of each head. All heads have
+    /// the same weight.
     OfInput,
 }
 
@@ -51,17 +51,17 @@ pub enum IndexerEps {
 pub enum Selection {
     /// The `attention.indexer.top_k` best cells.
     Cells,
-    /// The best blocks of `attention.compress_ratios` consecutive tokens, `attention.indexer.top_k` tokens of them, and
-    /// the tokens behind the last whole block. A block's key is the mean of those of its tokens, normalised and rotated
-    /// afterwards. Layers with a ratio of 0 attend to all.
+    /// The best blocks of `attention.compress_ratios` consecutive tokens, `attention.indexer.top_k` tokens in total,
+    /// and the tokens after the last whole block. A block's key is the mean of its tokens' keys, normalised and rotated
+    /// afterwards. Layers with a ratio of 0 attend to all tokens.
     MeanBlocks,
-    /// As [`Self::MeanBlocks`] with blocks of `attention.indexer.kpool` tokens. The keys of its tokens are normalised, and
-    /// weighted per element by a softmax of `indexer_compressor_gate`'s products with the layer's input plus
-    /// `indexer_compressor_ape`. Tokens behind the last whole block are hidden if
+    /// As [`Self::MeanBlocks`] with blocks of `attention.indexer.kpool` tokens. The keys of a block's tokens are
+    /// normalised and weighted per element. The weights are a softmax of `indexer_compressor_gate`'s products with the
+    /// layer's input plus `indexer_compressor_ape`. Tokens after the last whole block are hidden if
     /// `attention.indexer.kpool_select_tail` is false.
     WeightedBlocks,
     /// The `attention.indexer.top_k` best blocks of `attention.indexer.block_size` tokens, for every KV head by itself.
-    /// tpc takes contexts in which these are all blocks, so that nothing is hidden.
+    /// tpc only accepts contexts in which these are all blocks, so every token stays visible.
     BlocksPerHead,
 }
 
@@ -72,7 +72,7 @@ pub enum IndexerPart {
     First,
     /// The last elements.
     Last,
-    /// None.
+    /// No elements.
     None,
 }
 
@@ -81,8 +81,8 @@ pub enum IndexerPart {
 pub enum IndexerLayers {
     /// All.
     All,
-    /// The layers that `attention.indexer.types` lists. Without a list all, or in models with a context of at least this many
-    /// tokens the first two and then the first of every four.
+    /// The layers that `attention.indexer.types` lists. Without a list, all layers. In models with a context of at
+    /// least this many tokens, it is then the first two and the first of every four after these.
     ListedOrByContext(u64),
     /// The layers that `attention.indexer.types` lists.
     Listed,

@@ -1,16 +1,16 @@
 //! Layers that run several times.
 
-/// How often layers run.
+/// The number of runs of the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopForm {
     /// Once.
     Once,
-    /// `num_loops` times, if the file says so. The norm of the output stands between, unless `skip_loop_final_norm` is
-    /// true.
+    /// `num_loops` times, if the file has the key. The output norm is applied between the runs, unless
+    /// `skip_loop_final_norm` is true.
     Counted,
-    /// As two stacks of `hrm.layers_per_stack` layers, the low and the high one, each with a residual stream of its own. The
-    /// low stack runs `hrm.l_cycles` times and then the high one once, all of that `hrm.h_cycles` times. A stack reads the
-    /// sum of both streams, and the norm of the output stands behind it. The high stream begins as the embedding, the low
+    /// As two stacks of `hrm.layers_per_stack` layers, the low and the high one, each with its own residual stream. The
+    /// low stack runs `hrm.l_cycles` times and then the high one once; this repeats `hrm.h_cycles` times. A stack reads
+    /// the sum of both streams, and its output passes the output norm. The high stream begins as the embedding, the low
     /// one as `hrm.z_l_init`. `block_count` counts every run of a layer.
     Stacks,
 }

@@ -1,7 +1,7 @@
 //! The language of descriptions: tables of choices, which hyper-parameters and building blocks read.
 //!
 //! A description is a constant without code. [`Arch::CLASSIC`] is the most common set of choices; an architecture
-//! states where it differs. A [`Presence`] says whether files have a tensor, a [`KeyUse`] whether a metadata key is
+//! states its differences. A [`Presence`] states whether files have a tensor, a [`KeyUse`] whether a metadata key is
 //! read.
 
 mod arch;

@@ -10,7 +10,7 @@ pub enum Models {
 }
 
 impl Models {
-    /// Whether a model of `n_layer` layers is one of them.
+    /// Returns true if a model of `n_layer` layers is one of them.
     pub const fn include(self, n_layer: usize) -> bool {
         match self {
             Models::All => true,

@@ -10,7 +10,7 @@ use super::presence::{KeyUse, Presence};
 pub struct NormForm {
     /// The statistic. It also decides which key holds epsilon.
     pub kind: NormKind,
-    /// Whether `attention.layer_norm_rms_epsilon` makes them RMS norms.
+    /// Use of `attention.layer_norm_rms_epsilon`, which makes them RMS norms.
     pub rms: KeyUse,
     /// A learned weight.
     pub weight: Presence,
@@ -28,7 +28,7 @@ impl NormForm {
     };
 }
 
-/// The norms of a layer, each by the name of its tensor within the layer (`attn_norm`); `None` where there is none.
+/// The norms of a layer, each by the name of its tensor within the layer (`attn_norm`). `None` means no norm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockNorms {
     /// On the input of the token mixer, or of the only sublayer.
@@ -45,14 +45,14 @@ pub struct BlockNorms {
     pub post_ffn: Option<&'static str>,
     /// Epsilon of the norms on outputs, if it is not the model's.
     pub post_eps: Option<f32>,
-    /// The tensor of that norm in files without the first.
+    /// The tensor of the norm on the output of the feed-forward sublayer in files without [`Self::post_ffn`].
     pub post_ffn_or: Option<&'static str>,
     /// The norms whose tensors usually lack the part `weight` of their names. Either name is read.
     pub bare: &'static [&'static str],
 }
 
 impl BlockNorms {
-    /// None.
+    /// No norms.
     pub const NONE: BlockNorms = BlockNorms {
         pre_attention: None,
         pre_ffn: None,
@@ -101,28 +101,28 @@ impl BlockNorms {
 /// Factor on the output of a sublayer, before it joins the residual stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ResidualScale {
-    /// None.
+    /// No factor.
     One,
     /// `residual_scale`, if present and not 0.
     Key,
     /// This number divided by the root of `block_count`.
     OverRootOfDepth(f32),
-    /// `residual_scale`, or without that key this number divided by the root of `block_count`; 0 means none.
+    /// `residual_scale`, or without that key this number divided by the root of `block_count`. 0 means no factor.
     KeyOrOverRootOfDepth(f32),
 }
 
-/// How the two sublayers of a layer join the residual stream.
+/// The connection of a layer's two sublayers and the residual stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Residual {
     /// The feed-forward sublayer reads the sum of the layer's input and attention's output.
     Sequential,
-    /// As [`Self::Sequential`], but what the output of a sublayer is added to is its normalised input. The factor on
-    /// sublayers is on that input instead.
+    /// As [`Self::Sequential`], but the output of a sublayer is added to its normalised input. The factor on sublayers
+    /// applies to that input instead.
     FromNorms,
     /// Every `attn_res.block_size` layers the residual stream is kept and restarts with the output of the mixer. A
-    /// sublayer, and the output, read a mixture of what was kept and of the stream, weighted by a softmax of the scores
-    /// that `attn_res_score`, `ffn_res_score` and `output_res_score` give their norms. [`Self::Sequential`] without that
-    /// key.
+    /// sublayer, and the output, read a mixture of the kept streams and the current one. The weights are a softmax of
+    /// the scores that `attn_res_score`, `ffn_res_score` and `output_res_score` give their norms. Without the key it is
+    /// [`Self::Sequential`].
     AttentionResiduals,
     /// `hyper_connection.count` residual streams side by side, which begin as the embedding.
     Hyper(HyperForm),

@@ -1,6 +1,6 @@
 //! The use of optional tensors and metadata keys.
 
-/// Whether models of an architecture have a tensor.
+/// The presence of a tensor in the models of an architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// The architecture does not know the tensor. A file that has it gets a warning.
@@ -11,7 +11,7 @@ pub enum Presence {
     Required,
 }
 
-/// Whether an architecture reads a metadata key. Many files carry keys without a meaning.
+/// The use of a metadata key by an architecture. Many files carry keys without a meaning.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeyUse {
     /// The key is not read.

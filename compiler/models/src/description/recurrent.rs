@@ -16,16 +16,16 @@ pub struct RecurrentForm {
 /// The computation of a recurrent layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RecurrentMixer {
-    /// Mamba-1's selective scan behind a convolution along time: `ssm_in`, `ssm_conv1d`, `ssm_x`, `ssm_dt`, `ssm_a`,
+    /// Mamba-1's selective scan after a convolution along time: `ssm_in`, `ssm_conv1d`, `ssm_x`, `ssm_dt`, `ssm_a`,
     /// `ssm_out`.
     Mamba1(Mamba1Form),
-    /// Mamba-2's selective scan behind a convolution along time: `ssm_in`, `ssm_conv1d`, `ssm_a`, `ssm_out`.
+    /// Mamba-2's selective scan after a convolution along time: `ssm_in`, `ssm_conv1d`, `ssm_a`, `ssm_out`.
     Mamba2,
-    /// The gated delta rule behind a convolution along time: `attn_qkv`, `attn_gate`, `ssm_conv1d`, `ssm_a`, `ssm_out`.
+    /// The gated delta rule after a convolution along time: `attn_qkv`, `attn_gate`, `ssm_conv1d`, `ssm_a`, `ssm_out`.
     DeltaNet(DeltaNetForm),
-    /// Kimi's delta attention: the gated delta rule, with a decay per element of a key, behind convolutions along time of
-    /// queries, keys and values: `ssm_conv1d_q`, `ssm_conv1d_k`, `ssm_conv1d_v`, `ssm_beta`, `ssm_a`. It has as many
-    /// heads as attention in the first layer.
+    /// Kimi's delta attention: the gated delta rule, with a decay per element of a key. It follows convolutions along
+    /// time of queries, keys and values: `ssm_conv1d_q`, `ssm_conv1d_k`, `ssm_conv1d_v`, `ssm_beta`, `ssm_a`. The
+    /// number of heads is that of attention in the first layer.
     Kda(KdaForm),
     /// Lightning attention: linear attention whose heads forget at fixed rates, with the heads of attention: `attn_qkv`,
     /// which has for each head a query, a key and a value, `attn_norm_2`, `attn_gate`.
@@ -39,7 +39,7 @@ pub enum RecurrentMixer {
 pub struct Mamba1Form {
     /// The heads of the scan.
     pub heads: ScanHeads,
-    /// Norms of the steps, and of what is taken in and read.
+    /// Norms of the steps and of the scan's input and output projections (`B` and `C`).
     pub norms: ScanNorms,
     /// Bias of the convolution.
     pub conv_bias: Presence,
@@ -56,7 +56,7 @@ pub enum ScanHeads {
     Given,
 }
 
-/// Norms of the steps, and of what is taken in and read.
+/// Norms of the steps and of the scan's input and output projections (`B` and `C`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanNorms {
     /// Without weight, if `ssm.dt_b_c_rms` is true.
@@ -105,7 +105,7 @@ pub struct KdaForm {
     pub decay_shape: DecayShape,
     /// The projection to the gate of the output, as that to decays.
     pub gate_tensors: &'static [&'static str],
-    /// Added under the root where queries and keys get unit length, if it is not what norms add.
+    /// The epsilon under the root that gives queries and keys unit length. `None` uses the epsilon of norms.
     pub unit_eps: Option<f32>,
 }
 
@@ -132,7 +132,7 @@ pub enum DecayShape {
 /// The layers that are recurrent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecurrentLayers {
-    /// All. None has attention.
+    /// All layers, without attention.
     All,
     /// All. All have attention too, and the two outputs are added.
     BesideAttention,
@@ -152,7 +152,8 @@ pub enum Sublayers {
     Mixer,
     /// A feed-forward network if `feed_forward_length` is above 0, else a token mixer.
     Either,
-    /// None if `feed_forward_length` is 0. Else a feed-forward network, after attention if `attention.head_count` and
-    /// `attention.head_count_kv` are above 0, or after `attn_output` alone if only the first is.
+    /// No sublayer if `feed_forward_length` is 0. Otherwise the layer has a feed-forward network. Before it comes
+    /// attention if `attention.head_count` and `attention.head_count_kv` are above 0, or `attn_output` alone if only
+    /// the first is.
     ByCounts,
 }

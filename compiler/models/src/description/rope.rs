@@ -9,7 +9,7 @@ use super::models::Models;
 pub struct RopeForm {
     /// The elements that form a pair.
     pub mode: RopeMode,
-    /// Whether tokens have several positions.
+    /// The condition under which tokens have several positions.
     pub sections: Sections,
     /// The base of the frequencies.
     pub base: RopeBase,
@@ -21,7 +21,7 @@ pub struct RopeForm {
     pub windowed: WindowedRope,
     /// The place of YaRN's factor.
     pub yarn: YarnFactor,
-    /// YaRN's fast bound if `rope.scaling.yarn_beta_fast` gives none.
+    /// YaRN's fast bound, used if the file does not have `rope.scaling.yarn_beta_fast`.
     pub beta_fast: f32,
 }
 
@@ -30,13 +30,13 @@ pub struct RopeForm {
 pub enum YarnFactor {
     /// The rotated elements: `m(1)`, or `m(1) / m(x)` if `rope.scaling.yarn_log_multiplier` is `x`.
     OnElements,
-    /// The logits of attention: `m(x)²`, where `rope.scaling.yarn_log_multiplier` is a tenth of `x`.
+    /// The logits of attention: `m(x)²`. `rope.scaling.yarn_log_multiplier` is a tenth of `x`.
     OnLogits,
-    /// None: the rotated elements keep their length, whatever the keys say.
+    /// No factor: the rotated elements keep their length, and the keys are ignored.
     None,
 }
 
-/// Whether tokens have several positions: in time, height and width.
+/// The condition under which tokens have several positions: in time, height and width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sections {
     /// Never; `rope.dimension_sections` is ignored.
@@ -52,7 +52,7 @@ pub enum Sections {
 pub enum RopeBase {
     /// `rope.freq_base`
     Given,
-    /// 10,000 without scaling, and all elements rotate, whatever the keys say.
+    /// 10,000 without scaling, and all elements rotate. The keys are ignored.
     Fixed,
     /// `rope.freq_base`, times `rope.scaling.alpha` to the power of `d / (d - 2)` for heads of `d` elements, if that key
     /// is present and above 0.
@@ -66,15 +66,16 @@ pub enum RopeBase {
 pub enum RopeLayers {
     /// All.
     All,
-    /// None: the elements that would be rotated are as others. For latent attention, whose heads share them.
+    /// No layer: the elements that other models rotate are ordinary elements. For latent attention, whose heads share
+    /// them.
     None,
-    /// All in these models, none in others.
+    /// All layers in these models, no layer in others.
     AllIn(Models),
-    /// The layers that `attention.rope_pattern` lists. In a file without that key: all, or none if `rope.scaling.finetuned` is
-    /// false.
+    /// The layers that `attention.rope_pattern` lists. In a file without that key: all layers, or no layer if
+    /// `rope.scaling.finetuned` is false.
     ///
-    /// Both keys say the same where both are meant. llama.cpp writes the pattern of a model that it has in memory, and
-    /// `false` for a flag that it did not read: a file with both goes by the pattern.
+    /// A file with both keys follows the pattern. llama.cpp writes the pattern of a model in memory, and writes `false`
+    /// for a flag that it did not read.
     Listed,
     /// The layers that `attention.rope_pattern` lists; all without a list.
     ListedOrAll,
@@ -95,7 +96,7 @@ pub enum RopeLayers {
 /// The usual form of the factors that divide the frequencies. Unless [`Self::None`], either form is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RopeFactors {
-    /// None.
+    /// No factors.
     None,
     /// `rope_freqs`
     One,
@@ -108,14 +109,15 @@ pub enum RopeFactors {
 pub enum WindowedRope {
     /// The same as in the others.
     Same,
-    /// The same but for the base, which is `rope.freq_base_swa` if that key is present.
+    /// The same except for the base, which is `rope.freq_base_swa` if that key is present.
     OwnBase,
     /// The same base without scaling or factors.
     Unscaled,
     /// Without scaling or factors, with the base `rope.freq_base_swa` or else the same.
     UnscaledOwnBase,
-    /// Without scaling, with the base `rope.freq_base_swa` or else this number, and the factor of the others on what is rotated.
+    /// Without scaling. The base is `rope.freq_base_swa`, or this number without that key. The factor on the rotated
+    /// elements is that of the other layers.
     Local(f32),
-    /// Without scaling or factors, with the base `rope.freq_base`, where the others have a base of their own.
+    /// Without scaling or factors, with the base `rope.freq_base`. The other layers have a base of their own.
     UnscaledPlainBase,
 }

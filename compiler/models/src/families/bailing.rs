@@ -9,7 +9,7 @@ use crate::description::{
     SharedWidth, SwigluLimits,
 };
 
-/// `bailingmoe`: experts beside shared ones in every layer.
+/// `bailingmoe`: routed and shared experts in every layer.
 pub(crate) const BAILINGMOE: Arch = Arch {
     name: "bailingmoe",
     attention: AttentionForm {
@@ -32,8 +32,8 @@ pub(crate) const BAILINGMOE: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `bailingmoe2`: fused projections, norms on the heads of queries and keys, dense layers first, then experts in groups
-/// beside shared ones, by biased sigmoids.
+/// `bailingmoe2`: fused projections, and norms on the heads of queries and keys. Dense layers come first, then layers
+/// with shared experts and grouped experts, selected by biased sigmoids.
 pub(crate) const BAILINGMOE2: Arch = Arch {
     name: "bailingmoe2",
     attention: AttentionForm {

@@ -53,8 +53,8 @@ pub(crate) const COHERE2: Arch = Arch {
     ..COMMAND_R
 };
 
-/// `cohere2moe`: layer or RMS norms, dense layers first, then experts by sigmoids, whose output is averaged with that of
-/// shared ones. The first of four layers has full attention; it rotates if it is dense.
+/// `cohere2moe`: layer or RMS norms. Dense layers come first, then experts selected by sigmoids, whose output is
+/// averaged with that of shared experts. The first of four layers has full attention; it rotates if it is dense.
 pub(crate) const COHERE2MOE: Arch = Arch {
     name: "cohere2moe",
     norm: NormForm {

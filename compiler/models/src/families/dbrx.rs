@@ -14,7 +14,7 @@ pub(crate) const DBRX: Arch = Arch {
         ..Arch::CLASSIC.norm
     },
     norms: BlockNorms {
-        // The files call this norm, on the input of the feed-forward sublayer, that of attention's output.
+        // The norm on the feed-forward input is called `attn_output_norm` in the files.
         pre_ffn: Some("attn_output_norm"),
         ..BlockNorms::PRE
     },

@@ -6,7 +6,7 @@ use crate::description::{
     Arch, AttentionForm, ExpertForm, ExpertWeights, Experts, FfnForm, KeyUse, Presence, RopeForm,
 };
 
-/// `deepseek`: dense layers first, then experts beside shared ones, whose weights are not
+/// `deepseek`: dense layers first, then layers with shared experts and routed experts, whose weights are not
 /// normalised.
 pub(crate) const DEEPSEEK: Arch = Arch {
     name: "deepseek",

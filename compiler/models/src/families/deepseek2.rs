@@ -8,7 +8,8 @@ use crate::description::{
     TemperatureForm, YarnFactor,
 };
 
-/// `deepseek2`: keys and values from a latent vector, dense layers first, then experts in groups beside shared ones.
+/// `deepseek2`: keys and values from a latent vector. Dense layers come first, then layers with shared and grouped
+/// experts.
 pub(crate) const DEEPSEEK2: Arch = Arch {
     name: "deepseek2",
     attention: AttentionForm {
@@ -54,7 +55,7 @@ pub(crate) const DEEPSEEK32: Arch = Arch {
     ..DEEPSEEK2
 };
 
-/// `glm-dsa`: layers may share what an indexer selected.
+/// `glm-dsa`: layers may share an indexer's selection.
 pub(crate) const GLM_DSA: Arch = Arch {
     name: "glm-dsa",
     attention: AttentionForm {

@@ -39,7 +39,7 @@ pub(crate) const EXAONE4: Arch = Arch {
 };
 
 /// `exaone-moe` (K-EXAONE): norms before both sublayers and on heads. Three layers of four have a window, and only
-/// those rotate. Dense layers first, then experts beside a shared one.
+/// these rotate. Dense layers come first, then layers with routed experts and a shared expert.
 pub(crate) const EXAONE_MOE: Arch = Arch {
     name: "exaone-moe",
     attention: AttentionForm {

@@ -47,8 +47,8 @@ pub(crate) const GLM4: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `glm4moe`: GLM 4.5 and later. Dense layers first, then experts beside shared ones, by biased sigmoids. Only the
-/// large model normalises heads.
+/// `glm4moe`: GLM 4.5 and later. Dense layers come first, then layers with shared experts and routed experts, selected
+/// by biased sigmoids. Only the large model normalises heads.
 pub(crate) const GLM4MOE: Arch = Arch {
     name: "glm4moe",
     norms: BlockNorms::PRE_AS_POST,

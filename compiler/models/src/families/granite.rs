@@ -8,8 +8,8 @@ use crate::description::{
     RopeFactors, RopeForm, RopeLayers, SharedForm, SharedGate, SharedWidth, Window,
 };
 
-/// `granite`: multipliers on embeddings, attention, residuals and logits. Keys say which layers rotate. Experts if the
-/// file counts some, beside a shared one if it gives its width.
+/// `granite`: multipliers on embeddings, attention, residuals and logits. Keys decide which layers rotate. The model
+/// has experts if the file counts some, and a shared expert if it gives its width.
 pub(crate) const GRANITE: Arch = Arch {
     name: "granite",
     embedding: EmbeddingForm {

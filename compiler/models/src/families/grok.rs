@@ -7,8 +7,8 @@ use crate::description::{
     ExpertForm, Experts, FfnForm, HeadForm, KeyUse, LogitScale, Presence, RopeForm, ScaleRule,
 };
 
-/// `grok`: norms on input and output of both sublayers, bounded attention, and factors of Grok 1 where no key holds
-/// them. Grok 2 has a dense network beside the experts.
+/// `grok`: norms on input and output of both sublayers, and bounded attention. Factors without a key default to Grok
+/// 1's. Grok 2 has a dense network in parallel with the experts.
 pub(crate) const GROK: Arch = Arch {
     name: "grok",
     embedding: EmbeddingForm {

@@ -20,7 +20,7 @@ pub(crate) const HUNYUAN_DENSE: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `hunyuan-moe`: experts beside a shared one in every layer.
+/// `hunyuan-moe`: routed experts and a shared expert in every layer.
 pub(crate) const HUNYUAN_MOE: Arch = Arch {
     name: "hunyuan-moe",
     ffn: FfnForm {
@@ -48,7 +48,7 @@ pub(crate) const HUNYUAN_VL: Arch = Arch {
     ..HUNYUAN_DENSE
 };
 
-/// `hy_v3`: norms on heads, then experts beside a shared one by biased sigmoids in layers with a router.
+/// `hy_v3`: norms on heads. Layers with a router have a shared expert and routed experts, selected by biased sigmoids.
 pub(crate) const HY_V3: Arch = Arch {
     name: "hy_v3",
     attention: AttentionForm {
@@ -70,8 +70,8 @@ pub(crate) const HY_V3: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `hy_v4`: residual streams side by side, gated latent attention with sinks, in some files to the cells that an indexer
-/// selects, and experts with a bounded activation beside shared ones.
+/// `hy_v4`: parallel residual streams, and gated latent attention with sinks. In some files an indexer selects the
+/// cells. Routed experts have a bounded activation, and there are shared experts.
 pub(crate) const HY_V4: Arch = Arch {
     name: "hy_v4",
     residual: Residual::Hyper(HyperForm::Gated),

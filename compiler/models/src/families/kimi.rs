@@ -8,8 +8,8 @@ use crate::description::{
     RecurrentLayers, RecurrentMixer, Residual, RopeForm, RopeLayers, SharedForm, SharedWidth,
 };
 
-/// `kimi-linear`: delta attention, with latent attention that does not rotate in some layers, and experts beside shared
-/// ones after dense layers.
+/// `kimi-linear`: delta attention, and latent attention without rotation in some layers. Dense layers come first, then
+/// layers with routed and shared experts.
 pub(crate) const KIMI_LINEAR: Arch = Arch {
     name: "kimi-linear",
     attention: AttentionForm {
@@ -43,7 +43,8 @@ pub(crate) const KIMI_LINEAR: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `kimi-k3`: gated latent attention, experts behind a latent vector, and residual streams that attend to earlier ones.
+/// `kimi-k3`: gated latent attention, experts that read a latent vector, and residual streams that attend to earlier
+/// ones.
 pub(crate) const KIMI_K3: Arch = Arch {
     name: "kimi-k3",
     residual: Residual::AttentionResiduals,

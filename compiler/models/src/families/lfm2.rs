@@ -18,7 +18,7 @@ pub(crate) const LFM2: Arch = Arch {
         layers: RecurrentLayers::WithoutKvHeads,
     }),
     head: HeadForm {
-        // The files call the norm of the output that of the embedding.
+        // The output norm is called `token_embd_norm` in the files.
         norm: Some("token_embd_norm"),
         ..Arch::CLASSIC.head
     },

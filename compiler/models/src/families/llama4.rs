@@ -11,9 +11,9 @@ use crate::description::{
 /// Tokens of a chunk, which no key holds.
 const CHUNK: u64 = 8192;
 
-/// `llama4`: three layers of four attend within chunks. Every fourth has full attention without rotation, and queries
-/// that grow with their position. The inputs of experts are weighted, and a shared expert is beside them. Maverick,
-/// with 128 experts, does not normalise queries and keys.
+/// `llama4`: three layers of four attend within chunks. Every fourth has full attention without rotation, and scales
+/// queries by their position. The inputs of experts are weighted, and a shared expert runs in parallel. Maverick, with
+/// 128 experts, does not normalise queries and keys.
 pub(crate) const LLAMA4: Arch = Arch {
     name: "llama4",
     attention: AttentionForm {

@@ -27,7 +27,7 @@ pub(crate) const MAMBA2: Arch = Arch {
         mixer: RecurrentMixer::Mamba2,
         layers: RecurrentLayers::All,
     }),
-    // Keys of heads that no layer has contradict nothing.
+    // Keys about heads are irrelevant, because all layers are without attention.
     attention: AttentionForm {
         rope: None,
         ..Arch::CLASSIC.attention

@@ -45,8 +45,8 @@ pub(crate) const MINIMAX_01: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `minimax-m3`: norms on heads, dense layers first, then experts beside shared ones. Every KV head attends to the blocks
-/// of tokens that an indexer selects for it.
+/// `minimax-m3`: norms on heads. Dense layers come first, then layers with routed and shared experts. Every KV head
+/// attends to the blocks of tokens that an indexer selects for it.
 pub(crate) const MINIMAX_M3: Arch = Arch {
     name: "minimax-m3",
     attention: AttentionForm {

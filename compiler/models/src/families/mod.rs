@@ -198,11 +198,11 @@ pub const ARCHS: &[&Arch] = &[
     &xverse::XVERSE,
 ];
 
-/// The architecture of that name.
+/// Returns the architecture of that name.
 ///
 /// # Errors
 ///
-/// [`ArchError::Unsupported`], with the nearest name that is supported.
+/// Returns [`ArchError::Unsupported`] for an unknown name, with the nearest supported name.
 pub fn find(name: &str) -> Result<&'static Arch, ArchError> {
     ARCHS
         .iter()

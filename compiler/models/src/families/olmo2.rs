@@ -27,7 +27,7 @@ pub(crate) const OLMO: Arch = Arch {
 };
 
 /// `olmo2`: norms on the output of both sublayers, and on queries and keys over all heads. OLMo 3 adds a window in
-/// three layers of four, where the rotation is not scaled.
+/// three layers of four, which do not scale the rotation.
 pub(crate) const OLMO2: Arch = Arch {
     name: "olmo2",
     norms: BlockNorms::POST,

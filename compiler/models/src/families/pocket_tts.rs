@@ -1,4 +1,4 @@
-//! Pocket TTS, the part that predicts what is spoken. Its inputs are embeddings of sound beside tokens.
+//! Pocket TTS: the part of the model that predicts speech. Its inputs are tokens and embeddings of sound.
 
 use tpc_ir::op::{RopeMode, UnaryKind};
 

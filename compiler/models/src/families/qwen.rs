@@ -38,7 +38,7 @@ pub(crate) const QWEN2: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `qwen2moe`: expert weights that are not normalised, and a shared expert behind a gate.
+/// `qwen2moe`: expert weights that are not normalised, and a gated shared expert.
 pub(crate) const QWEN2MOE: Arch = Arch {
     name: "qwen2moe",
     ffn: FfnForm {

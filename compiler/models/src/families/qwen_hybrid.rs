@@ -10,7 +10,8 @@ use crate::description::{
     SharedForm, SharedWidth,
 };
 
-/// `qwen35`: norms on the heads of queries and keys. Text has one position, but its pairs are those of images.
+/// `qwen35`: norms on the heads of queries and keys. Text has one position per token, but the rotation pairs elements
+/// as for images.
 pub(crate) const QWEN35: Arch = Arch {
     name: "qwen35",
     norms: BlockNorms::PRE_AS_POST,
@@ -36,7 +37,7 @@ pub(crate) const QWEN35: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `qwen35moe`: a shared expert behind a gate.
+/// `qwen35moe`: a gated shared expert.
 pub(crate) const QWEN35MOE: Arch = Arch {
     name: "qwen35moe",
     ffn: FfnForm {
@@ -68,8 +69,8 @@ pub(crate) const QWEN3NEXT: Arch = Arch {
     ..QWEN35MOE
 };
 
-/// `qwen4exp`: residual streams side by side, with embeddings of n-grams in one layer; attention to the blocks of tokens
-/// that an indexer selects.
+/// `qwen4exp`: parallel residual streams, with embeddings of n-grams in one layer, and attention to the blocks of
+/// tokens that an indexer selects.
 pub(crate) const QWEN4EXP: Arch = Arch {
     name: "qwen4exp",
     embedding: EmbeddingForm {

@@ -65,7 +65,7 @@ impl CompressedHParams {
         })
     }
 
-    /// The elements of a group of so many heads all together.
+    /// Returns the number of elements in one group of heads. `n_head` is the number of all heads.
     pub(crate) fn group_width(&self, arch: &str, n_head: u64) -> Result<Size, ArchError> {
         if !n_head.is_multiple_of(self.groups.n) {
             return Err(ArchError::Contradiction {
@@ -82,7 +82,7 @@ impl CompressedHParams {
         )
     }
 
-    /// The tokens of a block in that layer, if it has blocks.
+    /// Returns the tokens of a block in that layer, if it has blocks.
     pub(crate) fn block(&self, layer: u32) -> Option<u64> {
         let tokens = self.blocks.get(layer as usize).copied();
         tokens.filter(|&n| n > 0)

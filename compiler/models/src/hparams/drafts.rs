@@ -10,7 +10,7 @@ use crate::options::Drafting;
 /// The number of draft blocks, which are the last of `block_count`.
 const DRAFTS: &str = "nextn_predict_layers";
 
-/// The number of layers that logits depend on, of `n_block` layers and draft blocks.
+/// Returns the number of layers that logits depend on, of `n_block` layers and draft blocks.
 pub(super) fn main_layers(keys: &Keys<'_>, n_block: usize) -> Result<usize, ArchError> {
     let Some(n) = keys.count(DRAFTS)? else {
         return Ok(n_block);
@@ -25,7 +25,7 @@ pub(super) fn main_layers(keys: &Keys<'_>, n_block: usize) -> Result<usize, Arch
         })
 }
 
-/// The draft blocks to lower, of the file's `blocks`.
+/// Returns the draft blocks to lower, of the file's `blocks`.
 pub(super) fn lowered_blocks(
     keys: &Keys<'_>,
     arch: &Arch,

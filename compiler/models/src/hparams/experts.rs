@@ -1,4 +1,4 @@
-//! Mixtures of experts: how many experts there are, and how tokens choose theirs.
+//! Mixtures of experts: the number of experts, and the rules by which tokens select them.
 
 use super::ffn_width::FfnWidth;
 use super::heads;
@@ -19,9 +19,9 @@ pub(crate) struct ExpertHParams {
     /// The groups, if tokens use experts of some groups only.
     pub(crate) groups: Option<Groups>,
     pub(crate) gating: Gating,
-    /// The layers, from the first on, in which each token of the vocabulary has experts of its own.
+    /// The number of leading layers that route by token: each token of the vocabulary has fixed experts.
     pub(crate) by_token: u64,
-    /// Whether the weights of a token are divided by their sum.
+    /// True if the weights of a token are divided by their sum.
     pub(crate) normalised: bool,
     /// Factor on the weights.
     pub(crate) scale: Option<f32>,
@@ -29,7 +29,7 @@ pub(crate) struct ExpertHParams {
     pub(crate) of_groups: Option<GroupExperts>,
 }
 
-/// Experts of which there is one for every few others.
+/// Further experts, one per group of `size` experts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct GroupExperts {
     pub(crate) count: Size,
@@ -90,7 +90,7 @@ impl ExpertHParams {
             },
             scale: match form.weights_scale {
                 KeyUse::Ignored => None,
-                // A factor of 1 has no effect.
+                // A factor of 1 is omitted.
                 KeyUse::Read | KeyUse::ReadOr(_) => keys
                     .positive("expert_weights_scale")?
                     .filter(|&scale| scale != 1.0),
@@ -106,7 +106,8 @@ impl ExpertHParams {
 }
 
 impl GroupExperts {
-    /// Reads the sizes, given the number of experts and of those of a token. The width is that of a head if no key gives it.
+    /// Reads the sizes. `experts` is the number of experts, `used_experts` the number per token. The default width is
+    /// that of a head.
     fn read(
         keys: &Keys<'_>,
         experts: u64,

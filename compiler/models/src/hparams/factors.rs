@@ -9,7 +9,7 @@ use crate::description::{
 };
 use crate::error::ArchError;
 
-/// The number that a key holds; `None` for 0.
+/// Returns the number that a key holds, or `None` for 0.
 pub(super) fn factor(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f32>, ArchError> {
     let given = match used {
         KeyUse::Ignored => return Ok(None),
@@ -19,7 +19,7 @@ pub(super) fn factor(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<
     Ok(given.filter(|&x| x != 0.0))
 }
 
-/// The bound above 0 that a key holds.
+/// Returns the bound above 0 that a key holds.
 pub(super) fn bound(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f32>, ArchError> {
     match used {
         KeyUse::Ignored => Ok(None),
@@ -27,7 +27,7 @@ pub(super) fn bound(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f
     }
 }
 
-/// Factor on the token embedding.
+/// Reads the factor on the token embedding.
 pub(super) fn embedding_scale(
     keys: &Keys<'_>,
     form: EmbeddingScale,
@@ -42,7 +42,7 @@ pub(super) fn embedding_scale(
     }
 }
 
-/// Factor on the output of a sublayer.
+/// Reads the factor on the output of a sublayer.
 pub(super) fn residual_scale(
     keys: &Keys<'_>,
     form: ResidualScale,
@@ -60,7 +60,7 @@ pub(super) fn residual_scale(
     }
 }
 
-/// Factor on the logits.
+/// Reads the factor on the logits.
 pub(super) fn logit_scale(
     keys: &Keys<'_>,
     form: LogitScale,
@@ -85,7 +85,7 @@ pub(super) fn logit_scale(
     }
 }
 
-/// ALiBi's bias, 0 for none.
+/// Returns ALiBi's bias, or 0 without ALiBi.
 pub(super) fn alibi(keys: &Keys<'_>, form: Alibi, n_layer: usize) -> Result<f32, ArchError> {
     const KEY: &str = "attention.max_alibi_bias";
     let default = match form {
@@ -97,7 +97,7 @@ pub(super) fn alibi(keys: &Keys<'_>, form: Alibi, n_layer: usize) -> Result<f32,
     Ok(keys.positive(KEY)?.unwrap_or(default))
 }
 
-/// Factor on queries that grows with the position.
+/// Reads the factor on queries that grows with the position.
 pub(super) fn temperature(
     keys: &Keys<'_>,
     form: TemperatureForm,
@@ -126,7 +126,8 @@ pub(super) fn temperature(
     }))
 }
 
-/// Factor on the dot products of heads of `dk` elements, where `share` elements of the width fall to each head.
+/// Reads the factor on the dot products of heads of `dk` elements. `share` is the number of elements of the width per
+/// head.
 pub(super) fn attention_scale(
     keys: &Keys<'_>,
     form: &AttentionForm,

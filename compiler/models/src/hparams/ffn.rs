@@ -1,4 +1,4 @@
-//! The feed-forward sublayer of each layer: dense or with experts, and how wide.
+//! The feed-forward sublayer of each layer: dense or with experts, and its width.
 
 use super::experts::ExpertHParams;
 use super::ffn_width::FfnWidth;
@@ -44,7 +44,7 @@ const EXPERT_WIDTH: WidthKey = WidthKey {
     once: EXPERT,
     twice: "2 × expert_feed_forward_length",
 };
-/// The width of experts in files without a key for it, which hold the width of the experts of a token together.
+/// The default width of experts in files whose `feed_forward_length` is the width of all experts of a token together.
 const EXPERT_WIDTH_OF_DENSE: WidthKey = WidthKey {
     key: DENSE,
     once: "feed_forward_length / expert_used_count (no expert_feed_forward_length is given)",
@@ -74,13 +74,13 @@ pub(crate) enum LayerFfn {
 pub(crate) struct ExpertWidths {
     /// The width of one expert.
     pub(crate) each: FfnWidth,
-    /// The width of the dense network beside them.
+    /// The width of the dense network in parallel with the experts.
     pub(crate) dense: Option<FfnWidth>,
     /// The width of the shared expert.
     pub(crate) shared: Option<Size>,
 }
 
-/// The mixture of experts, if the model has one, and the feed-forward sublayer of every layer that has one.
+/// Reads the mixture of experts, if the model has one, and the feed-forward sublayer of every layer that has one.
 pub(super) fn read(
     keys: &Keys<'_>,
     arch: &Arch,
@@ -160,7 +160,7 @@ fn given_widths(keys: &Keys<'_>, n_layer: usize) -> Result<Vec<u64>, ArchError> 
     keys.require_count_per_layer(DENSE, n_layer)
 }
 
-/// The widths of dense layers.
+/// Returns the widths of dense layers.
 fn dense_widths(keys: &Keys<'_>, arch: &Arch, n_layer: usize) -> Result<Vec<u64>, ArchError> {
     Ok(match arch.ffn.width {
         DenseWidth::Given => given_widths(keys, n_layer)?,
@@ -180,7 +180,7 @@ const fn key_of(form: DenseWidth) -> WidthKey {
     }
 }
 
-/// The form of the experts, if the file has some.
+/// Returns the form of the experts, if the file has experts.
 fn expert_form<'a>(
     keys: &Keys<'_>,
     experts: &'a Experts,
@@ -224,7 +224,7 @@ fn layer_kinds(
         ExpertLayers::WithRouter => return Ok(vec![LayerKind::ByRouter; n_layer]),
     };
     let kind = |il: u64| {
-        // No number is a multiple of 0 but 0 itself.
+        // 0 is the only multiple of 0.
         if il >= leading.unwrap_or(0) && (il + 1).is_multiple_of(step) {
             LayerKind::Experts
         } else {
@@ -293,10 +293,10 @@ pub(crate) struct Limits {
     pub(crate) dense: Option<f32>,
 }
 
-/// Smaller bounds stand for none.
+/// Smaller bounds count as no bound.
 const LEAST_LIMIT: f32 = 1e-6;
 
-/// The bounds of every layer's activations.
+/// Returns the bounds of every layer's activations.
 pub(super) fn limits(
     keys: &Keys<'_>,
     form: SwigluLimits,

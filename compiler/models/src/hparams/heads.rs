@@ -14,7 +14,7 @@ pub(crate) struct HeadElements {
     pub(crate) dv: u64,
 }
 
-/// Whether a layer rotates its queries and keys.
+/// The use of rotation in a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RopeUse {
     Unrotated,
@@ -31,7 +31,7 @@ impl RopeUse {
     }
 }
 
-/// Query heads and KV heads of every layer.
+/// Reads the numbers of query heads and KV heads of every layer.
 pub(super) fn counts(
     keys: &Keys<'_>,
     arch: &Arch,
@@ -49,8 +49,8 @@ pub(super) fn counts(
     Ok([n_head, n_head_kv])
 }
 
-/// The sizes of heads in layers with full attention and with a window. Where all layers have the same, they are those of the
-/// first layer, which reaches `first`.
+/// Returns the sizes of heads in layers with full attention and in layers with a window. If the form has one size for
+/// all layers, both are the sizes of the first layer. `first` is the reach of the first layer.
 pub(super) fn elements(
     keys: &Keys<'_>,
     form: HeadSizes,
@@ -82,7 +82,7 @@ pub(super) fn elements(
     })
 }
 
-/// The elements of a head when the heads share the width equally.
+/// Returns the elements of a head when the heads share the width equally.
 fn equal_share(keys: &Keys<'_>, n_embd: u64, n_head: u64) -> Result<u64, ArchError> {
     match n_embd.checked_div(n_head) {
         // A layer without heads has its own error.
@@ -97,7 +97,7 @@ fn equal_share(keys: &Keys<'_>, n_embd: u64, n_head: u64) -> Result<u64, ArchErr
     }
 }
 
-/// The layers that rotate.
+/// Returns the layers that rotate.
 pub(super) fn rope_uses(
     keys: &Keys<'_>,
     arch: &Arch,
@@ -153,7 +153,7 @@ pub(super) fn rope_uses(
     })
 }
 
-/// For each layer the layer whose caches it reads, if it has none of its own.
+/// Returns the layer whose caches each layer reads, if it does not have its own caches.
 pub(super) fn cache_owners(
     keys: &Keys<'_>,
     used: KeyUse,

@@ -12,7 +12,7 @@ pub(crate) struct HyperHParams {
     pub(crate) streams: Size,
     /// Elements of all streams together.
     pub(crate) width: Size,
-    /// Gates of a sublayer: two per stream, and as many as the matrix has that mixes them.
+    /// The number of gates of a sublayer: two per stream, plus the elements of the mixing matrix.
     pub(crate) gates: Size,
     /// The rank of gates per element.
     pub(crate) rank: Size,
@@ -24,7 +24,7 @@ pub(crate) struct HyperHParams {
     pub(crate) iterations: u64,
 }
 
-/// The most streams, and the most times that their matrix is normalised: far more than models have.
+/// The maximum number of streams, and of normalisations of their matrix: far above that of real models.
 const MOST: u64 = 1024;
 
 impl HyperHParams {

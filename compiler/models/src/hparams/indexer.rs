@@ -16,19 +16,20 @@ pub(crate) struct IndexerHParams {
     pub(crate) width: Size,
     /// Cells, or tokens of blocks, that a token attends to.
     pub(crate) top_k: u64,
-    /// Tokens of a block per layer, 0 where a token attends to all; empty where cells are selected one by one.
+    /// The tokens of a block per layer; 0 means that a token attends to all. The list is empty if cells are selected
+    /// one by one.
     blocks: Vec<u64>,
-    /// Whether tokens attend to those of their sequence behind the last whole block.
+    /// True if tokens attend to the tokens of their sequence after the last whole block.
     pub(crate) tail: bool,
-    /// Tokens of a context in which nothing is hidden, where every KV head selects by itself.
+    /// The largest context in which every token stays visible. `Some` only if every KV head selects by itself.
     pub(crate) dense_up_to: Option<u64>,
-    /// Added under the root of the norm of keys, if it is not what other norms add.
+    /// The epsilon of the norm of keys. `None` uses the epsilon of other norms.
     pub(crate) eps: Option<f32>,
-    /// Whether a layer has an indexer of its own.
+    /// Per layer, true if it has an indexer of its own.
     own: Vec<bool>,
 }
 
-/// The layers at the begin that have indexers, and after these the period of such layers, where no list says.
+/// The defaults without a list: the first `LEADING` layers have indexers, then every `PERIOD`th layer.
 const LEADING: usize = 2;
 const PERIOD: usize = 4;
 
@@ -84,12 +85,13 @@ impl IndexerHParams {
         })
     }
 
-    /// The tokens of a block in that layer, 0 where a token attends to all; `None` where cells are selected one by one.
+    /// Returns the tokens of a block in that layer, 0 if a token attends to all. Returns `None` if cells are selected
+    /// one by one.
     pub(crate) fn block(&self, layer: u32) -> Option<u64> {
         self.blocks.get(layer as usize).copied()
     }
 
-    /// Whether that layer has an indexer of its own.
+    /// Returns true if that layer has an indexer of its own.
     pub(crate) fn is_in(&self, layer: u32) -> bool {
         self.own.get(layer as usize).copied().unwrap_or(false)
     }
@@ -127,7 +129,7 @@ fn indexer_layers(
     Ok(own)
 }
 
-/// The tokens of a block, per layer.
+/// Returns the tokens of a block, per layer.
 fn blocks(keys: &Keys<'_>, selects: Selection, n_layer: usize) -> Result<Vec<u64>, ArchError> {
     const RATIOS: &str = "attention.compress_ratios";
     const POOL: &str = "attention.indexer.kpool";

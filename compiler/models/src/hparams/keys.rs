@@ -21,7 +21,7 @@ impl<'a> Keys<'a> {
         Keys { metadata, prefix }
     }
 
-    /// The full name of a key.
+    /// Returns the full name of a key.
     pub(super) fn name(&self, key: &str) -> String {
         format!("{}.{key}", self.prefix)
     }
@@ -33,7 +33,7 @@ impl<'a> Keys<'a> {
         Err(self.out_of_range(key, n, format!("at most {MAX_COUNT}")))
     }
 
-    /// An error about the value of `key`.
+    /// Returns an error about the value of `key`.
     pub(super) fn out_of_range(
         &self,
         key: &str,
@@ -47,7 +47,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A count; `None` for an absent key and for 0.
+    /// Returns a count, or `None` for an absent key and for 0.
     pub(super) fn count(&self, key: &str) -> Result<Option<u64>, ArchError> {
         match self.metadata.get_u64(&self.name(key))? {
             None | Some(0) => Ok(None),
@@ -55,12 +55,12 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Whether the key is present and 0.
+    /// Returns true if the key is present and 0.
     pub(super) fn is_zero(&self, key: &str) -> Result<bool, ArchError> {
         Ok(self.metadata.get_u64(&self.name(key))? == Some(0))
     }
 
-    /// A required count.
+    /// Returns a required count.
     pub(super) fn require_count(&self, key: &str) -> Result<u64, ArchError> {
         match self.metadata.require_u64(&self.name(key))? {
             0 => Err(self.out_of_range(key, 0, "at least 1")),
@@ -68,12 +68,12 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A required count, as a size.
+    /// Returns a required count, as a size.
     pub(super) fn require_size(&self, key: &'static str) -> Result<Size, ArchError> {
         Size::try_new(self.require_count(key)?, key)
     }
 
-    /// A size of a layer. 0 is an error: the layer lacks the part.
+    /// Returns a size of a layer. 0 is an error: the layer lacks the part.
     pub(super) fn require_in_layer(
         &self,
         layer: usize,
@@ -89,7 +89,7 @@ impl<'a> Keys<'a> {
         Size::try_new(n, key)
     }
 
-    /// Fails unless `n`, the value of `key`, divides `of`, the value of `of_key`.
+    /// Returns an error unless `n`, the value of `key`, divides `of`, the value of `of_key`.
     pub(super) fn require_divisor(
         &self,
         key: &str,
@@ -108,7 +108,7 @@ impl<'a> Keys<'a> {
         })
     }
 
-    /// A count per layer, if the key is present.
+    /// Returns a count per layer, if the key is present.
     pub(super) fn count_per_layer(
         &self,
         key: &str,
@@ -124,7 +124,7 @@ impl<'a> Keys<'a> {
             .map(Some)
     }
 
-    /// A required count per layer.
+    /// Returns a required count per layer.
     pub(super) fn require_count_per_layer(
         &self,
         key: &str,
@@ -137,7 +137,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A required number from 0 on per layer. A list may be longer.
+    /// Returns a required number from 0 on per layer. A list may be longer.
     pub(super) fn require_counts_from_first(
         &self,
         key: &str,
@@ -155,7 +155,7 @@ impl<'a> Keys<'a> {
         Ok(counts)
     }
 
-    /// A finite number, if the key is present.
+    /// Returns a finite number, if the key is present.
     pub(super) fn float(&self, key: &str) -> Result<Option<f32>, ArchError> {
         match self.metadata.get_f32(&self.name(key))? {
             Some(x) if !x.is_finite() => Err(self.out_of_range(key, x, "a finite number")),
@@ -163,7 +163,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A finite number above 0; `None` for an absent key and for 0.
+    /// Returns a finite number above 0, or `None` for an absent key and for 0.
     pub(super) fn positive(&self, key: &str) -> Result<Option<f32>, ArchError> {
         match self.float(key)? {
             None | Some(0.0) => Ok(None),
@@ -172,12 +172,13 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A finite number above 0; `None` for an absent key, for 0, and for the numbers below 0 that stand for "not set".
+    /// Returns a finite number above 0, or `None` for an absent key, for 0, and for the numbers below 0 that stand for
+    /// "not set".
     pub(super) fn above_0(&self, key: &str) -> Result<Option<f32>, ArchError> {
         Ok(self.float(key)?.filter(|&x| x > 0.0))
     }
 
-    /// A required finite number above 0.
+    /// Returns a required finite number above 0.
     pub(super) fn require_above_0(&self, key: &str) -> Result<f32, ArchError> {
         match self.metadata.require_f32(&self.name(key))? {
             x if x.is_finite() && x > 0.0 => Ok(x),
@@ -185,7 +186,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A number below 0; `None` for an absent key, for 0 and for no bound at all.
+    /// Returns a number below 0, or `None` for an absent key, for 0 and for no bound at all.
     pub(super) fn below_0(&self, key: &str) -> Result<Option<f32>, ArchError> {
         match self.metadata.get_f32(&self.name(key))? {
             None | Some(0.0 | f32::NEG_INFINITY) => Ok(None),
@@ -194,7 +195,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A finite number per layer, if the key is present.
+    /// Returns a finite number per layer, if the key is present.
     pub(super) fn float_per_layer(
         &self,
         key: &str,
@@ -209,7 +210,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A required finite number, not below 0.
+    /// Returns a required finite number, not below 0.
     pub(super) fn require_epsilon(&self, key: &str) -> Result<f32, ArchError> {
         let x = self.metadata.require_f32(&self.name(key))?;
         if x.is_finite() && x >= 0.0 {
@@ -218,22 +219,22 @@ impl<'a> Keys<'a> {
         Err(self.out_of_range(key, x, "a small number, not below 0"))
     }
 
-    /// Text, if the key is present.
+    /// Returns a text, if the key is present.
     pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>, ArchError> {
         Ok(self.metadata.get_str(&self.name(key))?)
     }
 
-    /// A boolean, if the key is present.
+    /// Returns a boolean, if the key is present.
     pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, ArchError> {
         Ok(self.metadata.get_bool(&self.name(key))?)
     }
 
-    /// A required boolean.
+    /// Returns a required boolean.
     pub(super) fn require_flag(&self, key: &str) -> Result<bool, ArchError> {
         Ok(self.metadata.require_bool(&self.name(key))?)
     }
 
-    /// A list of numbers from 0 on; empty without the key.
+    /// Returns a list of numbers from 0 on; empty without the key.
     pub(super) fn list(&self, key: &str) -> Result<Vec<u64>, ArchError> {
         Ok(self
             .metadata
@@ -241,19 +242,19 @@ impl<'a> Keys<'a> {
             .unwrap_or_default())
     }
 
-    /// A required number from 0 on.
+    /// Returns a required number from 0 on.
     pub(super) fn require_number(&self, key: &str) -> Result<u64, ArchError> {
         let n = self.metadata.require_u64(&self.name(key))?;
         self.in_range(key, n)
     }
 
-    /// A list of `N` counts, if the key is present.
+    /// Returns a list of `N` counts, if the key is present.
     pub(super) fn counts<const N: usize>(&self, key: &str) -> Result<Option<[u64; N]>, ArchError> {
         let list = self.metadata.get_array_u32(&self.name(key))?;
         list.map(|list| self.checked_counts(key, list)).transpose()
     }
 
-    /// A required list of `N` counts.
+    /// Returns a required list of `N` counts.
     pub(super) fn require_counts<const N: usize>(&self, key: &str) -> Result<[u64; N], ArchError> {
         self.checked_counts(key, self.metadata.require_array_u32(&self.name(key))?)
     }
@@ -273,7 +274,7 @@ impl<'a> Keys<'a> {
         Ok(list.map(u64::from))
     }
 
-    /// The layers that an array lists, or the period that a number gives.
+    /// Returns the layers that an array lists, or the period that a number gives.
     pub(super) fn pattern(&self, key: &str, n_layer: usize) -> Result<Option<Pattern>, ArchError> {
         let name = self.name(key);
         match self.metadata.value(&name) {

@@ -56,7 +56,7 @@ impl LatentHParams {
         parts.sizes(keys, form, rotated, yarn)
     }
 
-    /// The sizes in layers with a window, given those in the others.
+    /// Returns the sizes in layers with a window. `self` has the sizes in the other layers.
     pub(super) fn in_window_layers(
         &self,
         keys: &Keys<'_>,
@@ -90,7 +90,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// All sizes.
+    /// Returns all sizes.
     fn sizes(
         self,
         keys: &Keys<'_>,

@@ -31,11 +31,11 @@ pub(crate) struct LayerHParams {
     pub(crate) limits: Limits,
     pub(crate) reach: Reach,
     pub(crate) rope: RopeUse,
-    /// The layer whose caches this one reads, if it has none of its own.
+    /// The layer whose caches this one reads. `None` if it has its own caches.
     pub(crate) kv_from: Option<u32>,
     /// Elements of all heads' queries together.
     pub(crate) q_width: Size,
-    /// Rows of the projection to queries, which may hold a gate beside them.
+    /// Rows of the projection to queries, which may also hold a gate.
     pub(crate) q_projected: Size,
     /// Elements of all heads' keys together.
     pub(crate) k_width: Size,
@@ -85,7 +85,7 @@ impl LayerTable {
             n_embd,
         } = model;
         let [n_head, n_head_kv] = heads::counts(&keys, arch, n_layer)?;
-        // Layers without attention may have no heads.
+        // Layers without attention may have 0 heads.
         let some_heads = n_head.iter().copied().find(|&n| n > 0).unwrap_or(0);
         let (experts, ffn) = ffn::read(&keys, arch, n_layer)?;
         let mixers = mixers::mixers(&keys, arch, [&n_head, &n_head_kv], &ffn)?;
@@ -110,12 +110,12 @@ impl LayerTable {
         })
     }
 
-    /// The reach of the first layer.
+    /// Returns the reach of the first layer.
     pub(super) fn first_reach(&self) -> Reach {
         self.reaches.first().copied().unwrap_or(Reach::Full)
     }
 
-    /// The query heads of the first layer.
+    /// Returns the query heads of the first layer.
     pub(super) fn first_heads(&self) -> Heads {
         Heads {
             count: self.n_head.first().copied().unwrap_or(0),
@@ -123,13 +123,13 @@ impl LayerTable {
         }
     }
 
-    /// The checked hyper-parameters of a layer.
+    /// Returns the checked hyper-parameters of a layer.
     pub(super) fn layer(&self, model: Model<'_>, il: usize) -> Result<LayerHParams, ArchError> {
         self.row(model, il, self.mixers[il], self.kv_from[il])
     }
 
-    /// The checked hyper-parameters of a draft block. It attends and rotates, whatever the mixers and the rotation of the
-    /// layers are, and has caches of its own.
+    /// Returns the checked hyper-parameters of a draft block. It attends and rotates, whatever the mixers and the
+    /// rotation of the layers are, and has caches of its own.
     pub(super) fn draft(&self, model: Model<'_>, il: usize) -> Result<LayerHParams, ArchError> {
         let row = self.row(model, il, Some(Mixer::Attention), None)?;
         let rope = match &model.arch.attention.rope {
@@ -153,7 +153,7 @@ impl LayerTable {
         let [n_head, n_head_kv] = if attends {
             self.check_heads(&model.keys, il)?
         } else {
-            // Heads mean nothing in a layer without attention.
+            // A layer without attention does not use heads.
             [0, 0]
         };
         let widths = Widths::new(model.arch, n_head, n_head_kv, heads)?;
@@ -191,7 +191,8 @@ impl LayerTable {
         })
     }
 
-    /// The query heads and KV heads of a layer with attention: above 0, and the same number of query heads per KV head.
+    /// Returns the query heads and KV heads of a layer with attention: above 0, and the same number of query heads per
+    /// KV head.
     fn check_heads(&self, keys: &Keys<'_>, il: usize) -> Result<[u64; 2], ArchError> {
         let (n_head, n_head_kv) = (self.n_head[il], self.n_head_kv[il]);
         keys.require_in_layer(il, n_head, "attention.head_count")?;

@@ -1,4 +1,4 @@
-//! Limits on what files may ask for.
+//! Limits on the sizes in files.
 
 /// More layers than any published model has, by an order of magnitude. It bounds the allocations that a hostile count
 /// can cause.

@@ -1,25 +1,25 @@
-//! How often layers run.
+//! The number of runs of the layers.
 
 use super::keys::Keys;
 use super::limits::MAX_LAYERS;
 use crate::description::LoopForm;
 use crate::error::ArchError;
 
-/// How often layers run. Their weights are the same each time, their caches are not.
+/// The number of runs of the layers. Their weights are the same each time, their caches differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loops {
     /// All of them, one loop after another.
     Counted {
         /// At least 1.
         count: usize,
-        /// Whether the norm of the output stands between.
+        /// True if the output norm is applied between the runs.
         normed: bool,
     },
     /// As [`LoopForm::Stacks`].
     Stacks(Stacks),
 }
 
-/// Two stacks of layers, of which the low one comes first in the file.
+/// Two stacks of layers. The low stack comes first in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stacks {
     /// The layers of a stack.
@@ -45,7 +45,7 @@ impl Loops {
         }
     }
 
-    /// The runs of layers, given their number in the file's count.
+    /// Returns the number of runs of layers. `n_layer` is the number in the file.
     pub(super) const fn runs(self, n_layer: usize) -> usize {
         match self {
             Loops::Counted { count, .. } => n_layer * count,
@@ -53,7 +53,7 @@ impl Loops {
         }
     }
 
-    /// The block whose weights a run of a layer has.
+    /// Returns the block whose weights a run of a layer uses.
     pub(super) const fn block(self, run: usize, n_layer: usize) -> usize {
         match self {
             Loops::Counted { .. } => run % n_layer,

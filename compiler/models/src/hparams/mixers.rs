@@ -16,7 +16,8 @@ pub(crate) enum Mixer {
     Matrix,
 }
 
-/// The token mixer of every layer, given its heads, KV heads and feed-forward sublayer; `None` for layers without one.
+/// Returns the token mixer of every layer, given its heads, KV heads and feed-forward sublayer. `None` means a layer
+/// without a mixer.
 pub(super) fn mixers(
     keys: &Keys<'_>,
     arch: &Arch,
@@ -56,7 +57,7 @@ const fn recurrent_if(recurrent: bool) -> Mixer {
     }
 }
 
-/// All layers that `attention.recurrent_layers` lists, or else all but the last of every period.
+/// Returns all layers that `attention.recurrent_layers` lists, or else all but the last of every period.
 fn listed_mixers(keys: &Keys<'_>, period: u32, n_layer: usize) -> Result<Vec<Mixer>, ArchError> {
     Ok(match keys.pattern("attention.recurrent_layers", n_layer)? {
         Some(Pattern::Layers(layers)) => layers.into_iter().map(recurrent_if).collect(),

@@ -39,9 +39,9 @@ pub(crate) struct HParams {
     pub(crate) recurrent: Option<RecurrentHParams>,
     pub(crate) residual: ResidualHParams,
     pub(crate) logits: LogitHParams,
-    /// The layers that logits depend on, in the order in which they run.
+    /// The layers that logits depend on, in the order of execution.
     pub(crate) layers: Vec<LayerHParams>,
-    /// How often they run.
+    /// The number of runs of the layers.
     pub(crate) loops: Loops,
     /// The draft blocks to lower, which follow the layers.
     pub(crate) drafts: Vec<LayerHParams>,
@@ -77,7 +77,7 @@ pub(crate) struct PositionHParams {
     pub(crate) rope: Option<[Rope; 2]>,
 }
 
-/// Attention, beside the sizes of heads, which differ between layers.
+/// Attention, except the sizes of heads, which differ between layers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AttentionHParams {
     /// The sizes of multi-head latent attention in layers with full attention and with a window.
@@ -88,9 +88,9 @@ pub(crate) struct AttentionHParams {
     pub(crate) indexer: Option<IndexerHParams>,
     /// The window of the layers that have one.
     pub(crate) window: Option<Window>,
-    /// ALiBi's bias, 0 for none.
+    /// ALiBi's bias, or 0 without ALiBi.
     pub(crate) max_alibi_bias: f32,
-    /// The bound of the logits, 0 for none.
+    /// The bound of the logits, or 0 without a bound.
     pub(crate) softcap: f32,
     /// A factor on the queries of layers that have one.
     pub(crate) temperature: Option<Temperature>,
@@ -100,7 +100,7 @@ pub(crate) struct AttentionHParams {
     pub(crate) value_scale: Option<f32>,
 }
 
-/// The feed-forward sublayers, beside their widths, which differ between layers.
+/// The feed-forward sublayers, except their widths, which differ between layers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FfnHParams {
     pub(crate) experts: Option<ExpertHParams>,
@@ -124,7 +124,7 @@ pub(crate) struct LogitHParams {
     pub(crate) softcap: Option<f32>,
 }
 
-/// How sublayers join the residual stream, as far as metadata can say.
+/// The connection of sublayers and residual stream, with the values that metadata give.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Join {
     Sequential,
@@ -225,7 +225,7 @@ impl HParams {
         })
     }
 
-    /// `embedding_length`, with its key.
+    /// Returns `embedding_length`, with its key.
     pub(crate) const fn embd(&self) -> Size {
         embd(self.n_embd)
     }
@@ -256,7 +256,7 @@ impl AttentionHParams {
     }
 }
 
-/// The layers in the order in which they run.
+/// Returns the layers in the order of execution.
 fn in_loops(
     table: &LayerTable,
     model: Model<'_>,
@@ -277,7 +277,7 @@ const fn embd(n: u64) -> Size {
     Size::new(n, "embedding_length")
 }
 
-/// The number of layers and draft blocks.
+/// Returns the number of layers and draft blocks.
 fn block_count(keys: &Keys<'_>) -> Result<usize, ArchError> {
     const KEY: &str = "block_count";
     let n = keys.require_count(KEY)?;
@@ -287,7 +287,7 @@ fn block_count(keys: &Keys<'_>) -> Result<usize, ArchError> {
     Ok(usize::try_from(n).expect("invariant: at most MAX_LAYERS"))
 }
 
-/// The statistic of norms.
+/// Returns the statistic of norms.
 fn norm(keys: &Keys<'_>, form: &NormForm) -> Result<NormKind, ArchError> {
     let rms = match form.rms {
         KeyUse::Ignored => None,
@@ -307,7 +307,7 @@ fn epsilon(keys: &Keys<'_>, norm: NormKind) -> Result<f32, ArchError> {
     })
 }
 
-/// The widths of embeddings per layer: of one layer's and of all layers' together.
+/// Returns the widths of embeddings per layer: of one layer's and of all layers' together.
 fn per_layer(
     keys: &Keys<'_>,
     used: KeyUse,
@@ -388,7 +388,7 @@ fn indexer(
     IndexerHParams::read(keys, form, n_layer, n_ctx_train, rotated).map(Some)
 }
 
-/// The bounds of SiTU on the gate and on up.
+/// Returns the bounds of SiTU on the gate and on up.
 fn situ(keys: &Keys<'_>, activation: &Activation) -> Result<Option<(f32, Option<f32>)>, ArchError> {
     match activation {
         Activation::Situ => Ok(Some((
@@ -415,7 +415,7 @@ fn join(keys: &Keys<'_>, form: Residual) -> Result<Join, ArchError> {
     })
 }
 
-/// The size of the vocabulary: that of the token list, else the key, else the rows of the embedding.
+/// Returns the size of the vocabulary: the length of the token list, else the key, else the rows of the embedding.
 fn vocabulary(
     keys: &Keys<'_>,
     metadata: &Metadata,

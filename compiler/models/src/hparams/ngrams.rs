@@ -25,7 +25,7 @@ pub(crate) struct NgramHParams {
     pub(crate) dilation: u64,
 }
 
-/// The longest n-grams, the most tables and taps; far more than models have.
+/// The maximum n-gram length, number of tables and number of taps: far above those of real models.
 const MAX_TOKENS: u64 = 64;
 const MAX_TABLES: u64 = 1024;
 const MAX_TAPS: u64 = 64;

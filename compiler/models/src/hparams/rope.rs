@@ -10,7 +10,7 @@ use crate::description::{
 use crate::error::ArchError;
 use tpc_diag::suggest::shorten;
 
-/// How frequencies are scaled beyond the trained context.
+/// The method that scales frequencies beyond the trained context.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ScalingType {
     None,
@@ -29,8 +29,9 @@ struct Scaling {
     n_ctx_orig: u64,
 }
 
-/// The rotations of layers with full attention and with a window, whose heads have `dk` elements. Where both have the same number
-/// of rotated elements, it is that of the first layer, which reaches `first`.
+/// Reads the rotations of layers with full attention and of layers with a window, whose heads have `dk` elements. If
+/// both have the same number of rotated elements, it is that of the first layer. `first` is the reach of the first
+/// layer.
 pub(super) fn read(
     keys: &Keys<'_>,
     attention: &AttentionForm,
@@ -108,7 +109,7 @@ pub(super) fn read(
     Ok(Some([full, windowed]))
 }
 
-/// The rotation of all `dk` elements that no key changes.
+/// Returns the rotation of all `dk` elements that no key changes.
 fn fixed_rotation(form: &RopeForm, dk: u64, n_ctx_orig: u64) -> Rope {
     Rope {
         n_ctx_orig,
@@ -117,12 +118,12 @@ fn fixed_rotation(form: &RopeForm, dk: u64, n_ctx_orig: u64) -> Rope {
     }
 }
 
-/// The base that a file gives.
+/// Returns the base that a file gives.
 fn given_base(keys: &Keys<'_>) -> Result<f32, ArchError> {
     Ok(keys.positive("rope.freq_base")?.unwrap_or(10_000.0))
 }
 
-/// The base of the frequencies for heads of `dk` elements.
+/// Returns the base of the frequencies for heads of `dk` elements.
 fn base(keys: &Keys<'_>, form: RopeBase, dk: u64) -> Result<f32, ArchError> {
     const ALPHA: &str = "rope.scaling.alpha";
     if form == RopeBase::OfBlocks {
@@ -143,7 +144,7 @@ fn base(keys: &Keys<'_>, form: RopeBase, dk: u64) -> Result<f32, ArchError> {
     Err(keys.out_of_range(ALPHA, alpha, "a factor that leaves the base finite"))
 }
 
-/// The pairing: the description's, or by sections if it reads them and the key gives some.
+/// Returns the pairing: the description's, or by sections if it reads them and the key gives some.
 fn mode(keys: &Keys<'_>, form: &RopeForm) -> Result<RopeMode, ArchError> {
     const KEY: &str = "rope.dimension_sections";
     Ok(match form.sections {
@@ -175,12 +176,12 @@ fn scaling_type(keys: &Keys<'_>) -> Result<ScalingType, ArchError> {
     }
 }
 
-/// The number of elements of a head that are rotated: an even number, at most `dk`.
+/// Returns the number of elements of a head that are rotated: an even number, at most `dk`.
 fn dimensions(keys: &Keys<'_>, key: &str, dk: u64) -> Result<u64, ArchError> {
     dimensions_or(keys, key, dk, dk)
 }
 
-/// The same, with this number if the key gives none.
+/// Returns the number of rotated elements as [`dimensions`], with `default` if the key is missing.
 fn dimensions_or(keys: &Keys<'_>, key: &str, dk: u64, default: u64) -> Result<u64, ArchError> {
     let n = keys.count(key)?.unwrap_or(default);
     if n % 2 == 0 && n <= dk {
@@ -223,7 +224,7 @@ impl Scaling {
         })
     }
 
-    /// The factor on the rotated elements.
+    /// Returns the factor on the rotated elements.
     ///
     /// YaRN's op itself multiplies by `1 + 0.1 ln(1 / freq_scale)`, so the model's factor is divided by that. It is
     /// `m(1) / m(log_multiplier)` with `m(x) = 0.1 x ln(factor) + 1` if the file has a multiplier, else `m(1)`.
@@ -265,7 +266,7 @@ impl Scaling {
         Err(keys.out_of_range(KEY, stated, "a factor that leaves numbers finite"))
     }
 
-    /// LongRoPE's factor: `√(1 + ln(s) / ln(n_ctx_orig))`, where `s` is the ratio of the contexts.
+    /// Returns LongRoPE's factor: `√(1 + ln(s) / ln(n_ctx_orig))` for a ratio `s` of the contexts.
     fn long_rope_factor(&self) -> f32 {
         let s = self.n_ctx_train as f32 / self.n_ctx_orig as f32;
         let grows = self.kind == ScalingType::LongRope && s > 1.0 && self.n_ctx_orig > 1;
@@ -282,7 +283,7 @@ fn log_multiplier(keys: &Keys<'_>) -> Result<Option<f32>, ArchError> {
     Ok(multiplier.filter(|&x| x != 0.0))
 }
 
-/// The square root of YaRN's factor on the logits.
+/// Returns the square root of YaRN's factor on the logits.
 pub(super) fn logit_factor(
     keys: &Keys<'_>,
     form: &RopeForm,

@@ -18,7 +18,7 @@ pub(crate) enum Reach {
 }
 
 impl Reach {
-    /// The value for this reach, of one for full attention and one for a window.
+    /// Selects the value for this reach: the first for full attention, the second for a window.
     pub(crate) fn select<T>(self, [full, windowed]: [T; 2]) -> T {
         match self {
             Reach::Full => full,
@@ -31,7 +31,7 @@ impl Reach {
     }
 }
 
-/// The window, if some layer has one, and the reach of every layer.
+/// Returns the window, if any layer has one, and the reach of every layer.
 pub(super) fn windows(
     keys: &Keys<'_>,
     form: &AttentionForm,

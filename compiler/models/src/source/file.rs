@@ -13,7 +13,7 @@ use crate::size::Size;
 use crate::summary::IgnoredDrafts;
 use tpc_gguf::{Header, TensorInfo, TensorName};
 
-/// The tensors of a file, with notes of those used and ignored.
+/// The tensors of a file, with notes of used and ignored tensors.
 pub(crate) struct FileTensors<'a> {
     header: &'a Header,
     arch: &'static str,
@@ -22,7 +22,7 @@ pub(crate) struct FileTensors<'a> {
 }
 
 impl<'a> FileTensors<'a> {
-    /// The tensors of a file of that architecture.
+    /// Returns the tensors of a file of that architecture.
     pub(crate) fn new(header: &'a Header, arch: &'static str) -> FileTensors<'a> {
         FileTensors {
             header,
@@ -32,21 +32,21 @@ impl<'a> FileTensors<'a> {
         }
     }
 
-    /// The tensors neither used nor ignored, in file order.
+    /// Returns the tensors neither used nor ignored, in file order.
     pub(crate) fn unused_tensors(&self) -> Vec<String> {
         let names = self.header.tensors().iter().map(|t| &t.name);
         let known = |n: &String| self.used.contains(n) || self.ignored.contains(n);
         names.filter(|&n| !known(n)).cloned().collect()
     }
 
-    /// The ignored tensors, in file order.
+    /// Returns the ignored tensors, in file order.
     pub(crate) fn ignored_tensors(&self) -> Vec<String> {
         let names = self.header.tensors().iter().map(|t| &t.name);
         let ignored = |n: &String| self.ignored.contains(n) && !self.used.contains(n);
         names.filter(|&n| ignored(n)).cloned().collect()
     }
 
-    /// Ignores the tensors of these draft blocks; `None` if the file has none of them.
+    /// Ignores the tensors of these draft blocks. Returns `None` if the file does not have such tensors.
     pub(crate) fn ignore_drafts(&mut self, blocks: Range<usize>) -> Option<IgnoredDrafts> {
         let tensors = self.header.tensors().iter();
         let ignored = |t: &&TensorInfo| block_index(&t.name).is_some_and(|il| blocks.contains(&il));
@@ -58,20 +58,22 @@ impl<'a> FileTensors<'a> {
         })
     }
 
-    /// Whether the file has a tensor of that block.
+    /// Returns true if the file has a tensor of that block.
     pub(crate) fn has_block(&self, index: u32) -> bool {
         let mut tensors = self.header.tensors().iter();
         tensors.any(|t| block_index(&t.name) == usize::try_from(index).ok())
     }
 
-    /// Whether the file has one tensor per expert in place of the tensor of that name.
+    /// Returns true if the file has one tensor per expert in place of the tensor of that name.
     fn has_split_experts(&self, name: &str) -> bool {
         name.strip_suffix("_exps.weight")
             .is_some_and(|matrix| self.header.tensor(&format!("{matrix}.0.weight")).is_some())
     }
 
+    /// Checks the shape of a tensor.
+    ///
     /// # Errors
-    /// [`ArchError::WrongShape`]
+    /// Returns [`ArchError::WrongShape`] if it differs from `expected`.
     fn check_shape(
         &self,
         found: &TensorInfo,
@@ -95,7 +97,7 @@ impl<'a> FileTensors<'a> {
     }
 }
 
-/// The index of the block that a tensor belongs to.
+/// Returns the index of the block that a tensor belongs to.
 fn block_index(name: &str) -> Option<usize> {
     let (layer, _) = TensorName::parse(name).block()?;
     Some(layer as usize)

@@ -15,7 +15,7 @@ pub(crate) struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder with weights in these forms and the optional tensors for which `keep` holds.
+    /// Returns a recorder for weights in these forms. It keeps an optional tensor if `keep` returns true.
     pub(crate) fn new(
         forms: WeightForms,
         keep: &'a dyn Fn(&ExpectedTensor) -> bool,
@@ -27,7 +27,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The tensors that it gave, in the order of the requests.
+    /// Returns the tensors that it gave, in the order of the requests.
     pub(crate) fn into_tensors(self) -> Vec<ExpectedTensor> {
         self.tensors
     }

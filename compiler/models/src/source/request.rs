@@ -26,28 +26,28 @@ pub enum TensorRole {
     Scale,
     /// The taps of a convolution along time, a row per channel.
     Taps,
-    /// Minus the rate at which a recurrent state decays, per head.
+    /// The negative decay rate of a recurrent state, per head.
     Decay,
     /// A bias: about 0.
     Bias,
-    /// Factors by which rotary frequencies are divided: 1 or more.
+    /// Divisors of rotary frequencies: 1 or more.
     RopeFactors,
     /// Attention sinks, a logit per head.
     Sinks,
-    /// Numbers below so many, as 32-bit integers.
+    /// Numbers below `below`, as 32-bit integers.
     Ids {
-        /// How many there are.
+        /// The number of ids.
         below: u32,
     },
 }
 
 impl TensorRole {
-    /// Whether a file holds such a tensor as integers.
+    /// Returns true if a file holds such a tensor as integers.
     pub(super) const fn is_integer(self) -> bool {
         matches!(self, TensorRole::Ids { .. })
     }
 
-    /// Whether a file may hold such a tensor quantised.
+    /// Returns true if a file may hold such a tensor quantised.
     pub(super) const fn may_be_quantised(self) -> bool {
         match self {
             TensorRole::Embedding
@@ -76,7 +76,7 @@ pub struct ExpectedTensor {
     pub ne: [u64; 4],
     /// Its use.
     pub role: TensorRole,
-    /// Whether the model needs it.
+    /// The presence of the tensor in models.
     pub presence: Presence,
 }
 
@@ -89,16 +89,16 @@ pub(crate) struct Request<'a> {
 
 /// Answers requests for tensors.
 pub(crate) trait TensorSource {
-    /// The element type of the tensor, or `None` if an optional one is missing.
+    /// Returns the element type of the tensor, or `None` if an optional one is missing.
     ///
     /// # Errors
-    /// A required tensor is missing, or the tensor has another shape or cannot be used.
+    /// Returns an error if a required tensor is missing, or if the tensor has another shape or cannot be used.
     fn find(&mut self, request: Request<'_>) -> Result<Option<DType>, ArchError>;
 
-    /// Whether to ask for the tensor of that name, which belongs to the given form.
+    /// Returns true if blocks should request the tensor of that name, which belongs to the given form.
     fn offers(&self, name: &str, form: Form) -> bool;
 
-    /// The columns of the matrix of that name, if the source has it and knows.
+    /// Returns the columns of the matrix of that name, if the source has it and knows them.
     fn columns(&self, name: &str) -> Option<u64>;
 
     /// Notes that the lowering knows the tensor of that name and does not use it.

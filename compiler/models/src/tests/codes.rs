@@ -5,7 +5,7 @@ use tpc_ir::op::TypeError;
 use super::*;
 use crate::{ArchError, CODES};
 
-/// One error of every kind of this module.
+/// Returns one error of every kind of this module.
 fn every_error() -> Vec<ArchError> {
     let (key, found, expected) = ("k".to_owned(), "f".to_owned(), "e".to_owned());
     let name = "t".to_owned();
@@ -84,7 +84,7 @@ fn every_error() -> Vec<ArchError> {
     ]
 }
 
-/// Those of architectures without what they need.
+/// Returns errors of architectures that lack a requirement.
 fn lacking() -> Vec<ArchError> {
     vec![ArchError::HeadsSelect {
         arch: "minimax-m3",

@@ -13,14 +13,14 @@ const DRAFTING: LowerOptions = LowerOptions {
     ..OPTIONS
 };
 
-/// The architectures whose draft blocks are described.
+/// Returns the architectures whose draft blocks are described.
 fn described() -> impl Iterator<Item = (&'static str, &'static DraftForm)> {
     ARCHS
         .iter()
         .filter_map(|a| Some((a.name, a.drafts.as_ref()?)))
 }
 
-/// The metadata of a small model with this number of draft blocks after its two layers.
+/// Returns the metadata of a small model with this number of draft blocks after its two layers.
 fn with_drafts(arch: &str, drafts: u32) -> Vec<(String, MetaValue)> {
     let mut pairs = metadata(arch);
     set(&mut pairs, &format!("{arch}.block_count"), 2 + drafts);
@@ -42,19 +42,19 @@ fn drafted(arch: &str, drafts: u32, keep: impl Fn(&ExpectedTensor) -> bool) -> L
     lower(&header(&pairs, &tensors(&pairs, keep)), &DRAFTING).unwrap()
 }
 
-/// The value of that name.
+/// Returns the value of that name.
 fn named(graph: &Graph, name: &str) -> Value {
     let mut found = graph.values().filter(|(_, v)| v.name == name);
     let (value, _) = found.next().unwrap_or_else(|| panic!("no {name}"));
     value
 }
 
-/// The operands of the instruction that defines a value.
+/// Returns the operands of the instruction that defines a value.
 fn operands(graph: &Graph, value: Value) -> &[Value] {
     &graph.inst(graph.value(value).def.0).operands
 }
 
-/// The weight that is the first operand of the instruction that defines a value.
+/// Returns the weight that is the first operand of the instruction that defines a value.
 fn weight(graph: &Graph, value: Value) -> &str {
     let reads = operands(graph, value).iter();
     let mut weights = reads.filter_map(|&v| match graph.def_op(v) {

@@ -7,7 +7,7 @@ use crate::description::Presence;
 use crate::{ExpectedTensor, WeightForms, expected_tensors, expected_tensors_in};
 use tpc_gguf::Metadata;
 
-/// Names and shapes of the tensors of these metadata.
+/// Returns names and shapes of the tensors of these metadata.
 pub(super) fn tensors(
     pairs: &[(String, MetaValue)],
     keep: impl Fn(&ExpectedTensor) -> bool,
@@ -40,13 +40,13 @@ fn goldens_consist_of_the_tensors_expected() {
         let ignored = lower(&header, &options(&header)).unwrap().summary.ignored;
         found.retain(|tensor, _| !unused(&name).contains(&tensor.as_str()));
         found.retain(|tensor, _| !ignored.contains(tensor));
-        // The projections of some are apart, but those of gate and up together.
+        // Some files have separate projections, but fused gate and up projections.
         let of_gate = |tensor: &str| tensor.contains(".ffn_gate.") || tensor.contains(".ffn_up.");
         if header.tensor("blk.0.ffn_gate.weight").is_none() {
             listed.retain(|tensor, _| !of_gate(tensor));
             found.retain(|tensor, _| !of_gate(tensor));
         }
-        // Those of experts are apart where the others are together, or the other way round.
+        // The gate and up projections of experts may be separate in files with other projections fused, or the reverse.
         let of_experts = |tensor: &str| {
             let stems = [".ffn_gate_exps.", ".ffn_up_exps.", ".ffn_gate_up_exps."];
             stems.iter().any(|stem| tensor.contains(stem))

@@ -7,7 +7,7 @@ use super::*;
 use crate::expected_tensors;
 use tpc_gguf::Metadata;
 
-/// The tensors of the smallest model, with what is optional of those whose name contains `kept`.
+/// Returns the tensor names of the smallest model, plus the optional tensors whose name contains `kept`.
 fn names(pairs: &[(String, MetaValue)], kept: &str) -> Vec<String> {
     let tensors = expected::tensors(pairs, |t| t.name.contains(kept));
     tensors.into_iter().map(|(name, _)| name).collect()
@@ -18,13 +18,13 @@ fn shape(pairs: &[(String, MetaValue)], name: &str) -> Option<[u64; 4]> {
     tensors.into_iter().find(|t| t.0 == name).map(|t| t.1)
 }
 
-/// The code of what is wrong with these metadata.
+/// Returns the error code for these metadata.
 fn code(pairs: &[(String, MetaValue)]) -> &'static str {
     let metadata = Metadata::from_pairs("test.gguf", pairs.to_vec()).unwrap();
     expected_tensors(&metadata, &OPTIONS, |_| true).map_or_else(|e| e.code().id, |_| "none")
 }
 
-/// The layers of which there is a router.
+/// Returns the layers with a router.
 fn routed(pairs: &[(String, MetaValue)]) -> Vec<usize> {
     let names = names(pairs, "");
     (0..6)
@@ -76,7 +76,7 @@ fn shared_experts_are_as_wide_as_the_keys_say() {
         }
         shape(&pairs, "blk.1.ffn_up_shexp.weight").map(|ne| ne[1])
     };
-    // Of each of so many.
+    // The width is per shared expert, times their number.
     assert_eq!(width("bailingmoe2", &[]), Some(48));
     assert_eq!(width("bailingmoe2", &[(KEY, 0)]), Some(64));
     let twice = [(KEY, 0), ("expert_shared_count", 2)];
@@ -288,7 +288,7 @@ fn experts_that_llama_cpp_does_not_run_are_refused() {
     assert_eq!(code(&pairs), "none");
 }
 
-/// The operand that the first op with this tensor multiplies, by name.
+/// Returns the operand that the first op with this tensor multiplies, by name.
 fn reads(graph: &Graph, tensor: &str) -> String {
     let op = graph.insts().find_map(|(_, i)| {
         let weight = i.operands.first().map(|&w| &graph.value(w).name);

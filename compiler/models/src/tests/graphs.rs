@@ -10,10 +10,10 @@ use tpc_ir::{Bindings, Dim, Graph, Symbol};
 
 use super::*;
 
-/// Instructions by what they compute: an op with its parameters and the number of elements of its result.
+/// Instructions by their computation: an op with its parameters and the number of elements of its result.
 type Work = BTreeMap<String, usize>;
 
-/// A parameter; captures leave out those that are all 0.
+/// Returns a parameter as a number. Captures omit parameters that are all 0.
 fn float(word: &Json) -> f32 {
     let word = u32::try_from(word.as_i64().unwrap_or(0) & 0xffff_ffff).unwrap();
     f32::from_bits(word)
@@ -27,7 +27,7 @@ struct Norms {
 }
 
 impl Norms {
-    /// Whether a node does what an earlier one did.
+    /// Returns true if a node repeats the computation of an earlier one.
     fn is_known(&mut self, op: &str, node: &Json) -> bool {
         if op != "RMS_NORM" && op != "MUL" {
             return false;
@@ -45,7 +45,7 @@ impl Norms {
     }
 }
 
-/// The work of a capture, and the weights it reads.
+/// Returns the work of a capture, and the weights it reads.
 fn captured(path: &Path) -> (Work, BTreeSet<String>) {
     let mut work = Work::new();
     let mut weights = BTreeSet::new();
@@ -113,7 +113,7 @@ fn captured(path: &Path) -> (Work, BTreeSet<String>) {
     (work, weights)
 }
 
-/// The work of a graph for the batch of the captures, and the weights it reads.
+/// Returns the work of a graph for the batch of the captures, and the weights it reads.
 fn lowered(graph: &Graph) -> (Work, BTreeSet<String>) {
     let bindings = Bindings::default()
         .with(Symbol::NTokens, 8)

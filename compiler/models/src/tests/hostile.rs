@@ -10,7 +10,7 @@ fn list(pairs: Vec<(String, MetaValue)>) -> Result<usize, ArchError> {
     expected_tensors(&metadata, &OPTIONS, |_| true).map(|t| t.len())
 }
 
-/// The code of what is wrong with a small `llama` of which one value is changed.
+/// Returns the error code for a small `llama` with one changed value.
 fn code(key: &str, value: impl Into<MetaValue>) -> &'static str {
     let mut pairs = metadata("llama");
     set(&mut pairs, key, value);

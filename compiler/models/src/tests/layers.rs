@@ -6,7 +6,7 @@ use tpc_ir::op::{InputKind, Op};
 use super::dense::{attentions, count, deep, refused, states};
 use super::*;
 
-/// The names of the weights of a graph.
+/// Returns the names of the weights of a graph.
 fn weights(graph: &Graph) -> Vec<String> {
     let found = graph.insts().filter_map(|(_, i)| match &i.op {
         Op::Weight(w) => Some(w.tensor.clone()),
@@ -83,7 +83,8 @@ fn talkie_adds_its_embedding_to_every_layer() {
         .values()
         .filter(|(_, v)| v.name.starts_with("embd_skip"));
     assert_eq!(skips.count(), 2);
-    // Those of queries alone have weights: two of four per layer, one of the embedding, one at the end.
+    // Only the norms of queries have weights. There are 10 norms: 4 in each of 2 layers, 1 on the embedding, 1 at the
+    // end.
     assert_eq!(count(&graph, |op| matches!(op, Op::Norm(_))), 10);
     let norms = names.iter().filter(|n| n.contains("norm"));
     assert_eq!(norms.collect::<Vec<_>>().len(), 2);

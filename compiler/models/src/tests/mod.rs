@@ -32,14 +32,14 @@ const OPTIONS: LowerOptions = LowerOptions {
     drafting: Drafting::None,
 };
 
-/// A folder of test material beside the checkout, if it exists.
+/// Returns a folder of shared test material next to the checkout, if it exists.
 fn shared(folder: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
     let path = path.join(folder);
     path.is_dir().then_some(path)
 }
 
-/// The names and headers of the goldens of supported architectures.
+/// Returns the names and headers of the goldens of supported architectures.
 fn goldens() -> Vec<(String, Header)> {
     let Some(folder) = shared("golden") else {
         return Vec::new();
@@ -64,7 +64,7 @@ fn goldens() -> Vec<(String, Header)> {
     out
 }
 
-/// Options for a golden: its own context if its positions are learned.
+/// Returns the options for a golden: its own context if its positions are learned.
 fn options(golden: &Header) -> LowerOptions {
     let learned = golden.tensor("position_embd.weight");
     LowerOptions {
@@ -73,7 +73,7 @@ fn options(golden: &Header) -> LowerOptions {
     }
 }
 
-/// The tensors of a golden that logits do not depend on.
+/// Returns the tensors of a golden that logits do not depend on.
 fn unused(golden: &str) -> &'static [&'static str] {
     match golden {
         // The head of a classifier.
@@ -112,7 +112,7 @@ fn unused(golden: &str) -> &'static [&'static str] {
     }
 }
 
-/// The name of a graph capture: the golden's name without its quantisation.
+/// Returns the name of a graph capture: the golden's name without its quantisation.
 fn capture(golden: &str) -> &str {
     golden.rsplit_once('-').unwrap().0
 }
@@ -168,7 +168,7 @@ const NUMBERS: &[(&str, u32)] = &[
     ("attention.value_length_mla", 16),
 ];
 
-/// The metadata of a small model without anything optional, with the keys of `arch`.
+/// Returns the metadata of a small model without anything optional, with the keys of `arch`.
 fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
     let floats = [
         ("attention.layer_norm_epsilon", 1e-5f32),
@@ -239,7 +239,7 @@ fn set(pairs: &mut Vec<(String, MetaValue)>, key: &str, value: impl Into<MetaVal
     pairs.push((key.to_owned(), value.into()));
 }
 
-/// A header of these metadata and tensors.
+/// Returns a header of these metadata and tensors.
 fn header(pairs: &[(String, MetaValue)], tensors: &[(String, [u64; 4])]) -> Header {
     let mut writer = GgufWriter::new("test.gguf");
     for (key, value) in pairs {
@@ -251,7 +251,7 @@ fn header(pairs: &[(String, MetaValue)], tensors: &[(String, [u64; 4])]) -> Head
     writer.header().unwrap()
 }
 
-/// The smallest model of these metadata, lowered.
+/// Returns the smallest model of these metadata, lowered.
 fn lower_smallest(pairs: &[(String, MetaValue)]) -> LoweredModel {
     let tensors = expected::tensors(pairs, |_| false);
     lower(&header(pairs, &tensors), &OPTIONS).unwrap()

@@ -3,7 +3,7 @@
 use super::*;
 use tpc_ir::{Graph, Op};
 
-/// The smallest model of an architecture, with changed keys.
+/// Returns the smallest model of an architecture, with changed keys.
 fn with(arch: &str, changes: &[(&str, MetaValue)]) -> Graph {
     let mut pairs = metadata(arch);
     if arch == "bailingmoe3" {
@@ -19,7 +19,7 @@ fn with(arch: &str, changes: &[(&str, MetaValue)]) -> Graph {
     lower_smallest(&pairs).graph
 }
 
-/// The sizes of the first operand of that index of the ops of that name.
+/// Returns the sizes of the first operand of that index of the ops of that name.
 fn operand(graph: &Graph, op: &str, index: usize) -> Vec<String> {
     let inst = graph.insts().find(|(_, i)| i.op.name() == op);
     let (_, inst) = inst.unwrap_or_else(|| panic!("no {op}"));
@@ -89,7 +89,7 @@ fn activations_are_bounded_in_layers_with_a_bound() {
     };
     let none = clamps(vec![0.0, 0.0]);
     assert_eq!(clamps(vec![0.0, 4.0]), none + 2);
-    // The first layer has no experts.
+    // The first layer does not have experts.
     assert_eq!(clamps(vec![4.0, 0.0]), none);
 }
 
@@ -101,6 +101,6 @@ fn heads_of_lightning_attention_forget_at_rates_of_their_own() {
         [1, 1]
     );
     assert_eq!(operand(&graph, "ssm_scan", 3)[..2], ["1", "6"]);
-    // Each head has what it takes in and is read by.
+    // Each head has its own input and output projection.
     assert_eq!(operand(&graph, "ssm_scan", 4)[..2], ["32", "6"]);
 }

@@ -21,7 +21,7 @@ fn attentions(graph: &Graph) -> Vec<&FlashAttn> {
     found.collect()
 }
 
-/// The states with their types.
+/// Returns the states with their types.
 fn states(graph: &Graph) -> Vec<String> {
     let states = graph.insts().filter_map(|(_, i)| match &i.op {
         Op::State(State { name, .. }) => Some(format!("{name} {}", graph.value(i.results[0]).ty)),
@@ -257,7 +257,7 @@ fn a_tied_head_is_the_token_embedding() {
     assert_eq!(graph.value(weight).name, "token_embd.weight");
 }
 
-/// The names of the ops after the last layer.
+/// Returns the names of the ops after the last layer.
 fn head_ops(pairs: &[(String, MetaValue)]) -> Vec<&'static str> {
     let lowered = lower_smallest(pairs);
     let graph = &lowered.graph;

@@ -4,7 +4,7 @@ use super::*;
 use tpc_ir::op::{BlockPart, InputKind, Op, TopMask};
 use tpc_ir::{Graph, Value};
 
-/// The smallest model of an architecture, with changed keys.
+/// Returns the smallest model of an architecture, with changed keys.
 fn with(arch: &str, changes: &[(&str, MetaValue)]) -> Graph {
     let mut pairs = metadata(arch);
     for (key, value) in changes {
@@ -17,7 +17,7 @@ fn count(graph: &Graph, name: &str) -> usize {
     graph.insts().filter(|(_, i)| i.op.name() == name).count()
 }
 
-/// The tokens of the blocks that inputs say this of.
+/// Returns the block lengths of the inputs of kind `part`.
 fn parts(graph: &Graph, part: BlockPart) -> Vec<u32> {
     let tokens = |op: &Op| match op {
         Op::Input(input) => match input.kind {
@@ -29,7 +29,7 @@ fn parts(graph: &Graph, part: BlockPart) -> Vec<u32> {
     graph.insts().filter_map(|(_, i)| tokens(&i.op)).collect()
 }
 
-/// The masks of all attentions, in order.
+/// Returns the masks of all attentions, in order.
 fn masks(graph: &Graph) -> Vec<Value> {
     let attentions = graph.insts().filter(|(_, i)| i.op.name() == "flash_attn");
     attentions.map(|(_, i)| i.operands[3]).collect()
@@ -57,7 +57,7 @@ fn layers_without_an_indexer_share_what_the_last_one_selected() {
     assert_eq!(shared[0], shared[1]);
     let own = masks(&listed(vec![1, 1]));
     assert!(own[0] != own[1]);
-    // Without a list the context says.
+    // Without a list the context decides.
     assert_eq!(count(&with("glm-dsa", &[]), "top_mask"), 2);
     let long = [
         ("context_length", (1u32 << 20).into()),
@@ -97,7 +97,7 @@ fn indexers_of_blocks_score_the_last_token_of_each() {
             assert_eq!(parts(&graph, part), [4], "{arch}: {part:?}");
         }
     }
-    // Without tokens behind the last block, the blocks alone are seen.
+    // Without the tail after the last block, only the blocks are visible.
     let hidden = with(
         "glm5-next",
         &[("attention.indexer.kpool_select_tail", false.into())],
@@ -121,7 +121,7 @@ fn heads_that_select_by_themselves_see_short_contexts_only() {
     assert!(error.help().contains("--ctx-size 504"), "{}", error.help());
 }
 
-/// DeepSeek 4 with blocks of these tokens per layer.
+/// Returns DeepSeek 4 with blocks of these tokens per layer.
 fn with_blocks(ratios: &[u32]) -> Graph {
     let layers = u32::try_from(ratios.len()).unwrap();
     let changes = [
@@ -141,7 +141,7 @@ fn layers_attend_to_their_window_and_to_rows_of_blocks() {
     let cells = |mask: Value| graph.value(mask).ty.dims[0].to_string();
     assert_eq!(cells(window), "n_kv_swa");
     assert_eq!([cells(indexed), cells(plain)], ["n_kv + n_kv_swa"; 2]);
-    // The indexer selects blocks in one layer alone, and only its blocks take in those before.
+    // Only one layer has an indexer, and only its blocks overlap the block before.
     assert_eq!(count(&graph, "top_mask"), 1);
     assert_eq!(parts(&graph, BlockPart::Follows), [4]);
     assert_eq!(parts(&graph, BlockPart::Seen), [4, 128]);

@@ -4,7 +4,7 @@ use super::*;
 use tpc_ir::Graph;
 use tpc_ir::op::Op;
 
-/// The smallest model of an architecture, with changed keys.
+/// Returns the smallest model of an architecture, with changed keys.
 fn with(arch: &str, changes: &[(&str, MetaValue)]) -> Graph {
     let mut pairs = metadata(arch);
     for (key, value) in changes {
@@ -22,7 +22,7 @@ fn residual_streams_attend_to_those_that_layers_kept() {
     let mixtures = |graph: &Graph| count(graph, "soft_max");
     let plain = with("kimi-k3", &[]);
     let one = with("kimi-k3", &[("attn_res.block_size", 1u32.into())]);
-    // Before either sublayer, but for the first, and before the output.
+    // Before each sublayer except the first, and before the output.
     assert_eq!(mixtures(&one), mixtures(&plain) + 4);
     let adds = |graph: &Graph| count(graph, "add");
     assert!(adds(&one) > adds(&plain));
@@ -94,7 +94,7 @@ fn experts_of_groups_read_the_output_of_the_selected_ones() {
         let (_, value) = graph.values().find(|(_, v)| v.name == name).unwrap();
         [0, 1, 2].map(|i| value.ty.dims[i].to_string())
     };
-    // As wide as a head, as no key says how wide.
+    // As wide as a head, because the key for the width is missing.
     assert_eq!(dims("blk.0.ffn_up_chexps.weight"), ["96", "32", "2"]);
     let weight = |name: &str| graph.values().find(|(_, v)| v.name == name).unwrap().0;
     let inputs = |name: &str| {

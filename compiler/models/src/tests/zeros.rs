@@ -4,7 +4,7 @@ use super::*;
 use crate::expected_tensors;
 use tpc_gguf::Metadata;
 
-/// Counts of which 0 says the same as no key.
+/// Counts for which 0 means the same as a missing key.
 const COUNTS: [&str; 36] = [
     "rope.dimension_count",
     "rope.dimension_count_swa",
@@ -44,7 +44,7 @@ const COUNTS: [&str; 36] = [
     "embedding_length",
 ];
 
-/// Factors, bounds and parameters of which 0 says the same as no key.
+/// Factors, bounds and parameters for which 0 means the same as a missing key.
 const REALS: [&str; 24] = [
     "attention.scale",
     "attention.max_alibi_bias",
@@ -72,10 +72,10 @@ const REALS: [&str; 24] = [
     "rope.scaling.yarn_beta_slow",
 ];
 
-/// Lists of which zeros say the same as no key, where a list is not required.
+/// Optional lists for which zeros mean the same as a missing key.
 const LISTS: [&str; 1] = ["rope.dimension_sections"];
 
-/// Architectures with a number of their own where a key is absent. A 0 says that there is none.
+/// Architectures with their own default for a missing key. A 0 switches the setting off.
 const DEFAULTS: [(&str, &str); 5] = [
     ("grok", "embedding_scale"),
     ("grok", "logit_scale"),
@@ -84,7 +84,7 @@ const DEFAULTS: [(&str, &str); 5] = [
     ("minicpm", "logit_scale"),
 ];
 
-/// The graph of the smallest model of these metadata; `None` where they are refused.
+/// Returns the graph of the smallest model of these metadata, or `None` if they are refused.
 fn graph(pairs: &[(String, MetaValue)]) -> Option<String> {
     let metadata = Metadata::from_pairs("test.gguf", pairs.to_vec()).ok()?;
     let list = expected_tensors(&metadata, &OPTIONS, |_| false).ok()?;
@@ -122,23 +122,23 @@ fn a_zero_is_an_absent_key() {
 
 /// The keys that the code reads as a count or as a number, with their reasons not to be in the list.
 const NOT_IN_LIST: &[&str] = &[
-    // 0 says that there is no bound, also where a model has one by default.
+    // 0 means that the bound is off, even if the model has a default bound.
     "attn_logit_softcapping",
     "final_logit_softcapping",
-    // 0 says that the layers have no KV heads, no network, no experts.
+    // 0 means that the layers lack KV heads, a network, or experts.
     "attention.head_count",
     "attention.head_count_kv",
     "feed_forward_length",
     "interleave_moe_layer_step",
-    // 0 says that there are no windows, or that all layers have one.
+    // 0 means that all layers are without windows, or that all layers have one.
     "attention.sliding_window",
     "attention.sliding_window_pattern",
-    // 0 says that no layer is recurrent, or rotates.
+    // 0 means that all layers are without recurrence, or without rotation.
     "attention.recurrent_layers",
     "attention.rope_pattern",
-    // 0 says that a layer shares what another's indexer selected.
+    // 0 means that a layer shares another layer's indexer selection.
     "attention.indexer.types",
-    // 0 is a number as any other; numbers below 0 say that it is not set.
+    // 0 is an ordinary number; numbers below 0 mean that it is not set.
     "rope.scaling.yarn_ext_factor",
     // Required, and refused when 0.
     "attention.kv_lora_rank",
@@ -170,7 +170,7 @@ const NOT_IN_LIST: &[&str] = &[
     "ple.ngram_size",
     "ple.heads_per_ngram",
     "ple.conv_kernel",
-    // 0 says that a layer attends to all, or has no blocks.
+    // 0 means that a layer attends to all tokens, or lacks blocks.
     "attention.compress_ratios",
     // Lists of layers, factors and rows.
     "ple.layers",
@@ -293,7 +293,7 @@ fn the_pattern_of_rotations_counts_before_the_flag() {
         assert_eq!(rotations(arch, None, None), [0, 1]);
         assert_eq!(rotations(arch, Some(true), None), [0, 1]);
         assert_eq!(rotations(arch, Some(false), None), [0u32; 0]);
-        // llama.cpp writes both, and the flag as `false` where it did not read it.
+        // llama.cpp writes both keys, and writes the flag as `false` if it did not read it.
         assert_eq!(rotations(arch, Some(false), Some(1u32.into())), [0, 1]);
         assert_eq!(rotations(arch, Some(false), Some(0u32.into())), [0u32; 0]);
         let second = MetaValue::from(vec![0u32, 1]);

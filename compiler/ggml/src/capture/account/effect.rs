@@ -1,4 +1,4 @@
-//! The fields of a record that have no effect on what is computed.
+//! The fields of a record that have no effect on the computation.
 
 use crate::capture::record::Record;
 use crate::op::{Family, OpKind, WordUse};
@@ -26,9 +26,9 @@ pub enum Field {
     View,
     /// `view_offs`
     Offset,
-    /// The bit of `flags` that says that the caller fills the tensor.
+    /// The bit of `flags` that marks a tensor filled by the caller.
     InputFlag,
-    /// The bit of `flags` that says that the caller reads the tensor.
+    /// The bit of `flags` that marks a tensor read by the caller.
     OutputFlag,
     /// Any other bit of `flags`.
     OtherFlag,
@@ -37,16 +37,16 @@ pub enum Field {
 /// The use of a record in its capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// Whether an op or the caller reads it; of an owner of memory, it or a view of it.
+    /// True if an op or the caller reads the record. For an owner of memory, a read of its views counts too.
     pub is_read: bool,
-    /// Whether it is an input, marked or not.
+    /// True if it is an input, marked or not.
     pub is_input: bool,
-    /// Whether it is a result, marked or not.
+    /// True if it is a result, marked or not.
     pub is_result: bool,
 }
 
-/// The reason why a field of a record may change without a change of the graph that is read; `None` for a field that
-/// counts.
+/// Returns the reason why a field of a record may change without a change of the graph, or `None` for a field that
+/// matters.
 pub fn without_effect(t: &Record, field: Field, used: Use) -> Option<&'static str> {
     if t.is_empty() {
         return Some("a tensor without elements computes nothing");

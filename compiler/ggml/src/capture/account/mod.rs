@@ -1,17 +1,17 @@
-//! The account of a translation: nothing that a record says is lost in the graph.
+//! The account of a translation: a check that the graph keeps all information of every record.
 //!
-//! The proof of a plan begins with the model's graph, so an error of the translation from a capture to that graph would be
-//! proved with it. This check stands between the two. It knows nothing of how the translation works; it takes its claims
-//! (`trace`) and checks each against the records:
+//! The proof of a plan begins with the model's graph, so an error of the translation from a capture to that graph would
+//! be proved with it. This check is independent of the translation. It takes the translation's claims (`trace`) and
+//! checks each against the records:
 //!
-//! - *elements*: the value of a source has, at sampled indices, the element of memory at which ggml's strides and offset
-//!   point, and the value after a write has the written elements there and the old ones elsewhere (`address`);
+//! - *elements*: at sampled indices, the value of a source has the memory element that ggml's strides and offset
+//!   address. The value after a write has the written elements in the view and the old elements elsewhere (`address`);
 //! - *types*: element types and sizes are the record's;
-//! - *sources*: every source is an operand of what the record became, at one or more removes;
-//! - *parameters*: every word of `op_params` is an attribute of what the record became, or stands in the text of an op
-//!   without a rule, or is known to have no effect ([`WordUse`](crate::op::WordUse)).
+//! - *sources*: every source is a direct or indirect operand of the record's ops;
+//! - *parameters*: every word of `op_params` is an attribute of the record's ops, or in the text of an opaque op, or
+//!   known to be without effect ([`WordUse`](crate::op::WordUse)).
 //!
-//! [`without_effect`] is the list of all else that a record may say.
+//! [`without_effect`] lists all other fields of a record.
 
 mod address;
 mod effect;
@@ -34,7 +34,7 @@ use address::{element, flat, origin, samples};
 /// Checks the claims about the records of a graph. `lines` has the line of every instruction.
 ///
 /// # Errors
-/// [`CaptureError::Lost`] for the first record of which something is lost.
+/// Returns [`CaptureError::Lost`] for the first record that loses information.
 pub(super) fn check(
     records: &[Record],
     graph: &Graph,
@@ -111,7 +111,7 @@ impl Account<'_> {
         words::check(t, self.records, self.graph, &reached.insts, &trace.reads)
     }
 
-    /// Whether the memory has no content that a record gave it.
+    /// Returns true if no record has filled the memory.
     fn is_uninitialised(&self, made: &RecordResult) -> bool {
         let named = |v: Value| match self.graph.def_op(v) {
             Op::Opaque(op) => op.name == "uninitialised",
@@ -129,7 +129,7 @@ impl Account<'_> {
         self.sizes(v).iter().product()
     }
 
-    /// The value of an owner of memory has its element type, and as many elements.
+    /// Checks that the value of an owner of memory has its element type and its number of elements.
     fn check_type(&self, v: Value, t: &Record) -> Result<(), LostPart> {
         if self.graph.value(v).ty.dtype != t.dtype {
             return Err(format!("the element type, {}", t.dtype));
@@ -145,14 +145,14 @@ impl Account<'_> {
         }
     }
 
-    /// The value and the index in it of an element of an owner's memory.
+    /// Returns the value and the index in it of an element of an owner's memory.
     fn content(&self, root: usize, element: u64) -> Option<(Value, u64)> {
         let content = self.contents.get(&root)?;
         let (at, v) = content.iter().rev().find(|(at, _)| *at <= element)?;
         Some((*v, element - at))
     }
 
-    /// The value of a source has the elements that the source's strides and offset say.
+    /// Checks that the value of a source has the elements that the source's strides and offset address.
     fn source(&self, source: usize, v: Value) -> Result<(), LostPart> {
         let s = &self.records[source];
         if self.graph.value(v).ty.dtype != s.dtype {
@@ -197,7 +197,7 @@ impl Account<'_> {
         Ok(())
     }
 
-    /// Whether a value is the whole content of an owner's memory.
+    /// Returns true if a value is the whole content of an owner's memory.
     fn is_content(&self, v: Value, root: usize, stops: &[Value]) -> bool {
         let ne = self.sizes(v);
         let same = |idx| {
@@ -208,7 +208,7 @@ impl Account<'_> {
         ne.iter().product::<u64>() == self.records[root].elements() && samples(ne).all(same)
     }
 
-    /// The value after a write has the written elements where the view is, and the old ones elsewhere.
+    /// Checks that the value after a write has the written elements in the view and the old elements elsewhere.
     fn check_write(
         &self,
         t: &Record,
@@ -227,7 +227,7 @@ impl Account<'_> {
             return Err("the memory before the write".to_owned());
         }
         let Some(new) = new else {
-            // An op without a rule says of itself where it writes, and reads the old value.
+            // An opaque op names the place that it writes to, and reads the old value.
             let inst = self.graph.inst(self.graph.value(after).def.0);
             let says = match &inst.op {
                 Op::Opaque(op) => *op == opaque(t, self.records, reads),
@@ -270,7 +270,7 @@ impl Account<'_> {
         }
     }
 
-    /// All that the results of a record are computed from, back to its sources.
+    /// Returns all instructions that compute a record's results, back to its sources.
     fn reachable(&self, t: &Record, trace: &Trace) -> ReachableParts {
         let sources: BTreeSet<Value> = trace.reads.iter().map(|(_, v)| *v).collect();
         let mut stack = match &trace.made {
@@ -298,12 +298,12 @@ impl Account<'_> {
         out
     }
 
-    /// Every source is used.
+    /// Checks that every source is used.
     fn sources(&self, t: &Record, trace: &Trace, reached: &ReachableParts) -> Result<(), LostPart> {
         for (position, source) in t.src.iter().enumerate() {
             let Some(source) = source else { continue };
             let s = &self.records[*source];
-            // The destination of a write is where the result is.
+            // A write's destination is the memory of its result.
             let is_destination = t.writes() && s.root == t.root && s.layout == t.layout;
             let read = trace.reads.iter().find(|(p, _)| *p == position);
             let used = read.is_some_and(|(_, v)| reached.sources.contains(v));

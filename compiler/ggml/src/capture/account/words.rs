@@ -1,4 +1,4 @@
-//! Parameters: every word of a record is somewhere in what the record became.
+//! Parameters: a check that every word of a record is represented in the graph.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The words that an attribute may stand for.
+/// Collects the words that an attribute may stand for.
 fn collect(attr: &Attr, out: &mut Vec<i32>) {
     match attr {
         Attr::Dim(d) => out.extend(d.as_const().and_then(|n| i32::try_from(n).ok())),
@@ -55,8 +55,8 @@ fn collect(attr: &Attr, out: &mut Vec<i32>) {
     }
 }
 
-/// Whether the word becomes something else than a number: the kind of the op, the order of its operands, the place of its
-/// elements in memory, a length that the sizes repeat.
+/// Returns true if the graph does not represent the word as a number. Examples are the kind of an op, the order of its
+/// operands, places in memory, and lengths that sizes repeat.
 fn elsewhere(t: &Record, records: &[Record], index: usize, word: i32) -> bool {
     let Some(kind) = t.op.kind() else {
         return false;
@@ -71,12 +71,12 @@ fn elsewhere(t: &Record, records: &[Record], index: usize, word: i32) -> bool {
         (OpKind::SsmScan | OpKind::GatedDeltaNet, 0) => word == 1,
         // Places in memory.
         (OpKind::Acc | OpKind::Set | OpKind::Roll, _) => true,
-        // The bound of a range, which has as many elements as the result.
+        // The bound of a range, whose length is that of the result.
         (OpKind::Arange, 1) => true,
-        // A factor of one is none; gates are a sigmoid.
+        // A factor of one has no effect, and the IR has gates as a separate sigmoid.
         (OpKind::Dsv4HcPre, 0) => word == 1.0_f32.to_bits().cast_signed(),
         (OpKind::Dsv4HcPre, 1) => true,
-        // One group is no group; parts without elements are not concatenated.
+        // A single group has no effect, and parts without elements are not concatenated.
         (OpKind::GroupNorm, 0) => word == 1,
         (OpKind::Concat, 0) => {
             let parts = t.src.iter().flatten().map(|&s| &records[s]);

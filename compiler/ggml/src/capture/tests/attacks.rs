@@ -15,7 +15,7 @@ macro_rules! attack {
     };
 }
 
-/// The capture, judged by the rules of ggml's back end where it can be read.
+/// Reads the capture, and checks it with the rules of ggml's back end if that succeeds.
 fn judged(text: &str) -> Result<CapturedGraph, CaptureError> {
     let captured = read(text, "attack")?;
     for devices in [1, 2, 3, 8] {
@@ -39,7 +39,7 @@ fn too_few_sources_are_told() {
         assert_eq!((e.code().id, e.line()), (codes::SOURCES.id, Some(line)));
         assert!(e.to_string().contains(op), "{e}");
     }
-    // Whatever is wrong with it, it is told.
+    // The reader may return any error, but must not panic.
     let _ = judged(attack!("lint-ggml-meta-panic-2"));
 }
 

@@ -1,11 +1,11 @@
-//! Forms of ops that are ops of the IR, and what becomes of those that are not.
+//! Tests for the forms of ops that the IR has, and for the forms that it lacks.
 
 use tpc_ir::op::SoftMax;
 use tpc_ir::{DType, Op};
 
 use super::{Writer, captured, names};
 
-/// The ops of a record of this op, behind its sources.
+/// Returns the ops of a record with this op, after its sources.
 fn ops(
     op: &str,
     dtype: &str,
@@ -45,7 +45,7 @@ fn a_softmax_has_slopes_and_sinks() {
         ..SoftMax::with_scale(1.0)
     };
     assert_eq!(found, [Op::from(wanted)]);
-    // Sinks without a mask get one that hides nothing.
+    // Sinks without a mask get a mask of zeros.
     let found = ops(
         "SOFT_MAX",
         "f32",
@@ -125,7 +125,7 @@ fn an_optimiser_writes_its_moments() {
     };
     let sources = [&all[..], &[parameters]].concat();
     w.view("OPT_STEP_ADAMW", [6, 2, 1, 1], &sources, &into);
-    // Nobody says that the moments are states, so they are told as roles.
+    // The capture does not show that the moments are states, so the test states their roles.
     for id in [2, 3] {
         let flags = format!("\"id\":{id},");
         let line = w

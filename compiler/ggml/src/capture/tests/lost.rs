@@ -57,7 +57,7 @@ fn every_change_of_an_attribute_is_noticed() {
     assert!(tried >= 15, "{tried} changes");
 }
 
-/// Other values of the attributes of a line.
+/// Returns other values for the attributes of a line.
 fn changes(line: &str) -> Vec<(String, String)> {
     let Some((_, attrs)) = line.split_once('{') else {
         return Vec::new();
@@ -68,7 +68,7 @@ fn changes(line: &str) -> Vec<(String, String)> {
             continue;
         };
         let other = match (key, value) {
-            // Names and what follows from sizes.
+            // Names and parameters that follow from sizes.
             ("name" | "tensor" | "kind" | "len" | "dims" | "k" | "n", _) => continue,
             ("axes", "[0, 2, 1, 3]") => "[2, 0, 1, 3]".to_owned(),
             (_, v) if v.starts_with('"') => v.replace(|c: char| c.is_ascii_digit(), "9"),

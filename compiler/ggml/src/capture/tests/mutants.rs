@@ -1,5 +1,5 @@
-//! Captures of real models of which one field is changed: the graph changes too, or the capture is refused, or the field
-//! is on the list of those without effect. None is silently the same.
+//! Captures of real models with one changed field. Either the graph changes too, or the capture is refused, or the
+//! field is on the list of fields without effect. No change is silently lost.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::super::{Packed, codes, lower, read, without_effect};
 use crate::op::OpKind;
 use tpc_ir::{Graph, Op, Output};
 
-/// The captures of the repository, and those beside it.
+/// Returns the captures in the repository and in the shared folder next to it.
 fn captures() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = ["../../tests/data/graphs", "../../../shared/graphs"];
@@ -50,7 +50,7 @@ struct Base {
     graph: String,
 }
 
-/// The graph of a capture, as text; `None` where it is refused.
+/// Returns the graph of a capture, with its text and records.
 fn graph(text: &str) -> Result<(String, Graph, Vec<Record>), super::super::CaptureError> {
     let records = record::parse(text)?;
     let m = lower(&records, "mutant", Packed::Apart)?.memory;
@@ -96,7 +96,7 @@ fn uses(records: &[Record], graph: &Graph, i: usize) -> Use {
     }
 }
 
-/// Other values of every field of a line.
+/// Returns other values for every field of a line.
 fn mutants(base: &Base, i: usize) -> Vec<(Field, Json)> {
     let line = &base.lines[i];
     let mut out = Vec::new();
@@ -168,7 +168,8 @@ fn mutants(base: &Base, i: usize) -> Vec<(Field, Json)> {
     out
 }
 
-/// Whether the change of a source is to another record that has the same elements of the same memory, or a copy of it.
+/// Returns true if a changed source is another record with the same elements of the same memory, or with a copy of
+/// them.
 fn same_elements(base: &Base, i: usize, changed: &Json, k: usize) -> bool {
     let ids: BTreeMap<i64, usize> = (0..)
         .zip(&base.lines)
@@ -200,7 +201,7 @@ fn no_change_of_a_field_is_lost_silently() {
     let (mut tried, mut same, mut refused) = (0, BTreeMap::<&str, u64>::new(), 0);
     let mut lost = Vec::new();
     let all = captures();
-    // About as many records of few captures as of many.
+    // The number of tested records is about the same for few and for many captures.
     let step = if full { 1 } else { all.len() * 3 / 2 };
     for (n, (name, text)) in all.iter().enumerate() {
         let base = Base::new(text);

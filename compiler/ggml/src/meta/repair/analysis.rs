@@ -1,4 +1,4 @@
-//! The facts of a class of equal terms: sizes, element type, and the forms in which ggml would hold it.
+//! The facts of a class of equal terms: sizes, element type, and the forms that ggml could give it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::meta::silent;
 use crate::meta::states::SplitState;
 use crate::op::{Family, GgmlOp, Permute};
 
-/// A form in which the devices hold a tensor: state and strides.
+/// A distribution of a tensor over the devices, with its strides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Form {
     pub(super) state: SplitState,
@@ -28,7 +28,7 @@ const MAX_FORMS: usize = 12;
 pub(super) struct Facts {
     pub(super) ne: Sizes4,
     pub(super) dtype: DType,
-    /// The forms in which the rules accept some term of the class.
+    /// The forms that the rules accept for at least one term of the class.
     pub(super) forms: BTreeSet<Form>,
 }
 
@@ -48,7 +48,7 @@ impl Engine {
         self.leaves.entry(record).or_insert_with(known);
     }
 
-    /// The sizes and the element type of a term.
+    /// Returns the sizes and the element type of a term.
     fn kind(egraph: &Terms, node: &Node) -> (Sizes4, DType) {
         let first = |f: &dyn Fn(&Facts) -> Sizes4| {
             let facts = &egraph[node.children[0]].data;
@@ -70,7 +70,7 @@ impl Engine {
         }
     }
 
-    /// The form of a term whose children have these forms; `None` where ggml does not accept them.
+    /// Returns the form of a term whose children have these forms, or `None` if ggml does not accept them.
     pub(super) fn form(egraph: &Terms, node: &Node, children: &[&Form]) -> Option<Form> {
         if let Op::Leaf { record, .. } = node.op {
             let (t, state) = &egraph.analysis.leaves[&record];
@@ -138,7 +138,7 @@ impl Engine {
         right.then_some(Form { state, nb })
     }
 
-    /// Every combination of the forms of a term's children.
+    /// Returns every combination of the forms of a term's children.
     pub(super) fn combinations<'e>(egraph: &'e Terms, node: &Node) -> Vec<Vec<&'e Form>> {
         let mut out: Vec<Vec<&Form>> = vec![Vec::new()];
         for &child in &node.children {
@@ -159,7 +159,7 @@ impl Engine {
     }
 }
 
-/// The numbers `x`, one per axis, after a permutation.
+/// Returns the numbers `x`, one per axis, after a permutation.
 pub(super) fn permute_axes(axes: &[usize; 4], x: Sizes4) -> Sizes4 {
     let mut out = x;
     for (from, &to) in axes.iter().enumerate() {

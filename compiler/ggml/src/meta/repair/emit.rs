@@ -35,8 +35,8 @@ struct Emitter<'a> {
     wanted: BTreeSet<ClassForm>,
 }
 
-/// The graph with the window's records replaced by the chosen terms of its roots; `None` where no order puts every read
-/// before the write that overwrites it.
+/// Replaces the window's records in the graph by the chosen terms of its roots. Returns `None` if no order puts every
+/// read before the write that overwrites it.
 pub(super) fn splice(
     old: &[Record],
     window: &Window,
@@ -137,7 +137,7 @@ impl Emitter<'_> {
         Some(at)
     }
 
-    /// The new record of a class and form, appended if it is not there.
+    /// Returns the new record of a class and form. Appends it if it is missing.
     fn emit(&mut self, held: &ClassForm) -> Option<usize> {
         if let Some(&at) = self.made.get(held) {
             return Some(at);
@@ -173,7 +173,7 @@ impl Emitter<'_> {
                     t.root = self.out.place[old.root]?;
                 }
                 if let Some(i) = origin {
-                    // A view keeps its op: several ops can say the same.
+                    // A view keeps its op, because several ops can express the same view.
                     t.op.clone_from(&self.old[i].op);
                     t.words.clone_from(&self.old[i].words);
                     t.is_output = self.old[i].is_output;
@@ -189,7 +189,7 @@ impl Emitter<'_> {
         Some(at)
     }
 
-    /// The sources of an old record, behind the views by which it read them.
+    /// Returns the sources of an old record, as seen through the views that the old record read.
     fn by_views(
         &mut self,
         origin: Option<usize>,
@@ -202,8 +202,8 @@ impl Emitter<'_> {
         pairs.map(|((s, h), at)| self.through(s, h, at)).collect()
     }
 
-    /// The old record `i`, where it is a view of views of the new record `at` and ggml accepts all of them, so that lines
-    /// stay that need not change; else `at`.
+    /// Keeps the old record `i` if it is a chain of views of the new record `at` and ggml accepts all of them. This
+    /// leaves more lines of the capture unchanged. Otherwise returns `at`.
     fn through(&mut self, i: usize, held: &ClassForm, at: usize) -> usize {
         let Some(chain) = self.chain(i, held, at) else {
             return at;
@@ -234,7 +234,7 @@ impl Emitter<'_> {
         at
     }
 
-    /// The views from the new record `at` to the old record `i`, when they end in the same form.
+    /// Returns the views from the new record `at` to the old record `i`, if they end in the same form.
     fn chain(&self, i: usize, held: &ClassForm, at: usize) -> Option<Vec<usize>> {
         let mut chain = Vec::new();
         let mut top = i;
@@ -275,7 +275,7 @@ impl Emitter<'_> {
         (ends && self.old[i].layout.nb == held.1.nb).then_some(chain)
     }
 
-    /// An old record with the value and the strides of a term, which no new record has yet.
+    /// Returns an old record with the value and the strides of a term, which no new record has yet.
     fn equal(&self, held: &ClassForm) -> Option<usize> {
         let is_equal = |i: usize, id: Id| {
             self.window.terms.find(id) == held.0
@@ -286,7 +286,8 @@ impl Emitter<'_> {
         all.find(|&(i, id)| is_equal(i, id)).map(|(i, _)| i)
     }
 
-    /// The name of a term: that of its old record, or else of an old record with the same op on the same first source.
+    /// Returns the name of a term: the name of its old record, or else of an old record with the same op and first
+    /// source.
     fn name(&self, node: &Node, number: Option<usize>) -> String {
         let same = || {
             let op = &node.compute()?.op;
@@ -310,7 +311,7 @@ struct Shape {
     dtype: DType,
 }
 
-/// The record of a term, of sources among `made`. The memory of a write is set by the caller.
+/// Returns the record of a term with sources among `made`. The caller sets the memory of a write.
 fn record(op: &Op, name: &str, shape: Shape, src: &[usize], made: &[Record]) -> Option<Record> {
     let computed = |op: &GgmlOp, words: Vec<i32>, src: Vec<Option<usize>>| Record {
         line: 0,
@@ -371,7 +372,7 @@ pub(super) struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// Starts with the leaves.
+    /// Returns a maker without records.
     pub(super) fn new(old: &[Record]) -> Maker<'_> {
         Maker {
             old,
@@ -407,7 +408,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The record itself when it owns packed memory and needs no name, else a copy.
+    /// Returns the record itself if it owns packed memory and needs no name, else a copy.
     pub(super) fn ensure_packed(&mut self, terms: &Terms, id: Id, at: usize, name: &str) -> usize {
         let t = &self.records[at];
         if !t.is_view && name.is_empty() {

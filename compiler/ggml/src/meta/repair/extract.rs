@@ -28,10 +28,10 @@ pub(super) struct Choices(BTreeMap<ClassForm, Choice>);
 
 const MAX_ROUNDS: usize = 200;
 
-/// The price of a changed line of the capture: more than that of the views that it could spare.
+/// The price of a changed line of the capture. It exceeds the price of the views that the change could save.
 const CHANGE: u64 = 8;
 
-/// The price of a term by itself. Views are cheapest; a partial sum costs its reduction.
+/// Returns the price of a term by itself. Views are cheapest; a partial sum costs its reduction.
 fn price(terms: &Terms, node: &Node, form: &Form) -> u64 {
     let facts = |id: Id| &terms[id].data;
     let work = |ne: [u64; 4]| 8 + ne.iter().product::<u64>();
@@ -55,7 +55,7 @@ fn price(terms: &Terms, node: &Node, form: &Form) -> u64 {
     own.saturating_add(reduced)
 }
 
-/// The sizes of a term.
+/// Returns the sizes of a term.
 fn terms_ne(terms: &Terms, node: &Node) -> [u64; 4] {
     terms
         .lookup(node.clone())
@@ -63,7 +63,7 @@ fn terms_ne(terms: &Terms, node: &Node) -> [u64; 4] {
 }
 
 impl Choices {
-    /// The cheapest choices for every class.
+    /// Returns the cheapest choices for every class.
     pub(super) fn cheapest(terms: &Terms, originals: &BTreeMap<Node, usize>) -> Choices {
         let classes = in_order(terms);
         let mut best: BTreeMap<ClassForm, Choice> = BTreeMap::new();
@@ -81,12 +81,12 @@ impl Choices {
         Choices(best)
     }
 
-    /// The choice for a class in a form.
+    /// Returns the choice for a class in a form.
     pub(super) fn get(&self, held: &ClassForm) -> Option<&Choice> {
         self.0.get(held)
     }
 
-    /// The cheapest form of a class with these strides.
+    /// Returns the cheapest form of a class with these strides.
     pub(super) fn with_strides(&self, id: Id, nb: [u64; 4]) -> Option<ClassForm> {
         let of_class = self
             .0
@@ -98,7 +98,7 @@ impl Choices {
     }
 }
 
-/// Records the choices of a term that are cheaper than those known; whether there are any.
+/// Records the choices of a term that are cheaper than the known ones. Returns true if it recorded any.
 fn improve(
     terms: &Terms,
     originals: &BTreeMap<Node, usize>,

@@ -22,17 +22,17 @@ pub(super) struct Compute {
     pub(super) ne: Sizes4,
     /// Element type of the result.
     pub(super) dtype: DType,
-    /// Per source of ggml whether it is there; the children are those that are.
+    /// Per source of ggml, true if it is present. Only present sources are children.
     pub(super) present: Vec<bool>,
 }
 
 impl Compute {
-    /// The same op on the same sources, with a result of other sizes.
+    /// Returns the same op on the same sources, with a result of other sizes.
     pub(super) fn with_sizes(&self, ne: Sizes4) -> Compute {
         Compute { ne, ..self.clone() }
     }
 
-    /// The fields that tell two apart. The op's parameters follow from the words.
+    /// Returns the fields that tell two apart. The op's parameters follow from the words.
     fn key(&self) -> (&str, &[i32], Sizes4, DType, &[bool]) {
         let (words, present) = (self.words.as_slice(), self.present.as_slice());
         (self.op.name(), words, self.ne, self.dtype, present)
@@ -94,7 +94,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// The op, when it computes something.
+    /// Returns the computation of a term, or `None` for a term without one.
     pub(super) fn compute(&self) -> Option<&Compute> {
         match &self.op {
             Op::Compute(c) => Some(c),

@@ -1,10 +1,11 @@
 //! Repairs: an equivalent of a refused graph that ggml accepts.
 //!
-//! A *window* of records around the refused op becomes an e-graph of terms (`window`, `language`). The equations of ggml's
-//! ops (`equations`) add equal terms; every class of equal terms knows the states and strides in which ggml would hold it
-//! (`analysis`). When no term is new, or a limit is reached (`saturate`), the cheapest terms are chosen of which ggml
-//! accepts every op (`extract`), and put in place of the window (`emit`). Then the whole graph is judged again, and the
-//! next op that is refused is repaired. No equation knows of ggml's rules, and no shape of graph is searched for.
+//! A *window* of records around the refused op becomes an e-graph of terms (`window`, `language`). The equations of
+//! ggml's ops (`equations`) add equal terms. Every class of equal terms knows the states and strides that ggml could
+//! give it (`analysis`). The search ends when an iteration adds no terms or reaches a limit (`saturate`). Then
+//! `extract` chooses the cheapest terms whose ops ggml accepts, and `emit` puts them in place of the window. Then the
+//! whole graph is judged again, and the next op that is refused is repaired. The equations are independent of ggml's
+//! rules and do not search for specific graphs.
 
 mod analysis;
 mod diff;
@@ -30,7 +31,7 @@ use extract::{Choices, ClassForm};
 use language::Node;
 use window::Window;
 
-/// A change of the graph after which ggml accepts an op that it refused.
+/// A change of the graph that makes ggml accept an op that it refused.
 #[derive(Clone, Debug)]
 pub struct Repair {
     /// The fault of the op.
@@ -56,7 +57,7 @@ pub struct RepairedGraph {
     pub failed: Option<Search>,
 }
 
-/// Reaches of the windows that are tried one after another: records before and after the refused one.
+/// The sizes of the windows to try in turn: records before and after the refused one.
 const REACHES: [usize; 4] = [6, 12, 24, 48];
 
 /// Repairs a graph by these equations, one refused op after another.
@@ -105,13 +106,13 @@ pub fn repair(
     out
 }
 
-/// The refused record and its fault.
+/// Returns the refused record and its fault.
 fn refused_record(inference: &Inference) -> Option<(usize, Fault)> {
     let fault = inference.refused()?;
     Some((fault.record?, fault.clone()))
 }
 
-/// Searches for an equivalent of the records around one that ggml accepts.
+/// Searches for an equivalent of the records around a refused one that ggml accepts.
 fn search_window(
     records: &[Record],
     inference: &Inference,

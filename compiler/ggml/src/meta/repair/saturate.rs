@@ -1,5 +1,5 @@
-//! Saturation: the equations are applied until no term is new, or to a limit. Limits are counts, never times, so that
-//! the result is the same everywhere.
+//! Saturation: the equations are applied until they add no terms, or up to a limit. Limits are counts, never times, so
+//! the result is the same on every machine.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ pub(super) fn saturate(terms: &mut Terms, rules: &[&'static Equation], limits: L
     }
 }
 
-/// The classes in the order of their ids, each with its terms sorted.
+/// Returns the classes in the order of their ids, each with its terms sorted.
 pub(super) fn in_order(terms: &Terms) -> Vec<(Id, Vec<&Node>)> {
     let mut out: Vec<(Id, Vec<&Node>)> = terms
         .classes()

@@ -1,5 +1,5 @@
-//! Sizes that fit: whether a record is what its op makes of its sources. A capture may say anything; the equations hold
-//! for ops of ggml.
+//! Checks that the sizes of a record fit its op and its sources. A capture may have any sizes; the equations only hold
+//! for valid ops of ggml.
 
 use tpc_ir::RANK;
 
@@ -8,11 +8,12 @@ use crate::op::{Family, GgmlOp, OpKind};
 
 type Sizes4 = [u64; RANK];
 
-/// Whether the record has the sizes that its op makes of its sources, so that the equations of its op hold for it.
+/// Returns true if the record has the sizes that its op makes of its sources, so that the equations of its op hold for
+/// it.
 pub(super) fn fit(t: &Record, records: &[Record]) -> bool {
     let sizes: Option<Vec<Sizes4>> = t.src.iter().map(|s| Some(records[(*s)?].ne())).collect();
     let Some(x) = sizes else {
-        // Ops with a hole among their sources have no equation.
+        // An op with a missing source has no equation.
         return true;
     };
     let ne = t.ne();

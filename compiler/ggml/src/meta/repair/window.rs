@@ -31,14 +31,14 @@ pub(super) struct Window {
 /// Writes so far, by the owner of the memory.
 type Versions = BTreeMap<usize, u32>;
 
-/// Whether the record stays as it is, without a term.
+/// Returns true if the record stays unchanged, without a term.
 pub(super) fn is_kept(t: &Record) -> bool {
     t.is_leaf() || t.is_empty()
 }
 
 impl Window {
-    /// The records of `range` as terms. `inference` has the states of the leaves and of all records before the refused
-    /// one.
+    /// Returns the records of `range` as terms. `inference` has the states of the leaves and of all records before the
+    /// refused one.
     pub(super) fn new(records: &[Record], range: Range<usize>, inference: &Inference) -> Window {
         let mut w = Window {
             terms: Terms::new(Engine::default()),
@@ -75,7 +75,7 @@ impl Window {
         self.terms.add(Node { op, children })
     }
 
-    /// The class of a source.
+    /// Returns the class of a source.
     fn source(
         &mut self,
         records: &[Record],
@@ -136,7 +136,7 @@ impl Window {
         let x = children.first().copied();
         let id = self.add(op.clone(), children);
         if let (Op::Cont(ne), Some(x)) = (op, x) {
-            // A copy equals its source, or that under other sizes.
+            // A copy equals its source, or its source under other sizes.
             let same = match self.terms[x].data.ne == ne {
                 true => x,
                 false => self.add(Op::Reshape(ne), vec![x]),
@@ -202,7 +202,7 @@ fn compute(t: &Record) -> Compute {
     }
 }
 
-/// The op of a record of which no equation holds.
+/// Returns the op of a record as an unknown op, so that equations do not apply to it.
 fn unknown(t: &Record) -> Compute {
     Compute {
         op: GgmlOp::Unknown(t.op.name().to_owned()),
@@ -210,7 +210,7 @@ fn unknown(t: &Record) -> Compute {
     }
 }
 
-/// The ranges of axes that a view with the strides of its source selects.
+/// Returns the ranges of axes that a view with the strides of its source selects.
 fn slices(t: &Record, from: &Record, offset: u64) -> Option<Vec<(usize, u64, u64)>> {
     let mut left = offset;
     let mut out = Vec::new();
@@ -233,7 +233,7 @@ fn slices(t: &Record, from: &Record, offset: u64) -> Option<Vec<(usize, u64, u64
     (left == 0 && !out.is_empty()).then_some(out)
 }
 
-/// The records of the range that are read from outside, that write, or that are results of the graph.
+/// Returns the records of the range that are read from outside, that write, or that are results of the graph.
 fn roots(records: &[Record], range: &Range<usize>) -> Vec<usize> {
     let mut read = BTreeSet::new();
     let mut anywhere = BTreeSet::new();

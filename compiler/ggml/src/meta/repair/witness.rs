@@ -13,7 +13,8 @@ use super::window::Window;
 use crate::capture::Record;
 use crate::meta::infer::{Setup, infer};
 
-/// A capture that computes every term of every class. Results are called `CLASS.N`, and those of one class must be equal.
+/// Returns a capture that computes every term of every class. Results are called `CLASS.N`. The results of one class
+/// must be equal.
 pub fn witness(
     records: &[Record],
     setup: &Setup,
@@ -60,7 +61,7 @@ fn record_of(
     maker.term(terms, id, &node.op, &src)
 }
 
-/// Per class, the term of least depth.
+/// Returns the term of least depth per class.
 fn simplest(terms: &Terms) -> BTreeMap<Id, Node> {
     let mut depth: BTreeMap<Id, usize> = BTreeMap::new();
     let mut out = BTreeMap::new();
@@ -92,7 +93,7 @@ fn simplest(terms: &Terms) -> BTreeMap<Id, Node> {
     }
 }
 
-/// The classes, each behind those that its simplest term depends on.
+/// Returns the classes in dependency order: each follows the classes that its simplest term uses.
 fn depth_first(terms: &Terms, simplest: &BTreeMap<Id, Node>) -> Vec<Id> {
     let mut out: Vec<Id> = Vec::new();
     let mut seen = std::collections::BTreeSet::new();

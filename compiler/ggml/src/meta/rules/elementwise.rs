@@ -67,7 +67,7 @@ fn add_id(call: &Call<'_>) -> InferredState {
     let (a, b) = (call.source(0)?, call.source(1)?);
     match (a.state, b.state) {
         (SplitState::Partial, SplitState::Partial) => Ok(SplitState::Partial),
-        // The rows of the bias are those of the experts' results, one per expert.
+        // The bias has one row per expert, split like the experts' results.
         (SplitState::Split(s), SplitState::Split(t)) if s.axis == 0 && s == t => {
             Ok(s.clone().into())
         }
@@ -103,7 +103,7 @@ fn gated(call: &Call<'_>) -> InferredState {
     if call.src.iter().flatten().count() > 1 || s.axis != 0 {
         return Ok(state);
     }
-    // Each half has the parts of one segment, where there are two.
+    // If there are two equal segments, each is one half. The result has the parts of one.
     if let [gate, up] = s.segments.as_slice()
         && gate == up
     {

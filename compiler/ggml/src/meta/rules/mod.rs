@@ -70,7 +70,7 @@ pub struct StateRule {
 }
 
 impl StateRule {
-    /// The ops of the rule, in ggml's order.
+    /// Returns the ops of the rule, in ggml's order.
     pub fn ops(&self) -> impl Iterator<Item = OpKind> {
         let all = OpKind::ALL.iter().copied();
         all.filter(|op| op.facts().split_rule == self.rule)
@@ -101,17 +101,17 @@ pub const RULES: &[&StateRule] = &[
     &whole::WHOLE,
 ];
 
-/// The rule of an op.
+/// Returns the rule of an op.
 fn rule(op: &GgmlOp) -> Option<&'static StateRule> {
     let kind = op.kind()?;
     let rule = kind.facts().split_rule;
     RULES.iter().copied().find(|r| r.rule == rule)
 }
 
-/// The state of the result of a call.
+/// Returns the state of the result of a call.
 ///
 /// # Errors
-/// [`Rejection`] where ggml would abort.
+/// Returns a [`Rejection`] if ggml would abort.
 pub(super) fn apply(call: &Call<'_>) -> InferredState {
     let Some(rule) = rule(call.op) else {
         return reject(FaultKind::Unknown, "ggml has no rule for this op");
@@ -158,7 +158,7 @@ fn reject<T>(kind: FaultKind, why: impl Into<String>) -> Result<T, Rejection> {
 }
 
 impl<'a> Call<'a> {
-    /// The state that an op sees of its source `i`; an absent source counts as mirrored.
+    /// Returns the state that an op sees of its source `i`; an absent source counts as mirrored.
     pub(super) fn seen(&self, i: usize) -> &'a SplitState {
         match self.src.get(i).copied().flatten() {
             Some(s) => s.state.seen(),
@@ -173,12 +173,12 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Whether all sources from the position on are whole.
+    /// Returns true if all sources from the position on are whole.
     fn whole_from(&self, first: usize) -> bool {
         (first..self.src.len()).all(|i| self.seen(i).is_whole())
     }
 
-    /// The states of the sources, in words.
+    /// Returns the states of the sources, in words.
     fn states(&self) -> String {
         let of = |s: &Option<Source<'_>>| s.map(|s| s.state.to_string());
         let all: Vec<String> = self.src.iter().filter_map(of).collect();

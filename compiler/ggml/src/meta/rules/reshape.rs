@@ -27,7 +27,7 @@ pub(super) const COPY: StateRule = StateRule {
     apply: copy,
 };
 
-/// A split of a tensor of sizes `ne` as one of sizes `to`, which have as many elements.
+/// Converts a split of a tensor of sizes `ne` to sizes `to` with the same number of elements.
 fn reshape_split(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> InferredState {
     let product: u64 = ne[..=s.axis].iter().product();
     let below: u64 = ne[..s.axis].iter().product();
@@ -76,7 +76,7 @@ fn is_packed(dtype: DType, ne: [u64; RANK], nb: [u64; RANK]) -> bool {
 
 fn view(call: &Call<'_>) -> InferredState {
     let a = call.source(0)?;
-    // Views of a partial sum, such as those of single experts, are added before they are reduced.
+    // A view of a partial sum, such as that of a single expert, stays a partial sum: it is added before it is reduced.
     let SplitState::Split(s) = a.state else {
         return Ok(a.state.clone());
     };
@@ -94,7 +94,8 @@ fn view(call: &Call<'_>) -> InferredState {
     strided(call, s, a)
 }
 
-/// The split of a view that shows a part of the axis, or the axis in other units: in the same proportions.
+/// Returns the split of a view that shows a part of the axis, or the axis in other units. Its proportions stay the
+/// same.
 fn part(call: &Call<'_>, s: &Split, axis: usize) -> InferredState {
     match s.shared(axis, call.ne[axis]) {
         Some(s) => Ok(s.into()),

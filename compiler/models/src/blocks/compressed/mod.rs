@@ -1,4 +1,4 @@
-//! Attention to rows that are keys and values at once: those of the tokens of the window, and those of blocks of tokens.
+//! Attention to rows that are both keys and values: one row per token of the window, and one per block of tokens.
 
 mod pool;
 mod rows;
@@ -19,7 +19,7 @@ use crate::hparams::CompressedHParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The output of attention, `[n_embd, n_tokens]`, for the layer's input `x` alike.
+/// Returns the output of attention, `[n_embd, n_tokens]`, for the layer's input `x` of the same shape.
 pub(crate) fn compressed_attention(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -55,7 +55,7 @@ pub(crate) fn compressed_attention(
     output(b, cx, hp, y)
 }
 
-/// The rotation of a layer: by the positions of tokens, to those of the first tokens of blocks, and back.
+/// The rotations of a layer: by the positions of tokens, by the positions of the first tokens of blocks, and back.
 struct Rotations {
     rope: Option<Rope>,
     positions: Value,
@@ -64,7 +64,7 @@ struct Rotations {
 }
 
 impl Rotations {
-    /// The sizes of a layer with blocks of so many tokens, if it has some.
+    /// Returns the rotations of a layer. `tokens` is the block length, or `None` in a layer without blocks.
     fn new(
         b: &mut Builder<'_>,
         cx: &LayerContext<'_>,
@@ -85,7 +85,7 @@ impl Rotations {
         })
     }
 
-    /// The heads `x` rotated by these positions.
+    /// Returns the heads `x` rotated by these positions.
     fn by(
         &self,
         b: &mut Builder<'_>,
@@ -99,7 +99,7 @@ impl Rotations {
         }
     }
 
-    /// The heads `x` rotated back by the positions of tokens.
+    /// Returns the heads `x` rotated back by the positions of tokens.
     fn rotate_back(&self, b: &mut Builder<'_>, x: Value) -> Result<Value, ArchError> {
         const NAME: &str = "kqv_back";
         let Some(rope) = &self.rope else {
@@ -116,7 +116,7 @@ impl Rotations {
     }
 }
 
-/// The vector that queries are projected from, `[rank, n_tokens]`.
+/// Returns the vector that queries are projected from, `[rank, n_tokens]`.
 fn latent_queries(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -128,7 +128,7 @@ fn latent_queries(
     norm::with_weight(b, &cx.model, "attn_q_a_norm", &[hp.q_rank], q, "q_a_norm")
 }
 
-/// The heads of queries, normalised and rotated: `[row, heads, n_tokens]`.
+/// Returns the heads of queries, normalised and rotated: `[row, heads, n_tokens]`.
 fn queries(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -144,7 +144,7 @@ fn queries(
     rotations.by(b, q, rotations.positions, "Qcur")
 }
 
-/// The rows of tokens, normalised and rotated: `[row, 1, n_tokens]`.
+/// Returns the rows of tokens, normalised and rotated: `[row, 1, n_tokens]`.
 fn token_rows(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -167,12 +167,12 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// Whether an indexer selects blocks, which overlap.
+    /// Returns true if an indexer selects blocks, which overlap.
     fn has_indexer(&self, hp: &CompressedHParams) -> bool {
         self.tokens == hp.form.indexed
     }
 
-    /// The rows of blocks, rotated: `[row, 1, n_tokens]`.
+    /// Returns the rows of blocks, rotated: `[row, 1, n_tokens]`.
     fn rows(
         &self,
         b: &mut Builder<'_>,
@@ -193,7 +193,7 @@ impl Blocks {
         rotations.by(b, rows, rotations.starts, "block_rows")
     }
 
-    /// The mask of the rows that a token attends to, `[n_kv, n_tokens]`.
+    /// Returns the mask of the rows that a token attends to, `[n_kv, n_tokens]`.
     fn mask(
         &self,
         b: &mut Builder<'_>,
@@ -222,7 +222,7 @@ impl Blocks {
     }
 }
 
-/// The projection of the heads `y: [row, heads, n_tokens]` to the output, `[n_embd, n_tokens]`.
+/// Returns the projection of the heads `y: [row, heads, n_tokens]` to the output, `[n_embd, n_tokens]`.
 fn output(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

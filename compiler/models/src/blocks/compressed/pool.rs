@@ -15,8 +15,8 @@ pub(super) struct ScoredValues {
     pub(super) scores: Value,
 }
 
-/// The sum of `tokens` consecutive steps, for every step that has so many up to itself. The number is a power of two: each
-/// half is what a sum of half as many has given.
+/// Sums `tokens` consecutive steps, for every step with enough steps up to itself. `tokens` is a power of two: each
+/// round adds two sums of half the length.
 pub(super) fn pool(
     b: &mut Builder<'_>,
     x: ScoredValues,
@@ -37,7 +37,7 @@ pub(super) fn pool(
     Ok(x)
 }
 
-/// The sum of two parts. The weight of the first is multiplied by `share` if there is one, and its score left out.
+/// Sums two parts. The weight of the first is multiplied by `share` if there is one, and its score left out.
 pub(super) fn merge(
     b: &mut Builder<'_>,
     first: ScoredValues,
@@ -47,7 +47,7 @@ pub(super) fn merge(
     let minus = Binary {
         kind: BinaryKind::Sub,
     };
-    // The larger score takes the larger part however far apart they are, and nothing overflows.
+    // The larger score takes the larger part however far apart the scores are, without overflow.
     let above = b.push(minus.clone(), vec![first.scores, second.scores], NAME)?;
     let mut weight = b.unary(&[UnaryKind::Sigmoid], above, NAME)?;
     let mut scores = second.scores;
@@ -64,7 +64,7 @@ pub(super) fn merge(
     Ok(ScoredValues { values, scores })
 }
 
-/// `len` steps from `start` on.
+/// Takes `len` steps from `start` on.
 pub(super) fn part(
     b: &mut Builder<'_>,
     x: ScoredValues,

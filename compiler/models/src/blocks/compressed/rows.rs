@@ -1,4 +1,5 @@
-//! Rows of blocks: every token gets that of the block that would end with it, and the masks show those that do.
+//! Rows of blocks: every token gets the row of a block that ends with it. The masks show only the rows at actual block
+//! ends.
 
 use tpc_ir::op::{BlockPart, Concat, GetRows};
 use tpc_ir::{Dim, Value};
@@ -23,12 +24,12 @@ pub(super) struct Rows<'a> {
     pub(super) row: Size,
     /// Tokens of a block.
     pub(super) tokens: u64,
-    /// Whether rows take in the block before.
+    /// True if rows take in the block before.
     pub(super) overlap: bool,
 }
 
 impl Rows<'_> {
-    /// The normalised rows for the layer's input `x`: `[row, n_tokens]`.
+    /// Returns the normalised rows for the layer's input `x`: `[row, n_tokens]`.
     pub(super) fn build(
         &self,
         b: &mut Builder<'_>,
@@ -68,7 +69,7 @@ impl Rows<'_> {
         norm::with_weight(b, &cx.model, &norm, &[self.row], rows, "block_rows_norm")
     }
 
-    /// The rows of tokens, and below them their scores: `[2 · width, n_tokens]`.
+    /// Returns the rows of tokens, and below them their scores: `[2 · width, n_tokens]`.
     fn project(
         &self,
         b: &mut Builder<'_>,
@@ -94,14 +95,14 @@ impl Rows<'_> {
     }
 }
 
-/// The positions of the first tokens of blocks, `[n_tokens]`.
+/// Returns the positions of the first tokens of blocks, `[n_tokens]`.
 pub(super) fn starts(b: &mut Builder<'_>, tokens: u64) -> Result<Value, ArchError> {
     let starts = block_input(b, BlockPart::Start, tokens);
     let n = b.n_tokens();
     b.slice(starts, 0, 0, n, "block_starts")
 }
 
-/// The rows as heads, `[row, 1, n_tokens]`.
+/// Returns the rows as heads, `[row, 1, n_tokens]`.
 pub(super) fn as_heads(b: &mut Builder<'_>, rows: Value, row: Size) -> Result<Value, ArchError> {
     let dims = [row.n.into(), Dim::ONE, b.n_tokens()];
     b.reshape(rows, dims, "block_rows")

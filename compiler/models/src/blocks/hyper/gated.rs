@@ -13,7 +13,7 @@ use crate::hparams::HyperHParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The input of the sublayer whose tensors begin with `tensor`.
+/// Returns the input of the sublayer whose tensors begin with `tensor`.
 pub(super) fn read(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -60,7 +60,7 @@ pub(super) fn read(
     })
 }
 
-/// The sum of the streams that the output reads, `[n_embd, n_tokens]`.
+/// Returns the sum of the streams that the output reads, `[n_embd, n_tokens]`.
 pub(super) fn merge_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -76,7 +76,7 @@ pub(super) fn merge_streams(
     weighted_sum(b, cx, x, weights)
 }
 
-/// The bounds of weights of what is read.
+/// Returns the bounds of the weights for reading the streams.
 fn inputs(hp: &HyperHParams) -> Scale {
     Scale {
         scale: 1.0,
@@ -84,7 +84,7 @@ fn inputs(hp: &HyperHParams) -> Scale {
     }
 }
 
-/// The gates that a matrix gives the norm of all streams, `[count, n_tokens]`.
+/// Returns the gates that a matrix gives the norm of all streams, `[count, n_tokens]`.
 fn gates(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -100,7 +100,7 @@ fn gates(
     b.mul_mat(matrix, flat, "hc_mixes")
 }
 
-/// A weight per stream, `[1, streams, n_tokens]`: the bounded gates.
+/// Returns a weight per stream, `[1, streams, n_tokens]`: the bounded gates.
 fn weights(
     b: &mut Builder<'_>,
     hp: &HyperHParams,
@@ -116,7 +116,7 @@ fn weights(
     b.reshape(x, [Dim::ONE, hp.streams.n.into(), b.n_tokens()], name)
 }
 
-/// The weighted sum of the streams, `[n_embd, n_tokens]`.
+/// Returns the weighted sum of the streams, `[n_embd, n_tokens]`.
 fn weighted_sum(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

@@ -12,7 +12,7 @@ use crate::error::ArchError;
 use crate::hparams::HyperHParams;
 use crate::source::TensorRole;
 
-/// The input of the sublayer whose tensors begin with `tensor`.
+/// Returns the input of the sublayer whose tensors begin with `tensor`.
 pub(super) fn read(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -36,7 +36,7 @@ pub(super) fn read(
     })
 }
 
-/// The mean of the streams that the output reads, `[n_embd, n_tokens]`.
+/// Returns the mean of the streams that the output reads, `[n_embd, n_tokens]`.
 pub(super) fn merge_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -47,7 +47,7 @@ pub(super) fn merge_streams(
     gated_mean(b, cx, hp, "output_hc", normed)
 }
 
-/// Each stream normalised, `[n_embd · streams, n_tokens]`.
+/// Returns each stream normalised, `[n_embd · streams, n_tokens]`.
 fn flat_norm(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -59,8 +59,8 @@ fn flat_norm(
     b.reshape(x, [hp.width.n.into(), b.n_tokens()], "hc_norm")
 }
 
-/// Each stream of `x: [n_embd, streams, n_tokens]` normalised, times a weight per element of all streams. Files have it
-/// as a matrix or as one row.
+/// Returns each stream of `x: [n_embd, streams, n_tokens]` normalised, times a weight per element of all streams. Files
+/// have it as a matrix or as one row.
 pub(in crate::blocks) fn stream_norm(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -81,7 +81,7 @@ pub(in crate::blocks) fn stream_norm(
     b.mul(x, weight, "hc_norm")
 }
 
-/// The mean of the streams times gates, `[n_embd, n_tokens]`, given their norms.
+/// Returns the mean of the streams times gates, `[n_embd, n_tokens]`, given their norms.
 fn gated_mean(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

@@ -14,7 +14,7 @@ use crate::description::{HyperForm, StreamsEnd};
 use crate::error::ArchError;
 use crate::hparams::HyperHParams;
 
-/// The input of a sublayer, and the weights by which its output joins the streams.
+/// The input of a sublayer, and the weights that add its output to the streams.
 pub(super) struct Joint {
     /// `[n_embd, n_tokens]`
     pub(super) input: Value,
@@ -24,7 +24,7 @@ pub(super) struct Joint {
     mixes: Option<Value>,
 }
 
-/// The streams that `x: [n_embd, n_tokens]` begins.
+/// Returns the initial streams for `x: [n_embd, n_tokens]`.
 pub(crate) fn start_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -34,7 +34,7 @@ pub(crate) fn start_streams(
     repeat_streams(b, cx, hp, x, "hc_init")
 }
 
-/// The input of the sublayer whose tensors begin with `tensor`.
+/// Returns the input of the sublayer whose tensors begin with `tensor`.
 pub(super) fn read(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -48,7 +48,7 @@ pub(super) fn read(
     }
 }
 
-/// The streams `x`, mixed if they are, plus the output `y: [n_embd, n_tokens]` of a sublayer.
+/// Adds the output `y: [n_embd, n_tokens]` of a sublayer to the streams `x`. Mixes the streams first if the form does.
 pub(super) fn write(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -70,7 +70,7 @@ pub(super) fn write(
     b.add(x, y, "l_out")
 }
 
-/// The part of the streams that the output reads, `[n_embd, n_tokens]`.
+/// Returns the part of the streams that the output reads, `[n_embd, n_tokens]`.
 pub(crate) fn merge_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -86,14 +86,14 @@ pub(crate) fn merge_streams(
     }
 }
 
-/// The sum of the streams, `[n_embd, n_tokens]`.
+/// Returns the sum of the streams, `[n_embd, n_tokens]`.
 fn sum(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<Value, ArchError> {
     const NAME: &str = "hc_sum";
     let x = b.push(Sum { axis: 1 }, vec![x], NAME)?;
     b.reshape(x, [cx.hparams.n_embd.into(), b.n_tokens()], NAME)
 }
 
-/// The mean of the streams, `[n_embd, n_tokens]`.
+/// Returns the mean of the streams, `[n_embd, n_tokens]`.
 fn mean(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -105,7 +105,7 @@ fn mean(
     b.push(Scale { scale, bias: 0.0 }, vec![x], "hc_mean")
 }
 
-/// `x: [n_embd, n_tokens]`, once per stream.
+/// Repeats `x: [n_embd, n_tokens]` once per stream.
 pub(super) fn repeat_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

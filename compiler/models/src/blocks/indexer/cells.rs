@@ -15,7 +15,7 @@ use crate::hparams::IndexerHParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The scores of all cells, `[n_kv, n_tokens]`; `None` without what the queries are projected from.
+/// Returns the scores of all cells, `[n_kv, n_tokens]`, or `None` if the queries have no input.
 pub(super) fn scores(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -32,7 +32,7 @@ pub(super) fn scores(
     score_cells(b, cx, hp, input.x, [q, k]).map(Some)
 }
 
-/// The heads of queries, rotated: `[dim, heads, n_tokens]`.
+/// Returns the heads of queries, rotated: `[dim, heads, n_tokens]`.
 pub(super) fn queries(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -62,7 +62,7 @@ pub(super) fn queries(
     rotate(b, cx, hp, [q, positions], NAME).map(Some)
 }
 
-/// The projection to keys, `[dim, n_tokens]`.
+/// Returns the projection to keys, `[dim, n_tokens]`.
 pub(super) fn projected_keys(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -77,7 +77,7 @@ pub(super) fn projected_keys(
     b.project(tensor, x, sizes, "indexer_k")
 }
 
-/// The normalised keys, `[dim, n_tokens]`.
+/// Returns the normalised keys, `[dim, n_tokens]`.
 pub(super) fn normed_keys(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -103,7 +103,7 @@ pub(super) fn normed_keys(
     }
 }
 
-/// The rotated keys, `[dim, 1, n_tokens]`.
+/// Returns the rotated keys, `[dim, 1, n_tokens]`.
 pub(super) fn key_heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -150,7 +150,7 @@ pub(super) fn score_cells(
     b.push(LightningIndexer, vec![q, k, weights], "indexer_score")
 }
 
-/// The positions of the batch's tokens, as the rotation reads them.
+/// Returns the positions of the batch's tokens, as the rotation reads them.
 fn positions(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Value {
     let rope = cx.model.hparams.positions.rope.as_ref();
     let sections = rope.and_then(|[full, _]| full.mode.sections());
@@ -160,7 +160,7 @@ fn positions(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Value {
     })
 }
 
-/// The heads of queries or keys, rotated as the indexer pairs elements.
+/// Rotates the heads of queries or keys, with the indexer's pairs of elements.
 fn rotate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -172,7 +172,7 @@ fn rotate(
         return Ok(x);
     };
     let mode = match full.mode.sections() {
-        // Its pairs are those of the model where tokens have several positions.
+        // If tokens have several positions, the indexer pairs elements as the model does.
         Some(_) => full.mode,
         None => hp.form.mode,
     };
@@ -187,7 +187,8 @@ fn rotate(
     }
 }
 
-/// Asks for the tensors of an indexer that selects everything: files have them, and nothing reads them.
+/// Requests the tensors of an indexer that selects all cells. Files have these tensors, but the graph does not read
+/// them.
 pub(super) fn find_tensors(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -27,8 +27,8 @@ const TENSORS: [&str; 11] = [
     "indexer_compressor_norm.weight",
 ];
 
-/// The mask of attention, `[n_kv, n_tokens]`, given the layer's input `x` and the latent vector of queries, if there is
-/// one; `None` where a token attends to all that it sees.
+/// Returns the attention mask, `[n_kv, n_tokens]`, or `None` if tokens attend to every visible cell. `x` is the layer's
+/// input and `queries` the latent vector of queries, if the layer has one.
 pub(super) fn mask(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -76,7 +76,7 @@ pub(super) fn mask(
     Ok(Some(mask))
 }
 
-/// Files have indexers also where they are not used.
+/// Ignores the indexer's tensors. Files have them even in layers that do not use them.
 fn ignore_tensors(b: &mut Builder<'_>) {
     for tensor in TENSORS {
         let name = b.bare_name(tensor);
@@ -93,8 +93,8 @@ pub(super) struct Input {
     pub(super) queries: Option<Value>,
 }
 
-/// The mask of the best rows of blocks of so many tokens, `[n_kv, n_tokens]`, given their `keys: [dim, n_tokens]` and the
-/// positions `starts: [n_tokens]` of their first tokens. The cell of a block's last token holds its row.
+/// Returns the mask of the best rows of blocks of `tokens` tokens, `[n_kv, n_tokens]`. `keys` is `[dim, n_tokens]`, and
+/// `starts: [n_tokens]` has the positions of the blocks' first tokens. The cell of a block's last token holds its row.
 pub(super) fn mask_of_rows(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -112,7 +112,7 @@ pub(super) fn mask_of_rows(
     best(b, hp.top_k, scores, seen, "indexer_mask")
 }
 
-/// The mask of the `k` best cells of those that `seen` shows.
+/// Returns the mask of the `k` best cells among the cells that `seen` shows.
 fn best(
     b: &mut Builder<'_>,
     k: u64,
@@ -125,7 +125,7 @@ fn best(
     b.add(selected, seen, name)
 }
 
-/// The mask of the cells of the best blocks, given the scores of the cells with the last tokens of blocks.
+/// Returns the mask of the cells of the best blocks, given the scores of the cells with the last tokens of blocks.
 fn of_blocks(
     b: &mut Builder<'_>,
     hp: &IndexerHParams,
@@ -135,7 +135,7 @@ fn of_blocks(
     const NAME: &str = "indexer_mask";
     let seen = block_input(b, BlockPart::Seen, tokens);
     let selected = best(b, hp.top_k / tokens, scores, seen, "indexer_top_k")?;
-    // Every cell of a block is shown where that of its last token is.
+    // Every cell of a block is visible if the cell of its last token is.
     let last = block_input(b, BlockPart::Last, tokens);
     let axes = [1, 0, 2, 3];
     let by_cell = b.push(Permute { axes }, vec![selected], NAME)?;
@@ -144,7 +144,7 @@ fn of_blocks(
     if !hp.tail {
         return Ok(shown);
     }
-    // No cell is both of a whole block and behind the last.
+    // A cell in a whole block is never in the tail, so the sum of both is at most 1.
     let tail = block_input(b, BlockPart::Tail, tokens);
     let shown = b.unary(&[UnaryKind::Exp], shown, NAME)?;
     let tail = b.unary(&[UnaryKind::Exp], tail, NAME)?;
@@ -152,7 +152,7 @@ fn of_blocks(
     b.unary(&[UnaryKind::Log], either, NAME)
 }
 
-/// An input about blocks of so many tokens.
+/// Returns an input that describes blocks of `tokens` tokens.
 pub(super) fn block_input(b: &mut Builder<'_>, part: BlockPart, tokens: u64) -> Value {
     let tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
     b.input(InputKind::Block(BlockInput { part, tokens }))

@@ -16,7 +16,7 @@ use crate::source::TensorRole;
 
 const NAME: &str = "indexer_pool";
 
-/// The scores of all cells, `[n_kv, n_tokens]`; `None` without what the queries are projected from.
+/// Returns the scores of all cells, `[n_kv, n_tokens]`, or `None` if the queries have no input.
 pub(super) fn scores(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -43,7 +43,7 @@ pub(super) fn scores(
     cells::score_cells(b, cx, hp, input.x, [q, k]).map(Some)
 }
 
-/// The mean of the keys of each token and those before it, `[dim, n_tokens]`.
+/// Returns the mean key over each token and the `tokens - 1` tokens before it, `[dim, n_tokens]`.
 fn mean(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -61,7 +61,7 @@ fn mean(
     conv::flat(b, mean, hp.dim.n, NAME)
 }
 
-/// The sum of the keys of each token and those before it, weighted per element: `[dim, n_tokens]`.
+/// Sums the keys of each token and the tokens before it, weighted per element: `[dim, n_tokens]`.
 fn weighted_keys(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -78,7 +78,7 @@ fn weighted_keys(
     let biases = b.require(&biases, &sizes, TensorRole::Bias)?;
     let keys = conv::window(b, cx, "cache_indexer", [tokens - 1, dim], k)?;
     let gates = conv::window(b, cx, "cache_indexer_gate", [tokens - 1, dim], gates)?;
-    // The tokens of a block along axis 0, all else behind.
+    // Axis 0 has the tokens of a block, axis 1 all other elements.
     let all = Dim::constant(dim).checked_mul(&b.n_tokens());
     let all = all.ok_or(ArchError::Overflow {
         what: "the keys of all tokens of a batch",

@@ -12,7 +12,7 @@ use crate::hparams::{ConvHParams, TapsShape};
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The convolution of `x: [channels, n_tokens]`, of the same shape.
+/// Returns the convolution of `x: [channels, n_tokens]`, of the same shape.
 pub(super) fn apply(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -47,8 +47,8 @@ pub(in crate::blocks) struct Window {
     earlier: u64,
 }
 
-/// The steps of `x: [channels, n_tokens]` behind so many earlier ones, which a state keeps. Before a sequence there are
-/// zeros.
+/// Returns the steps of `x: [channels, n_tokens]` after `earlier` earlier steps, which a state keeps. Steps before the
+/// start of a sequence are zeros.
 pub(in crate::blocks) fn window(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -79,8 +79,7 @@ pub(in crate::blocks) fn window(
     })
 }
 
-/// The step that lies `from` behind the first of a [`window`], for each token of the batch:
-/// `[n_seq_tokens, channels, n_seqs]`.
+/// Returns the step at offset `from` in a [`window`], for each token of the batch: `[n_seq_tokens, channels, n_seqs]`.
 pub(in crate::blocks) fn step(
     b: &mut Builder<'_>,
     steps: &Window,
@@ -94,7 +93,7 @@ pub(in crate::blocks) fn step(
     b.slice(steps.all, 0, from, n_t, name)
 }
 
-/// The elements of a [`step`], however they are arranged, as one.
+/// Returns the elements of a [`step`] in any arrangement as a step.
 pub(in crate::blocks) fn as_step(
     b: &mut Builder<'_>,
     x: Value,
@@ -105,7 +104,7 @@ pub(in crate::blocks) fn as_step(
     b.reshape(x, [n_t, channels.into(), n_s], name)
 }
 
-/// The inputs of a [`step`]: `[channels, n_tokens]`.
+/// Returns the inputs of a [`step`]: `[channels, n_tokens]`.
 pub(in crate::blocks) fn flat(
     b: &mut Builder<'_>,
     x: Value,

@@ -30,7 +30,7 @@ struct Gates {
     correction: Value,
 }
 
-/// The output of the mixer: `[n_embd, n_tokens]`.
+/// Returns the output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn delta_net(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -139,8 +139,8 @@ fn gates(
     })
 }
 
-/// Heads of unit length from the convolved queries or keys: `[key_dim, heads, n_seq_tokens, n_seqs]`, with as many
-/// heads as values have if consecutive value heads share a key head.
+/// Returns heads of unit length from the convolved queries or keys: `[key_dim, heads, n_seq_tokens, n_seqs]`. If
+/// consecutive value heads share a key head, `heads` is the number of value heads.
 fn key_heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -164,7 +164,7 @@ fn key_heads(
     b.reshape(x, [d, hp.value_heads.n.into(), n_t, n_s], name)
 }
 
-/// The output of the delta rule: `[value_dim, value_heads, n_tokens]`.
+/// Returns the output of the delta rule: `[value_dim, value_heads, n_tokens]`.
 fn remember(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -32,7 +32,7 @@ pub(super) struct RuleOperands {
     pub(super) correction: Value,
 }
 
-/// Heads of unit length, `[dim, heads, n_tokens]`, given what is added under the root if it is not what norms add.
+/// Normalises heads to unit length, `[dim, heads, n_tokens]`. The epsilon under the root may differ from that of norms.
 pub(super) fn unit_heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -52,7 +52,7 @@ pub(super) fn unit_heads(
     b.scale(x, 1.0 / dim.sqrt(), name)
 }
 
-/// The outputs of the memories: `[value_dim, heads, n_tokens]`.
+/// Returns the outputs of the recurrent memories: `[value_dim, heads, n_tokens]`.
 pub(super) fn remember(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -15,7 +15,7 @@ use crate::hparams::KdaHParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The output of the mixer: `[n_embd, n_tokens]`.
+/// Returns the output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn kda(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -52,7 +52,7 @@ pub(super) fn kda(
     b.project("attn_output", y, [hp.width, embd], "kda_out")
 }
 
-/// Queries and keys of unit length by heads, `[head_dim, heads, n_seq_tokens, n_seqs]`, and values,
+/// Returns queries and keys of unit length by heads, `[head_dim, heads, n_seq_tokens, n_seqs]`, and values,
 /// `[width, n_tokens]`.
 fn convolve(
     b: &mut Builder<'_>,
@@ -79,7 +79,7 @@ fn convolve(
     Ok([unit(b, q, "Qcur")?, unit(b, k, "Kcur")?, v])
 }
 
-/// The logarithms of the decays: `[width, n_tokens]`.
+/// Returns the logarithms of the decays: `[width, n_tokens]`.
 fn decay(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -119,7 +119,8 @@ fn decay(
     b.reshape(decay, [hp.width.n.into(), b.n_tokens()], "kda_decay")
 }
 
-/// The product of these matrices and `x`, `[width, n_tokens]`. All but the last project to the elements of a head.
+/// Returns the product of these matrices and `x`, `[width, n_tokens]`. All but the last project to the elements of a
+/// head.
 fn project(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -11,13 +11,13 @@ use crate::blocks::norm;
 use crate::error::ArchError;
 use crate::hparams::LightningHParams;
 
-/// The step whose softplus is 1, with which a scan decays by the rate itself and takes inputs in as they are.
+/// The step whose softplus is 1. With it a scan decays by the rate itself and leaves inputs unscaled.
 const UNIT_STEP: f32 = 0.541_324_85;
 
-/// What the rates of the last layer keep, beside that of the layers before.
+/// The constant part of the share, which keeps the last layer's rates above 0.
 const LEAST_SHARE: f64 = 1e-5;
 
-/// The output of the mixer: `[n_embd, n_tokens]`.
+/// Returns the output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn lightning(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -47,7 +47,7 @@ pub(super) fn lightning(
     b.project("attn_output", y, [hp.width, embd], "attn_out")
 }
 
-/// The outputs of the memories: `[width, n_tokens]`.
+/// Returns the outputs of the recurrent memories: `[width, n_tokens]`.
 fn remember(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -76,8 +76,8 @@ fn remember(
     b.reshape(y, [hp.width.n.into(), b.n_tokens()], "qkv")
 }
 
-/// The logarithms of what each head keeps from token to token, `[1, heads]`: those of ALiBi's slopes, times a share
-/// that shrinks from layer to layer.
+/// Returns the logarithm of each head's decay per token, `[1, heads]`: ALiBi's slopes times a share that shrinks from
+/// layer to layer.
 fn rates(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

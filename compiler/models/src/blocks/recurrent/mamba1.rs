@@ -15,7 +15,7 @@ use crate::hparams::Mamba1HParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The output of the mixer: `[n_embd, n_tokens]`.
+/// Returns the output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn mamba1(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -51,7 +51,8 @@ pub(super) fn mamba1(
     linear(b, "ssm_out", y, [hp.inner, embd], absent)
 }
 
-/// The input of the convolution, `[inner, n_tokens]`, and the gate of the output, `[head_dim, heads, n_tokens]`.
+/// Returns the input of the convolution, `[inner, n_tokens]`, and the gate of the output,
+/// `[head_dim, heads, n_tokens]`.
 fn input_and_gate(
     b: &mut Builder<'_>,
     hp: &Mamba1HParams,
@@ -76,7 +77,7 @@ fn input_and_gate(
     }
 }
 
-/// `x`, normalised if the model has such norms.
+/// Normalises `x` if the model has these norms.
 fn normalise(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -94,7 +95,7 @@ fn normalise(
     }
 }
 
-/// The output of the scan plus the scaled input: `[head_dim, heads, n_tokens]`.
+/// Returns the output of the scan plus the scaled input: `[head_dim, heads, n_tokens]`.
 fn passed_scan(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -124,7 +125,7 @@ fn passed_scan(
     scan::passed_scan(b, cx, &sizes, inputs, passed)
 }
 
-/// The tensor of a number per head, as `[1, heads]`.
+/// Returns the tensor of a number per head, as `[1, heads]`.
 fn per_head(
     b: &mut Builder<'_>,
     tensor: &str,

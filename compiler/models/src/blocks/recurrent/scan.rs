@@ -15,7 +15,7 @@ pub(super) struct ScanSizes {
     /// Elements of a head.
     pub(super) head_dim: u64,
     pub(super) heads: u64,
-    /// Groups of heads that share what they take in and how they are read.
+    /// Groups of heads with a common input and output projection (`B` and `C`).
     pub(super) groups: u64,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct ScanInputs {
     pub(super) read: Value,
 }
 
-/// The output of the scan and its input by heads: `[head_dim, heads, n_seq_tokens, n_seqs]` each.
+/// Returns the output of the scan and its input by heads: `[head_dim, heads, n_seq_tokens, n_seqs]` each.
 pub(super) fn scan(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -60,7 +60,7 @@ pub(super) fn scan(
     Ok([y, x])
 }
 
-/// The output of a scan plus its input times `passed`, a number per head: `[head_dim, heads, n_tokens]`.
+/// Returns the output of a scan plus its input times `passed`, a number per head: `[head_dim, heads, n_tokens]`.
 pub(super) fn passed_scan(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

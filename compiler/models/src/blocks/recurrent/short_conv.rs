@@ -9,7 +9,7 @@ use crate::blocks::context::LayerContext;
 use crate::error::ArchError;
 use crate::hparams::ShortConvHParams;
 
-/// The output of the mixer: `[n_embd, n_tokens]`.
+/// Returns the output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn short_conv(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

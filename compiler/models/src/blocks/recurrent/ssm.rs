@@ -14,7 +14,7 @@ use crate::hparams::SsmHParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The output of the mixer: `[n_embd, n_tokens]`.
+/// Returns the output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn ssm(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -45,7 +45,7 @@ pub(super) fn ssm(
     b.project("ssm_out", y, [hp.inner, embd], "ssm_out")
 }
 
-/// The output of the scan plus the scaled input: `[head_dim, heads, n_tokens]`.
+/// Returns the output of the scan plus the scaled input: `[head_dim, heads, n_tokens]`.
 fn passed_scan(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -76,7 +76,7 @@ fn passed_scan(
     scan::passed_scan(b, cx, &sizes, inputs, passed)
 }
 
-/// `y`, with the heads of each group normalised together if the file has the norm.
+/// Normalises the heads of each group of `y` together, if the file has the norm.
 fn grouped_norm(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

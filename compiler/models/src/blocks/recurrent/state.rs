@@ -14,7 +14,8 @@ pub(super) struct LayerState<'a> {
     state: Value,
 }
 
-/// The state of that name, and its cells of the batch's sequences, `[size, n_seqs]`: zero for sequences that start.
+/// Returns the state of that name, and its cells of the batch's sequences, `[size, n_seqs]`: zero for sequences that
+/// start.
 pub(super) fn read<'a>(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -53,7 +54,7 @@ impl LayerState<'_> {
     }
 }
 
-/// The axes of a batch in recurrent layers: tokens of each sequence, and sequences.
+/// Returns the axes of a batch in recurrent layers: tokens of each sequence, and sequences.
 pub(in crate::blocks) fn tokens() -> [Dim; 2] {
     [Symbol::NSeqTokens, Symbol::NSeqs].map(Dim::symbol)
 }

@@ -32,7 +32,7 @@ pub(crate) enum TapsShape {
 /// The name of the state of a layer's only convolution.
 pub(super) const ONLY_STATE: &str = "cache_r";
 
-/// The number of taps: at least 2, since one alone sees no other token.
+/// Returns the number of taps: at least 2, since one alone sees no other token.
 pub(super) fn taps(keys: &Keys<'_>, key: &'static str) -> Result<Size, ArchError> {
     match keys.require_count(key)? {
         n if n < 2 => Err(keys.out_of_range(key, n, "at least 2")),

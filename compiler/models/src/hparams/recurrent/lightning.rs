@@ -18,7 +18,7 @@ pub(crate) struct LightningHParams {
 }
 
 impl LightningHParams {
-    /// The sizes for these heads.
+    /// Returns the sizes for these heads.
     pub(super) fn read(keys: &Keys<'_>, heads: Heads) -> Result<LightningHParams, ArchError> {
         const WIDTH: &str = "attention.head_count × attention.key_length";
         keys.require_in_layer(0, heads.count, "attention.head_count")?;

@@ -21,9 +21,9 @@ pub(crate) struct Mamba1HParams {
     pub(crate) d_state: Size,
     /// Rows of the input projection: the input of the convolution, and the gate.
     pub(crate) projected: Size,
-    /// Rows of the projection to steps, and to what is taken in and read.
+    /// Rows of the projection to steps and to the scan's `B` and `C`.
     pub(crate) selected: Size,
-    /// Whether these three are normalised.
+    /// True if these three are normalised.
     pub(crate) normed: bool,
 }
 
@@ -31,7 +31,7 @@ const INNER: &str = "ssm.inner_size";
 const STEP: &str = "ssm.time_step_rank";
 const STATE: &str = "ssm.state_size";
 
-/// The least rank of steps where no key gives one, and the part of the width that it is in wider models.
+/// The rank of steps without a key: the width divided by `RANK_SHARE`, at least `LEAST_RANK`.
 const LEAST_RANK: u64 = 64;
 const RANK_SHARE: u64 = 16;
 

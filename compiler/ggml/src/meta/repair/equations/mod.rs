@@ -19,7 +19,7 @@ pub(super) enum Tree {
 }
 
 impl Tree {
-    /// The term of an op.
+    /// Returns the term of an op.
     pub(super) fn term(op: Op, children: Vec<Tree>) -> Tree {
         Tree::Term(Box::new(op), children)
     }
@@ -28,7 +28,7 @@ impl Tree {
         Tree::term(op, vec![of])
     }
 
-    /// The term under these sizes; itself when it has them.
+    /// Returns the term reshaped from `from` to `ne`, or the term itself if the sizes are equal.
     fn reshape_term(self, from: Sizes4, ne: Sizes4) -> Tree {
         if from == ne {
             self
@@ -61,13 +61,13 @@ pub struct Equation {
 }
 
 impl Equation {
-    /// The terms that are equal to a term.
+    /// Appends the terms that equal a term to `out`.
     pub(super) fn rewrite(&self, terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         (self.rewrite)(terms, node, out);
     }
 }
 
-/// Every equation, in the order in which they are applied.
+/// All equations, in order of application.
 pub const EQUATIONS: &[&Equation] = &[
     &reshape::TWICE,
     &reshape::BY_PARTS,
@@ -88,7 +88,7 @@ pub const EQUATIONS: &[&Equation] = &[
     &operands::MASK,
 ];
 
-/// Whether the op is a function of each row (axis 0) that keeps its length.
+/// Returns true if the op is a function of each row (axis 0) that keeps its length.
 fn is_rowwise(op: &GgmlOp) -> bool {
     op.family() == Family::Norm || op.is(OpKind::SoftMax)
 }
@@ -97,12 +97,12 @@ fn facts(terms: &Terms, id: Id) -> &Facts {
     &terms[id].data
 }
 
-/// The terms of a class.
+/// Returns the terms of a class.
 fn nodes(terms: &Terms, id: Id) -> impl Iterator<Item = &Node> {
     terms[id].nodes.iter()
 }
 
-/// Whether all sizes from the axis on are 1.
+/// Returns true if all sizes from the axis on are 1.
 fn is_flat_from(ne: Sizes4, axis: usize) -> bool {
     ne[axis..].iter().all(|&n| n == 1)
 }

@@ -76,7 +76,7 @@ fn through(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     }
 }
 
-/// The sizes of `parts` by axis of `ne` that they make up; `None` where one reaches over two axes.
+/// Groups the sizes in `parts` by the axis of `ne` that they make up. Returns `None` if a part spans two axes.
 fn by_axis(ne: [u64; 4], parts: [u64; 4]) -> Option<[Vec<u64>; 4]> {
     let mut out: [Vec<u64>; 4] = Default::default();
     let mut parts = parts.into_iter().filter(|&n| n > 1);
@@ -96,7 +96,7 @@ fn by_axis(ne: [u64; 4], parts: [u64; 4]) -> Option<[Vec<u64>; 4]> {
 
 fn split(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Op::Reshape(ne) = node.op else { return };
-    // Axes of size 1 have no order among the others.
+    // The order of axes of size 1 among the others is ambiguous.
     let rank = ne.iter().filter(|&&n| n > 1).count();
     if ne[..rank].contains(&1) {
         return;

@@ -30,7 +30,7 @@ pub(super) const GATE: Equation = Equation {
     rewrite: gate,
 };
 
-/// The axis along which the parts stand, and the parts' lengths.
+/// Returns the axis of a concatenation of two parts, and its computation.
 fn parts(terms: &Terms, node: &Node) -> Option<(usize, Compute)> {
     let c = node.compute().filter(|c| c.op.is(OpKind::Concat))?;
     let a = facts(terms, *node.children.first()?).ne;
@@ -38,7 +38,7 @@ fn parts(terms: &Terms, node: &Node) -> Option<(usize, Compute)> {
     (node.children.len() == 2).then(|| (axis, c.clone()))
 }
 
-/// The ranges of an axis that the class is.
+/// Returns the slices along an axis that equal the class: the source, the start and the length of each.
 fn ranges(terms: &Terms, id: egg::Id, along: usize) -> Vec<(egg::Id, u64, u64)> {
     nodes(terms, id)
         .filter_map(|n| match n.op {
@@ -69,7 +69,7 @@ fn neighbours(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     }
 }
 
-/// The sizes with another length of an axis.
+/// Returns the sizes with length `n` along `axis`.
 fn with(mut ne: Sizes4, axis: usize, n: u64) -> Sizes4 {
     ne[axis] = n;
     ne
@@ -81,7 +81,7 @@ fn alike(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     };
     for a in nodes(terms, node.children[0]) {
         let Some(f) = a.compute() else { continue };
-        // Which child is taken apart; the others are the same.
+        // The child that is split; the other children stay the same.
         let i = usize::from(f.op.is(OpKind::MulMat));
         let apart = match f.op.kind() {
             Some(op) if op.family() == Family::Elementwise => true,

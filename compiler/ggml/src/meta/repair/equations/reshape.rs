@@ -47,7 +47,7 @@ pub(super) const VIEW: Equation = Equation {
     rewrite: view,
 };
 
-/// The classes that the class is a reshape of, with their sizes.
+/// Returns the classes whose reshape is this class, with their sizes.
 fn reshape_sources<'t>(
     terms: &'t Terms,
     id: egg::Id,
@@ -71,8 +71,8 @@ fn twice(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     }
 }
 
-/// Sizes that both can be merged from: cut wherever either is. Where there are more than four, the outer ones are one.
-/// `None` where the cuts do not divide each other.
+/// Returns sizes that merge into both `a` and `b`: it cuts at every boundary of either. With more than four parts, the
+/// outer ones are merged. Returns `None` if the cuts do not divide each other.
 fn common(a: Sizes4, b: Sizes4) -> Option<Sizes4> {
     let mut cuts: Vec<u64> = Vec::new();
     for ne in [a, b] {
