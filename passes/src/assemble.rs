@@ -8,10 +8,10 @@ use crate::cover::cover;
 use crate::layout::Layouts;
 use crate::schedule::{Order, order, queues};
 
-/// The program of proved programs for a kind of device, and for batches of these shapes.
+/// Assembles proved programs into the program of one kind of device, for batches of these shapes.
 ///
 /// # Errors
-/// [`TooLarge`] when a size or a number of bytes overflows, and when there are no shapes.
+/// Returns [`TooLarge`] if a size or a number of bytes overflows, and if `shapes` is empty.
 pub fn assemble(
     graph: &Verified<stage::Programs>,
     shapes: &[BatchShape],

@@ -1,4 +1,4 @@
-//! Bytes of the programs: those of the arenas of each place, and those moved between places.
+//! Bytes of the programs: the arenas of each place, and the transfers between places.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use tpc_ir::{Bindings, Inst, InstData, Op, Place, Verified, stage};
 use crate::assemble::memory;
 use crate::buffers::Memory;
 
-/// Bytes at one place. In all they are those of the arenas of its program.
+/// Bytes at one place. [`Self::total`] is the size of the arenas of its program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     /// Weights, packed as in the file.
     pub weights: u64,
-    /// KV caches: states of which an axis counts cells.
+    /// Bytes of KV caches: states with an axis of cells.
     pub kv: u64,
     /// Other states.
     pub state: u64,
-    /// Bytes that storing weights and states adds to them: the target's own formats, and gaps between buffers. Less than 0 where
-    /// it saves more.
+    /// Extra bytes of storing weights and states: the target's own formats, and gaps between buffers. Negative if the
+    /// formats save memory.
     pub layout: i64,
     /// The arena of a batch's work: inputs, intermediate values and outputs.
     pub compute: u64,
@@ -38,8 +38,8 @@ impl Footprint {
     }
 }
 
-/// The footprint of every place of the programs, for batches of these shapes: that of the program which
-/// [`assemble`](crate::assemble()) makes for them. Where a size goes beyond 64 bits, every place has 2^64 - 1 bytes.
+/// Computes the footprint of every place of the programs, for batches of these shapes. The footprint is that of the
+/// program from [`assemble`](crate::assemble()). If a size exceeds 64 bits, every place has 2^64 - 1 bytes.
 pub fn footprints(
     programs: &Verified<stage::Programs>,
     shapes: &[BatchShape],
@@ -75,7 +75,7 @@ fn arenas(
         place.staging = memory.staging.get(&arena.place).copied().unwrap_or(0);
     }
     let batch = shapes.first()?.most;
-    // Weights that are read under several names lie in one buffer.
+    // A weight that is read under several names has one buffer.
     let mut seen = vec![false; memory.buffers.len()];
     for (value, data) in programs.values() {
         let op = programs.def_op(value);

@@ -1,4 +1,4 @@
-//! How many of the tokens that come after those of the batch an instruction needs.
+//! The number of tokens after the batch that an instruction needs.
 
 use tpc_ir::op::InputKind;
 use tpc_ir::{Graph, Op, Value};

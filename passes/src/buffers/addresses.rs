@@ -13,7 +13,7 @@ use super::memory::Memory;
 struct LiveBuffer {
     buffer: Buffer,
     arena: Arena,
-    /// The first and the last position at which it is there.
+    /// The first and the last position at which the value is live.
     life: (usize, usize),
     /// True if a copy or a collective brings its content.
     is_staged: bool,
@@ -46,7 +46,8 @@ impl ArenaState {
     }
 }
 
-/// Assigns addresses to the values of a batch, for each shape. Values inside launches have none. `None` when a size overflows.
+/// Assigns addresses to the values of a batch, for each shape. Values inside launches have no address. Returns `None`
+/// if a size overflows.
 pub(super) fn assign_addresses(
     (graph, inside): (&Graph, &[bool]),
     shared: &Aliases,

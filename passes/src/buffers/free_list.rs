@@ -5,9 +5,9 @@ use tpc_ir::program::Extent;
 /// The free ranges of an arena without end: the smallest that fits is taken.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FreeList {
-    /// Ranges as (first byte, byte behind the last), ascending, below `end`.
+    /// Free ranges as (first byte, end), ascending, below `end`. The end is exclusive.
     ranges: Vec<(u64, u64)>,
-    /// The byte behind the last that was ever taken.
+    /// The end of the highest range that was ever taken.
     end: u64,
 }
 
@@ -37,7 +37,7 @@ impl FreeList {
         Some(start)
     }
 
-    /// Gives back what was taken.
+    /// Returns a range to the list.
     pub(super) fn give(&mut self, extent: Extent, alignment: u64) {
         let bytes = extent.bytes.max(1).next_multiple_of(alignment);
         let (start, end) = (extent.offset, extent.offset + bytes);

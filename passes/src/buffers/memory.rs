@@ -15,7 +15,7 @@ pub struct Memory {
     pub arenas: Vec<ArenaData>,
     /// The buffers.
     pub buffers: Vec<BufferData>,
-    /// Per value, the buffer in which it lies.
+    /// Per value, its buffer.
     pub of: Vec<Option<Buffer>>,
     /// Per place, the most bytes of its work that results of copies and collectives take at one time.
     pub staging: BTreeMap<Place, u64>,

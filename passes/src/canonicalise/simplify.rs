@@ -1,4 +1,4 @@
-//! One instruction, by what defines its operands.
+//! Simplifies one instruction, given the definitions of its operands.
 
 use tpc_ir::op::{Concat, Slice};
 use tpc_ir::{Dim, Graph, Op, Value};
@@ -29,7 +29,7 @@ pub(super) fn has_simpler_form(graph: &Graph, op: &Op, operands: &[Value]) -> bo
     step(graph, op, operands).is_some()
 }
 
-/// One step towards the simplest form; `None` where it is reached.
+/// Takes one step towards the simplest form; returns `None` if the instruction has reached it.
 fn step(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Simplification> {
     let &x = operands.first()?;
     match op {

@@ -90,8 +90,8 @@ pub struct Analysis {
     pub insts: Vec<InstFacts>,
     /// Per leaf that occurs anywhere, its facts.
     pub leaves: BTreeMap<Var, LeafFacts>,
-    /// Per value, the fewest elements along axis 0 that devices store apart from their neighbours: a block of the file, but
-    /// see [`Self::store_as`].
+    /// Per value, the granule along axis 0: the smallest number of elements that devices store separately. The granule
+    /// is a block of the file's type, unless [`Self::store_as`] changes it.
     pub granules: Vec<u64>,
 }
 
@@ -105,10 +105,10 @@ impl Analysis {
         found.expect("invariant: there are no limits")
     }
 
-    /// [`Self::new`] within a budget.
+    /// Builds the tables as [`Self::new`] does, within a budget.
     ///
     /// # Errors
-    /// The instruction at which it runs out.
+    /// Returns the instruction at which the budget runs out.
     pub fn new_within(
         graph: &Graph,
         factors: &Factors,
@@ -159,7 +159,7 @@ impl Analysis {
         Ok(out)
     }
 
-    /// Enters a value's summands into the facts of their leaves, unless those of another value of the same axes are entered.
+    /// Adds a value's summands to the facts of their leaves, unless a value with the same axes was already added.
     fn value(
         &mut self,
         graph: &Graph,
@@ -228,7 +228,7 @@ impl Analysis {
                         Role::Expert if summand.len() > 1 || summands.len() > 1 => {
                             facts.indexed_part = Some(inst);
                         }
-                        // A split makes an unreduced sum, and there are no sums of integers.
+                        // A split would make an unreduced sum, and sums of integers are not supported.
                         Role::Reduce | Role::Gather | Role::Expert if integers => {
                             facts.whole.push(inst);
                         }

@@ -60,10 +60,10 @@ impl Factors {
         .0
     }
 
-    /// [`Self::infer`] within a budget.
+    /// Infers factors as [`Self::infer`] does, within a budget.
     ///
     /// # Errors
-    /// The instruction at which it runs out.
+    /// Returns the instruction at which the budget runs out.
     pub fn infer_within(graph: &Graph, budget: &Budget) -> Result<Factors, BudgetExceeded> {
         let most = budget.remaining(Resource::Steps);
         let (out, stopped) = Factors::infer_in(graph, Space::with_limit(most));
@@ -72,7 +72,8 @@ impl Factors {
         Ok(out)
     }
 
-    /// The factors of `graph` in an empty space, and the first instruction for which there is no room in it.
+    /// Infers the factors of `graph` in an empty space. Also returns the first instruction that does not fit in the
+    /// space.
     fn infer_in(graph: &Graph, mut space: Space) -> (Factors, Option<Inst>) {
         let unit = space.leaf_with_label(Dim::ONE, Label::Free);
         // About three axes of a value are not 1, and an op makes few factors more.
@@ -146,7 +147,7 @@ impl Factors {
     /// True if running every rule a second time would refine anything.
     pub fn is_stable(&self, graph: &Graph) -> bool {
         let mut again = self.clone();
-        // Leaves are told apart by where they first appear: which variable stands for one may change.
+        // Leaves are compared by their first appearance, because another variable may represent the same leaf.
         let leaves = |f: &Factors| -> Vec<(usize, Dim)> {
             let mut seen: BTreeMap<Var, usize> = BTreeMap::new();
             let mut found = Vec::new();

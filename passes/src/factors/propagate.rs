@@ -1,4 +1,4 @@
-//! The flow of unreduced sums: where they arise, how far they travel, and where they must be reduced.
+//! The flow of unreduced sums: the ops that make them, the ops they pass through, and the points of reduction.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use tpc_ir::{Class, Graph, Group, Inst, InstData, Place, Unreduced, Value};
 use super::{Analysis, GraphFacts};
 use crate::place::group_of;
 
-/// The leaves that are split, and by which class.
+/// The split leaves, with the class that splits each.
 pub trait Selection {
     /// The class that splits `leaf` among the devices of `group`, alone or in a chain.
     fn class_of(&self, group: Group, leaf: Var) -> Option<Class>;
@@ -35,14 +35,14 @@ pub enum PropagationConflict {
     UnreducedAndSplit(Value),
 }
 
-/// Propagates unreduced sums through `insts`, which are in program order and closed under dependency except for whole
+/// Propagates unreduced sums through `insts`. These are in program order and closed under dependency, except for whole
 /// values from outside.
 ///
-/// Each sum is delayed as far as the ops' rules allow. Where an unreduced value has several readers, one reduction at
-/// the value itself is tried against those at its readers.
+/// Each sum is delayed as far as the ops' rules allow. If an unreduced value has several readers, one reduction at the
+/// value itself is compared with one reduction per reader.
 ///
 /// # Errors
-/// When the selection cannot be carried out.
+/// Returns an error if the selection cannot be carried out.
 pub fn propagate(
     facts: GraphFacts<'_>,
     insts: &[Inst],
@@ -142,7 +142,7 @@ struct Pass<'a> {
     facts: GraphFacts<'a>,
     insts: &'a [Inst],
     selection: &'a dyn Selection,
-    /// Values that are reduced where they are defined. The pass adds those that it finds.
+    /// Values that are reduced at their definition. The pass adds the ones that it finds.
     reduce_at: &'a mut BTreeSet<Value>,
     /// Values of the range that are not reduced yet; there are few at any time.
     unreduced: Vec<(Value, Unreduced)>,

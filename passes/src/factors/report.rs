@@ -1,4 +1,4 @@
-//! Where a factor stands: the axes of the tensors that it runs through.
+//! Positions of a factor: the axes of the tensors that it runs through.
 
 use tpc_ir::factor::Var;
 use tpc_ir::{Graph, RANK, Value};
@@ -12,7 +12,7 @@ pub struct FactorPosition {
     pub value: Value,
     /// The axis.
     pub axis: usize,
-    /// The segment of the tensor, counted from 0; `None` where it is in all of them.
+    /// The segment of the tensor, counted from 0; `None` if the factor is in all segments.
     pub segment: Option<usize>,
     /// Segments of the tensor.
     pub segments: usize,

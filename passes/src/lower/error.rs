@@ -3,8 +3,8 @@
 use tpc_ir::BudgetExceeded;
 use tpc_ir::op::TypeError;
 
-/// The reason that a sharded graph has no programs: a fault of the verifier, which should not have admitted
-/// it, unless the budget ran out.
+/// The reason that a sharded graph has no programs. Unless the budget ran out, this is a bug in the verifier, which
+/// should have rejected the graph.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LowerError {
     /// An op's parameters cannot be re-based to a device's part.

@@ -1,7 +1,7 @@
 //! Arithmetic on intervals of indices.
 //!
-//! The proof has the same arithmetic in `prove/index_set/`, on purpose: it checks what is lowered here, and an error in
-//! shared code would be an error of both. Neither may call the other.
+//! The proof has the same arithmetic in `prove/index_set/`, on purpose. It checks the results of lowering, and shared
+//! code would share its errors. Neither may call the other.
 
 use tpc_ir::{AxisTree, ClassData, Interval};
 

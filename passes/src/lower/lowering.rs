@@ -81,7 +81,7 @@ pub(super) struct Lowering<'a> {
 
 /// The point at which local ops are appended: an instruction of the sharded graph, as one device runs it.
 ///
-/// The instruction lends the new ops its layer and its name, and names the culprit of errors.
+/// The new ops take the layer and the name of the instruction. Errors name the instruction.
 #[derive(Clone, Copy)]
 pub(super) struct Site<'a> {
     pub(super) data: &'a InstData,
@@ -114,7 +114,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The types of an op's results on these operands; none where the op declares them.
+    /// Infers the types of an op's results on these operands; returns `None` if the op declares its types.
     pub(super) fn infer(
         &self,
         site: Site<'_>,
@@ -178,7 +178,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Spends what an instruction takes: a segment for each run of indices that a device holds, reads, or fetches.
+    /// Charges the budget for an instruction: one segment per run of indices that a device holds, reads or fetches.
     fn spend(&self, inst: Inst, budget: &Budget) -> Result<(), LowerError> {
         let from = self.from;
         let data = from.inst(inst);
@@ -218,7 +218,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The one instruction by which all devices of a group take part in a collective.
+    /// Appends the one instruction with which all devices of a group take part in a collective.
     fn collective(&mut self, data: &InstData, group: Group) -> Result<(), LowerError> {
         let devices = &self.from.group(group).devices;
         let places: Vec<Place> = devices.iter().map(|&d| Place::Device(d)).collect();

@@ -75,8 +75,8 @@ impl Lowering<'_> {
         Ok(whole)
     }
 
-    /// Brings a group's value together on the site: each device sends the indices that it is the primary owner of. Of
-    /// devices that all hold the value, the site asks itself first, then those in turn.
+    /// Gathers a group's value on the site. Each device sends the indices of which it is the primary owner. If all
+    /// devices hold the value, the site's own device comes first, then the others in order.
     fn gather(&mut self, site: Site<'_>, source: &ValueData) -> Result<Value, LowerError> {
         let from = self.from;
         let (sharding, ty) = (&source.sharding, &source.ty);
@@ -122,7 +122,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Brings an axis together on the site, of which each device holds its part.
+    /// Gathers an axis on the site from the parts of the devices.
     fn gather_axis(
         &mut self,
         site: Site<'_>,
@@ -249,8 +249,8 @@ struct FactorAxes {
 }
 
 impl FactorAxes {
-    /// The only split leaf of a value; `None` where there are several, where it lies in a sum, and where each axis is a
-    /// single leaf.
+    /// Returns the only split leaf of a value. Returns `None` if there are several, if the leaf is in a sum, and if
+    /// each axis is a single leaf.
     fn new(sharding: &Sharding, ty: &TensorType) -> Option<FactorAxes> {
         let mut out: Option<FactorAxes> = None;
         let mut inner = Dim::ONE;

@@ -50,8 +50,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Replaces a whole operand, to which each device adds the biases of its own experts, by zeros on all devices but
-    /// the first. The sum over the devices then counts it once.
+    /// Replaces a whole operand by zeros on all devices except the first. Each device adds the biases of its own
+    /// experts to the operand. The sum over the devices then counts the operand once.
     pub(super) fn count_once(
         &mut self,
         site: Site<'_>,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Engine, EngineProfile, Way};
 
-/// Factors by which one machine differs from the profile of an engine, fitted to its user's own measurements.
+/// Factors of one machine on the profile of an engine, fitted to measurements on that machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Calibration {
     /// The engine that was measured.
@@ -31,7 +31,7 @@ pub struct Calibration {
     pub ways: Ways,
 }
 
-/// A set of ways in which devices work together.
+/// A set of ways to use several devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ways(u8);
 

@@ -109,8 +109,9 @@ impl CardClass {
         )
     }
 
-    /// Operations per unit and cycle, where a processor of the class has no matrix units and its units are as good as any
-    /// other's: what tells the units of one that nobody counts.
+    /// Returns operations per unit and cycle for classes without matrix units that otherwise have usual units. If the
+    /// units of a processor are not stated, its unit-cycles follow from this number and the arithmetic throughput.
+    /// Returns `None` for other classes.
     pub const fn operations_per_cycle(self) -> Option<f64> {
         match self {
             CardClass::Polaris | CardClass::Rdna1 | CardClass::Pascal => Some(128.0),
@@ -165,7 +166,7 @@ impl CardClass {
             | CardClass::BlackwellGddr
             | CardClass::BlackwellHbm
             | CardClass::UnifiedNvidia => Backend::Cuda,
-            // ROCm's libraries have no kernels for these.
+            // ROCm's libraries have no kernels for these cards.
             CardClass::Polaris | CardClass::Rdna1 => Backend::Vulkan,
             CardClass::Vega
             | CardClass::Rdna2

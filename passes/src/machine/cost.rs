@@ -30,9 +30,9 @@ pub fn collective_us(collective: Collective, link: Link, n: usize, bytes: f64) -
     }
 }
 
-/// Microseconds of a copy between two places whose largest parts have so many bytes. Devices have a link to the host
-/// each, so that the largest part counts; a part that stays on its device costs nothing. Inputs of the batch go out
-/// together, and no latency is counted for one of them.
+/// Computes the microseconds of a copy between two places, given the bytes of the largest part at each. Each device has
+/// its own link to the host, so the largest part determines the time. A part that stays on its device is free. Inputs
+/// of the batch are sent together, so one input has no latency of its own.
 pub fn copy_us(
     topology: &Topology,
     [from, to]: [Place; 2],

@@ -17,12 +17,12 @@ pub enum KernelKind {
     Attention,
     /// A recurrent layer's update of its state.
     Recurrent,
-    /// Anything else: its time is that of moving its operands.
+    /// Any other op: its time is the time to move its operands.
     Light,
 }
 
 impl KernelKind {
-    /// The kind of an op; `None` where nothing is launched for it, or it is a transfer.
+    /// Returns the kind of an op; `None` if the op has no launch or is a transfer.
     pub const fn of(op: &Op) -> Option<KernelKind> {
         Some(match op.category() {
             OpCategory::Stored
@@ -57,7 +57,7 @@ pub struct Kernel {
     pub work: Work,
     /// Bytes of weights among those that it reads.
     pub weight_bytes: f64,
-    /// The element type of these weights; of a kernel without weights, that of its result.
+    /// The element type of the weights; for a kernel without weights, the type of its result.
     pub dtype: DType,
 }
 
@@ -67,8 +67,8 @@ impl Kernel {
         self.weight_bytes / self.dtype.element_bytes()
     }
 
-    /// Codes of less than eight bits among these weights, each of which is unpacked. Codes of eight bits are integers as
-    /// they lie there.
+    /// Returns the number of weights with codes of less than eight bits: a kernel unpacks each of them. Codes of eight
+    /// bits are used as they are.
     pub fn unpacked_weights(&self) -> f64 {
         match self.dtype.element_bytes() < 1.0 {
             true => self.weights(),
@@ -85,7 +85,7 @@ impl Kernel {
     }
 }
 
-/// The kernel of an op with at least one result; `None` where nothing is launched for it.
+/// Returns the kernel of an op with at least one result; `None` if the op has no launch.
 pub(crate) fn kernel(
     op: &Op,
     parts: &impl Parts,
@@ -109,7 +109,7 @@ pub(crate) fn kernel(
     })
 }
 
-/// The way in which engines compute products for a batch.
+/// The kind of kernel that an engine uses for the products of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Regime {
     /// Few tokens: products are by vectors, and the reading of weights takes their time.

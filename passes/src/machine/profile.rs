@@ -15,7 +15,7 @@ pub struct EngineProfile {
     pub attention_us: f64,
     /// The same of a recurrent layer's update of its state.
     pub recurrent_us: f64,
-    /// The same where devices share the layer's tensors.
+    /// The same if devices share the layer's tensors.
     pub shared_recurrent_us: f64,
     /// The same of any other op; many are fused with their neighbours.
     pub light_us: f64,
@@ -35,40 +35,43 @@ pub struct EngineProfile {
     pub matrix_share: f64,
     /// The same for attention.
     pub attention_share: f64,
-    /// The factor on both rates of products for those with experts: each has few tokens, which fill its tiles in part.
+    /// The factor on both rates of products for products with experts: each expert has few tokens and fills its tiles
+    /// in part.
     pub expert_share: f64,
-    /// Bytes that are written and read per score where attention is not fused into one kernel; 0 where it is (flash
+    /// Bytes that are written and read per score if attention is not fused into one kernel; 0 if it is fused (flash
     /// attention, the default of llama.cpp since 2025).
     pub score_bytes: f64,
     /// Unit-cycles to unpack a quantised weight where products are by matrices.
     pub unpack_cycles: f64,
-    /// The factor on all of this, beside that of the class, for devices of makers that the kernels were not written for.
+    /// The factor on all rates above, on top of the factor of the class, for devices of makers that the kernels were
+    /// not written for.
     pub ported_share: f64,
     /// Share of the host's bandwidth.
     pub host_share: f64,
     /// Fixed microseconds of a heavy op on the host and of a copy from or to it.
     pub host_us: f64,
-    /// Share of the link to the host at which weights on the host are fetched for a prompt.
+    /// The share of the host link's bandwidth that prompts reach when they fetch weights from the host.
     pub host_link_share: f64,
     /// Latencies of the link that a reduction over two devices takes.
     pub reduction_latencies: f64,
-    /// The factor on these for devices that wait for each other by way of the host.
+    /// The factor on `reduction_latencies` for devices that wait for each other through the host.
     pub old_reductions: f64,
-    /// The exponent by which these grow with the number of further devices, where there is no switch.
+    /// The exponent by which `reduction_latencies` grows with the number of further devices, if the machine has no
+    /// switch.
     pub reduction_growth: f64,
     /// Share of a link's bandwidth.
     pub link_share: f64,
     /// Fixed microseconds of the step from one stage to the next.
     pub handover_us: f64,
-    /// Share of the ideal at which stages work on successive batches of a prompt at the same time; 0 where they do not.
+    /// The share of the ideal overlap that stages reach on successive batches of a prompt; 0 if stages do not overlap.
     pub overlap: f64,
-    /// Factors by which classes of devices differ from the other constants.
+    /// Factors of the classes of devices on the other constants.
     pub classes: ClassFactors,
     /// The relative error to expect.
     pub error: ErrorBand,
 }
 
-/// Factors on what a class of devices reaches.
+/// Factors of a class of devices on the rates that engines reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClassFactor {
     /// On bytes per second and per cycle where products are by vectors.

@@ -3,10 +3,10 @@
 use super::kernel::{Kernel, KernelKind, Regime};
 use super::{DeviceProfile, EngineProfile, Topology};
 
-/// Operations per unit and cycle of a processor whose units are not stated: that of most cards with matrix units.
+/// Operations per unit and cycle of most cards with matrix units, for processors whose units are not stated.
 const OPERATIONS_PER_CYCLE: f64 = 512.0;
 
-/// Operations per unit and cycle below which a processor has no matrix units.
+/// The operations per unit and cycle of processors without matrix units are below this number.
 const VECTOR_UNITS_ONLY: f64 = 300.0;
 
 /// Operations of attention per query, cell and head: two products of the usual head of 128 elements.
@@ -34,7 +34,7 @@ pub struct Speed<'a> {
     profile: &'a EngineProfile,
     /// Bytes per second.
     bandwidth: f64,
-    /// Unit-cycles per second, where they are stated.
+    /// Unit-cycles per second, if they are stated.
     cycles: Option<f64>,
     /// The same, or an estimate.
     some_cycles: f64,
@@ -46,7 +46,7 @@ pub struct Speed<'a> {
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Device,
-    /// The host: bytes per second at which a device fetches weights from there.
+    /// The host, with the bytes per second at which a device fetches weights from it.
     Host(f64),
 }
 
@@ -64,7 +64,8 @@ impl<'a> Speed<'a> {
         };
         let class = profile.classes.of(device.class);
         let (reads, products) = (ported * class.reads, ported * class.products);
-        // Matrix units compute products of 8-bit integers twice as fast as those of 16-bit numbers, or just as fast.
+        // Matrix units compute products of 8-bit integers either as fast as products of 16-bit numbers or twice as
+        // fast.
         let int8 = processor.and_then(|p| p.int8).map(|x| x / 2.0);
         let dots = match (int8, nominal) {
             (None, Some(c)) if device.flops / c < VECTOR_UNITS_ONLY => profile.no_dot_share,

@@ -7,7 +7,7 @@ use super::{Calibration, CardClass, Engine};
 /// The kind of a device's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum MemoryKind {
-    /// Stacks beside the processor: HBM2 and its successors.
+    /// Stacked memory on the processor's package: HBM2 and its successors.
     Hbm,
     /// Graphics memory: GDDR5X and its successors.
     Gddr,
@@ -24,7 +24,7 @@ pub struct Processor {
     pub clock: f64,
     /// The kind of its memory.
     pub memory: MemoryKind,
-    /// Throughput of 8-bit integers in operations per second, two per multiply-add, where it is known.
+    /// Throughput of 8-bit integers in operations per second, two per multiply-add, if it is known.
     pub int8: Option<f64>,
     /// True if engines run ported kernels on it, which were written for processors of another maker; `None` where its
     /// maker is not known.
@@ -37,7 +37,7 @@ pub struct Processor {
 pub struct DeviceProfile {
     /// Its name in reports.
     pub name: String,
-    /// Memory in bytes; `None` where it is not known, and then nothing is checked against it.
+    /// Memory in bytes. If it is `None`, the memory is not known and plans are not checked against it.
     pub memory: Option<f64>,
     /// Bytes of the memory that plans leave to the driver's context and the engine's own buffers.
     pub reserve: f64,
@@ -51,7 +51,7 @@ pub struct DeviceProfile {
     pub bandwidth: f64,
     /// Multiply-add throughput in operations per second, two per multiply-add.
     pub flops: f64,
-    /// Its processor, where it is known.
+    /// Its processor, if it is known.
     pub processor: Option<Processor>,
     /// Its generation.
     #[serde(skip)]
@@ -59,7 +59,7 @@ pub struct DeviceProfile {
 }
 
 impl DeviceProfile {
-    /// Bytes that a plan may use for the model; `None` where the memory is not known.
+    /// Returns the bytes that a plan may use for the model; `None` if the memory is not known.
     pub fn usable_memory(&self) -> Option<f64> {
         self.memory
             .map(|m| (m - self.reserve - self.beside).max(0.0))
@@ -117,12 +117,12 @@ impl LinkKind {
         }
     }
 
-    /// True if it is beside PCI Express.
+    /// True if the link is separate from PCI Express.
     pub const fn is_fabric(self) -> bool {
         matches!(self, LinkKind::NvSwitch | LinkKind::NvLink)
     }
 
-    /// Microseconds before the first byte arrives over a link of this kind, where nobody says.
+    /// Returns the default latency of a link of this kind, in microseconds.
     pub const fn latency_us(self) -> f64 {
         match self {
             LinkKind::NvSwitch | LinkKind::NvLink => 8.0,
@@ -164,7 +164,7 @@ impl Link {
         }
     }
 
-    /// The network between two machines of which nothing is stated: 10 Gbit/s Ethernet.
+    /// Returns the default network between two machines: 10 Gbit/s Ethernet.
     pub const fn network() -> Link {
         Link::of(LinkKind::Network, 10e9 / 8.0)
     }
@@ -195,7 +195,7 @@ pub struct PairLink {
 pub struct Topology {
     /// The devices; the first `N` are used when `N` are asked for, the last one's profile beyond the list.
     pub devices: Vec<DeviceProfile>,
-    /// The link between devices where [`Self::links`] says nothing else.
+    /// The link between two devices that are not in [`Self::links`].
     pub link: Link,
     /// Links that differ.
     pub links: Vec<PairLink>,
@@ -219,8 +219,7 @@ const fn default_host_link() -> Link {
     Link::new(25e9, 10.0)
 }
 
-/// The bandwidth of a host of which nothing is stated, and its arithmetic: two channels of DDR5, and the cores that go with
-/// them.
+/// The default bandwidth and arithmetic throughput of a host: two channels of DDR5 and a matching processor.
 const USUAL_HOST: (f64, f64) = (60e9, 1e12);
 
 impl DeviceProfile {
@@ -245,13 +244,14 @@ impl DeviceProfile {
     }
 }
 
-/// The link between places in the same memory: what is copied is read and written, and threads wait for each other.
+/// Returns the link between places in the same memory. A copy reads and writes that memory, and threads wait for each
+/// other.
 const fn within(bandwidth: f64) -> Link {
     Link::new(bandwidth / 2.0, 2.0)
 }
 
 impl Topology {
-    /// The topology when nobody names the machine: the defaults, with a processor for each `true`.
+    /// Returns the topology of an unspecified machine: the defaults, with a processor for each `true`.
     ///
     /// The processors share the host's memory and cores evenly.
     pub fn for_unnamed_machine(processors: &[bool]) -> Topology {
@@ -279,8 +279,8 @@ impl Topology {
 }
 
 impl Default for Topology {
-    /// The documented default: devices of 1 TB/s and 200 TFLOP/s with unknown memory, links of 50 GB/s and 10 µs, a
-    /// host of 60 GB/s behind links of 25 GB/s and 10 µs.
+    /// Returns the documented default: devices of 1 TB/s and 200 TFLOP/s with unknown memory, links of 50 GB/s and 10
+    /// µs, a host of 60 GB/s with links of 25 GB/s and 10 µs.
     fn default() -> Topology {
         let device = DeviceProfile {
             name: "device".into(),

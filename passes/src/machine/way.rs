@@ -1,4 +1,4 @@
-//! The way in which devices work together.
+//! The ways to use several devices.
 
 use serde::{Deserialize, Serialize};
 
