@@ -107,14 +107,14 @@ fn nanoseconds(us: f64) -> u64 {
     (us * 1e3).clamp(0.0, 3.6e12) as u64
 }
 
-/// Microseconds of one more copy beside others that cross the link together and share its latency.
+/// Microseconds of one more copy in a group of copies that cross the link together and share its latency.
 const ENQUEUE_US: f64 = 1.0;
 
 /// The capacity of edges that no cut crosses: more than every sum of costs.
 const FORBIDDEN: u64 = 1 << 60;
 
-/// The free instructions that run at the other place in the cheapest division; of equally cheap ones, that with the
-/// fewest instructions there.
+/// Returns the free instructions that run at the other place in the cheapest division. Among equally cheap divisions,
+/// the one with the fewest such instructions wins.
 pub(super) fn cheapest_cut(
     graph: &Graph,
     side: &dyn Fn(Inst) -> Side,
@@ -162,7 +162,7 @@ pub(super) fn cheapest_cut(
         used.dedup();
         used.retain(|&u| u != maker);
         let fixed = |n: u32| n == layer || n == other;
-        // Weights are stored where they are used.
+        // Weights are stored at the places that use them.
         if used.is_empty()
             || fixed(maker) && used.iter().all(|&u| fixed(u))
             || matches!(graph.def_op(v), Op::Weight(_))

@@ -54,8 +54,8 @@ impl FlowNetwork {
         std::iter::successors(some(self.first[node as usize]), next)
     }
 
-    /// Per node, whether it is on the sink's side of the minimum cut that is nearest to the sink: the nodes from which the
-    /// sink can be reached in the residual network, which are the same for every maximum flow.
+    /// Returns, per node, true if it is on the sink's side of the minimum cut nearest to the sink. These are the nodes
+    /// from which the residual network reaches the sink. They are the same for every maximum flow.
     pub(super) fn sink_side(mut self) -> Vec<bool> {
         while let Some(mut levels) = self.level_graph() {
             self.add_blocking_flow(&mut levels);
@@ -118,14 +118,15 @@ impl FlowNetwork {
                 node = self.edges[e as usize].to;
                 continue;
             }
-            // Nothing leads on from here.
+            // A dead end: no edge leads on from this node.
             levels[node as usize] = NONE;
             let Some(back) = path.pop() else { return };
             node = self.edges[back as usize ^ 1].to;
         }
     }
 
-    /// Augments the flow along a path. Cuts the path before its first saturated edge, and returns the node where it ends then.
+    /// Augments the flow along a path. Cuts the path before its first saturated edge, and returns the node at its new
+    /// end.
     fn augment(&mut self, path: &mut Vec<u32>) -> u32 {
         let residual = |&e: &u32| self.edges[e as usize].residual;
         let flow = path.iter().map(residual).min().unwrap_or(0);

@@ -2,13 +2,13 @@
 //!
 //! The model's graph has no places. [`place`] gives every op one, by three rules:
 //!
-//! 1. weights and states are at the place of their layer (a stage of devices, or the host) unless an override puts them
-//!    elsewhere;
-//! 2. an op over weights runs where they are, an update of a state where the state is, and an expensive op without either
-//!    (attention, scans) at the place of its layer;
-//! 3. all other ops run where copies cost least: a minimum cut between the host and the devices.
+//! 1. Weights and states are at the place of their layer (a stage of devices, or the host) unless an override moves
+//!    them.
+//! 2. An op over weights runs at their place, and an update of a state at the state's place. An expensive op without
+//!    weights or states (attention, scans) runs at the place of its layer.
+//! 3. All other ops run at the place with the cheapest copies: a minimum cut between the host and the devices.
 //!
-//! A value that another place reads is copied there once, by a `copy` op. Later passes treat copies as any op: a split is
+//! A `copy` op brings a value once to each other place that reads it. Later passes treat copies as any op: a split is
 //! inferred through them.
 
 mod assign;
@@ -70,7 +70,7 @@ pub enum PlaceOverride {
 }
 
 impl LayerPlacement {
-    /// All layers on one stage of so many devices.
+    /// Places all layers on one stage of `devices` devices.
     pub fn single_stage(devices: usize) -> LayerPlacement {
         LayerPlacement {
             stages: vec![(0..devices).collect()],

@@ -56,7 +56,7 @@ pub(super) struct Replacement {
     pub(super) layers: Vec<Option<u32>>,
     /// The cost of the choice there.
     pub(super) chosen: Cost,
-    /// The cost with the option; `None` where no assignment with it can be carried out.
+    /// The cost with the option; `None` if no assignment with it can be carried out.
     pub(super) cost: Option<Cost>,
 }
 
@@ -140,7 +140,7 @@ impl<'a> Alternatives<'a> {
             .flat_map(|o| o.leaves.iter().flat_map(|l| self.span(l)))
             .copied()
             .collect();
-        // What runs through several groups and is not given up stays; the rest of each group is searched.
+        // Options of factors in several groups stay if they are not given up. The rest of each group is searched.
         let several = |o: &&SplitOption| o.leaves.iter().any(|l| self.span(l).len() > 1);
         let stay = kept.iter().map(|&i| &choice.options[i]).filter(several);
         let fixed: Vec<&SplitOption> = given.into_iter().chain(stay).collect();
@@ -154,7 +154,7 @@ impl<'a> Alternatives<'a> {
             };
             let now: Vec<&SplitOption> = choice.options.iter().filter(here).collect();
             let fixed: Vec<&SplitOption> = fixed.iter().copied().filter(here).collect();
-            // Alike groups cost the same if the same of their factors are split by what is fixed and what is chosen.
+            // Alike groups have the same cost if the fixed and the chosen options split the same of their factors.
             let place = |l: &Var| group.leaves.iter().position(|x| x == l);
             let places: Vec<Option<usize>> = fixed
                 .iter()
@@ -195,7 +195,8 @@ impl<'a> Alternatives<'a> {
         super::problem::is_global(span.unwrap_or(0), self.groups.len())
     }
 
-    /// The cost of the cheapest set beside `fixed` for a group that leaves `whole` whole.
+    /// Returns the cost of the cheapest options for a group, given the `fixed` ones, if the factors of `whole` are not
+    /// split.
     fn find_cheapest(
         &self,
         group: &LayerGroup,

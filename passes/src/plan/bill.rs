@@ -278,8 +278,8 @@ fn kernels_outside_stages(
     each.collect()
 }
 
-/// The key of a layer group's kernels, beside the stage: its shape, and for each option the positions of its leaves
-/// and the ranges.
+/// The key of a layer group's kernels within a stage: its shape, and for each option the positions of its leaves and
+/// the ranges.
 type LayerGroupKey<'a> = (&'a Signature, Vec<(Vec<Option<usize>>, &'a [Interval])>);
 
 /// The kernels of each device of a stage. Layer groups that are alike and divided alike are asked for once.

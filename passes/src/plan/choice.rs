@@ -22,12 +22,12 @@ pub struct Choice {
     pub distinct: usize,
     /// The price of the choice, in µs per token, as splits within layers are compared.
     pub cost: f64,
-    /// A lower bound on the price of every assignment: [`Self::cost`] where all were priced.
+    /// A lower bound on the price of every assignment. It equals [`Self::cost`] if all assignments were priced.
     pub lower_bound: f64,
 }
 
 impl Choice {
-    /// The choice to split nothing.
+    /// Returns the choice to split no factor.
     pub fn none() -> Choice {
         Choice {
             optimal: true,
@@ -36,8 +36,8 @@ impl Choice {
         }
     }
 
-    /// The most by which this choice costs more than the cheapest assignment, as a fraction of that; 0 where it is the
-    /// cheapest.
+    /// Returns the most by which this choice can exceed the cheapest assignment, as a fraction. It is 0 if the choice
+    /// is the cheapest assignment.
     pub fn excess(&self) -> f64 {
         if self.optimal || self.lower_bound <= 0.0 {
             return 0.0;

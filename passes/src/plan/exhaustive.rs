@@ -116,7 +116,7 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// The price of an assignment over all layer groups; `None` where it cannot be carried out.
+    /// Returns the price of an assignment over all layer groups; `None` if it cannot be carried out.
     fn price(&self, set: &[&SplitOption]) -> Option<Price> {
         let mut out = Price::default();
         for r in &self.planned.layer_groups {

@@ -1,7 +1,7 @@
 //! The reasons for the splits of a tensor, factor by factor: the class, the refusal, or the price of a split.
 //!
-//! The price of an alternative is worked out as the choice itself was: one option of the factor is taken as given, the
-//! chosen ones that it excludes are given up, and the rest of every layer group concerned is searched anew.
+//! An alternative is priced as the choice itself was. One option of the factor is fixed, and the chosen options that it
+//! excludes are given up. Then the rest of every affected layer group is searched again.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub struct FactorFacts {
     pub leaf: Var,
     /// Its size.
     pub size: Dim,
-    /// Its kind, for people; `None` where no weight or state has it.
+    /// Its kind, for people; `None` if no weight or state has the factor.
     pub kind: Option<&'static str>,
     /// Where ranges may end.
     pub granules: Granules,
@@ -36,11 +36,11 @@ pub struct FactorFacts {
 /// Why a factor cannot be split.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForbiddenSplit {
-    /// The reason; with the first op concerned, where there are several.
+    /// The reason, with the first op concerned if there are several.
     pub reason: Refusal,
     /// The axes of that op that must be whole and contain the factor.
     pub at: Vec<(Slot, usize)>,
-    /// Why that op's rule does not hold, where it does not.
+    /// The reason why that op's rule does not hold, if it does not.
     pub cut: Option<UnifyError>,
     /// Further ops that need it whole.
     pub others: usize,
@@ -57,7 +57,8 @@ pub enum Verdict {
         layers: Vec<Option<u32>>,
         /// The cost of the choice there.
         chosen: Cost,
-        /// The cost with the factors of the class whole and the best other options; `None` where that cannot be carried out.
+        /// The cost with the factors of the class whole and the best other options; `None` if that cannot be carried
+        /// out.
         whole: Option<Cost>,
     },
     /// There is one device only.
@@ -76,7 +77,7 @@ pub enum Verdict {
         layers: Vec<Option<u32>>,
         /// The cost of the choice there.
         chosen: Cost,
-        /// The cost with this option and the best others beside it.
+        /// The cost with this option and the best others that are compatible with it.
         alternative: Cost,
     },
     /// Its size allows a split, but no assignment with it can be carried out.
@@ -100,13 +101,13 @@ pub struct FactorExplanation {
 pub struct SplitExplanation {
     /// The tensor, in the placed graph.
     pub value: Value,
-    /// Its segments: the factors of each axis, major first. One where it is in one piece.
+    /// Its segments, with the factors of each axis, major first. A tensor in one piece has one segment.
     pub segments: Vec<Summand>,
     /// Every factor of it, in order of first appearance.
     pub factors: Vec<FactorExplanation>,
 }
 
-/// The facts about `leaf`; `None` where it never meets a group of devices.
+/// Returns the facts about `leaf`; `None` if no group of devices has an instruction with it.
 pub fn facts(planned: &PlannedGraph, leaf: Var) -> Option<FactorFacts> {
     let PlannedGraph {
         graph,

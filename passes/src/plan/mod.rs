@@ -54,7 +54,7 @@ use crate::factors::{Analysis, Factors, GraphFacts};
 use crate::place::{PlacedGraph, place};
 use crate::users::Users;
 
-/// Why there is no plan.
+/// The reason that no plan exists.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PlanError {
     /// The placed graph does not verify: a fault of the placement.

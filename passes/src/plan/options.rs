@@ -80,8 +80,8 @@ pub fn refusal(factors: &Factors, analysis: &Analysis, leaf: Var) -> Option<Refu
 /// Granules of a chain of leaves (one or two), in units of its flat index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granules {
-    /// Ranges that are multiples of this end where devices can cut every tensor: at blocks of the file, or where devices take
-    /// these to pieces, at their parts; `None` where no proper part is such a multiple.
+    /// The granule at which devices can cut every tensor: blocks of the file, or parts of a block if devices can repack
+    /// it. `None` if no range shorter than the whole is a multiple of a granule.
     pub hard: Option<u64>,
     /// True if ranges may end inside blocks: every quantised tensor concerned can store the edge blocks that devices
     /// share.
@@ -126,7 +126,7 @@ pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
             if let Some((leaf, i)) = place {
                 let minor: u64 = axis[i + 1..].iter().map(|&l| size(l)).product();
                 let first = axis.iter().position(|l| chain.contains(l)).unwrap_or(i);
-                // What a device holds of a row is one run, that of its range.
+                // The device's part of a row is one run.
                 let alone = summands.len() == 1 && first == 0 && Some(&leaf) == chain.last();
                 let block = match alone {
                     true => analysis.granules[v.index()],
@@ -184,7 +184,7 @@ pub fn options_for(
     if is_even(n, device_weights) {
         return out.found;
     }
-    // Chains: only where the devices cannot share the major factor evenly.
+    // Chains are options only if the devices cannot share the major factor evenly.
     for &minor in &facts.analysis.leaves[&leaf].co_occurring {
         let Some(m) = size(minor).filter(|&m| m > 1) else {
             continue;

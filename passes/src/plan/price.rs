@@ -177,7 +177,7 @@ impl<'a> Pricer<'a> {
         work(&data.op, &parts, b, &self.expert_load)
     }
 
-    /// The kernel of an instruction on the device at `rank`; `None` where nothing is launched for it.
+    /// Returns the kernel of an instruction on the device at `rank`; `None` if the instruction has no launch.
     pub(super) fn kernel(
         &self,
         inst: Inst,
@@ -270,7 +270,7 @@ impl<'a> Pricer<'a> {
             let part = |o: &SplitOption, minor: u64, rank: usize| {
                 (o.ranges[rank].len, o.ranges[rank].start % minor)
             };
-            // The first device alone sends what all have.
+            // Rank 0 is never alike: it alone sends values that all devices hold.
             a > 0
                 && speed(a) == speed(b)
                 && (options.iter().zip(&minors)).all(|(o, &m)| part(o, m, a) == part(o, m, b))
@@ -376,7 +376,7 @@ impl Parts for PricedInst<'_> {
     }
 }
 
-/// A tenth of the time in which a device reads a matrix of mean size, in µs.
+/// Returns a tenth of the time in which a device reads a matrix of mean size, in µs.
 fn collective_cap(graph: &Graph, device: &DeviceProfile) -> f64 {
     let mut matrices = (0_u64, 0.0);
     for (_, data) in graph.insts() {

@@ -104,7 +104,7 @@ fn reason_words(graph: &Graph, reason: &Refusal) -> String {
     }
 }
 
-/// `w_up axis 1`, with the position of the factor and of the segment where there are several.
+/// Prints `w_up axis 1`, with the position of the factor and of the segment if there are several.
 fn axis(graph: &Graph, t: &FactorPosition) -> String {
     let mut out = format!("{} axis {}", name(graph, t.value), t.axis);
     if t.factors > 1 {

@@ -24,7 +24,7 @@ pub struct PlanRequest {
     pub memory_price: f64,
     /// The engine whose speed is estimated.
     pub engine: Engine,
-    /// Tokens in the cache for which speeds are estimated.
+    /// The number of tokens in the cache at which speeds are estimated.
     pub depth: u64,
     /// The order of sums over devices.
     pub sums: SumOrder,
@@ -49,7 +49,7 @@ impl PlanRequest {
         }
     }
 
-    /// The batch of one token after as many as the depth says.
+    /// Returns the batch of one token after `depth` tokens.
     pub fn decode_batch(&self) -> Bindings {
         self.at_depth(self.workload.decode, self.depth.saturating_add(1))
     }
@@ -61,7 +61,8 @@ impl PlanRequest {
         self.at_depth(prefill, self.depth.saturating_add(tokens))
     }
 
-    /// A batch that attends to so many cells, or to all where the cache has fewer. Engines read whole steps of cells.
+    /// Returns a batch that attends to `cells` cells, or to all if the cache has fewer. The number is rounded up to
+    /// whole steps, because engines read whole steps of cells.
     pub fn at_depth(&self, batch: Bindings, cells: u64) -> Bindings {
         const STEP: u64 = 256;
         let cells = cells.checked_next_multiple_of(STEP).unwrap_or(cells);
@@ -83,7 +84,7 @@ impl PlanRequest {
         }
     }
 
-    /// The weights of a stage's devices; equal ones where none of them has any.
+    /// Returns the weights of a stage's devices; equal weights if no device of the stage has any.
     pub fn stage_device_weights(&self, stage: usize) -> Vec<f64> {
         let all = self.device_weights();
         let devices = &self.layer_placement.stages[stage];

@@ -56,7 +56,8 @@ pub(super) fn assignments(
     (out, true)
 }
 
-/// The cheapest assignment of `options` beside `fixed`; `None` when not even the empty one can be carried out.
+/// Finds the cheapest assignment of `options` together with the `fixed` ones. Returns `None` if not even the empty
+/// assignment can be carried out.
 pub(super) fn search<'b>(
     pricer: &Pricer<'_>,
     group: &LayerGroup,
@@ -134,7 +135,7 @@ struct Trials<'a, 'b> {
 }
 
 impl Trials<'_, '_> {
-    /// True if nothing more is priced.
+    /// True if the budget has no trials left.
     fn is_exhausted(&self) -> bool {
         self.budget.remaining(Resource::Trials) == 0
     }
@@ -160,7 +161,7 @@ impl Trials<'_, '_> {
         }
     }
 
-    /// Improves the empty assignment in one part of the conflict graph after the other, until nothing changes.
+    /// Improves the empty assignment, one component of the conflict graph after the other, until no component changes.
     fn improve_by_component(&mut self) {
         self.price(Vec::new());
         let parts = connected_components(self.options.len(), &|a, b| self.conflict(a, b));
@@ -176,7 +177,7 @@ impl Trials<'_, '_> {
         }
     }
 
-    /// Tries every assignment of one part beside what the best has of the others.
+    /// Tries every assignment of one component, together with the best assignment's options from the other components.
     fn improve(&mut self, part: &[usize]) {
         let (sets, _) = assignments(part, PART_LIMIT, &|a, b| self.conflict(a, b));
         let best = self.best.iter().flat_map(|(_, set)| set.iter().copied());

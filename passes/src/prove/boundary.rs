@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use tpc_ir::op::OpCategory;
 use tpc_ir::{Op, Value};
 
-/// The model's values from outside that an obligation speaks of, in the order in which its signature numbers them.
+/// The model's values from outside that an obligation uses, in the order in which its signature numbers them.
 #[derive(Debug, Default)]
 pub(super) struct Boundary {
     pub(super) values: Vec<Value>,

@@ -30,10 +30,10 @@ pub(super) struct Encoding<'a> {
 }
 
 impl<'a> Encoding<'a> {
-    /// Adds the terms of the model, then those of the programs.
+    /// Adds the terms of the model, then the terms of the programs.
     ///
     /// # Errors
-    /// An instruction of the programs that no term stands for.
+    /// Returns an error if an instruction of the programs has no term.
     pub(super) fn new(
         task: &'a Obligation<'a>,
         boundary: &'a Boundary,
@@ -113,7 +113,7 @@ impl<'a> Encoding<'a> {
     /// Adds terms for the values from outside, and for the model's values of the obligation.
     ///
     /// # Errors
-    /// The instruction at which a limit is met.
+    /// Returns the instruction at which a limit is met.
     fn add_model(&mut self) -> Result<(), Box<Refutation>> {
         let (task, boundary) = (self.task, self.boundary);
         let mut classes = vec![None; boundary.values.len()];

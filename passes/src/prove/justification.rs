@@ -24,8 +24,8 @@ impl Encoding<'_> {
         id.is_some_and(|&id| !self.counterparts(id).is_empty())
     }
 
-    /// True if a value of the programs is the model's value of its name, or a part of it. True for names that the model does
-    /// not have, and where no steps are left to find out.
+    /// True if a value of the programs is the model's value of the same name, or a part of it. Also true for names that
+    /// the model does not have, and if no steps are left for the check.
     pub(super) fn has_its_name(&self, v: Value) -> bool {
         if !self.charge_scan() {
             return true;
@@ -57,7 +57,8 @@ impl Encoding<'_> {
             .collect()
     }
 
-    /// The model's value that an e-class is, or those of which it is a view, in the model's order.
+    /// Returns the model's value of an e-class. If there is none, returns the model's values that the e-class is a view
+    /// of, in the model's order.
     pub(super) fn counterparts(&self, id: Id) -> Vec<LocalCounterpart> {
         if let Some(n) = self.terms.model_number(id) {
             let model = self.numbers[n as usize];

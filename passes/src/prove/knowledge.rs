@@ -1,4 +1,4 @@
-//! Knowledge: what is proved of the values of earlier sections, and the lemmas that it comes from.
+//! Knowledge: the proved facts about values of earlier sections, and their lemmas.
 
 use std::collections::BTreeMap;
 

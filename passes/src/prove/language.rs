@@ -6,7 +6,7 @@ use tpc_ir::{Dim, Interval, RANK, TensorType};
 
 use super::index_set::IndexSet;
 
-/// The head of a term: what is applied to its arguments. Ops, views and types are numbers of the interners
+/// The head of a term: the function that is applied to its arguments. Ops, views and types are numbers of the interners
 /// (`interner.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Head {
@@ -53,7 +53,7 @@ pub(super) struct View {
     pub(super) dims: [Dim; RANK],
 }
 
-/// The arguments of a term: few, but for sums and concatenations.
+/// The arguments of a term: few, except for sums and concatenations.
 pub(super) type Args = SmallVec<[Id; 4]>;
 
 /// A head and its arguments.
@@ -83,7 +83,7 @@ impl Language for Term {
     }
 }
 
-/// True if a tensor has no elements.
+/// True if a tensor has 0 elements.
 pub(super) fn is_empty(ty: &TensorType) -> bool {
     ty.dims.iter().any(Dim::is_zero)
 }

@@ -24,11 +24,11 @@ impl From<Box<Refutation>> for Failure {
     }
 }
 
-/// Proves that each value that is live out of an obligation is justified. With a section behind it (`has_next`) a value may
-/// be an unfinished sum.
+/// Proves that each value that is live out of an obligation is justified. If another section follows (`has_next`), a
+/// value may be an unfinished sum.
 ///
 /// # Errors
-/// The first op that keeps a value from being justified.
+/// Returns the first op that keeps a value from being justified.
 pub(super) fn prove(
     task: &Obligation<'_>,
     boundary: &Boundary,
@@ -39,7 +39,7 @@ pub(super) fn prove(
     let mut encoding = Encoding::new(task, boundary, without, budget)?;
     let before = encoding.terms.used_resources();
     let found = find_counterparts(&mut encoding, has_next);
-    // Why there is no proof takes its share, too.
+    // The diagnosis uses the budget, too.
     for ((resource, now), (_, then)) in encoding.terms.used_resources().into_iter().zip(before) {
         budget.take(resource, now.saturating_sub(then));
     }

@@ -123,7 +123,7 @@ impl<'a> Outputs<'a> {
         Ok(())
     }
 
-    /// The fault of an output. Where an output is another value of the model, a leaf may be the wrong one.
+    /// Returns the refutation of an output. If the output is another value of the model, a leaf may be the wrong one.
     fn fault(&self, at: Option<Inst>, what: RefutationReason) -> Box<Refutation> {
         let leaf =
             at.and_then(|at| diagnose::suspect_leaf(self.programs, self.model, self.leaves, at));

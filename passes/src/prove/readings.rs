@@ -132,7 +132,7 @@ pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
         .iter()
         .fold(1_usize, |n, parts| n.saturating_mul(parts.len()));
     if count > MAX_READINGS {
-        // Of many readings those by values of the model suffice.
+        // If there are too many readings, only readings as parts of the model's values are kept.
         let of_model = |s: &ArgPart| terms.is_model(s.base);
         for parts in all.iter_mut().filter(|s| s.iter().any(of_model)) {
             parts.retain(of_model);
@@ -157,7 +157,7 @@ pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
 /// All ways to read an argument as a part.
 fn parts(terms: &TermGraph, id: Id) -> Vec<ArgPart> {
     if terms.is_zero(id) {
-        // Zeros are parts of any zeros; nothing follows from that.
+        // Zeros are parts of all zeros, so their readings have no use.
         return ArgPart::whole(terms, id).into_iter().collect();
     }
     let selections = terms.selections(id);
@@ -191,7 +191,7 @@ pub(super) fn find_relation(
     }
 }
 
-/// The same, found anew, where an op of the model says what the parts do not.
+/// Computes the relation without the cache. `model` is an op of the model for facts that the parts do not determine.
 pub(super) fn derive_relation(
     op: &Op,
     reading: &[ArgPart],

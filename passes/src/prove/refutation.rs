@@ -20,7 +20,7 @@ pub enum RefutationReason {
         /// The operand.
         operand: Value,
     },
-    /// The model has no such leaf.
+    /// The model does not have this leaf.
     #[error("reads a tensor that the model does not have")]
     Leaf,
     /// A leaf or an operand of a collective holds an impossible part.
@@ -29,10 +29,10 @@ pub enum RefutationReason {
     /// The declared type is not the type by the op.
     #[error("is declared with another type than its op gives{}", found.as_ref().map_or_else(String::new, |t| format!(" ({t})")))]
     Type {
-        /// The type by the op; `None` where the op does not take its operands.
+        /// The type by the op; `None` if the op does not accept its operands.
         found: Option<TensorType>,
     },
-    /// An instruction of the model reads what is defined later, or gives another type than its op.
+    /// An instruction of the model reads a value before its definition, or its type differs from its op's.
     #[error(
         "`{op}` of `{value}` is no instruction of a model: its operands or types do not fit the op"
     )]
@@ -102,7 +102,7 @@ pub enum RefutationReason {
 /// The first op that is not justified, with the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refutation {
-    /// The instruction of the programs; `None` where an output is missing.
+    /// The instruction of the programs; `None` if an output is missing.
     pub inst: Option<Inst>,
     /// The op's name.
     pub op: String,
@@ -145,7 +145,7 @@ impl Refutation {
         Refutation::of_output(programs, Some(inst), what)
     }
 
-    /// A fault of an instruction, or of none.
+    /// Returns the refutation at an instruction, or without one if an output is missing.
     pub(super) fn of_output(
         programs: &Graph,
         inst: Option<Inst>,

@@ -18,9 +18,9 @@ pub(super) struct Relations {
     /// By base and number of the view.
     selected: RefCell<FxHashMap<Selection, Option<Rc<Part>>>>,
     related: RefCell<FxHashMap<OpOnParts, Option<Rc<Relation>>>>,
-    /// Numbers of views, by those of the inner and the outer.
+    /// The composition of two views, by the numbers of the inner and the outer view.
     composed: RefCell<FxHashMap<(u32, u32), Option<u32>>>,
-    /// Numbers of views, by those of the one that is selected from and of the one that is looked for.
+    /// The quotient of two views, by the numbers of the view to select from and the view to find.
     relative: RefCell<FxHashMap<(u32, u32), Option<u32>>>,
 }
 
@@ -99,7 +99,7 @@ impl Relations {
         self.composed.borrow().get(&views).copied()
     }
 
-    /// Keeps the number of the view that is a view of a view, or that there is none.
+    /// Caches the number of the composition of two views, or its absence.
     pub(super) fn keep_composition(&self, views: (u32, u32), one: Option<u32>) {
         get_or_find(&self.composed, views, || one);
     }
@@ -109,13 +109,13 @@ impl Relations {
         self.relative.borrow().get(&views).copied()
     }
 
-    /// Keeps the number of the view of one view that gives another, or that there is none.
+    /// Caches the number of the quotient of two views, or its absence.
     pub(super) fn keep_quotient(&self, views: (u32, u32), rest: Option<u32>) {
         get_or_find(&self.relative, views, || rest);
     }
 }
 
-/// The cached entry of a key; finds and keeps it if there is none.
+/// Returns the cached entry of a key. If it is missing, computes and caches it.
 fn get_or_find<K: Eq + Hash, T: Clone>(
     all: &RefCell<FxHashMap<K, T>>,
     key: K,

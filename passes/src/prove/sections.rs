@@ -56,10 +56,10 @@ impl Cut {
 }
 
 impl Sections {
-    /// Cuts a graph into sections, none of which reads values of a later one.
+    /// Cuts a graph into sections, so that no section reads values of a later one.
     ///
-    /// An instruction of no layer belongs to the first section or, if it reads values of a layer, to the last. A copy or
-    /// collective belongs to the section of its operands.
+    /// An instruction without a layer belongs to the first section or, if it reads values of a layer, to the last. A
+    /// copy or collective belongs to the section of its operands.
     pub(super) fn new(graph: &Graph, cut: &Cut) -> Sections {
         let count = cut.count();
         let mut of: Vec<usize> = Vec::with_capacity(graph.insts().len());
@@ -98,7 +98,7 @@ impl Sections {
         out
     }
 
-    /// Per value of the graph, the last section that uses it; `usize::MAX` for what the caller gets.
+    /// Returns, per value of the graph, the last section that uses it; `usize::MAX` for outputs of the graph.
     pub(super) fn last_use(&self, graph: &Graph) -> Vec<usize> {
         let mut out = vec![0; graph.values().len()];
         for (inst, data) in graph.insts() {

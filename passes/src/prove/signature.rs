@@ -1,8 +1,8 @@
 //! Signatures: obligations with the same signature have the same proof.
 //!
-//! A signature spells out the instructions of the model and of the programs, with all that a proof sees of them. Values are
-//! numbered in order of definition; those from outside stand for their counterparts. Names of tensors, layers and values do
-//! not occur.
+//! A signature lists the instructions of the model and of the programs, with everything that a proof uses of them.
+//! Values are numbered in order of definition. Values from outside are represented by their counterparts. Signatures do
+//! not contain names of tensors, layers or values.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::{Place, Value};
@@ -34,7 +34,7 @@ fn place(p: Place) -> u32 {
 /// Writes the signature of an obligation, and its boundary.
 ///
 /// # Errors
-/// An instruction of the programs that reads what is not proved.
+/// Returns an instruction of the programs that reads a value without a proof.
 pub(super) fn sign(
     task: &Obligation<'_>,
     tables: &mut Tables,

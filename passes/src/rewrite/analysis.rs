@@ -1,9 +1,9 @@
 //! The analysis of the e-graph: type, place and sharding of each e-class.
 //!
-//! Two terms are in one e-class if every device gets the same from both. An *unreduced sum* is known by its sum alone:
-//! devices may hold different summands as long as these add up to the same. All ops that take an unreduced sum are linear in
-//! it, so nothing can tell two such apart. That keeps graphs small: a chain of additions has one unreduced form, not one
-//! per way to distribute the summands.
+//! Two terms are in one e-class if every device gets the same value from both. An *unreduced sum* is identified only by
+//! its total: devices may hold different summands if these add up to the same. All ops that take an unreduced sum are
+//! linear in it, so they cannot distinguish the two. This keeps graphs small: a chain of additions has one unreduced
+//! form, not one per way to distribute the summands.
 
 use egg::{Analysis, DidMerge, Id};
 use rustc_hash::FxHashMap;
@@ -53,7 +53,7 @@ pub(crate) struct Fact {
 }
 
 impl Table {
-    /// A table for one section, in which all handles so far are good.
+    /// Returns a copy of the table for one section, in which all existing handles stay valid.
     pub(crate) fn fork(&self) -> Table {
         Table {
             ops: self.ops.clone(),
@@ -134,8 +134,8 @@ impl Table {
         }
     }
 
-    /// The types of the results of `op` on `operands`, with the plain types and the places of `like`; `None` where the op
-    /// does not take the operands' shardings.
+    /// Returns the types of the results of `op` on `operands`, with the plain types and the places of `like`. Returns
+    /// `None` if the op does not accept the operands' shardings.
     pub(crate) fn derive(
         &mut self,
         op: OpRef,
@@ -205,7 +205,7 @@ impl Analysis<Node> for Table {
 
 /// The first index of a device where `ranks` devices share `size` indices evenly.
 pub(crate) fn even_cut(size: u64, ranks: u64, rank: u64) -> u64 {
-    // Neither factor fits beside a size near 2^64.
+    // The product overflows 64 bits if `size` is near 2^64.
     (u128::from(size) * u128::from(rank) / u128::from(ranks.max(1))) as u64
 }
 

@@ -10,8 +10,8 @@ use super::saturate::SkeletonGraph;
 use super::skeleton::{Skeleton, Step};
 use super::template::{Form, Source, TemplateStep};
 
-/// The cheapest graph, and, where sums come late in it, the cheapest in which none does. `ordered` is whether to look for
-/// the latter. A seed takes any graph in place of the cheapest.
+/// Returns the cheapest graph. If `ordered` is true and the graph has late sums, also returns the cheapest graph
+/// without late sums. With a seed, it returns a random graph in place of the cheapest.
 pub(super) fn emit(
     skeleton: &Skeleton,
     graph: &SkeletonGraph,

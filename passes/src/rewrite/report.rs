@@ -35,7 +35,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The usual limits, of which all sections together have what is left of a budget's terms.
+    /// Returns the default limits; all sections together may use the budget's remaining terms.
     pub fn for_budget(budget: &Budget) -> Limits {
         Limits {
             all_nodes: usize::try_from(budget.remaining(Resource::Terms)).unwrap_or(usize::MAX),

@@ -49,7 +49,7 @@ pub(super) enum Step {
 pub(super) struct Skeleton {
     /// The instructions.
     pub(super) steps: Vec<Step>,
-    /// The leaves, those from other sections included, in order of first appearance.
+    /// The leaves, including values of other sections, in order of first appearance.
     pub(super) leaves: Vec<Leaf>,
     /// The numbers of the values that are live out.
     pub(super) roots: Vec<u32>,

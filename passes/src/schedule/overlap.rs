@@ -1,10 +1,12 @@
-//! Overlap: within a layer, what another place needs comes first, and what needs another place's results comes last.
+//! Overlap: within a layer, launches that another place needs come first, and launches that need another place's
+//! results come last.
 //!
-//! A queue is a line, so a launch that waits for another place holds up all that stands behind it. Two counts of a launch say
-//! where it stands: how often data change their place on the longest way to it, and on the longest way from it, within the layer.
-//! The first never falls along a dependence and the second never rises, so sorting by both keeps every dependence.
+//! A queue is linear, so a launch that waits for another place delays all launches after it. Two counts give the
+//! position of a launch: the transfers on the longest path to it, and on the longest path from it, within the layer.
+//! Along a dependence the first count never falls and the second never rises, so sorting by both keeps every
+//! dependence.
 //!
-//! A layer in which no place gets anything back, or none has anything else to do, keeps the order of the program.
+//! A layer keeps the program order if no place gets a result back, or if no place has other work to do.
 
 use std::cmp::Reverse;
 
@@ -13,7 +15,8 @@ use tpc_ir::{Graph, Inst, Launch, Op, Place, Value};
 
 use crate::layout::Layouts;
 
-/// Sorts the launches of a phase, layer by layer. Stores stay where they are: which there are is found by this order.
+/// Sorts the launches of a phase, layer by layer. Stores keep their positions: this order determines which stores
+/// exist.
 pub(super) fn overlap(
     graph: &Graph,
     layouts: &Layouts,
@@ -43,7 +46,7 @@ fn has_round_trip(graph: &Graph, launches: &[LaunchData], order: &[Launch]) -> b
     order.iter().filter(moves).nth(1).is_some()
 }
 
-/// True if a launch brings an input to where it is read.
+/// True if a launch copies an input to its reader.
 fn moves_input(graph: &Graph, launch: &LaunchData) -> bool {
     let Work::Transfer(inst) = launch.work else {
         return false;
@@ -67,9 +70,9 @@ struct Layer<'a> {
     graph: &'a Graph,
     layouts: &'a Layouts,
     launches: &'a [LaunchData],
-    /// Per value that is no view, the position in the layer that writes it.
+    /// Per value that is not a view, the position in the layer that writes it.
     writer: Vec<Option<usize>>,
-    /// Per value that is no view, the positions in the layer that read it.
+    /// Per value that is not a view, the positions in the layer that read it.
     readers: Vec<Vec<usize>>,
 }
 
@@ -122,7 +125,8 @@ impl<'a> Layer<'a> {
         }
         let mut sorted: Vec<usize> = (0..run.len()).collect();
         sorted.sort_by_key(|&at| {
-            // The memory of an input is free for others when it is where it is read.
+            // Copies of inputs come first, because the memory of an input is free for other values once the input has
+            // arrived.
             let of_input = moves_input(self.graph, &self.launches[run[at].index()]);
             (!of_input, ways[at].to, Reverse(ways[at].from), at)
         });
@@ -155,7 +159,8 @@ impl<'a> Layer<'a> {
         out
     }
 
-    /// Per launch, those before it that it needs, and those that must have read what it updates.
+    /// Returns, per launch, the earlier launches that it needs, and the earlier launches that read a value that it
+    /// updates.
     fn dependences(&mut self, run: &[Launch]) -> Vec<Vec<usize>> {
         let (graph, layouts, launches) = (self.graph, self.layouts, self.launches);
         let insts = |l: &Launch| {

@@ -1,7 +1,7 @@
-//! From the placed graph and a choice of splits to the sharded graph: every value of a group of devices with its
-//! sharding, every collective explicit, sizes still global.
+//! From the placed graph and a choice of splits to the sharded graph: every value of a group of devices has its
+//! sharding, every collective is explicit, and sizes are still global.
 //!
-//! Every unreduced sum is reduced where it arises. [`rewrite`](crate::rewrite) finds the best place.
+//! Every unreduced sum is reduced at its origin. [`rewrite`](crate::rewrite) finds the best place.
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::{AllReduce, NormApply, NormStats, OperandState, TypeError, unreduced_result};
@@ -133,7 +133,7 @@ impl Lowering<'_> {
         sharding
     }
 
-    /// True if a device's part of an axis begins or ends inside blocks of so many indices.
+    /// True if a device's part of an axis begins or ends inside a block of `block` indices.
     fn cuts(&self, tree: &AxisTree, block: u64) -> bool {
         let of_class = |c: ClassRef| self.choice.options[c.class.index()].ranges.len();
         let mut classes = Vec::new();

@@ -110,7 +110,8 @@ fn is_sorted(encoding: &Encoding<'_>, v: Value) -> bool {
     all.is_empty() || all.iter().any(sorted)
 }
 
-/// The values of other places that have the name of an op's result, and as many of its kind and name before them.
+/// Returns the namesakes of an op's result. At another place, it is the value with the same name, kind and position
+/// among such values. At the same place, all ops with this name, kind and operands count.
 fn namesakes(encoding: &Encoding<'_>, inst: Inst) -> Vec<Value> {
     if !encoding.charge_scan() {
         return Vec::new();
@@ -193,7 +194,7 @@ fn fits_namesakes(encoding: &Encoding<'_>, inst: Inst) -> bool {
     let Some(&result) = programs.inst(inst).results.first() else {
         return true;
     };
-    // Nothing is a part of everything, and leaves no gap.
+    // An empty value is a part of every value and leaves no gap.
     if is_empty(&programs.value(result).ty) {
         return true;
     }
@@ -215,7 +216,7 @@ fn fits_namesakes(encoding: &Encoding<'_>, inst: Inst) -> bool {
         .filter(|&&of| namesakes.iter().all(|n| n.iter().any(|t| t.of == of)));
     let mut shared = shared.peekable();
     if shared.peek().is_none() {
-        // The others have a value in common that this one is no part of.
+        // The others are parts of a common value, but this one is not a part of it.
         let first = namesakes.first().into_iter().flatten().map(|t| t.of);
         return !first
             .into_iter()

@@ -9,7 +9,7 @@ use crate::prove::encoding::Encoding;
 use crate::prove::index_set::{Pattern, per_axis};
 use crate::prove::language::View;
 
-/// The depth to which operands are spelt out.
+/// The most levels of operands that are printed.
 const DEPTH: usize = 3;
 
 /// The expression that the programs compute.

@@ -47,13 +47,13 @@ pub(super) fn first_unjustified(
                 _ => (inst, RefutationReason::Value),
             };
             if summand.is_some() && is_summed_elsewhere(encoding, v) {
-                // What other devices sum is a summand: here, too, what comes after it is at fault.
+                // Other devices sum this op's result, so it is a summand. The fault is probably in a later op.
                 spare = spare.or(Some(fault));
                 continue;
             }
             return fault;
         }
-        // Where an all-reduce reads it, the result of that shows more.
+        // If an all-reduce reads the summand, the result of the all-reduce shows more.
         if verdicts.summands.contains(&v)
             && !op.is_movement()
             && !is_summed(encoding, v)
@@ -77,7 +77,7 @@ pub(super) fn first_unjustified(
     spare.unwrap_or((programs.value(goal).def.0, RefutationReason::Value))
 }
 
-/// True if another device has the same op under the same name, and a collective reads what it gives.
+/// True if another device has the same op with the same name, and a collective reads its result.
 fn is_summed_elsewhere(encoding: &Encoding<'_>, v: Value) -> bool {
     if !encoding.charge_scan() {
         return false;
@@ -160,8 +160,8 @@ fn is_on_several_devices(encoding: &Encoding<'_>, verdicts: &Verdicts, v: Value)
     })
 }
 
-/// True if the summands that the devices have under this value's name make the model's value. A device whose summand is
-/// an earlier one has no value of its own for it.
+/// True if the devices' summands with this value's name add up to the model's value. A device whose summand is an
+/// earlier value has no value with this name.
 fn adds_up(encoding: &mut Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
     if !encoding.charge_scan() {
         return true;
@@ -180,7 +180,7 @@ fn adds_up(encoding: &mut Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
         })
         .map(|&u| (programs.value(u).place, u))
         .collect();
-    // A value that is no summand is reported by itself.
+    // A value that is not a summand is reported by itself.
     if terms.iter().any(|(_, u)| !verdicts.is_ok(u)) {
         return true;
     }

@@ -22,7 +22,7 @@ pub(super) enum Scope {
 /// The verdicts on the programs' values of an obligation.
 #[derive(Default)]
 pub(super) struct Verdicts {
-    /// Per value, the sums of which it is a summand.
+    /// Per value, the sums that it may be a summand of.
     pub(super) targets: HashMap<Value, Vec<Id>>,
     ok: HashMap<Value, bool>,
     /// Values that are one device's summand of a sum.
@@ -98,7 +98,7 @@ impl Verdicts {
         }
     }
 
-    /// The model's values of which a value may be one device's summand.
+    /// Returns the model's values that a value may be one device's summand of.
     fn find_targets(
         &self,
         encoding: &mut Encoding<'_>,
@@ -200,7 +200,7 @@ fn is_step(encoding: &Encoding<'_>, id: Id) -> bool {
         })
 }
 
-/// The arguments, with any of them replaced by sums of which they are summands.
+/// Returns the argument lists in which any argument may be replaced by one of its target sums.
 fn combinations(args: &[Id], targets: &[Vec<Id>]) -> Vec<Vec<Id>> {
     let mut out = vec![Vec::new()];
     for (&a, targets) in args.iter().zip(targets) {

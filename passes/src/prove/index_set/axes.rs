@@ -77,7 +77,7 @@ pub(in crate::prove) fn from_axes(
     Ok(out)
 }
 
-/// The sizes of what the patterns select of `dims`.
+/// Returns the sizes of the selection that the patterns make from `dims`.
 pub(in crate::prove) fn selected_dims(
     axes: &[Option<Pattern>; RANK],
     dims: &[Dim; RANK],

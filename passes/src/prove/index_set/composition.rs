@@ -21,7 +21,7 @@ pub(super) fn insert(indices: &mut IndexSet, pattern: Pattern) -> Result<(), Not
         return Err(NotExpressible);
     }
     indices.insert(at, pattern);
-    // The major neighbour first: what is minor to the pair stays where it is.
+    // Join with the major neighbour first, because this keeps the position of the minor one.
     for major in [at + 1, at] {
         if major > 0
             && major < indices.len()
@@ -34,7 +34,7 @@ pub(super) fn insert(indices: &mut IndexSet, pattern: Pattern) -> Result<(), Not
     Ok(())
 }
 
-/// Two patterns as one; `None` where a symbol lies between their units.
+/// Joins two patterns into one; returns `None` if a symbol separates their units.
 fn product(minor: &Pattern, major: &Pattern) -> Result<Option<Pattern>, NotExpressible> {
     let Ok(each) = minor.read_in(&minor.unit, &major.unit) else {
         return Ok(None);
@@ -72,7 +72,7 @@ fn blocks_alike(
         }
     };
     let mut blocks: Vec<Interval> = Vec::new();
-    // What is selected of the last block so far.
+    // The selected units of the last block so far.
     let mut own: Vec<Interval> = Vec::new();
     for r in intervals {
         let mut next = r.start;
@@ -130,7 +130,7 @@ pub(super) fn split_at(
         Pattern::new(&unit, len, pattern)?,
         Pattern::new(at, size, blocks)?,
     );
-    // In another order than that of the blocks it is no product.
+    // If the parts are not in the order of the blocks, the selection is not a product.
     let back = match &parts {
         (Some(minor), Some(major)) => product(minor, major)?,
         (one, None) | (None, one) => one.clone(),
@@ -194,7 +194,7 @@ pub(in crate::prove) fn compose(
     Ok(all)
 }
 
-/// The index set that selects `indices` of what `of` selects: `compose(of, result) == indices`.
+/// Returns the index set that selects `indices` from the selection `of`: `compose(of, result) == indices`.
 pub(in crate::prove) fn quotient(
     of: &[Pattern],
     indices: &[Pattern],

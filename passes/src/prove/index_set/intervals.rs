@@ -5,7 +5,7 @@
 
 use tpc_ir::Interval;
 
-/// The indices that lie in the `len` indices from `start` on, counted from there.
+/// Returns the selected indices among the `len` indices from `start` on, counted from `start`.
 pub(in crate::prove) fn clip(intervals: &[Interval], start: u64, len: u64) -> Vec<Interval> {
     let mut out: Vec<Interval> = Vec::new();
     for r in intervals {

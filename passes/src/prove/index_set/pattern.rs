@@ -1,4 +1,4 @@
-//! Patterns: periodic selections of elements, and the sizes in which two of them can be compared.
+//! Patterns: periodic selections of elements, and the common sizes for comparing two patterns.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -12,8 +12,8 @@ use crate::gcd::gcd;
 /// Intervals beyond which a pattern is not worth the arithmetic.
 pub(super) const MAX_INTERVALS: usize = 1 << 14;
 
-/// A periodic selection: of every `unit · size` consecutive elements, those whose index divided by `unit` lies in
-/// `intervals`, in the order of the intervals.
+/// A periodic selection. Of every `unit · size` consecutive elements it selects the ones whose index divided by `unit`
+/// is in `intervals`, in the order of the intervals.
 ///
 /// A pattern is always in lowest terms ([`Pattern::new`]), so equal selections compare equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ pub(in crate::prove) struct Pattern {
 }
 
 impl Pattern {
-    /// The pattern in lowest terms; `None` where it selects everything.
+    /// Returns the pattern in lowest terms; `None` if it selects all elements.
     pub(in crate::prove) fn new(
         unit: &Dim,
         size: u64,
@@ -131,7 +131,7 @@ impl Pattern {
         Ok(Cow::Owned(out))
     }
 
-    /// The same pattern where one element stands for `by`.
+    /// Returns the same pattern with each element replaced by `by` elements.
     pub(in crate::prove) fn scaled(&self, by: &Dim) -> Result<Pattern, NotExpressible> {
         let unit = self.unit.checked_mul(by).ok_or(NotExpressible)?;
         Ok(Pattern {
@@ -169,7 +169,7 @@ pub(in crate::prove) fn units(size: &Dim, unit: &Dim) -> Result<u64, NotExpressi
     quotient.ok_or(NotExpressible)
 }
 
-/// The largest size that divides both, where both are multiples of a common symbol, or constants.
+/// Returns the largest size that divides both, if both are constants or multiples of a common symbol.
 pub(in crate::prove) fn common_unit(a: &Dim, b: &Dim) -> Result<Dim, NotExpressible> {
     if a.checked_div(b).is_some() {
         return Ok(b.clone());

@@ -49,8 +49,8 @@ impl<'a> RepeatedPattern<'a> {
         self.count
     }
 
-    /// The position of an index in the list, and the number of indices from it on that follow one another there; `None`
-    /// where it is not selected.
+    /// Returns the position of an index in the list, and the number of consecutive indices there from it on. Returns
+    /// `None` if the index is not selected.
     fn position(&self, index: u64) -> Option<(u64, u64)> {
         let (period, within) = (index / self.size, index % self.size);
         let coarse = within / self.fine;

@@ -8,7 +8,7 @@ use tpc_ir::{Dim, Interval, Op};
 use super::{Axes, Part, is_axis, mentions};
 use crate::prove::index_set::NotExpressible;
 
-/// Two operands' axes, each as (operand, axis), of which several indices of the first meet one of the second.
+/// Two operands' axes, each as (operand, axis). Several indices of the first axis meet one index of the second.
 pub(super) type AxisPair = ((usize, usize), (usize, usize));
 
 /// The axes that meet in groups and are parts. Checks that their indices meet on the device as they do in the whole.

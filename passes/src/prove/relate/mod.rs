@@ -1,7 +1,7 @@
 //! Lifting an op from parts of its operands to the wholes, by the op's rule.
 //!
-//! The equations of a rule say which index of a result's axis comes from which index of an operand's. From the index sets
-//! of the operands follow those of the results, or that the parts do not belong together.
+//! The equations of a rule say which index of a result's axis comes from which index of an operand's. The index sets of
+//! the results follow from the operands' index sets, unless the parts do not belong together.
 //!
 //! - `parameters.rs`: the op on the wholes, whose parameters lowering re-based to the parts;
 //! - `solver.rs`: the equations, solved for the results;
@@ -56,7 +56,7 @@ impl Part {
     }
 }
 
-/// The op on the wholes, of whose results an op on parts makes parts.
+/// The op on the wholes, related to an op on parts: the part op's results are parts of its results.
 #[derive(Clone, Debug)]
 pub(super) struct Relation {
     /// The op on the whole operands.
@@ -74,10 +74,10 @@ pub(super) type Axes = [Option<Pattern>; RANK];
 
 /// Relates `op`, which runs on `parts`, to the same op on the wholes.
 ///
-/// `model` is an op of the model: a part alone does not say where a slice of the whole is set.
+/// `model` is an op of the model. It gives the position of a slice that is set, because a part alone does not.
 ///
 /// # Errors
-/// The parts do not belong together, or the op's rule does not say what becomes of them.
+/// Returns an error if the parts do not belong together, or if the op's rule does not determine the results.
 pub(super) fn relate(
     op: &Op,
     parts: &[Rc<Part>],
@@ -119,7 +119,8 @@ pub(super) fn relate(
     })
 }
 
-/// The patterns along the operands' axes. Those of axes with copies follow from the others.
+/// Returns the patterns along the operands' axes, without axes that have copies. The solver derives the patterns of
+/// these.
 fn known_patterns(parts: &[Rc<Part>], axes: &[Axes]) -> FxHashMap<Var, Option<Pattern>> {
     let mut known = FxHashMap::default();
     for (o, (part, axes)) in parts.iter().zip(axes).enumerate() {

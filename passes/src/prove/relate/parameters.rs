@@ -9,10 +9,10 @@ use super::{Axes, Part};
 use crate::prove::index_set::{NotExpressible, clip};
 use crate::prove::language::Mask;
 
-/// The op on whole operands, and the mask that it has on the parts.
+/// Returns the op on whole operands, and the mask that it has on the parts.
 ///
-/// This lists every op whose parameters change when a device runs it on its part. An op with other parameters is
-/// another op, so nothing is proved of an op that is missing here and whose parameters change.
+/// This function lists every op whose parameters change if a device runs it on its part. An op with other parameters is
+/// another op. If an op is missing here and its parameters change, its proof fails.
 pub(super) fn lift_parameters(
     op: &Op,
     parts: &[Rc<Part>],

@@ -36,7 +36,8 @@ impl Solver<'_> {
                 }
             }
             if self.known.len() == before {
-                // Nothing more follows. Where all operands are known, the rest are indices that the op makes: all of them.
+                // No equation gives another pattern. If all operands are known, the open axes are indices that the op
+                // makes, so they are whole.
                 let given = |(a, b): &&(Expr, Expr)| self.is_given(a) && self.is_given(b);
                 if !open || !equations.iter().all(given) {
                     return if open && self.any_part() {
@@ -114,7 +115,7 @@ impl Solver<'_> {
         es.iter().map(|e| self.size(e)).collect()
     }
 
-    /// The pattern of an expression, where all of it is known.
+    /// Returns the pattern of an expression, if all of it is known.
     pub(super) fn value(&self, e: &Expr) -> Result<Option<Option<Pattern>>, NotExpressible> {
         Ok(match e {
             Expr::Axis(slot, a) => self.known.get(&Var::Axis(*slot, *a)).cloned(),

@@ -95,8 +95,9 @@ pub(super) const CONCAT_OF_COPIES: ProofRule = ProofRule {
     },
 };
 
-/// A repetition holds index `i mod n` of the repeated value at index `i` of an axis. Where an op's result at index `i` depends
-/// on its operand's index `i` alone, and not on `i` itself, the op on the repetition is the repetition of the op.
+/// A repetition of `x` along an axis of `n` indices has `x`'s index `i mod n` at index `i`. Suppose an op's result at
+/// index `i` depends only on its operand's index `i`, and not on `i` itself. Then the op on the repetition is the
+/// repetition of the op.
 pub(super) const OP_OF_COPIES: ProofRule = ProofRule {
     name: "op-of-copies",
     equation: "f(repeat(x), y) = repeat(f(x, y)), where f works on each copy alike",

@@ -130,7 +130,7 @@ pub(super) const LINEAR_IN_ZERO: ProofRule = ProofRule {
     name: "linear-in-zero",
     equation: "f(0) = 0, where f is linear, and its other operands are numbers for which it is defined",
     apply: |terms, term, id| {
-        // What is no number is none times zero, either.
+        // A value that is not a number does not vanish when it is multiplied by zero.
         let defined = terms
             .op_of(term)
             .is_none_or(|(op, _)| terms.is_defined(&op, &term.args));
@@ -146,7 +146,7 @@ pub(super) const LINEAR_IN_ZERO: ProofRule = ProofRule {
     },
 };
 
-/// True if an op is linear in these of its arguments together.
+/// True if an op is linear in these arguments together.
 pub(in crate::prove) fn is_linear_in(
     terms: &TermGraph,
     op: &Op,

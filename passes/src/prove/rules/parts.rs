@@ -45,7 +45,7 @@ pub(super) const PARTS: ProofRule = ProofRule {
             let bases: Vec<Id> = reading.iter().map(|f| f.base).collect();
             match terms.lookup_op(&relation.op, result, bases.clone()) {
                 Some(whole) => made.extend(part(terms, id, whole, &relation, result, &bases)),
-                // The whole of a long concatenation is nothing that anyone has.
+                // Neither the model nor a device has the whole of a long concatenation.
                 None if open.is_none() && bases.len() <= MAX_OPERANDS => {
                     open = Some((relation, bases));
                 }
@@ -86,7 +86,7 @@ fn part(
             let (value, ids) = match &relation.op {
                 Op::GetRows(_) => (whole, *bases.get(1)?),
                 Op::MulMatId(_) => (whole, *bases.get(2)?),
-                // Outside the mask nothing is added; to zeros that makes zeros.
+                // Outside the mask, the op adds zero. If its operand is zero, the result is zero there.
                 Op::AddId(_) if terms.is_zero(*bases.first()?) => (whole, *bases.get(2)?),
                 _ => return None,
             };

@@ -164,7 +164,7 @@ impl TermGraph {
         id
     }
 
-    /// The e-class of a result of an op, where the graph has it.
+    /// Returns the e-class of a result of an op, if the graph has it.
     pub(in crate::prove) fn lookup_op(&mut self, op: &Op, result: u8, args: Vec<Id>) -> Option<Id> {
         let op = self.graph.analysis.tables.ops.intern(op);
         self.lookup(Head::Op { op, result }, args)
@@ -229,19 +229,19 @@ impl TermGraph {
         Ok(self.view(base, indices, dims))
     }
 
-    /// The first views that an e-class is, with what is viewed.
+    /// Returns the first views that an e-class is equal to, with their bases.
     pub(in crate::prove) fn views_of(&self, id: Id) -> Vec<(Rc<View>, Id)> {
         let views = self.numbered_views_of(id, MAX_VIEWS).into_iter();
         views.map(|((_, view), base)| (view, base)).collect()
     }
 
-    /// All views that an e-class is, with what is viewed.
+    /// Returns all views that an e-class is equal to, with their bases.
     pub(in crate::prove) fn all_views_of(&self, id: Id) -> Vec<(Rc<View>, Id)> {
         let views = self.numbered_views_of(id, usize::MAX).into_iter();
         views.map(|((_, view), base)| (view, base)).collect()
     }
 
-    /// Views that an e-class is, with their numbers and what is viewed.
+    /// Returns at most `most` views that an e-class is equal to, with their numbers and bases.
     pub(super) fn numbered_views_of(&self, id: Id, most: usize) -> Vec<(NumberedView, Id)> {
         let nodes = self.nodes_with(id, |head| matches!(head, Head::View(_)));
         let views = nodes
@@ -287,7 +287,8 @@ impl TermGraph {
         out
     }
 
-    /// Adds all views of the model's slices of a value that a view of it is, but those of `but`.
+    /// Adds a view's quotients by the model's slices of the same value `of`, except by the slice `but`: the view as a
+    /// view of each slice.
     pub(in crate::prove) fn add_quotients(
         &mut self,
         view: &NumberedView,
@@ -311,7 +312,7 @@ impl TermGraph {
         out
     }
 
-    /// The number of the view of these elements under the sizes of another, where there is one.
+    /// Returns the number of the view that selects these elements and has the sizes of another view.
     fn number_of_selection(&mut self, indices: Option<IndexSet>, sizes: &View) -> Option<u32> {
         let dims = sizes.dims.clone();
         indices.map(|indices| self.number_of(&View { indices, dims }))

@@ -25,8 +25,8 @@ use model_terms::ModelTerms;
 pub(super) use access::Selection;
 pub(super) use of_model::{ModelRepetition, Repetition};
 
-/// Rounds in which an e-class may change. A few suffice, because rules make terms smaller or bring them nearer to the
-/// model.
+/// The most rounds in which an e-class may change. A few suffice, because rules make terms smaller or bring them nearer
+/// to the model.
 const MAX_ROUNDS: usize = 24;
 /// Terms beyond which a proof is given up.
 const MAX_TERMS: usize = 400_000;
@@ -34,12 +34,12 @@ const MAX_TERMS: usize = 400_000;
 const INTERVALS: usize = 2;
 /// Comparisons of intervals, as index sets are composed, in a step.
 const COMPOSED: usize = 4;
-/// Arguments beyond which a proof is given up: devices make no sums of so many terms.
+/// The most arguments of a term. Beyond this number the proof is given up: devices do not make sums of more terms.
 const MAX_ARGS: usize = 1 << 10;
 /// Steps of the budget that a step here takes: it compares and makes terms.
 const STEP: u64 = 3;
-/// Views of an e-class that the rules look at. The values of models have a few; where a graph cuts and joins one value in
-/// dozens of ways, each is a view of all others, and the first suffice.
+/// The most views of an e-class that the rules use. Values of models have a few views. If a graph cuts and joins one
+/// value in dozens of ways, each value is a view of all others, and the first ones suffice.
 const MAX_VIEWS: usize = 32;
 /// Depth of the chain of terms, each added for the one before, beyond which a proof is given up.
 const MAX_DEPTH: usize = 96;
@@ -182,7 +182,7 @@ impl TermGraph {
         self.graph.find(id)
     }
 
-    /// The e-class of a term, where the graph has it.
+    /// Returns the e-class of a term, if the graph has it.
     pub(super) fn lookup(&self, head: Head, args: Vec<Id>) -> Option<Id> {
         let mut term = Term {
             head,
@@ -202,7 +202,7 @@ impl TermGraph {
         }
     }
 
-    /// Applies the rules to all terms of an e-class until nothing follows.
+    /// Applies the rules to all terms of an e-class until no rule adds a term.
     fn saturate(&mut self, id: Id) {
         for _ in 0..MAX_ROUNDS {
             let mut changed = false;
@@ -254,7 +254,7 @@ impl TermGraph {
         };
         let (of_a, of_b) = (parents(a), parents(b));
         self.graph.union(a, b);
-        // Where one of the two has no parents nothing follows by congruence, and rebuilding would look at all e-classes.
+        // If one of the two has no parents, congruence adds no equality, and rebuilding would visit all e-classes.
         if !of_a.is_empty() && !of_b.is_empty() {
             self.revisit.extend(of_a);
             self.revisit.extend(of_b);

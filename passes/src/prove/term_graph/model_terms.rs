@@ -14,6 +14,6 @@ pub(super) struct ModelTerms {
     pub(super) sums: Vec<(Id, Vec<Id>)>,
     /// Repetitions, as (repeated, repetition).
     pub(super) repetitions: Vec<(Id, Id)>,
-    /// Values of which a slice is set, as (value, result).
+    /// Values in which the model sets a slice, as (value, result).
     pub(super) sets: Vec<(Id, Id)>,
 }

@@ -1,5 +1,5 @@
-//! The terms that the model itself has: its views, sums, repetitions and set slices. A device's part of a value is related to
-//! these where the devices alone could mean several things.
+//! The terms of the model itself: its views, sums, repetitions and set slices. The rules relate a device's part of a
+//! value to these terms if the devices' terms alone are ambiguous.
 
 use egg::Id;
 use tpc_ir::{Dim, Interval, Op, RANK};

@@ -40,7 +40,7 @@ pub(super) const SLICE_THEN_COPY: RewriteRule = moved!(
     "x is so divided that each device can slice its part"
 );
 
-/// A slice behind a view may then come before the copy.
+/// This allows a slice after a view to move before the copy.
 pub(super) const VIEW_THEN_COPY: RewriteRule = moved!(
     "view" before copy,
     Op::is_layout,
@@ -61,7 +61,7 @@ pub(super) const COPY_THEN_REPEAT: RewriteRule = moved!(
     "the copy of x can be divided as that of the repetition"
 );
 
-/// `copy(copy(x)) = x` back where it came from, `copy(copy(x)) = copy(x)` elsewhere.
+/// `copy(copy(x)) = x` if the second copy returns to `x`'s place, otherwise `copy(copy(x)) = copy(x)`.
 pub(super) const COPY_OF_COPY: RewriteRule = RewriteRule {
     name: "copy-of-copy",
     equation: "copy(copy(x)) = copy(x), or x itself",

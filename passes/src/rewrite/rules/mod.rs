@@ -103,7 +103,7 @@ impl Applier<Node, Table> for RuleApplier {
     }
 }
 
-/// The op of a term that has operands and one result, and is no transfer.
+/// Returns the op of a term that has operands and one result, and is not a transfer.
 fn local_op(egraph: &EGraph, node: &Node) -> Option<(OpRef, TypesRef)> {
     let Head::Op(op, out) = node.head else {
         return None;
@@ -126,8 +126,8 @@ fn sums_of(egraph: &EGraph, eclass: Id) -> Vec<Id> {
     out
 }
 
-/// Delays the all-reduces of the operands at these positions: `f(all_reduce(a)) = all_reduce(f(a))` wherever `f`'s own
-/// rule says so.
+/// Delays the all-reduces of the operands at these positions: `f(all_reduce(a)) = all_reduce(f(a))`, if `f`'s own rule
+/// allows it.
 fn delay(
     egraph: &mut EGraph,
     eclass: Id,
@@ -136,7 +136,7 @@ fn delay(
     at: &[usize],
     equal: &mut EqualPairs,
 ) {
-    // A split result, such as a repeated row, is no sum.
+    // A split result, such as a repeated row, is not a sum.
     if type_of(egraph, eclass).sharding.is_split() {
         return;
     }

@@ -38,7 +38,7 @@ pub(super) const SCATTERED_SUM: RewriteRule = RewriteRule {
     },
 };
 
-/// `f(all_gather(a), m) = all_gather(f(a, part of m))` for what works on each element by itself.
+/// `f(all_gather(a), m) = all_gather(f(a, part of m))` for ops that work on each element by itself.
 pub(super) const PARTS_OF_ROWS: RewriteRule = RewriteRule {
     name: "parts-of-rows",
     equation: "f(all_gather(a), m) = all_gather(f(a, part(m)))",
@@ -129,8 +129,9 @@ fn gathered_from(egraph: &EGraph, eclass: Id) -> Option<Id> {
     egraph[eclass].nodes.iter().filter_map(gather).min()
 }
 
-/// The type of a whole value with its rows cut into nearly equal parts; `None` where rows are too short, or where the cuts
-/// would fall within blocks of a quantised type. All values of a chain are cut alike, so such a chain stays whole.
+/// Returns the type of a whole value with its rows cut into nearly equal parts. Returns `None` if rows are too short,
+/// or if the cuts would fall within blocks of a quantised type. All values of a chain are cut alike, so such a chain
+/// stays whole.
 fn part(egraph: &mut EGraph, whole: &ShardedType) -> Option<ShardedType> {
     let Place::Group(_) = whole.place else {
         return None;
