@@ -1,9 +1,10 @@
-//! Speed of the products of every type beside what the machine can read and multiply, measured in the same minute.
+//! Speed of the products of every type, with the machine's peak bandwidth and arithmetic measured in the same minute.
 //!
-//! `cargo run --release -p tpc-cpu --example product-bench -- [--threads N] [--isa NAME] [--rounds N] [--tokens N,…] [TYPE …]`
+//! `cargo run --release -p tpc-cpu --example product-bench -- [--threads N] [--isa NAME] [--rounds N] [--tokens N,…]
+//! [TYPE …]`
 //!
-//! Bytes of a mat-vec are those of the packed weight, from memory: matrices are larger than the caches that a core has to
-//! itself and are read in turn. Operations are two for each element, row and token.
+//! Bytes of a mat-vec are the bytes of the packed weight, read from memory. The matrices are larger than a core's own
+//! caches and are read in turn. Each element, row and token counts as two operations.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -107,7 +108,7 @@ fn bandwidth(threads: usize, rounds: usize) -> f64 {
     let Ok(mut map) = memmap2::MmapMut::map_anon(MEMORY) else {
         return 0.0;
     };
-    // Pages as large as those of weights.
+    // Pages of the same size as the pages of weights.
     #[cfg(target_os = "linux")]
     let _ = map.advise(memmap2::Advice::HugePage);
     map.fill(1);
@@ -127,7 +128,7 @@ fn bandwidth(threads: usize, rounds: usize) -> f64 {
     MEMORY as f64 / took.as_secs_f64()
 }
 
-/// Operations a second of nothing but dot instructions; 0 without them.
+/// Measures operations per second of dot instructions alone; returns 0 without them.
 #[cfg(target_arch = "x86_64")]
 fn peak(threads: usize, rounds: usize) -> f64 {
     if !is_x86_feature_detected!("avx512vnni") {
@@ -169,7 +170,7 @@ fn dots(turns: usize) {
     black_box(sums);
 }
 
-/// Nothing; keeps a loop from being summed up by the compiler without sending registers through memory.
+/// Does not change `v`. It keeps the compiler from precomputing a loop, without sending registers through memory.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn black_box_registers<T>(v: T) -> T {

@@ -19,7 +19,7 @@ const IQ4_NL: [u8; 16] = [
     1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241,
 ];
 
-/// A format of which [`LEN`] elements lie in so many bytes.
+/// A format with blocks of [`LEN`] elements.
 trait Format {
     /// Bytes of a block of [`LEN`] elements.
     const BYTES: usize;
@@ -45,7 +45,7 @@ unsafe fn nibbles<S: Lanes>(bytes: *const u8) -> [S::I; 2] {
     [S::and(bytes, S::splat(15)), S::shr(bytes, 4)]
 }
 
-/// 16 where the bit of an element is set: bit `j` of the four bytes is that of element `j`.
+/// Returns 16 for elements whose bit is set, otherwise 0. Bit `j` of the four bytes belongs to element `j`.
 #[inline(always)]
 unsafe fn sixteens<S: Lanes>(high: *const u8) -> [S::F; 2] {
     const BITS: [i32; LANES] = [
@@ -194,7 +194,7 @@ impl Format for F32 {
     }
 }
 
-/// f16, with the machine's conversion where there is one.
+/// f16, with the machine's conversion if it has one.
 struct F16;
 
 impl Format for F16 {
@@ -229,11 +229,11 @@ pub(crate) struct Rows {
     pub(crate) count: usize,
     /// Blocks of a row.
     pub(crate) blocks: usize,
-    /// Rows ahead whose cache lines are asked for; 0 for none. They need not exist.
+    /// The distance in rows to the rows to prefetch; 0 for no prefetch. Prefetched rows need not exist.
     pub(crate) ahead: usize,
 }
 
-/// The decoding of rows, to rows that lie `width` elements apart.
+/// The decoding of rows, to rows that are `width` elements apart.
 struct Decode<F> {
     rows: Rows,
     out: *mut f32,
@@ -263,7 +263,7 @@ impl<F: Format> Task for Decode<F> {
     }
 }
 
-/// Decodes rows to rows of f32 that lie `width` apart; `false` for a format that this file does not know.
+/// Decodes rows to rows of f32 that are `width` apart. Returns `false` for a format that this file does not support.
 ///
 /// # Safety
 /// The blocks of the rows are readable. `out` has [`LEN`] elements for every block of every row.
@@ -294,7 +294,8 @@ pub(crate) unsafe fn decode_rows(dtype: DType, rows: Rows, out: *mut f32, width:
 }
 
 vectorised! {
-    /// Encodes q8_0: whole blocks, as many as both slices have. The bits of [`tpc_runtime::quant::quantise_into`].
+    /// Encodes q8_0 in whole blocks, up to the end of the shorter slice. The bits are equal to
+    /// [`tpc_runtime::quant::quantise_into`].
     pub(crate) fn encode_q8_0(values: &[f32], out: &mut [u8]) {
         let (rows, _) = values.as_chunks::<LEN>();
         let (blocks, _) = out.as_chunks_mut::<{ Q8_0::BYTES }>();

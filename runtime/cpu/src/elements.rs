@@ -53,7 +53,7 @@ pub(crate) fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) {
         blocks,
         ahead: 0,
     };
-    // SAFETY: the bytes are those of the elements.
+    // SAFETY: the slice has the bytes of these elements.
     if !unsafe { decode_rows(dtype, rows, whole.as_mut_ptr(), 0) } {
         // The kernel was chosen for a readable type, and its chunks are whole blocks.
         let decoded = dequantise(dtype, bytes, out);
@@ -115,7 +115,7 @@ pub(crate) unsafe fn read_row(view: &View, row: *const u8, at: usize, out: &mut 
     let block = dtype.block_len() as usize;
     let from = row.wrapping_add(at / block * view.nb[0]);
     if view.has_dense_rows() {
-        // SAFETY: the caller vouches for the elements, which lie without gaps.
+        // SAFETY: the caller vouches for the elements, which have no gaps between them.
         let bytes = unsafe { std::slice::from_raw_parts(from, bytes_of(dtype, out.len())) };
         return decode(dtype, bytes, out);
     }
@@ -136,7 +136,7 @@ pub(crate) unsafe fn write_row(view: &View, row: *mut u8, at: usize, values: &[f
     let block = dtype.block_len() as usize;
     let to = row.wrapping_add(at / block * view.nb[0]);
     if view.has_dense_rows() {
-        // SAFETY: the caller vouches for the elements, which lie without gaps.
+        // SAFETY: the caller vouches for the elements, which have no gaps between them.
         let bytes = unsafe { std::slice::from_raw_parts_mut(to, bytes_of(dtype, values.len())) };
         return encode(dtype, values, bytes);
     }
@@ -159,8 +159,8 @@ pub(crate) fn prefetch_rows(view: &View, indices: [usize; 3], count: usize) {
     }
 }
 
-/// Reads `count` rows along axis 1, from these indices on, to rows of `out` that lie `width` apart, and asks for the cache
-/// lines of the `count` rows `ahead` of them.
+/// Reads `count` rows along axis 1, from these indices on, to rows of `out` that are `width` apart. Also prefetches the
+/// `count` rows that are `ahead` rows further on.
 ///
 /// # Safety
 /// As [`read_row`], for every row; `out` holds the last row. Rows ahead need not exist.
@@ -193,10 +193,11 @@ pub(crate) unsafe fn read_rows(
     }
 }
 
-/// The whole row: where it lies if that is f32 without gaps, else decoded into `buffer`, which is as long.
+/// Returns the whole row. A row of f32 without gaps is borrowed in place; others are decoded into `buffer`, which has
+/// the row's length.
 ///
 /// # Safety
-/// As [`read_row`]; nobody writes the row while the result is used.
+/// As [`read_row`]; no other thread writes the row while the result is used.
 pub(crate) unsafe fn row<'a>(view: &View, indices: [usize; 3], buffer: &'a mut [f32]) -> &'a [f32] {
     let from = view.row(indices);
     let aligned = from.cast::<f32>().is_aligned();
@@ -290,7 +291,7 @@ mod tests {
             };
             let mut found = [[0.0; 64]; 2];
             for (view, found) in [dense, gaps].iter().zip(&mut found) {
-                // SAFETY: 64 elements, gaps included, lie within `bytes`.
+                // SAFETY: 64 elements, gaps included, fit in `bytes`.
                 unsafe {
                     write_row(view, view.ptr, 0, &values);
                     read_row(view, view.ptr, 0, found);

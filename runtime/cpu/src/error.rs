@@ -2,13 +2,13 @@
 
 use tpc_ir::DType;
 
-/// Why a launch has no result. Kernels do not allocate, so the message is made of fixed parts.
+/// The reason that a launch has no result. Kernels do not allocate, so the message is made of fixed parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KernelError {
     /// An index read from data is out of range.
     #[error("{what} {index} is out of range: expected 0 to {bound}, exclusive")]
     Index {
-        /// What the index names.
+        /// The kind of object that the index selects.
         what: &'static str,
         /// The index.
         index: i64,
@@ -18,7 +18,7 @@ pub enum KernelError {
     /// The views given do not fit the kernel.
     #[error("the views do not fit the kernel: {what}")]
     Shape {
-        /// What does not hold.
+        /// The condition that does not hold.
         what: &'static str,
     },
     /// Less scratch memory than the kernel asks for.
@@ -37,7 +37,7 @@ pub enum KernelError {
     Panicked,
 }
 
-/// An op on these element types has no kernel.
+/// The error for an op without a kernel for these element types.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no CPU kernel for {op} on {operands:?} giving {results:?}: {reason}")]
 pub struct Unsupported {
@@ -51,7 +51,7 @@ pub struct Unsupported {
     pub reason: &'static str,
 }
 
-/// Why there is no team.
+/// The reason that a team cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum TeamError {
     /// A team without workers.

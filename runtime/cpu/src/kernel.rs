@@ -23,11 +23,11 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The kernel of `op` for operands and results of these element types. Sizes in the op's attributes are bound
-    /// already ([`Op::map_dims`]).
+    /// Selects the kernel of `op` for operands and results of these element types. Sizes in the op's attributes are
+    /// bound already ([`Op::map_dims`]).
     ///
     /// # Errors
-    /// [`Unsupported`] when there is none: leaves, transfers, formats that cannot be read or written.
+    /// Returns [`Unsupported`] if the op has no kernel: leaves, transfers, formats that cannot be read or written.
     pub fn select(
         op: &Op,
         operands: &[DType],
@@ -78,17 +78,17 @@ impl Kernel {
         self.launch.resize(size)
     }
 
-    /// Computes the worker's share of the results. Every worker of a device calls this with the same views, and no one
-    /// reads the results before all have returned and met at a barrier.
+    /// Computes the worker's share of the results. Every worker of a device calls this with the same views. The results
+    /// may be read only after all workers have returned and met at a barrier.
     ///
     /// # Errors
-    /// [`KernelError`] when the views do not fit one another or data holds an index out of range. What the results hold
-    /// then is not defined.
+    /// Returns [`KernelError`] if the views do not fit one another or data holds an index out of range. The contents of
+    /// the results are then undefined.
     ///
     /// # Safety
-    /// Every view's bytes are readable, and those of results writable, until all workers have returned; nobody else
-    /// writes them. A result overlaps no other view, except that it may be the same memory, in the same element type and
-    /// with the same strides, as an operand that the kernel updates in place or reads element by element.
+    /// Every view's bytes are readable, and the results' bytes are writable, until all workers have returned; no other
+    /// thread writes them. A result does not overlap another view, with one exception. It may be the same memory, with
+    /// the same element type and strides, as an operand that the kernel updates in place or reads element by element.
     #[allow(unsafe_code)]
     pub unsafe fn run(
         &self,

@@ -9,18 +9,19 @@ use std::marker::PhantomData;
 
 use memmap2::MmapMut;
 
-/// A page that large memory asks for: that of x86-64, and of AArch64 with small pages of 4 KiB.
+/// The size of a huge page: on x86-64, and on AArch64 with small pages of 4 KiB.
 const HUGE: usize = 2 << 20;
 /// Memory that is worth huge pages: more than a core's table of small ones covers. Of less, only the pages that are written
 /// are taken.
 const LARGE: usize = 16 << 20;
 
-/// Zeroed bytes. They begin at a page, and at a huge page if they are large. No memory is taken for pages that nobody writes.
+/// Zeroed bytes. They begin at a page, and at a huge page if they are large. Pages that are never written take no
+/// memory.
 #[derive(Debug)]
 pub(crate) struct Pages {
     ptr: *mut u8,
     len: usize,
-    /// What the bytes lie in.
+    /// The mapping that holds the bytes.
     _map: MmapMut,
 }
 
@@ -31,7 +32,7 @@ unsafe impl Sync for Pages {}
 
 impl Pages {
     /// # Errors
-    /// When the system has not so much memory.
+    /// Returns an error if the system does not have enough memory.
     pub(crate) fn zeroed(len: usize) -> io::Result<Pages> {
         let room = if len >= LARGE { HUGE } else { 0 };
         let all = len.checked_add(room).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -79,8 +80,8 @@ unsafe impl Zero for f32 {}
 // SAFETY: numbers.
 unsafe impl Zero for u32 {}
 
-/// Zeroed elements for threads that share them. No memory is taken for pages that nobody writes, which an allocator does not
-/// promise: it may hand out memory that was used before.
+/// Zeroed elements for threads that share them. Pages that are never written take no memory. An allocator does not
+/// promise this, because it may hand out memory that was used before.
 #[derive(Debug)]
 pub(crate) struct Zeroed<T> {
     pages: Pages,
@@ -90,7 +91,7 @@ pub(crate) struct Zeroed<T> {
 
 impl<T: Zero> Zeroed<T> {
     /// # Errors
-    /// When the system has not so much memory.
+    /// Returns an error if the system does not have enough memory.
     pub(crate) fn new(len: usize) -> io::Result<Zeroed<T>> {
         let bytes = len.checked_mul(size_of::<T>());
         Ok(Zeroed {

@@ -13,7 +13,7 @@ thread_local! {
 
 /// Calls `f` with these instructions in place of the best, which the machine has. What `f` computes is the same.
 pub(crate) fn with<T>(isa: Isa, f: impl FnOnce() -> T) -> T {
-    /// Puts back what was before, even where `f` panics.
+    /// Restores the old value, even if `f` panics.
     struct Restore(Option<Isa>);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -40,7 +40,7 @@ pub(crate) enum Isa {
 }
 
 impl Isa {
-    /// The best that this machine has, or what the thread uses instead.
+    /// Returns the best instruction set of this machine, or the one that the thread uses instead.
     #[inline]
     pub(crate) fn best() -> Isa {
         INSTEAD.get().unwrap_or_else(Isa::found)

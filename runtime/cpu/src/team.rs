@@ -1,8 +1,8 @@
-//! Threads that run launches together: they spin between runs, and park when there is none for a while.
+//! Threads that run launches together. They spin between runs, and park if no run comes for a while.
 //!
-//! A thread that waits for another spins. Giving up its time slice instead would be dear on a busy machine: the system takes a
-//! whole slice from it, and the thread that it waited for then waits for it in turn. Only threads that have no core to
-//! themselves do so.
+//! A thread that waits for another spins. Yielding its time slice would be expensive on a busy machine: the thread
+//! loses a whole slice, and then the thread that it waited for waits for it. Only threads without a core of their own
+//! yield.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::pieces::{Pieces, Share};
 
 /// Turns of a waiting loop before its thread lets go of the core.
 const SPINS: u32 = 1 << 15;
-/// The same where there are more threads than cores.
+/// The same if there are more threads than cores.
 const SPINS_CROWDED: u32 = 1 << 8;
 /// How long a thread that has spun in vain sleeps at a time.
 const NAP: Duration = Duration::from_micros(50);
@@ -52,7 +52,7 @@ struct Group {
     count: usize,
     arrived: Apart<AtomicUsize>,
     round: Apart<AtomicUsize>,
-    /// What each worker has left of the work that is divided while it is done; of one worker, nothing is divided.
+    /// The rest of each worker's share for work stealing. A group of one worker does not divide work.
     shares: Vec<Share>,
 }
 
@@ -133,10 +133,10 @@ impl Worker<'_> {
         whole.into_iter().chain(pieces)
     }
 
-    /// Waits for all workers of the device. What they wrote before is visible after.
+    /// Waits for all workers of the device. Afterwards, their earlier writes are visible.
     ///
     /// # Errors
-    /// [`KernelError::Stopped`] when a worker of the team has failed.
+    /// Returns [`KernelError::Stopped`] if a worker of the team has failed.
     pub fn barrier(&self) -> Result<(), KernelError> {
         let group = self.group;
         if group.count == 1 {
@@ -172,10 +172,10 @@ impl Worker<'_> {
     }
 }
 
-/// What a run does: called once by every worker.
+/// The function of a run: every worker calls it once.
 type Job<'a> = dyn Fn(&Worker<'_>) -> Result<(), KernelError> + Sync + 'a;
 
-/// What the threads share.
+/// The state that the threads share.
 struct Shared {
     groups: Box<[Group]>,
     /// The group and the index of every worker.
@@ -300,10 +300,10 @@ impl Team {
         Team::of_devices(&[threads])
     }
 
-    /// A team with a group per device of as many workers as given.
+    /// Creates a team with one group per device, with the given numbers of workers.
     ///
     /// # Errors
-    /// [`TeamError`] when a device has no worker or a thread cannot be started.
+    /// Returns [`TeamError`] if a device has no worker or a thread cannot be started.
     pub fn of_devices(threads: &[usize]) -> Result<Team, TeamError> {
         if threads.is_empty() || threads.contains(&0) {
             return Err(TeamError::Empty);
@@ -353,10 +353,10 @@ impl Team {
         self.shared.seats.len()
     }
 
-    /// Runs `job` on every worker and waits for all of them. Allocates nothing.
+    /// Runs `job` on every worker and waits for all of them. Does not allocate.
     ///
     /// # Errors
-    /// That of the first worker whose job failed or panicked; others that wait for it at a barrier stop.
+    /// Returns the error of the first worker whose job failed or panicked; others that wait for it at a barrier stop.
     pub fn run(
         &mut self,
         job: impl Fn(&Worker<'_>) -> Result<(), KernelError> + Sync,
@@ -368,8 +368,8 @@ impl Team {
             group.arrived.0.store(0, Ordering::Relaxed);
             group.shares.iter().for_each(Share::reset);
         }
-        // SAFETY: only the lifetime is changed: threads use the job between the epoch below and their count of
-        // `pending`, for which this function waits. No thread reads the cell now, as `pending` is 0.
+        // SAFETY: only the lifetime is changed. Threads use the job between the epoch below and their count of
+        // `pending`, and this function waits for that count. No thread reads the cell now, as `pending` is 0.
         #[allow(unsafe_code)]
         unsafe {
             let job: *const Job<'_> = job;

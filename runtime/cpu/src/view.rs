@@ -5,9 +5,9 @@ use tpc_ir::{DType, RANK};
 
 /// A tensor in memory, in ggml's axis order: axis 0 first.
 ///
-/// Element `(i0, i1, i2, i3)` lies `Σ i·nb` bytes from `ptr`; of a type with blocks, `nb[0]` is the distance of blocks
-/// and `i0` counts blocks. A view is a pointer with a shape: making one is safe, and whoever reads or writes through it
-/// (a kernel) promises that the bytes are there. Views need no alignment.
+/// Element `(i0, i1, i2, i3)` is `Σ i·nb` bytes from `ptr`. For a type with blocks, `nb[0]` is the distance of blocks
+/// and `i0` counts blocks. A view is a pointer with a shape. Creating one is safe, but a kernel that reads or writes
+/// through it must ensure that the bytes exist. Views need no alignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
     /// The first element.
@@ -20,10 +20,10 @@ pub struct View {
     pub nb: [usize; RANK],
 }
 
-// SAFETY: a view is an address and numbers. Its users synchronise what they do with the bytes.
+// SAFETY: a view is an address and numbers. Its users synchronise their accesses to the bytes.
 #[allow(unsafe_code)]
 unsafe impl Send for View {}
-// SAFETY: as above; nothing is read or written through a shared reference to a view itself.
+// SAFETY: as above; a shared reference to a view gives no access to the bytes by itself.
 #[allow(unsafe_code)]
 unsafe impl Sync for View {}
 
@@ -33,7 +33,8 @@ impl View {
         View { ptr, dtype, ne, nb }
     }
 
-    /// A view whose elements lie without gaps, axis 0 fastest. Of a type with blocks, `ne[0]` is whole blocks.
+    /// Returns a view whose elements have no gaps between them, axis 0 fastest. For a type with blocks, `ne[0]` is
+    /// whole blocks.
     pub const fn dense(ptr: *mut u8, dtype: DType, ne: [usize; RANK]) -> View {
         let row = ne[0].div_ceil(dtype.block_len() as usize) * dtype.block_bytes() as usize;
         let nb = [
@@ -45,7 +46,7 @@ impl View {
         View { ptr, dtype, ne, nb }
     }
 
-    /// The view of elements that lie so in the arena that begins at `arena`.
+    /// Returns the view of elements at offset and strides `at` in the arena that begins at `arena`.
     pub const fn located(arena: *mut u8, dtype: DType, at: &BatchLayout) -> View {
         let [n0, n1, n2, n3] = at.dims;
         let [b0, b1, b2, b3] = at.strides;
@@ -75,7 +76,7 @@ impl View {
         self.ne[0] * self.rows()
     }
 
-    /// Whether there are no elements.
+    /// True if there are no elements.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -97,7 +98,7 @@ impl View {
         self.ptr.wrapping_add(at)
     }
 
-    /// Whether the elements of a row lie without gaps.
+    /// True if the elements of a row have no gaps between them.
     pub const fn has_dense_rows(&self) -> bool {
         self.nb[0] == self.dtype.block_bytes() as usize || self.ne[0] <= 1
     }

@@ -84,7 +84,8 @@ impl Exchange {
     }
 }
 
-/// The indices along an axis that device `rank` gets of these counts; all of them where there are none.
+/// Returns the start and the number of indices along an axis for device `rank`, given the counts of all devices.
+/// Without counts, every device gets all indices.
 fn piece(
     counts: &[u64],
     rank: usize,
@@ -115,8 +116,9 @@ fn add(a: Lanes, b: Lanes) -> Lanes {
     std::array::from_fn(|i| a[i] + b[i])
 }
 
-/// Sums of numbers as a binary tree: those of devices 0 and 1, of 2 and 3, then of these sums. Devices that hold equal
-/// shares of K, each a subtree of the [sum over all of it](crate::product::Part), get the bits that one device has.
+/// Sums of numbers as a binary tree: devices 0 and 1, devices 2 and 3, then the sums of these. The sum is bit-identical
+/// to one device if the devices hold equal shares of K, each a subtree of the [sum over all of
+/// it](crate::product::Part).
 struct Tree {
     /// Sums whose sibling is not there yet.
     waiting: [Lanes; Tree::DEPTH],
@@ -178,7 +180,7 @@ unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), 
             for v in operands {
                 let mut x = [0.0; LANES];
                 if lanes == LANES && v.nb[0] == size_of::<f32>() {
-                    // SAFETY: sixteen elements beside each other, from the row's element `from + i`, that the view has.
+                    // SAFETY: the view has sixteen adjacent elements from the row's element `from + i` on.
                     x = unsafe { at(v, 0).cast::<Lanes>().read_unaligned() };
                 } else {
                     for (lane, x) in x[..lanes].iter_mut().enumerate() {

@@ -14,7 +14,7 @@ use crate::kernel::Kernel;
 use crate::ops::size_of;
 use crate::target::{ROWS16, sizes, stack};
 
-/// What a launch runs.
+/// The action of a launch.
 #[derive(Debug)]
 pub(super) enum Action {
     /// A kernel on views.
@@ -23,9 +23,9 @@ pub(super) enum Action {
     Update(Kernel, Kernel),
     /// A product with a packed weight.
     Product(Packed),
-    /// A product with packed experts, of which this device has a window.
+    /// A product with packed experts, and this device's window of them.
     Experts(Packed, Option<Interval>),
-    /// Rows of a packed table, of which this device has a window.
+    /// Rows of a packed table, and this device's window of them.
     Rows(Packed, Option<Interval>),
     /// A collective, and where each participant meets it: its queue, and the number of its steps before.
     Exchange(Exchange, Box<[(usize, usize)]>),
@@ -39,17 +39,17 @@ pub(super) struct Prepared {
     pub(super) slots: usize,
     pub(super) operands: usize,
     pub(super) results: usize,
-    /// The size that the kernel works with, where it differs from batch to batch.
+    /// The size of the kernel, if it differs from batch to batch.
     pub(super) size: Option<Dim>,
     /// Whether a product's activations are still prepared, for the product before it.
     pub(super) kept: bool,
 }
 
 impl Prepared {
-    /// The kernel works with a batch of these sizes from now on.
+    /// Sets the kernel's size for a batch of these sizes.
     ///
     /// # Errors
-    /// When its size has no value, or it cannot work with it.
+    /// Returns an error if the size has no value, or if the kernel cannot work with it.
     pub(super) fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
         let Some(size) = &self.size else {
             return Ok(());
@@ -93,7 +93,7 @@ pub(super) struct Launches {
 
 impl Launches {
     /// # Errors
-    /// When an op has no kernel, or a size no value.
+    /// Returns an error if an op has no kernel, or if a size has no value.
     pub(super) fn new(
         program: &Program,
         first_byte: &FirstByte<'_>,
@@ -142,8 +142,8 @@ impl Launches {
         Ok(out)
     }
 
-    /// Marks the products whose activations are those of the product before them in a group's script, so that they are
-    /// prepared once: q, k and v, or gate and up.
+    /// Marks the products with the same activations as the product before them in a group's script. The activations are
+    /// then prepared once: for q, k and v, or for gate and up.
     pub(super) fn keep_activations(&mut self, phase: &Phase, script: &Script) {
         let mut last: Option<(Value, bool, Terms)> = None;
         for &(queue, i) in script {
@@ -280,7 +280,7 @@ impl Launches {
     }
 }
 
-/// The kernel of an op whose sizes are bound to those of a batch.
+/// Selects the kernel of an op whose sizes are bound to the sizes of a batch.
 pub(super) fn select_bound(
     program: &Program,
     op: &Op,

@@ -1,8 +1,9 @@
 //! The CPU executor: programs on threads, with kernels.
 //!
-//! Each device has a group of threads. They walk the device's queue together: a launch is shared among them, and at its end
-//! they meet. Devices wait for one another where the program says, and meet in collectives. Nothing is chosen or looked up
-//! while a batch runs; the addresses of a batch are those of the last one but where a size has changed.
+//! Each device has a group of threads. They run the device's queue together: they share the work of each launch, and
+//! meet at its end. Devices wait for one another at the program's waits, and meet in collectives. All choices and
+//! look-ups are made before a batch runs. The addresses of a batch are the last batch's addresses unless a size has
+//! changed.
 
 mod collective;
 mod gather;
@@ -71,9 +72,9 @@ pub struct CpuExecutor {
     outputs: Vec<(usize, Value)>,
     isa: Isa,
     batches: Batches,
-    /// Per value, where a weight or a state lies.
+    /// Per value, the extent of a weight or a state.
     extents: Vec<Option<StoredExtent>>,
-    /// The times of launches, where they are wanted.
+    /// The times of launches, if they are measured.
     profile: Option<Profile>,
 }
 
@@ -113,11 +114,11 @@ impl CpuExecutor {
         *self.extents.get(value.index())?
     }
 
-    /// An executor of a program that the verifier accepts, with its weights loaded.
+    /// Creates an executor of a program that the verifier accepts, and loads its weights.
     ///
     /// # Errors
-    /// When a weight is missing or is not what the program declares, an op has no kernel, memory does not suffice, or no
-    /// thread can be started.
+    /// Returns an error if a weight is missing or does not match the program's declaration, if an op has no kernel, if
+    /// memory does not suffice, or if no thread can be started.
     pub fn new(
         program: Arc<Program>,
         weights: &dyn WeightSource,
@@ -255,7 +256,7 @@ impl CpuExecutor {
     }
 }
 
-/// What the workers of a phase share.
+/// The data that the workers of a phase share.
 struct Running<'a> {
     launches: &'a [Prepared],
     frame: &'a Frame<View>,
@@ -272,7 +273,7 @@ impl Running<'_> {
         worker.wait_for(|| self.progress[queue].0.load(Ordering::Acquire) >= steps)
     }
 
-    /// Step `i` of queue `q`, timed where that is wanted.
+    /// Runs step `i` of queue `q`, and measures its time if there is a profile.
     fn timed(
         &self,
         worker: &Worker<'_>,
@@ -343,10 +344,10 @@ impl Running<'_> {
     }
 }
 
-/// A worker's share of a launch on the views of its operands and results, as a participant of that rank.
+/// Runs a worker's share of a launch on the views of its operands and results, as the participant with rank `rank`.
 ///
 /// # Safety
-/// As [`crate::Kernel::run`]; the memory that workers share is used by those of this launch alone.
+/// As [`crate::Kernel::run`]; only the workers of this launch use the memory that workers share.
 #[allow(unsafe_code)]
 unsafe fn perform(
     worker: &Worker<'_>,

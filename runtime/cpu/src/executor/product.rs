@@ -59,7 +59,7 @@ pub(super) struct DeviceScratch {
 // SAFETY: a block of zero bytes is `Block::ZERO`.
 unsafe impl Zero for Block {}
 
-/// What a product needs of the memory that workers share, for its largest batch.
+/// The elements of shared memory that a product needs for its largest batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Needs {
     pub(super) blocks: usize,
@@ -76,7 +76,7 @@ impl Needs {
         self.routes = self.routes.max(other.routes);
     }
 
-    /// Those of `rows` rows of activations.
+    /// Returns the needs of `rows` rows of activations.
     pub(super) fn of_rows(weight: &Packed, rows: usize) -> Needs {
         let k = weight.format.part().k();
         match weight.format.takes_quantised() {
@@ -94,7 +94,7 @@ impl Needs {
 
 impl DeviceScratch {
     /// # Errors
-    /// When the system has not so much memory.
+    /// Returns an error if the system does not have enough memory.
     pub(super) fn new(needs: &Needs) -> std::io::Result<DeviceScratch> {
         Ok(DeviceScratch {
             blocks: Zeroed::new(needs.blocks)?,
@@ -106,10 +106,10 @@ impl DeviceScratch {
     }
 }
 
-/// A mutable part of shared memory.
+/// Returns a mutable part of shared memory.
 ///
 /// # Safety
-/// Nobody else uses the part until workers have met at a barrier.
+/// No other thread uses the part until workers have met at a barrier.
 #[expect(
     clippy::mut_from_ref,
     reason = "workers share the memory, and the caller vouches for the part"
@@ -132,11 +132,11 @@ unsafe fn element(row: *const u8, nb: usize, i: usize) -> f32 {
     unsafe { row.add(i * nb).cast::<f32>().read_unaligned() }
 }
 
-/// Brings the rows of activations into the form that the product reads, each worker its share, and waits for all. Second
-/// terms lie behind the first of all rows.
+/// Converts the rows of activations to the form that the product reads, and waits. Each worker converts its share.
+/// Second terms are stored after the first terms of all rows.
 ///
 /// # Safety
-/// The view's elements are readable, and the scratch memory is used by the workers of this launch alone.
+/// The view's elements are readable, and only the workers of this launch use the scratch memory.
 unsafe fn prepare(
     worker: &Worker<'_>,
     isa: Isa,
@@ -195,7 +195,7 @@ unsafe fn prepare(
     worker.barrier()
 }
 
-/// The prepared rows `[first, first + n)`.
+/// Returns the prepared rows `[first, first + n)`.
 ///
 /// # Safety
 /// All workers have prepared their rows, and none changes them.
@@ -281,8 +281,8 @@ pub(super) unsafe fn mul_mat(
         };
         for panels in worker.pieces(format.panels(), grain) {
             for &(term, epilogue) in weight.terms.each() {
-                // SAFETY: all rows are prepared; the result has `n` columns of `m` rows at `stride`, of which this worker
-                // writes the piece's panels.
+                // SAFETY: all rows are prepared; the result has `n` columns of `m` rows at `stride`, and this worker
+                // writes the piece's panels of it.
                 unsafe {
                     let x = prepared(format, shared, term * x.rows() + batch * n, n)?;
                     let mut to = Output::from_raw(to.cast(), m, stride, n, 1);
@@ -297,7 +297,8 @@ pub(super) unsafe fn mul_mat(
     Ok(())
 }
 
-/// `out[:, slot, token] = weight[ids[slot, token]] · x[:, slot, token]`; zero where an expert is outside of the window.
+/// Computes `out[:, slot, token] = weight[ids[slot, token]] · x[:, slot, token]`. The result is zero if an expert is
+/// outside of the window.
 ///
 /// # Safety
 /// As [`mul_mat`].
@@ -338,7 +339,7 @@ pub(super) unsafe fn mul_mat_id(
         // SAFETY: the caller's.
         unsafe { prepare(worker, isa, weight, x, shared, &mut own.row)? };
     }
-    // SAFETY: all are written, and none changes until the next launch.
+    // SAFETY: all lists are written, and none changes until the next launch.
     let lists = unsafe {
         Lists {
             starts: part(&shared.starts, 0, weight.n + 1)?,
@@ -355,7 +356,7 @@ pub(super) unsafe fn mul_mat_id(
 
 /// The entries of a launch's `ids` by expert.
 struct Lists<'a> {
-    /// Where the entries of each expert start, and where those of the last end.
+    /// The start of each expert's entries, then the end of the last expert's entries.
     starts: &'a [u32],
     /// The row of the activations of each entry.
     from: &'a [u32],
@@ -363,10 +364,10 @@ struct Lists<'a> {
     to: &'a [u32],
 }
 
-/// Some panels of all experts: their rows of the result.
+/// Computes some panels of all experts, and writes their rows of the result.
 ///
 /// # Safety
-/// As [`mul_mat_id`]; nobody else writes these rows.
+/// As [`mul_mat_id`]; no other thread writes these rows.
 unsafe fn experts(
     isa: Isa,
     weight: &Packed,
@@ -380,7 +381,7 @@ unsafe fn experts(
     let m = format.rows();
     let (columns, stride) = (out.ne[1] * out.ne[2], out.nb[1] / 4);
     if (lists.starts[weight.n] as usize) < columns {
-        // What no expert of this device computes is zero.
+        // Columns without an expert of this device are zero.
         for column in 0..columns {
             for row in panels.start * 16..(panels.end * 16).min(m) {
                 // SAFETY: inside the result; the rows are this worker's.

@@ -1,7 +1,8 @@
 //! Scripts: the steps of each group of threads, in order.
 //!
-//! Threads belong to devices. The host has none of its own: its queue is walked by the threads of the first device, so that
-//! no thread waits on a core that another needs. A script merges queues in an order in which all queues together can run.
+//! Threads belong to devices. The host has no threads of its own: the threads of the first device run its queue. No
+//! thread then waits on a core that another needs. A script merges queues in an order in which all queues together can
+//! run.
 
 use tpc_ir::Place;
 use tpc_ir::program::{Phase, Program, Step};
@@ -29,7 +30,7 @@ pub(super) fn group_of(groups: &[Place], place: Place) -> usize {
     groups.iter().position(|g| *g == place).unwrap_or(0)
 }
 
-/// The scripts of a phase, one per group. What can never run is in none.
+/// Returns the scripts of a phase, one per group. Steps that can never run are in no script.
 pub(super) fn scripts(program: &Program, phase: &Phase, groups: &[Place]) -> Vec<Script> {
     let mut out = vec![Script::new(); groups.len()];
     let mut done = vec![0; phase.queues.len()];

@@ -1,6 +1,6 @@
 //! Sine and cosine in f64.
 //!
-//! The polynomials are those of FreeBSD's `k_sin.c` and `k_cos.c` on `[−π/4, π/4]`.
+//! The polynomials on `[−π/4, π/4]` come from FreeBSD's `k_sin.c` and `k_cos.c`.
 
 const TWO_OVER_PI: f64 = std::f64::consts::FRAC_2_PI;
 /// `π/2` in three parts; the product of any integer below 2⁵¹ with each rounds once.

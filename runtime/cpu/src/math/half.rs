@@ -27,7 +27,7 @@ pub(crate) fn f16_to_f32(h: u16) -> f32 {
 pub(crate) fn f32_to_f16(x: f32) -> u16 {
     let bits = x.to_bits();
     let magnitude = bits & 0x7fff_ffff;
-    // The mantissa loses 13 bits; half of the last kept one is added, less 1 where the last kept bit is even.
+    // The mantissa loses 13 bits. Half of the last kept bit is added, less 1 if that bit is even.
     let odd = magnitude >> 13 & 1;
     let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + odd) >> 13;
     // Subnormals: adding 1/2 moves the mantissa so that the sum rounds at 2⁻²⁴.

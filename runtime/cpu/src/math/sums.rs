@@ -61,7 +61,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// `Σ a·b` of the first elements of both, as many as the shorter has.
+    /// Computes `Σ a·b` up to the end of the shorter slice.
     pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
         let n = a.len().min(b.len());
         let (a, a_rest) = a[..n].as_chunks::<LANES>();
@@ -80,7 +80,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// The largest element, NaN left out; −∞ of none.
+    /// Returns the largest element, ignoring NaN; −∞ for an empty slice.
     pub(crate) fn max(x: &[f32]) -> f32 {
         let (groups, rest) = x.as_chunks::<LANES>();
         let mut lanes = [f32::NEG_INFINITY; LANES];

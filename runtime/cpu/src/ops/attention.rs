@@ -24,7 +24,7 @@ use crate::view::View;
 
 /// Query rows of a task, at most.
 const ROWS: usize = 32;
-/// Query rows that meet a cache in f16 where it lies.
+/// The most query rows for which an f16 cache is read in place.
 const FEW: usize = 8;
 
 #[derive(Debug)]
@@ -135,7 +135,7 @@ impl Tasks {
         }
     }
 
-    /// Tasks of one KV head follow each other, those of one token block first.
+    /// Returns task `i`. Tasks of one KV head are consecutive, and within it tasks of one token block.
     fn task(&self, i: usize) -> Task {
         let [across, down] = self.block;
         let head_blocks = self.group.div_ceil(across);
@@ -182,8 +182,8 @@ fn lengths(dk: usize, dv: usize) -> [usize; 6] {
     ]
 }
 
-/// Memory of a worker. Rows of `q` and `keys` are `widths[0]` long, those of `values` and `sums` `widths[1]`, the rest
-/// [`TILE`].
+/// Memory of a worker. Rows of `q` and `keys` have `widths[0]` elements, rows of `values` and `sums` have `widths[1]`,
+/// and all others have [`TILE`].
 struct Memory<'a> {
     widths: [usize; 2],
     q: &'a mut [f32],
@@ -269,14 +269,13 @@ impl Attention {
         let first = seen.iter().position(|s| *s).unwrap_or(0);
         let end = seen.iter().rposition(|s| *s).map_or(n, |last| last + 1);
         let at = [from, task.kv_head, task.stream];
-        // Few rows meet f16 where it lies; else a tile is decoded once for all of them.
+        // With few rows, f16 is read in place; otherwise a tile is decoded once for all rows.
         let whole = seen[first..end].iter().all(|s| *s) && end.next_multiple_of(GROUP) <= n;
         let in_place = |x: &View| {
             let fits = x.dtype == DType::F16 && x.has_dense_rows() && x.ne[0].is_multiple_of(LANES);
             whole && rows <= FEW && fits
         };
-        // SAFETY: the cells exist, and where they are read in place, those of their groups too. What no row sees is not a
-        // number.
+        // SAFETY: the cells exist. If they are read in place, all cells of their groups exist, too.
         unsafe {
             let range = [first, end];
             let keys = cells(t.k, in_place(t.k), at, (&seen, range), m.keys, dk);
@@ -381,8 +380,8 @@ unsafe fn load_queries(t: &Tensors<'_>, task: Task, m: &mut Memory<'_>) {
     }
 }
 
-/// The keys or values of the cells of a tile in a range: where they lie, or decoded to rows that lie `width` apart, with
-/// zeros for those that are not seen.
+/// Returns the keys or values of the cells of a tile in a range: in place, or decoded to rows that are `width` apart.
+/// Decoded cells that are not seen are zero.
 ///
 /// # Safety
 /// The cells exist. In place, they are f16 without gaps.
@@ -407,8 +406,8 @@ unsafe fn cells<'a>(
     Cells::Decoded(out)
 }
 
-/// Decodes the masks of the cells `[from, from + n)` for every row, and says which cells and rows see one another;
-/// `false` for none.
+/// Decodes the masks of the cells `[from, from + n)` for every row, and marks the cells that a row sees. Returns
+/// `false` if no row sees a cell.
 ///
 /// # Safety
 /// The cells exist.

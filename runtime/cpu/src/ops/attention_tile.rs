@@ -36,7 +36,7 @@ pub(super) const GROUP: usize = PRODUCTS;
 pub(super) enum Cells<'a> {
     /// Decoded, in rows without gaps.
     Decoded(&'a [f32]),
-    /// Where they lie, in f16: cell 0, and bytes from cell to cell.
+    /// In place, in f16: the address of cell 0, and bytes from cell to cell.
     F16(*const u8, usize),
 }
 
@@ -214,9 +214,9 @@ unsafe fn scores_of<E: Element, const R: usize>(
     R
 }
 
-/// `sums[r] += Σ weights[r, c] · values[c]` of `R` rows and the cells in a range, in their order.
+/// `sums[r] += Σ weights[r, c] · values[c]` for `R` rows and the cells in a range, in their order.
 ///
-/// Rows of `weights` are [`TILE`] apart; those of `sums` are as wide as those of `values`, which has every cell of the
+/// Rows of `weights` are [`TILE`] apart. Rows of `sums` are as wide as rows of `values`, which has every cell of the
 /// range.
 struct Values<E, const R: usize> {
     weights: *const f32,
@@ -359,7 +359,8 @@ vectorised! {
 }
 
 vectorised! {
-    /// `x ← scale · x + slope · mask`, −∞ where the mask is, whatever `x` is; returns the largest, or −∞.
+    /// Computes `x ← scale · x + slope · mask`. If the mask is −∞, the result is −∞ for every `x`. Returns the largest
+    /// result, or −∞.
     pub(super) fn mask_logits(x: &mut [f32; TILE], scale: f32, mask: &[f32; TILE], slope: f32) -> f32 {
         let mut most = [f32::NEG_INFINITY; LANES];
         for (x, mask) in x.as_chunks_mut::<LANES>().0.iter_mut().zip(mask.as_chunks::<LANES>().0) {

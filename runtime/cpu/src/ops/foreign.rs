@@ -62,7 +62,7 @@ unsafe fn tensor(x: &View) -> Result<Tensor, ExecError> {
 
 impl Launch for Foreign {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
-        // The reference computes the whole: its share is everything, or nothing.
+        // The reference computes the whole result, so only one worker runs it.
         if call.worker.share(1).is_empty() {
             return Ok(());
         }

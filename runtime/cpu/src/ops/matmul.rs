@@ -1,7 +1,7 @@
-//! Matrix products on views of any type: the fallback where no packed kernel fits.
+//! Matrix products on views of any type: the fallback if no packed kernel fits.
 //!
-//! Rows of the first matrix are decoded a few at a time and meet every column of a block; each element is one
-//! [`dot`].
+//! Rows of the first matrix are decoded a few at a time and multiplied with every column of a block; each element is
+//! one [`dot`].
 #![allow(unsafe_code)]
 
 use tpc_ir::Interval;

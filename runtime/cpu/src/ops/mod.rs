@@ -87,7 +87,7 @@ pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
     }
 }
 
-/// The size among an op's attributes that its kernel works with. All others are those of views.
+/// Returns the attribute of an op that is a size of its kernel. All other sizes are sizes of views.
 pub fn size_of(op: &Op) -> Option<&Dim> {
     match op {
         Op::Slice(op) => Some(&op.start),

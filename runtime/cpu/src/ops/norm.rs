@@ -42,10 +42,10 @@ vectorised! {
     }
 }
 
-/// The rows that a worker normalises, and the part of each that it writes.
+/// Returns the rows that a worker normalises, and the part of each that it writes.
 ///
-/// Few rows are normalised by all workers together: each computes what all rows need and writes its part. That takes
-/// operands that are not overwritten meanwhile.
+/// If there are few rows, all workers normalise them together. Each worker then computes the sums of all rows and
+/// writes its part. This requires that the operands are not overwritten meanwhile.
 fn division(worker: &Worker<'_>, x: &View, y: &View) -> (Range<usize>, Range<usize>) {
     let (n, rows) = (y.ne[0], y.rows());
     let units = n.div_ceil(CHUNK);
@@ -76,7 +76,7 @@ unsafe fn per_row(
     let (rows, part) = division(worker, x, y);
     for i in rows {
         let at = x.indices(i);
-        // SAFETY: the row exists; where the result is the same memory, each row is read before it is written, and by one
+        // SAFETY: the row exists. If the result is the same memory, each row is read before it is written, and by one
         // worker only.
         let Affine { shift, factor } = of(at, unsafe { row(x, at, buffer) });
         for from in part.clone().step_by(CHUNK) {

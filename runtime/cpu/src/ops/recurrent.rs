@@ -106,7 +106,7 @@ impl Launch for Convolution {
     }
 }
 
-/// Mamba's selective scan. A state may be updated in place where there are no ids.
+/// Mamba's selective scan. A state may be updated in place if the op has no ids.
 #[derive(Debug)]
 struct Scan;
 

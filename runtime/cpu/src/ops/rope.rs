@@ -40,7 +40,7 @@ struct Rotation {
     magnitude: f64,
 }
 
-/// The pair index at which a wave turns `rotations` times over the context of training.
+/// Returns the pair index whose wave turns `rotations` times over the training context.
 fn corner(op: &Rope, rotations: f64) -> f64 {
     let wave = op.n_ctx_orig as f64 / (rotations * TAU);
     op.n_dims as f64 * libm::log(wave) / (2.0 * libm::log(f64::from(op.freq_base)))

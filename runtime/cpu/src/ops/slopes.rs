@@ -2,7 +2,7 @@
 
 use tpc_ir::op::HeadWindow;
 
-/// ALiBi's slopes (Press et al. 2021), as ggml extends them to head counts that are no power of two.
+/// ALiBi's slopes (Press et al. 2021), as ggml extends them to head counts that are not a power of two.
 #[derive(Debug)]
 pub(super) struct Slopes {
     max_bias: f64,
@@ -35,7 +35,7 @@ impl Slopes {
         })
     }
 
-    /// Whether they are those of so many heads.
+    /// True if the slopes belong to `local` heads.
     pub(super) fn fit(&self, local: usize) -> bool {
         let named = self.heads.as_ref();
         named.is_none_or(|(named, _)| named.len() == local)

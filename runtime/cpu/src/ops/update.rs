@@ -52,7 +52,7 @@ unsafe fn copy_owned(worker: &Worker<'_>, dst: &View, y: &View) -> Result<(), Ke
                 let ptr = v.row(row).wrapping_add(at / unit * v.nb[0]);
                 View::new(ptr, v.dtype, [len, 1, 1, 1], v.nb)
             };
-            // SAFETY: the piece lies within both rows, and is this worker's.
+            // SAFETY: the piece is within both rows, and belongs to this worker.
             let copied = unsafe { copy(&Worker::alone(), &piece(dst), &piece(y)) };
             debug_assert_eq!(copied, Ok(()));
         });

@@ -7,7 +7,7 @@ use crate::product::simd::{Kernel, Simd};
 /// 32 activations as signed codes under one scale: a cache line.
 ///
 /// `scale` is the largest magnitude over 127 and a code is the element over `scale`, rounded to nearest, ties to even.
-/// Where an element is no finite number `scale` is NaN, and so is every product with the block.
+/// If an element is not a finite number, `scale` is NaN, and so is every product with the block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(64))]
 pub struct Block {

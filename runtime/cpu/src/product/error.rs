@@ -11,7 +11,7 @@ pub enum ProductError {
         /// Type of the weight.
         dtype: DType,
     },
-    /// A range of K that is no part.
+    /// A range of K that is not a valid part.
     #[error("elements {start} to {end} are no part of {k}: expected a range of whole blocks of 32")]
     Part {
         /// Elements of the whole.
@@ -37,7 +37,7 @@ pub enum ProductError {
     /// A slice of another length than its shape asks.
     #[error("{what}: expected {expected} elements, found {found}")]
     Length {
-        /// What the slice is.
+        /// The name of the slice.
         what: &'static str,
         /// The length asked.
         expected: usize,
@@ -47,7 +47,7 @@ pub enum ProductError {
     /// Operands that do not fit each other.
     #[error("the operands do not fit: {what}")]
     Shape {
-        /// What does not hold.
+        /// The condition that does not hold.
         what: &'static str,
     },
 }

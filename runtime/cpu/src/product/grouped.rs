@@ -1,4 +1,4 @@
-//! Products with many experts, of which each token uses a few.
+//! Products with many experts; each token uses a few of them.
 
 use super::activations::Activations;
 use super::format::{Format, Matrix};
@@ -30,7 +30,8 @@ pub enum Input {
 }
 
 impl Routes {
-    /// None, with room for so many experts and pairs, so that [`Routes::set`] need not allocate.
+    /// Returns empty routes with room for `experts` experts and `pairs` pairs, so that [`Routes::set`] need not
+    /// allocate.
     pub fn with_capacity(experts: usize, pairs: usize) -> Routes {
         Routes {
             starts: Vec::with_capacity(experts + 1),
@@ -100,7 +101,7 @@ pub struct Share {
     pub of: usize,
 }
 
-/// What a panel costs for no token, in tokens: reading and decoding it.
+/// The fixed cost of a panel, in tokens: reading and decoding it.
 const PANEL_COST: usize = 6;
 
 /// A stack of experts, packed one after another, times the tokens that use them. The result has a column for each pair.
@@ -153,11 +154,11 @@ impl<'a> Grouped<'a> {
         })
     }
 
-    /// Computes a share. Together the shares are all panels of all experts that are used; each panel is in one share, and
+    /// Computes a share. Together the shares cover all panels of all used experts. Each panel is in one share, and
     /// shares take about the same time.
     ///
     /// # Errors
-    /// Those of [`Product::new`] and [`Product::run`].
+    /// Returns the errors of [`Product::new`] and [`Product::run`].
     pub fn run(
         &self,
         share: Share,
@@ -171,7 +172,7 @@ impl<'a> Grouped<'a> {
         let share = all * share.index / share.of.max(1)..all * (share.index + 1) / share.of.max(1);
         let mut at = 0;
         for e in experts {
-            // A panel is in the share in which its cost starts.
+            // A panel belongs to the share that contains the start of its cost.
             let each = cost(self.routes.of(e).len());
             let panel = |cost: usize| {
                 let panel = cost.saturating_sub(at).div_ceil(each.max(1));

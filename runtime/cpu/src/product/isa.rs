@@ -28,7 +28,7 @@ impl Isa {
     /// The one that every machine has.
     pub const PORTABLE: Isa = Isa(Set::Portable);
 
-    /// Those of this machine, the fastest first.
+    /// Returns the instruction sets of this machine, the fastest first.
     pub fn available() -> &'static [Isa] {
         static ALL: OnceLock<Vec<Isa>> = OnceLock::new();
         ALL.get_or_init(|| {
@@ -59,7 +59,7 @@ impl Isa {
         Isa::available().iter().find(named).copied()
     }
 
-    /// What it has of vectors.
+    /// Returns the vector instructions of the instruction set.
     pub(crate) const fn vectors(self) -> Vectors {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -72,7 +72,7 @@ impl Isa {
 
     /// Runs a kernel whose fields are its whole contract.
     pub(super) fn run<K: Kernel>(self, kernel: K) {
-        // SAFETY: an `Isa` is made only where the machine has the instructions.
+        // SAFETY: an `Isa` is made only if the machine has the instructions.
         unsafe {
             match self.0 {
                 #[cfg(target_arch = "x86_64")]

@@ -21,14 +21,14 @@ use std::ops::Range;
 /// The most tokens that share a decoded panel before it is decoded again: their activations and sums stay in a cache.
 const BATCH: usize = 192;
 
-/// Batches above this are multiplied through decoded panels. Up to it, decoding anew for every few tokens costs less than what is
-/// saved on decoding: a panel stays in the second-level cache.
+/// The largest batch that is multiplied without decoded panels. Up to it, decoding again for every few tokens costs
+/// less than decoded panels save: a panel stays in the second-level cache.
 const FEW: usize = BATCH;
 
 /// Which rows of the activations are multiplied and which columns of the result they go to.
 #[derive(Clone, Copy, Debug)]
 pub enum Tokens<'a> {
-    /// The first so many, each to its own column.
+    /// The first `n` rows; row `i` goes to column `i`.
     First(usize),
     /// Row `from[i]` to column `to[i]`, for each `i`. No column is named twice.
     Listed {
@@ -48,7 +48,7 @@ impl Tokens<'_> {
         }
     }
 
-    /// Whether there are none.
+    /// True if there are no tokens.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -67,7 +67,7 @@ impl Tokens<'_> {
         }
     }
 
-    /// Whether all are inside so many rows and columns.
+    /// True if all tokens are inside `rows` rows and `columns` columns.
     fn fit(&self, rows: usize, columns: usize) -> bool {
         match self {
             Tokens::First(n) => *n <= rows && *n <= columns,
@@ -103,7 +103,7 @@ impl Default for Scratch {
     }
 }
 
-/// A matrix times rows of activations: what is checked once for all threads.
+/// A matrix times rows of activations, with the checks that are done once for all threads.
 #[derive(Clone, Copy)]
 pub struct Product<'a> {
     matrix: Matrix<'a>,
@@ -180,10 +180,12 @@ impl<'a> Product<'a> {
         })
     }
 
-    /// Computes the rows of some panels, as is fastest for the number of tokens. Threads compute different panels.
+    /// Computes the rows of some panels, in the way that is fastest for the number of tokens. Threads compute different
+    /// panels.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] when there are no such panels, or `out` lacks their rows, a token or a root.
+    /// Returns [`ProductError::Shape`] if the matrix does not have the panels, or if `out` lacks their rows, a token or
+    /// a root.
     pub fn run(
         &self,
         panels: Range<usize>,
@@ -197,10 +199,10 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// The same, decoding weights in registers: for few tokens.
+    /// Computes the same, but decodes weights in registers: for few tokens.
     ///
     /// # Errors
-    /// Those of [`Product::run`].
+    /// Returns the errors of [`Product::run`].
     pub fn gemv(&self, panels: Range<usize>, out: &mut Output) -> Result<(), ProductError> {
         self.check(&panels, out)?;
         match &self.rows {
@@ -215,10 +217,10 @@ impl<'a> Product<'a> {
         Ok(())
     }
 
-    /// The same, decoding weights into a cache: for many tokens.
+    /// Computes the same, but decodes weights into a cache: for many tokens.
     ///
     /// # Errors
-    /// Those of [`Product::run`].
+    /// Returns the errors of [`Product::run`].
     pub fn gemm(
         &self,
         panels: Range<usize>,
@@ -293,8 +295,8 @@ impl<'a> Product<'a> {
                 x: self.blocks(rows, t0, w, 0),
                 sums,
             };
-            // SAFETY: the kernels are those of an instruction set that the machine has and of the matrix's type, whose
-            // geometry the panel has; every token's row has the blocks of the part.
+            // SAFETY: the kernels belong to the matrix's type and to an instruction set that the machine has. The panel
+            // has the type's geometry, and every token's row has the blocks of the part.
             unsafe { run(work) };
             self.write(out, sums, &(panel..panel + 1), t0, w);
             t0 += w;
@@ -404,8 +406,8 @@ impl<'a> Product<'a> {
                 merges: step.merges,
                 stride: BATCH,
             };
-            // SAFETY: as in `decode`; the panels are decoded, `w` tokens' sums are there, and so are those of the slots
-            // before, since a plan merges no more sums than there are.
+            // SAFETY: as in `decode`. The panels are decoded, and the sums of `w` tokens exist. The earlier slots' sums
+            // exist too, since a plan does not merge more sums than there are.
             unsafe { run(work) };
             t0 += w;
         }
@@ -432,7 +434,7 @@ impl<'a> Product<'a> {
                     x: std::array::from_fn(row),
                     sums: &mut sums,
                 };
-                // SAFETY: the kernels are those of an instruction set that the machine has and of the matrix's type; the
+                // SAFETY: the kernels belong to the matrix's type and to an instruction set that the machine has. The
                 // panels and every token's row have the elements of the part.
                 unsafe { run(work) };
                 self.write(out, &sums, &some, t0, w);
@@ -442,7 +444,7 @@ impl<'a> Product<'a> {
     }
 }
 
-/// Where the sums of some blocks go.
+/// The slot for the sums of some blocks, and their merges.
 #[derive(Clone, Copy)]
 struct Step {
     slot: usize,

@@ -6,8 +6,8 @@ use super::layout::ROWS;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A matrix of results, one column a token: row `r` of token `t` is element `t·stride + r`. A product over a part of K
-/// with several roots has such a matrix for each, one behind another.
+/// A matrix of results with one column per token: row `r` of token `t` is element `t·stride + r`. A product over a part
+/// of K with several roots has one such matrix per root, one after another.
 #[derive(Debug)]
 pub struct Output<'a> {
     ptr: *mut f32,
@@ -62,10 +62,10 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// The results of `tokens` tokens from `ptr` on: what threads make that share a matrix without a borrow of it.
+    /// Returns the results of `tokens` tokens from `ptr` on, for threads that share a matrix without a borrow of it.
     ///
     /// # Safety
-    /// `((roots·tokens - 1)·stride + rows)` f32 are at `ptr` for as long as the output lives, and nobody else reads or
+    /// `((roots·tokens - 1)·stride + rows)` f32 are at `ptr` for as long as the output lives. No other thread reads or
     /// writes the rows and tokens that products write through it.
     pub unsafe fn from_raw(
         ptr: *mut f32,
@@ -84,10 +84,10 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The rows before and from `row` on, for two threads.
+    /// Splits the results into the rows before `row` and the rows from `row` on, for two threads.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] when it has no such row.
+    /// Returns [`ProductError::Shape`] if it does not have the row.
     pub fn split_at(self, row: usize) -> Result<(Output<'a>, Output<'a>), ProductError> {
         if !(self.rows.start..=self.rows.end).contains(&row) {
             return Err(ProductError::Shape {
@@ -161,7 +161,7 @@ pub(super) struct Place {
     pub end: usize,
 }
 
-/// What is done with a result on its way to memory.
+/// The operations on a result before it is stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Epilogue<'a> {
     /// Overwrite or add.
@@ -173,9 +173,9 @@ pub struct Epilogue<'a> {
 /// How a result is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Write {
-    /// Instead of what is there.
+    /// Replaces the old value.
     #[default]
     Set,
-    /// Added to what is there.
+    /// Adds to the old value.
     Add,
 }

@@ -4,20 +4,20 @@ use super::ProductError;
 use std::ops::Range;
 use tpc_ir::program::{SUM_BLOCK, SUM_CHUNKS};
 
-/// Elements that share a scale of the activations: the unit in which K is cut.
+/// Elements that share a scale of the activations. Cuts of K are multiples of it.
 pub const BLOCK: usize = SUM_BLOCK as usize;
 /// Chunks of K.
 pub(super) const CHUNKS: usize = SUM_CHUNKS as usize;
 
-/// A part of the K of a product, and how it is summed.
+/// A part of the K of a product, and the order of its sum.
 ///
-/// The whole of K, `⌈K/32⌉` blocks of 32, is cut into 8 chunks: chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. The products
-/// of a chunk are summed in sequence, and the chunks as a binary tree over all of K. So the sum does not depend on who
-/// makes which part of it, as long as parts end at chunks: each part gives the *roots*, in the order of K, of the
-/// largest subtrees that lie in it, and [`Combination`] adds those of all parts.
+/// The whole of K, `⌈K/32⌉` blocks of 32, is cut into 8 chunks: chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. The
+/// products of a chunk are summed in sequence, and the chunks as a binary tree over all of K. The sum therefore does
+/// not depend on the division into parts, if parts end at chunks. Each part gives the *roots*, in the order of K, of
+/// the largest subtrees in it. [`Combination`] adds the roots of all parts.
 ///
 /// A part that cuts a chunk ([`Part::ends_at_chunks`] is false) has one root, its plain sum; so has any part after
-/// [`Part::plain`]. The sum over such parts depends on where they end.
+/// [`Part::plain`]. The sum over such parts depends on their ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     global: usize,
@@ -172,8 +172,8 @@ impl Part {
             || (0..=CHUNKS).any(|c| chunk_start(self.global, c) * BLOCK == at)
     }
 
-    /// The chunks that lie in the part, whole. A chunk without blocks belongs to the part that ends there, so that each
-    /// belongs to one.
+    /// Returns the chunks that are whole in the part. A chunk without blocks belongs to the part that ends at it, so
+    /// each chunk belongs to one part.
     fn chunks(&self) -> Range<usize> {
         let inside = |c: usize| {
             let end = (chunk_start(self.global, c + 1) * BLOCK).min(self.global);
@@ -226,7 +226,7 @@ impl Part {
     }
 }
 
-/// The block with which chunk `c` of `k` elements starts.
+/// Returns the first block of chunk `c` of `k` elements.
 const fn chunk_start(k: usize, c: usize) -> usize {
     tpc_ir::program::chunk_start(k as u64, c as u64) as usize
 }
@@ -240,11 +240,11 @@ pub struct Combination {
 }
 
 impl Combination {
-    /// Of parts that lie one after another and cover the whole.
+    /// Creates the combination of adjacent parts that cover the whole.
     ///
     /// # Errors
-    /// [`ProductError::Parts`] when they do not, are more than the chunks, or one cuts a chunk: then their plain sums are
-    /// all there is, and the whole depends on where they end.
+    /// Returns [`ProductError::Parts`] if the parts do not cover the whole, if there are more parts than chunks, or if
+    /// a part cuts a chunk. Such parts have only plain sums, and the whole depends on their ends.
     pub fn new(parts: &[Part]) -> Result<Combination, ProductError> {
         let mut all = Waiting::default();
         let mut out = Combination {
@@ -299,7 +299,7 @@ impl Combination {
 mod tests {
     use super::*;
 
-    /// The tree's sum of leaves, and that of parts cut at chunks `cuts`.
+    /// Returns the tree's sum of leaves, and the sum of parts cut at chunks `cuts`.
     fn sums(leaves: [f32; CHUNKS], cuts: &[usize]) -> (f32, f32) {
         let k = CHUNKS * BLOCK;
         let of = |part: &Part| {

@@ -48,7 +48,7 @@ impl Random {
         (0..n).flat_map(|_| bytes(self.signed())).collect()
     }
 
-    /// Puts small numbers where a block has its floats.
+    /// Puts small numbers at the positions of a block's floats.
     fn scales(&mut self, dtype: DType, block: &mut [u8]) {
         let f16s: &[usize] = match dtype {
             DType::Q4_1 | DType::Q5_1 | DType::Q4K | DType::Q5K | DType::Q8_1 => &[0, 2],
@@ -397,7 +397,7 @@ fn experts_have_the_bits_of_their_own_products() {
     let (experts, used, tokens, rows, k) = (5, 2, 40, 50, 256);
     for dtype in [DType::Q4K, DType::Mxfp4, DType::F16] {
         let case = Case::new(dtype, experts * rows, k, tokens);
-        // Expert 3 is used by none, and expert 0 by most.
+        // No token uses expert 3, and most tokens use expert 0.
         let chosen: Vec<u32> = (0..tokens as u32)
             .flat_map(|t| [if t % 5 == 0 { 4 } else { 0 }, 1 + t % 2])
             .collect();

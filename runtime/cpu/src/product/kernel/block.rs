@@ -17,13 +17,13 @@ use crate::product::activations::Block;
 use crate::product::layout::{Codes, Layout, Scales};
 use crate::product::simd::{Simd, Width};
 
-/// What the type of a weight decides of a block's sum.
+/// The properties of a weight's type that determine a block's sum.
 pub(in crate::product) trait Kind {
     /// Elements under one scale: 16 or 32.
     const SUB: usize;
     /// Whether there are minima.
     const MIN: bool;
-    /// log2 of what is subtracted from a code; `None` for nothing.
+    /// log2 of the offset that is subtracted from a code; `None` for no offset.
     const OFFSET: Option<u32>;
     /// How large codes get.
     const WIDTH: Width;
@@ -57,7 +57,7 @@ impl<'a, S: Simd, L: Layout> Decoded<'a, S, L> {
     /// Reads block `b` of a step.
     ///
     /// # Safety
-    /// As [`Simd`]; `head` is that of the step and `body` is the block's.
+    /// As [`Simd`]; `head` belongs to the step and `body` to the block.
     #[inline(always)]
     pub(super) unsafe fn new(
         head: &'a <L::Scales as Scales>::Head<S>,
@@ -87,7 +87,7 @@ impl<S: Simd, L: Layout> Source<S> for Decoded<'_, S, L> {
 /// The sums of `V` panels and `W` tokens.
 pub(super) type F<S, const V: usize, const W: usize> = [[<S as Simd>::F; V]; W];
 
-/// Adds the block of every panel times that of every token.
+/// Adds the product of every panel's block with every token's block.
 #[inline(always)]
 pub(super) unsafe fn add<S: Simd, K: Kind, B: Source<S>, const V: usize, const W: usize>(
     f: &mut F<S, V, W>,

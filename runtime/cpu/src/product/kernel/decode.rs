@@ -29,7 +29,7 @@ pub(in crate::product) struct Decode<'a> {
     pub panel: *const u8,
     /// The first block of each token's row.
     pub x: [*const Block; TOKENS],
-    /// Where the sums go.
+    /// The sums that the kernel writes.
     pub sums: &'a mut Sums,
 }
 
@@ -48,7 +48,7 @@ impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
         } = self.0;
         let mut stack = [[[S::fsplat(0.0)]; W]; SUMS];
         let mut depth = 0;
-        // What lies behind the next panel is read from its first step on.
+        // Prefetches the scales after the next panel's steps, because its first step reads them.
         for line in (geometry.steps_bytes()..geometry.panel).step_by(64) {
             S::prefetch(panel.wrapping_add(geometry.panel + line));
         }

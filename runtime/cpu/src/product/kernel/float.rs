@@ -1,7 +1,7 @@
 //! Panels of floats times a few tokens: activations stay f32.
 //!
-//! Element `e` of a panel's 16 rows lies together. The sum of a row and a token over a chunk of K is two sums in
-//! sequence, `f = fma(weight, activation, f)` over the even and over the odd elements, added at the end: two, so that
+//! Element `e` of a panel's 16 rows is stored together. The sum of a row and a token over a chunk of K is two sums in
+//! sequence, `f = fma(weight, activation, f)` over the even and over the odd elements, added at the end. With two sums,
 //! the latency of one does not bound the speed.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
@@ -23,10 +23,10 @@ use std::marker::PhantomData;
 pub(in crate::product) trait Element {
     /// Bytes of one.
     const BYTES: usize;
-    /// Those of 16 rows.
+    /// Reads the elements of 16 rows.
     ///
     /// # Safety
-    /// As [`Simd`]; they are at `p`.
+    /// As [`Simd`]; the elements are at `p`.
     unsafe fn get<S: Simd>(p: *const u8) -> S::F;
 }
 
@@ -71,7 +71,7 @@ pub(in crate::product) struct Floats<'a> {
     pub panel_bytes: usize,
     /// The first element of each token's row.
     pub x: [*const f32; TOKENS],
-    /// Where the sums go.
+    /// The sums that the kernel writes.
     pub sums: &'a mut Sums,
 }
 

@@ -35,8 +35,8 @@ pub(in crate::product) struct Multiply<'a> {
     pub sums: *mut Sum,
     /// Whether a segment begins here, so that the sums begin with zero.
     pub first: bool,
-    /// Earlier sums to add at the end, the last first: each lies `stride` before the one after it. The result goes to the
-    /// place of the last added.
+    /// The number of earlier sums to add at the end, the last first. Each is stored `stride` before the one after it.
+    /// The result replaces the sum that is added last.
     pub merges: usize,
     /// See `merges`.
     pub stride: usize,

@@ -47,7 +47,7 @@ pub(in crate::product) struct Unpack<'a> {
     pub panel: *const u8,
     /// The blocks.
     pub blocks: Range<usize>,
-    /// Where they go.
+    /// The decoded blocks that the kernel writes.
     pub out: &'a mut Unpacked,
 }
 

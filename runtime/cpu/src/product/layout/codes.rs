@@ -20,10 +20,10 @@
 use super::{Codes, ROWS};
 use crate::product::simd::{Simd, Width};
 
-/// How far ahead of what is read memory is asked for, a line per line read. The instructions between loads fill the
-/// window in which a core looks for loads on its own. Lines go to the second-level cache: the first has too few misses in
-/// flight for all of memory's speed. Not a multiple of 4 KiB, where all ways of a cache's set would be those of the lines
-/// in use.
+/// The prefetch distance in bytes; each line read prefetches one line. Out-of-order
+/// execution does not look far enough ahead, because the instructions between loads fill its window. Lines go to the second-level cache: the first has too
+/// few misses in flight to reach the memory's full speed. The distance is not a multiple of 4 KiB, because such lines
+/// would share a cache set with the lines in use.
 pub(in crate::product) const AHEAD: usize = 6080;
 
 /// A line of a body, and a request for one further on.
@@ -329,7 +329,7 @@ impl<T: Table> Codes for Indexed<T> {
     }
 }
 
-/// Three bits that index a table, of which the first eight entries count.
+/// Three bits that index a table; only the table's first eight entries are used.
 pub(in crate::product) struct Indexed3<T>(T);
 
 impl<T: Table> Codes for Indexed3<T> {

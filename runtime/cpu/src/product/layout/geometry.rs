@@ -1,4 +1,4 @@
-//! Where the steps of a panel are.
+//! Positions of the steps of a panel.
 
 use super::{Codes, Layout, STEP, Scales};
 use std::ops::Range;
@@ -8,7 +8,7 @@ use std::ops::Range;
 pub(in crate::product) struct Geometry {
     /// Blocks of 32.
     pub blocks: usize,
-    /// Blocks of the first step's 8 that lie before the part.
+    /// Blocks of the first step's 8 that are before the part.
     pub skip: usize,
     /// Bytes of a body.
     body: usize,
@@ -16,7 +16,7 @@ pub(in crate::product) struct Geometry {
     head: usize,
     /// Bytes of a head per block.
     head_block: usize,
-    /// Bytes behind the steps per step.
+    /// Bytes of trailing scales per step, stored after all steps.
     behind: usize,
     /// Bytes of all steps, whole cache lines.
     steps_bytes: usize,
@@ -29,9 +29,9 @@ pub(in crate::product) struct Geometry {
 pub(in crate::product) struct Step {
     /// Where its head is, counted in bytes from the panel's start.
     pub head: Range<usize>,
-    /// Where what lies behind is.
+    /// The position of the step's trailing scales, in bytes from the panel's start.
     pub behind: usize,
-    /// Where the body of its first block asked for is.
+    /// The position of the body of its first requested block, in bytes from the panel's start.
     pub body: usize,
     /// The blocks asked for, counted in the step.
     pub blocks: Range<usize>,
@@ -78,7 +78,7 @@ impl Geometry {
         }
     }
 
-    /// Where what lies behind the steps begins.
+    /// Returns the bytes of all steps, which is also the position of the trailing scales.
     pub(in crate::product) const fn steps_bytes(&self) -> usize {
         self.steps_bytes
     }

@@ -22,7 +22,7 @@ unsafe fn negated<S: Simd>(v: S::F) -> S::F {
     S::fmul(v, S::fsplat(-1.0))
 }
 
-/// Where a head is.
+/// The address of a head.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct At(*const u8);
 
@@ -98,7 +98,8 @@ impl Scales for E8m0 {
     unsafe fn head<S: Simd>(head: *const u8, _: *const u8) -> At {
         At(head)
     }
-    /// The bits of an f32 are `(e - 1) << 23`, but those of the two subnormals `(e + 1) << 21`, which elsewhere are less.
+    /// The bits of the f32 are `(e - 1) << 23`. For the two subnormals they are `(e + 1) << 21`, which is less for all
+    /// other codes.
     #[inline(always)]
     unsafe fn scale<S: Simd>(head: &At, b: usize, _: usize) -> S::F {
         let e = S::u8x16(head.0.add(ROWS * b));
@@ -131,7 +132,7 @@ impl Scales for Ue4m3 {
     unsafe fn head<S: Simd>(head: *const u8, _: *const u8) -> At {
         At(head)
     }
-    /// The bits of e4m3 under those of an f32 give the value times 2^-120, subnormals too.
+    /// The bits of e4m3, taken as bits of an f32, give the value times 2^-120. This also holds for subnormals.
     #[inline(always)]
     unsafe fn scale<S: Simd>(head: &At, b: usize, j: usize) -> S::F {
         let d = S::u8x16(head.0.add(ROWS * (2 * b + j)));
@@ -197,7 +198,7 @@ impl Scales for WholeF32 {
     }
 }
 
-/// An f16 for each `N`, of which a step of 256 has several: q1_0, q2_0.
+/// An f16 for each `N`, several per step of 256: q1_0, q2_0.
 pub(in crate::product) struct Each<const N: usize>;
 
 impl<const N: usize> Scales for Each<N> {
@@ -314,7 +315,7 @@ impl Scales for K32 {
 /// An f16 for each 256 and a signed byte for each 16: q6_k.
 pub(in crate::product) struct K16Bytes;
 
-/// The scale of 256 elements and where the others are.
+/// The scale of 256 elements and the address of the smaller scales.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct Scaled<F> {
     pub(super) d: F,
@@ -322,10 +323,10 @@ pub(in crate::product) struct Scaled<F> {
 }
 
 impl<F: Copy> Scaled<F> {
-    /// Unsigned number `n` of each row under the scale.
+    /// Returns unsigned number `n` of each row times the scale.
     ///
     /// # Safety
-    /// As [`Simd`]; there are so many numbers.
+    /// As [`Simd`]; the head has more than `n` numbers.
     #[inline(always)]
     pub(super) unsafe fn times_u8<S: Simd<F = F>>(&self, n: usize) -> F {
         S::fmul(self.d, S::to_f(S::u8x16(self.head.add(ROWS * n))))
@@ -413,7 +414,7 @@ impl Scales for K16Six {
 /// Two f16 for each 256 and a nibble of scale and of minimum for each 16: q2_k.
 pub(in crate::product) struct K16Nibbles;
 
-/// What scales and minima are multiplied by, and where they are.
+/// The factors of scales and minima, and the address of both.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct K16NibblesHead<F> {
     d: F,

@@ -118,7 +118,7 @@ pub(in crate::product) trait Grid {
     const SUB: usize;
 }
 
-/// The block as integers; zeros for bytes that are no block.
+/// Returns the block as integers; zeros if the bytes are not a block.
 fn grid<G: Grid>(block: &[u8]) -> GridBlock {
     grid_block(G::DTYPE, block).unwrap_or(GridBlock {
         d: f16::ZERO,
@@ -142,7 +142,8 @@ impl<G: Grid> FileCodes for GridOf<G> {
     }
 }
 
-/// The codes and the scales of a type with grids: an f16 for each 256, behind, and a small odd number for each 16 or 32.
+/// The codes and the scales of a type with grids: an f16 for each 256, after the steps, and a small odd number for each
+/// 16 or 32.
 pub(in crate::product) struct GridOf<G>(PhantomData<G>);
 
 impl<G: Grid> Scales for GridOf<G> {
@@ -227,38 +228,38 @@ macro_rules! file_codes {
 }
 
 file_codes! {
-    /// Those of q2_k.
+    /// Codes of q2_k.
     CodesQ2K: 256 in 84, |block, out| {
         planes::<2>(&block[16..80], 32, 0, out);
     }
-    /// Those of q3_k.
+    /// Codes of q3_k.
     CodesQ3K: 256 in 110, |block, out| {
         planes::<2>(&block[32..96], 32, 0, out);
         planes::<1>(&block[..32], 32, 2, out);
     }
-    /// Those of q4_k.
+    /// Codes of q4_k.
     CodesQ4K: 256 in 144, |block, out| {
         planes::<4>(&block[16..], 32, 0, out);
     }
-    /// Those of q5_k.
+    /// Codes of q5_k.
     CodesQ5K: 256 in 176, |block, out| {
         planes::<4>(&block[48..], 32, 0, out);
         planes::<1>(&block[16..48], 32, 4, out);
     }
-    /// Those of q6_k.
+    /// Codes of q6_k.
     CodesQ6K: 256 in 210, |block, out| {
         planes::<4>(&block[..128], 64, 0, out);
         planes::<2>(&block[128..192], 32, 4, out);
     }
-    /// Those of iq4_xs.
+    /// Codes of iq4_xs.
     CodesIq4Xs: 256 in 136, |block, out| {
         planes::<4>(&block[8..], 16, 0, out);
     }
-    /// Those of nvfp4.
+    /// Codes of nvfp4.
     CodesNvfp4: 64 in 36, |block, out| {
         planes::<4>(&block[4..], 8, 0, &mut out[..64]);
     }
-    /// Those of tq1_0: digits in base three.
+    /// Codes of tq1_0: digits in base three.
     CodesTq1: 256 in 54, |block, out| {
         let (fives, fours) = out.split_at_mut(240);
         let (wide, narrow) = fives.split_at_mut(160);
@@ -272,11 +273,11 @@ file_codes! {
             }
         }
     }
-    /// Those of tq2_0.
+    /// Codes of tq2_0.
     CodesTq2: 256 in 66, |block, out| {
         planes::<2>(&block[..64], 32, 0, out);
     }
-    /// Those of q1_0.
+    /// Codes of q1_0.
     CodesQ1: 128 in 18, |block, out| {
         for (bits, out) in block[2..].iter().zip(out.chunks_exact_mut(8)) {
             for (j, out) in out.iter_mut().enumerate() {
@@ -284,7 +285,7 @@ file_codes! {
             }
         }
     }
-    /// Those of q2_0.
+    /// Codes of q2_0.
     CodesQ2: 64 in 18, |block, out| {
         for (pairs, out) in block[2..].iter().zip(out.chunks_exact_mut(4)) {
             for (j, out) in out.iter_mut().enumerate() {

@@ -1,8 +1,8 @@
-//! Vectors of sixteen lanes: the operations that the kernels are written in, once for every instruction set.
+//! Vectors of sixteen lanes. The kernels are written once, in these operations, for every instruction set.
 //!
-//! A lane is a row of a weight. A kernel is a type that implements [`Kernel`] over any [`Simd`]; [`Simd::enter`] compiles
-//! it for an instruction set. Every operation has the same result on each, to the bit (but for which NaN a NaN is), so
-//! a kernel has the same bits wherever it runs.
+//! A lane is a row of a weight. A kernel is a type that implements [`Kernel`] over any [`Simd`]; [`Simd::enter`]
+//! compiles it for an instruction set. Every operation has the same result on each set, to the bit, except the payload
+//! of a NaN. A kernel therefore has the same bits on every machine.
 
 #![expect(unsafe_code, reason = "traits of kernels")]
 
@@ -23,10 +23,10 @@ pub(crate) enum Width {
 
 /// Work that runs on one instruction set.
 pub(crate) trait Kernel {
-    /// Does the work.
+    /// Runs the kernel.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`, and what the implementor says of its own fields holds.
+    /// The machine has the instructions of `S`, and the implementor's requirements on its own fields hold.
     unsafe fn run<S: Simd>(self);
 }
 
@@ -83,15 +83,15 @@ pub(crate) trait Simd: Copy + 'static {
     /// 16 signed bytes, one a lane.
     unsafe fn i8x16(p: *const u8) -> Self::I;
 
-    /// What an accumulator of a block begins with, when `offset` (minus the codes' offset times the sum of the
-    /// activations) is still to be added: `offset`, unless [`Simd::dot`] of wide codes subtracts it on its own.
+    /// Returns the initial accumulator of a block. `offset` is minus the codes' offset times the sum of the
+    /// activations. The result is `offset`, unless [`Simd::dot`] of wide codes subtracts it on its own.
     unsafe fn start(width: Width, offset: i32) -> Self::I;
-    /// Adds, in each lane, the product of four unsigned codes `w` and four signed `x`, none of them -128. Codes are
-    /// below 128 unless they are wide, and then offset by 128.
+    /// Adds, in each lane, the product of four unsigned codes `w` and four signed `x`; no `x` is -128. Codes are below
+    /// 128 unless they are wide, and then offset by 128.
     unsafe fn dot(width: Width, acc: Self::I, w: Self::I, x: Self::I) -> Self::I;
 
-    /// The same value, computed before what comes after: a core looks ahead on its own, and a compiler that does so for it
-    /// runs out of registers.
+    /// Returns the same value, computed before the following operations. A core reorders loads itself; a compiler that
+    /// does so runs out of registers.
     unsafe fn settled(a: Self::I) -> Self::I;
 
     /// Signed lanes as f32, rounded to nearest.

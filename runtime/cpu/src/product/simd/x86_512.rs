@@ -26,7 +26,7 @@ impl Avx512 {
 /// Compiles a kernel for the instruction set.
 ///
 /// # Safety
-/// That of [`Kernel::run`].
+/// As [`Kernel::run`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 unsafe fn enter<K: Kernel>(kernel: K) {
     // SAFETY: the caller's promise.
@@ -43,7 +43,7 @@ fn settled(mut a: __m512i) -> __m512i {
     a
 }
 
-// SAFETY of all functions: the trait's contract is that of the intrinsics.
+// SAFETY of all functions: the trait has the same contract as the intrinsics.
 impl Simd for Avx512 {
     type I = __m512i;
     type F = __m512;
