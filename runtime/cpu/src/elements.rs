@@ -13,12 +13,12 @@ use crate::view::View;
 /// Elements that are read, computed and written at a time. Every format's blocks divide it.
 pub(crate) const CHUNK: usize = 512;
 
-/// Whether real numbers of this type can be read.
+/// True if kernels can read real numbers of this type.
 pub(crate) fn is_readable(dtype: DType) -> bool {
     !dtype.is_integer() && can_dequantise(dtype)
 }
 
-/// Whether real numbers can be written in this type.
+/// True if kernels can write real numbers of this type.
 pub(crate) fn is_writable(dtype: DType) -> bool {
     !dtype.is_integer() && can_quantise(dtype)
 }

@@ -47,7 +47,7 @@ pub struct Unsupported {
     pub operands: Vec<DType>,
     /// Element types of the results.
     pub results: Vec<DType>,
-    /// Why, in a clause.
+    /// The reason, as a clause.
     pub reason: &'static str,
 }
 

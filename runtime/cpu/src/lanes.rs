@@ -19,7 +19,7 @@ use crate::product::simd::{x86_256::Avx2, x86_512::Avx512};
 /// # Safety
 /// As [`Simd`].
 pub(crate) trait Lanes: Simd {
-    /// In lane `i` the sum of the lanes of vector `i`, in the order of [`fold`].
+    /// Returns, in lane `i`, the sum of the lanes of vector `i`, in the order of [`fold`].
     unsafe fn fold16(v: [Self::F; 16]) -> Self::F;
 }
 

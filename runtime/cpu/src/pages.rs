@@ -106,7 +106,7 @@ impl<T: Zero> Zeroed<T> {
         self.pages.ptr().cast()
     }
 
-    /// How many.
+    /// Returns the number of elements.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }

@@ -1,8 +1,8 @@
 //! Functions compiled for several instruction sets, all with the same results.
 //!
-//! Vector code here is plain Rust on arrays of lanes, compiled once for AVX-512, once for AVX2 with FMA and once for the
-//! baseline, and chosen when called. The bits agree because every sum has its order written down and every fused
-//! multiply-add is written as [`f32::mul_add`], which rounds once wherever it runs.
+//! Vector code here is plain Rust on arrays of lanes, compiled once for AVX-512, once for AVX2 with FMA and once for
+//! the baseline, and chosen when called. The bits agree for two reasons. Every sum has an explicit order, and every
+//! fused multiply-add is written as [`f32::mul_add`], which rounds once on every machine.
 
 use std::cell::Cell;
 
@@ -35,7 +35,7 @@ pub(crate) enum Isa {
     Avx512,
     /// AVX2, FMA, F16C.
     Avx2,
-    /// What every machine of the target has.
+    /// The instructions that every machine of the target has.
     Baseline,
 }
 

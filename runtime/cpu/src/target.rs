@@ -1,4 +1,4 @@
-//! How the CPU stores weights.
+//! Storage of weights on the CPU.
 
 use tpc_ir::program::{FileTarget, StorageFormat, Target, WeightPart, WeightStorage};
 use tpc_ir::{DType, Op, Place, TensorType};
@@ -8,8 +8,9 @@ use crate::product::{Format, Part};
 /// The storage format of weights that products read: panels of sixteen rows side by side.
 pub const ROWS16: StorageFormat = StorageFormat::of_granules("rows16");
 
-/// The CPU as a target of programs: weights that products read are stored in panels of sixteen rows, also where rows are
-/// looked up in them, as of a table of embeddings that is the output matrix, too. Others are stored as in the file.
+/// The CPU as a target of programs. Weights that products read are stored in panels of sixteen rows. This includes
+/// weights with row look-ups, such as an embedding table that is also the output matrix. Other weights are stored as in
+/// the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuTarget;
 

@@ -17,9 +17,9 @@ use crate::pieces::{Pieces, Share};
 
 /// Turns of a waiting loop before its thread lets go of the core.
 const SPINS: u32 = 1 << 15;
-/// The same if there are more threads than cores.
+/// Turns of a waiting loop if there are more threads than cores.
 const SPINS_CROWDED: u32 = 1 << 8;
-/// How long a thread that has spun in vain sleeps at a time.
+/// The time that a thread sleeps at a time after it has spun in vain.
 const NAP: Duration = Duration::from_micros(50);
 /// Turns of an idle thread before it parks.
 const IDLE_TURNS: u32 = 1 << 14;
@@ -29,7 +29,8 @@ const IDLE_TURNS: u32 = 1 << 14;
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// Waits until `done`: spins, and later lets other threads run. `crowded` is whether these may be those that it waits for.
+/// Waits until `done`: spins, and later lets other threads run. `crowded` is true if the awaited threads may need this
+/// core.
 fn wait(crowded: bool, mut done: impl FnMut() -> bool) {
     let spins = if crowded { SPINS_CROWDED } else { SPINS };
     let mut turns = 0;
@@ -78,9 +79,9 @@ pub struct Worker<'a> {
     index: usize,
     number: usize,
     stop: &'a AtomicBool,
-    /// Whether there are more workers than cores.
+    /// True if there are more workers than cores.
     crowded: bool,
-    /// How much work of this run was divided while it was done.
+    /// The number of divisions by work stealing in this run.
     divisions: Cell<u32>,
 }
 
@@ -102,12 +103,12 @@ impl Worker<'_> {
         self.group.device
     }
 
-    /// Its number among the workers of the device.
+    /// Returns the worker's number among the workers of the device.
     pub const fn index(&self) -> usize {
         self.index
     }
 
-    /// Its number among the workers of the team.
+    /// Returns the worker's number among the workers of the team.
     pub const fn number(&self) -> usize {
         self.number
     }
@@ -117,7 +118,7 @@ impl Worker<'_> {
         self.group.count
     }
 
-    /// Its share of `n` things, as even as possible.
+    /// Returns the worker's share of `n` items; shares are as even as possible.
     pub const fn share(&self, n: usize) -> Range<usize> {
         let (i, count) = (self.index, self.group.count);
         n * i / count..n * (i + 1) / count
@@ -180,7 +181,7 @@ struct Shared {
     groups: Box<[Group]>,
     /// The group and the index of every worker.
     seats: Box<[(usize, usize)]>,
-    /// Whether the thread of every worker but the first sleeps or is about to.
+    /// Per worker except the first, true if its thread sleeps or is about to.
     parked: Box<[Apart<AtomicBool>]>,
     /// The number of runs begun.
     epoch: Apart<AtomicUsize>,
@@ -188,13 +189,13 @@ struct Shared {
     pending: Apart<AtomicUsize>,
     /// The job of the run that `epoch` counts last.
     job: UnsafeCell<Option<*const Job<'static>>>,
-    /// Whether a worker of the run has failed.
+    /// True if a worker of the run has failed.
     stop: AtomicBool,
     /// The failure of the worker with the least number.
     failure: Mutex<Option<(usize, KernelError)>>,
-    /// Whether the team ends.
+    /// True if the team ends.
     quit: AtomicBool,
-    /// Whether there are more workers than cores.
+    /// True if there are more workers than cores.
     crowded: bool,
 }
 

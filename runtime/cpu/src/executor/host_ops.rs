@@ -14,8 +14,8 @@ use crate::product::Isa;
 use crate::team::Team;
 use crate::view::View;
 
-/// Single ops of a program for executors that run others elsewhere, on threads of their own. Weights of the host are stored as
-/// [`CpuTarget`](crate::CpuTarget) says.
+/// Single ops of a program, run on threads of the host for executors of other devices. Weights of the host have the
+/// storage of [`CpuTarget`](crate::CpuTarget).
 #[derive(Debug)]
 pub struct HostOps {
     team: Team,

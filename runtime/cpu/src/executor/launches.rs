@@ -27,7 +27,7 @@ pub(super) enum Action {
     Experts(Packed, Option<Interval>),
     /// Rows of a packed table, and this device's window of them.
     Rows(Packed, Option<Interval>),
-    /// A collective, and where each participant meets it: its queue, and the number of its steps before.
+    /// A collective, with its position for each participant: the queue and the number of steps before it.
     Exchange(Exchange, Box<[(usize, usize)]>),
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Prepared {
     pub(super) results: usize,
     /// The size of the kernel, if it differs from batch to batch.
     pub(super) size: Option<Dim>,
-    /// Whether a product's activations are still prepared, for the product before it.
+    /// True if the product before this one has already prepared its activations.
     pub(super) kept: bool,
 }
 
@@ -68,7 +68,7 @@ impl Prepared {
     }
 }
 
-/// What launches are made from.
+/// The inputs from which launches are made.
 struct Source<'a> {
     program: &'a Program,
     first_byte: &'a FirstByte<'a>,
@@ -76,7 +76,7 @@ struct Source<'a> {
     tensors: &'a Tensors,
 }
 
-/// Where arenas begin.
+/// The first byte of each arena.
 pub(super) type FirstByte<'a> = dyn Fn(Arena) -> *mut u8 + 'a;
 
 /// The launches of a program, and the values in the slots that they are given.
@@ -86,7 +86,7 @@ pub(super) struct Launches {
     pub(super) slots: Vec<Value>,
     /// The scratch memory that a kernel needs at most.
     pub(super) scratch: usize,
-    /// What products need at most of memory that a device's workers share, and of elements of a row.
+    /// The most shared memory of a device's workers that any product needs, and the most elements of a row.
     pub(super) needs: Needs,
     pub(super) row: usize,
 }
@@ -343,7 +343,7 @@ fn packed(
     }))
 }
 
-/// Where each participant of a launch meets it.
+/// Returns the position of a launch for each participant: its queue and step.
 fn meetings(program: &Program, launch: Launch) -> Box<[(usize, usize)]> {
     let places = &program.launch(launch).places;
     let phase = program.phases.iter().find(|p| {

@@ -13,7 +13,7 @@ use crate::view::View;
 #[derive(Debug)]
 pub(super) struct Region(Pages);
 
-/// The bytes from `at` on, where their numbers fit memory.
+/// Returns the range of `len` bytes from `at` on, if it fits in `usize`.
 fn span(at: u64, len: usize) -> Option<Range<usize>> {
     let at = usize::try_from(at).ok()?;
     Some(at..at.checked_add(len)?)

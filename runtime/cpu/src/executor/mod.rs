@@ -338,8 +338,8 @@ impl Running<'_> {
         let number = self.first[worker.device()] + worker.index();
         // SAFETY: the memory with this worker's number, which no other uses.
         let own = unsafe { &mut *self.own[number].0.get() };
-        // SAFETY: the verifier has found every view inside its arena, and the steps that meet in memory in an order,
-        // which the waits above and the barriers keep.
+        // SAFETY: the verifier has checked that every view is inside its arena, and that steps with common memory are
+        // ordered. The waits above and the barriers keep this order.
         unsafe { perform(worker, self.isa, (launch, rank), views, shared, own) }
     }
 }

@@ -1,15 +1,15 @@
-//! How programs run on the CPU.
+//! Options for running programs on the CPU.
 
 use tpc_runtime::Options;
 
-/// How a program runs on the CPU.
+/// Options for running a program on the CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuOptions {
     /// Threads of all devices together; each device has at least one.
     pub threads: usize,
     /// Choices of arithmetic.
     pub options: Options,
-    /// Whether launches are timed.
+    /// True if launches are timed.
     pub profile: bool,
     /// The most weights per token for which a product takes its activations in two terms of int8; larger products take
     /// one term. Two terms double the time of the product, and almost eliminate the rounding of activations.

@@ -1,5 +1,5 @@
-//! Which part of K each weight of a program holds: devices that hold [subtrees](tpc_ir::program::subtree) of a sum give the
-//! bits of the whole.
+//! The part of K that each weight of a program holds. Devices that hold [subtrees](tpc_ir::program::subtree) of a sum
+//! give the bits of the whole.
 
 use tpc_ir::op::{Op, Weight};
 use tpc_ir::program::{Program, Tensors};
@@ -8,7 +8,8 @@ use tpc_ir::{DType, Interval};
 use super::launches::{Action, Launches};
 use crate::product::{BLOCK, Format, Part};
 
-/// The part of K that a weight of `k` elements per row holds, where its sum is one subtree of that over all of K.
+/// Returns the part of K that a weight of `k` elements per row holds, if its sum is one subtree of the sum over all of
+/// K.
 fn share(tensors: &Tensors, op: &Weight, dtype: DType, k: usize) -> Option<Part> {
     let [Interval { start, .. }] = op.parts.as_ref()?.first()?.as_slice() else {
         return None;

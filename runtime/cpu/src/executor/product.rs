@@ -412,8 +412,8 @@ unsafe fn experts(
     Ok(())
 }
 
-/// How many panels a worker takes at a time: enough bytes that taking them costs little and reading runs on, and an even
-/// number, as many tokens are multiplied with two panels at once.
+/// Returns the number of panels that a worker takes at a time. The number gives enough bytes to make taking cheap and
+/// to keep reads sequential. It is even, because products with many tokens use two panels at once.
 fn grain(format: &Format) -> usize {
     const BYTES: usize = 1 << 17;
     (BYTES / format.panel_bytes().max(1))

@@ -7,7 +7,7 @@
 
 use crate::product::{Epilogue, Write};
 
-/// In how many terms of int8 a product takes its activations.
+/// The number of int8 terms in which a product takes its activations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Terms {
     #[default]

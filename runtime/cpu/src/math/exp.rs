@@ -8,7 +8,7 @@ const LN2_HIGH: f32 = 0.693_359_4;
 const LN2_LOW: f32 = -2.121_944_4e-4;
 /// Below, `eˣ` is taken for 0: it is less than 5e-38.
 const LEAST: f32 = -86.0;
-/// From here on `eˣ` is infinite in f32.
+/// For `x` of at least this number, `eˣ` is infinite in f32.
 const MOST: f32 = 88.8;
 
 /// The integer `n` nearest to `x / ln 2`, and `eʳ − 1` of the remainder `r = x − n · ln 2` without its first term: the

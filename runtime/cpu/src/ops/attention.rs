@@ -196,7 +196,7 @@ struct Memory<'a> {
     most: [f32; ROWS],
     /// The sum of exponentials of every row.
     total: [f64; ROWS],
-    /// Whether a row sees a cell of the tile.
+    /// Per row, true if it sees a cell of the tile.
     sees: [bool; ROWS],
 }
 
@@ -212,7 +212,7 @@ impl Launch for Attention {
         ensure(self.slopes.fit(heads), "heads of q and of the window")?;
         let [dk, dv] = [t.q.ne[0], t.v.ne[0]];
         let [q, keys, values, logits, masks, sums] = floats(call.scratch, lengths(dk, dv))?;
-        // What fills rows up to whole groups of lanes is zero, and stays so.
+        // Rows are padded with zeros to whole groups of lanes. Later writes do not change the padding.
         keys.fill(0.0);
         values.fill(0.0);
         let mut memory = Memory {

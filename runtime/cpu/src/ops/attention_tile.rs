@@ -36,7 +36,7 @@ pub(super) const GROUP: usize = PRODUCTS;
 pub(super) enum Cells<'a> {
     /// Decoded, in rows without gaps.
     Decoded(&'a [f32]),
-    /// In place, in f16: the address of cell 0, and bytes from cell to cell.
+    /// Cells in place, in f16: the address of cell 0, and bytes from cell to cell.
     F16(*const u8, usize),
 }
 

@@ -67,7 +67,7 @@ pub(super) unsafe fn copy(worker: &Worker<'_>, x: &View, y: &View) -> Result<(),
     Ok(())
 }
 
-/// Whether elements of type `from` can become elements of type `to`.
+/// True if elements of type `from` can become elements of type `to`.
 fn converts(from: DType, to: DType) -> bool {
     from == to || is_readable(from) && is_writable(to)
 }

@@ -20,7 +20,7 @@ struct Affine {
     factor: f32,
 }
 
-/// From the mean, the mean of squares about it and, for L2, the sum of squares.
+/// Computes the shift and the factor from the mean, the mean of squares about it and, for L2, the sum of squares.
 fn affine(kind: NormKind, eps: f32, mean: f64, moment: f64, squares: f64) -> Affine {
     let eps = f64::from(eps);
     let (shift, factor) = match kind {

@@ -15,7 +15,7 @@ use crate::view::View;
 /// Pairs whose angles are computed at a time.
 const PAIRS: usize = 64;
 
-/// Which elements make a pair.
+/// The elements that make a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pairing {
     Neighbours,
@@ -46,7 +46,7 @@ fn corner(op: &Rope, rotations: f64) -> f64 {
     op.n_dims as f64 * libm::log(wave) / (2.0 * libm::log(f64::from(op.freq_base)))
 }
 
-/// Which of a token's positions pair `pair` turns by.
+/// Returns the index of the token's position by which pair `pair` turns.
 fn position_of(mode: RopeMode, pair: u64) -> Option<u8> {
     let Some([t, h, w, e]) = mode.sections() else {
         return Some(0);

@@ -40,7 +40,7 @@ struct Gather {
     window: Option<Interval>,
 }
 
-/// The same of a table of integers.
+/// Gathers rows of a table of integers.
 #[derive(Debug)]
 struct GatherInts(Gather);
 

@@ -24,8 +24,8 @@ fn updates(axis: usize, request: &Request<'_>) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The pieces of rows that a worker writes: which piece is whose depends on its place in the destination only, so that
-/// two rows for one place are written in order.
+/// True if the worker writes this piece of a row. The owner depends only on the position in the destination, so two
+/// rows for one position are written in order.
 fn owns(worker: &Worker<'_>, [i1, i2, i3]: [usize; 3], chunk: usize) -> bool {
     (i1 + i2 + i3 + chunk) % worker.count() == worker.index()
 }

@@ -15,11 +15,11 @@ pub struct Block {
     pub(super) scale: f32,
     /// Scale times the sum of the codes: multiplies the minimum of 32 weights.
     pub(super) sum: f32,
-    /// The same of each half, for minima of 16 weights.
+    /// Scale times the sum of the codes of each half, for minima of 16 weights.
     pub(super) sum16: [f32; 2],
     /// Minus the sum of the codes: multiplies the offset of 32 weights.
     pub(super) negative: i32,
-    /// The same of each half.
+    /// Minus the sum of the codes of each half.
     pub(super) negative16: [i32; 2],
     unused: u32,
 }
@@ -167,9 +167,9 @@ pub fn residual(isa: Isa, x: &mut [f32], blocks: &[Block]) -> Result<(), Product
 /// The rows that a product multiplies: one a token, dense.
 #[derive(Clone, Copy, Debug)]
 pub enum Activations<'a> {
-    /// For quantised weights: `⌈k/32⌉` blocks a row.
+    /// Activations for quantised weights: `⌈k/32⌉` blocks per row.
     Quantised(&'a [Block]),
-    /// For weights of floats: `k` elements a row.
+    /// Activations for weights of floats: `k` elements per row.
     Float(&'a [f32]),
 }
 
@@ -211,7 +211,7 @@ mod tests {
         (0..1000).map(x).collect()
     }
 
-    /// Both terms.
+    /// Returns both terms of the activations.
     fn terms(isa: Isa, x: &[f32]) -> [Vec<Block>; 2] {
         let mut out = [(); 2].map(|()| vec![Block::ZERO; x.len().div_ceil(BLOCK)]);
         quantise(isa, x, &mut out[0]).expect("blocks");

@@ -1,8 +1,8 @@
-//! What products refuse.
+//! Errors of products.
 
 use tpc_ir::DType;
 
-/// Why a weight cannot be packed or a product not be made.
+/// The reason that a weight cannot be packed or a product cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProductError {
     /// No product of this type.

@@ -14,7 +14,7 @@ use tpc_runtime::quant::dequantise;
 /// Rows of a panel. Threads share rows in units of panels.
 pub const PANEL_ROWS: usize = ROWS;
 
-/// How a matrix of one type is stored: panels of 16 rows, the last filled up with zeros.
+/// The stored form of a matrix of one type: panels of 16 rows, the last padded with zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     dtype: DType,
@@ -39,7 +39,7 @@ pub struct Source<'a> {
     pub bytes: &'a [u8],
     /// First element of the whole K that the rows here hold.
     pub from: usize,
-    /// How many they hold: whole blocks of the file, and all of the part that is packed.
+    /// The number of elements in each row: whole blocks of the file that include the part to pack.
     pub k: usize,
 }
 
@@ -93,7 +93,7 @@ impl Format {
         })
     }
 
-    /// Whether there are products with weights of a type.
+    /// True if products support weights of this type.
     pub fn supports(dtype: DType) -> bool {
         quantised(dtype).is_some()
             || matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::Bf16)
@@ -135,7 +135,7 @@ impl Format {
         self.panels() * self.panel_bytes
     }
 
-    /// Whether activations are to be quantised.
+    /// True if the product takes quantised activations.
     pub const fn takes_quantised(&self) -> bool {
         matches!(self.stored, Stored::Quantised(_))
     }
@@ -265,7 +265,7 @@ impl<'a> Matrix<'a> {
         Ok(Matrix { format, bytes })
     }
 
-    /// How it is stored.
+    /// Returns the format.
     pub const fn format(&self) -> &Format {
         &self.format
     }

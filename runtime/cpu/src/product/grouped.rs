@@ -7,9 +7,10 @@ use super::output::{Epilogue, Output};
 use super::{Isa, ProductError};
 use std::ops::Range;
 
-/// Which tokens use which expert.
+/// The experts that each token uses.
 ///
-/// A *pair* is a token and one of its experts; pair `i` of `used` a token is expert `i % used` of token `i / used`.
+/// A *pair* is a token and one of its experts. With `used` experts per token, pair `i` is expert `i % used` of token `i
+/// / used`.
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
     /// The first of each expert's pairs in `pairs`, and the end.
@@ -95,9 +96,9 @@ impl Routes {
 /// One of `of` equal shares of some work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Which.
+    /// The index of the share.
     pub index: usize,
-    /// How many there are.
+    /// The number of shares.
     pub of: usize,
 }
 

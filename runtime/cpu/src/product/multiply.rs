@@ -25,7 +25,7 @@ const BATCH: usize = 192;
 /// less than decoded panels save: a panel stays in the second-level cache.
 const FEW: usize = BATCH;
 
-/// Which rows of the activations are multiplied and which columns of the result they go to.
+/// The rows of the activations to multiply, and the columns of the result to write.
 #[derive(Clone, Copy, Debug)]
 pub enum Tokens<'a> {
     /// The first `n` rows; row `i` goes to column `i`.
@@ -40,7 +40,7 @@ pub enum Tokens<'a> {
 }
 
 impl Tokens<'_> {
-    /// How many.
+    /// Returns the number of tokens.
     pub const fn len(&self) -> usize {
         match self {
             Tokens::First(n) => *n,
@@ -128,11 +128,11 @@ struct QuantisedRows<'a> {
 }
 
 impl<'a> Product<'a> {
-    /// `matrix` times `tokens` of `activations`.
+    /// Creates the product of `matrix` and `tokens` of `activations`.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] when the matrix takes other activations, they are not whole rows or lack one that is named,
-    /// or the bias has not one element for each row.
+    /// Returns [`ProductError::Shape`] if the matrix takes other activations, or if these are not whole rows or lack a
+    /// token. Also returns it unless the bias has one element per row.
     pub fn new(
         isa: Isa,
         matrix: Matrix<'a>,

@@ -1,4 +1,4 @@
-//! Where products go.
+//! Results of products.
 #![expect(unsafe_code, reason = "threads write rows of one matrix")]
 
 use super::ProductError;
@@ -113,7 +113,7 @@ impl<'a> Output<'a> {
         self.roots
     }
 
-    /// Whether the panel's rows, of a matrix of `rows`, may be written.
+    /// True if the rows of these panels, in a matrix of `rows` rows, may be written.
     pub(super) fn has_panels(&self, panels: &Range<usize>, rows: usize) -> bool {
         let (start, end) = (panels.start * ROWS, (panels.end * ROWS).min(rows));
         start >= end || (self.rows.start <= start && end <= self.rows.end)
@@ -170,7 +170,7 @@ pub struct Epilogue<'a> {
     pub bias: Option<&'a [f32]>,
 }
 
-/// How a result is written.
+/// The way to store a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Write {
     /// Replaces the old value.

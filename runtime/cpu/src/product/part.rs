@@ -33,11 +33,11 @@ pub(super) struct Segment {
     pub start: usize,
     /// End, likewise.
     pub end: usize,
-    /// How many of the sums before are added to this one, the last first.
+    /// The number of earlier sums that are added to this one, the last first.
     pub merges: usize,
 }
 
-/// A part's segments: a stack machine's program, push the sum and then merge.
+/// The segments of a part, as a program of a stack machine: push the sum and then merge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     segments: [Segment; CHUNKS],
@@ -105,11 +105,11 @@ impl Part {
         }
     }
 
-    /// Elements `range` of `k`.
+    /// Returns the part with elements `range` of `k`.
     ///
     /// # Errors
-    /// [`ProductError::Part`] when the range is empty, reversed or beyond `k`, or starts or ends inside a block of 32
-    /// other than at the end of K.
+    /// Returns [`ProductError::Part`] if the range is empty, reversed or beyond `k`. Also returns it if the range
+    /// starts or ends inside a block of 32, except at the end of K.
     pub fn new(k: usize, range: Range<usize>) -> Result<Part, ProductError> {
         let Range { start, end } = range;
         let cut = |at: usize| !at.is_multiple_of(BLOCK) && at != k;
@@ -124,7 +124,7 @@ impl Part {
         })
     }
 
-    /// The same part with its plain sum as its only root.
+    /// Returns the same part with its plain sum as its only root.
     #[must_use]
     pub const fn plain(mut self) -> Part {
         self.plain = true;
@@ -156,7 +156,7 @@ impl Part {
         self.k().div_ceil(BLOCK)
     }
 
-    /// Whether the part starts and ends at chunks, so that it has the bits of its share of the whole sum.
+    /// True if the part starts and ends at chunks, so that it has the bits of its share of the whole sum.
     pub fn ends_at_chunks(&self) -> bool {
         self.is_chunk_end(self.start) && self.is_chunk_end(self.end)
     }
@@ -231,10 +231,10 @@ const fn chunk_start(k: usize, c: usize) -> usize {
     tpc_ir::program::chunk_start(k as u64, c as u64) as usize
 }
 
-/// How the roots of parts are added to the whole.
+/// The order in which the roots of parts are added to the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Combination {
-    /// For each root the sums before it that are added, the last first.
+    /// For each root, the number of earlier sums to add to it, the last first.
     merges: [usize; CHUNKS],
     count: usize,
 }

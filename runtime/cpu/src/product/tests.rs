@@ -18,7 +18,7 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// From -1 to 1.
+    /// Returns a number from -1 to 1.
     fn signed(&mut self) -> f32 {
         self.0.signed() as f32
     }
@@ -152,7 +152,7 @@ impl Case {
         out
     }
 
-    /// The same in f64, and the sum of magnitudes of its terms, by a function of the activations.
+    /// Computes the product in f64, and the sum of the magnitudes of its terms, from a function of the activations.
     fn reference(&self, x: impl Fn(usize, usize) -> f64) -> Vec<(f64, f64)> {
         let mut weights = vec![0.0; self.rows * self.k];
         dequantise(self.dtype, &self.bytes, &mut weights).expect("decoded weights");

@@ -21,11 +21,11 @@ use crate::product::simd::{Simd, Width};
 pub(in crate::product) trait Kind {
     /// Elements under one scale: 16 or 32.
     const SUB: usize;
-    /// Whether there are minima.
+    /// True if the type has minima.
     const MIN: bool;
     /// log2 of the offset that is subtracted from a code; `None` for no offset.
     const OFFSET: Option<u32>;
-    /// How large codes get.
+    /// The size of codes.
     const WIDTH: Width;
 }
 

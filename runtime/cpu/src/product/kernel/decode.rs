@@ -1,4 +1,5 @@
-//! A panel times a few tokens, its codes decoded in registers: where weights come from memory and are used once.
+//! A panel times a few tokens, with its codes decoded in registers. This suits weights that come from memory and are
+//! used once.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
@@ -23,7 +24,7 @@ use std::marker::PhantomData;
 pub(in crate::product) struct Decode<'a> {
     /// The panels' shape.
     pub geometry: &'a Geometry,
-    /// How K is summed.
+    /// The order of the sum over K.
     pub plan: &'a Plan,
     /// The panel.
     pub panel: *const u8,
@@ -33,7 +34,7 @@ pub(in crate::product) struct Decode<'a> {
     pub sums: &'a mut Sums,
 }
 
-/// The same for panels of `L` and `W` tokens.
+/// [`Decode`] for panels of layout `L` and for `W` tokens.
 struct Tile<'a, L, const W: usize>(Decode<'a>, PhantomData<L>);
 
 impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {

@@ -19,7 +19,7 @@ use crate::product::part::{BLOCK, Plan};
 use crate::product::simd::{Kernel, Simd};
 use std::marker::PhantomData;
 
-/// How an element is stored.
+/// The stored form of an element.
 pub(in crate::product) trait Element {
     /// Bytes of one.
     const BYTES: usize;
@@ -61,7 +61,7 @@ impl Element for Bf16 {
 
 /// Panels and rows of activations.
 pub(in crate::product) struct Floats<'a> {
-    /// How K is summed.
+    /// The order of the sum over K.
     pub plan: &'a Plan,
     /// Elements of K.
     pub k: usize,
@@ -75,7 +75,7 @@ pub(in crate::product) struct Floats<'a> {
     pub sums: &'a mut Sums,
 }
 
-/// The same for `V` panels of `E` and `W` tokens.
+/// [`Floats`] for `V` panels of elements `E` and for `W` tokens.
 struct Tile<'a, E, const V: usize, const W: usize>(Floats<'a>, PhantomData<E>);
 
 impl<E: Element, const V: usize, const W: usize> Tile<'_, E, V, W> {

@@ -44,13 +44,13 @@ pub(in crate::product) struct QuantisedKernels {
     pub panels: usize,
     /// Elements under one scale: 16 or 32.
     pub sub: usize,
-    /// Whether there are minima.
+    /// True if the type has minima.
     pub min: bool,
     /// The offset that is subtracted from a code.
     pub offset: u8,
 }
 
-/// The same of floats.
+/// Products of a type of floats on an instruction set.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct FloatKernels {
     pub run: [PerTokens<unsafe fn(Floats)>; PANELS],

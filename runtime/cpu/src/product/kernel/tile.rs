@@ -33,7 +33,7 @@ pub(in crate::product) struct Multiply<'a> {
     pub x: [*const Block; TOKENS],
     /// The sums of the first token.
     pub sums: *mut Sum,
-    /// Whether a segment begins here, so that the sums begin with zero.
+    /// True if a segment begins here, so that the sums begin with zero.
     pub first: bool,
     /// The number of earlier sums to add at the end, the last first. Each is stored `stride` before the one after it.
     /// The result replaces the sum that is added last.
@@ -42,7 +42,7 @@ pub(in crate::product) struct Multiply<'a> {
     pub stride: usize,
 }
 
-/// The same for `V` panels of kind `K` and `W` tokens.
+/// [`Multiply`] for `V` panels of kind `K` and for `W` tokens.
 struct Tile<'a, K, const V: usize, const W: usize>(Multiply<'a>, PhantomData<K>);
 
 /// A block of a decoded panel.

@@ -51,7 +51,7 @@ pub(in crate::product) struct Unpack<'a> {
     pub out: &'a mut Unpacked,
 }
 
-/// The same for panels of `L`.
+/// [`Unpack`] for panels of layout `L`.
 struct Of<'a, L>(Unpack<'a>, PhantomData<L>);
 
 impl<L: Layout> Kernel for Of<'_, L> {

@@ -291,7 +291,7 @@ impl Codes for Byte {
 pub(in crate::product) trait Table {
     /// log2 of the offset.
     const OFFSET: u32;
-    /// How large the values get with their offset.
+    /// The size of the values with their offset.
     const WIDTH: Width;
     /// The values with their offset.
     const VALUES: [u8; 16];

@@ -27,7 +27,7 @@ pub(in crate::product) struct Geometry {
 /// A step of a panel, or the part of it that is asked for.
 #[derive(Debug)]
 pub(in crate::product) struct Step {
-    /// Where its head is, counted in bytes from the panel's start.
+    /// The range of its head, in bytes from the panel's start.
     pub head: Range<usize>,
     /// The position of the step's trailing scales, in bytes from the panel's start.
     pub behind: usize,
@@ -38,7 +38,7 @@ pub(in crate::product) struct Step {
 }
 
 impl Geometry {
-    /// For `blocks` blocks of 32, the first of them block `first` of the file's rows.
+    /// Returns the geometry for `blocks` blocks of 32; the first is block `first` of the file's rows.
     pub(in crate::product) fn new<L: Layout>(first: usize, blocks: usize) -> Geometry {
         let (per_block, bytes) = (L::Scales::PER_BLOCK, L::Scales::HEAD);
         let (head, head_block) = if per_block { (0, bytes) } else { (bytes, 0) };

@@ -24,13 +24,13 @@ pub(super) const ROWS: usize = 16;
 /// Blocks of 32 in a step.
 pub(super) const STEP: usize = 8;
 
-/// How the codes of a block of 32 elements are stored for 16 rows.
+/// The stored form of the codes of a block of 32 elements, for 16 rows.
 pub(super) trait Codes {
     /// Bytes of a body.
     const BYTES: usize;
     /// log2 of the offset that is subtracted from a code; `None` for no offset.
     const OFFSET: Option<u32>;
-    /// How large codes get.
+    /// The size of codes.
     const WIDTH: Width;
 
     /// Stores the codes of row `row` of the panel as they are in the file.
@@ -43,13 +43,13 @@ pub(super) trait Codes {
     unsafe fn get<S: Simd>(body: *const u8) -> [S::I; 8];
 }
 
-/// How the scales of a step are stored for 16 rows.
+/// The stored form of the scales of a step, for 16 rows.
 pub(super) trait Scales {
     /// Elements under one scale: 16 or 32.
     const SUB: usize;
     /// True if each scale has a minimum.
     const MIN: bool;
-    /// Whether [`Scales::HEAD`] counts for each block of a step instead of once.
+    /// True if [`Scales::HEAD`] counts for each block of a step instead of once.
     const PER_BLOCK: bool;
     /// Bytes of the head.
     const HEAD: usize;
@@ -83,9 +83,9 @@ pub(super) trait Scales {
 
 /// A stored type: its codes, its scales, and how both are found in the file's blocks.
 pub(super) trait Layout {
-    /// Its codes.
+    /// The type of its codes.
     type Codes: Codes;
-    /// Its scales.
+    /// The type of its scales.
     type Scales: Scales;
     /// Elements of a block of the file.
     const BLOCK: usize;

@@ -1,8 +1,8 @@
 //! Scales and minima of a step, for 16 rows.
 //!
-//! A number of every row is a *slot*: 16 bytes, or 16 f16. Six-bit numbers are cut into low nibbles and high pairs:
-//! number `n` of 16 has its nibble in slot `n % 4 + 4·(n / 8)`, low or high by `n / 4 % 2`, and its pair in slot `8 + n % 4`
-//! at bit `2·(n / 4)`.
+//! A number of every row is a *slot*: 16 bytes, or 16 f16. Six-bit numbers are cut into low nibbles and high pairs of
+//! bits. Number `n` of 16 has its nibble in slot `n % 4 + 4·(n / 8)`, in the low or high half by `n / 4 % 2`. Its pair
+//! is in slot `8 + n % 4` at bit `2·(n / 4)`.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -457,7 +457,8 @@ impl Scales for K16Nibbles {
 }
 
 /// An f16 for each 256 and a six-bit scale, offset by 32, for each 32: iq4_xs. Number `n` of the 8 has its nibble in
-/// slot `n % 4` of four, low or high by `n / 4`, and its pair in slot `n % 2` of two further ones at bit `2·(n / 2)`.
+/// slot `n % 4` of four, in the low or high half by `n / 4`. Its pair of bits is in slot `n % 2` of two more slots, at
+/// bit `2·(n / 2)`.
 pub(in crate::product) struct K32Six;
 
 impl Scales for K32Six {

@@ -1,12 +1,12 @@
 //! The stored form of every quantised type of the file.
 //!
-//! Sizes are the file's, but tq1_0 takes 66 bytes a block instead of 54 (its codes are stored with two bits), q8_1 and
-//! q8_k lose the sums that decoding ignores, and q1_0 and q2_0 have a whole step's head where K ends in a part of a step. How the file's
-//! blocks are made is stated in [`tpc_runtime::quant`].
+//! Sizes are the same as in the file, with three exceptions. tq1_0 takes 66 bytes per block instead of 54, because its
+//! codes are stored with two bits. q8_1 and q8_k lose the sums that decoding ignores. q1_0 and q2_0 have a whole step's
+//! head even if K ends within a step. The blocks of the file are described in [`tpc_runtime::quant`].
 //!
-//! Types that index grids are stored as the values of their elements, with the file's scales: their elements have 6
-//! values (iq1, iq2), which take 3 bits, or 16 (iq3), which take 4. So they are as fast as the others and larger than in
-//! the file, iq1 about twice, iq2 by a third to two thirds, iq3 by a quarter to two fifths.
+//! Types that index grids are stored as the values of their elements, with the file's scales. Their elements have 6
+//! values (iq1, iq2), which take 3 bits, or 16 (iq3), which take 4. They are therefore as fast as the others, but
+//! larger than in the file: iq1 about twice, iq2 by a third to two thirds, iq3 by a quarter to two fifths.
 #![expect(unsafe_code, reason = "the functions of a trait are unsafe")]
 
 use super::codes::{
@@ -27,7 +27,7 @@ use tpc_runtime::quant::{GridBlock, grid_block};
 /// A stored type by its parts; `F` finds the codes in the file's block.
 pub(in crate::product) struct Stored<C, S, F>(PhantomData<(C, S, F)>);
 
-/// How codes are found in a block of the file.
+/// The positions of codes in a block of the file.
 pub(in crate::product) trait FileCodes {
     /// Elements of a block.
     const BLOCK: usize;
@@ -77,7 +77,7 @@ impl<const BYTES: usize, const FROM: usize> FileCodes for Nibbles32<BYTES, FROM>
     }
 }
 
-/// The same with four bytes of fifth bits before the nibbles.
+/// Codes as in [`Nibbles32`], with four bytes of fifth bits before the nibbles.
 pub(in crate::product) struct Five32<const BYTES: usize, const FROM: usize>;
 
 impl<const BYTES: usize, const FROM: usize> FileCodes for Five32<BYTES, FROM> {
@@ -318,7 +318,7 @@ pub(in crate::product) type Q2_0 = Stored<Two<0>, Each<64>, CodesQ2>;
 
 /// A type with grids whose values have three bits.
 type Grid3<G> = Stored<Indexed3<<G as Grid>::Table>, GridOf<G>, GridOf<G>>;
-/// The same with four.
+/// A type with grids whose values have four bits.
 type Grid4<G> = Stored<Indexed<<G as Grid>::Table>, GridOf<G>, GridOf<G>>;
 pub(in crate::product) type Iq1S = Grid3<GridIq1S>;
 pub(in crate::product) type Iq1M = Grid3<GridIq1M>;

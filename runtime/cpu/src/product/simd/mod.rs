@@ -12,7 +12,7 @@ pub(crate) mod x86_256;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86_512;
 
-/// How large unsigned codes get.
+/// The size of unsigned codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
     /// To 127.
@@ -56,7 +56,7 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn store(p: *mut u8, v: Self::I);
     /// Asks for the cache line of an address, which need not be valid.
     unsafe fn prefetch(p: *const u8);
-    /// The same integer in all lanes.
+    /// Returns a vector with the same integer in all lanes.
     unsafe fn splat(v: i32) -> Self::I;
     /// The 4 bytes at `p` in all lanes.
     unsafe fn splat4(p: *const i8) -> Self::I;
@@ -76,7 +76,8 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn shl(a: Self::I, n: u32) -> Self::I;
     /// Lanes shifted right, zeros from the left; `n` is below 32.
     unsafe fn shr(a: Self::I, n: u32) -> Self::I;
-    /// For each byte, the entry of the table (in every 16 bytes the same) at its low four bits; its top bit is clear.
+    /// Returns, for each byte, the table's entry at the byte's low four bits. All 16-byte groups of the table are
+    /// equal, and the top bit of each byte is clear.
     unsafe fn lookup(table: Self::I, index: Self::I) -> Self::I;
     /// 16 unsigned bytes, one a lane.
     unsafe fn u8x16(p: *const u8) -> Self::I;
@@ -98,7 +99,7 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn to_f(a: Self::I) -> Self::F;
     /// Lanes as the bits of f32.
     unsafe fn bits(a: Self::I) -> Self::F;
-    /// The same f32 in all lanes.
+    /// Returns a vector with the same f32 in all lanes.
     unsafe fn fsplat(v: f32) -> Self::F;
     /// 16 f32.
     unsafe fn f32x16(p: *const u8) -> Self::F;

@@ -13,7 +13,7 @@ use std::arch::x86_64::*;
 pub(crate) struct Avx2<const VNNI: bool>;
 
 impl<const VNNI: bool> Avx2<VNNI> {
-    /// Whether the machine has the instructions.
+    /// True if the machine has the instructions.
     pub(in crate::product) fn available() -> bool {
         is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("fma")
@@ -148,8 +148,8 @@ impl<const VNNI: bool> Simd for Avx2<VNNI> {
             offset
         })
     }
-    /// Without VNNI, products of pairs are summed in 16 bits, where 2·127·127 fits. Wide codes do not fit so: their
-    /// magnitude above the offset multiplies `x` under their sign, and 2·128·127 fits too.
+    /// Without VNNI, products of pairs are summed in 16 bits, in which 2·127·127 fits. Wide codes do not fit directly.
+    /// Their magnitude above the offset is multiplied by `x` with their sign, and 2·128·127 also fits.
     #[inline(always)]
     unsafe fn dot(width: Width, acc: Self::I, w: Self::I, x: Self::I) -> Self::I {
         if VNNI {
