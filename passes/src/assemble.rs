@@ -1,4 +1,4 @@
-//! From proved programs to a [`Program`] that runs: layout, cover, buffers, schedule.
+//! Assembles proved programs into a runnable [`Program`]: layout, cover, buffers, schedule.
 
 use tpc_ir::program::{BatchShape, LaunchData, Program, Target};
 use tpc_ir::{Verified, stage};

@@ -14,7 +14,7 @@ use tpc_ir::{Graph, InstData, Interval, Op, Value};
 /// The most weights that a product of tpc's CPU executor reads for a token with its activations in two terms, by default.
 pub const TWO_TERM_WEIGHTS: u64 = 1 << 18;
 
-/// Why a sum may have other bits.
+/// The reason that a sum may differ in its bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DifferenceCause {
     /// Their number is not 2, 4 or 8.
@@ -30,7 +30,7 @@ pub enum DifferenceCause {
 /// Sums that may have other bits for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DifferingSums {
-    /// How many.
+    /// The number of sums.
     pub sums: usize,
     /// The result of the first.
     pub first: Value,
@@ -65,7 +65,7 @@ pub fn find_differing_sums(
     out
 }
 
-/// Why the sum of these values, one per device, may have other bits.
+/// Returns the reason that the sum of these values, one per device, may differ in its bits.
 fn difference_cause(
     programs: &Graph,
     parts: &[Value],

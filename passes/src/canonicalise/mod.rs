@@ -41,13 +41,14 @@ pub fn canonicalise(mut programs: Graph) -> Graph {
     out
 }
 
-/// As many instructions are compared with each other; hashing finds equal ones among more.
+/// The most instructions that are compared with each other; a hash table finds equal ones among more.
 const MOST_ALIKE: usize = 64;
 
 /// True if no instruction can be simplified or merged. Most programs are canonical, and this check is cheaper than
 /// rebuilding them.
 fn is_canonical(programs: &Graph) -> bool {
-    // By few and cheap properties that equal instructions share; only among those that share them are whole ones compared.
+    // Instructions by a few cheap properties that equal ones share. Only instructions with equal properties are
+    // compared.
     let mut alike: FxHashMap<_, SmallVec<[&InstData; 1]>> = FxHashMap::default();
     let merged = || programs.insts().filter(|(_, data)| is_merged(&data.op));
     alike.reserve(merged().count());

@@ -13,7 +13,7 @@ use crate::users::Users;
 pub(super) struct Groups<'a> {
     seen: GraphContext<'a>,
     ahead: Vec<u32>,
-    /// Per instruction, the one where its launch stands.
+    /// Per instruction, the instruction at whose position its launch runs.
     at: Vec<Inst>,
     /// Per instruction, whether it is in a set.
     taken: Vec<bool>,

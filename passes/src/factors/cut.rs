@@ -12,7 +12,7 @@ use crate::gcd::gcd;
 pub struct CutReshape {
     /// The factor.
     pub factor: Var,
-    /// Where in it an axis of the result begins.
+    /// The offset in the factor at which an axis of the result begins.
     pub at: Dim,
     /// Sizes that cut no factor. They are the reshape's own sizes, but each axis that cuts a factor ends at a factor's
     /// end.

@@ -26,7 +26,7 @@ pub struct Flow {
     pub norms: Vec<Inst>,
 }
 
-/// Why a selection cannot be carried out.
+/// The reason that a selection cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PropagationConflict {
     /// A contraction over several segments is split in some of them only.

@@ -16,13 +16,13 @@ pub struct FactorPosition {
     pub segment: Option<usize>,
     /// Segments of the tensor.
     pub segments: usize,
-    /// Its position among the factors of the axis, major first.
+    /// The factor's position among the factors of the axis, major first.
     pub position: usize,
     /// Factors of the axis.
     pub factors: usize,
 }
 
-/// Where `leaf` stands in `value`, axis by axis, segment by segment.
+/// Returns the positions of `leaf` in `value`, axis by axis, segment by segment.
 fn places(analysis: &Analysis, leaf: Var, value: Value) -> Vec<FactorPosition> {
     let summands = &analysis.summands[value.index()];
     let mut out: Vec<FactorPosition> = Vec::new();

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use tpc_ir::{Graph, Inst, Op, Value};
 
-/// How a shape shows ops and values. Layers are alike if all that the view shows of them is equal.
+/// The caller's view of ops and values. Layers are alike if the view shows equal properties for both.
 pub trait View {
     /// An op in a shape.
     type Op;

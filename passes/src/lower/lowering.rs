@@ -92,7 +92,7 @@ pub(super) struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// The same instruction and rank on another place.
+    /// Returns the same instruction and rank on another place.
     pub(super) const fn on(self, place: Place) -> Site<'a> {
         Site { place, ..self }
     }
@@ -322,7 +322,7 @@ impl<'a> Lowering<'a> {
         sharded.collect()
     }
 
-    /// Appends an op whose results must be the parts that their shardings say.
+    /// Appends an op, and checks that its results are the parts that their shardings require.
     fn as_sharded(
         &mut self,
         site: Site<'_>,

@@ -173,7 +173,7 @@ impl Lowering<'_> {
         self.concat(site, axis, in_order)
     }
 
-    /// Brings an axis together segment by segment, where sizes are known at run time only.
+    /// Gathers an axis segment by segment, if sizes are known only at run time.
     fn gather_segments(
         &mut self,
         site: Site<'_>,

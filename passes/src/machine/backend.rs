@@ -41,7 +41,7 @@ impl Backend {
         Backend::Rpc,
     ];
 
-    /// Its name, as llama.cpp's device names begin.
+    /// Returns its name, with which llama.cpp's device names begin.
     pub const fn name(self) -> &'static str {
         match self {
             Backend::Cuda => "CUDA",

@@ -10,23 +10,23 @@ pub struct Calibration {
     /// The engine that was measured.
     #[serde(serialize_with = "name")]
     pub engine: Engine,
-    /// On the speed of reading weights and caches.
+    /// The factor on the speed of reading weights and caches.
     pub bandwidth: f64,
-    /// On the arithmetic of prompts.
+    /// The factor on the arithmetic of prompts.
     pub compute: f64,
-    /// On fixed times.
+    /// The factor on fixed times.
     pub launches: f64,
-    /// On the time of reductions.
+    /// The factor on the time of reductions.
     pub reductions: f64,
-    /// On the time from stage to stage.
+    /// The factor on the time from stage to stage.
     pub handover: f64,
     /// Measured rows.
     pub rows: u32,
     /// The error of decoding that remains, as |ln(estimated / measured)|.
     pub residual: f64,
-    /// The same of prompts.
+    /// The remaining error of prompts, as |ln(estimated / measured)|.
     pub prompt_residual: f64,
-    /// How devices worked together when they were measured.
+    /// The ways in which devices worked together in the measurements.
     #[serde(skip)]
     pub ways: Ways,
 }
@@ -41,7 +41,7 @@ impl Ways {
         self.0 & (1 << way as u8) != 0
     }
 
-    /// These and one more.
+    /// Returns these ways and one more.
     #[must_use]
     pub const fn with(self, way: Way) -> Ways {
         Ways(self.0 | (1 << way as u8))

@@ -19,8 +19,8 @@ pub fn all_reduce_us(link: Link, n: usize, bytes: f64) -> f64 {
     link.latency_us + 2.0 * (n - 1.0) / n * bytes / link.bandwidth * 1e6
 }
 
-/// Microseconds of a collective over `n` devices whose operand has `bytes` over all of them. An all-reduce is a
-/// reduce-scatter and an all-gather in one, so that either alone moves half as much after the same latency.
+/// Computes the microseconds of a collective over `n` devices whose operand has `bytes` over all of them. An all-reduce
+/// consists of a reduce-scatter and an all-gather. Either alone moves half as many bytes with the same latency.
 pub fn collective_us(collective: Collective, link: Link, n: usize, bytes: f64) -> f64 {
     match collective {
         Collective::AllReduce => all_reduce_us(link, n, bytes),

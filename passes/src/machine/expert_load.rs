@@ -1,4 +1,4 @@
-//! The load of the busiest device where experts are split.
+//! The load of the busiest device if experts are split.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -11,29 +11,29 @@ use super::CardClass;
 pub struct EngineProfile {
     /// Fixed microseconds of a product with few tokens: launch, ramp and tail.
     pub product_us: f64,
-    /// The same of attention, which runs in several kernels.
+    /// Fixed microseconds of attention, which runs in several kernels.
     pub attention_us: f64,
-    /// The same of a recurrent layer's update of its state.
+    /// Fixed microseconds of a recurrent layer's update of its state.
     pub recurrent_us: f64,
-    /// The same if devices share the layer's tensors.
+    /// Fixed microseconds of a recurrent layer's update of its state if devices share the layer's tensors.
     pub shared_recurrent_us: f64,
-    /// The same of any other op; many are fused with their neighbours.
+    /// Fixed microseconds of any other op; many are fused with their neighbours.
     pub light_us: f64,
     /// Fixed microseconds of a batch.
     pub token_us: f64,
-    /// How many times as long the fixed time of a product is where products are by matrices.
+    /// The factor on the fixed time of a product in [`Regime::Matrices`](super::Regime::Matrices).
     pub matrix_factor: f64,
     /// Share of a device's bandwidth.
     pub bandwidth_share: f64,
-    /// Bytes of a matrix that are read per unit and cycle, at most, where products are by vectors.
+    /// The most bytes of a matrix that are read per unit and cycle in products by vectors.
     pub bytes_per_cycle: f64,
-    /// The same of experts, caches and states: many short runs.
+    /// The most bytes of experts, caches and states that are read per unit and cycle: many short runs.
     pub scattered_bytes_per_cycle: f64,
     /// The factor on both for processors without products of four 8-bit integers.
     pub no_dot_share: f64,
-    /// Share of the arithmetic throughput where products are by matrices.
+    /// Share of the arithmetic throughput in products by matrices.
     pub matrix_share: f64,
-    /// The same for attention.
+    /// Share of the arithmetic throughput in attention.
     pub attention_share: f64,
     /// The factor on both rates of products for products with experts: each expert has few tokens and fills its tiles
     /// in part.
@@ -41,7 +41,7 @@ pub struct EngineProfile {
     /// Bytes that are written and read per score if attention is not fused into one kernel; 0 if it is fused (flash
     /// attention, the default of llama.cpp since 2025).
     pub score_bytes: f64,
-    /// Unit-cycles to unpack a quantised weight where products are by matrices.
+    /// Unit-cycles to unpack a quantised weight in products by matrices.
     pub unpack_cycles: f64,
     /// The factor on all rates above, on top of the factor of the class, for devices of makers that the kernels were
     /// not written for.
@@ -74,9 +74,9 @@ pub struct EngineProfile {
 /// Factors of a class of devices on the rates that engines reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClassFactor {
-    /// On bytes per second and per cycle where products are by vectors.
+    /// The factor on bytes per second and per cycle in products by vectors.
     pub reads: f64,
-    /// On the arithmetic where products are by matrices.
+    /// The factor on the arithmetic in products by matrices.
     pub products: f64,
 }
 
@@ -93,7 +93,8 @@ impl ClassFactor {
 pub struct ClassFactors([ClassFactor; CardClass::ALL.len()]);
 
 impl ClassFactors {
-    /// No class differs but those that are listed: the class, its reads, its products.
+    /// Creates the factors from the listed classes: the class, its reads, its products. Other classes have factors of
+    /// 1.
     pub const fn new(listed: &[(CardClass, f64, f64)]) -> ClassFactors {
         let mut out = ClassFactors([ClassFactor::ONE; CardClass::ALL.len()]);
         let mut i = 0;
@@ -121,7 +122,7 @@ impl ClassFactors {
 /// five rows tell, it is twice the median over all engines and ways. Prompts are estimated about three times worse.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ErrorBand {
-    /// On one device.
+    /// The relative error on one device.
     pub alone: f64,
     /// Layer by layer.
     pub layer: f64,

@@ -29,8 +29,9 @@ impl Ring {
 }
 
 impl EngineProfile {
-    /// Microseconds of a collective over `n` devices whose operand has `bytes` over all of them. An all-reduce is a
-    /// reduce-scatter and an all-gather in one, so that either alone moves half as much after the same latency.
+    /// Computes the microseconds of a collective over `n` devices whose operand has `bytes` over all of them. An
+    /// all-reduce consists of a reduce-scatter and an all-gather. Either alone moves half as many bytes with the same
+    /// latency.
     pub fn collective_us(&self, collective: Collective, ring: Ring, bytes: f64) -> f64 {
         match collective {
             Collective::AllReduce => self.all_reduce_us(ring, bytes),

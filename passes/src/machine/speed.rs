@@ -17,12 +17,12 @@ const OPERATIONS_PER_SCORE: f64 = 4.0 * 128.0;
 pub struct KernelTime {
     /// Whatever its size.
     pub fixed: f64,
-    /// For its bytes and operations.
+    /// The time for its bytes and operations.
     pub busy: f64,
 }
 
 impl KernelTime {
-    /// Both.
+    /// Returns the sum of both times.
     pub fn total(self) -> f64 {
         self.fixed + self.busy
     }
@@ -36,7 +36,7 @@ pub struct Speed<'a> {
     bandwidth: f64,
     /// Unit-cycles per second, if they are stated.
     cycles: Option<f64>,
-    /// The same, or an estimate.
+    /// Unit-cycles per second, estimated if they are not stated.
     some_cycles: f64,
     /// Operations per second of matrix units.
     matrix: f64,
@@ -157,7 +157,7 @@ impl<'a> Speed<'a> {
         }
     }
 
-    /// On the host. For a prompt the device may fetch the weights instead, and compute the product.
+    /// Computes the time on the host. For a prompt, the device may fetch the weights instead and compute the product.
     fn on_host(&self, k: &Kernel, regime: Regime, link: f64) -> KernelTime {
         let own = (k.work.bytes / self.bandwidth).max(k.work.flops / self.matrix);
         if k.kind == KernelKind::Light {

@@ -15,7 +15,7 @@ pub enum MemoryKind {
     Shared,
 }
 
-/// The facts of a device's processor that limit it where neither its memory nor its arithmetic does.
+/// Properties of a device's processor that limit its speed if neither memory nor arithmetic does.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Processor {
     /// Streaming multiprocessors, or compute units.
@@ -26,8 +26,8 @@ pub struct Processor {
     pub memory: MemoryKind,
     /// Throughput of 8-bit integers in operations per second, two per multiply-add, if it is known.
     pub int8: Option<f64>,
-    /// True if engines run ported kernels on it, which were written for processors of another maker; `None` where its
-    /// maker is not known.
+    /// True if engines run kernels on it that were written for processors of another maker; `None` if its maker is not
+    /// known.
     #[serde(default)]
     pub ported: Option<bool>,
 }
@@ -226,8 +226,8 @@ impl DeviceProfile {
     /// The name of the host's processor as a device.
     pub const PROCESSOR: &str = "cpu";
 
-    /// A host whose memory has this bandwidth, in bytes per second. A processor with more channels has more cores, so that
-    /// its arithmetic grows in proportion.
+    /// Returns a host whose memory has this bandwidth, in bytes per second. A processor with more channels has more
+    /// cores, so its arithmetic grows in proportion.
     pub fn host(bandwidth: f64) -> DeviceProfile {
         let (usual, flops) = USUAL_HOST;
         DeviceProfile {

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How devices work together.
+/// The way in which several devices work together.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 pub enum Way {
-    /// On one device.
+    /// One device alone.
     #[default]
     Alone,
     /// Layer by layer.
@@ -22,7 +22,7 @@ impl Way {
     /// All ways.
     pub const ALL: [Way; 4] = [Way::Alone, Way::Layer, Way::Tensor, Way::Host];
 
-    /// Its name in files.
+    /// Returns its name in files.
     pub const fn name(self) -> &'static str {
         match self {
             Way::Alone => "alone",

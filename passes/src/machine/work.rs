@@ -15,7 +15,7 @@ pub(crate) trait Parts {
     fn whole(&self, slot: Slot) -> f64;
     /// Bytes that this device stores of an operand that is a weight.
     fn stored_bytes(&self, operand: usize) -> f64;
-    /// The number of experts of each device, and of this one, where axis 2 of the first operand is split.
+    /// Returns the number of experts of each device, and of this one, if axis 2 of the first operand is split.
     fn experts(&self) -> Option<(Vec<u64>, u64)>;
 }
 

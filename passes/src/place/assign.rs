@@ -50,7 +50,7 @@ pub(super) fn assign(
     places.into_iter().zip(layer_places).map(place).collect()
 }
 
-/// The places that follow from where weights and states are.
+/// The places that follow from the places of weights and states.
 struct Anchors<'a> {
     graph: &'a Graph,
     placement: &'a LayerPlacement,

@@ -170,10 +170,10 @@ pub(super) fn cheapest_cut(
             continue;
         }
         let cost = costs.copy_ns(graph, v);
-        // From the layer's place to the other: one copy, whichever users are there.
+        // The copy from the layer's place to the other place: one copy for all users there.
         let there = network.add_node();
         network.add_edge(maker, there, cost);
-        // From the other place to the layer's.
+        // The copy from the other place to the layer's place.
         let here = network.add_node();
         network.add_edge(here, maker, cost);
         for &u in &used {

@@ -75,7 +75,7 @@ impl FlowNetwork {
         out
     }
 
-    /// Per node its distance from the source in the residual network; `None` if the sink cannot be reached.
+    /// Returns, per node, its distance from the source in the residual network; `None` if the sink cannot be reached.
     fn level_graph(&self) -> Option<Vec<u32>> {
         let mut levels = vec![NONE; self.first.len()];
         levels[FlowNetwork::SOURCE as usize] = 0;

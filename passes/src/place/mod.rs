@@ -125,7 +125,8 @@ pub fn place(
     copies::insert(graph, placement, &places, out)
 }
 
-/// The group that an instruction runs on; `None` on the host and on single devices, where every value is whole.
+/// Returns the group that an instruction runs on; `None` on the host and on single devices, which hold every value
+/// whole.
 pub fn group_of(graph: &Graph, inst: Inst) -> Option<Group> {
     let result = graph.inst(inst).results.first()?;
     match graph.value(*result).place {

@@ -52,7 +52,7 @@ pub(super) struct Alternatives<'a> {
 pub(super) struct Replacement {
     /// The chosen classes that it excludes.
     pub(super) of: Vec<Class>,
-    /// The layers where something changes; `None` before the first and after the last.
+    /// The layers that change; `None` stands for the instructions before the first layer and after the last.
     pub(super) layers: Vec<Option<u32>>,
     /// The cost of the choice there.
     pub(super) chosen: Cost,

@@ -21,7 +21,7 @@ const SMALL: f64 = 2e9;
 pub struct KernelCount {
     /// The kernel.
     pub kernel: Kernel,
-    /// How often it is launched.
+    /// The number of launches.
     pub count: f64,
 }
 
@@ -184,7 +184,7 @@ impl Bill {
         }
     }
 
-    /// How the devices work together.
+    /// Returns the way in which the devices work together.
     pub fn way(&self) -> Way {
         if self.uses_host() {
             Way::Host

@@ -1,4 +1,4 @@
-//! Device weights where memory is short.
+//! Device weights if memory is short.
 
 use tpc_ir::{Bindings, Graph};
 

@@ -29,7 +29,7 @@ pub struct Estimate {
     /// The typical relative error of `decode_tps`: the median over published speeds that the constants were not fitted on,
     /// by engine and way (one device, layers, tensors, host). Half of such estimates are nearer.
     pub error: f64,
-    /// How the devices work together.
+    /// The way in which the devices work together.
     pub way: Way,
     /// The kind of the model.
     pub kind: ModelKind,

@@ -25,7 +25,7 @@ pub struct FactorFacts {
     pub size: Dim,
     /// Its kind, for people; `None` if no weight or state has the factor.
     pub kind: Option<&'static str>,
-    /// Where ranges may end.
+    /// The positions at which ranges may end.
     pub granules: Granules,
     /// The weights and states that it runs through.
     pub through: Vec<FactorPosition>,
@@ -33,7 +33,7 @@ pub struct FactorFacts {
     pub forbidden: Option<ForbiddenSplit>,
 }
 
-/// Why a factor cannot be split.
+/// The reason that a factor cannot be split.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForbiddenSplit {
     /// The reason, with the first op concerned if there are several.
@@ -53,7 +53,7 @@ pub enum Verdict {
     Split {
         /// The class.
         class: Class,
-        /// The layers where something would change if it were whole; `None` before the first and after the last.
+        /// The layers that would change if it were whole; `None` stands for before the first layer and after the last.
         layers: Vec<Option<u32>>,
         /// The cost of the choice there.
         chosen: Cost,
@@ -73,7 +73,7 @@ pub enum Verdict {
         option: SplitOption,
         /// Classes that it excludes.
         instead_of: Vec<Class>,
-        /// The layers where something would change; `None` before the first and after the last.
+        /// The layers that would change; `None` stands for before the first layer and after the last.
         layers: Vec<Option<u32>>,
         /// The cost of the choice there.
         chosen: Cost,
@@ -96,7 +96,7 @@ pub struct FactorExplanation {
     pub verdict: Verdict,
 }
 
-/// Why a tensor is split as it is.
+/// The reasons for the splits of a tensor.
 #[derive(Clone, Debug)]
 pub struct SplitExplanation {
     /// The tensor, in the placed graph.

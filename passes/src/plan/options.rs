@@ -36,7 +36,7 @@ pub(super) fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bo
             .any(|x| b.leaves.iter().any(|y| together(x, y)))
 }
 
-/// Why a factor cannot be split.
+/// The reason that a factor cannot be split.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// An op needs it whole.
@@ -55,7 +55,7 @@ pub enum Refusal {
     Granule(u64),
 }
 
-/// Why `leaf` cannot be split by itself, if it cannot.
+/// Returns the reason that `leaf` cannot be split by itself, if there is one.
 pub fn refusal(factors: &Factors, analysis: &Analysis, leaf: Var) -> Option<Refusal> {
     let facts = analysis.leaves.get(&leaf)?;
     let size = factors.space.size(leaf);
@@ -107,7 +107,7 @@ pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
         .filter_map(|v| analysis.leaves.get(v))
         .flat_map(|f| f.stored.iter().copied())
         .collect();
-    // Whether shared blocks spare more than a few elements.
+    // True if shared blocks save more than a few elements.
     let mut spares = false;
     for v in stored {
         let ty = &graph.value(v).ty;
@@ -230,7 +230,7 @@ struct Options<'a> {
 }
 
 impl Options<'_> {
-    /// Adds the options of a chain of `size` flat indices whose ranges `cut` gives by granule.
+    /// Adds the options of a chain of `size` flat indices. `cut` returns the ranges for a granule.
     fn add(&mut self, leaves: &[Var], size: u64, cut: &dyn Fn(u64) -> Option<Vec<Interval>>) {
         let granules = granules(self.facts, leaves);
         let kind = kind_of(self.facts.graph, self.facts.analysis, leaves);

@@ -41,8 +41,8 @@ pub struct Pricer<'a> {
     pub device_weights: &'a [f64],
     /// Price of a resident byte, in reads of a byte.
     memory_price: f64,
-    /// The most that a collective is priced at while splits within layers are chosen, in µs, so that an explicit tensor
-    /// split is not rejected on small models.
+    /// The highest price of a collective while splits within layers are chosen, in µs. It keeps an explicit tensor
+    /// split from being rejected on small models.
     collective_cap: f64,
     expert_load: ExpertLoad,
 }
@@ -52,7 +52,7 @@ pub struct Pricer<'a> {
 pub struct Price {
     /// Objective, in µs per decoded token, with the price of collectives capped.
     pub objective: f64,
-    /// The same with collectives at their full time.
+    /// The price with collectives at their full time.
     pub uncapped: f64,
 }
 
@@ -262,7 +262,7 @@ impl<'a> Pricer<'a> {
         us
     }
 
-    /// Per rank, the first rank whose device has the same work to do under these options, and does it as fast.
+    /// Returns, per rank, the first rank whose device has the same work under these options and is as fast.
     pub(super) fn first_alike(&self, options: &[&SplitOption]) -> Vec<usize> {
         let minors: Vec<u64> = options.iter().map(|o| self.minor(o)).collect();
         let alike = |a: usize, b: usize| {

@@ -35,7 +35,7 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    /// How often the problem occurs.
+    /// Returns how often the problem occurs.
     pub(super) fn count(&self) -> usize {
         1 + self.alike.len()
     }

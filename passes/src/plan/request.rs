@@ -19,7 +19,7 @@ pub struct PlanRequest {
     pub layer_placement: LayerPlacement,
     /// The devices' weights, by `--tensor-split`; `None` for weights by bandwidth.
     pub tensor_split: Option<Vec<f64>>,
-    /// Price of a byte that a device stores, in reads of a byte: [`Workload::MEMORY_PRICE`], or more where memory is
+    /// Price of a byte that a device stores, in reads of a byte: [`Workload::MEMORY_PRICE`], or more if memory is
     /// short.
     pub memory_price: f64,
     /// The engine whose speed is estimated.
@@ -28,7 +28,7 @@ pub struct PlanRequest {
     pub depth: u64,
     /// The order of sums over devices.
     pub sums: SumOrder,
-    /// How the devices store weights: where blocks are taken to pieces, ranges may end inside them.
+    /// The target that determines how devices store weights. If it repacks blocks, ranges may end inside them.
     pub storage: &'static dyn Target,
 }
 

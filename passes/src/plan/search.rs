@@ -1,5 +1,5 @@
-//! The search over the assignments of one problem: sets of compatible options. It is exact where these are few, and goes
-//! part by part otherwise.
+//! The search over the assignments of one problem: sets of compatible options. It is exact for few assignments, and
+//! otherwise improves one part after the other.
 
 use petgraph::unionfind::UnionFind;
 use tpc_ir::{Budget, Inst, Resource};

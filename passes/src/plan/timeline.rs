@@ -13,7 +13,7 @@ use crate::place::group_of;
 /// An instruction of a sharded graph that takes time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Which.
+    /// The instruction.
     pub inst: Inst,
     /// Microseconds on each device of its place. A transfer has one number for all devices.
     pub us: Vec<f64>,
@@ -39,7 +39,7 @@ pub fn timeline(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> Vec
     events(sharded, request, batch, Scale::Engine)
 }
 
-/// The same by the roofline alone, which the rewriting weighs: without the fixed times of an engine.
+/// Returns the timeline by the roofline alone, without the fixed times of an engine. The rewriting uses it as its cost.
 pub fn roofline(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> Vec<Event> {
     events(sharded, request, batch, Scale::Roofline)
 }

@@ -333,8 +333,8 @@ fn axis(axis: u64) -> Result<usize, NotExpressible> {
     (axis < RANK).then_some(axis).ok_or(NotExpressible)
 }
 
-/// The index set and the sizes of the part that a place holds of a leaf of that type, whose rows may be cut at every
-/// `granule`. Elements are decoded one by one, so a part of a block has the numbers that it has in the block.
+/// Returns the index set and the sizes of the part that a place holds of a leaf of that type. Its rows may be cut at
+/// every `granule`. Elements are decoded one by one, so a part of a block has the same numbers as the block.
 fn held_part(
     parts: &[Vec<Interval>],
     granule: u64,

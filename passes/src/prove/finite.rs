@@ -22,15 +22,15 @@ use tpc_ir::{Dim, Graph, Op, TensorType};
 /// A kind of operand for which an op may be undefined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Domain {
-    /// Of a division: not zero.
+    /// The divisor of a division: not zero.
     Divisor,
-    /// Of a logarithm: above zero.
+    /// The operand of a logarithm: above zero.
     Logarithm,
-    /// Of a root: not below zero.
+    /// The operand of a root: not below zero.
     Root,
     /// The operand of a norm with epsilon 0 or less: no row of zeros.
     Row,
-    /// Of a selection by index: below this number of rows or experts.
+    /// The index of a selection: below this number of rows or experts.
     Index(Dim),
 }
 
@@ -105,7 +105,7 @@ pub(super) fn gives_numbers(op: &Op, is_number: impl Fn(usize) -> bool, operands
 /// The position of the mask among the operands of an attention.
 const FLASH_ATTN_MASK: usize = 3;
 
-/// Per value of the model, whether it is a number: no mask and no infinite parameter enters it.
+/// Returns, per value of the model, true if it is a number: it does not depend on a mask or an infinite parameter.
 pub(super) fn numbers(model: &Graph) -> Vec<bool> {
     let mut numbers = vec![true; model.values().len()];
     for (inst, is_mask) in masks(model) {

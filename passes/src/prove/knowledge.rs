@@ -115,6 +115,6 @@ pub(super) struct Lemma {
     pub(super) same: Vec<(usize, usize, ModelRef)>,
     /// The number of terms.
     pub(super) terms: usize,
-    /// How often each rule found terms equal.
+    /// The number of times that each rule found terms equal.
     pub(super) found: BTreeMap<&'static str, u64>,
 }

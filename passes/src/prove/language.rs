@@ -30,8 +30,8 @@ pub(super) enum Head {
     Sum,
     /// Zeros of a type, by number.
     Zero(u32),
-    /// The first argument, with zeros in all rows but those whose index the mask contains. The second argument has the
-    /// indices; its axis `a` belongs to axis `a + 1` of the first.
+    /// The first argument, with zeros in all rows except the rows whose index the mask contains. The second argument
+    /// has the indices; its axis `a` belongs to axis `a + 1` of the first.
     Mask(Mask),
 }
 

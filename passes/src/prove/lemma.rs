@@ -79,7 +79,7 @@ fn find_counterparts(
                     return Err(Failure::Crossing);
                 }
                 _ if has_next && !encoding.terms.charge(0) => {
-                    // Whether it is a summand was not found out.
+                    // The check for a summand ran out of steps.
                     return Err(Refutation::at(task.programs, inst, RefutationReason::Limit).into());
                 }
                 _ => return Err(diagnose::first_fault(encoding, v).into()),

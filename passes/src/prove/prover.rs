@@ -26,7 +26,7 @@ pub struct Proof {
     pub distinct: usize,
     /// The number of terms of the largest e-graph.
     pub terms: usize,
-    /// How often each rule found terms equal.
+    /// The number of times that each rule found terms equal.
     pub rules: BTreeMap<&'static str, u64>,
 }
 
@@ -35,10 +35,10 @@ pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
     RULES.iter().map(|r| (r.name, r.equation))
 }
 
-/// Proves that `programs` compute what `model` says.
+/// Proves that `programs` compute `model`.
 ///
 /// # Errors
-/// The first op whose value cannot be justified.
+/// Returns the first op whose value cannot be justified.
 pub fn prove(
     model: &Verified<stage::Model>,
     programs: &Verified<stage::Programs>,

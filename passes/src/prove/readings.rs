@@ -29,7 +29,7 @@ impl ArgPart {
     }
 }
 
-/// An e-class as a part of its base, where each of its axes is a part of the same axis of the base.
+/// Reads an e-class as a part of its base, if each of its axes is a part of the same axis of the base.
 fn read_selection(terms: &TermGraph, id: Id, selection: &Selection) -> Option<ArgPart> {
     let base = selection.base;
     let part = terms

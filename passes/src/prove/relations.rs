@@ -15,7 +15,7 @@ use super::relate::{Part, Relation};
 pub(super) struct Relations {
     /// Equal parts are one.
     parts: RefCell<FxHashSet<Rc<Part>>>,
-    /// By base and number of the view.
+    /// Parts, by base and number of the view.
     selected: RefCell<FxHashMap<Selection, Option<Rc<Part>>>>,
     related: RefCell<FxHashMap<OpOnParts, Option<Rc<Relation>>>>,
     /// The composition of two views, by the numbers of the inner and the outer view.
@@ -30,7 +30,7 @@ type Selection = (Id, Option<u32>);
 /// The number of an op, and its operands.
 type OpOnParts = (u32, SmallVec<[PartByAddress; 4]>);
 
-/// A part that is compared by its address, which is its own as long as this lives.
+/// A part that is compared by its address. The address stays valid as long as this value lives.
 #[derive(Clone, Debug)]
 struct PartByAddress(Rc<Part>);
 

@@ -99,7 +99,7 @@ impl Table {
         &self.types(out)[0]
     }
 
-    /// The same types, mirrored on all devices.
+    /// Returns the same types, mirrored on all devices.
     pub(crate) fn whole(&mut self, out: TypesRef) -> TypesRef {
         let whole = |o: &ShardedType| ShardedType {
             sharding: Sharding::mirrored(),
@@ -203,7 +203,7 @@ impl Analysis<Node> for Table {
     }
 }
 
-/// The first index of a device where `ranks` devices share `size` indices evenly.
+/// Returns the first index of a device if `ranks` devices share `size` indices evenly.
 pub(crate) fn even_cut(size: u64, ranks: u64, rank: u64) -> u64 {
     // The product overflows 64 bits if `size` is near 2^64.
     (u128::from(size) * u128::from(rank) / u128::from(ranks.max(1))) as u64
@@ -214,7 +214,7 @@ pub(crate) fn type_of(egraph: &EGraph, id: Id) -> &ShardedType {
     egraph.analysis.ty(egraph[id].data.types)
 }
 
-/// How an e-class is unreduced.
+/// Returns the unreduced state of an e-class.
 pub(crate) fn unreduced_of(egraph: &EGraph, id: Id) -> Unreduced {
     type_of(egraph, id).sharding.unreduced
 }

@@ -103,7 +103,7 @@ fn price_node(
     out
 }
 
-/// Per e-class, the first of its terms in the section itself. Taking the first excludes cycles.
+/// Returns, per e-class, the first of its terms in the section itself. Taking the first excludes cycles.
 fn section_terms(
     skeleton: &Skeleton,
     graph: &SkeletonGraph,

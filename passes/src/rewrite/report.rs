@@ -214,7 +214,7 @@ impl Report {
             .all(|r| r.stop == StopReason::Saturated)
     }
 
-    /// Per rule that found terms equal in a distinct section, how often.
+    /// Returns the number of matches of each rule that found terms equal in a distinct section.
     pub fn matches(&self) -> BTreeMap<&'static str, usize> {
         let mut out = BTreeMap::new();
         for (rule, n) in self.sections.iter().flat_map(|r| &r.matches) {

@@ -13,7 +13,8 @@ use tpc_ir::{
 use crate::factors::{Analysis, Factors, PropagationConflict, Selection, active_roles};
 use crate::plan::Choice;
 
-/// Why a choice could not be turned into a sharded graph. Both are faults of the planner, not of its input.
+/// The reason that a choice could not be turned into a sharded graph. Both reasons are faults of the planner, not of
+/// its input.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ShardError {
     /// The selection contradicts itself.

@@ -66,8 +66,8 @@ impl Verdicts {
         }
     }
 
-    /// Accepts the values that the devices have under one name where their sum is a value of the model, though no device has
-    /// a summand of it.
+    /// Accepts the values that the devices have under one name if their sum is a value of the model. The single values
+    /// need not be summands of it.
     fn by_name(&mut self, encoding: &mut Encoding<'_>) {
         let programs = encoding.task.programs;
         let mut named: BTreeMap<&str, BTreeMap<Place, Value>> = BTreeMap::new();

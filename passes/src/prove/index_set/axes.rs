@@ -41,7 +41,7 @@ pub(in crate::prove) fn per_axis(
     let mut open: Vec<Pattern> = indices.to_vec();
     while let Some(p) = open.pop() {
         let Ok((axis, own)) = locate(&p, dims) else {
-            // From more than one axis: it may be a product of patterns along each.
+            // The elements come from more than one axis: the selection may be a product of patterns along each.
             let mut below = Dim::ONE;
             let mut cut = None;
             for size in &dims[..RANK - 1] {

@@ -214,7 +214,7 @@ pub(in crate::prove) fn quotient(
         let unit = common_unit(&p.unit, &o.unit)?;
         let period = common_period(&p.period()?, &o.period()?)?;
         let outer = RepeatedPattern::new(o, &unit)?;
-        // What lacks the first element cannot hold the rest, and this is known before they are listed.
+        // A candidate without the first element cannot hold the rest. This check is cheaper than listing all elements.
         if let Some(first) = p.intervals.first() {
             let index = units(&p.unit, &unit)?.checked_mul(first.start);
             outer.positions(&[Interval {

@@ -105,7 +105,7 @@ impl Pattern {
         self.read_in(unit, period).map(Cow::into_owned)
     }
 
-    /// [`Self::refine`], without a copy where unit and period are the pattern's own.
+    /// Returns [`Self::refine`], without a copy if unit and period are the pattern's own.
     pub(super) fn read_in(
         &self,
         unit: &Dim,

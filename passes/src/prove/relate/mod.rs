@@ -33,10 +33,10 @@ pub(super) struct Part {
     pub(super) ty: TensorType,
     /// The elements of the whole that the part has.
     pub(super) indices: IndexSet,
-    /// The same along each axis of the whole.
+    /// The patterns along each axis of the whole.
     pub(super) axes: Axes,
-    /// Per axis along which the whole repeats a value, the copies that the part has of it. One copy is as good as another,
-    /// so the other operands say which they are.
+    /// Per axis along which the whole repeats a value, the copies that the part has. All copies are equal, so the other
+    /// operands determine which copies these are.
     pub(super) copies: [Option<Copies>; RANK],
     /// The sizes of the part.
     pub(super) dims: [Dim; RANK],
@@ -63,9 +63,9 @@ pub(super) struct Relation {
     pub(super) op: Op,
     /// Per result, the elements that the part has of the whole.
     pub(super) results: Vec<IndexSet>,
-    /// The indices that are summed over, where not all are: the result is one term of a sum.
+    /// The indices that are summed over, if these are not all: the result is one term of a sum.
     pub(super) summed: Option<Pattern>,
-    /// The rows or experts that the op answers for, where not for all: other rows are zero.
+    /// The rows or experts that the op computes, if these are not all: other rows are zero.
     pub(super) mask: Option<Mask>,
 }
 
@@ -148,7 +148,7 @@ fn check_copies(solver: &Solver<'_>, parts: &[Rc<Part>]) -> Result<(), NotExpres
     Ok(())
 }
 
-/// Checks that axes with a role may be parts. Returns the indices that are summed over, where not all are.
+/// Checks that axes with a role may be parts. Returns the indices that are summed over, if these are not all.
 fn check_roles(
     solver: &Solver<'_>,
     rule: &Rule,

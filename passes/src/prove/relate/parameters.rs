@@ -51,7 +51,7 @@ pub(super) fn lift_parameters(
     Ok((whole, found))
 }
 
-/// The rows or experts that an op answers for, where not for all: those that it holds of the operand's axis `at`.
+/// Returns the rows or experts that an op computes, if these are not all: its part of the operand's axis `at`.
 fn mask(
     window: Option<Interval>,
     parts: &[Rc<Part>],

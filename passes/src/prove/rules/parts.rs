@@ -62,7 +62,7 @@ pub(super) const PARTS: ProofRule = ProofRule {
     },
 };
 
-/// Operands of the largest op on wholes that is made where neither the model nor a device has it.
+/// The most operands of an op on wholes that is added if neither the model nor a device has it.
 const MAX_OPERANDS: usize = 16;
 
 /// The part of the whole that the relation states, if it has the sizes that the device's op gives.

@@ -147,7 +147,7 @@ pub(super) const SLICE_OF_CONCAT: ProofRule = ProofRule {
         let size = axis_index(slice.axis)
             .ok()
             .and_then(|axis| Some((axis, terms.ty(*x)?.dims[axis].clone())));
-        // Of sizes that are known, the rules on index sets say it.
+        // For known sizes, the rules on index sets give the same result.
         let Some((axis, _)) = size.filter(|(_, size)| size.as_const().is_none()) else {
             return Vec::new();
         };
@@ -336,6 +336,6 @@ fn join_parts(
     let mut indices: IndexSet = first[..at].to_vec();
     indices.extend(Pattern::new(&unit, units, intervals)?);
     indices.extend_from_slice(&first[at + 1..]);
-    // In lowest terms the order of the factors is the same.
+    // In lowest terms, the order of the factors is the same.
     compose(&[], &indices)
 }

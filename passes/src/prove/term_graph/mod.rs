@@ -72,7 +72,7 @@ pub(super) struct TermGraph {
     pub(super) of_model: bool,
     /// The rule that is left out.
     without: Option<String>,
-    /// How often each rule found terms equal.
+    /// The number of times that each rule found terms equal.
     pub(super) found: BTreeMap<&'static str, u64>,
     /// Steps, of those that are left.
     steps: Meter,

@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 pub(super) struct ModelTerms {
     /// Views, as (viewed, view): a device's part of a value may be a part of its slice.
     pub(super) slices: Vec<(Id, Id)>,
-    /// The same, to tell whether one is known.
+    /// The known slices, as a set for membership tests.
     pub(super) known_slices: FxHashSet<(Id, Id)>,
     /// Sums, as (sum, terms).
     pub(super) sums: Vec<(Id, Vec<Id>)>,

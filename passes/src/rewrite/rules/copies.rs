@@ -141,7 +141,7 @@ fn move_copy_before(
     }
     let to = egraph.analysis.ty(out).clone();
     for from in sources(egraph, node.operands[0]) {
-        // The op runs where `x` is, on x as it is divided there.
+        // The op runs at `x`'s place, on `x` with its division there.
         let there = ShardedType {
             place: type_of(egraph, from).place,
             ..to.clone()

@@ -275,7 +275,8 @@ impl Attention {
             let fits = x.dtype == DType::F16 && x.has_dense_rows() && x.ne[0].is_multiple_of(LANES);
             whole && rows <= FEW && fits
         };
-        // SAFETY: the cells exist. If they are read in place, all cells of their groups exist, too.
+        // SAFETY: the cells exist. If they are read in place, all cells of their groups exist, too. Cells that no row sees
+        // are not read as numbers.
         unsafe {
             let range = [first, end];
             let keys = cells(t.k, in_place(t.k), at, (&seen, range), m.keys, dk);
