@@ -34,10 +34,10 @@ pub fn assemble(
     Ok(program)
 }
 
-/// The memory of the program that [`assemble`] makes, without the queues of its places.
+/// Returns the memory of the program that [`assemble`] makes, without the queues of its places.
 ///
 /// # Errors
-/// The errors of [`assemble`].
+/// Returns the errors of [`assemble`].
 pub fn memory(
     graph: &Verified<stage::Programs>,
     shapes: &[BatchShape],

@@ -28,7 +28,7 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// Bytes of all kinds.
+    /// Returns the bytes of all kinds.
     pub const fn total(&self) -> u64 {
         self.weights
             .saturating_add(self.kv)
@@ -57,7 +57,7 @@ pub fn footprints(
         })
 }
 
-/// The bytes of each place: of its arenas, and of the values that they are for. `None` when a size overflows.
+/// Returns the bytes of each place: of its arenas, and of the values that they are for. `None` if a size overflows.
 fn arenas(
     programs: &Verified<stage::Programs>,
     shapes: &[BatchShape],
@@ -115,12 +115,12 @@ pub struct Traffic {
     pub bytes: u64,
 }
 
-/// The transfers of one batch of the programs.
+/// Returns the transfers of one batch of the programs.
 pub fn traffic(programs: &Verified<stage::Programs>, batch: &Bindings) -> Traffic {
     traffic_of(programs, batch, |_, _| true)
 }
 
-/// The transfers of one batch among some instructions of the programs.
+/// Returns the transfers of one batch among some instructions of the programs.
 pub fn traffic_of(
     programs: &Verified<stage::Programs>,
     batch: &Bindings,

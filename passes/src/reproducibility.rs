@@ -100,7 +100,7 @@ fn difference_cause(
     small.then_some(DifferenceCause::TwoTerms)
 }
 
-/// The instruction that computes the elements of a value, found through views and row selections.
+/// Returns the instruction that computes the elements of a value, found through views and row selections.
 fn moved_inst(programs: &Graph, mut v: Value) -> &InstData {
     loop {
         let data = programs.inst(programs.value(v).def.0);

@@ -6,7 +6,7 @@ use tpc_ir::{Graph, Output, Value};
 use crate::layout::Layouts;
 use crate::schedule::Order;
 
-/// The values that a launch reads.
+/// Returns the values that a launch reads.
 pub(super) fn reads<'a>(
     graph: &'a Graph,
     launch: &'a LaunchData,
@@ -21,7 +21,7 @@ pub(super) fn reads<'a>(
         .chain(launch.covered_insts().iter().flat_map(operands))
 }
 
-/// The values that a launch writes.
+/// Returns the values that a launch writes.
 pub(super) fn writes<'a>(
     graph: &'a Graph,
     launch: &'a LaunchData,

@@ -89,7 +89,7 @@ pub(super) fn assign_addresses(
     Some(())
 }
 
-/// The buffers of the work without addresses, and for each its bytes for each shape.
+/// Returns the buffers of the work without addresses, and for each its bytes for each shape.
 fn buffers(
     (graph, inside): (&Graph, &[bool]),
     shared: &Aliases,

@@ -18,7 +18,7 @@ pub(super) struct Aliases {
 }
 
 impl Aliases {
-    /// The layout of a value in the buffer of its owner; `None` when a size overflows.
+    /// Returns the layout of a value in the buffer of its owner; `None` if a size overflows.
     pub(super) fn layout(&self, graph: &Graph, layouts: &Layouts, value: Value) -> Option<Layout> {
         match self.moved.get(&value) {
             Some(layout) => Some(layout.clone()),
@@ -102,7 +102,7 @@ struct LaunchSite<'a> {
     insts: &'a [Inst],
 }
 
-/// The operand over which a result is written: one that ends with the launch.
+/// Returns the operand over which a result is written: one that ends with the launch.
 fn find_overwritten_operand(
     graph: &Graph,
     layouts: &Layouts,

@@ -55,7 +55,7 @@ impl FreeList {
         }
     }
 
-    /// The bytes that the arena needs.
+    /// Returns the bytes that the arena needs.
     pub(super) const fn peak(&self) -> u64 {
         self.end
     }

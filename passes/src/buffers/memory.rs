@@ -23,7 +23,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The arena of a place for a kind.
+    /// Returns the arena of a place for a kind.
     pub(super) fn arena(&mut self, place: Place, kind: ArenaKind) -> Arena {
         let found = self
             .arenas
@@ -61,7 +61,7 @@ impl Memory {
         Buffer::new(self.buffers.len() - 1)
     }
 
-    /// The home of each value; `None` when a size overflows.
+    /// Returns the home of each value; `None` if a size overflows.
     pub fn homes(&self, graph: &Graph, layouts: &Layouts) -> Option<Vec<Option<Home>>> {
         let home = |(value, _)| {
             let layout = self.shared.layout(graph, layouts, value)?;

@@ -27,7 +27,7 @@ use tpc_ir::{Graph, InstData, Op, Output, Place, Value};
 
 use simplify::Simplification;
 
-/// The programs without dead, double or undone work. They deliver the same values.
+/// Returns the programs without dead, double or undone work. They deliver the same values.
 ///
 /// The programs need not be verified, but must be well formed: definitions before uses.
 pub fn canonicalise(mut programs: Graph) -> Graph {
@@ -77,7 +77,7 @@ struct Key {
     layer: Option<u32>,
 }
 
-/// The graph of the same instructions, each simplified, and equal ones merged.
+/// Returns the graph of the same instructions, each simplified, and equal ones merged.
 fn simplify_all(from: &Graph) -> Graph {
     let mut out = empty_like(from);
     out.reserve(from.values().len(), from.insts().len());
@@ -119,7 +119,7 @@ const fn is_merged(op: &Op) -> bool {
     )
 }
 
-/// A graph without instructions on the same devices.
+/// Returns a graph without instructions on the same devices.
 fn empty_like(from: &Graph) -> Graph {
     let mut out = Graph::new(from.name.clone());
     out.devices.clone_from(&from.devices);

@@ -11,7 +11,7 @@ pub(super) enum Simplification {
     Op(Op, Vec<Value>),
 }
 
-/// The simplest form of an op on operands of `graph`. Values of the same type and the same elements come out.
+/// Returns the simplest form of an op on operands of `graph`. Values of the same type and the same elements come out.
 pub(super) fn simplify(graph: &Graph, op: &Op, operands: Vec<Value>) -> Simplification {
     let mut now = (op.clone(), operands);
     // Each step takes a definition off the operand, so that it ends.
@@ -39,7 +39,7 @@ fn step(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Simplification> {
     }
 }
 
-/// The op that defines a value, with its operands.
+/// Returns the op that defines a value, with its operands.
 fn definition(graph: &Graph, v: Value) -> (&Op, &[Value]) {
     let data = graph.inst(graph.value(v).def.0);
     (&data.op, &data.operands)

@@ -47,7 +47,7 @@ impl FusionContext for GraphContext<'_> {
 }
 
 impl<'a> Groups<'a> {
-    /// The groups of a graph.
+    /// Returns the groups of a graph.
     pub(super) fn of(graph: &'a Graph, layouts: &'a Layouts, target: &dyn Target) -> Groups<'a> {
         let seen = GraphContext {
             graph,

@@ -29,7 +29,7 @@ pub fn cover(graph: &Graph, layouts: &Layouts, target: &dyn Target) -> Vec<Launc
         .collect()
 }
 
-/// The launch that covers these instructions.
+/// Returns the launch that covers these instructions.
 fn launch(graph: &Graph, insts: Vec<Inst>) -> LaunchData {
     let first = insts[0];
     let data = graph.inst(first);

@@ -40,7 +40,7 @@ pub struct Summand {
 }
 
 impl Summand {
-    /// Every leaf of the summand.
+    /// Returns every leaf of the summand.
     pub fn leaves(&self) -> impl Iterator<Item = Var> + '_ {
         self.axes.iter().flatten().copied()
     }
@@ -96,7 +96,7 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// The tables of a placed graph. Only instructions on groups of devices restrict splits.
+    /// Returns the tables of a placed graph. Only instructions on groups of devices restrict splits.
     ///
     /// # Panics
     /// Never.
@@ -200,7 +200,7 @@ impl Analysis {
         }
     }
 
-    /// The roles of an instruction. Enters them into the facts of their leaves.
+    /// Returns the roles of an instruction. Enters them into the facts of their leaves.
     fn inst(&mut self, graph: &Graph, factors: &Factors, inst: Inst) -> InstFacts {
         let data = graph.inst(inst);
         let axes =
@@ -287,13 +287,13 @@ impl Analysis {
         }
     }
 
-    /// The product of the sizes of some leaves.
+    /// Returns the product of the sizes of some leaves.
     pub fn product(factors: &Factors, leaves: &[Var]) -> Dim {
         Dim::product(leaves.iter().map(|&v| factors.space.size(v))).unwrap_or(Dim::ZERO)
     }
 }
 
-/// The summands of a value with these axes: one per combination of the summands of its axes.
+/// Returns the summands of a value with these axes: one per combination of the summands of its axes.
 fn summands(space: &Space, axes: &Axes) -> Vec<Summand> {
     let mut out = vec![Summand {
         axes: Default::default(),

@@ -78,7 +78,7 @@ fn add(bounds: &mut Vec<Dim>, bound: Dim) {
     }
 }
 
-/// Axes between the bounds; the last takes all that is left.
+/// Returns axes between the bounds; the last takes all that is left.
 fn sizes(bounds: &[Dim], total: &Dim) -> Option<[Dim; RANK]> {
     let mut out = [Dim::ONE, Dim::ONE, Dim::ONE, Dim::ONE];
     let bounds = &bounds[..bounds.len().min(RANK)];

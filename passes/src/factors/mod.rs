@@ -28,7 +28,7 @@ use rule_cache::RuleCache;
 /// The name of the pass, for refusals of the budget.
 const FACTORS: &str = "the inference of factors";
 
-/// The value that `v` is a copy of, or `v`.
+/// Returns the value that `v` is a copy of, or `v`.
 fn copy_source(graph: &Graph, mut v: Value) -> Value {
     while let Op::Copy(_) = graph.def_op(v) {
         v = graph.inst(graph.value(v).def.0).operands[0];

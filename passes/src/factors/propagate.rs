@@ -11,7 +11,7 @@ use crate::place::group_of;
 
 /// The split leaves, with the class that splits each.
 pub trait Selection {
-    /// The class that splits `leaf` among the devices of `group`, alone or in a chain.
+    /// Returns the class that splits `leaf` among the devices of `group`, alone or in a chain.
     fn class_of(&self, group: Group, leaf: Var) -> Option<Class>;
 }
 
@@ -70,7 +70,8 @@ pub fn propagate(
     Ok(flow)
 }
 
-/// The flow with reductions at `reduce_at`. Other values that turn out to need a reduction are added to `reduce_at`.
+/// Returns the flow with reductions at `reduce_at`. Other values that turn out to need a reduction are added to
+/// `reduce_at`.
 fn fixpoint(
     facts: GraphFacts<'_>,
     insts: &[Inst],
@@ -97,10 +98,10 @@ fn fixpoint(
     }
 }
 
-/// The roles of `inst` that meet a selected leaf.
+/// Returns the roles of `inst` that meet a selected leaf.
 ///
 /// # Errors
-/// When a contraction is split in some segments only.
+/// Returns an error if a contraction is split in some segments only.
 pub fn active_roles(
     graph: &Graph,
     analysis: &Analysis,
@@ -201,7 +202,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The state of an instruction's results. Operands that it cannot take unreduced are to be reduced.
+    /// Returns the state of an instruction's results. Operands that it cannot take unreduced are to be reduced.
     fn result(
         &mut self,
         data: &InstData,
@@ -276,7 +277,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// The value to reduce for `v`: the result of the op that defines its elements, before views select among them.
+    /// Returns the value to reduce for `v`: the result of the op that defines its elements, before views select among
+    /// them.
     fn producer(&self, mut v: Value) -> Value {
         let graph = self.facts.graph;
         loop {

@@ -57,14 +57,14 @@ fn places(analysis: &Analysis, leaf: Var, value: Value) -> Vec<FactorPosition> {
     out
 }
 
-/// The weights and states that `leaf` runs through, in program order, with its place in each.
+/// Returns the weights and states that `leaf` runs through, in program order, with its place in each.
 pub fn factor_positions(analysis: &Analysis, leaf: Var) -> Vec<FactorPosition> {
     let stored = analysis.leaves.get(&leaf).map_or(&[][..], |f| &f.stored);
     let all = stored.iter().flat_map(|&v| places(analysis, leaf, v));
     all.collect()
 }
 
-/// The other values that `leaf` runs through, in program order.
+/// Returns the other values that `leaf` runs through, in program order.
 pub fn activations(graph: &Graph, analysis: &Analysis, leaf: Var) -> Vec<Value> {
     let stored = |v: Value| graph.def_op(v).is_stored();
     let has = |v: Value| {

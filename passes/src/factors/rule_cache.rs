@@ -14,7 +14,7 @@ pub(super) struct RuleCache {
 }
 
 impl RuleCache {
-    /// The rule of an instruction.
+    /// Returns the rule of an instruction.
     pub(super) fn rule(&mut self, graph: &Graph, inst: Inst) -> Arc<Rule> {
         let data = graph.inst(inst);
         if data.op.is_leaf() {
@@ -49,7 +49,7 @@ fn make_rule(graph: &Graph, inst: Inst) -> Rule {
     data.op.rule(&types(&data.operands), &types(&data.results))
 }
 
-/// The hash of an instruction's op and types.
+/// Returns the hash of an instruction's op and types.
 fn hash(graph: &Graph, inst: Inst) -> u64 {
     let data = graph.inst(inst);
     let mut hasher = FxBuildHasher.build_hasher();

@@ -12,7 +12,7 @@ use tpc_ir::{Graph, Inst, InstData};
 pub struct Prologue(Option<Inst>);
 
 impl Prologue {
-    /// The prologue of a graph.
+    /// Returns the prologue of a graph.
     pub fn of_graph(graph: &Graph) -> Prologue {
         let made_by_layer = |d: &InstData| {
             d.operands.iter().any(|&v| {
@@ -29,7 +29,7 @@ impl Prologue {
         Prologue(last.map(|last| reads.next().map_or(last, |first| first.min(last))))
     }
 
-    /// The section of an instruction, which belongs to this layer.
+    /// Returns the section of an instruction, which belongs to this layer.
     pub fn section(self, inst: Inst, layer: Option<u32>) -> Section {
         match layer {
             Some(l) => Section::Layer(l),

@@ -10,13 +10,13 @@ pub trait View {
     /// A value in a shape.
     type Value;
 
-    /// The op of an instruction.
+    /// Returns the op of an instruction.
     fn op(&mut self, op: &Op) -> Self::Op;
 
-    /// An operand that no instruction of the layer defines.
+    /// Returns an operand that no instruction of the layer defines.
     fn external(&mut self, v: Value) -> Self::Value;
 
-    /// A result of an instruction of the layer.
+    /// Returns a result of an instruction of the layer.
     fn result(&mut self, v: Value) -> Self::Value;
 }
 
@@ -43,7 +43,7 @@ pub struct Step<O, V> {
 /// The steps of a layer, in program order.
 pub type Shape<O, V> = Vec<Step<O, V>>;
 
-/// The shape of some instructions of a graph. The view sees each instruction's operands, then its results.
+/// Returns the shape of some instructions of a graph. The view sees each instruction's operands, then its results.
 pub fn shape<W: View>(graph: &Graph, insts: &[Inst], view: &mut W) -> Shape<W::Op, W::Value> {
     let mut inside: FxHashMap<Value, usize> = FxHashMap::default();
     let mut out = Vec::with_capacity(insts.len());

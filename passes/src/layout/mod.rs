@@ -29,7 +29,7 @@ pub struct Layouts {
 }
 
 impl Layouts {
-    /// The layouts of programs for a target. `None` when a size overflows.
+    /// Returns the layouts of programs for a target. `None` if a size overflows.
     pub fn of(graph: &Verified<stage::Programs>, target: &dyn Target) -> Option<Layouts> {
         let weight_storage = store_weights(graph, target)?;
         let mut out = Layouts {
@@ -85,7 +85,7 @@ impl Layouts {
         !leaf && !self.is_view(graph, inst)
     }
 
-    /// The storage format of a value.
+    /// Returns the storage format of a value.
     pub fn format(&self, value: Value) -> StorageFormat {
         self.weight_storage[value.index()].map_or(StorageFormat::FILE, |s| s.format)
     }

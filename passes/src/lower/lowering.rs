@@ -13,10 +13,10 @@ use super::LowerError;
 /// The name of the pass, for refusals of the budget.
 const PROGRAMS: &str = "lowering to programs";
 
-/// The programs of all devices and of the host, in one graph.
+/// Returns the programs of all devices and of the host, in one graph.
 ///
 /// # Errors
-/// When the verifier admits a graph that it should not.
+/// Returns an error if the verifier admits a graph that it should not.
 pub fn lower(sharded: &Verified<stage::Sharded>) -> Result<Graph, LowerError> {
     lower_within(sharded, &Budget::default())
 }
@@ -24,7 +24,7 @@ pub fn lower(sharded: &Verified<stage::Sharded>) -> Result<Graph, LowerError> {
 /// [`lower`] within a budget.
 ///
 /// # Errors
-/// When the verifier admits a graph that it should not, or the budget runs out.
+/// Returns an error if the verifier admits a graph that it should not, or the budget runs out.
 pub fn lower_within(
     sharded: &Verified<stage::Sharded>,
     budget: &Budget,
@@ -105,7 +105,7 @@ impl<'a> Lowering<'a> {
             .map_or_else(String::new, |&v| self.from.value(v).name.clone())
     }
 
-    /// The error that the instruction's parameters cannot be re-based to the part of this device.
+    /// Returns the error that the instruction's parameters cannot be re-based to the part of this device.
     pub(super) fn rebase(&self, site: Site<'_>) -> LowerError {
         LowerError::Rebase {
             op: site.data.op.name(),
@@ -241,7 +241,8 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    /// The form of a collective that all devices run: a reduce-scatter states how many indices each device keeps.
+    /// Returns the form of a collective that all devices run: a reduce-scatter states how many indices each device
+    /// keeps.
     fn with_counts(&self, data: &InstData) -> Result<Op, LowerError> {
         let Op::ReduceScatter(scatter) = &data.op else {
             return Ok(data.op.clone());
@@ -269,7 +270,7 @@ impl<'a> Lowering<'a> {
         .into())
     }
 
-    /// The sharding rule of an instruction.
+    /// Returns the sharding rule of an instruction.
     pub(super) fn rule(&self, data: &InstData) -> Rule {
         let types = |vs: &[Value]| -> Vec<&TensorType> {
             vs.iter().map(|&v| &self.from.value(v).ty).collect()
@@ -356,13 +357,13 @@ impl<'a> Lowering<'a> {
         Ok(self.push_with_type(site, op, operands, expected))
     }
 
-    /// The part of a value that the device of rank `rank` holds.
+    /// Returns the part of a value that the device of rank `rank` holds.
     pub(super) fn part(&self, v: Value, rank: usize) -> Value {
         let parts = &self.map[v.index()];
         parts[rank.min(parts.len() - 1)]
     }
 
-    /// The given intervals of local indices along `axis`, one after another.
+    /// Returns the given intervals of local indices along `axis`, one after another.
     pub(super) fn select(
         &mut self,
         site: Site<'_>,
@@ -394,7 +395,7 @@ impl<'a> Lowering<'a> {
         self.concat(site, axis as usize, slices)
     }
 
-    /// Values one after another along `axis`; a single one as it is.
+    /// Returns values one after another along `axis`; a single one as it is.
     pub(super) fn concat(
         &mut self,
         site: Site<'_>,

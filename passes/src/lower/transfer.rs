@@ -114,7 +114,7 @@ impl Lowering<'_> {
         self.push(site, Reshape { dims }, vec![whole])
     }
 
-    /// The site of the device that holds a part.
+    /// Returns the site of the device that holds a part.
     fn sender<'s>(&self, site: Site<'s>, rank: usize, part: Value) -> Site<'s> {
         Site {
             rank,
@@ -229,7 +229,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The slice of `len` indices from `start` on. Moves `start` to the end of the slice. `None` on overflow.
+/// Returns the slice of `len` indices from `start` on. Moves `start` to the end of the slice. `None` on overflow.
 fn next_slice(axis: usize, start: &mut Dim, len: Dim) -> Option<Slice> {
     let next = start.checked_add(&len)?;
     Some(Slice {
@@ -289,7 +289,7 @@ impl FactorAxes {
         })
     }
 
-    /// The sizes of the value, with `size` indices of the factor.
+    /// Returns the sizes of the value, with `size` indices of the factor.
     fn dims(&self, size: Dim) -> [Dim; RANK] {
         [self.inner.clone(), size, self.outer.clone(), Dim::ONE]
     }

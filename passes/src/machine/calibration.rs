@@ -53,7 +53,7 @@ fn name<S: serde::Serializer>(engine: &Engine, s: S) -> Result<S::Ok, S::Error> 
 }
 
 impl Calibration {
-    /// A machine that is as the profile says.
+    /// Returns the calibration of a machine that matches the profile.
     pub const fn none(engine: Engine) -> Calibration {
         Calibration {
             engine,
@@ -72,7 +72,7 @@ impl Calibration {
     /// The least and the largest factor that a file may state.
     pub const WITHIN: (f64, f64) = (0.05, 20.0);
 
-    /// The profile of the machine.
+    /// Returns the profile of the machine.
     pub fn apply_to(&self, profile: &EngineProfile) -> EngineProfile {
         let mut p = *profile;
         p.bandwidth_share *= self.bandwidth;

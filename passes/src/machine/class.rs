@@ -119,7 +119,7 @@ impl CardClass {
         }
     }
 
-    /// Devices of the class, in words.
+    /// Returns the devices of the class, in words.
     pub const fn words(self) -> &'static str {
         match self {
             CardClass::Unknown => "devices of an unknown class",
@@ -150,7 +150,7 @@ impl CardClass {
         }
     }
 
-    /// The back end that people run llama.cpp with on such a device, as far as one is usual.
+    /// Returns the back end that people run llama.cpp with on such a device, as far as one is usual.
     pub const fn usual_back_end(self) -> Backend {
         match self {
             CardClass::Unknown

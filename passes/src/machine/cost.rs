@@ -5,12 +5,12 @@ use tpc_ir::op::{Collective, Work};
 
 use super::topology::{DeviceProfile, Link, Topology};
 
-/// Microseconds of work on a device, by its roofline: arithmetic or memory traffic, whichever takes longer.
+/// Returns the microseconds of work on a device, by its roofline: arithmetic or memory traffic, whichever takes longer.
 pub fn roofline_us(work: Work, d: &DeviceProfile) -> f64 {
     (work.flops / d.flops).max(work.bytes / d.bandwidth) * 1e6
 }
 
-/// Microseconds of an all-reduce of `bytes` over `n` devices in a ring.
+/// Returns the microseconds of an all-reduce of `bytes` over `n` devices in a ring.
 pub fn all_reduce_us(link: Link, n: usize, bytes: f64) -> f64 {
     if n < 2 {
         return 0.0;

@@ -25,7 +25,7 @@ impl Engine {
         }
     }
 
-    /// The engine of this name.
+    /// Returns the engine of this name.
     pub fn from_name(name: &str) -> Option<Engine> {
         Engine::ALL.into_iter().find(|e| e.name() == name)
     }

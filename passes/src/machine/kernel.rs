@@ -62,7 +62,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Weights that it reads.
+    /// Returns the number of weights that the kernel reads.
     pub fn weights(&self) -> f64 {
         self.weight_bytes / self.dtype.element_bytes()
     }
@@ -76,7 +76,7 @@ impl Kernel {
         }
     }
 
-    /// Tokens that each matrix is multiplied by.
+    /// Returns the tokens that each matrix is multiplied by.
     pub fn tokens(&self) -> f64 {
         match self.weight_bytes > 0.0 {
             true => self.work.flops / (2.0 * self.weights()),
@@ -122,7 +122,7 @@ impl Regime {
     /// The most tokens whose products are by vectors, as llama.cpp has it.
     pub const MOST_VECTORS: u64 = 8;
 
-    /// The regime of a batch.
+    /// Returns the regime of a batch.
     pub fn of(batch: &Bindings) -> Regime {
         if batch.get(Symbol::NTokens) <= Self::MOST_VECTORS {
             Regime::Vectors

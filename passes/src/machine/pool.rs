@@ -16,7 +16,7 @@ pub struct Pool {
 }
 
 impl Topology {
-    /// The bytes that a device shares with the host of its machine; `None` for a device with memory of its own.
+    /// Returns the bytes that a device shares with the host of its machine; `None` for a device with memory of its own.
     pub fn pool_of(&self, device: usize) -> Option<f64> {
         self.device(device).pool
     }

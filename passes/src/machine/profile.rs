@@ -106,12 +106,12 @@ impl ClassFactors {
         out
     }
 
-    /// The factors of a class.
+    /// Returns the factors of a class.
     pub const fn of(&self, class: CardClass) -> ClassFactor {
         self.0[class as usize]
     }
 
-    /// The factors of a class, to be changed.
+    /// Returns the factors of a class, to be changed.
     pub const fn of_mut(&mut self, class: CardClass) -> &mut ClassFactor {
         &mut self.0[class as usize]
     }

@@ -16,7 +16,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// The ring of these devices of a machine.
+    /// Returns the ring of these devices of a machine.
     pub fn of(topology: &Topology, devices: &[usize]) -> Ring {
         Ring {
             link: topology.slowest_ring_link(devices),
@@ -41,7 +41,7 @@ impl EngineProfile {
         }
     }
 
-    /// Microseconds of an all-reduce of `bytes` over the devices of a ring.
+    /// Returns the microseconds of an all-reduce of `bytes` over the devices of a ring.
     pub fn all_reduce_us(&self, ring: Ring, bytes: f64) -> f64 {
         let Ring { link, n, waits } = ring;
         if n < 2 {

@@ -51,7 +51,7 @@ enum Place {
 }
 
 impl<'a> Speed<'a> {
-    /// The speed of a device.
+    /// Returns the speed of a device.
     pub fn of_device(profile: &'a EngineProfile, device: &DeviceProfile) -> Speed<'a> {
         let processor = device.processor;
         let stated = processor.map(|p| f64::from(p.units) * p.clock);
@@ -81,7 +81,7 @@ impl<'a> Speed<'a> {
         }
     }
 
-    /// The speed of the host of a machine.
+    /// Returns the speed of the host of a machine.
     pub fn of_host(profile: &'a EngineProfile, topology: &Topology) -> Speed<'a> {
         let host = &topology.host;
         Speed {
@@ -94,7 +94,7 @@ impl<'a> Speed<'a> {
         }
     }
 
-    /// The time of a kernel.
+    /// Returns the time of a kernel.
     pub fn kernel(&self, k: &Kernel, regime: Regime) -> KernelTime {
         match self.place {
             Place::Device => self.on_device(k, regime),

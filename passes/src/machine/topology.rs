@@ -105,7 +105,7 @@ impl LinkKind {
         LinkKind::Network,
     ];
 
-    /// Its name in options, files and reports.
+    /// Returns its name in options, files and reports.
     pub const fn name(self) -> &'static str {
         match self {
             LinkKind::NvSwitch => "nvswitch",
@@ -146,7 +146,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link of this bandwidth, in bytes per second, and latency, in microseconds, of no stated kind.
+    /// Returns a link of this bandwidth, in bytes per second, and latency, in microseconds, of no stated kind.
     pub const fn new(bandwidth: f64, latency_us: f64) -> Link {
         Link {
             bandwidth,
@@ -155,7 +155,7 @@ impl Link {
         }
     }
 
-    /// A link with the latency of its kind.
+    /// Returns a link with the latency of its kind.
     pub const fn of(kind: LinkKind, bandwidth: f64) -> Link {
         Link {
             bandwidth,
@@ -169,7 +169,7 @@ impl Link {
         Link::of(LinkKind::Network, 10e9 / 8.0)
     }
 
-    /// A link as slow as two in a row: the smaller bandwidth, the longer latency, the slower kind.
+    /// Returns a link as slow as two in a row: the smaller bandwidth, the longer latency, the slower kind.
     pub fn bottleneck(self, other: Link) -> Link {
         Link {
             bandwidth: self.bandwidth.min(other.bandwidth),
@@ -306,17 +306,17 @@ impl Default for Topology {
 }
 
 impl Topology {
-    /// The calibration for an engine, if it was measured on the machine.
+    /// Returns the calibration for an engine, if it was measured on the machine.
     pub fn calibration_for(&self, engine: Engine) -> Option<&Calibration> {
         self.calibration.as_ref().filter(|c| c.engine == engine)
     }
 
-    /// The profile of the device at `rank`.
+    /// Returns the profile of the device at `rank`.
     pub fn device(&self, rank: usize) -> &DeviceProfile {
         &self.devices[rank.min(self.devices.len() - 1)]
     }
 
-    /// The link between two devices.
+    /// Returns the link between two devices.
     pub fn link_between(&self, a: usize, b: usize) -> Link {
         let stated = self
             .links
@@ -325,7 +325,7 @@ impl Topology {
         stated.map_or(self.link, |p| p.link)
     }
 
-    /// The slowest link between neighbours in the ring of these devices.
+    /// Returns the slowest link between neighbours in the ring of these devices.
     pub fn slowest_ring_link(&self, devices: &[usize]) -> Link {
         let neighbours = devices.iter().zip(devices.iter().cycle().skip(1));
         neighbours

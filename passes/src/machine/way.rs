@@ -32,7 +32,7 @@ impl Way {
         }
     }
 
-    /// The way, in words that follow the name of a card.
+    /// Returns the way, in words that follow the name of a card.
     pub const fn words(self) -> &'static str {
         match self {
             Way::Alone => "without a split",

@@ -21,7 +21,8 @@ impl Workload {
     /// Prices tried one after another while a plan does not fit the devices' memory.
     pub const SCARCE_MEMORY: [f64; 2] = [8.0, 128.0];
 
-    /// The batches for a context of `n_ctx` cells (`n_ctx_swa` in layers with a window) and batches of `ubatch`.
+    /// Returns the batches for a context of `n_ctx` cells (`n_ctx_swa` in layers with a window) and batches of
+    /// `ubatch`.
     pub fn new(n_ctx: u64, n_ctx_swa: u64, ubatch: u64, parallel: u64) -> Workload {
         let depth = n_ctx.min(Self::DECODE_DEPTH);
         let base = Bindings::default()
@@ -39,7 +40,7 @@ impl Workload {
         }
     }
 
-    /// Tokens of the prefill batch.
+    /// Returns the tokens of the prefill batch.
     pub fn ubatch(&self) -> f64 {
         self.prefill.get(Symbol::NTokens) as f64
     }

@@ -100,7 +100,7 @@ impl<'a> Anchors<'a> {
         out
     }
 
-    /// The place of a weight or state with an override, in a layer at `layer`.
+    /// Returns the place of a weight or state with an override, in a layer at `layer`.
     fn override_place(&self, v: Value, layer: Place) -> Option<Place> {
         Some(match self.placement.overrides.get(&v)? {
             PlaceOverride::Host => Place::Host,
@@ -158,7 +158,7 @@ fn is_heavy(op: &Op) -> bool {
     matches!(op.category(), OpCategory::Product | OpCategory::Heavy)
 }
 
-/// The places that read each value.
+/// Returns the places that read each value.
 pub(super) fn readers(graph: &Graph, places: &[Place]) -> Vec<Vec<Place>> {
     let mut out: Vec<Vec<Place>> = vec![Vec::new(); graph.values().len()];
     let mut read = |v: Value, place: Place| {

@@ -91,8 +91,8 @@ impl CutCosts {
     }
 }
 
-/// The batch with caches at most half full: then a slice of the cells attended to is smaller than the cache, and cheaper
-/// to copy.
+/// Returns the batch with caches at most half full: then a slice of the cells attended to is smaller than the cache,
+/// and cheaper to copy.
 fn half_full(batch: Bindings) -> Bindings {
     let half = |b: Bindings, seen: Symbol, all: Symbol| {
         let most = b.get(all).div_ceil(2);

@@ -27,7 +27,7 @@ impl FlowNetwork {
     pub(super) const SOURCE: u32 = 0;
     pub(super) const SINK: u32 = 1;
 
-    /// A network of the source and the sink.
+    /// Returns a network of the source and the sink.
     pub(super) fn new() -> FlowNetwork {
         FlowNetwork {
             first: vec![NONE; 2],
@@ -47,7 +47,7 @@ impl FlowNetwork {
         }
     }
 
-    /// The edges that leave a node in the residual network.
+    /// Returns the edges that leave a node in the residual network.
     fn out_edges(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let some = |e: u32| (e != NONE).then_some(e);
         let next = move |&e: &u32| some(self.edges[e as usize].next);
@@ -167,7 +167,8 @@ mod tests {
         assert_eq!(network.sink_side(), [false, true, false, true]);
     }
 
-    /// The least capacity of the edges from one side to the other, over all sides that the other nodes can have.
+    /// Returns the least capacity of the edges from one side to the other, over all sides that the other nodes can
+    /// have.
     fn least(nodes: u32, edges: &[(u32, u32, u64)]) -> (u64, Vec<bool>) {
         let sides = (0..1_u32 << (nodes - 2)).map(|bits| {
             let beyond: Vec<bool> = (0..nodes)

@@ -49,7 +49,7 @@ pub enum LayerPlace {
 }
 
 impl LayerPlace {
-    /// The place in the graph: a stage is a group of devices.
+    /// Returns the place in the graph: a stage is a group of devices.
     fn place(self) -> Place {
         match self {
             LayerPlace::Host => Place::Host,
@@ -81,7 +81,7 @@ impl LayerPlacement {
         }
     }
 
-    /// The place of a section of the graph.
+    /// Returns the place of a section of the graph.
     pub(crate) fn of_section(&self, section: Section) -> LayerPlace {
         match section {
             Section::Layer(l) => {
@@ -135,7 +135,7 @@ pub fn group_of(graph: &Graph, inst: Inst) -> Option<Group> {
     }
 }
 
-/// The graph with everything on one group of these devices.
+/// Returns the graph with everything on one group of these devices.
 pub fn place_on_group(graph: &Graph, devices: &[String]) -> Graph {
     let placement = LayerPlacement::single_stage(devices.len());
     let workload = Workload::new(1, 1, 1, 1);

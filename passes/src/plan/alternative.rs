@@ -94,12 +94,12 @@ impl<'a> Alternatives<'a> {
         }
     }
 
-    /// The groups that `leaf` runs through.
+    /// Returns the groups that `leaf` runs through.
     fn span(&self, leaf: &Var) -> &[usize] {
         self.spans.get(leaf).map_or(&[], Vec::as_slice)
     }
 
-    /// The options to split `leaf`.
+    /// Returns the options to split `leaf`.
     pub(super) fn options(&self, leaf: Var) -> Vec<SplitOption> {
         options_for(
             self.pricer.facts,
@@ -108,7 +108,7 @@ impl<'a> Alternatives<'a> {
         )
     }
 
-    /// The cost of `option` in place of the chosen ones that it excludes.
+    /// Returns the cost of `option` in place of the chosen ones that it excludes.
     pub(super) fn replace(&self, option: &SplitOption) -> Replacement {
         let PlannedGraph {
             analysis, choice, ..
@@ -117,13 +117,13 @@ impl<'a> Alternatives<'a> {
         self.cost_with(Some(option), &excluded, &[])
     }
 
-    /// The cost with the factors of a chosen class whole.
+    /// Returns the cost with the factors of a chosen class whole.
     pub(super) fn without(&self, class: Class) -> Replacement {
         let whole = &self.planned.choice.options[class.index()].leaves;
         self.cost_with(None, &|i| i == class.index(), whole)
     }
 
-    /// The cost with `given`, without the chosen options that `excluded` names, and with `whole` left whole.
+    /// Returns the cost with `given`, without the chosen options that `excluded` names, and with `whole` left whole.
     fn cost_with(
         &self,
         given: Option<&SplitOption>,
@@ -222,7 +222,7 @@ impl<'a> Alternatives<'a> {
         self.cost(group, &set, in_full)
     }
 
-    /// The cost of an assignment in a layer group; `None` when it cannot be carried out.
+    /// Returns the cost of an assignment in a layer group; `None` if it cannot be carried out.
     fn cost(&self, group: &LayerGroup, set: &[&SplitOption], in_full: bool) -> Option<Cost> {
         let p = &self.pricer;
         let graph = p.facts.graph;

@@ -45,7 +45,7 @@ impl Choice {
         (self.cost / self.lower_bound - 1.0).max(0.0)
     }
 
-    /// The choice of these options; of options that share a leaf, the first counts.
+    /// Returns the choice of these options; of options that share a leaf, the first counts.
     pub fn from_options(options: impl IntoIterator<Item = SplitOption>) -> Choice {
         let mut out = Choice::none();
         options.into_iter().for_each(|o| out.push(o));

@@ -133,7 +133,7 @@ impl<'a> Space<'a> {
             .any(|l| is_global(self.spans[l], self.planned.layer_groups.len()))
     }
 
-    /// The compatible sets.
+    /// Returns the compatible sets.
     fn sets(&self) -> Vec<Vec<usize>> {
         let all: Vec<usize> = (0..self.options.len()).collect();
         let conflict =
@@ -143,8 +143,8 @@ impl<'a> Space<'a> {
         sets
     }
 
-    /// The price of the cheapest assignment, and the number of assignments: of each assignment of the global factors, the
-    /// best by capped collectives; of these, the best by the full time of collectives.
+    /// Returns the price of the cheapest assignment, and the number of assignments: of each assignment of the global
+    /// factors, the best by capped collectives; of these, the best by the full time of collectives.
     fn cheapest(&self) -> (f64, usize) {
         let mut best: BTreeMap<Vec<usize>, Price> = BTreeMap::new();
         let sets = self.sets();

@@ -100,7 +100,7 @@ fn planning_group(graph: &Graph, inst: Inst) -> Option<Group> {
         })
 }
 
-/// The layer groups of a placed graph, in program order for each group of devices.
+/// Returns the layer groups of a placed graph, in program order for each group of devices.
 pub fn layer_groups(graph: &Graph, analysis: &Analysis) -> Vec<LayerGroup> {
     let prologue = Prologue::of_graph(graph);
     let mut insts: BTreeMap<(Group, Section), Vec<Inst>> = BTreeMap::new();

@@ -83,7 +83,7 @@ pub struct PlannedGraph {
 }
 
 impl PlannedGraph {
-    /// The graph and its analyses.
+    /// Returns the graph and its analyses.
     pub fn graph_facts(&self) -> GraphFacts<'_> {
         GraphFacts {
             graph: &self.graph,
@@ -108,7 +108,7 @@ pub fn plan(
 /// Places the ops of a model's graph and chooses splits for it.
 ///
 /// # Errors
-/// When the placed graph does not verify, which is a fault of the placement, or the budget runs out.
+/// Returns an error if the placed graph does not verify, which is a fault of the placement, or the budget runs out.
 pub fn plan_within(
     model: &Verified<stage::Model>,
     request: &PlanRequest,

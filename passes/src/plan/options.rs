@@ -88,7 +88,7 @@ pub struct Granules {
     pub soft: bool,
 }
 
-/// The granules of a chain.
+/// Returns the granules of a chain.
 pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
     let GraphFacts {
         graph,
@@ -161,8 +161,8 @@ pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
     out
 }
 
-/// The options to split `leaf` among the devices of a group with these weights, by itself or as the major part of a
-/// chain.
+/// Returns the options to split `leaf` among the devices of a group with these weights, by itself or as the major part
+/// of a chain.
 pub fn options_for(
     facts: GraphFacts<'_>,
     leaf: Var,

@@ -57,7 +57,7 @@ pub struct Price {
 }
 
 impl<'a> Pricer<'a> {
-    /// The pricer of a stage with these devices, by position, and device weights.
+    /// Returns the pricer of a stage with these devices, by position, and device weights.
     pub fn new(
         facts: GraphFacts<'a>,
         request: &'a PlanRequest,
@@ -81,7 +81,7 @@ impl<'a> Pricer<'a> {
         self.facts.factors.space.size(leaf).eval(b).unwrap_or(0) as f64
     }
 
-    /// Elements of a summand on the device at `rank`; with `granule`, of the whole blocks that it stores.
+    /// Returns the elements of a summand on the device at `rank`; with `granule`, of the whole blocks that it stores.
     fn local(
         &self,
         summand: &Summand,
@@ -125,7 +125,7 @@ impl<'a> Pricer<'a> {
             .sum()
     }
 
-    /// Bytes of a weight or state that the device at `rank` stores.
+    /// Returns the bytes of a weight or state that the device at `rank` stores.
     pub(super) fn stored_bytes(
         &self,
         v: Value,
@@ -248,7 +248,8 @@ impl<'a> Pricer<'a> {
         link.latency_us + bytes / link.bandwidth * 1e6
     }
 
-    /// The price of an instruction on the device at `rank`, in µs: its time, both batches weighed, and its memory.
+    /// Returns the price of an instruction on the device at `rank`, in µs: its time, both batches weighed, and its
+    /// memory.
     pub(super) fn inst_us(&self, inst: Inst, assignment: &[&SplitOption], rank: usize) -> f64 {
         let (dec, pre) = (&self.workload.decode, &self.workload.prefill);
         let prompt = Workload::PROMPT_WEIGHT / self.workload.ubatch();
@@ -280,14 +281,14 @@ impl<'a> Pricer<'a> {
         ranks.map(|rank| first(rank).unwrap_or(rank)).collect()
     }
 
-    /// The indices of a chain's minor leaves for each of its major one; 1 for a leaf alone.
+    /// Returns the number of minor indices per major index of a chain; 1 for a leaf alone.
     fn minor(&self, option: &SplitOption) -> u64 {
         let sizes = option.leaves[1..].iter();
         let sizes = sizes.map(|&x| self.facts.factors.space.size(x).as_const().unwrap_or(1));
         sizes.product::<u64>().max(1)
     }
 
-    /// The price of an assignment for a layer group; `None` when it cannot be carried out.
+    /// Returns the price of an assignment for a layer group; `None` if it cannot be carried out.
     pub fn price(&self, group: &LayerGroup, assignment: &[&SplitOption]) -> Option<Price> {
         let flow = propagate(self.facts, &group.insts, &Trial(assignment)).ok()?;
         let n = self.device_weights.len();

@@ -40,7 +40,7 @@ pub enum ChainCuts {
 /// Cuts a chain `major · minor` of flat indices into ranges in proportion to the device weights, at multiples of
 /// `granule`. The cuts minimise the heaviest load, then the number of major indices that two devices hold.
 ///
-/// `None` when no such cuts exist.
+/// `None` if no such cuts exist.
 pub fn chain(
     major: u64,
     minor: u64,
@@ -72,7 +72,8 @@ pub fn chain(
         .find_map(|limit| cut_chain_within(&cuts, device_weights, limit, &legal, &majors))
 }
 
-/// The cuts with the least heaviest load, of at most `limit`. A load is a length over the device's part of the weights.
+/// Returns the cuts with the least heaviest load, of at most `limit`. A load is a length over the device's part of the
+/// weights.
 fn cut_chain_within(
     cuts: &[u64],
     device_weights: &[f64],

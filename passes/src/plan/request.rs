@@ -33,7 +33,7 @@ pub struct PlanRequest {
 }
 
 impl PlanRequest {
-    /// A request for one stage of these devices with weights by bandwidth.
+    /// Returns a request for one stage of these devices with weights by bandwidth.
     pub fn new(topology: Topology, workload: Workload, devices: Vec<String>) -> PlanRequest {
         PlanRequest {
             topology,
@@ -54,7 +54,7 @@ impl PlanRequest {
         self.at_depth(self.workload.decode, self.depth.saturating_add(1))
     }
 
-    /// The largest batch of a prompt after as many tokens as the depth says.
+    /// Returns the largest batch of a prompt after as many tokens as the depth says.
     pub fn prefill_batch(&self) -> Bindings {
         let prefill = self.workload.prefill;
         let tokens = prefill.get(Symbol::NTokens);
@@ -72,7 +72,7 @@ impl PlanRequest {
             .with(Symbol::NKvSwa, cells.min(batch.get(Symbol::NCtxSwa)))
     }
 
-    /// The devices' weights: each device's part of the work is its weight's part of the sum.
+    /// Returns the devices' weights: each device's part of the work is its weight's part of the sum.
     pub fn device_weights(&self) -> Vec<f64> {
         match &self.tensor_split {
             Some(s) => (0..self.devices.len())

@@ -30,7 +30,8 @@ pub(super) struct CheapestAssignment<'b> {
     pub(super) optimal: bool,
 }
 
-/// The sets of pairwise compatible `items`, the empty set first: at most `limit` of them, and whether these are all.
+/// Returns the sets of pairwise compatible `items`, the empty set first: at most `limit` of them, and whether these are
+/// all.
 pub(super) fn assignments(
     items: &[usize],
     limit: usize,
@@ -107,7 +108,7 @@ fn conflicts(pricer: &Pricer<'_>, options: &[&SplitOption]) -> Vec<bool> {
         .collect()
 }
 
-/// The work of pricing an assignment: the summands of all operands and results, for each device.
+/// Returns the work of pricing an assignment: the summands of all operands and results, for each device.
 fn weight(pricer: &Pricer<'_>, group: &LayerGroup) -> u64 {
     let summands = |&i: &Inst| {
         let data = pricer.facts.graph.inst(i);
@@ -191,7 +192,8 @@ impl Trials<'_, '_> {
     }
 }
 
-/// The connected components of the conflict graph, each ascending: options of different components never exclude each other.
+/// Returns the connected components of the conflict graph, each ascending: options of different components never
+/// exclude each other.
 fn connected_components(n: usize, conflict: &dyn Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     let mut sets = UnionFind::new(n);
     for a in 0..n {

@@ -92,7 +92,7 @@ pub fn is_copy_of_input(sharded: &Graph, data: &InstData) -> bool {
     matches!(data.op, Op::Copy(_)) && matches!(sharded.def_op(data.operands[0]), Op::Input(_))
 }
 
-/// The time of a collective, or of a copy of another value than an input, with the engine that is asked for.
+/// Returns the time of a collective, or of a copy of another value than an input, with the engine that is asked for.
 fn engine_us(
     sharded: &Graph,
     request: &PlanRequest,
@@ -155,7 +155,7 @@ fn work_us(
     }
 }
 
-/// The cost of an instruction that is a collective or a copy.
+/// Returns the cost of an instruction that is a collective or a copy.
 pub(super) fn transfer(
     sharded: &Graph,
     request: &PlanRequest,
@@ -180,7 +180,7 @@ pub(super) fn transfer(
     matches!(data.op, Op::Copy(_)).then(|| copy(sharded, request, data, batch))
 }
 
-/// A copy between places.
+/// Computes the time and the bytes of a copy between places.
 fn copy(sharded: &Graph, request: &PlanRequest, data: &InstData, batch: &Bindings) -> Transfer {
     let (from, to) = (data.operands[0], data.results[0]);
     let (source, target) = (sharded.value(from), sharded.value(to));

@@ -12,7 +12,7 @@ pub(super) struct Boundary {
 }
 
 impl Boundary {
-    /// The number of a value, and whether it is new.
+    /// Returns the number of a value, and whether it is new.
     pub(super) fn number(&mut self, v: Value) -> (u32, bool) {
         let next = self.values.len() as u32;
         let n = *self.numbers.entry(v).or_insert(next);
@@ -22,7 +22,7 @@ impl Boundary {
         (n, n == next)
     }
 
-    /// The number of a value, if it is one from outside.
+    /// Returns the number of a value, if it is one from outside.
     pub(super) fn find(&self, v: Value) -> Option<usize> {
         self.numbers.get(&v).map(|&n| n as usize)
     }

@@ -84,7 +84,7 @@ impl<'a> Encoding<'a> {
         self.terms.add(Head::Atom { number, ty }, Vec::new())
     }
 
-    /// The term of a value from outside: an atom, or other elements of an atom.
+    /// Returns the term of a value from outside: an atom, or other elements of an atom.
     fn external(&mut self, n: usize, classes: &mut [Option<Id>]) -> Id {
         if let Some(id) = classes[n] {
             return id;
@@ -191,7 +191,7 @@ impl<'a> Encoding<'a> {
         self.terms.charge(1 + self.task.of_programs.len() / EACH)
     }
 
-    /// The e-class of a value of the model.
+    /// Returns the e-class of a value of the model.
     pub(super) fn of_model(&self, v: Value) -> Id {
         let id = self
             .model
@@ -202,7 +202,7 @@ impl<'a> Encoding<'a> {
         )
     }
 
-    /// The e-class of a value of the programs.
+    /// Returns the e-class of a value of the programs.
     fn of_program(&mut self, v: Value) -> Result<Id, NotExpressible> {
         if let Some(&id) = self.programs.get(&v) {
             return Ok(id);
@@ -255,7 +255,7 @@ impl<'a> Encoding<'a> {
         Ok(())
     }
 
-    /// The e-classes of an instruction's results.
+    /// Returns the e-classes of an instruction's results.
     fn encode(&mut self, data: &InstData, args: &[Id]) -> Result<Vec<Id>, NotExpressible> {
         match &data.op {
             Op::Copy(Copy) => Ok(args.to_vec()),
@@ -302,7 +302,7 @@ impl<'a> Encoding<'a> {
         }
     }
 
-    /// The parts of a value along an axis that have `counts` indices each.
+    /// Returns the parts of a value along an axis that have `counts` indices each.
     fn cut(&mut self, whole: Id, axis: usize, counts: &[u64]) -> Result<Vec<Id>, NotExpressible> {
         let size = counts.iter().sum();
         let mut start = 0;
@@ -315,7 +315,7 @@ impl<'a> Encoding<'a> {
         Ok(out)
     }
 
-    /// The e-class of a leaf of the programs: the part of the model's leaf that a place holds.
+    /// Returns the e-class of a leaf of the programs: the part of the model's leaf that a place holds.
     fn leaf(&mut self, op: &Op) -> Result<Id, NotExpressible> {
         let whole = self.task.leaves.get(op).ok_or(NotExpressible)?;
         let base = self.of_model(whole);

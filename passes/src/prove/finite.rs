@@ -124,7 +124,8 @@ pub(super) fn numbers(model: &Graph) -> Vec<bool> {
     numbers
 }
 
-/// The inputs of a model, each with whether it is a mask: by its kind, or because an attention or a softmax reads it as one.
+/// Returns the inputs of a model, each with whether it is a mask: by its kind, or because an attention or a softmax
+/// reads it as one.
 fn masks(model: &Graph) -> Vec<(tpc_ir::Inst, bool)> {
     let mut read = vec![false; model.values().len()];
     for (_, data) in model.insts().rev() {

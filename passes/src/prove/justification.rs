@@ -9,7 +9,7 @@ use super::knowledge::{LocalCounterpart, ModelRef};
 use super::language::is_empty;
 
 impl Encoding<'_> {
-    /// The model's value that an e-class is.
+    /// Returns the model's value that an e-class is.
     pub(super) fn model_of(&self, id: Id) -> Option<Value> {
         let number = self.terms.model_number(id)?;
         Some(match self.numbers[number as usize] {
@@ -45,7 +45,7 @@ impl Encoding<'_> {
         of_that_name.peek().is_none() || of_that_name.any(|id| bases.contains(&id))
     }
 
-    /// The model's values that a value of the programs is a view of, each with the index set.
+    /// Returns the model's values that a value of the programs is a view of, each with the index set.
     pub(super) fn parts_of_model(&self, v: Value) -> Vec<(Value, IndexSet)> {
         let Some(&id) = self.programs.get(&v) else {
             return Vec::new();

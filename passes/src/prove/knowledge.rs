@@ -39,12 +39,12 @@ impl Knowledge {
         }
     }
 
-    /// The counterpart of a value of the programs that is nearest to the model.
+    /// Returns the counterpart of a value of the programs that is nearest to the model.
     pub(super) fn counterpart(&self, v: Value) -> Option<&Counterpart> {
         self.counterparts[v.index()].first()
     }
 
-    /// The first of the model's values that are known to be equal to this one.
+    /// Returns the first of the model's values that are known to be equal to this one.
     pub(super) fn representative(&self, v: Value) -> Value {
         self.same[v.index()]
     }

@@ -52,7 +52,8 @@ pub(super) fn prove(
     })
 }
 
-/// The counterparts of the values that are live out of an obligation, each with its instruction and the index of the result.
+/// Returns the counterparts of the values that are live out of an obligation, each with its instruction and the index
+/// of the result.
 fn find_counterparts(
     encoding: &mut Encoding<'_>,
     has_next: bool,
@@ -89,7 +90,7 @@ fn find_counterparts(
     Ok(counterparts)
 }
 
-/// The model's values that are equal to earlier ones.
+/// Returns the model's values that are equal to earlier ones.
 fn equal_values(encoding: &Encoding<'_>) -> Vec<(usize, usize, ModelRef)> {
     let task = encoding.task;
     let mut same = Vec::new();

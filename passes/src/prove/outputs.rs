@@ -54,7 +54,7 @@ impl<'a> Outputs<'a> {
     /// Checks all outputs.
     ///
     /// # Errors
-    /// The first output that is missing or another value.
+    /// Returns the first output that is missing or another value.
     pub(super) fn check(&self) -> Result<(), Box<Refutation>> {
         let mut given = HashSet::new();
         let mut updated = HashSet::new();

@@ -30,7 +30,7 @@ pub struct Proof {
     pub rules: BTreeMap<&'static str, u64>,
 }
 
-/// The names and equations of the proof's rules.
+/// Returns the names and equations of the proof's rules.
 pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
     RULES.iter().map(|r| (r.name, r.equation))
 }

@@ -23,7 +23,7 @@ pub(super) struct ArgPart {
 }
 
 impl ArgPart {
-    /// An argument as the whole of itself.
+    /// Returns an argument as the whole of itself.
     pub(super) fn whole(terms: &TermGraph, id: Id) -> Option<ArgPart> {
         read_selection(terms, id, &Selection::whole(id))
     }
@@ -38,7 +38,7 @@ fn read_selection(terms: &TermGraph, id: Id, selection: &Selection) -> Option<Ar
     Some(ArgPart { base, part })
 }
 
-/// The elements of a selection as a part.
+/// Returns the elements of a selection as a part.
 fn part(terms: &TermGraph, id: Id, selection: &Selection) -> Option<Part> {
     let (own, of) = (terms.ty(id)?, terms.ty(selection.base)?);
     let axes = per_axis(selection.indices(), &of.dims).ok()?;
@@ -54,7 +54,7 @@ fn part(terms: &TermGraph, id: Id, selection: &Selection) -> Option<Part> {
     })
 }
 
-/// A repetition of a part, as a part of the repetition that the model has of the whole.
+/// Returns a repetition of a part, as a part of the repetition that the model has of the whole.
 fn repetition(
     terms: &TermGraph,
     id: Id,
@@ -125,7 +125,7 @@ fn repetition(
     })
 }
 
-/// All readings of the arguments, nearest to the model first.
+/// Returns all readings of the arguments, nearest to the model first.
 pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
     let mut all: Vec<Vec<ArgPart>> = args.iter().map(|&a| parts(terms, a)).collect();
     let count = all
@@ -154,7 +154,7 @@ pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
     out
 }
 
-/// All ways to read an argument as a part.
+/// Returns all ways to read an argument as a part.
 fn parts(terms: &TermGraph, id: Id) -> Vec<ArgPart> {
     if terms.is_zero(id) {
         // Zeros are parts of all zeros, so their readings have no use.
@@ -176,7 +176,7 @@ pub(super) fn is_whole(reading: &[ArgPart]) -> bool {
     reading.iter().all(|s| s.part.is_whole())
 }
 
-/// The relation of an op on parts to the op on the wholes.
+/// Returns the relation of an op on parts to the op on the wholes.
 pub(super) fn find_relation(
     terms: &TermGraph,
     op: &Op,

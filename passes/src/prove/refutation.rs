@@ -140,7 +140,7 @@ impl std::fmt::Display for Refutation {
 impl std::error::Error for Refutation {}
 
 impl Refutation {
-    /// A fault of an instruction.
+    /// Returns a fault of an instruction.
     pub(super) fn at(programs: &Graph, inst: Inst, what: RefutationReason) -> Box<Refutation> {
         Refutation::of_output(programs, Some(inst), what)
     }

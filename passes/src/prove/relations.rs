@@ -54,7 +54,7 @@ impl Relations {
     /// Operands of the largest op whose relations are kept.
     const MAX_OPERANDS: usize = 4;
 
-    /// The one part that is equal to this.
+    /// Returns the interned part that is equal to `part`.
     pub(super) fn intern_part(&self, part: Part) -> Rc<Part> {
         let mut parts = self.parts.borrow_mut();
         if let Some(known) = parts.get(&part) {
@@ -68,7 +68,7 @@ impl Relations {
         part
     }
 
-    /// The part of a base that a view selects, by the number of the view, or the whole of it.
+    /// Returns the part of a base that a view selects, by the number of the view, or the whole of it.
     pub(super) fn part(
         &self,
         base: Id,
@@ -80,7 +80,7 @@ impl Relations {
         })
     }
 
-    /// The relation of an op, by its number, on these parts.
+    /// Returns the relation of an op, by its number, on these parts.
     pub(super) fn relation(
         &self,
         op: u32,
@@ -94,7 +94,7 @@ impl Relations {
         get_or_find(&self.related, key, || found().map(Rc::new))
     }
 
-    /// The cached view of a view, by the numbers of the inner and the outer.
+    /// Returns the cached view of a view, by the numbers of the inner and the outer.
     pub(super) fn known_composition(&self, views: (u32, u32)) -> Option<Option<u32>> {
         self.composed.borrow().get(&views).copied()
     }
@@ -104,7 +104,7 @@ impl Relations {
         get_or_find(&self.composed, views, || one);
     }
 
-    /// The cached view of one view that gives another.
+    /// Returns the cached view of one view that gives another.
     pub(super) fn known_quotient(&self, views: (u32, u32)) -> Option<Option<u32>> {
         self.relative.borrow().get(&views).copied()
     }

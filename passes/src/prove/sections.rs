@@ -40,7 +40,7 @@ impl Cut {
         cut
     }
 
-    /// The number of sections.
+    /// Returns the number of sections.
     pub(super) fn count(&self) -> usize {
         if self.in_order {
             self.layers.len() + 2
@@ -49,7 +49,7 @@ impl Cut {
         }
     }
 
-    /// The section of a layer.
+    /// Returns the section of a layer.
     fn section(&self, layer: u32) -> usize {
         self.layers.partition_point(|&l| l < layer) + 1
     }
@@ -91,7 +91,7 @@ impl Sections {
         }
     }
 
-    /// The instructions of several sections in program order.
+    /// Returns the instructions of several sections in program order.
     pub(super) fn insts_of(&self, sections: Range<usize>) -> Vec<Inst> {
         let mut out = self.insts[sections].concat();
         out.sort_unstable();

@@ -64,7 +64,7 @@ impl Table {
         }
     }
 
-    /// The handle of an op.
+    /// Returns the handle of an op.
     pub(crate) fn op_ref(&mut self, op: &Op) -> OpRef {
         if let Some(&known) = self.op_by_value.get(op) {
             return known;
@@ -75,7 +75,7 @@ impl Table {
         new
     }
 
-    /// The handle of the types of a list of results.
+    /// Returns the handle of the types of a list of results.
     pub(crate) fn types_ref(&mut self, types: Vec<ShardedType>) -> TypesRef {
         if let Some(&known) = self.types_by_value.get(&types) {
             return known;
@@ -94,7 +94,7 @@ impl Table {
         &self.types[out.0 as usize]
     }
 
-    /// The type of the one result of a list.
+    /// Returns the type of the one result of a list.
     pub(crate) fn ty(&self, out: TypesRef) -> &ShardedType {
         &self.types(out)[0]
     }
@@ -109,7 +109,7 @@ impl Table {
         self.types_ref(types)
     }
 
-    /// A class of `size` indices that `ranks` devices share evenly: one of the section's, or a new one.
+    /// Returns a class of `size` indices that `ranks` devices share evenly: one of the section's, or a new one.
     pub(crate) fn even_class(&mut self, size: u64, ranks: u64) -> Class {
         let cut = |rank| even_cut(size, ranks, rank);
         let class = ClassData {
@@ -126,7 +126,7 @@ impl Table {
         }))
     }
 
-    /// The number of devices of a place.
+    /// Returns the number of devices of a place.
     pub(crate) fn ranks(&self, place: Place) -> usize {
         match place {
             Place::Host | Place::Device(_) => 1,
@@ -209,7 +209,7 @@ pub(crate) fn even_cut(size: u64, ranks: u64, rank: u64) -> u64 {
     (u128::from(size) * u128::from(rank) / u128::from(ranks.max(1))) as u64
 }
 
-/// The type of an e-class.
+/// Returns the type of an e-class.
 pub(crate) fn type_of(egraph: &EGraph, id: Id) -> &ShardedType {
     egraph.analysis.ty(egraph[id].data.types)
 }

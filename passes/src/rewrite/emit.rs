@@ -35,7 +35,7 @@ pub(super) fn emit(
     (cheapest, ordered)
 }
 
-/// The graph of a choice.
+/// Returns the graph of a choice.
 fn form(
     skeleton: &Skeleton,
     graph: &SkeletonGraph,
@@ -149,7 +149,7 @@ impl Emitter<'_> {
         self.sources[c].expect("invariant: the e-class was defined above")
     }
 
-    /// The numbers of the values that an op's results are named after.
+    /// Returns the numbers of the values that an op's results are named after.
     fn origins(&self, c: usize, results: usize) -> Vec<Option<u32>> {
         if results == 1 {
             return vec![self.egraph[self.classes.ids[c]].data.origin];

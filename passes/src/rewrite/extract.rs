@@ -83,7 +83,7 @@ impl Extraction {
         needed.is_some_and(|needed| needed.into_iter().any(late))
     }
 
-    /// The cheapest choice found.
+    /// Returns the cheapest choice found.
     pub(super) fn cheapest(&self) -> Choice {
         let mut best = self.known.clone();
         let mut cost = self.cost(&best).unwrap_or(f64::INFINITY);
@@ -136,7 +136,7 @@ impl Extraction {
         self.post_order(&graph)
     }
 
-    /// A graph of the e-classes without edges.
+    /// Returns a graph of the e-classes without edges.
     fn empty_graph(&self) -> DiGraph<(), ()> {
         let mut graph = DiGraph::with_capacity(self.nodes.len(), self.nodes.len());
         for _ in &self.nodes {
@@ -158,8 +158,8 @@ impl Extraction {
         out
     }
 
-    /// The choice of the cheapest term per e-class, with one price changed on trial. Adds to `work` the e-classes that were
-    /// looked at in sets.
+    /// Returns the choice of the cheapest term per e-class, with one price changed on trial. Adds to `work` the
+    /// e-classes that were looked at in sets.
     fn greedy(
         &self,
         order: &[usize],

@@ -95,7 +95,7 @@ impl Counts {
         }
     }
 
-    /// The transfers among `ops`.
+    /// Returns the transfers among `ops`.
     pub(super) fn count_transfers<'a>(ops: impl Iterator<Item = &'a Op>) -> Counts {
         let mut out = Counts::default();
         ops.for_each(|op| out.add(op));
@@ -107,7 +107,7 @@ impl Counts {
         self.all_reduce + self.all_gather + self.reduce_scatter + self.all_to_all
     }
 
-    /// All transfers.
+    /// Returns all transfers.
     pub const fn total(&self) -> usize {
         self.collectives() + self.copies
     }
@@ -192,7 +192,7 @@ impl Report {
         out
     }
 
-    /// The number of terms of all distinct sections.
+    /// Returns the number of terms of all distinct sections.
     pub fn nodes(&self) -> usize {
         self.sections.iter().map(|r| r.nodes).sum()
     }

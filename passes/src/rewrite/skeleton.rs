@@ -176,7 +176,7 @@ impl SkeletonBuilder<'_> {
         n
     }
 
-    /// The type of a value, with the classes of its sharding numbered as the section meets them.
+    /// Returns the type of a value, with the classes of its sharding numbered as the section meets them.
     fn ty(&mut self, v: Value) -> ShardedType {
         let data = self.graph.value(v);
         let classes = &mut self.section.classes;
@@ -195,7 +195,7 @@ impl SkeletonBuilder<'_> {
     }
 }
 
-/// The classes of a skeleton, without names.
+/// Returns the classes of a skeleton, without names.
 pub(super) fn class_data(skeleton: &Skeleton) -> Vec<ClassData> {
     let data = |(size, ranges): &(u64, Vec<tpc_ir::Interval>)| ClassData {
         name: String::new(),

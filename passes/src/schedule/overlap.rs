@@ -88,7 +88,8 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// The number of launches at the start that are of the same layer. A launch without a layer belongs to the one before it.
+    /// Returns the number of launches at the start that are of the same layer. A launch without a layer belongs to the
+    /// one before it.
     fn prefix_len(&self, order: &[Launch]) -> usize {
         let mut layer = None;
         let same = |launch: &&Launch| {

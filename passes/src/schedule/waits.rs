@@ -40,7 +40,7 @@ impl AccessMap {
         }
     }
 
-    /// The entries of a range, cut to it.
+    /// Returns the entries of a range, cut to it.
     fn of(&mut self, arena: usize, extent: Extent) -> Vec<u64> {
         self.split(arena, extent.offset);
         self.split(arena, extent.end());
@@ -97,7 +97,7 @@ impl AccessMap {
     }
 }
 
-/// The phases of a program whose values have their homes: a queue per place that has launches.
+/// Returns the phases of a program whose values have their homes: a queue per place that has launches.
 pub fn queues(program: &Program, order: &Order) -> Vec<Phase> {
     order
         .phases
@@ -209,7 +209,7 @@ fn join(a: &mut [usize], b: &[usize]) {
     }
 }
 
-/// The values that a launch reads from and writes to memory.
+/// Returns the values that a launch reads from and writes to memory.
 fn accessed_values(program: &Program, launch: Launch) -> (Vec<Value>, Vec<Value>) {
     let (graph, data) = (&program.graph, program.launch(launch));
     if let Work::Store(output) = data.work {

@@ -28,7 +28,7 @@ pub enum ShardError {
 /// Builds the sharded graph of a placed graph.
 ///
 /// # Errors
-/// When the choice contradicts itself.
+/// Returns an error if the choice contradicts itself.
 pub fn shard(
     graph: &Verified<stage::Placed>,
     factors: &Factors,
@@ -92,7 +92,7 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    /// The sharding that the choice gives a value of the placed graph.
+    /// Returns the sharding that the choice gives a value of the placed graph.
     fn sharding(&self, v: Value) -> Sharding {
         let Place::Group(group) = self.from.value(v).place else {
             return Sharding::mirrored();

@@ -75,7 +75,7 @@ fn options() -> Result<Options, String> {
     Ok(out)
 }
 
-/// The least time of a few rounds that all threads run together. `worker` makes a thread's work.
+/// Returns the least time of a few rounds that all threads run together. `worker` makes a thread's work.
 fn time<W: FnMut()>(threads: usize, rounds: usize, worker: impl Fn(usize) -> W + Sync) -> Duration {
     let barrier = Barrier::new(threads);
     let (barrier, worker) = (&barrier, &worker);

@@ -24,21 +24,21 @@ trait Format {
     /// Bytes of a block of [`LEN`] elements.
     const BYTES: usize;
 
-    /// The elements of a block.
+    /// Returns the elements of a block.
     ///
     /// # Safety
     /// The bytes are there, and the machine has the instructions.
     unsafe fn block<S: Lanes>(block: *const u8) -> [S::F; 2];
 }
 
-/// The f16 at a byte of a block, in all lanes.
+/// Returns the f16 at a byte of a block, in all lanes.
 #[inline(always)]
 unsafe fn scale<S: Lanes>(block: *const u8, at: usize) -> S::F {
     let bytes = block.add(at).cast::<[u8; 2]>().read_unaligned();
     S::fsplat(f16_to_f32(u16::from_le_bytes(bytes)))
 }
 
-/// The 16 low and the 16 high halves of bytes.
+/// Returns the 16 low and the 16 high halves of bytes.
 #[inline(always)]
 unsafe fn nibbles<S: Lanes>(bytes: *const u8) -> [S::I; 2] {
     let bytes = S::u8x16(bytes);

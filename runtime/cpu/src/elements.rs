@@ -101,7 +101,7 @@ pub(crate) fn encode(dtype: DType, values: &[f32], out: &mut [u8]) {
     }
 }
 
-/// Bytes of `n` elements, whole blocks of `dtype`.
+/// Returns the bytes of `n` elements, whole blocks of `dtype`.
 const fn bytes_of(dtype: DType, n: usize) -> usize {
     n / dtype.block_len() as usize * dtype.block_bytes() as usize
 }

@@ -54,7 +54,7 @@ impl Kernel {
         })
     }
 
-    /// The kernel with these instructions in place of the machine's best. Results have the same bits.
+    /// Returns the kernel with these instructions in place of the machine's best. Results have the same bits.
     #[must_use]
     pub fn on(self, isa: Isa) -> Kernel {
         Kernel {
@@ -63,12 +63,12 @@ impl Kernel {
         }
     }
 
-    /// The op's name.
+    /// Returns the op's name.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Bytes of scratch memory that each worker needs for operands and results of these sizes.
+    /// Returns the bytes of scratch memory that each worker needs for operands and results of these sizes.
     pub fn scratch_bytes(&self, operands: &[Sizes], results: &[Sizes]) -> usize {
         self.launch.scratch_bytes(operands, results)
     }

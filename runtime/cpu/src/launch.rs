@@ -87,7 +87,7 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// The operands and results, if there are as many.
+    /// Returns the `N` operands and `M` results; an error if the numbers differ.
     pub(crate) fn views<const N: usize, const M: usize>(
         &self,
     ) -> Result<([View; N], [View; M]), KernelError> {
@@ -109,7 +109,7 @@ pub(crate) const fn ensure(holds: bool, what: &'static str) -> Result<(), Kernel
     }
 }
 
-/// Bytes that [`floats`] takes for slices of these lengths.
+/// Returns the bytes that [`floats`] takes for slices of these lengths.
 pub(crate) fn bytes_for(lengths: &[usize]) -> usize {
     lengths.iter().map(|n| n * 4).sum::<usize>() + 64
 }
@@ -143,7 +143,7 @@ pub(crate) trait Launch: std::fmt::Debug + Send + Sync {
     /// The size in the op's attributes that the kernel works with ([`crate::ops::size_of`]) is this from now on.
     ///
     /// # Errors
-    /// When the kernel cannot work with it.
+    /// Returns an error if the kernel cannot work with it.
     fn resize(&mut self, _size: usize) -> Result<(), KernelError> {
         Ok(())
     }

@@ -51,18 +51,18 @@ impl Pages {
         })
     }
 
-    /// The first byte.
+    /// Returns the first byte.
     pub(crate) const fn ptr(&self) -> *mut u8 {
         self.ptr
     }
 
-    /// All bytes.
+    /// Returns all bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: the bytes are inside of the map, initialised, and borrowed with it.
         unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
     }
 
-    /// All bytes, to be written.
+    /// Returns all bytes, to be written.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and the borrow is unique.
         unsafe { std::slice::from_raw_parts_mut(self.ptr, self.len) }
@@ -101,7 +101,7 @@ impl<T: Zero> Zeroed<T> {
         })
     }
 
-    /// The first element.
+    /// Returns the first element.
     pub(crate) const fn ptr(&self) -> *mut T {
         self.pages.ptr().cast()
     }

@@ -72,7 +72,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// The pieces that worker `of` begins with.
+    /// Returns the pieces that worker `of` begins with.
     fn first(&self, of: usize) -> Left {
         let pieces = self.n.div_ceil(self.grain);
         let at = |i: usize| (pieces * i / self.shares.len()) as u16;

@@ -37,7 +37,7 @@ pub(crate) fn stack(weight: WeightPart<'_>) -> Option<(Format, usize)> {
 /// The elements of a step. Every type's block length divides this number.
 const LONGEST_BLOCK: u64 = 256;
 
-/// The sizes of a weight.
+/// Returns the sizes of a weight.
 pub(crate) fn sizes(ty: &TensorType) -> Option<[usize; 4]> {
     let mut out = [0; 4];
     for (out, dim) in out.iter_mut().zip(&ty.dims) {

@@ -86,7 +86,7 @@ pub struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// A worker without a team: the calling thread.
+    /// Returns a worker without a team: the calling thread.
     pub const fn alone() -> Worker<'static> {
         Worker {
             group: &NOBODY,
@@ -98,7 +98,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The device that this worker computes for.
+    /// Returns the device that this worker computes for.
     pub const fn device(&self) -> usize {
         self.group.device
     }
@@ -113,7 +113,7 @@ impl Worker<'_> {
         self.number
     }
 
-    /// The number of workers of the device.
+    /// Returns the number of workers of the device.
     pub const fn count(&self) -> usize {
         self.group.count
     }
@@ -158,7 +158,7 @@ impl Worker<'_> {
     /// Waits until `done`, which other workers of the team make true.
     ///
     /// # Errors
-    /// [`KernelError::Stopped`] when a worker of the team has failed.
+    /// Returns [`KernelError::Stopped`] if a worker of the team has failed.
     pub fn wait_for(&self, mut done: impl FnMut() -> bool) -> Result<(), KernelError> {
         let mut reached = false;
         wait(self.crowded, || {
@@ -293,10 +293,10 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Team {
-    /// A team for one device.
+    /// Returns a team for one device.
     ///
     /// # Errors
-    /// [`TeamError`] when `threads` is 0 or a thread cannot be started.
+    /// Returns [`TeamError`] if `threads` is 0 or a thread cannot be started.
     pub fn new(threads: usize) -> Result<Team, TeamError> {
         Team::of_devices(&[threads])
     }
@@ -349,7 +349,7 @@ impl Team {
         Ok(team)
     }
 
-    /// The number of workers of all devices.
+    /// Returns the number of workers of all devices.
     pub fn workers(&self) -> usize {
         self.shared.seats.len()
     }

@@ -71,7 +71,7 @@ impl View {
         (bytes == data.len()).then(|| View::dense(data.as_mut_ptr(), dtype, ne))
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub const fn len(&self) -> usize {
         self.ne[0] * self.rows()
     }
@@ -81,12 +81,12 @@ impl View {
         self.len() == 0
     }
 
-    /// Number of rows: of the indices of axes 1 to 3.
+    /// Returns the number of rows: of the indices of axes 1 to 3.
     pub const fn rows(&self) -> usize {
         self.ne[1] * self.ne[2] * self.ne[3]
     }
 
-    /// The indices along axes 1 to 3 of row `row`, axis 1 fastest. The view has rows.
+    /// Returns the indices along axes 1 to 3 of row `row`, axis 1 fastest. The view has rows.
     pub const fn indices(&self, row: usize) -> [usize; 3] {
         let [_, n1, n2, _] = self.ne;
         [row % n1, row / n1 % n2, row / n1 / n2]
@@ -103,7 +103,7 @@ impl View {
         self.nb[0] == self.dtype.block_bytes() as usize || self.ne[0] <= 1
     }
 
-    /// The elements as one row; `None` when there are gaps or the elements are not in order.
+    /// Returns the elements as one row; `None` if there are gaps or the elements are not in order.
     pub const fn flat(&self) -> Option<View> {
         let block = self.dtype.block_len() as usize;
         let mut expected = self.ne[0] / block * self.dtype.block_bytes() as usize;
@@ -134,7 +134,8 @@ impl View {
         }
     }
 
-    /// The `len` indices of `axis` from `start` on. Along axis 0 of a type with blocks, `start` is whole blocks.
+    /// Returns the `len` indices of `axis` from `start` on. Along axis 0 of a type with blocks, `start` is whole
+    /// blocks.
     #[must_use]
     pub const fn sliced(&self, axis: usize, start: usize, len: usize) -> View {
         let unit = if axis == 0 {

@@ -12,8 +12,8 @@ use crate::prove::language::is_empty;
 /// Steps that the search for the fault goes back from an op.
 const STEPS: usize = 8;
 
-/// The slice, copy or concatenation nearest before `inst` that differs from its namesakes on other devices; the first, if
-/// several move one value. The search stops at justified values.
+/// Returns the slice, copy or concatenation nearest before `inst` that differs from its namesakes on other devices; the
+/// first, if several move one value. The search stops at justified values.
 pub(super) fn find_odd_layout(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
     let programs = encoding.task.programs;
     let inside = instructions(encoding);
@@ -64,7 +64,7 @@ pub(super) fn find_odd_layout(encoding: &Encoding<'_>, inst: Inst) -> Option<Ins
     found
 }
 
-/// The instructions of the programs in the obligation.
+/// Returns the instructions of the programs in the obligation.
 fn instructions(encoding: &Encoding<'_>) -> HashSet<Inst> {
     encoding.task.of_programs.iter().copied().collect()
 }

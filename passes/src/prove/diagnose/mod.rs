@@ -47,7 +47,7 @@ pub(super) fn first_fault(encoding: &mut Encoding<'_>, goal: Value) -> Box<Refut
     refutation
 }
 
-/// The op or leaf before an unjustified op that is more likely at fault.
+/// Returns the op or leaf before an unjustified op that is more likely at fault.
 fn suspect(encoding: &Encoding<'_>, inst: Inst) -> Option<(Inst, RefutationReason)> {
     let task = encoding.task;
     if let Some(leaf) = suspect_leaf(task.programs, task.model, task.leaves, inst) {

@@ -13,7 +13,8 @@ use super::verdicts::Verdicts;
 use crate::prove::encoding::Encoding;
 use crate::prove::refutation::RefutationReason;
 
-/// The first op before `goal` whose value is neither justified nor one device's summand of a sum, with the reason.
+/// Returns the first op before `goal` whose value is neither justified nor one device's summand of a sum, with the
+/// reason.
 pub(super) fn first_unjustified(
     encoding: &mut Encoding<'_>,
     verdicts: &Verdicts,
@@ -112,8 +113,8 @@ fn is_summed(encoding: &Encoding<'_>, v: Value) -> bool {
     })
 }
 
-/// The first collective before `goal` that gives no value of the model and is unlike others: it leaves out devices that
-/// take part in others, or it sums values that are whole already.
+/// Returns the first collective before `goal` that gives no value of the model and is unlike others: it leaves out
+/// devices that take part in others, or it sums values that are whole already.
 pub(super) fn find_odd_collective(
     encoding: &Encoding<'_>,
     verdicts: &Verdicts,
@@ -210,7 +211,7 @@ fn adds_up(encoding: &mut Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
     false
 }
 
-/// The values of the obligation that a value is computed from, itself included.
+/// Returns the values of the obligation that a value is computed from, itself included.
 fn ancestors(encoding: &Encoding<'_>, v: Value) -> HashSet<Value> {
     let programs = encoding.task.programs;
     let inside: HashSet<Inst> = encoding.task.of_programs.iter().copied().collect();

@@ -6,7 +6,7 @@ use super::composition::{insert, split_at};
 use super::pattern::Pattern;
 use super::{IndexSet, NotExpressible};
 
-/// The factor among `sizes`, minor first, that a pattern selects from, and the pattern within it.
+/// Returns the factor among `sizes`, minor first, that a pattern selects from, and the pattern within it.
 pub(in crate::prove) fn locate(
     pattern: &Pattern,
     sizes: &[Dim],

@@ -56,8 +56,8 @@ fn product(minor: &Pattern, major: &Pattern) -> Result<Option<Pattern>, NotExpre
     Pattern::new(&minor.unit, size, intervals)
 }
 
-/// The blocks of `len` units that have selected units, and the units that are selected of each: the same of all, one block
-/// after the other.
+/// Returns the blocks of `len` units that have selected units, and the units that are selected of each: the same of
+/// all, one block after the other.
 fn blocks_alike(
     intervals: &[Interval],
     len: u64,
@@ -116,7 +116,7 @@ fn blocks_alike(
     pattern.map(|p| (p, blocks)).ok_or(NotExpressible)
 }
 
-/// A pattern as the product of one that selects within blocks of `at` elements and one that selects blocks.
+/// Returns a pattern as the product of one that selects within blocks of `at` elements and one that selects blocks.
 pub(super) fn split_at(
     whole: &Pattern,
     at: &Dim,
@@ -142,7 +142,8 @@ pub(super) fn split_at(
     }
 }
 
-/// The elements that `outer` selects of those that `inner` selects: `x[inner][outer] = x[compose(inner, outer)]`.
+/// Returns the elements that `outer` selects of those that `inner` selects: `x[inner][outer] = x[compose(inner,
+/// outer)]`.
 pub(in crate::prove) fn compose(
     inner: &[Pattern],
     outer: &[Pattern],

@@ -71,32 +71,32 @@ impl Pattern {
         }))
     }
 
-    /// The number of units selected of each period.
+    /// Returns the number of units selected of each period.
     pub(in crate::prove) fn len(&self) -> u64 {
         self.intervals.iter().map(|r| r.len).sum()
     }
 
-    /// The period, in elements.
+    /// Returns the period, in elements.
     pub(in crate::prove) fn period(&self) -> Result<Dim, NotExpressible> {
         self.unit
             .checked_mul(&self.size.into())
             .ok_or(NotExpressible)
     }
 
-    /// The number of elements selected of each period.
+    /// Returns the number of elements selected of each period.
     pub(super) fn selected(&self) -> Result<Dim, NotExpressible> {
         self.unit
             .checked_mul(&self.len().into())
             .ok_or(NotExpressible)
     }
 
-    /// The number of elements selected of `size`, which whole periods must make up.
+    /// Returns the number of elements selected of `size`, which whole periods must make up.
     pub(in crate::prove) fn count(&self, size: &Dim) -> Result<Dim, NotExpressible> {
         let periods = size.checked_div(&self.period()?).ok_or(NotExpressible)?;
         periods.checked_mul(&self.selected()?).ok_or(NotExpressible)
     }
 
-    /// The selected indices in units of `unit`, in a period of `period`.
+    /// Returns the selected indices in units of `unit`, in a period of `period`.
     pub(in crate::prove) fn refine(
         &self,
         unit: &Dim,
@@ -141,7 +141,7 @@ impl Pattern {
     }
 }
 
-/// The shorter pattern that this one repeats, as its size and intervals.
+/// Returns the shorter pattern that this one repeats, as its size and intervals.
 fn shorter_period(size: u64, intervals: &[Interval]) -> Option<(u64, Vec<Interval>)> {
     let total: u64 = intervals.iter().map(|r| r.len).sum();
     if total == 0 || !is_ascending(intervals) {
@@ -163,7 +163,7 @@ fn shorter_period(size: u64, intervals: &[Interval]) -> Option<(u64, Vec<Interva
         })
 }
 
-/// The number of times that `unit` fits into `size`, which must be a constant.
+/// Returns the number of times that `unit` fits into `size`, which must be a constant.
 pub(in crate::prove) fn units(size: &Dim, unit: &Dim) -> Result<u64, NotExpressible> {
     let quotient = size.checked_div(unit).and_then(|d| d.as_const());
     quotient.ok_or(NotExpressible)
@@ -185,7 +185,7 @@ pub(in crate::prove) fn common_unit(a: &Dim, b: &Dim) -> Result<Dim, NotExpressi
     monic.checked_mul(&gcd(m, n).into()).ok_or(NotExpressible)
 }
 
-/// The smallest size that is a multiple of both.
+/// Returns the smallest size that is a multiple of both.
 pub(in crate::prove) fn common_period(a: &Dim, b: &Dim) -> Result<Dim, NotExpressible> {
     let unit = common_unit(a, b)?;
     let times = a.checked_div(&unit).ok_or(NotExpressible)?;

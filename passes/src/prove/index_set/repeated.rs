@@ -22,7 +22,7 @@ pub(super) struct RepeatedPattern<'a> {
 }
 
 impl<'a> RepeatedPattern<'a> {
-    /// The pattern in units of `unit`.
+    /// Returns the pattern in units of `unit`.
     pub(super) fn new(
         pattern: &'a Pattern,
         unit: &Dim,
@@ -44,7 +44,7 @@ impl<'a> RepeatedPattern<'a> {
         })
     }
 
-    /// The number of units selected of each period.
+    /// Returns the number of units selected of each period.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -65,8 +65,8 @@ impl<'a> RepeatedPattern<'a> {
         Some((position, r.len * self.fine - into))
     }
 
-    /// The index at a position of the list, and the number of indices from it on that follow one another there. The list must
-    /// have indices.
+    /// Returns the index at a position of the list, and the number of indices from it on that follow one another there.
+    /// The list must have indices.
     fn index(&self, position: u64) -> (u64, u64) {
         let (period, within) = (position / self.count, position % self.count);
         let coarse = within / self.fine;
@@ -76,18 +76,19 @@ impl<'a> RepeatedPattern<'a> {
         (index, r.len * self.fine - into)
     }
 
-    /// The positions of indices in the list; each of them must be in it.
+    /// Returns the positions of indices in the list; each of them must be in it.
     pub(super) fn positions(&self, indices: &[Interval]) -> Result<Vec<Interval>, NotExpressible> {
         pieces(indices, |index| self.position(index))
     }
 
-    /// The indices at these positions of the list.
+    /// Returns the indices at these positions of the list.
     pub(super) fn at(&self, positions: &[Interval]) -> Result<Vec<Interval>, NotExpressible> {
         pieces(positions, |position| Some(self.index(position)))
     }
 }
 
-/// The intervals that follow when each number becomes another, and a number of its successors become that one's.
+/// Returns the intervals that follow when each number becomes another, and a number of its successors become that
+/// one's.
 fn pieces(
     of: &[Interval],
     each: impl Fn(u64) -> Option<(u64, u64)>,

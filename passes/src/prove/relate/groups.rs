@@ -11,7 +11,8 @@ use crate::prove::index_set::NotExpressible;
 /// Two operands' axes, each as (operand, axis). Several indices of the first axis meet one index of the second.
 pub(super) type AxisPair = ((usize, usize), (usize, usize));
 
-/// The axes that meet in groups and are parts. Checks that their indices meet on the device as they do in the whole.
+/// Returns the axes that meet in groups and are parts. Checks that their indices meet on the device as they do in the
+/// whole.
 pub(super) fn meeting(
     op: &Op,
     parts: &[Rc<Part>],

@@ -190,7 +190,7 @@ fn check_spoken(rule: &Rule, axes: &[Axes]) -> Result<(), NotExpressible> {
     Ok(())
 }
 
-/// The elements of a result that the part has.
+/// Returns the elements of a result that the part has.
 fn result(solver: &Solver<'_>, r: usize, ty: &TensorType) -> Result<IndexSet, NotExpressible> {
     let axes: Axes = std::array::from_fn(|a| {
         let known = solver.known.get(&Var::Axis(Slot::Result(r), a));

@@ -212,7 +212,7 @@ impl Solver<'_> {
     }
 }
 
-/// The pattern of segments that follow one another.
+/// Returns the pattern of segments that follow one another.
 fn concatenate_segments(
     indices: &[Option<Pattern>],
     sizes: &[Dim],
@@ -238,7 +238,7 @@ fn concatenate_segments(
     Pattern::new(&unit, at, intervals)
 }
 
-/// The patterns of the segments that make up an axis.
+/// Returns the patterns of the segments that make up an axis.
 fn segments(pattern: &Pattern, sizes: &[Dim]) -> Result<Vec<Option<Pattern>>, NotExpressible> {
     let mut unit = pattern.unit.clone();
     for s in sizes {

@@ -19,7 +19,7 @@ struct Function {
     types: Vec<Option<TensorType>>,
 }
 
-/// The linear functions that a term is, each with the arguments that it is linear in.
+/// Returns the linear functions that a term is, each with the arguments that it is linear in.
 fn functions(terms: &TermGraph, term: &Term) -> Vec<(Function, Vec<Id>)> {
     let ty = |&a: &Id| terms.ty(a).cloned();
     let whole = |head| Function {
@@ -64,7 +64,7 @@ fn functions(terms: &TermGraph, term: &Term) -> Vec<(Function, Vec<Id>)> {
     }
 }
 
-/// The arguments that a term is linear in, each time with the others.
+/// Returns the arguments that a term is linear in, each time with the others.
 pub(in crate::prove) fn linear_arguments(
     terms: &TermGraph,
     term: &Term,

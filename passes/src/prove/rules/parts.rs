@@ -65,7 +65,7 @@ pub(super) const PARTS: ProofRule = ProofRule {
 /// The most operands of an op on wholes that is added if neither the model nor a device has it.
 const MAX_OPERANDS: usize = 16;
 
-/// The part of the whole that the relation states, if it has the sizes that the device's op gives.
+/// Returns the part of the whole that the relation states, if it has the sizes that the device's op gives.
 fn part(
     terms: &mut TermGraph,
     id: Id,

@@ -206,7 +206,7 @@ pub(super) const VIEW_BESIDE_SET_SLICE: ProofRule = ProofRule {
     },
 };
 
-/// The index set of the `k`-th of values that follow one another along an axis.
+/// Returns the index set of the `k`-th of values that follow one another along an axis.
 fn segment(
     terms: &TermGraph,
     args: &[Id],

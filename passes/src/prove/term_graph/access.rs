@@ -26,17 +26,17 @@ pub(in crate::prove) struct Selection {
 pub(in crate::prove) type NumberedView = (u32, Rc<View>);
 
 impl Selection {
-    /// A value as it is.
+    /// Returns the selection of a whole value.
     pub(in crate::prove) fn whole(base: Id) -> Selection {
         Selection { base, view: None }
     }
 
-    /// The selected elements of the base.
+    /// Returns the selected elements of the base.
     pub(in crate::prove) fn indices(&self) -> &[Pattern] {
         self.view.as_ref().map_or(&[], |(_, view)| &view.indices)
     }
 
-    /// The number of the view that selects them; `None` for all of the base.
+    /// Returns the number of the selecting view; `None` for all of the base.
     pub(in crate::prove) fn view(&self) -> Option<u32> {
         self.view.as_ref().map(|v| v.0)
     }
@@ -48,17 +48,17 @@ impl TermGraph {
         self.model_number(id).is_some()
     }
 
-    /// The number of the model's value that an e-class is.
+    /// Returns the number of the model's value that an e-class is.
     pub(in crate::prove) fn model_number(&self, id: Id) -> Option<u32> {
         self.graph[self.graph.find(id)].data.model
     }
 
-    /// The terms of an e-class, in a fixed order.
+    /// Returns the terms of an e-class, in a fixed order.
     pub(in crate::prove) fn nodes(&self, id: Id) -> Rc<[Term]> {
         self.nodes_with(id, |_| true).into()
     }
 
-    /// The terms of an e-class with such heads, in a fixed order.
+    /// Returns the terms of an e-class whose heads are `wanted`, in a fixed order.
     fn nodes_with(&self, id: Id, wanted: impl Fn(Head) -> bool) -> Vec<Term> {
         let all = &self.graph[self.graph.find(id)].nodes;
         self.steps.add(all.len());
@@ -71,22 +71,22 @@ impl TermGraph {
         nodes
     }
 
-    /// The type of an e-class.
+    /// Returns the type of an e-class.
     pub(in crate::prove) fn ty(&self, id: Id) -> Option<&TensorType> {
         self.graph[self.graph.find(id)].data.ty.as_ref()
     }
 
-    /// The ops, views and types that terms speak of.
+    /// Returns the ops, views and types that terms speak of.
     pub(in crate::prove) fn tables(&self) -> &Tables {
         &self.graph.analysis.tables
     }
 
-    /// The op of that number.
+    /// Returns the op of that number.
     pub(in crate::prove) fn op(&self, number: u32) -> &Op {
         self.tables().ops.get(number)
     }
 
-    /// The op at the head of a term, and the index of its result; `None` for other heads.
+    /// Returns the op at the head of a term, and the index of its result; `None` for other heads.
     pub(in crate::prove) fn op_of(&self, term: &Term) -> Option<(Rc<Op>, u8)> {
         match term.head {
             Head::Op { op, result } => Some((self.tables().ops.share(op), result)),
@@ -94,12 +94,12 @@ impl TermGraph {
         }
     }
 
-    /// The view at the head of a term; `None` for other heads.
+    /// Returns the view at the head of a term; `None` for other heads.
     pub(in crate::prove) fn view_of(&self, term: &Term) -> Option<Rc<View>> {
         self.numbered_view_of(term).map(|(_, view)| view)
     }
 
-    /// The view at the head of a term, with its number.
+    /// Returns the view at the head of a term, with its number.
     pub(in crate::prove) fn numbered_view_of(&self, term: &Term) -> Option<NumberedView> {
         let Head::View(number) = term.head else {
             return None;
@@ -116,7 +116,7 @@ impl TermGraph {
         self.charge(n * n.max(1).ilog2() as usize / COMPOSED);
     }
 
-    /// The ops that an e-class is a result of, each with the index of the result and the arguments.
+    /// Returns the ops that an e-class is a result of, each with the index of the result and the arguments.
     pub(in crate::prove) fn ops_of(&self, id: Id) -> Vec<(Rc<Op>, u8, Args)> {
         let nodes = self.nodes_with(id, |head| matches!(head, Head::Op { .. }));
         let ops = nodes.into_iter().filter_map(|t| match t.head {
@@ -126,7 +126,7 @@ impl TermGraph {
         ops.collect()
     }
 
-    /// The masks that an e-class is known to be, each with the masked value and the indices.
+    /// Returns the masks that an e-class is known to be, each with the masked value and the indices.
     pub(in crate::prove) fn masks_of(&self, id: Id) -> Vec<(Mask, Id, Id)> {
         let nodes = self.nodes_with(id, |head| matches!(head, Head::Mask(_)));
         let found = nodes.iter().filter_map(|t| match t.head {
@@ -190,7 +190,7 @@ impl TermGraph {
         self.numbered_view(base, number)
     }
 
-    /// The number of a view.
+    /// Returns the number of a view.
     fn number_of(&mut self, view: &View) -> u32 {
         let views = &mut self.graph.analysis.tables.views;
         let known = views.items().len();
@@ -251,7 +251,7 @@ impl TermGraph {
         views.collect()
     }
 
-    /// The selections that an e-class is, itself included; those nearest to the model first.
+    /// Returns the selections that an e-class is, itself included; those nearest to the model first.
     pub(in crate::prove) fn selections(&self, id: Id) -> Vec<Selection> {
         let id = self.graph.find(id);
         let mut out: Vec<Selection> = self
@@ -319,7 +319,7 @@ impl TermGraph {
     }
 }
 
-/// The intervals of an index set.
+/// Returns the intervals of an index set.
 fn intervals(indices: &[Pattern]) -> usize {
     indices.iter().map(|p| p.intervals.len()).sum()
 }

@@ -107,7 +107,8 @@ impl Meter {
 }
 
 impl TermGraph {
-    /// An empty graph for the model's terms, saturated by `rules` but the one called `without`, as far as the budget goes.
+    /// Returns an empty graph for the model's terms, saturated by `rules` but the one called `without`, as far as the
+    /// budget goes.
     pub(super) fn new(
         rules: &'static [ProofRule],
         without: Option<&str>,
@@ -268,7 +269,7 @@ impl TermGraph {
         !self.steps.is_exhausted()
     }
 
-    /// The resources that the graph has used: terms, segments and steps.
+    /// Returns the resources that the graph has used: terms, segments and steps.
     pub(super) fn used_resources(&self) -> [(Resource, u64); 3] {
         [
             (Resource::Terms, self.graph.total_size() as u64),

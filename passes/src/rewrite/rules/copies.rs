@@ -82,7 +82,7 @@ pub(super) const COPY_OF_COPY: RewriteRule = RewriteRule {
     },
 };
 
-/// The type of a copy's result.
+/// Returns the type of a copy's result.
 fn copy_to(egraph: &EGraph, node: &Node) -> Option<ShardedType> {
     let Head::Op(op, out) = node.head else {
         return None;
@@ -91,7 +91,7 @@ fn copy_to(egraph: &EGraph, node: &Node) -> Option<ShardedType> {
     matches!(table.op(op), Op::Copy(_)).then(|| table.ty(out).clone())
 }
 
-/// The e-classes whose copies an e-class is.
+/// Returns the e-classes whose copies an e-class is.
 fn sources(egraph: &EGraph, eclass: Id) -> Vec<Id> {
     let mut out: Vec<Id> = (egraph[eclass].nodes.iter())
         .filter(|n| copy_to(egraph, n).is_some())

@@ -117,7 +117,7 @@ pub(super) const NORM_OF_PARTS: RewriteRule = RewriteRule {
     },
 };
 
-/// The parts of rows whose all-gather an e-class is.
+/// Returns the parts of rows whose all-gather an e-class is.
 fn gathered_from(egraph: &EGraph, eclass: Id) -> Option<Id> {
     let gather = |n: &Node| match n.head {
         Head::Op(op, _) => match egraph.analysis.op(op) {

@@ -85,7 +85,7 @@ pub fn read(from: &View, out: &mut Option<Tensor>) -> Result<(), ExecError> {
     Ok(())
 }
 
-/// The elements of a view as they are, without gaps.
+/// Returns the elements of a view as they are, without gaps.
 pub fn packed(from: &View) -> Vec<u8> {
     let width = from.dtype.block_bytes() as usize;
     let blocks = from.ne[0].div_ceil(from.dtype.block_len() as usize);
@@ -106,7 +106,7 @@ pub fn packed(from: &View) -> Vec<u8> {
     out
 }
 
-/// The error of a kernel.
+/// Returns the error of a kernel.
 pub fn error(e: KernelError) -> ExecError {
     match e {
         KernelError::Index { what, index, bound } => ExecError::Index { what, index, bound },

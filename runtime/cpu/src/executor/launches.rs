@@ -181,7 +181,7 @@ impl Launches {
         Ok(self.prepared(action, work))
     }
 
-    /// The launch of an op, with slots for its views.
+    /// Returns the launch of an op, with slots for its views.
     fn prepared(
         &mut self,
         action: Action,
@@ -248,7 +248,7 @@ impl Launches {
         Ok(Action::Kernel(kernel))
     }
 
-    /// The weight of a product with its terms; memory for its largest batch is asked for.
+    /// Returns the weight of a product with its terms. Adds the memory for its largest batch to the needs.
     fn product(
         &mut self,
         source: &Source<'_>,
@@ -310,7 +310,7 @@ pub(super) fn select(
     })
 }
 
-/// The packed weight that a value is, if it is one.
+/// Returns the packed weight that a value is, if it is one.
 fn packed(
     program: &Program,
     first_byte: &FirstByte<'_>,

@@ -36,7 +36,7 @@ impl Region {
         Ok(Region(pages))
     }
 
-    /// The first byte.
+    /// Returns the first byte.
     pub(super) const fn ptr(&self) -> *mut u8 {
         self.0.ptr()
     }

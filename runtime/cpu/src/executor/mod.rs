@@ -82,7 +82,7 @@ pub struct CpuExecutor {
 struct Own(UnsafeCell<WorkerScratch>);
 
 impl Launches {
-    /// Memory of a worker for any of them.
+    /// Returns memory for one worker that suffices for every launch.
     fn own(&self) -> Own {
         let own = WorkerScratch {
             tiles: Scratch::new(),
@@ -187,12 +187,12 @@ impl CpuExecutor {
         })
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// The products whose activations are rounded to int8, with the number of terms of each.
+    /// Returns the products whose activations are rounded to int8, with the number of terms of each.
     pub fn rounded_products(&self) -> BTreeMap<Inst, usize> {
         let mut out = BTreeMap::new();
         for (i, launch) in self.launches.prepared.iter().enumerate() {

@@ -123,7 +123,7 @@ unsafe fn part<T: Zero>(all: &Zeroed<T>, at: usize, len: usize) -> Result<&mut [
     Ok(unsafe { std::slice::from_raw_parts_mut(all.ptr().add(at), len) })
 }
 
-/// One element of a row that may have gaps.
+/// Returns one element of a row that may have gaps.
 ///
 /// # Safety
 /// The view has the element, an f32.

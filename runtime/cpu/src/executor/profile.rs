@@ -63,7 +63,7 @@ impl Profile {
         counter.count(begun.elapsed());
     }
 
-    /// The times by kernel, which are forgotten.
+    /// Returns the times by kernel, and resets them.
     pub(super) fn take(&self, program: &Program) -> Vec<KernelTime> {
         let launches = self.launches.iter().enumerate();
         let named = launches.map(|(i, c)| (kernel(program, Launch::new(i)), c));

@@ -10,7 +10,7 @@ use tpc_ir::program::{Phase, Program, Step};
 /// Per group, its steps: the queue and the position there.
 pub(super) type Script = Vec<(usize, usize)>;
 
-/// The groups of threads of a program: the places that have threads.
+/// Returns the groups of threads of a program: the places that have threads.
 pub(super) fn groups(program: &Program) -> Vec<Place> {
     let queues = program.phases.iter().flat_map(|p| &p.queues);
     let mut places: Vec<Place> = queues.map(|q| q.place).collect();
@@ -25,7 +25,7 @@ pub(super) fn groups(program: &Program) -> Vec<Place> {
     places
 }
 
-/// The group that walks the queue of a place.
+/// Returns the group that runs the queue of a place.
 pub(super) fn group_of(groups: &[Place], place: Place) -> usize {
     groups.iter().position(|g| *g == place).unwrap_or(0)
 }
@@ -51,7 +51,7 @@ pub(super) fn scripts(program: &Program, phase: &Phase, groups: &[Place]) -> Vec
     out
 }
 
-/// The queues that take part in the next step of a queue, if it can run.
+/// Returns the queues that take part in the next step of a queue, if it can run.
 fn ready(program: &Program, phase: &Phase, q: usize, done: &[usize]) -> Option<Vec<usize>> {
     match phase.queues[q].steps.get(done[q])? {
         Step::Wait { queue, steps } => (done[*queue] >= *steps).then(|| vec![q]),

@@ -11,8 +11,8 @@ const LEAST: f32 = -86.0;
 /// For `x` of at least this number, `eˣ` is infinite in f32.
 const MOST: f32 = 88.8;
 
-/// The integer `n` nearest to `x / ln 2`, and `eʳ − 1` of the remainder `r = x − n · ln 2` without its first term: the
-/// caller adds `r` itself. `|r| ≤ 0.347`.
+/// Returns the integer `n` nearest to `x / ln 2`, and `eʳ − 1` of the remainder `r = x − n · ln 2` without its first
+/// term: the caller adds `r` itself. `|r| ≤ 0.347`.
 #[inline(always)]
 fn reduced(x: f32) -> (f32, u32, f32, f32) {
     let shifted = x.mul_add(std::f32::consts::LOG2_E, ROUND);

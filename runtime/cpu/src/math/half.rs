@@ -44,7 +44,7 @@ pub(crate) fn f32_to_f16(x: f32) -> u16 {
     (h | bits >> 16 & 0x8000) as u16
 }
 
-/// The number rounded to f16, as f32.
+/// Returns the number rounded to f16, as f32.
 #[inline(always)]
 pub(crate) fn through_f16(x: f32) -> f32 {
     f16_to_f32(f32_to_f16(x))

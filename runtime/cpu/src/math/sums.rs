@@ -19,7 +19,7 @@ pub(crate) fn fold(lanes: [f32; LANES]) -> f32 {
     (b[0] + b[2]) + (b[1] + b[3])
 }
 
-/// The sum of `f` of every element: blocks of 512 in f32, their sums in f64.
+/// Returns the sum of `f` of every element: blocks of 512 in f32, their sums in f64.
 #[inline(always)]
 fn blocks(x: &[f32], f: impl Fn(f32, f32) -> f32) -> f64 {
     let mut total = 0.0;

@@ -36,7 +36,7 @@ pub(super) fn foreign(op: &Opaque, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// The elements of a view.
+/// Returns the elements of a view.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`].

@@ -39,7 +39,7 @@ unsafe fn decode_rows(w: &View, [first, n]: [usize; 2], [i2, i3]: [usize; 2], ou
     }
 }
 
-/// The dot products of decoded rows with one vector.
+/// Returns the dot products of decoded rows with one vector.
 fn products(rows: &[f32], n: usize, x: &[f32]) -> [f32; ROWS] {
     let mut out = [0.0; ROWS];
     if !x.is_empty() {

@@ -12,7 +12,7 @@ pub(super) struct Slopes {
 
 impl Slopes {
     /// # Errors
-    /// When the window has heads that the model lacks.
+    /// Returns an error if the window has heads that the model lacks.
     pub(super) fn of(max_bias: f32, heads: Option<&HeadWindow>) -> Result<Slopes, &'static str> {
         let heads = match heads {
             None => None,
@@ -41,7 +41,7 @@ impl Slopes {
         named.is_none_or(|(named, _)| named.len() == local)
     }
 
-    /// The slope of local head `head` of `local`.
+    /// Returns the slope of local head `head` of `local`.
     pub(super) fn slope(&self, head: usize, local: usize) -> f32 {
         if self.max_bias <= 0.0 {
             return 1.0;

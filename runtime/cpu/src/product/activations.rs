@@ -36,7 +36,7 @@ impl Block {
         unused: 0,
     };
 
-    /// The value of element `i`, below 32.
+    /// Returns the value of element `i`, below 32.
     pub fn value(&self, i: usize) -> f32 {
         f32::from(self.codes[i]) * self.scale
     }
@@ -112,7 +112,7 @@ impl Kernel for Quantise<'_> {
 /// together, or in parts of whole blocks, by different threads.
 ///
 /// # Errors
-/// [`ProductError::Length`] when there are more or fewer blocks than `x` needs.
+/// Returns [`ProductError::Length`] if there are more or fewer blocks than `x` needs.
 pub fn quantise(isa: Isa, x: &[f32], out: &mut [Block]) -> Result<(), ProductError> {
     let expected = x.len().div_ceil(BLOCK);
     if out.len() != expected {
@@ -146,11 +146,11 @@ impl Kernel for Residual<'_> {
     }
 }
 
-/// Takes from consecutive activations what their blocks hold. Blocks of the rest are the second term of the activations:
-/// both together are as exact as codes of 16 bits.
+/// Takes from consecutive activations what their blocks hold. Blocks of the rest are the second term of the
+/// activations: both together are as exact as codes of 16 bits.
 ///
 /// # Errors
-/// [`ProductError::Length`] when there are more or fewer blocks than `x` has.
+/// Returns [`ProductError::Length`] if there are more or fewer blocks than `x` has.
 pub fn residual(isa: Isa, x: &mut [f32], blocks: &[Block]) -> Result<(), ProductError> {
     let expected = x.len().div_ceil(BLOCK);
     if blocks.len() != expected {

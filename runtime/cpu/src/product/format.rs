@@ -115,7 +115,7 @@ impl Format {
         self.rows
     }
 
-    /// The part of K.
+    /// Returns the part of K.
     pub const fn part(&self) -> Part {
         self.part
     }
@@ -125,12 +125,12 @@ impl Format {
         self.rows.div_ceil(ROWS)
     }
 
-    /// Bytes of a panel, whole cache lines.
+    /// Returns the bytes of a panel, whole cache lines.
     pub const fn panel_bytes(&self) -> usize {
         self.panel_bytes
     }
 
-    /// Bytes of the matrix.
+    /// Returns the bytes of the matrix.
     pub const fn bytes(&self) -> usize {
         self.panels() * self.panel_bytes
     }
@@ -182,7 +182,7 @@ impl Format {
         Ok(())
     }
 
-    /// Bytes of a row of the source.
+    /// Returns the bytes of a row of the source.
     fn check_source(&self, source: Source) -> Result<usize, ProductError> {
         let Source { bytes, from, k } = source;
         let whole = self.dtype.bytes(k as u64);
@@ -270,7 +270,7 @@ impl<'a> Matrix<'a> {
         &self.format
     }
 
-    /// The bytes of a panel.
+    /// Returns the bytes of a panel.
     pub(super) fn panel(&self, panel: usize) -> &'a [u8] {
         let bytes = self.format.panel_bytes;
         &self.bytes[panel * bytes..(panel + 1) * bytes]
@@ -328,7 +328,7 @@ impl Packed {
         Ok(out)
     }
 
-    /// The matrix.
+    /// Returns the matrix.
     pub fn matrix(&self) -> Matrix<'_> {
         Matrix {
             format: self.format,

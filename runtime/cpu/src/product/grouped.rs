@@ -44,7 +44,7 @@ impl Routes {
     /// Sorts pairs by expert; an expert's stay in order. `chosen` is the expert of each pair.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] when an expert is beyond `experts` or the pairs are not `used` for each token.
+    /// Returns [`ProductError::Shape`] if an expert is beyond `experts` or the pairs are not `used` for each token.
     pub fn set(&mut self, experts: usize, used: usize, chosen: &[u32]) -> Result<(), ProductError> {
         let shape = |what| Err(ProductError::Shape { what });
         if used == 0 || !chosen.len().is_multiple_of(used) || u32::try_from(chosen.len()).is_err() {
@@ -87,7 +87,7 @@ impl Routes {
         self.pairs.len()
     }
 
-    /// The pairs of an expert.
+    /// Returns the pairs of an expert.
     fn of(&self, expert: usize) -> Range<usize> {
         self.starts[expert]..self.starts[expert + 1]
     }
@@ -118,11 +118,11 @@ pub struct Grouped<'a> {
 }
 
 impl<'a> Grouped<'a> {
-    /// The experts in `bytes`, each of `format`, times the activations of the tokens of `routes`. The bias of the epilogue
-    /// has the rows of all experts, one expert after another.
+    /// Creates the product of the experts in `bytes`, each of `format`, with the activations of the tokens of `routes`.
+    /// The bias of the epilogue has the rows of all experts, one expert after another.
     ///
     /// # Errors
-    /// [`ProductError::Length`] when the experts have other sizes, [`ProductError::Shape`] when the bias has.
+    /// Returns [`ProductError::Length`] if the experts have other sizes, [`ProductError::Shape`] if the bias has.
     pub fn new(
         isa: Isa,
         (format, bytes): (Format, &'a [u8]),

@@ -48,12 +48,12 @@ impl Isa {
         })
     }
 
-    /// The fastest of this machine.
+    /// Returns the fastest instruction set of this machine.
     pub fn best() -> Isa {
         Isa::available()[0]
     }
 
-    /// The one of that name, as printed, if the machine has it.
+    /// Returns the instruction set of this name, if the machine has it.
     pub fn from_name(name: &str) -> Option<Isa> {
         let named = |isa: &&Isa| isa.to_string() == name;
         Isa::available().iter().find(named).copied()

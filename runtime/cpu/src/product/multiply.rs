@@ -452,7 +452,7 @@ struct Step {
     merges: usize,
 }
 
-/// Rows of `k` in `len` elements, if they are whole.
+/// Returns the rows of `k` in `len` elements, if they are whole.
 fn whole_rows(len: usize, k: usize) -> Option<usize> {
     len.is_multiple_of(k).then_some(len / k)
 }

@@ -23,12 +23,12 @@ pub struct Output<'a> {
 unsafe impl Send for Output<'_> {}
 
 impl<'a> Output<'a> {
-    /// The results of `rows` rows of every token that `data` has a column of `stride` for. The last column may end with
-    /// its last row.
+    /// Returns the results of `rows` rows in `data`, with one column of `stride` elements per token. The last column may
+    /// end with its last row.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] when columns overlap, [`ProductError::Length`] when there is not one whole column for each
-    /// root.
+    /// Returns [`ProductError::Shape`] if columns overlap, [`ProductError::Length`] if there is not one whole column
+    /// for each root.
     pub fn new(
         data: &'a mut [f32],
         rows: usize,
@@ -98,7 +98,7 @@ impl<'a> Output<'a> {
         Ok((part(self.rows.start..row), part(row..self.rows.end)))
     }
 
-    /// Rows that may be written.
+    /// Returns the rows that may be written.
     pub fn rows(&self) -> Range<usize> {
         self.rows.clone()
     }

@@ -95,7 +95,7 @@ impl Waiting {
 }
 
 impl Part {
-    /// The whole of `k` elements.
+    /// Returns the whole of `k` elements.
     pub const fn whole(k: usize) -> Part {
         Part {
             global: k,
@@ -131,7 +131,7 @@ impl Part {
         self
     }
 
-    /// Elements of the whole.
+    /// Returns the elements of the whole.
     pub const fn global(&self) -> usize {
         self.global
     }
@@ -146,7 +146,7 @@ impl Part {
         self.end
     }
 
-    /// Elements of the part.
+    /// Returns the elements of the part.
     pub const fn k(&self) -> usize {
         self.end - self.start
     }
@@ -161,7 +161,7 @@ impl Part {
         self.is_chunk_end(self.start) && self.is_chunk_end(self.end)
     }
 
-    /// Sums that a product over the part gives.
+    /// Returns the sums that a product over the part gives.
     pub fn roots(&self) -> usize {
         self.plan().roots
     }
@@ -216,7 +216,7 @@ impl Part {
         plan
     }
 
-    /// The nodes of the roots, in order.
+    /// Returns the nodes of the roots, in order.
     fn nodes(&self) -> Waiting {
         let mut waiting = Waiting::default();
         for index in self.chunks() {
@@ -275,7 +275,7 @@ impl Combination {
         self.count
     }
 
-    /// The whole sum from the roots of all parts, in order.
+    /// Returns the whole sum from the roots of all parts, in order.
     ///
     /// # Panics
     /// Never for [`Combination::roots`] many; missing ones count as zero.

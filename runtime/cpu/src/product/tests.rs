@@ -5,7 +5,7 @@ use tpc_ir::DType;
 use tpc_ir::random::SplitMix64;
 use tpc_runtime::quant::dequantise;
 
-/// Every type that has products.
+/// Returns every type that has products.
 fn types() -> impl Iterator<Item = DType> {
     DType::ALL.iter().copied().filter(|&t| Format::supports(t))
 }
@@ -131,7 +131,7 @@ impl Case {
         Packed::new(self.dtype, &self.bytes, self.rows, self.k).expect("a packed matrix")
     }
 
-    /// The product over the whole, with `way` of the two.
+    /// Returns the product over the whole, with `way` of the two.
     fn product(&self, isa: Isa, packed: &Packed, way: Way) -> Vec<f32> {
         let mut out = vec![f32::NAN; self.rows * self.tokens];
         let product = Product::new(
@@ -336,7 +336,7 @@ fn parts_of_k_at_chunks_have_the_bits_of_the_whole() {
     }
 }
 
-/// The roots of a part of a case.
+/// Returns the roots of a part of a case.
 fn part(case: &Case, part: Part, way: Way) -> Vec<Vec<f32>> {
     let source = Source {
         bytes: &case.bytes,

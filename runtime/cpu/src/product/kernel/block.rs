@@ -40,9 +40,9 @@ impl<L: Layout> Kind for L {
 pub(super) trait Source<S: Simd> {
     /// Unit `u` of 8.
     unsafe fn unit(&self, u: usize) -> S::I;
-    /// The scale of the block, or of its half `j`.
+    /// Returns the scale of the block, or of its half `j`.
     unsafe fn scale(&self, j: usize) -> S::F;
-    /// The minimum of the block, or of its half `j`.
+    /// Returns the minimum of the block, or of its half `j`.
     unsafe fn min(&self, j: usize) -> S::F;
 }
 

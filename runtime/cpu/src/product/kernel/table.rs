@@ -58,7 +58,7 @@ pub(in crate::product) struct FloatKernels {
     pub panels: usize,
 }
 
-/// The largest number of tokens, at most `left`, that has a function.
+/// Returns the largest number of tokens, at most `left`, that has a function.
 pub(in crate::product) fn widest<F: Copy>(of: &PerTokens<F>, left: usize) -> (usize, F) {
     (1..=left.min(TOKENS))
         .rev()
@@ -118,7 +118,7 @@ pub(in crate::product) fn quantised(dtype: DType) -> Option<Quantised> {
     })
 }
 
-/// The products of a quantised type.
+/// Returns the products of a quantised type.
 pub(in crate::product) fn quantised_kernels(isa: Isa, dtype: DType) -> Option<QuantisedKernels> {
     match isa.0 {
         #[cfg(target_arch = "x86_64")]
@@ -178,7 +178,7 @@ fn tiles<S: Simd, K: Kind>() -> [PerTokens<unsafe fn(Multiply)>; PANELS] {
     tile
 }
 
-/// The products of a type of floats.
+/// Returns the products of a type of floats.
 pub(in crate::product) fn float_kernels(isa: Isa, dtype: DType) -> Option<FloatKernels> {
     Some(match dtype {
         DType::F32 | DType::F64 => floats::<F32>(isa),

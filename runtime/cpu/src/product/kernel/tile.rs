@@ -54,7 +54,7 @@ struct Read<K> {
 }
 
 impl<K: Kind> Read<K> {
-    /// The first block.
+    /// Returns a reader at the first block of a panel.
     fn first(panel: &Unpacked) -> Read<K> {
         Read {
             units: panel.codes.as_ptr().cast(),

@@ -26,14 +26,14 @@ use crate::product::simd::{Simd, Width};
 /// would share a cache set with the lines in use.
 pub(in crate::product) const AHEAD: usize = 6080;
 
-/// A line of a body, and a request for one further on.
+/// Loads a line of a body, and prefetches the line at distance [`AHEAD`].
 #[inline(always)]
 unsafe fn line<S: Simd>(body: *const u8, l: usize) -> S::I {
     S::prefetch(body.wrapping_add(64 * l + AHEAD));
     S::load(body.add(64 * l))
 }
 
-/// The bytes of row `row` in line `l`.
+/// Returns the bytes of row `row` in line `l`.
 fn word(body: &mut [u8], l: usize, row: usize) -> &mut [u8; 4] {
     let at = 64 * l + 4 * row;
     body[at..]
@@ -67,7 +67,7 @@ fn put1(codes: &[u8; 32], shift: u32, row: usize, body: &mut [u8]) {
     }
 }
 
-/// The fields of `mask` in every byte.
+/// Returns the fields of `mask` in every byte.
 #[inline(always)]
 unsafe fn mask<S: Simd>(mask: u8) -> S::I {
     S::splat(i32::from_ne_bytes([mask; 4]))
@@ -104,7 +104,7 @@ unsafe fn get4<S: Simd>(body: *const u8) -> [S::I; 8] {
     ]
 }
 
-/// The 2-bit fields of two lines at bit `to` of every byte.
+/// Returns the 2-bit fields of two lines at bit `to` of every byte.
 #[inline(always)]
 unsafe fn get2<S: Simd>(body: *const u8, to: u32) -> [S::I; 8] {
     let field = mask::<S>(3 << to);
@@ -121,7 +121,7 @@ unsafe fn get2<S: Simd>(body: *const u8, to: u32) -> [S::I; 8] {
     ]
 }
 
-/// The bits of a line at bit `to` of every byte.
+/// Returns the bits of a line at bit `to` of every byte.
 #[inline(always)]
 unsafe fn get1<S: Simd>(body: *const u8, to: u32) -> [S::I; 8] {
     let bit = mask::<S>(1 << to);
@@ -152,7 +152,7 @@ unsafe fn join<S: Simd>(low: [S::I; 8], high: [S::I; 8]) -> [S::I; 8] {
     ]
 }
 
-/// The offset of a type's codes, if it has one.
+/// Returns the offset of a type's codes, if it has one.
 pub(in crate::product) const fn offset(log2: i32) -> Option<u32> {
     if log2 < 0 {
         None

@@ -59,7 +59,7 @@ impl Geometry {
         }
     }
 
-    /// The step that has block `at`, from there to block `end` or to the step's own end.
+    /// Returns the step that has block `at`, from there to block `end` or to the step's own end.
     #[inline(always)]
     pub(in crate::product) fn step(&self, at: usize, end: usize) -> Step {
         let index = (at + self.skip) / STEP;

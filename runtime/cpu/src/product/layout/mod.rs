@@ -36,7 +36,7 @@ pub(super) trait Codes {
     /// Stores the codes of row `row` of the panel as they are in the file.
     fn put(codes: &[u8; 32], row: usize, body: &mut [u8]);
 
-    /// The 8 units of the block.
+    /// Returns the 8 units of the block.
     ///
     /// # Safety
     /// As [`Simd`]; `body` has [`Codes::BYTES`].
@@ -68,7 +68,7 @@ pub(super) trait Scales {
     /// As [`Simd`]; the step's head is at `head` and its trailing scales are at `behind`.
     unsafe fn head<S: Simd>(head: *const u8, behind: *const u8) -> Self::Head<S>;
 
-    /// The scales of part `j` of block `b` of the step; `j` counts the 16s of a block.
+    /// Returns the scales of part `j` of block `b` of the step; `j` counts the 16s of a block.
     ///
     /// # Safety
     /// As [`Scales::head`], and that head is still there.

@@ -58,7 +58,7 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn prefetch(p: *const u8);
     /// Returns a vector with the same integer in all lanes.
     unsafe fn splat(v: i32) -> Self::I;
-    /// The 4 bytes at `p` in all lanes.
+    /// Returns the 4 bytes at `p` in all lanes.
     unsafe fn splat4(p: *const i8) -> Self::I;
     /// 16 bytes repeated four times.
     unsafe fn splat16(p: &[u8; 16]) -> Self::I;
@@ -70,7 +70,7 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn xor(a: Self::I, b: Self::I) -> Self::I;
     /// Sum of lanes, wrapping.
     unsafe fn add(a: Self::I, b: Self::I) -> Self::I;
-    /// The larger of signed lanes.
+    /// Returns the larger of signed lanes.
     unsafe fn max(a: Self::I, b: Self::I) -> Self::I;
     /// Lanes shifted left; `n` is below 32.
     unsafe fn shl(a: Self::I, n: u32) -> Self::I;
