@@ -49,7 +49,7 @@ pub fn memory(
     Ok(memory)
 }
 
-/// Cover and buffers.
+/// Runs cover and buffers.
 fn cover_and_address(
     graph: &Verified<stage::Programs>,
     layouts: &Layouts,

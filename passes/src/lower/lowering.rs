@@ -21,7 +21,7 @@ pub fn lower(sharded: &Verified<stage::Sharded>) -> Result<Graph, LowerError> {
     lower_within(sharded, &Budget::default())
 }
 
-/// [`lower`] within a budget.
+/// Lowers as [`lower`] does, within a budget.
 ///
 /// # Errors
 /// Returns an error if the verifier admits a graph that it should not, or the budget runs out.
@@ -278,7 +278,7 @@ impl<'a> Lowering<'a> {
         data.op.rule(&types(&data.operands), &types(&data.results))
     }
 
-    /// One device's form of an instruction.
+    /// Appends one device's form of an instruction.
     fn local(&mut self, site: Site<'_>) -> Result<(), LowerError> {
         let data = site.data;
         let (operands, results) = (

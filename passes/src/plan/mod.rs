@@ -94,10 +94,10 @@ impl PlannedGraph {
     }
 }
 
-/// [`plan_within`] the budget of a command.
+/// Plans as [`plan_within`] does, with the budget of a command.
 ///
 /// # Errors
-/// The same.
+/// Returns the errors of [`plan_within`].
 pub fn plan(
     model: &Verified<stage::Model>,
     request: &PlanRequest,

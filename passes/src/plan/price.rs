@@ -161,7 +161,7 @@ impl<'a> Pricer<'a> {
         n * dtype.element_bytes()
     }
 
-    /// Work of an instruction on the device at `rank`.
+    /// Computes the work of an instruction on the device at `rank`.
     fn work(&self, inst: Inst, assignment: &[&SplitOption], rank: usize, b: &Bindings) -> Work {
         let data = self.facts.graph.inst(inst);
         if data.results.is_empty() {
@@ -207,7 +207,7 @@ impl<'a> Pricer<'a> {
         self.topology.device(self.devices[rank])
     }
 
-    /// Time of an instruction on the device at `rank`, in µs.
+    /// Computes the time of an instruction on the device at `rank`, in µs.
     pub(super) fn time_us(
         &self,
         inst: Inst,
@@ -221,8 +221,8 @@ impl<'a> Pricer<'a> {
         roofline_us(self.work(inst, assignment, rank, batch), self.profile(rank))
     }
 
-    /// Time of the device at `rank` for its part of a copy, in µs: it fetches its part, or sends it. A whole value is sent by the
-    /// first device alone.
+    /// Computes the time of the device at `rank` for its part of a copy, in µs: it fetches its part, or sends it. Only
+    /// the first device sends a whole value.
     fn copy_us(
         &self,
         inst: Inst,

@@ -31,7 +31,7 @@ pub(super) struct Knowledge {
 }
 
 impl Knowledge {
-    /// No facts.
+    /// Returns knowledge without facts.
     pub(super) fn new(model: &Graph, programs: &Graph) -> Knowledge {
         Knowledge {
             counterparts: vec![Vec::new(); programs.values().len()],

@@ -28,7 +28,7 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// The cut of both graphs.
+    /// Returns the cut of both graphs.
     pub(super) fn new(graphs: [&Graph; 2]) -> Cut {
         let layers = graphs.iter().flat_map(|g| g.insts());
         let layers: BTreeSet<u32> = layers.filter_map(|(_, i)| i.layer).collect();

@@ -22,7 +22,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Far more than a layer of any architecture needs.
+    /// Returns limits that are far above the needs of a layer of any architecture.
     fn default() -> Limits {
         Limits {
             iterations: 200,
@@ -102,7 +102,7 @@ impl Counts {
         out
     }
 
-    /// Collectives, copies left out.
+    /// Returns the number of collectives, without copies.
     pub const fn collectives(&self) -> usize {
         self.all_reduce + self.all_gather + self.reduce_scatter + self.all_to_all
     }

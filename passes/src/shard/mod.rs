@@ -246,7 +246,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The number of elements of an axis as a constant, for reports.
+/// Returns the number of elements of an axis as a constant, for reports.
 pub fn const_dims(dims: &[Dim; RANK]) -> Option<[u64; RANK]> {
     let mut out = [1; RANK];
     for (o, d) in out.iter_mut().zip(dims) {

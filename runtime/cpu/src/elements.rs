@@ -24,7 +24,7 @@ pub(crate) fn is_writable(dtype: DType) -> bool {
 }
 
 vectorised! {
-    /// f32 to f16.
+    /// Converts f32 to f16.
     fn encode_f16(values: &[f32], out: &mut [[u8; 2]]) {
         for (b, x) in out.iter_mut().zip(values) {
             *b = f32_to_f16(*x).to_le_bytes();
@@ -33,7 +33,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// f32 to bf16.
+    /// Converts f32 to bf16.
     fn encode_bf16(values: &[f32], out: &mut [[u8; 2]]) {
         for (b, x) in out.iter_mut().zip(values) {
             *b = f32_to_bf16(*x).to_le_bytes();
@@ -210,7 +210,7 @@ pub(crate) unsafe fn row<'a>(view: &View, indices: [usize; 3], buffer: &'a mut [
     buffer
 }
 
-/// The f32 at these indices, of a type without blocks.
+/// Reads the f32 at these indices, of a type without blocks.
 ///
 /// # Safety
 /// The element exists and its bytes are readable; the type is readable.
@@ -221,7 +221,7 @@ pub(crate) unsafe fn real(view: &View, [i0, i1, i2, i3]: [usize; 4]) -> f32 {
     out[0]
 }
 
-/// The integer at these indices.
+/// Reads the integer at these indices.
 ///
 /// # Safety
 /// The element exists and its bytes are readable; the type is an integer.

@@ -73,7 +73,7 @@ impl Kernel {
         self.launch.scratch_bytes(operands, results)
     }
 
-    /// The size in the op's attributes that the kernel works with is this from now on: for a batch of other sizes.
+    /// Sets the size in the op's attributes that the kernel works with, for batches of other sizes.
     pub(crate) fn resize(&mut self, size: usize) -> Result<(), KernelError> {
         self.launch.resize(size)
     }

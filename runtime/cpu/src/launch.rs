@@ -140,7 +140,7 @@ pub(crate) trait Launch: std::fmt::Debug + Send + Sync {
         0
     }
 
-    /// The size in the op's attributes that the kernel works with ([`crate::ops::size_of`]) is this from now on.
+    /// Sets the size in the op's attributes that the kernel works with ([`crate::ops::size_of`]).
     ///
     /// # Errors
     /// Returns an error if the kernel cannot work with it.

@@ -31,6 +31,8 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
+    /// Allocates `len` zeroed bytes.
+    ///
     /// # Errors
     /// Returns an error if the system does not have enough memory.
     pub(crate) fn zeroed(len: usize) -> io::Result<Pages> {
@@ -90,6 +92,8 @@ pub(crate) struct Zeroed<T> {
 }
 
 impl<T: Zero> Zeroed<T> {
+    /// Allocates `len` zeroed elements.
+    ///
     /// # Errors
     /// Returns an error if the system does not have enough memory.
     pub(crate) fn new(len: usize) -> io::Result<Zeroed<T>> {

@@ -124,8 +124,8 @@ impl Worker<'_> {
         n * i / count..n * (i + 1) / count
     }
 
-    /// `n` things for all workers, which take about `grain` of them at a time: as evenly as they get on. Every worker of the
-    /// device calls it in the same order with the same numbers.
+    /// Divides `n` items among all workers, about `grain` at a time, by work stealing. Every worker of the device calls
+    /// it in the same order with the same numbers.
     pub fn pieces(&self, n: usize, grain: usize) -> impl Iterator<Item = Range<usize>> + use<'_> {
         let shares = &self.group.shares[..];
         self.divisions.set(self.divisions.get() + 1);
@@ -235,7 +235,7 @@ impl Shared {
         }
     }
 
-    /// The life of the thread of worker `number`.
+    /// Runs the thread of worker `number` until the team ends.
     fn serve(&self, number: usize) {
         let mut seen = 0;
         loop {

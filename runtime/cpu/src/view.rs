@@ -28,7 +28,7 @@ unsafe impl Send for View {}
 unsafe impl Sync for View {}
 
 impl View {
-    /// A view of these parts.
+    /// Returns a view of these parts.
     pub const fn new(ptr: *mut u8, dtype: DType, ne: [usize; RANK], nb: [usize; RANK]) -> View {
         View { ptr, dtype, ne, nb }
     }
@@ -58,13 +58,13 @@ impl View {
         }
     }
 
-    /// A dense view of f32; `None` unless the slice has the elements.
+    /// Returns a dense view of f32; `None` unless the slice has the elements.
     pub fn of_f32(data: &mut [f32], ne: [usize; RANK]) -> Option<View> {
         let n: usize = ne.iter().product();
         (n == data.len()).then(|| View::dense(data.as_mut_ptr().cast(), DType::F32, ne))
     }
 
-    /// A dense view of bytes as elements of `dtype`; `None` unless the slice has the bytes.
+    /// Returns a dense view of bytes as elements of `dtype`; `None` unless the slice has the bytes.
     pub fn of_bytes(data: &mut [u8], dtype: DType, ne: [usize; RANK]) -> Option<View> {
         let rows: usize = ne[1..].iter().product();
         let bytes = dtype.bytes(ne[0] as u64)? as usize * rows;
@@ -92,7 +92,7 @@ impl View {
         [row % n1, row / n1 % n2, row / n1 / n2]
     }
 
-    /// The address of the first element of the row at these indices of axes 1 to 3.
+    /// Returns the address of the first element of the row at these indices of axes 1 to 3.
     pub const fn row(&self, [i1, i2, i3]: [usize; 3]) -> *mut u8 {
         let at = i1 * self.nb[1] + i2 * self.nb[2] + i3 * self.nb[3];
         self.ptr.wrapping_add(at)
@@ -121,7 +121,7 @@ impl View {
         Some(View::dense(self.ptr, self.dtype, [self.len(), 1, 1, 1]))
     }
 
-    /// The view with the axes in another order: axis `axis` of it is axis `order[axis]` of this one.
+    /// Returns the view with the axes in another order: axis `axis` of it is axis `order[axis]` of this one.
     #[must_use]
     pub const fn permuted(&self, order: [usize; RANK]) -> View {
         let [a, b, c, d] = order;

@@ -86,7 +86,7 @@ fn render_model_value(encoding: &Encoding<'_>, id: Id) -> Option<String> {
     ))
 }
 
-/// `[axis 0: 256..512]`, in elements of the axes.
+/// Prints `[axis 0: 256..512]`, in elements of the axes.
 fn render_selection(view: &View, of: &TensorType) -> String {
     let Ok(axes) = per_axis(&view.indices, &of.dims) else {
         return "[…]".to_owned();

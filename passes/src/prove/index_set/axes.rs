@@ -32,7 +32,7 @@ pub(in crate::prove) fn locate(
     Err(NotExpressible)
 }
 
-/// The pattern along each axis of a tensor with these sizes.
+/// Returns the pattern along each axis of a tensor with these sizes.
 pub(in crate::prove) fn per_axis(
     indices: &[Pattern],
     dims: &[Dim; RANK],
@@ -61,7 +61,7 @@ pub(in crate::prove) fn per_axis(
     Ok(out)
 }
 
-/// The index set of a tensor with these sizes, from its pattern along each axis.
+/// Returns the index set of a tensor with these sizes, from its pattern along each axis.
 pub(in crate::prove) fn from_axes(
     axes: &[Option<Pattern>; RANK],
     dims: &[Dim; RANK],

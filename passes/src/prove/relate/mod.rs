@@ -43,7 +43,7 @@ pub(super) struct Part {
 }
 
 impl Hash for Part {
-    /// The patterns along the axes follow from the elements.
+    /// Hashes all fields except the patterns along the axes, which follow from the elements.
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.ty, &self.indices, &self.copies, &self.dims).hash(state);
     }

@@ -70,7 +70,7 @@ fn as_f32(terms: &mut TermGraph, x: Id) -> Option<Id> {
     Some(scale_term(terms, 1.0, x))
 }
 
-/// `factor · x`.
+/// Adds the term `factor · x`.
 fn scale_term(terms: &mut TermGraph, factor: f32, x: Id) -> Id {
     let op = Scale {
         scale: factor,

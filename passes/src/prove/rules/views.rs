@@ -269,7 +269,7 @@ pub(super) const CONCAT_OF_VIEWS: ProofRule = ProofRule {
     },
 };
 
-/// The index set of parts that follow one another along an axis.
+/// Returns the index set of parts that follow one another along an axis.
 fn join_parts(
     parts: &[([Dim; RANK], &[Pattern])],
     axis: usize,

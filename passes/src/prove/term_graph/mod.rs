@@ -193,7 +193,7 @@ impl TermGraph {
         self.graph.lookup(term)
     }
 
-    /// Sums have their arguments in order of age.
+    /// Replaces the arguments by their e-classes. Sorts the arguments of a sum by age.
     fn settle(&self, term: &mut Term) {
         for a in &mut term.args {
             *a = self.graph.find(*a);

@@ -25,7 +25,7 @@ impl Exchange {
         }
     }
 
-    /// The worker's share of the result of device `rank`.
+    /// Computes the worker's share of the result of device `rank`.
     ///
     /// # Safety
     /// As [`Kernel::run`]: operands of all devices are written, and stay until all devices have read them.
@@ -154,7 +154,7 @@ impl Tree {
     }
 }
 
-/// The sum of the operands, as a [tree](Tree).
+/// Computes the sum of the operands, as a [tree](Tree).
 ///
 /// # Safety
 /// As [`Kernel::run`].

@@ -92,6 +92,8 @@ pub(super) struct Launches {
 }
 
 impl Launches {
+    /// Prepares the launches of a program.
+    ///
     /// # Errors
     /// Returns an error if an op has no kernel, or if a size has no value.
     pub(super) fn new(

@@ -26,6 +26,8 @@ fn outside(at: u64, len: usize, size: usize) -> ExecError {
 }
 
 impl Region {
+    /// Allocates an arena of `bytes` bytes.
+    ///
     /// # Errors
     /// Returns [`ExecError::Size`] if the memory does not suffice.
     pub(super) fn new(bytes: u64) -> Result<Region, ExecError> {
@@ -67,7 +69,7 @@ impl Region {
         found.ok_or_else(|| outside(at, len, bytes.len()))
     }
 
-    /// All bytes zero.
+    /// Sets all bytes to zero.
     pub(super) fn clear(&mut self) {
         self.0.bytes_mut().fill(0);
     }

@@ -206,7 +206,7 @@ impl CpuExecutor {
         out
     }
 
-    /// The kernels that work with sizes of the batch get these.
+    /// Passes the sizes of the batch to the kernels that depend on them.
     fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
         for (i, launch) in self.launches.prepared.iter_mut().enumerate() {
             let named = |e: ExecError| e.at(|| launch_label(&self.program, Launch::new(i)));
@@ -291,7 +291,7 @@ impl Running<'_> {
         done
     }
 
-    /// Step `i` of queue `q`.
+    /// Runs step `i` of queue `q`.
     fn step(
         &self,
         worker: &Worker<'_>,

@@ -93,6 +93,8 @@ impl Needs {
 }
 
 impl DeviceScratch {
+    /// Allocates the scratch memory for these needs.
+    ///
     /// # Errors
     /// Returns an error if the system does not have enough memory.
     pub(super) fn new(needs: &Needs) -> std::io::Result<DeviceScratch> {
@@ -227,7 +229,7 @@ const MISFIT: KernelError = KernelError::Shape {
     what: "operands of a product",
 };
 
-/// `out = weight · x`. `kept` is whether the launch before has prepared `x`.
+/// Computes `out = weight · x`. `kept` is true if the launch before has prepared `x`.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`]; the scratch memory is used by the workers of this launch alone.

@@ -87,7 +87,7 @@ impl Profile {
     }
 }
 
-/// `mul_mat q4_k`: the kernel of a launch, with the type of the packed weight that it reads.
+/// Returns the kernel of a launch, such as `mul_mat q4_k`, with the type of the packed weight that it reads.
 fn kernel(program: &Program, launch: Launch) -> String {
     let data = program.launch(launch);
     let first = data.covered_insts().first();

@@ -21,7 +21,7 @@ pub(crate) struct SinCos {
     pub(crate) cos: f64,
 }
 
-/// Sine and cosine of `x` radians to about 1e-15, for `|x|` up to 1e15.
+/// Computes sine and cosine of `x` radians to about 1e-15, for `|x|` up to 1e15.
 #[inline(always)]
 pub(crate) fn sin_cos(x: f64) -> SinCos {
     let shifted = x.mul_add(TWO_OVER_PI, ROUND);

@@ -29,14 +29,14 @@ fn reduced(x: f32) -> (f32, u32, f32, f32) {
     (n, shifted.to_bits(), r, p * r * r)
 }
 
-/// `2ⁿ⁻¹` of the integer in the low bits of a rounded sum, for `n` from −125 to 128.
+/// Computes `2ⁿ⁻¹` of the integer in the low bits of a rounded sum, for `n` from −125 to 128.
 #[inline(always)]
 fn half_power(bits: u32) -> f32 {
     let n = bits.wrapping_sub(ROUND.to_bits());
     f32::from_bits(n.wrapping_add(126) << 23)
 }
 
-/// `eˣ` to about 1 unit in the last place; 0 below −86.
+/// Computes `eˣ` to about 1 unit in the last place; 0 below −86.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     let bounded = if x > MOST { MOST } else { x };
@@ -46,7 +46,7 @@ pub(crate) fn exp(x: f32) -> f32 {
     if x < LEAST { 0.0 } else { y }
 }
 
-/// `eˣ − 1`, exact to about 2 units in the last place near 0 too.
+/// Computes `eˣ − 1`, to about 2 units in the last place, also near 0.
 #[inline(always)]
 pub(crate) fn expm1(x: f32) -> f32 {
     let bounded = if x > MOST { MOST } else { x };

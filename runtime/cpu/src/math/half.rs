@@ -2,7 +2,7 @@
 //!
 //! They are written without branches, so that loops over them become vector code.
 
-/// f16 to f32, exactly.
+/// Converts f16 to f32, exactly.
 #[inline(always)]
 pub(crate) fn f16_to_f32(h: u16) -> f32 {
     let h = u32::from(h);
@@ -22,7 +22,7 @@ pub(crate) fn f16_to_f32(h: u16) -> f32 {
     f32::from_bits(bits | (h & 0x8000) << 16)
 }
 
-/// f32 to the nearest f16; NaN to a quiet NaN.
+/// Converts f32 to the nearest f16; NaN to a quiet NaN.
 #[inline(always)]
 pub(crate) fn f32_to_f16(x: f32) -> u16 {
     let bits = x.to_bits();
@@ -50,13 +50,13 @@ pub(crate) fn through_f16(x: f32) -> f32 {
     f16_to_f32(f32_to_f16(x))
 }
 
-/// bf16 to f32, exactly.
+/// Converts bf16 to f32, exactly.
 #[inline(always)]
 pub(crate) fn bf16_to_f32(b: u16) -> f32 {
     f32::from_bits(u32::from(b) << 16)
 }
 
-/// f32 to the nearest bf16; NaN to a quiet NaN.
+/// Converts f32 to the nearest bf16; NaN to a quiet NaN.
 #[inline(always)]
 pub(crate) fn f32_to_bf16(x: f32) -> u16 {
     let bits = x.to_bits();

@@ -8,7 +8,7 @@ use crate::simd::vectorised;
 /// Lanes of a sum.
 pub(crate) const LANES: usize = 16;
 
-/// The lanes added as a binary tree, halves onto halves.
+/// Adds the lanes as a binary tree, halves onto halves.
 #[inline(always)]
 pub(crate) fn fold(lanes: [f32; LANES]) -> f32 {
     let mut a = [0.0; 8];
@@ -40,21 +40,21 @@ fn blocks(x: &[f32], f: impl Fn(f32, f32) -> f32) -> f64 {
 }
 
 vectorised! {
-    /// `Σx`
+    /// Computes `Σx`.
     pub(crate) fn sum(x: &[f32]) -> f64 {
         blocks(x, |x, sum| sum + x)
     }
 }
 
 vectorised! {
-    /// `Σx²`
+    /// Computes `Σx²`.
     pub(crate) fn sum_of_squares(x: &[f32]) -> f64 {
         blocks(x, |x, sum| x.mul_add(x, sum))
     }
 }
 
 vectorised! {
-    /// `Σ(x − mean)²`
+    /// Computes `Σ(x − mean)²`.
     pub(crate) fn sum_of_squares_about(x: &[f32], mean: f32) -> f64 {
         blocks(x, |x, sum| (x - mean).mul_add(x - mean, sum))
     }

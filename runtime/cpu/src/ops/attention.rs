@@ -158,7 +158,7 @@ impl Task {
         self.heads[1] * self.tokens[1]
     }
 
-    /// Token and head of a row: the heads of a token follow each other.
+    /// Returns the token and the head of a row. Rows of a token's heads are consecutive.
     const fn row(&self, i: usize) -> [usize; 2] {
         let [head, heads] = self.heads;
         [self.tokens[0] + i / heads, head + i % heads]

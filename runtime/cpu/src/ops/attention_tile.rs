@@ -45,7 +45,7 @@ trait Element: Copy {
     /// Bytes of an element.
     const BYTES: usize;
 
-    /// 16 elements.
+    /// Loads 16 elements.
     ///
     /// # Safety
     /// They exist, and the machine has the instructions.
@@ -93,7 +93,7 @@ impl<E: Element> Rows<E> {
         Rows::new(ptr.cast(), width, width * E::BYTES)
     }
 
-    /// 16 elements of a row.
+    /// Loads 16 elements of a row.
     ///
     /// # Safety
     /// They exist.
@@ -142,8 +142,8 @@ impl<E: Element, const R: usize> Task for Scores<E, R> {
     }
 }
 
-/// `logits[r, c] = q[r] · keys[c]` of at least the cells in a range; other logits of the tile are not defined. Rows of
-/// `logits` are [`TILE`] apart.
+/// Computes `logits[r, c] = q[r] · keys[c]` for at least the cells in a range; other logits of the tile are undefined.
+/// Rows of `logits` are [`TILE`] apart.
 ///
 /// # Safety
 /// The cells of the range, widened to whole groups of [`GROUP`], exist: in f16, of `width` elements.
@@ -226,7 +226,7 @@ struct Values<E, const R: usize> {
 }
 
 impl<E: Element, const R: usize> Values<E, R> {
-    /// `N` groups of lanes, from element `at` on.
+    /// Computes `N` groups of lanes, from element `at` on.
     #[inline(always)]
     unsafe fn groups<S: Lanes, const N: usize>(&self, at: usize) {
         let place = |r: usize, n: usize| self.sums.add(r * self.values.width + at + n * LANES);
@@ -271,7 +271,8 @@ impl<E: Element, const R: usize> Task for Values<E, R> {
     }
 }
 
-/// `sums[r] += Σ weights[r, c] · values[c]` of the cells in a range, in their order. Rows of `weights` are [`TILE`] apart.
+/// Computes `sums[r] += Σ weights[r, c] · values[c]` for the cells in a range, in their order. Rows of `weights` are
+/// [`TILE`] apart.
 ///
 /// # Safety
 /// The cells of the range exist: in f16, of `width` elements.
@@ -298,7 +299,7 @@ pub(super) unsafe fn add_values(
     }
 }
 
-/// Sums of all rows.
+/// Computes the sums of all rows.
 ///
 /// # Safety
 /// As [`add_values`].
@@ -321,7 +322,7 @@ unsafe fn add_all_values<E: Element>(
     }
 }
 
-/// Sums of `R` rows; returns `R`.
+/// Computes the sums of `R` rows; returns `R`.
 ///
 /// # Safety
 /// As [`Values`].
@@ -341,7 +342,7 @@ unsafe fn values_of<E: Element, const R: usize>(
 }
 
 vectorised! {
-    /// `x ← scale · x`
+    /// Computes `x ← scale · x`.
     pub(super) fn scale(x: &mut [f32], scale: f32) {
         for x in x {
             *x *= scale;
@@ -350,7 +351,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// `x ← bound · tanh(x · scale)`
+    /// Computes `x ← bound · tanh(x · scale)`.
     pub(super) fn cap(x: &mut [f32; TILE], scale: f32, bound: f32) {
         for x in x {
             *x = bound * tanh(*x * scale);
@@ -376,7 +377,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// `x ← e^(x − most)`; returns their sum, in lanes.
+    /// Computes `x ← e^(x − most)`; returns their sum, in lanes.
     pub(super) fn exponentials(x: &mut [f32; TILE], most: f32) -> f32 {
         let mut sums = [0.0_f32; LANES];
         for x in x.as_chunks_mut::<LANES>().0 {

@@ -160,7 +160,7 @@ vectorised! {
 }
 
 impl Rotation {
-    /// The turns of the pairs of token `token`.
+    /// Computes the turns of the pairs of token `token`.
     ///
     /// # Safety
     /// The positions of the token exist, and the factors of every pair.

@@ -61,7 +61,7 @@ impl Gather {
         ensure(fits, "sizes of the table, the index and the result")
     }
 
-    /// The row of the table for a row of the result.
+    /// Returns the row of the table for a row of the result.
     ///
     /// # Safety
     /// The views fit, and the row is one of the result.

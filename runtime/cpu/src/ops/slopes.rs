@@ -11,6 +11,8 @@ pub(super) struct Slopes {
 }
 
 impl Slopes {
+    /// Creates the slopes of the window's heads.
+    ///
     /// # Errors
     /// Returns an error if the window has heads that the model lacks.
     pub(super) fn of(max_bias: f32, heads: Option<&HeadWindow>) -> Result<Slopes, &'static str> {

@@ -204,7 +204,7 @@ impl Launch for Replace {
     }
 }
 
-/// [`copy`] of real numbers of any type.
+/// Copies as [`copy`] does, real numbers of any type.
 ///
 /// # Safety
 /// As [`copy`].

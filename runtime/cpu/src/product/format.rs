@@ -105,12 +105,12 @@ impl Format {
         quantised(dtype).is_some_and(|of| of.granule == 1) && dtype.block_len() > BLOCK as u64
     }
 
-    /// Type in the file.
+    /// Returns the element type in the file.
     pub const fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// Rows.
+    /// Returns the number of rows.
     pub const fn rows(&self) -> usize {
         self.rows
     }

@@ -77,12 +77,12 @@ impl Routes {
         Ok(())
     }
 
-    /// Experts.
+    /// Returns the number of experts.
     pub const fn experts(&self) -> usize {
         self.starts.len().saturating_sub(1)
     }
 
-    /// Pairs.
+    /// Returns the number of pairs.
     pub const fn pairs(&self) -> usize {
         self.pairs.len()
     }

@@ -88,7 +88,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Enough for any product.
+    /// Returns scratch memory that suffices for every product.
     pub fn new() -> Scratch {
         Scratch {
             panels: Box::new([Unpacked::ZERO; PANELS]),
@@ -283,7 +283,7 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// A panel times all tokens, decoded again for every few of them.
+    /// Multiplies a panel with all tokens, and decodes it again for every few of them.
     fn decode(&self, rows: &QuantisedRows, panel: usize, sums: &mut Sums, out: &mut Output) {
         let mut t0 = 0;
         while t0 < self.tokens.len() {
@@ -303,7 +303,7 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Block `block` of the rows of tokens `t0..t0 + w`.
+    /// Returns block `block` of the rows of tokens `t0..t0 + w`.
     fn blocks(
         &self,
         rows: &QuantisedRows,
@@ -318,7 +318,7 @@ impl<'a> Product<'a> {
         })
     }
 
-    /// One or two panels times a batch of tokens, decoded some blocks at a time.
+    /// Multiplies one or two panels with a batch of tokens, and decodes some blocks at a time.
     fn batch(
         &self,
         rows: &QuantisedRows,
@@ -384,7 +384,7 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// The decoded blocks of `panels` panels times a batch of tokens.
+    /// Multiplies the decoded blocks of `panels` panels with a batch of tokens.
     fn tiles(
         &self,
         rows: &QuantisedRows,

@@ -103,12 +103,12 @@ impl<'a> Output<'a> {
         self.rows.clone()
     }
 
-    /// Tokens.
+    /// Returns the number of tokens.
     pub const fn tokens(&self) -> usize {
         self.tokens
     }
 
-    /// Roots.
+    /// Returns the number of roots.
     pub const fn roots(&self) -> usize {
         self.roots
     }

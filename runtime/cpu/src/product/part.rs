@@ -136,12 +136,12 @@ impl Part {
         self.global
     }
 
-    /// First element of the part.
+    /// Returns the first element of the part.
     pub const fn start(&self) -> usize {
         self.start
     }
 
-    /// End of the part.
+    /// Returns the end of the part.
     pub const fn end(&self) -> usize {
         self.end
     }

@@ -71,7 +71,7 @@ fn decode(
     unsafe { (kernels.unpack)(work) };
 }
 
-/// The values of one row of decoded blocks.
+/// Computes the values of one row of decoded blocks.
 fn lane_of(kernels: &QuantisedKernels, from: &Unpacked, lane: usize, out: &mut [f32]) {
     let parts = BLOCK / kernels.sub;
     for (b, out) in out.chunks_mut(BLOCK).enumerate() {
@@ -88,7 +88,7 @@ fn lane_of(kernels: &QuantisedKernels, from: &Unpacked, lane: usize, out: &mut [
     }
 }
 
-/// The elements of one row of a panel of floats.
+/// Reads the elements of one row of a panel of floats.
 fn plain(dtype: DType, panel: &[u8], (from, lane): (usize, usize), out: &mut [f32]) {
     match dtype {
         DType::F16 | DType::Bf16 => {

@@ -38,7 +38,7 @@ impl<L: Layout> Kind for L {
 
 /// A block of 16 rows.
 pub(super) trait Source<S: Simd> {
-    /// Unit `u` of 8.
+    /// Returns unit `u` of 8.
     unsafe fn unit(&self, u: usize) -> S::I;
     /// Returns the scale of the block, or of its half `j`.
     unsafe fn scale(&self, j: usize) -> S::F;

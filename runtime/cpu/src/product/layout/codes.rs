@@ -73,7 +73,7 @@ unsafe fn mask<S: Simd>(mask: u8) -> S::I {
     S::splat(i32::from_ne_bytes([mask; 4]))
 }
 
-/// `v` shifted so that bit `from` is at bit `to`.
+/// Shifts `v` so that bit `from` moves to bit `to`.
 #[inline(always)]
 unsafe fn moved<S: Simd>(v: S::I, from: u32, to: u32) -> S::I {
     match from.cmp(&to) {
@@ -297,7 +297,7 @@ pub(in crate::product) trait Table {
     const VALUES: [u8; 16];
 }
 
-/// The values at indices.
+/// Returns the table's values at indices.
 #[inline(always)]
 unsafe fn looked_up<S: Simd, T: Table>(w: [S::I; 8]) -> [S::I; 8] {
     let table = S::splat16(&T::VALUES);
@@ -347,7 +347,7 @@ impl<T: Table> Codes for Indexed3<T> {
     }
 }
 
-/// The values with an offset added.
+/// Returns the values with an offset added.
 const fn above<const N: usize>(values: [i8; N], offset: i16) -> [u8; N] {
     let mut out = [0; N];
     let mut i = 0;

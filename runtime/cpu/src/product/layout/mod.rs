@@ -92,6 +92,6 @@ pub(super) trait Layout {
     /// Bytes of one.
     const BYTES: usize;
 
-    /// The codes of a block of the file, [`Layout::BLOCK`] of them from the start of `out`.
+    /// Reads the codes of a block of the file: [`Layout::BLOCK`] codes from the start of `out`.
     fn codes(block: &[u8], out: &mut [u8; 256]);
 }

@@ -98,8 +98,8 @@ impl Scales for E8m0 {
     unsafe fn head<S: Simd>(head: *const u8, _: *const u8) -> At {
         At(head)
     }
-    /// The bits of the f32 are `(e - 1) << 23`. For the two subnormals they are `(e + 1) << 21`, which is less for all
-    /// other codes.
+    /// Computes the scale. The bits of the f32 are `(e - 1) << 23`. For the two subnormals they are `(e + 1) << 21`,
+    /// which is less for all other codes.
     #[inline(always)]
     unsafe fn scale<S: Simd>(head: &At, b: usize, _: usize) -> S::F {
         let e = S::u8x16(head.0.add(ROWS * b));
@@ -132,7 +132,7 @@ impl Scales for Ue4m3 {
     unsafe fn head<S: Simd>(head: *const u8, _: *const u8) -> At {
         At(head)
     }
-    /// The bits of e4m3, taken as bits of an f32, give the value times 2^-120. This also holds for subnormals.
+    /// Computes the scale. The bits of e4m3, taken as bits of an f32, give the value times 2^-120, also for subnormals.
     #[inline(always)]
     unsafe fn scale<S: Simd>(head: &At, b: usize, j: usize) -> S::F {
         let d = S::u8x16(head.0.add(ROWS * (2 * b + j)));
@@ -256,7 +256,7 @@ unsafe fn get_six<S: Simd>(p: *const u8) -> SixBits {
     out
 }
 
-/// The 8 scales and 8 minima of q4_k and q5_k, 6 bits each: byte 4 to 16 of the file's block.
+/// Returns the 8 scales and 8 minima of q4_k and q5_k, 6 bits each: byte 4 to 16 of the file's block.
 fn six_of_k(packed: &[u8]) -> [u8; 16] {
     std::array::from_fn(|n| {
         let (j, at) = (n % 8, 4 * (n / 8));
@@ -374,7 +374,7 @@ pub(in crate::product) struct K16SixHead<F> {
     numbers: SixBits,
 }
 
-/// The 16 scales of q3_k: byte 96 to 108 of the file's block.
+/// Returns the 16 scales of q3_k: byte 96 to 108 of the file's block.
 fn six_of_q3_k(packed: &[u8]) -> [u8; 16] {
     std::array::from_fn(|j| {
         let low = packed[j % 8] >> (4 * (j / 8)) & 15;

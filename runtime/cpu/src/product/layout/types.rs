@@ -33,7 +33,7 @@ pub(in crate::product) trait FileCodes {
     const BLOCK: usize;
     /// Bytes of one.
     const BYTES: usize;
-    /// The codes.
+    /// Reads the codes of a block.
     fn codes(block: &[u8], out: &mut [u8; 256]);
 }
 

@@ -50,7 +50,7 @@ pub(crate) trait Simd: Copy + 'static {
     /// Compiles `kernel` for the instruction set and runs it.
     unsafe fn enter<K: Kernel>(kernel: K);
 
-    /// 64 bytes.
+    /// Loads 64 bytes.
     unsafe fn load(p: *const u8) -> Self::I;
     /// Stores 64 bytes.
     unsafe fn store(p: *mut u8, v: Self::I);
@@ -60,15 +60,15 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn splat(v: i32) -> Self::I;
     /// Returns the 4 bytes at `p` in all lanes.
     unsafe fn splat4(p: *const i8) -> Self::I;
-    /// 16 bytes repeated four times.
+    /// Loads 16 bytes and repeats them four times.
     unsafe fn splat16(p: &[u8; 16]) -> Self::I;
-    /// Bitwise and.
+    /// Computes bitwise and.
     unsafe fn and(a: Self::I, b: Self::I) -> Self::I;
-    /// Bitwise or.
+    /// Computes bitwise or.
     unsafe fn or(a: Self::I, b: Self::I) -> Self::I;
-    /// Bitwise exclusive or.
+    /// Computes bitwise exclusive or.
     unsafe fn xor(a: Self::I, b: Self::I) -> Self::I;
-    /// Sum of lanes, wrapping.
+    /// Adds lanes, wrapping.
     unsafe fn add(a: Self::I, b: Self::I) -> Self::I;
     /// Returns the larger of signed lanes.
     unsafe fn max(a: Self::I, b: Self::I) -> Self::I;
@@ -79,9 +79,9 @@ pub(crate) trait Simd: Copy + 'static {
     /// Returns, for each byte, the table's entry at the byte's low four bits. All 16-byte groups of the table are
     /// equal, and the top bit of each byte is clear.
     unsafe fn lookup(table: Self::I, index: Self::I) -> Self::I;
-    /// 16 unsigned bytes, one a lane.
+    /// Loads 16 unsigned bytes, one per lane.
     unsafe fn u8x16(p: *const u8) -> Self::I;
-    /// 16 signed bytes, one a lane.
+    /// Loads 16 signed bytes, one per lane.
     unsafe fn i8x16(p: *const u8) -> Self::I;
 
     /// Returns the initial accumulator of a block. `offset` is minus the codes' offset times the sum of the
@@ -95,24 +95,24 @@ pub(crate) trait Simd: Copy + 'static {
     /// does so runs out of registers.
     unsafe fn settled(a: Self::I) -> Self::I;
 
-    /// Signed lanes as f32, rounded to nearest.
+    /// Converts signed lanes to f32, rounded to nearest.
     unsafe fn to_f(a: Self::I) -> Self::F;
     /// Lanes as the bits of f32.
     unsafe fn bits(a: Self::I) -> Self::F;
     /// Returns a vector with the same f32 in all lanes.
     unsafe fn fsplat(v: f32) -> Self::F;
-    /// 16 f32.
+    /// Loads 16 f32.
     unsafe fn f32x16(p: *const u8) -> Self::F;
-    /// 16 f16.
+    /// Loads 16 f16.
     unsafe fn f16x16(p: *const u8) -> Self::F;
-    /// 16 bf16.
+    /// Loads 16 bf16.
     unsafe fn bf16x16(p: *const u8) -> Self::F;
     /// Stores 16 f32.
     unsafe fn fstore(p: *mut f32, v: Self::F);
-    /// Sum.
+    /// Computes the sum.
     unsafe fn fadd(a: Self::F, b: Self::F) -> Self::F;
-    /// Product.
+    /// Computes the product.
     unsafe fn fmul(a: Self::F, b: Self::F) -> Self::F;
-    /// `a·b + c`, rounded once.
+    /// Computes `a·b + c`, rounded once.
     unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F;
 }

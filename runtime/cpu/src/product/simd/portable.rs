@@ -23,7 +23,7 @@ fn dot4(w: u32, x: u32) -> i32 {
     products.sum()
 }
 
-/// An operation on the bytes of each lane.
+/// Applies an operation to the bytes of each lane.
 fn bytes(a: [u32; 16], b: [u32; 16], op: impl Fn(u8, u8) -> u8) -> [u32; 16] {
     from_fn(|r| {
         let (a, b) = (a[r].to_le_bytes(), b[r].to_le_bytes());
