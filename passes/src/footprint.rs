@@ -23,7 +23,7 @@ pub struct Footprint {
     pub layout: i64,
     /// The arena of a batch's work: inputs, intermediate values and outputs.
     pub compute: u64,
-    /// The peak of those that copies and collectives bring.
+    /// The peak of bytes that copies and collectives bring.
     pub staging: u64,
 }
 

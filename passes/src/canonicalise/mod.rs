@@ -27,7 +27,7 @@ use tpc_ir::{Graph, InstData, Op, Output, Place, Value};
 
 use simplify::Simplification;
 
-/// Returns the programs without dead, double or undone work. They deliver the same values.
+/// Removes dead, duplicate and redundant work from programs. The result has the same outputs.
 ///
 /// The programs need not be verified, but must be well formed: definitions before uses.
 pub fn canonicalise(mut programs: Graph) -> Graph {

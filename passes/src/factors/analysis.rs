@@ -268,7 +268,7 @@ impl Analysis {
         }
     }
 
-    /// Says that places store weights as a target does: those that products alone read may be cut at its granules.
+    /// Applies a target's storage of weights: weights that only products read may be cut at the target's granules.
     pub fn store_as(&mut self, target: &dyn Target, graph: &Graph, users: &Users) {
         for (value, data) in graph.values() {
             let multiplied = |&inst: &Inst| {

@@ -129,7 +129,7 @@ impl Factors {
                 for axis in 0..RANK {
                     let (a, b) = (out.axes[state.index()][axis], out.axes[value.index()][axis]);
                     if let Err(cut) = out.space.unify(&[a], &[b]) {
-                        // Neither what defines the new content nor the state is split.
+                        // The new content may not be split, and neither may the state.
                         out.opaque.push((graph.value(*state).def.0, cut.clone()));
                         out.opaque.push((graph.value(*value).def.0, cut));
                     }

@@ -7,7 +7,8 @@ use super::LowerError;
 use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
-    /// Returns the local form of a sum with a whole operand, on all devices but the first: the unreduced operand alone.
+    /// Returns the local form of a sum with a whole operand, on all devices except the first: the unreduced operand
+    /// alone.
     pub(super) fn count_elsewhere(
         &mut self,
         site: Site<'_>,

@@ -20,7 +20,7 @@ pub fn all_reduce_us(link: Link, n: usize, bytes: f64) -> f64 {
 }
 
 /// Computes the microseconds of a collective over `n` devices whose operand has `bytes` over all of them. An all-reduce
-/// consists of a reduce-scatter and an all-gather. Either alone moves half as many bytes with the same latency.
+/// consists of a reduce-scatter and an all-gather. Either alone moves half of the bytes with the same latency.
 pub fn collective_us(collective: Collective, link: Link, n: usize, bytes: f64) -> f64 {
     match collective {
         Collective::AllReduce => all_reduce_us(link, n, bytes),

@@ -1,4 +1,4 @@
-//! Kernels: what engines launch for an op, in the terms that decide its time.
+//! Kernels: the launches of an engine for an op, with the properties that determine their time.
 
 use tpc_ir::op::{OpCategory, Slot, Work};
 use tpc_ir::{Bindings, DType, Op, Symbol};
@@ -55,7 +55,7 @@ pub struct Kernel {
     pub kind: KernelKind,
     /// Its arithmetic and memory traffic.
     pub work: Work,
-    /// Bytes of weights among those that it reads.
+    /// Bytes of the weights that it reads.
     pub weight_bytes: f64,
     /// The element type of the weights; for a kernel without weights, the type of its result.
     pub dtype: DType,

@@ -117,9 +117,10 @@ impl ClassFactors {
     }
 }
 
-/// Typical relative errors, by the way that devices work together: the median of |ln(estimated / measured)| of decoding, over
-/// published rows that the constants were not fitted on. Half of such estimates are nearer, half are not. Where fewer than
-/// five rows tell, it is twice the median over all engines and ways. Prompts are estimated about three times worse.
+/// Typical relative errors, by the way that devices work together. An error is the median of |ln(estimated / measured)|
+/// of decoding, over published rows that were not used for fitting. Half of such estimates are nearer, half are not.
+/// With fewer than five rows, it is twice the median over all engines and ways. Prompts are estimated about three times
+/// worse.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ErrorBand {
     /// The relative error on one device.

@@ -30,7 +30,7 @@ impl Ring {
 
 impl EngineProfile {
     /// Computes the microseconds of a collective over `n` devices whose operand has `bytes` over all of them. An
-    /// all-reduce consists of a reduce-scatter and an all-gather. Either alone moves half as many bytes with the same
+    /// all-reduce consists of a reduce-scatter and an all-gather. Either alone moves half of the bytes with the same
     /// latency.
     pub fn collective_us(&self, collective: Collective, ring: Ring, bytes: f64) -> f64 {
         match collective {

@@ -85,9 +85,9 @@ impl PlanRequest {
 
 /// Bytes of weights and states.
 struct StoredBytes {
-    /// Per stage, of those that its devices may divide.
+    /// Per stage, the bytes that its devices may divide.
     divided: Vec<f64>,
-    /// Per device, of those that an override puts there whole.
+    /// Per device, the bytes that an override puts there whole.
     whole: Vec<f64>,
 }
 

@@ -106,8 +106,8 @@ impl<'a> OptionTable<'a> {
         out
     }
 
-    /// Returns the options of leaf `k` of a layer group, from the first one that is alike. Only a leaf of one layer
-    /// group has them from there: what others do with a leaf may differ.
+    /// Returns the options of leaf `k` of a layer group, taken from the first alike group. This holds only for a leaf
+    /// in one layer group, because other groups may use a leaf differently.
     fn shared_options(&self, k: usize, group: usize, first: usize) -> Option<Vec<SplitOption>> {
         let (to, from) = (&self.layer_groups[group], &self.layer_groups[first]);
         let like = from.leaves.get(k)?;

@@ -54,7 +54,7 @@ impl PlanRequest {
         self.at_depth(self.workload.decode, self.depth.saturating_add(1))
     }
 
-    /// Returns the largest batch of a prompt after as many tokens as the depth says.
+    /// Returns the largest batch of a prompt after `depth` tokens.
     pub fn prefill_batch(&self) -> Bindings {
         let prefill = self.workload.prefill;
         let tokens = prefill.get(Symbol::NTokens);

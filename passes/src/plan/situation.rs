@@ -1,4 +1,4 @@
-//! The situation of an estimate: what decides how far it may be from the truth.
+//! The situation of an estimate: the properties that determine its likely error.
 
 use serde::{Deserialize, Serialize};
 

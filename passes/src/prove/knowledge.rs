@@ -24,7 +24,7 @@ pub(super) enum Counterpart {
 /// The facts proved so far.
 #[derive(Debug)]
 pub(super) struct Knowledge {
-    /// Per value of the programs, all of its counterparts; those nearest to the model first.
+    /// Per value of the programs, all of its counterparts, the nearest to the model first.
     counterparts: Vec<Vec<Counterpart>>,
     /// Per value of the model, the first value known to equal it.
     same: Vec<Value>,

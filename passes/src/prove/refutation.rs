@@ -45,7 +45,7 @@ pub enum RefutationReason {
     /// The value is neither one of the model, nor a part, nor a summand of one.
     #[error("is neither a value of the model, nor a part of one, nor a summand of one")]
     Value,
-    /// The value is a value of the model, but not the one of its name.
+    /// The value is a value of the model with another name.
     #[error("is a value of the model or a part of one, but not of the one that has its name")]
     OtherValue,
     /// A summand is counted more than once or not at all.

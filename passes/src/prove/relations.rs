@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::relate::{Part, Relation};
 
-/// The parts and relations that were found, and those that there are not.
+/// The cache of parts and relations, including the ones that do not exist.
 #[derive(Debug, Default)]
 pub(super) struct Relations {
     /// Equal parts are one.

@@ -14,14 +14,14 @@ pub(super) struct Sections {
     insts: Vec<Vec<Inst>>,
     /// Per instruction, its section.
     pub(super) of: Vec<usize>,
-    /// True if no layer but the last reads values of a later one.
+    /// True if no layer except the last reads values of a later one.
     in_order: bool,
 }
 
 /// The sections that both graphs have: one per layer, and one before and after them.
 #[derive(Debug)]
 pub(super) struct Cut {
-    /// The layers in order. Numbers may leave gaps: what counts is which layer comes first.
+    /// The layers in order. Numbers may have gaps: only their order matters.
     layers: Vec<u32>,
     /// True if the layers follow one another, each in a section of its own; otherwise there is one section.
     in_order: bool,

@@ -57,7 +57,7 @@ fn form(
         sources: vec![None; classes.ids.len()],
         defined: vec![false; skeleton.leaves.len()],
     };
-    // The section's order is kept: each step comes just after those that it needs.
+    // The section's order is kept: each step comes right after the steps that it needs.
     for (step, id) in skeleton.steps.iter().zip(&graph.steps) {
         match (step, id) {
             (Step::Leaf(i), _) => emitter.leaf(*i),

@@ -22,7 +22,7 @@ pub(super) struct PricedNode {
     pub(super) late: bool,
 }
 
-/// An extraction problem: e-classes by number, and those to be extracted.
+/// An extraction problem: e-classes by number, and the e-classes to extract.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extraction {
     /// The terms of each e-class.

@@ -11,7 +11,7 @@ use crate::math::{LANES, f16_to_f32, f32_to_f16};
 use crate::simd::vectorised;
 use tpc_ir::DType;
 
-/// Elements decoded at a time: a block, or as many plain elements.
+/// Elements decoded at a time: a block, or the same number of plain elements.
 pub(crate) const LEN: usize = 32;
 
 /// ggml's `kvalues_iq4nl`, each 128 more than it says.

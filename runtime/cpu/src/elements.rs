@@ -41,7 +41,7 @@ vectorised! {
     }
 }
 
-/// Decodes dense elements: as many bytes as `out` takes.
+/// Decodes dense elements from `bytes` until `out` is full.
 pub(crate) fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) {
     let blocks = out.len() / LEN;
     let (whole, rest) = out.split_at_mut(blocks * LEN);
@@ -81,7 +81,7 @@ pub(crate) fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) {
     }
 }
 
-/// Encodes `values` densely: as many bytes as they take.
+/// Encodes `values` densely at the start of `out`.
 pub(crate) fn encode(dtype: DType, values: &[f32], out: &mut [u8]) {
     match dtype {
         DType::F32 => {

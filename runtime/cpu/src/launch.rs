@@ -76,13 +76,13 @@ pub type Sizes = [usize; RANK];
 
 /// The inputs of one worker in a launch.
 pub(crate) struct Call<'a> {
-    /// The worker, which says what its share is.
+    /// The worker, which knows its share.
     pub(crate) worker: &'a Worker<'a>,
     /// The operands of the op, in order.
     pub(crate) operands: &'a [View],
     /// The results of the op, in order.
     pub(crate) results: &'a [View],
-    /// Memory of this worker alone, as many bytes as [`Launch::scratch_bytes`].
+    /// Memory of this worker alone, with [`Launch::scratch_bytes`] bytes.
     pub(crate) scratch: &'a mut [u8],
 }
 

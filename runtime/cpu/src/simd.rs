@@ -11,7 +11,7 @@ thread_local! {
     static INSTEAD: Cell<Option<Isa>> = const { Cell::new(None) };
 }
 
-/// Calls `f` with these instructions in place of the best, which the machine has. What `f` computes is the same.
+/// Calls `f` with this instruction set instead of the best; the machine must have it. The results of `f` are the same.
 pub(crate) fn with<T>(isa: Isa, f: impl FnOnce() -> T) -> T {
     /// Restores the old value, even if `f` panics.
     struct Restore(Option<Isa>);

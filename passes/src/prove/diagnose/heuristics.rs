@@ -69,7 +69,7 @@ fn instructions(encoding: &Encoding<'_>) -> HashSet<Inst> {
     encoding.task.of_programs.iter().copied().collect()
 }
 
-/// Returns the first op before this one whose value is a value of the model, but of another name.
+/// Returns the first op before this one whose value is a value of the model with another name.
 pub(super) fn find_misnamed(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
     let programs = encoding.task.programs;
     let other = |v: &Value| {

@@ -15,7 +15,7 @@ use crate::prove::rules::linear::is_linear_in;
 pub(super) enum Scope {
     /// Sums that are values of the model.
     ModelSums,
-    /// All sums: those that a device has left of a sum of several as well.
+    /// All sums, including the remainder that a device has of a sum of several terms.
     AnySum,
 }
 

@@ -142,8 +142,7 @@ pub(super) fn split_at(
     }
 }
 
-/// Returns the elements that `outer` selects of those that `inner` selects: `x[inner][outer] = x[compose(inner,
-/// outer)]`.
+/// Returns the elements that `outer` selects from the selection `inner`: `x[inner][outer] = x[compose(inner, outer)]`.
 pub(in crate::prove) fn compose(
     inner: &[Pattern],
     outer: &[Pattern],

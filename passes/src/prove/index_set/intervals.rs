@@ -1,7 +1,7 @@
 //! Arithmetic on lists of intervals.
 //!
-//! Lowering has the same arithmetic in `lower/intervals.rs`, on purpose: the proof checks what lowering makes, and an
-//! error in shared code would be an error of both. Neither may call the other.
+//! Lowering has the same arithmetic in `lower/intervals.rs`, on purpose: the proof checks the results of
+//! lowering, and shared code would share its errors. Neither may call the other.
 
 use tpc_ir::Interval;
 

@@ -13,7 +13,7 @@ pub(super) struct RepeatedPattern<'a> {
     /// The number of selected coarse units before each interval.
     firsts: Vec<u64>,
     ascending: bool,
-    /// The pattern's unit, in those asked about.
+    /// The pattern's unit, in the requested units.
     fine: u64,
     /// The period.
     size: u64,

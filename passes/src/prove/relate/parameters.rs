@@ -1,4 +1,4 @@
-//! Parameters of ops: those that lowering re-bases to a device's part, as they are on the whole.
+//! Parameters of ops on the whole, for ops whose parameters lowering re-bases to a device's part.
 
 use std::rc::Rc;
 
@@ -105,8 +105,8 @@ fn all_heads(
     matches.then_some(()).ok_or(NotExpressible)
 }
 
-/// Gives an op that sets a slice the start that it has in the model: as many indices must be selected before it as precede
-/// the slice in the part.
+/// Sets the start of a slice-setting op to its start in the model. The number of selected indices before it must equal
+/// the number of indices before the slice in the part.
 fn start_on_whole(
     op: &mut SetSlice,
     parts: &[Rc<Part>],

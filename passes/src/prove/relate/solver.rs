@@ -1,4 +1,4 @@
-//! The equations of a rule, solved: from the patterns along operands' axes follow those along results' axes.
+//! Solves the equations of a rule: derives the patterns along results' axes from the patterns along operands' axes.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::op::{Expr, Slot};

@@ -251,7 +251,7 @@ impl TermGraph {
         views.collect()
     }
 
-    /// Returns the selections that an e-class is, itself included; those nearest to the model first.
+    /// Returns the selections that an e-class is, itself included, the nearest to the model first.
     pub(in crate::prove) fn selections(&self, id: Id) -> Vec<Selection> {
         let id = self.graph.find(id);
         let mut out: Vec<Selection> = self

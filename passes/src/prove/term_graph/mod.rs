@@ -74,9 +74,9 @@ pub(super) struct TermGraph {
     without: Option<String>,
     /// The number of times that each rule found terms equal.
     pub(super) found: BTreeMap<&'static str, u64>,
-    /// Steps, of those that are left.
+    /// Used steps, limited by the remaining steps of the budget.
     steps: Meter,
-    /// Intervals of views, of those that are left.
+    /// Used intervals of views, limited by the remaining segments of the budget.
     segments: Meter,
     /// True if a limit was met.
     pub(super) cut_short: bool,
@@ -107,8 +107,8 @@ impl Meter {
 }
 
 impl TermGraph {
-    /// Returns an empty graph for the model's terms, saturated by `rules` but the one called `without`, as far as the
-    /// budget goes.
+    /// Returns an empty graph for the model's terms, saturated within the budget by all `rules` except the one called
+    /// `without`.
     pub(super) fn new(
         rules: &'static [ProofRule],
         without: Option<&str>,

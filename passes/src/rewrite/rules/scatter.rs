@@ -8,7 +8,8 @@ use super::{RewriteRule, all_reduce, local_op};
 use crate::rewrite::analysis::{EGraph, ShardedType, even_cut, insert, type_of};
 use crate::rewrite::language::{Head, Node};
 
-/// `all_reduce(a) = all_gather(reduce_scatter(a))`: the right side moves as many bytes and pays one more latency.
+/// `all_reduce(a) = all_gather(reduce_scatter(a))`: both sides move the same bytes, and the right side pays one more
+/// latency.
 pub(super) const SCATTERED_SUM: RewriteRule = RewriteRule {
     name: "scattered-sum",
     equation: "all_reduce(a) = all_gather(reduce_scatter(a))",

@@ -34,7 +34,7 @@ impl Launches {
             let (dtype, rows) = (weight.format.dtype(), weight.format.rows());
             let part = share(tensors, op, dtype, weight.format.part().k());
             let format = part.and_then(|part| Format::new(dtype, rows, part).ok());
-            // The panels are those that were packed.
+            // The format may change only if the packed panels keep their size.
             if let Some(format) = format.filter(|f| f.panel_bytes() == weight.format.panel_bytes())
             {
                 weight.format = format;

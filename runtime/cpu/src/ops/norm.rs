@@ -56,7 +56,7 @@ fn division(worker: &Worker<'_>, x: &View, y: &View) -> (Range<usize>, Range<usi
     (worker.share(rows), 0..n)
 }
 
-/// Writes to `y` what `of` makes of the worker's share of the rows of `x`.
+/// Writes the normalised rows of the worker's share of `x` to `y`. `of` returns the shift and the factor of a row.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`] on these views.

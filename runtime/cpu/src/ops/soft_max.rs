@@ -115,7 +115,7 @@ impl Launch for Rows {
 /// Computes `row ← scale · row + slope · mask`.
 ///
 /// # Safety
-/// The mask's row has as many elements, which are readable.
+/// The mask's row has the same number of elements as `row`, and they are readable.
 unsafe fn add_mask(row: &mut [f32], [scale, slope]: [f32; 2], mask: &View, from: *const u8) {
     let mut buffer = [0.0; CHUNK];
     for (i, row) in row.chunks_mut(CHUNK).enumerate() {

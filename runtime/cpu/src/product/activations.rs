@@ -146,8 +146,8 @@ impl Kernel for Residual<'_> {
     }
 }
 
-/// Takes from consecutive activations what their blocks hold. Blocks of the rest are the second term of the
-/// activations: both together are as exact as codes of 16 bits.
+/// Subtracts from consecutive activations the values of their blocks. Blocks of the remainder are the second term of
+/// the activations: both together are as exact as codes of 16 bits.
 ///
 /// # Errors
 /// Returns [`ProductError::Length`] if there are more or fewer blocks than `x` has.

@@ -199,7 +199,7 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Computes the same, but decodes weights in registers: for few tokens.
+    /// Computes the rows of some panels, and decodes weights in registers: for few tokens.
     ///
     /// # Errors
     /// Returns the errors of [`Product::run`].
@@ -217,7 +217,7 @@ impl<'a> Product<'a> {
         Ok(())
     }
 
-    /// Computes the same, but decodes weights into a cache: for many tokens.
+    /// Computes the rows of some panels, and decodes weights into a cache: for many tokens.
     ///
     /// # Errors
     /// Returns the errors of [`Product::run`].

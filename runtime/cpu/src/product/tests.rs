@@ -90,7 +90,7 @@ impl Random {
     }
 }
 
-/// A matrix, activations, and what their product is.
+/// A matrix, activations, and their expected product.
 struct Case {
     dtype: DType,
     rows: usize,

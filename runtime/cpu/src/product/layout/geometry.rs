@@ -12,7 +12,7 @@ pub(in crate::product) struct Geometry {
     pub skip: usize,
     /// Bytes of a body.
     body: usize,
-    /// Bytes of a head, without those that count per block.
+    /// Bytes of a head, without the bytes that count per block.
     head: usize,
     /// Bytes of a head per block.
     head_block: usize,

@@ -272,7 +272,7 @@ fn six_of_k(packed: &[u8]) -> [u8; 16] {
 /// Two f16 for each 256 and six-bit scales and minima for each 32: q4_k, q5_k.
 pub(in crate::product) struct K32;
 
-/// Scales, minima and what both are multiplied by.
+/// Scales and minima, and the factors of both.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct K32Head<F> {
     d: F,
