@@ -5,9 +5,9 @@ use tpc_ir::{Graph, Inst, InstData};
 
 /// The ops before the layers of a graph.
 ///
-/// The prologue ends at the first op outside the layers that reads a result of a layer, or at the last op of a layer,
-/// whichever comes first. The output of a model therefore belongs to the epilogue, even if blocks follow that do not
-/// need it, such as blocks that predict several tokens. A graph without layers has an empty prologue.
+/// The prologue ends at the first op outside the layers that reads a result of a layer. It ends earlier if the last op
+/// of a layer comes first. The output of a model therefore belongs to the epilogue. This also holds if blocks follow
+/// that do not need it, such as blocks that predict several tokens. A graph without layers has an empty prologue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prologue(Option<Inst>);
 

@@ -44,7 +44,8 @@ pub struct DeviceProfile {
     /// Bytes that other models and adapters of the same command hold: drafts, image encoders, LoRA adapters.
     #[serde(skip_serializing_if = "is_zero")]
     pub beside: f64,
-    /// Bytes of the memory that it shares with the host of its machine, both together; `None` for a device with memory of its own.
+    /// Bytes of the memory that it shares with the host of its machine, both together; `None` for a device with memory
+    /// of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<f64>,
     /// Memory bandwidth in bytes per second.
@@ -279,8 +280,8 @@ impl Topology {
 }
 
 impl Default for Topology {
-    /// Returns the documented default: devices of 1 TB/s and 200 TFLOP/s with unknown memory, links of 50 GB/s and 10
-    /// µs, a host of 60 GB/s with links of 25 GB/s and 10 µs.
+    /// Returns the documented default. Devices have 1 TB/s, 200 TFLOP/s and unknown memory; their links have 50 GB/s
+    /// and 10 µs. The host has 60 GB/s, and its links have 25 GB/s and 10 µs.
     fn default() -> Topology {
         let device = DeviceProfile {
             name: "device".into(),

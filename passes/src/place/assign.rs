@@ -126,8 +126,8 @@ impl<'a> Anchors<'a> {
         place
     }
 
-    /// Returns the place of an op that is not a leaf, if it must have one. An update runs at the place of its state, an
-    /// op over weights at the place of the weights, and an expensive op at the place of its layer.
+    /// Returns the place of an op that is not a leaf, if it must have one. An update runs at the place of its state,
+    /// and an op over weights at the place of the weights. An expensive op runs at the place of its layer.
     fn op(&mut self, op: &Op, data: &InstData, layer: Place) -> Option<Place> {
         let sources = data.operands.iter().filter_map(|v| self.weights[v.index()]);
         let source = sources.max_by_key(|s| (s.overridden.is_some(), s.bytes));

@@ -1,8 +1,8 @@
 //! Functions compiled for several instruction sets, all with the same results.
 //!
-//! Vector code here is plain Rust on arrays of lanes, compiled once for AVX-512, once for AVX2 with FMA and once for
-//! the baseline, and chosen when called. The bits agree for two reasons. Every sum has an explicit order, and every
-//! fused multiply-add is written as [`f32::mul_add`], which rounds once on every machine.
+//! Vector code here is plain Rust on arrays of lanes. It is compiled once for AVX-512, once for AVX2 with FMA and once
+//! for the baseline; each call chooses one of the three. The bits agree for two reasons. Every sum has an explicit
+//! order, and every fused multiply-add is written as [`f32::mul_add`], which rounds once on every machine.
 
 use std::cell::Cell;
 

@@ -1,5 +1,6 @@
-//! The op to suspect: a copy, slice or concatenation that takes another value than its namesakes on other devices, takes parts
-//! in another order, or leaves a gap between theirs; or an op whose value has another name than the model's.
+//! The op to suspect. It is a copy, slice or concatenation that differs from its namesakes on other devices: it takes
+//! another value, takes parts in another order, or leaves a gap. Or it is an op whose value has another name than the
+//! model's.
 
 use std::collections::{BTreeMap, HashSet};
 

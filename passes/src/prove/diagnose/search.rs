@@ -1,8 +1,8 @@
 //! The search for the first op whose value cannot be justified.
 //!
-//! A value is justified if it is a value of the model or a part of one, or one device's summand of a sum in the model.
-//! All values downstream of a fault are unjustified. The first op with an unjustified value is therefore the fault or
-//! reads it.
+//! A value is justified if it is a value of the model or a part of one. It is also justified if it is one device's
+//! summand of a sum in the model. All values downstream of a fault are unjustified. The first op with an unjustified
+//! value is therefore the fault or reads it.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -117,8 +117,8 @@ fn add(a: Lanes, b: Lanes) -> Lanes {
 }
 
 /// Sums of numbers as a binary tree: devices 0 and 1, devices 2 and 3, then the sums of these. The sum is bit-identical
-/// to one device if the devices hold equal shares of K, each a subtree of the [sum over all of
-/// it](crate::product::Part).
+/// to one device under one condition: the devices hold equal shares of K, each a subtree of the [whole
+/// sum](crate::product::Part).
 struct Tree {
     /// Sums whose sibling is not there yet.
     waiting: [Lanes; Tree::DEPTH],

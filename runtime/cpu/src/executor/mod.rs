@@ -117,8 +117,8 @@ impl CpuExecutor {
     /// Creates an executor of a program that the verifier accepts, and loads its weights.
     ///
     /// # Errors
-    /// Returns an error if a weight is missing or does not match the program's declaration, if an op has no kernel, if
-    /// memory does not suffice, or if no thread can be started.
+    /// Returns an error if a weight is missing or does not match the program's declaration, or if an op has no kernel.
+    /// Also returns an error if memory does not suffice, or if no thread can be started.
     pub fn new(
         program: Arc<Program>,
         weights: &dyn WeightSource,

@@ -8,8 +8,8 @@ use tpc_ir::{DType, Interval};
 use super::launches::{Action, Launches};
 use crate::product::{BLOCK, Format, Part};
 
-/// Returns the part of K that a weight of `k` elements per row holds, if its sum is one subtree of the sum over all of
-/// K.
+/// Returns a weight's part of K, if its sum is one subtree of the sum over all of K. The weight has `k` elements per
+/// row.
 fn share(tensors: &Tensors, op: &Weight, dtype: DType, k: usize) -> Option<Part> {
     let [Interval { start, .. }] = op.parts.as_ref()?.first()?.as_slice() else {
         return None;

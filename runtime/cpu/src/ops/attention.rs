@@ -1,9 +1,10 @@
 //! Scaled dot-product attention over a cache.
 //!
-//! A task is a KV head of a stream with up to [`ROWS`] query rows: the tokens of a block times the query heads that share
-//! the KV head. The cache is read once per task, in tiles of [`TILE`] cells that are decoded to f32. A row keeps the
-//! largest logit so far, the sum of exponentials and the weighted sum of values, rescaled when the largest grows (online
-//! softmax, Milakov and Gimelshein 2018). Tasks and tiles do not depend on the number of workers, so neither do the bits.
+//! A task is a KV head of a stream with up to [`ROWS`] query rows: the tokens of a block times the query heads that
+//! share the KV head. The cache is read once per task, in tiles of [`TILE`] cells that are decoded to f32. A row keeps
+//! the largest logit so far, the sum of exponentials and the weighted sum of values. Both sums are rescaled if the
+//! largest logit grows (online softmax, Milakov and Gimelshein 2018). Tasks and tiles do not depend on the number of
+//! workers, so the bits do not, either.
 //!
 //! A cell that no row of a task sees is not read as a number: it may hold anything.
 #![allow(unsafe_code)]
@@ -275,8 +276,8 @@ impl Attention {
             let fits = x.dtype == DType::F16 && x.has_dense_rows() && x.ne[0].is_multiple_of(LANES);
             whole && rows <= FEW && fits
         };
-        // SAFETY: the cells exist. If they are read in place, all cells of their groups exist, too. Cells that no row sees
-        // are not read as numbers.
+        // SAFETY: the cells exist. If they are read in place, all cells of their groups exist, too. Cells that no row
+        // sees are not read as numbers.
         unsafe {
             let range = [first, end];
             let keys = cells(t.k, in_place(t.k), at, (&seen, range), m.keys, dk);
@@ -293,8 +294,8 @@ impl Attention {
         }
     }
 
-    /// Turns the logits of a row of a tile into weights. All of the tile takes part, so that a cell has its lane in the sum
-    /// whatever other rows of the task see.
+    /// Turns the logits of a row of a tile into weights. All of the tile takes part, so that a cell has its lane in the
+    /// sum whatever other rows of the task see.
     fn weigh(&self, row: usize, head: usize, heads: usize, m: &mut Memory<'_>) {
         let (logits, _) = m.logits[row * TILE..].as_chunks_mut::<TILE>();
         let (mask, _) = m.masks[row * TILE..].as_chunks::<TILE>();

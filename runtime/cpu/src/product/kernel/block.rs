@@ -1,8 +1,8 @@
 //! 32 elements of K: the order of operations that all products share.
 //!
-//! The products of the codes of 16 or 32 elements under one scale are summed as integers, which is exact. The f32 sum of
-//! a row and a token then takes `f = fma(integer, scale · scale of the activations, f)` for each scale, and after these
-//! `f = fma(minimum, sum of the activations, f)` for each minimum, in the order of K.
+//! The products of the codes of 16 or 32 elements under one scale are summed as integers, which is exact. The f32 sum
+//! of a row and a token then takes `f = fma(integer, scale · scale of the activations, f)` for each scale. After these
+//! it takes `f = fma(minimum, sum of the activations, f)` for each minimum. Both follow the order of K.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
@@ -173,8 +173,8 @@ unsafe fn unit<S: Simd, K: Kind, B: Source<S>, const V: usize, const W: usize>(
     }
 }
 
-/// Adds the minima of part `j` times the sums of the activations. They are taken in the loop: mapping an array of them may
-/// be a call, around which all registers are saved.
+/// Adds the minima of part `j` times the sums of the activations. They are taken in the loop: mapping an array of them
+/// may be a call, around which all registers are saved.
 #[inline(always)]
 unsafe fn minima<S: Simd, B: Source<S>, const V: usize, const W: usize>(
     f: &mut F<S, V, W>,

@@ -1,8 +1,8 @@
 //! Panels of floats times a few tokens: activations stay f32.
 //!
-//! Element `e` of a panel's 16 rows is stored together. The sum of a row and a token over a chunk of K is two sums in
-//! sequence, `f = fma(weight, activation, f)` over the even and over the odd elements, added at the end. With two sums,
-//! the latency of one does not bound the speed.
+//! Element `e` of a panel's 16 rows is stored together. The sum of a row and a token over a chunk of K consists of two
+//! sums in sequence, `f = fma(weight, activation, f)`. One runs over the even and one over the odd elements; both are
+//! added at the end. With two sums, the latency of one does not bound the speed.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,

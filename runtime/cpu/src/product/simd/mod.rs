@@ -34,8 +34,8 @@ pub(crate) trait Kernel {
 /// lane `r`.
 ///
 /// # Safety
-/// Every function asks that the machine has the instructions, and every one that takes a pointer, that the bytes named
-/// in its text are there. Pointers need no alignment.
+/// Every function requires that the machine has the instructions. A function with a pointer also requires that the
+/// bytes named in its text exist. Pointers need no alignment.
 pub(crate) trait Simd: Copy + 'static {
     /// Sixteen 32-bit integers.
     type I: Copy;
