@@ -62,7 +62,7 @@ fn cover_and_address(
     Some((launches, memory, order))
 }
 
-/// The sizes of a program overflow.
+/// The error if a size of a program overflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("sizes of the program overflow")]
 pub struct TooLarge;

@@ -17,17 +17,17 @@ pub const TWO_TERM_WEIGHTS: u64 = 1 << 18;
 /// The reason that a sum may differ in its bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DifferenceCause {
-    /// Their number is not 2, 4 or 8.
+    /// The number of devices is not 2, 4 or 8.
     DeviceCount,
     /// The shares are not equal subtrees of the sum over the whole axis.
     UnequalShares,
-    /// Each device adds two sums, of either term of the activations.
+    /// Each device adds two sums, one per term of the activations.
     TwoTerms,
     /// The summands were computed from the shares' products: the products are added later than on one device.
     DeferredSum,
 }
 
-/// Sums that may have other bits for one reason.
+/// Sums that may differ in their bits for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DifferingSums {
     /// The number of sums.

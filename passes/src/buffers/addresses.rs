@@ -15,7 +15,7 @@ struct LiveBuffer {
     arena: Arena,
     /// The first and the last position at which the value is live.
     life: (usize, usize),
-    /// True if a copy or a collective brings its content.
+    /// True if a copy or a collective writes its content.
     is_staged: bool,
 }
 
@@ -23,7 +23,7 @@ struct LiveBuffer {
 #[derive(Clone, Default)]
 struct ArenaState {
     free: FreeList,
-    /// Bytes that copies and collectives have brought, and the most so far.
+    /// Live bytes that copies and collectives have written, and their peak.
     staged: u64,
     most_staged: u64,
 }
@@ -98,7 +98,7 @@ fn buffers(
     memory: &mut Memory,
 ) -> Option<(Vec<LiveBuffer>, Vec<u64>)> {
     let (mut lived, mut bytes) = (Vec::new(), Vec::new());
-    // Devices have the same types one after another.
+    // Devices have tensors of the same types one after another.
     let mut last: Option<&TensorType> = None;
     for (value, data) in graph.values() {
         let op = graph.def_op(value);

@@ -2,7 +2,7 @@
 
 use tpc_ir::program::Extent;
 
-/// The free ranges of an arena without end: the smallest that fits is taken.
+/// The free ranges of an arena without an end. The smallest range that fits is taken.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FreeList {
     /// Free ranges as (first byte, end), ascending, below `end`. The end is exclusive.
@@ -25,7 +25,7 @@ impl FreeList {
             }
             return Some(start);
         }
-        // The last range, if it is free, grows.
+        // If the last range is free, it grows.
         let start = match self.ranges.last() {
             Some(&(start, end)) if end == self.end => {
                 self.ranges.pop();
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!([a.offset, b.offset, c.offset], [0, 128, 192]);
         free.give(a, 64);
         free.give(b, 64);
-        // The two are one range now.
+        // The two ranges are merged.
         assert_eq!(take(&mut free, 190).offset, 0);
         free.give(c, 64);
         // The last grows.

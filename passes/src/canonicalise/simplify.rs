@@ -5,16 +5,16 @@ use tpc_ir::{Dim, Graph, Op, Value};
 
 /// The simplest form of an instruction.
 pub(super) enum Simplification {
-    /// A value that there is already.
+    /// An existing value.
     Value(Value),
-    /// An op, maybe another one than before.
+    /// An op on operands; the op may differ from the original.
     Op(Op, Vec<Value>),
 }
 
 /// Returns the simplest form of an op on operands of `graph`. Values of the same type and the same elements come out.
 pub(super) fn simplify(graph: &Graph, op: &Op, operands: Vec<Value>) -> Simplification {
     let mut now = (op.clone(), operands);
-    // Each step takes a definition off the operand, so that it ends.
+    // Each step replaces an operand by an earlier value, so the loop ends.
     loop {
         match step(graph, &now.0, &now.1) {
             Some(Simplification::Op(op, operands)) => now = (op, operands),
@@ -96,7 +96,7 @@ fn concat(graph: &Graph, c: &Concat, operands: &[Value]) -> Option<Simplificatio
     if let [only] = operands {
         return Some(Simplification::Value(*only));
     }
-    // Neighbours that were cut from one value are one slice of it.
+    // Adjacent slices of one value are one slice of it.
     let cut = |v: Value| match definition(graph, v) {
         (Op::Slice(s), [below]) if s.axis == c.axis => Some((s, *below)),
         _ => None,

@@ -15,7 +15,7 @@ pub(super) struct Groups<'a> {
     ahead: Vec<u32>,
     /// Per instruction, the instruction at whose position its launch runs.
     at: Vec<Inst>,
-    /// Per instruction, whether it is in a set.
+    /// Per instruction, true if it is in a set.
     taken: Vec<bool>,
     /// The sets, by the instruction at whose position the launch runs.
     sets: BTreeMap<Inst, Vec<Inst>>,
@@ -143,7 +143,8 @@ impl<'a> Groups<'a> {
         !self.seen.users.is_output(value) && users.iter().all(|u| insts.contains(u))
     }
 
-    /// True if a launch there comes after all that the set reads and before all that reads its results.
+    /// True if a launch at this position comes after all values that the set reads and before all readers of its
+    /// results.
     fn is_between(&self, insts: &[Inst], at: Inst) -> bool {
         insts.iter().all(|&i| {
             let data = self.seen.graph.inst(i);

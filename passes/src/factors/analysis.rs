@@ -16,7 +16,7 @@ use super::Factors;
 use crate::place::group_of;
 use crate::users::Users;
 
-/// The name of the pass, for refusals of the budget.
+/// The name of the pass, for errors of the budget.
 const TABLES: &str = "planning";
 
 /// A placed graph and its analyses.
@@ -69,9 +69,9 @@ pub struct LeafFacts {
     pub whole: Vec<Inst>,
     /// A value with the leaf twice in one summand.
     pub repeated: Option<Value>,
-    /// An instruction that looks it up or selects it by index although it is not the whole of its axis.
+    /// An instruction that looks up or selects by an index along the leaf, if the leaf is only a part of the axis.
     pub indexed_part: Option<Inst>,
-    /// The leaf in front of it, in every axis that it occurs in.
+    /// The leaves right before it, over every axis that it occurs in; `None` if it is the first of an axis.
     pub before: BTreeSet<Option<Var>>,
     /// The other leaves of the summands that it occurs in.
     pub co_occurring: BTreeSet<Var>,
@@ -167,7 +167,7 @@ impl Analysis {
         (summands, entered): &mut (Arc<[Summand]>, bool),
     ) {
         let on_group = matches!(graph.value(value).place, Place::Group(_));
-        // A state of the host is cut into the devices' parts wherever they fetch it.
+        // A state of the host is cut into the devices' parts at every fetch.
         let stored = match graph.def_op(value) {
             Op::Weight(_) => on_group,
             Op::State(_) => true,

@@ -1,4 +1,4 @@
-//! Reshapes that cut a factor, and how they would not.
+//! Reshapes that cut a factor, and sizes with which they would not.
 
 use tpc_ir::factor::{Label, Var, solve};
 use tpc_ir::op::{OpDef, Reshape};

@@ -25,7 +25,7 @@ use tpc_ir::{
 
 use rule_cache::RuleCache;
 
-/// The name of the pass, for refusals of the budget.
+/// The name of the pass, for errors of the budget.
 const FACTORS: &str = "the inference of factors";
 
 /// Returns the value that `v` is a copy of, or `v`.
@@ -43,15 +43,14 @@ pub struct Factors {
     pub space: Space,
     /// Per value, its axes.
     pub axes: Vec<Axes>,
-    /// Per instruction, its rule; instructions that differ in names alone share one.
+    /// Per instruction, its rule; instructions that differ only in names share one.
     pub rules: Vec<Arc<Rule>>,
-    /// Instructions whose equations cannot hold, with the reason: their operands and results stay whole.
+    /// Instructions whose equations have no solution, with the reason: their operands and results stay whole.
     pub opaque: Vec<(Inst, UnifyError)>,
 }
 
 impl Factors {
-    /// Infers the factors of `graph`, which must be valid. Instructions that would take more than a command may spend
-    /// stay opaque.
+    /// Infers the factors of `graph`, which must be valid. Instructions beyond a command's budget stay opaque.
     pub fn infer(graph: &Graph) -> Factors {
         Factors::infer_in(
             graph,
@@ -76,7 +75,7 @@ impl Factors {
     /// space.
     fn infer_in(graph: &Graph, mut space: Space) -> (Factors, Option<Inst>) {
         let unit = space.leaf_with_label(Dim::ONE, Label::Free);
-        // About three axes of a value are not 1, and an op makes few factors more.
+        // About three axes of a value are not 1, and an op adds few factors.
         space.reserve(4 * graph.values().len());
         let mut axes: Vec<Axes> = Vec::with_capacity(graph.values().len());
         for (_, v) in graph.values() {

@@ -249,7 +249,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Defines an unreduced value: it is reduced at once, or travels on.
+    /// Defines an unreduced value: it is reduced at once, or passed on.
     fn define(
         &mut self,
         v: Value,
@@ -257,7 +257,7 @@ impl Pass<'_> {
         any_unreduced: bool,
     ) -> Result<(), PropagationConflict> {
         if self.is_split(v) {
-            // The next pass, with reduced operands, tells.
+            // The next pass, with reduced operands, decides.
             if any_unreduced {
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! The sharding rules of a graph, one for all instructions that differ in names alone.
+//! The sharding rules of a graph, one for all instructions that differ only in names.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ impl RuleCache {
     pub(super) fn rule(&mut self, graph: &Graph, inst: Inst) -> Arc<Rule> {
         let data = graph.inst(inst);
         if data.op.is_leaf() {
-            // A leaf's rule takes less than looking it up.
+            // Computing a leaf's rule is cheaper than looking it up.
             return Arc::new(make_rule(graph, inst));
         }
         let alike = |a: &[Value], b: &[Value]| {

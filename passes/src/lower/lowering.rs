@@ -10,7 +10,7 @@ use tpc_ir::{
 
 use super::LowerError;
 
-/// The name of the pass, for refusals of the budget.
+/// The name of the pass, for errors of the budget.
 const PROGRAMS: &str = "lowering to programs";
 
 /// Returns the programs of all devices and of the host, in one graph.
@@ -42,7 +42,8 @@ pub fn lower_within(
         values += data.results.iter().map(ranks).sum::<usize>();
         insts += data.results.first().map_or(0, ranks);
     }
-    // Devices have some that the sharded graph has not: parts of uneven splits are put together from several.
+    // Devices have instructions that the sharded graph does not have: parts of uneven splits are joined from several
+    // parts.
     lowering.out.reserve(values + values / 4, insts + insts / 4);
     for (inst, data) in sharded.insts() {
         lowering.spend(inst, budget)?;

@@ -48,7 +48,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Cuts the part of the site's rank out of a whole value, as `target` is divided.
+    /// Cuts the part of the site's rank out of a whole value, with the sharding of `target`.
     fn cut(
         &mut self,
         site: Site<'_>,

@@ -54,7 +54,8 @@ impl Backend {
         }
     }
 
-    /// Returns the back end of this name, whatever its case; `hip`, `mtl` and `cuda` builds' other names count too.
+    /// Returns the back end with this name, in upper or lower case. Other names of `hip`, `mtl` and `cuda` builds are
+    /// also accepted.
     pub fn from_name(name: &str) -> Option<Backend> {
         let name = name.trim();
         let same = |b: &Backend| b.name().eq_ignore_ascii_case(name);

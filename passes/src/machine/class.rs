@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Backend;
 
-/// The generation of a device, as far as engines have other kernels or limits for it.
+/// The generation of a device, if engines have different kernels or limits for it.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, serde::Deserialize,
 )]
@@ -100,8 +100,8 @@ impl CardClass {
         )
     }
 
-    /// True if its devices wait for each other by way of the host, at several hundred microseconds: they are older than
-    /// the engines' kernels for reductions.
+    /// True if its devices wait for each other through the host, which takes several hundred microseconds. They are
+    /// older than the engines' kernels for reductions.
     pub const fn waits_on_host(self) -> bool {
         matches!(
             self,

@@ -112,14 +112,14 @@ pub(crate) fn kernel(
 /// The kind of kernel that an engine uses for the products of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Regime {
-    /// Few tokens: products are by vectors, and the reading of weights takes their time.
+    /// Few tokens: products by vectors, limited by the reading of weights.
     Vectors,
-    /// Many tokens: products are by matrices.
+    /// Many tokens: products by matrices.
     Matrices,
 }
 
 impl Regime {
-    /// The most tokens whose products are by vectors, as llama.cpp has it.
+    /// The most tokens for products by vectors, as in llama.cpp.
     pub const MOST_VECTORS: u64 = 8;
 
     /// Returns the regime of a batch.

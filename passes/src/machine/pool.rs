@@ -7,7 +7,7 @@ use super::Topology;
 pub struct Pool {
     /// The positions of these devices.
     pub devices: Vec<usize>,
-    /// Bytes that plans may use of it, the host's and the devices' together.
+    /// Bytes of it that plans may use, for the host and the devices together.
     pub usable: f64,
     /// Its bytes.
     pub memory: f64,

@@ -29,7 +29,7 @@ pub struct EngineProfile {
     pub bytes_per_cycle: f64,
     /// The most bytes of experts, caches and states that are read per unit and cycle: many short runs.
     pub scattered_bytes_per_cycle: f64,
-    /// The factor on both for processors without products of four 8-bit integers.
+    /// The factor on both rates for processors without dot products of four 8-bit integers.
     pub no_dot_share: f64,
     /// Share of the arithmetic throughput in products by matrices.
     pub matrix_share: f64,
@@ -52,7 +52,7 @@ pub struct EngineProfile {
     pub host_us: f64,
     /// The share of the host link's bandwidth that prompts reach when they fetch weights from the host.
     pub host_link_share: f64,
-    /// Latencies of the link that a reduction over two devices takes.
+    /// The number of link latencies in a reduction over two devices.
     pub reduction_latencies: f64,
     /// The factor on `reduction_latencies` for devices that wait for each other through the host.
     pub old_reductions: f64,

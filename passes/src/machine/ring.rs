@@ -11,7 +11,7 @@ pub struct Ring {
     pub link: Link,
     /// The number of devices.
     pub n: usize,
-    /// True if one of them waits for the others by way of the host.
+    /// True if one of them waits for the others through the host.
     pub waits: bool,
 }
 

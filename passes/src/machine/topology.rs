@@ -72,7 +72,7 @@ fn is_zero(bytes: &f64) -> bool {
     *bytes == 0.0
 }
 
-/// The way that bytes take between two places, from the fastest to the slowest.
+/// The kind of link between two places, from the fastest to the slowest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum LinkKind {
     /// A switch between all devices: NVSwitch, or the fabric of an MI300X board.
@@ -194,7 +194,7 @@ pub struct PairLink {
 /// The machine that a plan is for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Topology {
-    /// The devices; the first `N` are used when `N` are asked for, the last one's profile beyond the list.
+    /// The devices. A plan for `N` devices uses the first `N`; the last profile is repeated if there are fewer.
     pub devices: Vec<DeviceProfile>,
     /// The link between two devices that are not in [`Self::links`].
     pub link: Link,

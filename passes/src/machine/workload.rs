@@ -18,7 +18,7 @@ impl Workload {
     pub const PROMPT_WEIGHT: f64 = 4.0;
     /// Price of a byte that a device holds, in reads of a byte.
     pub const MEMORY_PRICE: f64 = 0.5;
-    /// Prices tried one after another while a plan does not fit the devices' memory.
+    /// Prices to try one after another until a plan fits the devices' memory.
     pub const SCARCE_MEMORY: [f64; 2] = [8.0, 128.0];
 
     /// Returns the batches for a context of `n_ctx` cells (`n_ctx_swa` in layers with a window) and batches of

@@ -53,7 +53,7 @@ pub(super) fn insert(
             .map(|&v| copies.arrive(v, place, data.layer))
             .collect();
         copies.define(data, operands, place);
-        // Inputs go out before all work.
+        // Inputs are sent before all work.
         if let Op::Input(_) = data.op {
             for &place in &readers[data.results[0].index()] {
                 copies.arrive(data.results[0], place, None);

@@ -13,7 +13,7 @@ use crate::machine::{Link, Topology, Workload};
 /// The side of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// At the place of its layer, or at some third place.
+    /// At the place of its layer, or at a third place.
     Layer,
     /// At the other place.
     Other,
@@ -47,7 +47,7 @@ impl CutCosts {
             Place::Device(_) => topology.link,
             Place::Host | Place::Group(_) => topology.host_link,
         };
-        // At best, the devices of its stage share an op.
+        // In the best case, the devices of its stage share an op.
         let stage = placement.stages.iter();
         let stage = stage.map(|stage| stage.iter().map(|&d| device(d).flops).sum());
         let fastest = stage.fold(1.0, f64::max);
@@ -79,7 +79,7 @@ impl CutCosts {
         if data.op.is_view() {
             return [0; 2];
         }
-        // Operands that were just computed are still in caches: traffic does not count.
+        // Operands that were just computed are still in caches, so their traffic does not count.
         self.flops.map(|flops| {
             let us = self.batches.iter().map(|(batch, weight)| {
                 let bytes = |v: &Value| graph.value(*v).ty.bytes(batch).unwrap_or(u64::MAX) as f64;
@@ -102,7 +102,7 @@ fn half_full(batch: Bindings) -> Bindings {
     half(batch, Symbol::NKvSwa, Symbol::NCtxSwa)
 }
 
-/// Costs are whole numbers, so that flows are exact; more than an hour counts as one.
+/// Costs are integers, so that flows are exact. Costs above one hour count as one hour.
 fn nanoseconds(us: f64) -> u64 {
     (us * 1e3).clamp(0.0, 3.6e12) as u64
 }

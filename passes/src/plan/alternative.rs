@@ -1,4 +1,4 @@
-//! The cost of a plan with another option taken as given.
+//! The cost of a plan with another option fixed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ pub(super) struct Alternatives<'a> {
     pricer: Pricer<'a>,
 }
 
-/// The consequences of an option that is taken as given.
+/// The consequences of fixing an option.
 pub(super) struct Replacement {
     /// The chosen classes that it excludes.
     pub(super) of: Vec<Class>,

@@ -13,7 +13,7 @@ use super::{Breakdown, ModelKind, PlanRequest, PlannedGraph, SplitOption};
 use crate::machine::{EngineProfile, Kernel, KernelKind, Regime, Ring, Speed, Topology, Way};
 use crate::place::group_of;
 
-/// Bytes of weights that a small model reads for a token, at most.
+/// The most bytes of weights that a small model reads for a token.
 const SMALL: f64 = 2e9;
 
 /// A kernel that is launched several times.
@@ -62,7 +62,7 @@ pub struct Bill {
 pub struct Times {
     /// The busiest device of each stage.
     pub stages: Vec<Breakdown>,
-    /// Work that is done once, by any place, whatever the split.
+    /// Work that is done once, by any place, for every split.
     pub rest: Breakdown,
 }
 

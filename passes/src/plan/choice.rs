@@ -20,7 +20,7 @@ pub struct Choice {
     pub optimal: bool,
     /// Number of distinct problems.
     pub distinct: usize,
-    /// The price of the choice, in µs per token, as splits within layers are compared.
+    /// The price of the choice, in µs per token, as the search compares it for splits within layers.
     pub cost: f64,
     /// A lower bound on the price of every assignment. It equals [`Self::cost`] if all assignments were priced.
     pub lower_bound: f64,

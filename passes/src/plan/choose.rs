@@ -105,7 +105,7 @@ fn solve(
     Some((total, solutions))
 }
 
-/// States the price of the best assignment in `choice`, and the lower bound on all.
+/// Stores the price of the best assignment in `choice`, and the lower bound on all.
 fn price(
     pricer: &Pricer<'_>,
     global: &[SplitOption],

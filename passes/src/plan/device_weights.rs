@@ -216,7 +216,7 @@ mod tests {
             limit_shares(&[2.0, 2.0, 1.0], &[0.2, 0.45, f64::INFINITY]),
             &[1.0, 2.25, 1.75],
         );
-        // 60 GB: not even both have room, so both are as short as each other.
+        // 60 GB: the room of both together does not suffice, so both exceed it by the same share.
         close(
             limit_shares(&[1.0, 1.0], &[0.4, 0.2]),
             &[4.0 / 3.0, 2.0 / 3.0],

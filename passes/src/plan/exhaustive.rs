@@ -1,4 +1,4 @@
-//! The planner against every plan there is, on models small enough to try them all.
+//! The planner compared with all possible plans, on models that are small enough.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -87,7 +87,7 @@ impl Model {
     }
 }
 
-/// A planned model, and all that could have been chosen.
+/// A planned model, and all possible choices for it.
 struct Space<'a> {
     planned: &'a PlannedGraph,
     pricer: Pricer<'a>,

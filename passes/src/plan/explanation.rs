@@ -162,7 +162,7 @@ fn explain_refusal(planned: &PlannedGraph, leaf: Var, reason: Refusal) -> Forbid
     out
 }
 
-/// Says why a value of the placed graph is split as `planned`, which is the plan of `request`, has it.
+/// Explains the splits of a value of the placed graph in `planned`, the plan of `request`.
 pub fn explain_split(
     planned: &PlannedGraph,
     request: &PlanRequest,

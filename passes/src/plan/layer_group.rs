@@ -57,7 +57,7 @@ enum PlacedValue {
     External(usize, TensorType, bool),
 }
 
-/// Layers before splits: ops and types are equal, and so is which values from outside are the same.
+/// Layers before splits: ops and types are equal, and the same values from outside coincide.
 struct PlacedView<'a> {
     graph: &'a Graph,
     outside: FxHashMap<Value, usize>,

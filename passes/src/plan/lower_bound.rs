@@ -1,4 +1,4 @@
-//! The lower bound on the price of all assignments, for plans whose assignments were not all priced.
+//! The lower bound on the price of all assignments, for plans that did not price all of them.
 
 use tpc_ir::factor::Var;
 

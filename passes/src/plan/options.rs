@@ -43,11 +43,11 @@ pub enum Refusal {
     Whole(Inst),
     /// A value has it twice.
     Repeated(Value),
-    /// An index counts along more than this factor alone.
+    /// An index counts along more than only this factor.
     Indexed(Inst),
     /// Its size is known only at run time.
     Symbolic,
-    /// No weight or state has it.
+    /// No weight or state has the factor.
     NotStored,
     /// The user wants this value whole on every device.
     PinnedWhole(Value),
@@ -253,7 +253,7 @@ impl Options<'_> {
             push(hard, false);
         }
         if granules.hard != Some(1) && granules.soft {
-            // An eighth of a block, so that no device is much busier than another, in steps that kernels like.
+            // An eighth of a block, so that the devices' loads are similar, in steps that suit kernels.
             let eighth = granules.hard.map_or(32, |h| h / 8);
             push(if size >= 1024 { eighth.clamp(1, 32) } else { 1 }, true);
         }

@@ -9,11 +9,11 @@ use super::layer_group::LayerGroup;
 use super::options::{SplitOption, clash};
 use super::price::{Price, Pricer};
 
-/// The most assignments that are priced one by one; a problem with more is searched part by part.
+/// The most assignments that are priced one by one; a larger problem is searched part by part.
 const EXACT_LIMIT: usize = 1000;
 /// The most assignments of one part that are priced in turn.
 const PART_LIMIT: usize = 64;
-/// The most options that are tried of one problem: more than a layer of any model has.
+/// The most options of one problem that are tried: more than a layer of any model has.
 const MOST_OPTIONS: usize = 512;
 /// The most passes over the parts.
 const ROUNDS: usize = 3;

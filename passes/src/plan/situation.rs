@@ -14,7 +14,7 @@ pub enum ModelKind {
     Mixture,
     /// Most layers keep a recurrent state, and no token has experts.
     Hybrid,
-    /// Less than 2 GB of weights are read for a token, and no token has experts: launches decide.
+    /// Less than 2 GB of weights are read for a token, and no token has experts: launches determine the time.
     Small,
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Fact {
 #[derive(Debug, Default)]
 pub(super) struct TermAnalysis {
     pub(super) tables: Tables,
-    /// True if two terms of different types were found equal, which sound rules do not do.
+    /// True if two terms of different types were found equal, which is impossible with sound rules.
     pub(super) contradiction: bool,
     /// The operands of the model's ops that are not defined everywhere.
     pub(super) domains: Vec<(Domain, Id)>,
@@ -85,7 +85,7 @@ fn is_number(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> bool {
 /// True if an op is defined on this operand: the op is defined everywhere, or the model applies it to the same value.
 /// The operand may also be a part or a repetition of the model's value.
 pub(super) fn is_defined(graph: &EGraph<Term, TermAnalysis>, op: &Op, args: &[Id]) -> bool {
-    /// Views of views that are looked through.
+    /// The most nested views that are followed.
     const DEPTH: usize = 4;
     let ty = |k: usize| args.get(k).and_then(|&a| graph[a].data.ty.as_ref());
     let Some((domain, k)) = domain(op, ty) else {

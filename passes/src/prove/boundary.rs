@@ -28,8 +28,8 @@ impl Boundary {
     }
 }
 
-/// True if a value from outside is inlined as this op on its operand: other elements of the same, which a device may take in
-/// another layer than the model.
+/// True if a value from outside is inlined as this op on its operand. The op gives other elements of the same value,
+/// and a device may apply it in another layer than the model.
 pub(super) const fn is_inlined(op: &Op) -> bool {
     match op.category() {
         OpCategory::Layout | OpCategory::Selection | OpCategory::Repetition | OpCategory::Copy => {

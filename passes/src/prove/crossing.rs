@@ -12,7 +12,7 @@ use super::language::Head;
 use super::readings::{find_relation, readings};
 use super::rules::linear::linear_arguments;
 
-/// Terms that are looked through from a value.
+/// The most nested terms that are followed from a value.
 const DEPTH: usize = 24;
 
 /// True if an e-class consists of summands that devices hold: parts of contractions, rows of own experts, values of the

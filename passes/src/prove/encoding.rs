@@ -62,7 +62,7 @@ impl<'a> Encoding<'a> {
         added.map(|()| encoding)
     }
 
-    /// Notes that an e-class is the value `v` of the model.
+    /// Records that an e-class is the value `v` of the model.
     fn name(&mut self, v: Value, id: Id, what: ModelRef) {
         let number = self.numbers.len() as u32;
         self.numbers.push(what);
@@ -184,9 +184,9 @@ impl<'a> Encoding<'a> {
         })
     }
 
-    /// Counts a look at all instructions of the obligation; whether there are steps left.
+    /// Charges a scan of all instructions of the obligation. Returns true if steps are left.
     pub(super) fn charge_scan(&self) -> bool {
-        /// Instructions that are looked at in a step.
+        /// Instructions per step of a scan.
         const EACH: usize = 16;
         self.terms.charge(1 + self.task.of_programs.len() / EACH)
     }

@@ -1,4 +1,4 @@
-//! Interners: dense numbers for the ops, views and types that terms and signatures speak of.
+//! Interners: dense numbers for the ops, views and types in terms and signatures.
 
 use std::hash::Hash;
 use std::rc::Rc;
@@ -60,7 +60,7 @@ impl<T> Interner<T> {
     }
 }
 
-/// The ops, views and types that terms speak of by number.
+/// The ops, views and types that terms contain by number.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) ops: Interner<Op>,

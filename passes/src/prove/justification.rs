@@ -1,4 +1,4 @@
-//! Justification: the values of the programs that are values of the model, or parts of such.
+//! Justification: the values of the programs that are values of the model, or parts of them.
 
 use egg::Id;
 use tpc_ir::Value;

@@ -14,7 +14,7 @@ pub(super) enum Counterpart {
     Part {
         /// The model's value.
         model: Value,
-        /// The part; `None` for the value as it is.
+        /// The part; `None` for the whole value.
         view: Option<View>,
     },
     /// A value without elements.
@@ -59,7 +59,7 @@ impl Knowledge {
         })
     }
 
-    /// Takes over the facts of a lemma, for an obligation of its signature.
+    /// Applies the facts of a lemma to an obligation with its signature.
     pub(super) fn learn(
         &mut self,
         lemma: &Lemma,

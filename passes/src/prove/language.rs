@@ -10,7 +10,7 @@ use super::index_set::IndexSet;
 /// (`interner.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Head {
-    /// A value that the proof takes as it is: a leaf of the model, or a value of an earlier section.
+    /// A value that the proof does not analyse: a leaf of the model, or a value of an earlier section.
     Atom {
         /// The number of the value.
         number: u32,
@@ -35,7 +35,7 @@ pub(super) enum Head {
     Mask(Mask),
 }
 
-/// The rows or experts of a tensor that a device answers for.
+/// The rows or experts of a tensor that a device computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Mask {
     /// The rows or experts.

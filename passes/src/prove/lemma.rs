@@ -1,4 +1,4 @@
-//! Lemmas: an obligation is proved, or the value that stops the proof is found.
+//! Lemmas: proves an obligation, or finds the value that stops the proof.
 
 use tpc_ir::Budget;
 

@@ -1,4 +1,5 @@
-//! Outputs: each of the model's must be given, and be the model's value; states must be renewed as the model renews them.
+//! Outputs: the programs must give each output of the model with the model's value, and update states as the model
+//! does.
 
 use std::collections::{HashMap, HashSet};
 
@@ -108,7 +109,8 @@ impl<'a> Outputs<'a> {
         }
     }
 
-    /// Checks that each part of a state that the model renews is renewed; it would be stale with the next batch.
+    /// Checks that each part of a state that the model updates is updated. Otherwise it would be stale in the next
+    /// batch.
     fn check_stale(&self, updated: &HashSet<Value>) -> Result<(), Box<Refutation>> {
         for (inst, data) in self.programs.insts() {
             if let (Op::State(s), Some(v)) = (&data.op, data.results.first()) {

@@ -133,7 +133,7 @@ fn run(
         match lemmas.find(signature, has_next, |without| {
             lemma::prove(&task, &boundary, has_next, without, budget)
         })? {
-            // A sum is done in the next section: both are proved together.
+            // The next section ends a sum of this one: both are proved together.
             None => to += 1,
             Some(lemma) => {
                 let model: (&Graph, _) = (model, &*of_model);
@@ -147,7 +147,7 @@ fn run(
     Ok(lemmas.proof)
 }
 
-/// The lemmas proved so far, and the proof that they make.
+/// The lemmas proved so far, and the proof that they form.
 struct Lemmas<'a> {
     without: Option<&'a str>,
     tables: Tables,

@@ -12,7 +12,7 @@ use super::term_graph::{ModelRepetition, Repetition, Selection, TermGraph};
 /// One part per argument.
 pub(super) type Reading = Vec<ArgPart>;
 
-/// Readings that are tried for one term.
+/// The most readings that are tried for one term.
 const MAX_READINGS: usize = 64;
 
 /// An argument, read as a part of a base.

@@ -26,7 +26,7 @@ pub enum RefutationReason {
     /// A leaf or an operand of a collective holds an impossible part.
     #[error("holds an impossible part: it cuts a quantisation block, or exceeds the whole")]
     Inexpressible,
-    /// The declared type is not the type by the op.
+    /// The declared type differs from the op's type.
     #[error("is declared with another type than its op gives{}", found.as_ref().map_or_else(String::new, |t| format!(" ({t})")))]
     Type {
         /// The type by the op; `None` if the op does not accept its operands.
@@ -58,7 +58,7 @@ pub enum RefutationReason {
         "holds a part that does not fit those of the other devices: a gap, another order, or another tensor"
     )]
     Part,
-    /// A sum is used before it is done.
+    /// A sum is used before it is complete.
     #[error("reads {operand}, which is only this device's summand: the all-reduce is missing")]
     Unreduced {
         /// The operand.

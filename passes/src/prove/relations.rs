@@ -1,4 +1,4 @@
-//! Parts of operands and relations of ops on them, found once: layers, devices and summands have the same again and again.
+//! Cache of the parts of operands and the relations of ops on them. Layers, devices and summands repeat the same ones.
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
@@ -49,9 +49,9 @@ impl Hash for PartByAddress {
 }
 
 impl Relations {
-    /// Entries of a kind that are kept; beyond, all are forgotten.
+    /// The most entries of a kind; if there are more, all are dropped.
     const MOST: usize = 1 << 14;
-    /// Operands of the largest op whose relations are kept.
+    /// The most operands of an op whose relations are cached.
     const MAX_OPERANDS: usize = 4;
 
     /// Returns the interned part that is equal to `part`.

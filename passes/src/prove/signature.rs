@@ -90,7 +90,7 @@ impl Writer<'_> {
         for &inst in task.of_model {
             let data = task.model.inst(inst);
             if let Some(first) = task.leaves.get(&data.op) {
-                // Only equality with other leaves matters, and whether it is a mask.
+                // Only two facts matter: the equality with other leaves, and whether the leaf is a mask.
                 let is_number = u32::from(task.numbers[first.index()]);
                 self.out.extend([LEAF, is_number]);
                 if !data.results.contains(&first) {

@@ -48,7 +48,7 @@ pub(crate) struct Table {
 pub(crate) struct Fact {
     /// The types of its values.
     pub(crate) types: TypesRef,
-    /// The first value of the section that it stands for, which names it.
+    /// The first value of the section that the e-class represents; it gives the name.
     pub(crate) origin: Option<u32>,
 }
 

@@ -91,7 +91,7 @@ struct Emitter<'a> {
     steps: Vec<TemplateStep>,
     /// Per e-class, the source of its value once it is defined.
     sources: Vec<Option<Source>>,
-    /// Per leaf, whether a step defines it.
+    /// Per leaf, true if a step defines it.
     defined: Vec<bool>,
 }
 

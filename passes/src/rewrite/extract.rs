@@ -35,7 +35,7 @@ pub(super) struct Extraction {
 
 /// The least price of a term. With it, the smaller of two equally cheap graphs wins.
 const LEAST: f64 = 1e-6;
-/// More than any graph costs, in µs.
+/// A price above every graph's, in µs.
 const PROHIBITIVE: f64 = 1e15;
 /// The most passes over all e-classes until the sets are stable.
 const PASSES: usize = 16;

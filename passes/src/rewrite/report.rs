@@ -145,7 +145,7 @@ pub struct SectionReport {
     pub iterations: usize,
     /// The reason that it stopped.
     pub stop: StopReason,
-    /// Per rule that found terms equal, how often.
+    /// The number of matches of each rule that found terms equal.
     pub matches: BTreeMap<&'static str, usize>,
     /// The transfers of one section before.
     pub before: Counts,

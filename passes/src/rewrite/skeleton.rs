@@ -72,7 +72,7 @@ pub(super) struct Section {
     pub(super) classes: Vec<Class>,
 }
 
-/// The most instructions of a section: graphs without layers are cut somewhere.
+/// The most instructions of a section, for graphs without layers.
 const LONGEST: usize = 1024;
 
 /// Cuts `graph` into sections, whose ops and types go into `table`.

@@ -56,12 +56,12 @@ fn moves_input(graph: &Graph, launch: &LaunchData) -> bool {
     matches!(data.op, Op::Copy(_)) && data.operands.iter().all(is_input)
 }
 
-/// The changes of place on the longest paths to and from a launch of a layer.
+/// The transfers on the longest paths to and from a launch of a layer.
 #[derive(Clone, Copy, Default)]
 struct PathCost {
-    /// The most changes of place on a path to it.
+    /// The most transfers on a path to it.
     to: u32,
-    /// The most changes of place on a path from it.
+    /// The most transfers on a path from it.
     from: u32,
 }
 
@@ -140,7 +140,7 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// True if a place does its own work in another order, and not only brings inputs earlier.
+    /// True if a place runs its own work in another order. Inputs that only come earlier do not count.
     fn reorders_work(&self, run: &[Launch], sorted: &[usize]) -> bool {
         let data = |at: usize| &self.launches[run[at].index()];
         self.places(run).into_iter().any(|place| {
@@ -202,13 +202,13 @@ impl<'a> Layer<'a> {
         out
     }
 
-    /// True if data change their place between two launches, as a count.
+    /// Returns 1 if data move to another place between two launches, otherwise 0.
     fn steps(&self, from: Launch, to: Launch) -> u32 {
         let [from, to] = [from, to].map(|l| &self.launches[l.index()].places);
         u32::from(!from.iter().any(|p| to.contains(p)))
     }
 
-    /// True if some place has work that needs other places, and work that needs them less.
+    /// True if a place has launches with different numbers of transfers on the paths to them.
     fn can_overlap(&self, run: &[Launch], ways: &[PathCost]) -> bool {
         self.places(run).iter().any(|place| {
             let at = run.iter().zip(ways);

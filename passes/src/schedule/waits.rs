@@ -1,4 +1,4 @@
-//! Waits: the order between queues that memory asks for.
+//! Waits: the order between queues that memory accesses require.
 
 use std::collections::BTreeMap;
 

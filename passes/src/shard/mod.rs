@@ -20,7 +20,7 @@ pub enum ShardError {
     /// The selection contradicts itself.
     #[error("the chosen splits contradict each other at {0:?}")]
     Clash(PropagationConflict),
-    /// An op does not take the operands that the lowering gave it.
+    /// An op does not accept the operands that the lowering gave it.
     #[error("operands do not fit: {0}")]
     Type(#[from] TypeError),
 }
@@ -200,7 +200,7 @@ impl Lowering<'_> {
                 split: self.out.value(v).sharding.is_split(),
             })
             .collect();
-        // Operands are whole or split: an op that cannot take that does not exist.
+        // Operands are whole or split, and every op accepts both.
         let rule = &self.factors.rules[inst.index()];
         let pending = unreduced_result(rule, &states, active).unwrap_or(Unreduced::None);
         let made = self

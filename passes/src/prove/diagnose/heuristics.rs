@@ -10,7 +10,7 @@ use crate::prove::encoding::Encoding;
 use crate::prove::index_set::per_axis;
 use crate::prove::language::is_empty;
 
-/// Steps that the search for the fault goes back from an op.
+/// The most steps that the search for the fault goes back from an op.
 const STEPS: usize = 8;
 
 /// Returns the slice, copy or concatenation nearest before `inst` that differs from its namesakes on other devices; the
@@ -32,7 +32,7 @@ pub(super) fn find_odd_layout(encoding: &Encoding<'_>, inst: Inst) -> Option<Ins
                 _ => true,
             };
             if !fits && found.is_none() {
-                // From here on only ops that moved it before.
+                // The search goes on only through earlier ops that moved the value.
                 seen.clear();
                 next.clear();
             }
@@ -99,7 +99,7 @@ pub(super) fn find_misnamed(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst>
     found
 }
 
-/// True if the elements that a value has of the model's are in the model's order.
+/// True if the value has elements of a model's value in the model's order.
 fn is_sorted(encoding: &Encoding<'_>, v: Value) -> bool {
     let all = model_parts(encoding, v);
     let sorted = |t: &ModelPart| {
@@ -135,7 +135,7 @@ fn namesakes(encoding: &Encoding<'_>, inst: Inst) -> Vec<Value> {
         .and_then(|of| of.iter().position(|&i| i == inst));
     let others = before.iter().filter(|(place, _)| **place != own.place);
     let same = others.filter_map(|(_, of)| of.get(ordinal?));
-    // Parts cut in one place for several devices are of one value there.
+    // Parts that one place cuts for several devices belong to one value there.
     let operands = &programs.inst(inst).operands;
     let here = before.get(&own.place).into_iter().flatten();
     let here = here.filter(|&&i| i != inst && programs.inst(i).operands == *operands);

@@ -10,7 +10,7 @@ use crate::prove::leaves::Leaves;
 /// The most steps from an op back to a leaf that may be at fault.
 const STEPS: usize = 12;
 
-/// Leaves whose parts are looked at; each is compared with all others.
+/// The most leaves whose parts are checked; each is compared with all others.
 const LEAVES: usize = 256;
 
 /// Returns the nearest leaf among an op's ancestors whose parts do not fit together, or whose name differs from its

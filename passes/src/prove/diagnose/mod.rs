@@ -22,12 +22,12 @@ use verdicts::{Scope, Verdicts};
 
 pub(super) use leaf_parts::suspect_leaf;
 
-/// Terms that are made to find the op.
+/// The most terms that are added to find the op.
 const MORE_TERMS: usize = 1 << 16;
 
 /// Returns the refutation that names the op that keeps `goal` from being justified.
 pub(super) fn first_fault(encoding: &mut Encoding<'_>, goal: Value) -> Box<Refutation> {
-    // The terms made here serve the message only: they may be cut short.
+    // The terms added here only serve the message, so they may be incomplete.
     encoding.terms.max_terms = encoding.terms.graph.total_size() + MORE_TERMS;
     let verdicts = Verdicts::new(encoding, Scope::ModelSums);
     let (inst, what) = match search::find_odd_collective(encoding, &verdicts, goal) {

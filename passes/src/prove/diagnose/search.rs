@@ -62,7 +62,7 @@ pub(super) fn first_unjustified(
             && (leaks || is_on_several_devices(encoding, verdicts, v))
             && !adds_up(encoding, verdicts, v)
         {
-            // The reader takes it for the whole.
+            // The reader uses it as the whole.
             let takes =
                 |i: Inst, u: &Value| !verdicts.is_ok(u) && programs.inst(i).operands.contains(&v);
             let reader = order.iter().find(|(i, u)| takes(*i, u));
@@ -96,7 +96,7 @@ fn is_summed_elsewhere(encoding: &Encoding<'_>, v: Value) -> bool {
     })
 }
 
-/// True if a collective reads a value, moved or not.
+/// True if a collective reads a value, directly or after moves.
 fn is_summed(encoding: &Encoding<'_>, v: Value) -> bool {
     if !encoding.charge_scan() {
         return false;

@@ -10,7 +10,7 @@ use crate::prove::encoding::Encoding;
 use crate::prove::readings::{find_relation, readings};
 use crate::prove::rules::linear::is_linear_in;
 
-/// The sums whose summands are looked for.
+/// The sums whose summands are searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     /// Sums that are values of the model.

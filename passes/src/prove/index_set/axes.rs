@@ -1,4 +1,4 @@
-//! Index sets by axis: the pattern that an index set is along each axis of a tensor, and back.
+//! Index sets by axis: converts an index set to a pattern along each axis of a tensor, and back.
 
 use tpc_ir::{Dim, RANK};
 

@@ -101,7 +101,7 @@ fn blocks_alike(
                 }),
             }
             next = end;
-            // The whole blocks that follow a whole one are a run.
+            // The whole blocks after a whole one are a run.
             let more = (r.end() - next) / len;
             if let (true, Some(run)) = (own == [Interval { start: 0, len }], blocks.last_mut()) {
                 run.len += more;
@@ -159,7 +159,7 @@ pub(in crate::prove) fn compose(
                 continue;
             };
             if p.unit.checked_div(&q.period()?).is_some() {
-                // All that is left is major to it.
+                // All remaining patterns are major to it.
                 out.push(p);
                 continue;
             }
@@ -200,7 +200,7 @@ pub(in crate::prove) fn quotient(
     indices: &[Pattern],
 ) -> Result<IndexSet, NotExpressible> {
     let mut left = indices.to_vec();
-    // With the number of factors of `of` that are minor to it.
+    // Each pattern is paired with the number of factors of `of` that are minor to it.
     let mut found: Vec<(usize, Pattern)> = Vec::new();
     for (i, o) in of.iter().enumerate() {
         let mut same = None;

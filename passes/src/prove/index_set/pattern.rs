@@ -9,7 +9,7 @@ use super::NotExpressible;
 use super::intervals::{clip, is_ascending};
 use crate::gcd::gcd;
 
-/// Intervals beyond which a pattern is not worth the arithmetic.
+/// The most intervals of a pattern; longer patterns are not worth the arithmetic.
 pub(super) const MAX_INTERVALS: usize = 1 << 14;
 
 /// A periodic selection. Of every `unit · size` consecutive elements it selects the ones whose index divided by `unit`

@@ -1,5 +1,5 @@
-//! The endless list of the indices that a pattern selects, in smaller units. It is never spelled out: a question about a few
-//! indices of many periods takes as long as one about the first.
+//! The infinite list of the indices that a pattern selects, in smaller units. The list is not expanded: a query about a
+//! few indices takes the same time in every period.
 
 use tpc_ir::{Dim, Interval};
 

@@ -35,7 +35,7 @@ pub(super) fn meeting(
     Ok(out)
 }
 
-/// True if the condition on groups stands in place of the equation of `a` and `b`.
+/// True if the condition on groups replaces the equation of `a` and `b`.
 pub(super) fn replace_equation(grouped: &[AxisPair], a: &Expr, b: &Expr) -> bool {
     grouped.iter().any(|&(query, kv)| {
         is_axis(a, query) && mentions(b, kv) || is_axis(b, query) && mentions(a, kv)

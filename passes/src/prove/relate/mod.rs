@@ -174,7 +174,7 @@ fn check_roles(
     Ok(summed)
 }
 
-/// Checks that the rule speaks of each axis that is a part; otherwise the op may not bear it.
+/// Checks that the rule mentions each axis that is a part; otherwise the op may not allow parts there.
 fn check_spoken(rule: &Rule, axes: &[Axes]) -> Result<(), NotExpressible> {
     for (o, axes) in axes.iter().enumerate() {
         for (a, pattern) in axes.iter().enumerate() {

@@ -80,7 +80,7 @@ fn mask(
     }
 }
 
-/// Takes the window of heads off an op with ALiBi; it must say which heads the part has.
+/// Removes the window of heads from an op with ALiBi; the window must have the part's heads.
 fn all_heads(
     window: &mut Option<HeadWindow>,
     max_bias: f32,

@@ -1,4 +1,4 @@
-//! Repetitions: one copy is as good as another.
+//! Repetitions: all copies are equal.
 
 use egg::Id;
 use tpc_ir::op::{Binary, BinaryKind, Repeat};

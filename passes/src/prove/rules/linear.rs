@@ -99,7 +99,7 @@ pub(super) const LINEAR: ProofRule = ProofRule {
             }
         }
         found.retain(|(_, members)| members.len() > 1);
-        // The function of most terms first; of equals the first found.
+        // The function with the most terms comes first; among equals, the first found.
         let most = found.iter().map(|(_, m)| m.len()).max();
         let Some((function, members)) = found.into_iter().find(|(_, m)| Some(m.len()) == most)
         else {

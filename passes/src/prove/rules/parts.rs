@@ -19,7 +19,7 @@ pub(super) const PARTS: ProofRule = ProofRule {
         let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
         };
-        // A value of the model needs no other name, and views have theirs.
+        // A value of the model needs no other form, and views have their own rules.
         let is_model = terms.of_model || terms.is_model(id);
         if is_model || term.args.is_empty() || matches!(*op, Op::Reshape(_)) {
             return Vec::new();

@@ -105,12 +105,12 @@ impl TermGraph {
             return None;
         };
         let view = self.tables().views.share(number);
-        // Whoever asks looks at them all.
+        // The caller looks at all of them.
         self.charge(intervals(&view.indices) / INTERVALS);
         Some((number, view))
     }
 
-    /// Counts the steps of composing index sets, which finds intervals by halving.
+    /// Charges the steps of composing index sets, which finds intervals by binary search.
     pub(in crate::prove) fn charge_composition(&self, inner: &[Pattern], outer: &[Pattern]) {
         let n = intervals(inner) + intervals(outer);
         self.charge(n * n.max(1).ilog2() as usize / COMPOSED);
@@ -148,7 +148,7 @@ impl TermGraph {
         self.graph[self.graph.find(id)].data.number
     }
 
-    /// True if an op has a value for these operands, as the model applies it to them.
+    /// True if an op is defined on these operands, because the model applies it to them.
     pub(in crate::prove) fn is_defined(&self, op: &Op, args: &[Id]) -> bool {
         is_defined(&self.graph, op, args)
     }
@@ -271,7 +271,7 @@ impl TermGraph {
         out
     }
 
-    /// Adds all views of views that a view is, each as one view.
+    /// Adds, for all views of a view, the composition as one view.
     pub(in crate::prove) fn add_compositions(&mut self, outer: &NumberedView, of: Id) -> Vec<Id> {
         let mut out = Vec::new();
         for (inner, base) in self.numbered_views_of(of, MAX_VIEWS) {

@@ -28,20 +28,20 @@ pub(super) use of_model::{ModelRepetition, Repetition};
 /// The most rounds in which an e-class may change. A few suffice, because rules make terms smaller or bring them nearer
 /// to the model.
 const MAX_ROUNDS: usize = 24;
-/// Terms beyond which a proof is given up.
+/// The most terms; beyond this number a proof is given up.
 const MAX_TERMS: usize = 400_000;
-/// Intervals of a view that are looked at in a step.
+/// Intervals of a view per step.
 const INTERVALS: usize = 2;
-/// Comparisons of intervals, as index sets are composed, in a step.
+/// Comparisons of intervals per step when index sets are composed.
 const COMPOSED: usize = 4;
 /// The most arguments of a term. Beyond this number the proof is given up: devices do not make sums of more terms.
 const MAX_ARGS: usize = 1 << 10;
-/// Steps of the budget that a step here takes: it compares and makes terms.
+/// Steps of the budget per step here, which compares and adds terms.
 const STEP: u64 = 3;
 /// The most views of an e-class that the rules use. Values of models have a few views. If a graph cuts and joins one
 /// value in dozens of ways, each value is a view of all others, and the first ones suffice.
 const MAX_VIEWS: usize = 32;
-/// Depth of the chain of terms, each added for the one before, beyond which a proof is given up.
+/// The greatest depth of a chain of terms, each added for the one before. Beyond it a proof is given up.
 const MAX_DEPTH: usize = 96;
 
 /// An equation of the proof.
@@ -61,9 +61,9 @@ pub(super) struct TermGraph {
     done: FxHashSet<Term>,
     /// Classes to look at again.
     revisit: BTreeSet<Id>,
-    /// The number of terms that are being made for one another.
+    /// The depth of the current chain of terms that are added for one another.
     depth: usize,
-    /// The number of terms beyond which no more follows.
+    /// The number of terms beyond which rules add no terms.
     pub(super) max_terms: usize,
     model: ModelTerms,
     /// Parts, and relations of ops on parts to ops on wholes.
@@ -138,7 +138,7 @@ impl TermGraph {
         }
     }
 
-    /// Adds a term with all that the rules say of it. Returns its e-class.
+    /// Adds a term and all terms that the rules derive from it. Returns its e-class.
     pub(super) fn add(&mut self, head: Head, args: Vec<Id>) -> Id {
         let mut term = Term {
             head,
@@ -160,7 +160,7 @@ impl TermGraph {
         let sum = (self.of_model && head == Head::Sum).then(|| term.args.to_vec());
         let id = self.graph.add(term);
         if let Some(ty) = self.ty(id).filter(|t| is_empty(t)).cloned() {
-            // All values without elements are equal, and no rule has more to say of them.
+            // All values without elements are equal, and rules do not apply to them.
             let ty = self.graph.analysis.tables.types.intern(&ty);
             let empty = self.graph.add(Term {
                 head: Head::Zero(ty),
@@ -246,7 +246,7 @@ impl TermGraph {
         changed
     }
 
-    /// Makes two e-classes one. The terms over them may be equal to more now.
+    /// Merges two e-classes. Terms over them may be equal to more terms afterwards.
     fn unite(&mut self, a: Id, b: Id) {
         let parents = |id: Id| {
             self.graph[self.graph.find(id)]
@@ -263,7 +263,7 @@ impl TermGraph {
         }
     }
 
-    /// Counts `n` steps; whether there are any left.
+    /// Charges `n` steps. Returns true if steps are left.
     pub(super) fn charge(&self, n: usize) -> bool {
         self.steps.add(n);
         !self.steps.is_exhausted()

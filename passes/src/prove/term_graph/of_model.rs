@@ -27,7 +27,7 @@ pub(in crate::prove) struct ModelRepetition {
 }
 
 impl TermGraph {
-    /// Notes a result of an op on `of`, if the model is being added.
+    /// Records a result of an op on `of`, if the model is being added.
     pub(super) fn note_of_model(&mut self, op: &Op, of: Id, result: Id) {
         let list = match op {
             Op::Repeat(_) => &mut self.model.repetitions,
@@ -39,7 +39,7 @@ impl TermGraph {
         }
     }
 
-    /// Notes a view, if the model is being added.
+    /// Records a view, if the model is being added.
     pub(super) fn note_slice(&mut self, base: Id, view: Id) {
         let base = self.graph.find(base);
         if self.of_model && self.model.known_slices.insert((base, view)) {

@@ -33,7 +33,7 @@ macro_rules! moved {
     };
 }
 
-/// Elements that are cut off do not cross the link.
+/// Elements that the slice removes do not cross the link.
 pub(super) const SLICE_THEN_COPY: RewriteRule = moved!(
     "slice" before copy,
     |op| matches!(op, Op::Slice(_)),
@@ -47,14 +47,14 @@ pub(super) const VIEW_THEN_COPY: RewriteRule = moved!(
     "view reshapes or permutes, and x is so divided that each device can"
 );
 
-/// Several views of a value then cross as one.
+/// Several views of a value then cross the link once.
 pub(super) const COPY_THEN_VIEW: RewriteRule = moved!(
     "view" after copy,
     Op::is_layout,
     "view reshapes or permutes, and the copy of x can be divided as that of its view"
 );
 
-/// One of the equal rows crosses.
+/// Only one of the equal rows crosses the link.
 pub(super) const COPY_THEN_REPEAT: RewriteRule = moved!(
     "repeat" after copy,
     |op| matches!(op, Op::Repeat(_)),
