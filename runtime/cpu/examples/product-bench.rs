@@ -19,7 +19,7 @@ use tpc_ir::random::SplitMix64;
 /// Rows and K of the matrix.
 const ROWS: usize = 4096;
 const K: usize = 2048;
-/// Bytes that a round of mat-vecs reads at least.
+/// The least bytes that a round of mat-vecs reads.
 const MEMORY: usize = 1 << 30;
 /// Tokens of the batches.
 const BATCHES: [usize; 5] = [4, 8, 32, 128, 512];
@@ -103,7 +103,7 @@ fn time<W: FnMut()>(threads: usize, rounds: usize, worker: impl Fn(usize) -> W +
     })
 }
 
-/// Bytes a second that all threads read together.
+/// Measures the bytes per second that all threads together read.
 fn bandwidth(threads: usize, rounds: usize) -> f64 {
     let Ok(mut map) = memmap2::MmapMut::map_anon(MEMORY) else {
         return 0.0;
@@ -185,7 +185,7 @@ fn weights(dtype: DType, elements: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes + 8);
     while out.len() < bytes {
         let bits = match dtype {
-            // Exponents in the middle, so that no float is subnormal or no number.
+            // Exponents in the middle of the range, so that all floats are normal numbers.
             DType::F32 | DType::F64 => next() & 0xbfff_ffff_bfff_ffff | 0x3c00_0000_3c00_0000,
             DType::F16 | DType::Bf16 => next() & 0xbfff_bfff_bfff_bfff | 0x3c00_3c00_3c00_3c00,
             _ => next() & 0x1f1f_1f1f_1f1f_1f1f | 0x1010_1010_1010_1010,
@@ -263,7 +263,7 @@ impl Case {
         } = *options;
         let turns = if tokens == 1 { self.copies.len() } else { 1 };
         let took = time(threads, rounds, |thread| {
-            // Each thread writes a result of its own, as far as rows of others go.
+            // Each thread has its own result, so threads do not write common rows.
             let mut out = vec![0.0; ROWS * tokens];
             let mut scratch = Scratch::new();
             move || {

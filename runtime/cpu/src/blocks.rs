@@ -14,7 +14,7 @@ use tpc_ir::DType;
 /// Elements decoded at a time: a block, or the same number of plain elements.
 pub(crate) const LEN: usize = 32;
 
-/// ggml's `kvalues_iq4nl`, each 128 more than it says.
+/// ggml's `kvalues_iq4nl`, each plus 128.
 const IQ4_NL: [u8; 16] = [
     1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241,
 ];
@@ -362,7 +362,7 @@ mod tests {
                     ((x >> 8) as f32 / 8_388_608.0 - 1.0) * scale
                 })
                 .collect();
-            // Halves: with 127 as the largest, codes are the numbers themselves.
+            // Values in halves: with 127 as the largest, codes are the numbers themselves.
             for (i, v) in values[..LEN].iter_mut().enumerate() {
                 *v = if i == 0 { 127.0 } else { i as f32 - 16.5 };
             }

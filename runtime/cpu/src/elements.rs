@@ -148,7 +148,7 @@ pub(crate) unsafe fn write_row(view: &View, row: *mut u8, at: usize, values: &[f
     }
 }
 
-/// Asks for the cache lines of `count` rows along axis 1, from these indices on, which need not exist.
+/// Prefetches `count` rows along axis 1, from these indices on, which need not exist.
 pub(crate) fn prefetch_rows(view: &View, indices: [usize; 3], count: usize) {
     let (from, bytes) = (view.row(indices), bytes_of(view.dtype, view.ne[0]));
     for i in 0..count {

@@ -12,7 +12,7 @@ pub enum KernelError {
         what: &'static str,
         /// The index.
         index: i64,
-        /// The number of things that it may name.
+        /// The number of valid indices.
         bound: usize,
     },
     /// The views given do not fit the kernel.
@@ -21,10 +21,10 @@ pub enum KernelError {
         /// The condition that does not hold.
         what: &'static str,
     },
-    /// Less scratch memory than the kernel asks for.
+    /// The scratch memory is smaller than the kernel requires.
     #[error("the kernel needs {needed} bytes of scratch memory, {found} are given")]
     Scratch {
-        /// Bytes that the kernel asks for.
+        /// Bytes that the kernel requires.
         needed: usize,
         /// Bytes given.
         found: usize,

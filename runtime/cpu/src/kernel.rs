@@ -18,7 +18,7 @@ pub struct Kernel {
     types: Box<[DType]>,
     operands: usize,
     launch: Box<dyn Launch>,
-    /// The instructions used instead of the best.
+    /// The instruction set to use instead of the best.
     vectors: Option<simd::Isa>,
 }
 

@@ -44,7 +44,7 @@ macro_rules! onto {
 impl Lanes for Avx512 {
     #[inline(always)]
     unsafe fn fold16(v: [__m512; 16]) -> __m512 {
-        /// Halves, quarters and pairs of lanes of two vectors onto each other.
+        /// Adds halves, quarters or pairs of lanes of two vectors.
         macro_rules! halves {
             ($a:expr, $b:expr) => {
                 onto!(_mm512_add_ps, _mm512_shuffle_f32x4, 0x44, 0xee, $a, $b)
@@ -117,7 +117,7 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
     }
 }
 
-/// Asks for the cache line of an address, which need not be valid.
+/// Prefetches the cache line of an address, which need not be valid.
 #[inline]
 pub(crate) fn prefetch(at: *const u8) {
     // SAFETY: a prefetch does not read memory, and every x86-64 machine has the instruction.

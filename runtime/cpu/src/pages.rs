@@ -11,8 +11,8 @@ use memmap2::MmapMut;
 
 /// The size of a huge page: on x86-64, and on AArch64 with small pages of 4 KiB.
 const HUGE: usize = 2 << 20;
-/// Memory that is worth huge pages: more than a core's table of small ones covers. Of less, only the pages that are written
-/// are taken.
+/// The least memory for which huge pages pay: more than a core's table of small pages covers. Smaller memory takes only
+/// the pages that are written.
 const LARGE: usize = 16 << 20;
 
 /// Zeroed bytes. They begin at a page, and at a huge page if they are large. Pages that are never written take no
@@ -25,7 +25,7 @@ pub(crate) struct Pages {
     _map: MmapMut,
 }
 
-// SAFETY: they are memory; whoever reads and writes it through the pointer synchronises.
+// SAFETY: pages are plain memory; users that read and write it through the pointer synchronise.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}
@@ -43,7 +43,7 @@ impl Pages {
         let start = ptr.align_offset(HUGE).min(room);
         #[cfg(target_os = "linux")]
         if room > 0 {
-            // A system without huge pages refuses, and gives small ones.
+            // A system without huge pages returns an error and uses small pages.
             let _ = map.advise_range(memmap2::Advice::HugePage, start, len);
         }
         Ok(Pages {

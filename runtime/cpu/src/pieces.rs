@@ -83,14 +83,14 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Takes a piece of worker `of`: the front one of one's own, the back one of another's.
+    /// Takes a piece of worker `of`: the front piece of the worker's own share, or the back piece of another share.
     fn piece_of(&self, of: usize) -> Option<usize> {
         let share = &self.shares[of].0;
         let mut bits = share.load(Ordering::Relaxed);
         loop {
             let mut left = Left::unpack(bits);
             if left.division > self.division {
-                // All was taken before anybody went on.
+                // All pieces were taken before any worker went on.
                 return None;
             }
             if left.division < self.division {

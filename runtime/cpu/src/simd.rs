@@ -7,7 +7,7 @@
 use std::cell::Cell;
 
 thread_local! {
-    /// The instructions that this thread uses instead of the best.
+    /// The instruction set that this thread uses instead of the best.
     static INSTEAD: Cell<Option<Isa>> = const { Cell::new(None) };
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::error::{KernelError, TeamError};
 use crate::pieces::{Pieces, Share};
 
-/// Turns of a waiting loop before its thread lets go of the core.
+/// Turns of a waiting loop before its thread gives up the core.
 const SPINS: u32 = 1 << 15;
 /// Turns of a waiting loop if there are more threads than cores.
 const SPINS_CROWDED: u32 = 1 << 8;
@@ -187,7 +187,7 @@ struct Shared {
     epoch: Apart<AtomicUsize>,
     /// Threads that have not finished the run.
     pending: Apart<AtomicUsize>,
-    /// The job of the run that `epoch` counts last.
+    /// The job of the latest run that `epoch` counts.
     job: UnsafeCell<Option<*const Job<'static>>>,
     /// True if a worker of the run has failed.
     stop: AtomicBool,
@@ -267,7 +267,7 @@ impl Shared {
         let parked = &self.parked[number].0;
         while !begun() {
             parked.store(true, Ordering::SeqCst);
-            // Whoever raises the epoch after this sees the flag; whoever raised it before is seen here.
+            // A thread that raises the epoch after this sees the flag. A thread that raised it before is seen here.
             if !begun() {
                 thread::park();
             }
@@ -410,7 +410,7 @@ impl Drop for Team {
         self.shared.quit.store(true, Ordering::Release);
         self.wake();
         for thread in self.threads.drain(..) {
-            // A thread ends by returning: panics of jobs are caught.
+            // A thread ends by returning, because panics of jobs are caught.
             let _ = thread.join();
         }
     }

@@ -37,7 +37,7 @@ impl Exchange {
         result: &View,
         scratch: &mut [u8],
     ) -> Result<(), KernelError> {
-        // SAFETY: the caller's, for every part below: parts of results do not overlap.
+        // SAFETY: the caller's promise, for every part below: parts of results do not overlap.
         let mut copy =
             |from: View, to: View| unsafe { self.copy.run(worker, &[from], &[to], scratch) };
         match &self.op {
@@ -127,7 +127,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// The most sums that wait: one per bit of a number of devices.
+    /// The most waiting sums: one per bit of a number of devices.
     const DEPTH: usize = (usize::BITS - MOST.leading_zeros()) as usize;
 
     const EMPTY: Tree = Tree {
@@ -138,7 +138,7 @@ impl Tree {
 
     fn push(&mut self, mut x: Lanes) {
         self.count += 1;
-        // As in counting: each bit that is carried over is a pair that is complete.
+        // As in binary counting, each carry completes a pair.
         for _ in 0..self.count.trailing_zeros() {
             self.depth -= 1;
             x = add(x, self.waiting[self.depth]);
@@ -164,7 +164,7 @@ unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), 
         operands.len() <= MOST && operands.iter().all(fits) && out.dtype == DType::F32,
         "operands of a sum",
     )?;
-    // Rows may be few and long: shares are of pieces of rows.
+    // Rows may be few and long, so workers share pieces of rows.
     const PIECE: usize = 512;
     let pieces = out.ne[0].div_ceil(PIECE);
     for unit in worker.share(pieces * out.rows()) {

@@ -1,4 +1,4 @@
-//! Rows of packed weights by index: tables that products read, too.
+//! Rows of packed weights by index, for tables that products also read.
 #![allow(unsafe_code)]
 
 use tpc_ir::{DType, Interval};

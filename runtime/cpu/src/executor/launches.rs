@@ -79,12 +79,12 @@ struct Source<'a> {
 /// The first byte of each arena.
 pub(super) type FirstByte<'a> = dyn Fn(Arena) -> *mut u8 + 'a;
 
-/// The launches of a program, and the values in the slots that they are given.
+/// The launches of a program, and the values in their slots.
 #[derive(Debug, Default)]
 pub(super) struct Launches {
     pub(super) prepared: Vec<Prepared>,
     pub(super) slots: Vec<Value>,
-    /// The scratch memory that a kernel needs at most.
+    /// The most scratch memory that a kernel needs.
     pub(super) scratch: usize,
     /// The most shared memory of a device's workers that any product needs, and the most elements of a row.
     pub(super) needs: Needs,
@@ -119,7 +119,7 @@ impl Launches {
         Ok(out)
     }
 
-    /// Launches of single ops, each on one place.
+    /// Prepares launches of single ops, each on one place.
     ///
     /// # Errors
     /// As [`Launches::new`].
@@ -156,7 +156,7 @@ impl Launches {
             if let Action::Product(weight) | Action::Experts(weight, _) = &launch.action {
                 let read = self.slots[launch.slots + 1];
                 let form = weight.format.takes_quantised();
-                // A product with one term may read the first of two.
+                // A product with one term may read the first term of two.
                 launch.kept = last.is_some_and(|(value, of, terms)| {
                     (value, of) == (read, form) && weight.terms <= terms
                 });

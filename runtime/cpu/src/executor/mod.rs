@@ -63,7 +63,7 @@ pub struct CpuExecutor {
     frame: Frame<View>,
     shared: Vec<DeviceScratch>,
     own: Vec<Own>,
-    /// Per group of threads, the number of the first.
+    /// Per group of threads, the number of its first thread.
     first: Vec<usize>,
     /// Per queue of the running phase, the number of steps done.
     progress: Vec<Progress>,

@@ -22,7 +22,7 @@ fn share(tensors: &Tensors, op: &Weight, dtype: DType, k: usize) -> Option<Part>
 }
 
 impl Launches {
-    /// Lets products with a subtree of K sum as the whole of it is summed.
+    /// Makes products with a subtree of K use the summation order of the whole K.
     pub(super) fn share_sums(&mut self, program: &Program, tensors: &Tensors) {
         for launch in &mut self.prepared {
             let (Action::Product(weight) | Action::Experts(weight, _)) = &mut launch.action else {

@@ -28,7 +28,7 @@ pub(super) struct Packed {
     pub(super) terms: Terms,
 }
 
-// SAFETY: weights are written before anything runs, and only read then.
+// SAFETY: weights are written before any launch runs, and then only read.
 unsafe impl Send for Packed {}
 // SAFETY: as above.
 unsafe impl Sync for Packed {}
@@ -121,7 +121,7 @@ unsafe fn part<T: Zero>(all: &Zeroed<T>, at: usize, len: usize) -> Result<&mut [
         let (needed, found) = (at.saturating_add(len), all.len());
         return Err(KernelError::Scratch { needed, found });
     }
-    // SAFETY: inside the memory, whose bytes are a value each; the caller vouches that it is alone.
+    // SAFETY: inside the memory, in which every pattern of bytes is a value; the caller vouches for exclusive use.
     Ok(unsafe { std::slice::from_raw_parts_mut(all.ptr().add(at), len) })
 }
 
@@ -255,7 +255,7 @@ pub(super) unsafe fn mul_mat(
         unsafe { prepare(worker, isa, weight, x, shared, &mut own.row)? };
     }
     let grain = grain(format);
-    // The batches that meet one matrix, as far as the rows of the result follow one another.
+    // Batches that multiply one matrix are joined if their rows of the result are adjacent.
     let (n, batches) = match weight.n {
         1 => (x.rows(), 1),
         _ => (x.ne[1], x.ne[2] * x.ne[3]),

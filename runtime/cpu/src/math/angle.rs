@@ -9,7 +9,7 @@ const PIO2: [f64; 3] = [
     6.123_233_995_736_766e-17,
     -1.497_384_904_859_169_8e-33,
 ];
-/// Adding and subtracting this rounds to an integer, which is in the low bits of the sum.
+/// Adding and subtracting this number rounds to an integer, which is in the low bits of the sum.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
 /// Sine and cosine of an angle.

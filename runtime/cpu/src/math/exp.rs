@@ -1,12 +1,12 @@
 //! The exponential function in f32.
 
-/// Adding and subtracting this rounds a number of magnitude below 2²² to an integer, halves to even; the low bits of the
-/// sum are that integer.
+/// Adding and subtracting this number rounds a number of magnitude below 2²² to an integer, halves to even. The low
+/// bits of the sum are that integer.
 const ROUND: f32 = 12_582_912.0;
-/// `ln 2` cut to 15 bits, and the rest.
+/// `ln 2` cut to 15 bits, and the remainder.
 const LN2_HIGH: f32 = 0.693_359_4;
 const LN2_LOW: f32 = -2.121_944_4e-4;
-/// Below, `eˣ` is taken for 0: it is less than 5e-38.
+/// Below this number, `eˣ` counts as 0: it is less than 5e-38.
 const LEAST: f32 = -86.0;
 /// For `x` of at least this number, `eˣ` is infinite in f32.
 const MOST: f32 = 88.8;

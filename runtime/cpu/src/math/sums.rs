@@ -1,7 +1,7 @@
 //! Sums in a fixed order.
 //!
-//! A sum of f32 runs in [`LANES`] lanes, element `i` in lane `i mod LANES`, which are then added as a binary tree. So
-//! the bits do not depend on how wide the machine's vectors are.
+//! A sum of f32 runs in [`LANES`] lanes, element `i` in lane `i mod LANES`. The lanes are then added as a binary tree.
+//! The bits therefore do not depend on the width of the machine's vectors.
 
 use crate::simd::vectorised;
 

@@ -23,7 +23,7 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for,
 use crate::math::{LANES, exp};
 use crate::view::View;
 
-/// Query rows of a task, at most.
+/// The most query rows of a task.
 const ROWS: usize = 32;
 /// The most query rows for which an f16 cache is read in place.
 const FEW: usize = 8;
@@ -294,8 +294,8 @@ impl Attention {
         }
     }
 
-    /// Turns the logits of a row of a tile into weights. All of the tile takes part, so that a cell has its lane in the
-    /// sum whatever other rows of the task see.
+    /// Turns the logits of a row of a tile into weights. The whole tile takes part, so a cell's lane in the sum does
+    /// not depend on other rows of the task.
     fn weigh(&self, row: usize, head: usize, heads: usize, m: &mut Memory<'_>) {
         let (logits, _) = m.logits[row * TILE..].as_chunks_mut::<TILE>();
         let (mask, _) = m.masks[row * TILE..].as_chunks::<TILE>();
@@ -338,7 +338,7 @@ impl Attention {
         for row in 0..task.rows() {
             let [token, head] = task.row(row);
             if let Some(sinks) = t.sinks {
-                // SAFETY: there is a sink per head.
+                // SAFETY: the sinks have one element per head.
                 let sink = unsafe { real(sinks, [head, 0, 0, 0]) };
                 self.rescale(row, sink.max(m.most[row]), m);
                 if m.most[row] > f32::NEG_INFINITY {

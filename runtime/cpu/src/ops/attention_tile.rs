@@ -28,7 +28,7 @@ const _: () = assert!(tpc_ir::CELL_BLOCK.is_multiple_of(TILE));
 
 /// Products of a register tile: rows times cells.
 const PRODUCTS: usize = 16;
-/// Cells that a row meets side by side, at most.
+/// The most cells that a row meets side by side.
 pub(super) const GROUP: usize = PRODUCTS;
 
 /// Keys or values of the cells of a tile.
@@ -170,7 +170,7 @@ pub(super) unsafe fn scores(
     }
 }
 
-/// Scores of all rows.
+/// Computes the scores of all rows.
 ///
 /// # Safety
 /// As [`scores`].
@@ -194,7 +194,7 @@ unsafe fn all_scores<E: Element>(
     }
 }
 
-/// Scores of `R` rows; returns `R`.
+/// Computes the scores of `R` rows; returns `R`.
 ///
 /// # Safety
 /// As [`Scores`], with the range widened to whole groups.

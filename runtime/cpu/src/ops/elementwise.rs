@@ -179,7 +179,7 @@ pub(super) fn xielu(op: &Xielu, request: &Request<'_>) -> Selected {
     map(request, move |x| xi(x, alpha_n, alpha_p, beta, eps))
 }
 
-/// One number in place of every element, which is not read: it may be poison.
+/// Fills every element with one number. The operand is not read: it may be poison.
 #[derive(Debug)]
 struct Constant {
     value: f32,

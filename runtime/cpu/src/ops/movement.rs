@@ -150,7 +150,7 @@ impl Launch for Transposed {
 struct Part {
     axis: usize,
     start: usize,
-    /// The elements that cannot be parted along the axis.
+    /// The elements that may not be separated along the axis.
     unit: usize,
 }
 

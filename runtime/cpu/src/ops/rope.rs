@@ -28,7 +28,7 @@ struct Rotation {
     pairing: Pairing,
     /// Positions per token.
     positions: usize,
-    /// Per pair, which position of the token turns it.
+    /// Per pair, the index of the token's position that turns it.
     which: Box<[u8]>,
     /// Per pair, radians per position before factors and scales.
     plain: Box<[f64]>,

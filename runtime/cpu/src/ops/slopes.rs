@@ -6,7 +6,7 @@ use tpc_ir::op::HeadWindow;
 #[derive(Debug)]
 pub(super) struct Slopes {
     max_bias: f64,
-    /// The heads seen, and their number in the model; `None` for all that the query has.
+    /// The heads of the window, and their number in the model; `None` for all heads of the query.
     heads: Option<(Box<[u64]>, u64)>,
 }
 

@@ -12,7 +12,7 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 use crate::team::Worker;
 use crate::view::View;
 
-/// Fails unless the op updates its first operand in its own type, along an axis that does not cut blocks.
+/// Returns an error unless the op updates its first operand in its own type, along an axis that does not cut blocks.
 fn updates(axis: usize, request: &Request<'_>) -> Result<(), &'static str> {
     let dst = request.operands.first();
     if dst != request.results.first() {
@@ -37,7 +37,7 @@ fn each_owned(worker: &Worker<'_>, row: [usize; 3], n: usize, mut f: impl FnMut(
     }
 }
 
-/// Copies the destination to the result, piece by piece as the workers own them, unless they are the same memory.
+/// Copies the destination to the result unless they are the same memory. Each worker copies the pieces that it owns.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`] on these views.

@@ -51,7 +51,7 @@ fn quantise_block(x: &[f32; BLOCK], out: &mut Block) {
         .iter()
         .fold(0_u32, |a, v| a.max(v.to_bits() & (u32::MAX >> 1)));
     let scale = f32::from_bits(largest) / 127.0;
-    // The least scales would have an infinite inverse.
+    // The smallest scales would have an infinite inverse.
     let inverse = if scale >= f32::MIN_POSITIVE {
         1.0 / scale
     } else {

@@ -34,7 +34,7 @@ pub enum ProductError {
         /// Elements of a row.
         k: usize,
     },
-    /// A slice of another length than its shape asks.
+    /// A slice whose length does not match its shape.
     #[error("{what}: expected {expected} elements, found {found}")]
     Length {
         /// The name of the slice.

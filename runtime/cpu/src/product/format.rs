@@ -57,7 +57,7 @@ impl Format {
             rows,
             k: part.global(),
         };
-        // Padding to whole panels and lines takes less than double of a size with room to spare.
+        // Padding to whole panels and lines takes less than twice a size with room to spare.
         let bytes = dtype.bytes(part.global() as u64).ok_or(size)?;
         let all = (rows as u64)
             .checked_add(ROWS as u64)

@@ -21,7 +21,7 @@ pub struct Routes {
     tokens: Vec<u32>,
 }
 
-/// Whose rows of activations an expert reads.
+/// The rows of activations that an expert reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// One for each token.
@@ -58,7 +58,7 @@ impl Routes {
         for &e in chosen {
             self.starts[e as usize] += 1;
         }
-        // Counts become ends; filling from the last pair on turns each into a start.
+        // Counts become ends; filling from the last pair turns each end into a start.
         let mut end = 0;
         for count in &mut self.starts {
             end += *count;

@@ -25,7 +25,7 @@ pub(super) enum Set {
 }
 
 impl Isa {
-    /// The one that every machine has.
+    /// The instruction set that every machine has.
     pub const PORTABLE: Isa = Isa(Set::Portable);
 
     /// Returns the instruction sets of this machine, the fastest first.
@@ -70,7 +70,7 @@ impl Isa {
         }
     }
 
-    /// Runs a kernel whose fields are its whole contract.
+    /// Runs a kernel whose only requirements are on its own fields.
     pub(super) fn run<K: Kernel>(self, kernel: K) {
         // SAFETY: an `Isa` is made only if the machine has the instructions.
         unsafe {

@@ -19,7 +19,7 @@ pub struct Output<'a> {
     data: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: an output is a unique borrow of its rows, or the maker of an alias has promised that it is.
+// SAFETY: an output is a unique borrow of its rows, or the creator of an alias has promised this.
 unsafe impl Send for Output<'_> {}
 
 impl<'a> Output<'a> {
@@ -166,7 +166,7 @@ pub(super) struct Place {
 pub struct Epilogue<'a> {
     /// Overwrite or add.
     pub write: Write,
-    /// Added to every token, one for each row.
+    /// A number per row, added to every token.
     pub bias: Option<&'a [f32]>,
 }
 

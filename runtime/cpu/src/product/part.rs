@@ -70,7 +70,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Adds a node and counts the merges that it makes possible.
+    /// Adds a node and counts the merges that follow.
     fn push(&mut self, mut node: Node) -> usize {
         let mut merges = 0;
         while node.index % 2 == 1

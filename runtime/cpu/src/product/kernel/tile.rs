@@ -20,7 +20,7 @@ use crate::product::layout::codes::offset;
 use crate::product::simd::{Kernel, Simd, Width};
 use std::marker::PhantomData;
 
-/// Sums of a token that wait: a row for each panel.
+/// Waiting sums of a token: a row for each panel.
 pub(in crate::product) type Sum = [[f32; ROWS]; PANELS];
 
 /// Decoded panels, rows of activations, and the sums that the products are added to.

@@ -24,7 +24,7 @@ pub(in crate::product) struct Geometry {
     pub panel: usize,
 }
 
-/// A step of a panel, or the part of it that is asked for.
+/// A step of a panel, or the requested part of it.
 #[derive(Debug)]
 pub(in crate::product) struct Step {
     /// The range of its head, in bytes from the panel's start.
@@ -33,7 +33,7 @@ pub(in crate::product) struct Step {
     pub behind: usize,
     /// The position of the body of its first requested block, in bytes from the panel's start.
     pub body: usize,
-    /// The blocks asked for, counted in the step.
+    /// The requested blocks, counted in the step.
     pub blocks: Range<usize>,
 }
 

@@ -54,7 +54,7 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn load(p: *const u8) -> Self::I;
     /// Stores 64 bytes.
     unsafe fn store(p: *mut u8, v: Self::I);
-    /// Asks for the cache line of an address, which need not be valid.
+    /// Prefetches the cache line of an address, which need not be valid.
     unsafe fn prefetch(p: *const u8);
     /// Returns a vector with the same integer in all lanes.
     unsafe fn splat(v: i32) -> Self::I;
@@ -72,9 +72,9 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn add(a: Self::I, b: Self::I) -> Self::I;
     /// Returns the larger of signed lanes.
     unsafe fn max(a: Self::I, b: Self::I) -> Self::I;
-    /// Lanes shifted left; `n` is below 32.
+    /// Shifts lanes left; `n` is below 32.
     unsafe fn shl(a: Self::I, n: u32) -> Self::I;
-    /// Lanes shifted right, zeros from the left; `n` is below 32.
+    /// Shifts lanes right, with zeros from the left; `n` is below 32.
     unsafe fn shr(a: Self::I, n: u32) -> Self::I;
     /// Returns, for each byte, the table's entry at the byte's low four bits. All 16-byte groups of the table are
     /// equal, and the top bit of each byte is clear.
@@ -97,7 +97,7 @@ pub(crate) trait Simd: Copy + 'static {
 
     /// Converts signed lanes to f32, rounded to nearest.
     unsafe fn to_f(a: Self::I) -> Self::F;
-    /// Lanes as the bits of f32.
+    /// Reinterprets lanes as f32.
     unsafe fn bits(a: Self::I) -> Self::F;
     /// Returns a vector with the same f32 in all lanes.
     unsafe fn fsplat(v: f32) -> Self::F;

@@ -37,8 +37,8 @@ unsafe fn enter<K: Kernel>(kernel: K) {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn settled(mut a: __m512i) -> __m512i {
-    // SAFETY: no instruction. It counts as one that reads and writes the register and memory, so that others stay on
-    // their side of it.
+    // SAFETY: this emits no instruction. For the compiler it reads and writes the register and memory, so other
+    // accesses are not moved across it.
     unsafe { std::arch::asm!("/* {0} */", inout(zmm_reg) a, options(nostack, preserves_flags)) };
     a
 }
