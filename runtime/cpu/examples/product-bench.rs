@@ -1,7 +1,6 @@
 //! Speed of the products of every type, with the machine's peak bandwidth and arithmetic measured in the same minute.
 //!
-//! `cargo run --release -p tpc-cpu --example product-bench -- [--threads N] [--isa NAME] [--rounds N] [--tokens N,…]
-//! [TYPE …]`
+//! `cargo run --release -p tpc-cpu --example product-bench -- [--threads N] [--isa NAME] [--rounds N] [--tokens N,…] [TYPE …]`
 //!
 //! Bytes of a mat-vec are the bytes of the packed weight, read from memory. The matrices are larger than a core's own
 //! caches and are read in turn. Each element, row and token counts as two operations.

@@ -9,8 +9,8 @@ use std::ops::Range;
 
 /// The experts that each token uses.
 ///
-/// A *pair* is a token and one of its experts. With `used` experts per token, pair `i` is expert `i % used` of token `i
-/// / used`.
+/// A *pair* is a token and one of its experts. With `used` experts per token, pair `i` is expert `i % used` of token
+/// `i / used`.
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
     /// The first of each expert's pairs in `pairs`, and the end.

@@ -20,8 +20,8 @@
 use super::{Codes, ROWS};
 use crate::product::simd::{Simd, Width};
 
-/// The prefetch distance in bytes; each line read prefetches one line. Out-of-order
-/// execution does not look far enough ahead, because the instructions between loads fill its window. Lines go to the second-level cache: the first has too
+/// The prefetch distance in bytes; each line read prefetches one line. Out-of-order execution does not look far enough
+/// ahead, because the instructions between loads fill its window. Lines go to the second-level cache: the first has too
 /// few misses in flight to reach the memory's full speed. The distance is not a multiple of 4 KiB, because such lines
 /// would share a cache set with the lines in use.
 pub(in crate::product) const AHEAD: usize = 6080;
