@@ -10,9 +10,9 @@
 //! 1. The model's values become terms (`language.rs`, `encoding.rs`).
 //! 2. The programs' values become terms of the same e-graph, in program order. A device's weight is a *view* `w[p]` of
 //!    the model's weight. A copy is its operand, an all-reduce is a sum of its operands, and an all-gather is a
-//!    concatenation. The [rules](rules()) say which terms are equal: `f(x[p]) = f(x)[r]`,
-//!    `Σ mul_mat(w[pᵢ], x[pᵢ]) = mul_mat(w, x)` and so on. The proof has no expectation of a device's value: it ends up in the e-class of the
-//!    model's value, or it does not.
+//!    concatenation. The [rules](rules()) say which terms are equal, such as `f(x[p]) = f(x)[r]` and
+//!    `Σ mul_mat(w[pᵢ], x[pᵢ]) = mul_mat(w, x)`. The proof has no expectation of a device's value: it ends up in the
+//!    e-class of the model's value, or it does not.
 //! 3. A value that later sections use must be the model's value or a view of one (`lemma.rs`). The same holds for every
 //!    output (`outputs.rs`).
 //!
