@@ -1,4 +1,4 @@
-//! From proved programs to a [`Program`] that runs: layout, cover, buffers, schedule.
+//! Assembles proved programs into a runnable [`Program`]: layout, cover, buffers, schedule.
 
 use tpc_ir::program::{BatchShape, LaunchData, Program, Target};
 use tpc_ir::{Verified, stage};
@@ -8,10 +8,10 @@ use crate::cover::cover;
 use crate::layout::Layouts;
 use crate::schedule::{Order, order, queues};
 
-/// The program of proved programs for a kind of device, and for batches of these shapes.
+/// Assembles proved programs into the program of one kind of device, for batches of these shapes.
 ///
 /// # Errors
-/// [`TooLarge`] when a size or a number of bytes overflows, and when there are no shapes.
+/// Returns [`TooLarge`] if a size or a number of bytes overflows, and if `shapes` is empty.
 pub fn assemble(
     graph: &Verified<stage::Programs>,
     shapes: &[BatchShape],
@@ -34,10 +34,10 @@ pub fn assemble(
     Ok(program)
 }
 
-/// The memory of the program that [`assemble`] makes, without the queues of its places.
+/// Returns the memory of the program that [`assemble`] makes, without the queues of its places.
 ///
 /// # Errors
-/// The errors of [`assemble`].
+/// Returns the errors of [`assemble`].
 pub fn memory(
     graph: &Verified<stage::Programs>,
     shapes: &[BatchShape],
@@ -49,7 +49,7 @@ pub fn memory(
     Ok(memory)
 }
 
-/// Cover and buffers.
+/// Runs cover and buffers.
 fn cover_and_address(
     graph: &Verified<stage::Programs>,
     layouts: &Layouts,
@@ -62,7 +62,7 @@ fn cover_and_address(
     Some((launches, memory, order))
 }
 
-/// The sizes of a program overflow.
+/// The error if a size of a program overflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("sizes of the program overflow")]
 pub struct TooLarge;

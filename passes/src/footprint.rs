@@ -1,4 +1,4 @@
-//! Bytes of the programs: those of the arenas of each place, and those moved between places.
+//! Bytes of the programs: the arenas of each place, and the transfers between places.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,26 @@ use tpc_ir::{Bindings, Inst, InstData, Op, Place, Verified, stage};
 use crate::assemble::memory;
 use crate::buffers::Memory;
 
-/// Bytes at one place. In all they are those of the arenas of its program.
+/// Bytes at one place. [`Self::total`] is the size of the arenas of its program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     /// Weights, packed as in the file.
     pub weights: u64,
-    /// KV caches: states of which an axis counts cells.
+    /// Bytes of KV caches: states with an axis of cells.
     pub kv: u64,
     /// Other states.
     pub state: u64,
-    /// Bytes that storing weights and states adds to them: the target's own formats, and gaps between buffers. Less than 0 where
-    /// it saves more.
+    /// Extra bytes of storing weights and states: the target's own formats, and gaps between buffers. Negative if the
+    /// formats save memory.
     pub layout: i64,
     /// The arena of a batch's work: inputs, intermediate values and outputs.
     pub compute: u64,
-    /// The peak of those that copies and collectives bring.
+    /// The peak of bytes that copies and collectives bring.
     pub staging: u64,
 }
 
 impl Footprint {
-    /// Bytes of all kinds.
+    /// Returns the bytes of all kinds.
     pub const fn total(&self) -> u64 {
         self.weights
             .saturating_add(self.kv)
@@ -38,8 +38,8 @@ impl Footprint {
     }
 }
 
-/// The footprint of every place of the programs, for batches of these shapes: that of the program which
-/// [`assemble`](crate::assemble()) makes for them. Where a size goes beyond 64 bits, every place has 2^64 - 1 bytes.
+/// Computes the footprint of every place of the programs, for batches of these shapes. The footprint is that of the
+/// program from [`assemble`](crate::assemble()). If a size exceeds 64 bits, every place has 2^64 - 1 bytes.
 pub fn footprints(
     programs: &Verified<stage::Programs>,
     shapes: &[BatchShape],
@@ -57,7 +57,7 @@ pub fn footprints(
         })
 }
 
-/// The bytes of each place: of its arenas, and of the values that they are for. `None` when a size overflows.
+/// Returns the bytes of each place: of its arenas, and of the values that they are for. `None` if a size overflows.
 fn arenas(
     programs: &Verified<stage::Programs>,
     shapes: &[BatchShape],
@@ -75,7 +75,7 @@ fn arenas(
         place.staging = memory.staging.get(&arena.place).copied().unwrap_or(0);
     }
     let batch = shapes.first()?.most;
-    // Weights that are read under several names lie in one buffer.
+    // A weight that is read under several names has one buffer.
     let mut seen = vec![false; memory.buffers.len()];
     for (value, data) in programs.values() {
         let op = programs.def_op(value);
@@ -115,12 +115,12 @@ pub struct Traffic {
     pub bytes: u64,
 }
 
-/// The transfers of one batch of the programs.
+/// Returns the transfers of one batch of the programs.
 pub fn traffic(programs: &Verified<stage::Programs>, batch: &Bindings) -> Traffic {
     traffic_of(programs, batch, |_, _| true)
 }
 
-/// The transfers of one batch among some instructions of the programs.
+/// Returns the transfers of one batch among some instructions of the programs.
 pub fn traffic_of(
     programs: &Verified<stage::Programs>,
     batch: &Bindings,

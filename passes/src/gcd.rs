@@ -1,6 +1,6 @@
 //! The greatest common divisor, by Euclid's algorithm.
 
-/// The greatest common divisor.
+/// Returns the greatest common divisor.
 pub fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }

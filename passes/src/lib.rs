@@ -1,6 +1,6 @@
 //! # Passes: from a model's graph to the programs of its devices
 //!
-//! Each step is a module, and reads the results of those before it:
+//! Each step is a module, and reads the results of the steps before it:
 //!
 //! 1. [`place`] gives every op a place and inserts the copies between places;
 //! 2. [`factors`] infers the factors that run through the axes;
@@ -8,8 +8,8 @@
 //! 4. [`shard`] gives every value its sharding and makes collectives explicit;
 //! 5. [`rewrite`] moves and merges copies and collectives;
 //! 6. [`lower`] gives every device its own program in local sizes;
-//! 7. [`canonicalise`] drops dead, double and undone work of the programs;
-//! 8. [`prove`] proves that the programs compute what the model's graph says;
+//! 7. [`canonicalise`] removes dead, duplicate and redundant work from the programs;
+//! 8. [`prove`] proves that the programs compute the model's graph;
 //! 9. [`layout`] decides how weights are stored and which values are views;
 //! 10. [`cover`] gathers instructions into launches;
 //! 11. [`buffers`] gives every value an address;
@@ -17,9 +17,9 @@
 //!
 //! [`assemble()`] runs the last four.
 //!
-//! [`machine`] holds the cost model and [`layers`] tells which layers are alike; [`footprint`] tells the bytes of
-//! the memories of programs and of their transfers. The verifier of `tpc-ir` checks every graph by the ops' rules alone, and the proof imports nothing of the
-//! planner.
+//! [`machine`] holds the cost model, and [`layers`] finds layers that are alike. [`footprint`] computes the bytes of
+//! the programs' memories and transfers. The verifier of `tpc-ir` checks every graph by the ops' rules alone. The proof
+//! does not import the planner.
 
 mod assemble;
 pub mod buffers;

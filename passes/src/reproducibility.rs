@@ -1,9 +1,9 @@
-//! Reproducibility: sums over devices that have the bits that one device gives, and sums that may not.
+//! Reproducibility: sums over devices that are bit-identical to one device, and sums that may differ.
 //!
-//! A split changes no bits where every device computes its share of what one computes: an output row, a head, an expert.
-//! Sums over a split axis are otherwise: their order is that of [`chunk_start`](tpc_ir::program::chunk_start), and devices
-//! keep it where each holds a [`subtree`] and the collective adds what their products give. A sum of rows of which one
-//! device has the row and all others zeros keeps its bits, too.
+//! A split does not change bits if every device computes its own part of the results: output rows, heads or experts.
+//! Sums over a split axis are different, because their order is given by [`chunk_start`](tpc_ir::program::chunk_start).
+//! Devices keep this order if each holds a [`subtree`] and the collective adds the products directly. A sum of rows
+//! also keeps its bits if one device has the row and all others have zeros.
 
 use std::collections::BTreeMap;
 
@@ -14,30 +14,31 @@ use tpc_ir::{Graph, InstData, Interval, Op, Value};
 /// The most weights that a product of tpc's CPU executor reads for a token with its activations in two terms, by default.
 pub const TWO_TERM_WEIGHTS: u64 = 1 << 18;
 
-/// Why a sum may have other bits.
+/// The reason that a sum may differ in its bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DifferenceCause {
-    /// Their number is not 2, 4 or 8.
+    /// The number of devices is not 2, 4 or 8.
     DeviceCount,
-    /// The shares are no equal subtrees of the sum over the whole axis.
+    /// The shares are not equal subtrees of the sum over the whole axis.
     UnequalShares,
-    /// Each device adds two sums, of either term of the activations.
+    /// Each device adds two sums, one per term of the activations.
     TwoTerms,
     /// The summands were computed from the shares' products: the products are added later than on one device.
     DeferredSum,
 }
 
-/// Sums that may have other bits for one reason.
+/// Sums that may differ in their bits for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DifferingSums {
-    /// How many.
+    /// The number of sums.
     pub sums: usize,
     /// The result of the first.
     pub first: Value,
 }
 
-/// The sums over devices of the programs that may have other bits than on one device; none where all have the same.
-/// Products that read at most `two_terms` quantised weights for a token take their activations in two terms.
+/// Finds the programs' sums over devices that may differ from one device in their bits. The map is empty if all sums
+/// are the same. Products that read at most `two_terms` quantised weights for a token take their activations in two
+/// terms.
 pub fn find_differing_sums(
     programs: &Graph,
     two_terms: u64,
@@ -64,7 +65,7 @@ pub fn find_differing_sums(
     out
 }
 
-/// Why the sum of these values, one per device, may have other bits.
+/// Returns the reason that the sum of these values, one per device, may differ in its bits.
 fn difference_cause(
     programs: &Graph,
     parts: &[Value],
@@ -99,7 +100,7 @@ fn difference_cause(
     small.then_some(DifferenceCause::TwoTerms)
 }
 
-/// The instruction that computes the elements of a value, found through views and row selections.
+/// Returns the instruction that computes the elements of a value, found through views and row selections.
 fn moved_inst(programs: &Graph, mut v: Value) -> &InstData {
     loop {
         let data = programs.inst(programs.value(v).def.0);
@@ -110,8 +111,8 @@ fn moved_inst(programs: &Graph, mut v: Value) -> &InstData {
     }
 }
 
-/// The interval of K that a product sums over; the empty one where it is no single one. `None` for what is no product with
-/// a weight.
+/// Returns the interval of K that a product sums over; an empty interval if it sums over several. Returns `None` if the
+/// value is not a product with a weight.
 fn product_share(programs: &Graph, v: Value) -> Option<Interval> {
     let product = moved_inst(programs, v);
     let (Op::MulMat(_) | Op::MulMatId(_)) = &product.op else {

@@ -10,7 +10,7 @@ pub struct Users {
 }
 
 impl Users {
-    /// The users of every value of `graph`.
+    /// Returns the users of every value of `graph`.
     pub fn of_graph(graph: &Graph) -> Users {
         let n = graph.values().len();
         let mut out = Users {
@@ -30,7 +30,7 @@ impl Users {
         out
     }
 
-    /// The instructions that read `v`.
+    /// Returns the instructions that read `v`.
     pub fn of(&self, v: Value) -> &[Inst] {
         &self.users[v.index()]
     }

@@ -13,9 +13,9 @@ use super::memory::Memory;
 struct LiveBuffer {
     buffer: Buffer,
     arena: Arena,
-    /// The first and the last position at which it is there.
+    /// The first and the last position at which the value is live.
     life: (usize, usize),
-    /// True if a copy or a collective brings its content.
+    /// True if a copy or a collective writes its content.
     is_staged: bool,
 }
 
@@ -23,7 +23,7 @@ struct LiveBuffer {
 #[derive(Clone, Default)]
 struct ArenaState {
     free: FreeList,
-    /// Bytes that copies and collectives have brought, and the most so far.
+    /// Live bytes that copies and collectives have written, and their peak.
     staged: u64,
     most_staged: u64,
 }
@@ -46,7 +46,8 @@ impl ArenaState {
     }
 }
 
-/// Assigns addresses to the values of a batch, for each shape. Values inside launches have none. `None` when a size overflows.
+/// Assigns addresses to the values of a batch, for each shape. Values inside launches have no address. Returns `None`
+/// if a size overflows.
 pub(super) fn assign_addresses(
     (graph, inside): (&Graph, &[bool]),
     shared: &Aliases,
@@ -88,7 +89,7 @@ pub(super) fn assign_addresses(
     Some(())
 }
 
-/// The buffers of the work without addresses, and for each its bytes for each shape.
+/// Returns the buffers of the work without addresses, and for each its bytes for each shape.
 fn buffers(
     (graph, inside): (&Graph, &[bool]),
     shared: &Aliases,
@@ -97,7 +98,7 @@ fn buffers(
     memory: &mut Memory,
 ) -> Option<(Vec<LiveBuffer>, Vec<u64>)> {
     let (mut lived, mut bytes) = (Vec::new(), Vec::new());
-    // Devices have the same types one after another.
+    // Devices have tensors of the same types one after another.
     let mut last: Option<&TensorType> = None;
     for (value, data) in graph.values() {
         let op = graph.def_op(value);

@@ -1,4 +1,4 @@
-//! Aliases: results in the memory of an operand, and states whose new content lies elsewhere.
+//! Aliases: results that reuse the memory of an operand, and states whose new content is stored elsewhere.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::program::{LaunchData, Layout, Work};
@@ -12,13 +12,13 @@ use crate::schedule::Order;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Aliases {
     pub(super) owners: Vec<Value>,
-    /// The layouts there of those that lie otherwise than their ops tell: what is written over a part of another value, and
-    /// views of that.
+    /// Layouts of values that differ from the layouts of their ops: results written over a part of another value, and
+    /// views of such results.
     moved: FxHashMap<Value, Layout>,
 }
 
 impl Aliases {
-    /// The layout of a value in the buffer of its owner; `None` when a size overflows.
+    /// Returns the layout of a value in the buffer of its owner; `None` if a size overflows.
     pub(super) fn layout(&self, graph: &Graph, layouts: &Layouts, value: Value) -> Option<Layout> {
         match self.moved.get(&value) {
             Some(layout) => Some(layout.clone()),
@@ -61,8 +61,8 @@ pub(super) fn find_aliases(
     order: &Order,
 ) -> Option<Aliases> {
     let readers = last_reads(graph, layouts, launches, order);
-    // Per instruction that may write over an operand, the position of its launch and what else that reads: those that a launch
-    // covers alone, and updates.
+    // Per instruction that may write over an operand, the position of its launch and the launch's instructions. These
+    // are updates, and instructions that have a launch of their own.
     let mut may: Vec<Option<LaunchSite<'_>>> = vec![None; graph.insts().len()];
     let all = order.phases.iter().flat_map(|(_, launches)| launches);
     for (position, launch) in all.enumerate() {
@@ -102,7 +102,7 @@ struct LaunchSite<'a> {
     insts: &'a [Inst],
 }
 
-/// The operand over which a result is written: one that ends with the launch.
+/// Returns the operand over which a result is written: one that ends with the launch.
 fn find_overwritten_operand(
     graph: &Graph,
     layouts: &Layouts,
@@ -127,7 +127,8 @@ fn find_overwritten_operand(
         if !update && (!own || lasting(of) || lasting(owner) || at.insts.len() > 1) {
             return None;
         }
-        // Nothing else that is read may lie there. What the launch computes itself does not.
+        // The launch must not read another operand in this buffer. Values that the launch computes itself have no
+        // buffer.
         let there = |v: &Value| shared.owners.get(v.index()) == Some(&owner);
         let others = data.operands.iter().enumerate().filter(|(j, _)| *j != i);
         let meets = |(j, v): (usize, &Value)| {
@@ -140,7 +141,7 @@ fn find_overwritten_operand(
     data.operands.iter().enumerate().find_map(may)
 }
 
-/// Adds a launch for each state whose new content lies elsewhere.
+/// Adds a launch for each state whose new content is stored elsewhere.
 pub(super) fn add_stores(
     graph: &Graph,
     layouts: &Layouts,

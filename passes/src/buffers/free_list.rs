@@ -2,12 +2,12 @@
 
 use tpc_ir::program::Extent;
 
-/// The free ranges of an arena without end: the smallest that fits is taken.
+/// The free ranges of an arena without an end. The smallest range that fits is taken.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FreeList {
-    /// Ranges as (first byte, byte behind the last), ascending, below `end`.
+    /// Free ranges as (first byte, end), ascending, below `end`. The end is exclusive.
     ranges: Vec<(u64, u64)>,
-    /// The byte behind the last that was ever taken.
+    /// The end of the highest range that was ever taken.
     end: u64,
 }
 
@@ -25,7 +25,7 @@ impl FreeList {
             }
             return Some(start);
         }
-        // The last range, if it is free, grows.
+        // If the last range is free, it grows.
         let start = match self.ranges.last() {
             Some(&(start, end)) if end == self.end => {
                 self.ranges.pop();
@@ -37,7 +37,7 @@ impl FreeList {
         Some(start)
     }
 
-    /// Gives back what was taken.
+    /// Returns a range to the list.
     pub(super) fn give(&mut self, extent: Extent, alignment: u64) {
         let bytes = extent.bytes.max(1).next_multiple_of(alignment);
         let (start, end) = (extent.offset, extent.offset + bytes);
@@ -55,7 +55,7 @@ impl FreeList {
         }
     }
 
-    /// The bytes that the arena needs.
+    /// Returns the bytes that the arena needs.
     pub(super) const fn peak(&self) -> u64 {
         self.end
     }
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!([a.offset, b.offset, c.offset], [0, 128, 192]);
         free.give(a, 64);
         free.give(b, 64);
-        // The two are one range now.
+        // The two ranges are merged.
         assert_eq!(take(&mut free, 190).offset, 0);
         free.give(c, 64);
         // The last grows.

@@ -9,7 +9,7 @@ use crate::schedule::Order;
 
 /// The lifetime of the buffer of each value that has one of its own.
 pub(super) struct Lifetimes {
-    /// The first and the last position at which it must be there.
+    /// The first and the last position at which each value is live.
     pub(super) of: Vec<(usize, usize)>,
 }
 
@@ -50,7 +50,7 @@ impl Lifetimes {
         }
         let mut of: Vec<(usize, usize)> = Vec::with_capacity(n);
         for (i, (first, last)) in first.into_iter().zip(last).enumerate() {
-            // The host writes inputs before the first launch; those of later phases are few.
+            // The host writes inputs before the first launch. Few inputs belong to later phases.
             let input = matches!(graph.def_op(Value::new(i)), Op::Input(_));
             let start = match input {
                 true => 0,

@@ -15,7 +15,7 @@ pub struct Memory {
     pub arenas: Vec<ArenaData>,
     /// The buffers.
     pub buffers: Vec<BufferData>,
-    /// Per value, the buffer in which it lies.
+    /// Per value, its buffer.
     pub of: Vec<Option<Buffer>>,
     /// Per place, the most bytes of its work that results of copies and collectives take at one time.
     pub staging: BTreeMap<Place, u64>,
@@ -23,7 +23,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The arena of a place for a kind.
+    /// Returns the arena of a place for a kind.
     pub(super) fn arena(&mut self, place: Place, kind: ArenaKind) -> Arena {
         let found = self
             .arenas
@@ -61,7 +61,7 @@ impl Memory {
         Buffer::new(self.buffers.len() - 1)
     }
 
-    /// The home of each value; `None` when a size overflows.
+    /// Returns the home of each value; `None` if a size overflows.
     pub fn homes(&self, graph: &Graph, layouts: &Layouts) -> Option<Vec<Option<Home>>> {
         let home = |(value, _)| {
             let layout = self.shared.layout(graph, layouts, value)?;

@@ -1,9 +1,10 @@
 //! Buffers: an address for every value.
 //!
-//! Weights and states lie one after another. The work of a batch shares memory: a buffer lives from the launch that writes
-//! it to the last that reads it or a view of it, and results take the memory of an operand that ends there where the op
-//! allows it. What a later phase reads lives to the end, so that a phase may run again. Addresses are those of a linear
-//! order of all launches; where places run side by side, the [schedule](crate::schedule) adds waits.
+//! Weights and states are stored one after another. The values of a batch share memory. A buffer lives from the launch
+//! that writes it to the last launch that reads it or a view of it. A result takes the memory of an operand that is
+//! last read there, if the op allows it. A value that a later phase reads lives to the end, so that a phase may run
+//! again. Addresses follow a linear order of all launches. For places that run in parallel, the
+//! [schedule](crate::schedule) adds waits.
 
 mod accesses;
 mod addresses;
@@ -45,8 +46,8 @@ fn find_internal_values(graph: &Graph, launches: &[LaunchData]) -> Vec<bool> {
     out
 }
 
-/// Addresses for all values of programs, and the stores that put new contents of states where they belong. `None` when a
-/// size overflows.
+/// Assigns addresses to all values of programs, and adds the stores that write new contents of states back. Returns
+/// `None` if a size overflows.
 pub fn buffers(
     graph: &Verified<stage::Programs>,
     layouts: &Layouts,

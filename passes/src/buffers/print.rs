@@ -28,7 +28,7 @@ pub fn print(program: &Program) -> String {
     out
 }
 
-/// The values in a buffer, each with its op, and its offset where it is not 0.
+/// Lists the values in a buffer, each with its op, and with its offset unless that is 0.
 fn values_in(program: &Program, buffer: Buffer) -> impl Iterator<Item = String> {
     program.graph.values().filter_map(move |(value, _)| {
         let home = program.home(value).filter(|h| h.buffer == buffer)?;

@@ -2,8 +2,8 @@
 
 use tpc_ir::{Graph, Op};
 
-/// Per instruction, whether an output depends on it. Leaves are the signature of programs, and what a plan reports: they
-/// count as if.
+/// Returns, per instruction, true if an output depends on it. Leaves always count as needed: they are the signature of
+/// the programs, and the plan reports them.
 fn alive(graph: &Graph) -> Vec<bool> {
     let mut needed = vec![false; graph.values().len()];
     for output in &graph.outputs {

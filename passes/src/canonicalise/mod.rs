@@ -1,16 +1,19 @@
-//! Programs without dead, double or undone work.
+//! Removes dead, duplicate and redundant work from programs.
 //!
-//! Lowering cuts what the instruction before has joined, and computes twice on a device what two of its parts need. This
-//! pass runs between lowering and the proof, so that what is proved is what runs:
+//! Lowering may slice a value that the instruction before concatenated. It may also compute a value twice on a device
+//! if two parts of the device need it. This pass runs between lowering and the proof, so the proof covers the final
+//! programs.
 //!
-//! - slices of slices are one slice, and neighbours that were cut from one value and are joined again are a slice of it;
-//! - a slice of a concatenation or of a padded value reads the operand that it lies in;
-//! - equal instructions of a layer at one place become one;
-//! - what no output needs is dropped.
+//! - A slice of a slice becomes one slice. Adjacent slices of one value that are concatenated again become one slice.
+//! - A slice of a concatenation or of a padded value reads the operand that contains it.
+//! - Equal instructions of a layer at one place become one.
+//! - Instructions that no output needs are dropped.
 //!
-//! Other views stay as they are, and so do pads by nothing: they cost little, and the proof follows the model step by step.
+//! Other views stay as they are, and so do pads by 0 elements: they cost little, and the proof follows the model step
+//! by step.
 //!
-//! Leaves stay, read or not: inputs are the signature of the programs, weights and states what a plan says that devices hold.
+//! Leaves stay even if they are not read. Inputs are the signature of the programs; weights and states are listed in
+//! the plan as held by devices.
 
 mod dead;
 mod simplify;
@@ -24,7 +27,7 @@ use tpc_ir::{Graph, InstData, Op, Output, Place, Value};
 
 use simplify::Simplification;
 
-/// The programs without dead, double or undone work. They deliver the same values.
+/// Removes dead, duplicate and redundant work from programs. The result has the same outputs.
 ///
 /// The programs need not be verified, but must be well formed: definitions before uses.
 pub fn canonicalise(mut programs: Graph) -> Graph {
@@ -33,17 +36,19 @@ pub fn canonicalise(mut programs: Graph) -> Graph {
         return programs;
     }
     let mut out = simplify_all(&programs);
-    // What was cut from a part may have been the last reader of the whole.
+    // Simplification may have removed the last reader of a value, so dead code is dropped again.
     dead::drop_dead(&mut out);
     out
 }
 
-/// As many instructions are compared with each other; hashing finds equal ones among more.
+/// The most instructions that are compared with each other; a hash table finds equal ones among more.
 const MOST_ALIKE: usize = 64;
 
-/// True if there is nothing to simplify or to merge. Most programs are so; asking is cheaper than writing them again.
+/// True if no instruction can be simplified or merged. Most programs are canonical, and this check is cheaper than
+/// rebuilding them.
 fn is_canonical(programs: &Graph) -> bool {
-    // By few and cheap properties that equal instructions share; only among those that share them are whole ones compared.
+    // Instructions by a few cheap properties that equal ones share. Only instructions with equal properties are
+    // compared.
     let mut alike: FxHashMap<_, SmallVec<[&InstData; 1]>> = FxHashMap::default();
     let merged = || programs.insts().filter(|(_, data)| is_merged(&data.op));
     alike.reserve(merged().count());
@@ -63,7 +68,7 @@ fn is_canonical(programs: &Graph) -> bool {
     })
 }
 
-/// The key by which equal instructions are found.
+/// The key that is equal for equal instructions.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     op: Op,
@@ -72,7 +77,7 @@ struct Key {
     layer: Option<u32>,
 }
 
-/// The graph of the same instructions, each simplified, and equal ones merged.
+/// Returns the graph of the same instructions, each simplified, and equal ones merged.
 fn simplify_all(from: &Graph) -> Graph {
     let mut out = empty_like(from);
     out.reserve(from.values().len(), from.insts().len());
@@ -106,7 +111,7 @@ fn simplify_all(from: &Graph) -> Graph {
     out
 }
 
-/// True if equal instructions of this op are one: those without a meaning of their own beside their results.
+/// True if equal instructions of this op are merged: ops whose only effect is their results.
 const fn is_merged(op: &Op) -> bool {
     !matches!(
         op,
@@ -114,7 +119,7 @@ const fn is_merged(op: &Op) -> bool {
     )
 }
 
-/// A graph without instructions on the same devices.
+/// Returns a graph without instructions on the same devices.
 fn empty_like(from: &Graph) -> Graph {
     let mut out = Graph::new(from.name.clone());
     out.devices.clone_from(&from.devices);

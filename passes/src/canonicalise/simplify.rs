@@ -1,20 +1,20 @@
-//! One instruction, by what defines its operands.
+//! Simplifies one instruction, given the definitions of its operands.
 
 use tpc_ir::op::{Concat, Slice};
 use tpc_ir::{Dim, Graph, Op, Value};
 
 /// The simplest form of an instruction.
 pub(super) enum Simplification {
-    /// A value that there is already.
+    /// An existing value.
     Value(Value),
-    /// An op, maybe another one than before.
+    /// An op on operands; the op may differ from the original.
     Op(Op, Vec<Value>),
 }
 
-/// The simplest form of an op on operands of `graph`. Values of the same type and the same elements come out.
+/// Returns the simplest form of an op on operands of `graph`. Values of the same type and the same elements come out.
 pub(super) fn simplify(graph: &Graph, op: &Op, operands: Vec<Value>) -> Simplification {
     let mut now = (op.clone(), operands);
-    // Each step takes a definition off the operand, so that it ends.
+    // Each step replaces an operand by an earlier value, so the loop ends.
     loop {
         match step(graph, &now.0, &now.1) {
             Some(Simplification::Op(op, operands)) => now = (op, operands),
@@ -29,7 +29,7 @@ pub(super) fn has_simpler_form(graph: &Graph, op: &Op, operands: &[Value]) -> bo
     step(graph, op, operands).is_some()
 }
 
-/// One step towards the simplest form; `None` where it is reached.
+/// Takes one step towards the simplest form; returns `None` if the instruction has reached it.
 fn step(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Simplification> {
     let &x = operands.first()?;
     match op {
@@ -39,7 +39,7 @@ fn step(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Simplification> {
     }
 }
 
-/// The op that defines a value, with its operands.
+/// Returns the op that defines a value, with its operands.
 fn definition(graph: &Graph, v: Value) -> (&Op, &[Value]) {
     let data = graph.inst(graph.value(v).def.0);
     (&data.op, &data.operands)
@@ -96,7 +96,7 @@ fn concat(graph: &Graph, c: &Concat, operands: &[Value]) -> Option<Simplificatio
     if let [only] = operands {
         return Some(Simplification::Value(*only));
     }
-    // Neighbours that were cut from one value are one slice of it.
+    // Adjacent slices of one value are one slice of it.
     let cut = |v: Value| match definition(graph, v) {
         (Op::Slice(s), [below]) if s.axis == c.axis => Some((s, *below)),
         _ => None,

@@ -1,4 +1,4 @@
-//! Launches of several instructions: the sets that a target proposes, where they can be launches.
+//! Launches of several instructions: the sets that a target proposes, if they can be launches.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::users::Users;
 pub(super) struct Groups<'a> {
     seen: GraphContext<'a>,
     ahead: Vec<u32>,
-    /// Per instruction, the one where its launch stands.
+    /// Per instruction, the instruction at whose position its launch runs.
     at: Vec<Inst>,
-    /// Per instruction, whether it is in a set.
+    /// Per instruction, true if it is in a set.
     taken: Vec<bool>,
-    /// The sets, by where they stand.
+    /// The sets, by the instruction at whose position the launch runs.
     sets: BTreeMap<Inst, Vec<Inst>>,
 }
 
@@ -47,7 +47,7 @@ impl FusionContext for GraphContext<'_> {
 }
 
 impl<'a> Groups<'a> {
-    /// The groups of a graph.
+    /// Returns the groups of a graph.
     pub(super) fn of(graph: &'a Graph, layouts: &'a Layouts, target: &dyn Target) -> Groups<'a> {
         let seen = GraphContext {
             graph,
@@ -80,12 +80,12 @@ impl<'a> Groups<'a> {
         self.taken[inst.index()]
     }
 
-    /// The set whose launch stands where the instruction is.
+    /// Returns the set whose launch runs at the position of this instruction.
     pub(super) fn launch_at(&self, inst: Inst) -> Option<&[Inst]> {
         self.sets.get(&inst).map(Vec::as_slice)
     }
 
-    /// Where a set stands; `None` where it cannot be a launch.
+    /// Returns the instruction at whose position the set can run; `None` if the set cannot be a launch.
     fn place(&self, insts: &[Inst]) -> Option<Inst> {
         let sorted = insts.len() > 1 && insts.windows(2).all(|w| w[0] < w[1]);
         let fits = sorted && self.is_one(insts) && insts.iter().all(|i| self.fits(insts, *i));
@@ -93,7 +93,8 @@ impl<'a> Groups<'a> {
         places.find(|at| self.is_between(insts, **at)).copied()
     }
 
-    /// True if the instructions are free, in one phase, and at one place, or behind a collective at those that take part in it.
+    /// True if the instructions are free and in one phase, and all run at one place. The first may also be a
+    /// collective: the others then run at places that take part in it.
     fn is_one(&self, insts: &[Inst]) -> bool {
         let graph = self.seen.graph;
         let place = |v: &Value| graph.value(*v).place;
@@ -109,13 +110,13 @@ impl<'a> Groups<'a> {
         single && rest && insts.iter().all(free)
     }
 
-    /// True if an instruction may be one of a set: as a view it is between others of it, and what it updates nothing else there
-    /// reads.
+    /// True if the instruction can belong to the set. A view needs its operand in the set, and only the set may read
+    /// the operand or the view. An update may not share the updated value with another instruction of the set.
     fn fits(&self, insts: &[Inst], inst: Inst) -> bool {
         let (graph, layouts) = (self.seen.graph, self.seen.layouts);
         let data = graph.inst(inst);
         let within = |v: &Value| insts.contains(&graph.value(*v).def.0);
-        // What is computed here is not read through a view that is outside.
+        // A view outside the set may not pass a value of the set on to this instruction.
         let behind = |v: &&Value| !within(v) && within(&layouts.base(**v));
         if data.operands.iter().any(|v| behind(&v)) {
             return false;
@@ -136,13 +137,14 @@ impl<'a> Groups<'a> {
         layouts.is_launched(graph, inst)
     }
 
-    /// True if nothing but a set reads a value.
+    /// True if the set has all readers of the value, and the value is not an output.
     fn is_inside(&self, insts: &[Inst], value: Value) -> bool {
         let users = self.seen.users.of(value);
         !self.seen.users.is_output(value) && users.iter().all(|u| insts.contains(u))
     }
 
-    /// True if a launch there comes after all that the set reads and before all that reads its results.
+    /// True if a launch at this position comes after all values that the set reads and before all readers of its
+    /// results.
     fn is_between(&self, insts: &[Inst], at: Inst) -> bool {
         insts.iter().all(|&i| {
             let data = self.seen.graph.inst(i);

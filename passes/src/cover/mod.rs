@@ -1,8 +1,8 @@
 //! Cover: the instructions as launches.
 //!
-//! Every instruction that computes or moves is covered by one launch; leaves and views by none, but for views inside a launch. A
-//! launch covers several where the target has a kernel that computes them at once. What nothing but the launch reads has no place in
-//! memory.
+//! One launch covers every instruction that computes or moves data. Leaves have no launch, and neither do views outside
+//! of fused launches. A launch covers several instructions if the target has a kernel that computes them at once.
+//! Values that only their own launch reads have no buffer.
 
 mod groups;
 mod print;
@@ -16,7 +16,7 @@ use tpc_ir::{Graph, Inst};
 use crate::layout::Layouts;
 use groups::Groups;
 
-/// The launches of a graph. One of a single instruction stands where that is in program order, one of several where one of them is.
+/// Returns the launches of a graph in program order. A launch of several instructions has the position of one of them.
 pub fn cover(graph: &Graph, layouts: &Layouts, target: &dyn Target) -> Vec<LaunchData> {
     let groups = Groups::of(graph, layouts, target);
     graph
@@ -29,7 +29,7 @@ pub fn cover(graph: &Graph, layouts: &Layouts, target: &dyn Target) -> Vec<Launc
         .collect()
 }
 
-/// The launch that covers these instructions.
+/// Returns the launch that covers these instructions.
 fn launch(graph: &Graph, insts: Vec<Inst>) -> LaunchData {
     let first = insts[0];
     let data = graph.inst(first);

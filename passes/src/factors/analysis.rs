@@ -16,7 +16,7 @@ use super::Factors;
 use crate::place::group_of;
 use crate::users::Users;
 
-/// The name of the pass, for refusals of the budget.
+/// The name of the pass, for errors of the budget.
 const TABLES: &str = "planning";
 
 /// A placed graph and its analyses.
@@ -40,7 +40,7 @@ pub struct Summand {
 }
 
 impl Summand {
-    /// Every leaf of the summand.
+    /// Returns every leaf of the summand.
     pub fn leaves(&self) -> impl Iterator<Item = Var> + '_ {
         self.axes.iter().flatten().copied()
     }
@@ -69,9 +69,9 @@ pub struct LeafFacts {
     pub whole: Vec<Inst>,
     /// A value with the leaf twice in one summand.
     pub repeated: Option<Value>,
-    /// An instruction that looks it up or selects it by index although it is not the whole of its axis.
+    /// An instruction that looks up or selects by an index along the leaf, if the leaf is only a part of the axis.
     pub indexed_part: Option<Inst>,
-    /// The leaf in front of it, in every axis that it occurs in.
+    /// The leaves right before it, over every axis that it occurs in; `None` if it is the first of an axis.
     pub before: BTreeSet<Option<Var>>,
     /// The other leaves of the summands that it occurs in.
     pub co_occurring: BTreeSet<Var>,
@@ -90,13 +90,13 @@ pub struct Analysis {
     pub insts: Vec<InstFacts>,
     /// Per leaf that occurs anywhere, its facts.
     pub leaves: BTreeMap<Var, LeafFacts>,
-    /// Per value, the fewest elements along axis 0 that devices store apart from their neighbours: a block of the file, but
-    /// see [`Self::store_as`].
+    /// Per value, the granule along axis 0: the smallest number of elements that devices store separately. The granule
+    /// is a block of the file's type, unless [`Self::store_as`] changes it.
     pub granules: Vec<u64>,
 }
 
 impl Analysis {
-    /// The tables of a placed graph. Only instructions on groups of devices restrict splits.
+    /// Returns the tables of a placed graph. Only instructions on groups of devices restrict splits.
     ///
     /// # Panics
     /// Never.
@@ -105,10 +105,10 @@ impl Analysis {
         found.expect("invariant: there are no limits")
     }
 
-    /// [`Self::new`] within a budget.
+    /// Builds the tables as [`Self::new`] does, within a budget.
     ///
     /// # Errors
-    /// The instruction at which it runs out.
+    /// Returns the instruction at which the budget runs out.
     pub fn new_within(
         graph: &Graph,
         factors: &Factors,
@@ -159,7 +159,7 @@ impl Analysis {
         Ok(out)
     }
 
-    /// Enters a value's summands into the facts of their leaves, unless those of another value of the same axes are entered.
+    /// Adds a value's summands to the facts of their leaves, unless a value with the same axes was already added.
     fn value(
         &mut self,
         graph: &Graph,
@@ -167,7 +167,7 @@ impl Analysis {
         (summands, entered): &mut (Arc<[Summand]>, bool),
     ) {
         let on_group = matches!(graph.value(value).place, Place::Group(_));
-        // A state of the host is cut into the devices' parts wherever they fetch it.
+        // A state of the host is cut into the devices' parts at every fetch.
         let stored = match graph.def_op(value) {
             Op::Weight(_) => on_group,
             Op::State(_) => true,
@@ -200,7 +200,7 @@ impl Analysis {
         }
     }
 
-    /// The roles of an instruction. Enters them into the facts of their leaves.
+    /// Returns the roles of an instruction. Enters them into the facts of their leaves.
     fn inst(&mut self, graph: &Graph, factors: &Factors, inst: Inst) -> InstFacts {
         let data = graph.inst(inst);
         let axes =
@@ -228,7 +228,7 @@ impl Analysis {
                         Role::Expert if summand.len() > 1 || summands.len() > 1 => {
                             facts.indexed_part = Some(inst);
                         }
-                        // A split makes an unreduced sum, and there are no sums of integers.
+                        // A split would make an unreduced sum, and sums of integers are not supported.
                         Role::Reduce | Role::Gather | Role::Expert if integers => {
                             facts.whole.push(inst);
                         }
@@ -268,7 +268,7 @@ impl Analysis {
         }
     }
 
-    /// Says that places store weights as a target does: those that products alone read may be cut at its granules.
+    /// Applies a target's storage of weights: weights that only products read may be cut at the target's granules.
     pub fn store_as(&mut self, target: &dyn Target, graph: &Graph, users: &Users) {
         for (value, data) in graph.values() {
             let multiplied = |&inst: &Inst| {
@@ -287,13 +287,13 @@ impl Analysis {
         }
     }
 
-    /// The product of the sizes of some leaves.
+    /// Returns the product of the sizes of some leaves.
     pub fn product(factors: &Factors, leaves: &[Var]) -> Dim {
         Dim::product(leaves.iter().map(|&v| factors.space.size(v))).unwrap_or(Dim::ZERO)
     }
 }
 
-/// The summands of a value with these axes: one per combination of the summands of its axes.
+/// Returns the summands of a value with these axes: one per combination of the summands of its axes.
 fn summands(space: &Space, axes: &Axes) -> Vec<Summand> {
     let mut out = vec![Summand {
         axes: Default::default(),

@@ -1,4 +1,4 @@
-//! Reshapes that cut a factor, and how they would not.
+//! Reshapes that cut a factor, and sizes with which they would not.
 
 use tpc_ir::factor::{Label, Var, solve};
 use tpc_ir::op::{OpDef, Reshape};
@@ -12,14 +12,15 @@ use crate::gcd::gcd;
 pub struct CutReshape {
     /// The factor.
     pub factor: Var,
-    /// Where in it an axis of the result begins.
+    /// The offset in the factor at which an axis of the result begins.
     pub at: Dim,
-    /// Sizes that cut no factor: those of the result where they do not, with axes that end where factors end.
+    /// Sizes that cut no factor. They are the reshape's own sizes, but each axis that cuts a factor ends at a factor's
+    /// end.
     pub instead: Option<[Dim; RANK]>,
 }
 
-/// The factor that a reshape cuts; `None` for other ops, for reshapes that cut nothing, and for tensors of several
-/// segments.
+/// Returns the factor that a reshape cuts. Returns `None` for other ops, for reshapes that cut no factor, and for
+/// tensors of several segments.
 pub fn cut_reshape(graph: &Graph, factors: &Factors, inst: Inst) -> Option<CutReshape> {
     let data = graph.inst(inst);
     let Op::Reshape(reshape) = &data.op else {
@@ -32,7 +33,7 @@ pub fn cut_reshape(graph: &Graph, factors: &Factors, inst: Inst) -> Option<CutRe
         return None;
     }
     leaves.reverse();
-    // Elements up to the end of each factor, minor first, from none on.
+    // Elements up to the end of each factor, minor first, beginning with 1 for no factors.
     let mut ends = vec![Dim::ONE];
     for &l in &leaves {
         ends.push(ends.last()?.checked_mul(factors.space.size(l))?);
@@ -63,13 +64,13 @@ pub fn cut_reshape(graph: &Graph, factors: &Factors, inst: Inst) -> Option<CutRe
     })
 }
 
-/// The factor that `end` lies in, as the number of those that end before, and how far into it.
+/// Returns the index of the factor that contains `end`, and the offset of `end` in it.
 fn position(ends: &[Dim], end: &Dim) -> Option<(usize, Dim)> {
     let divided = |(i, e): (usize, &Dim)| Some((i, end.checked_div(e)?));
     ends.iter().enumerate().rev().find_map(divided)
 }
 
-/// Adds a bound behind the last, where it is one.
+/// Adds a bound if it is a proper multiple of the last one.
 fn add(bounds: &mut Vec<Dim>, bound: Dim) {
     let last = bounds.last().and_then(|l| bound.checked_div(l));
     if last.is_some_and(|n| !n.is_one()) {
@@ -77,7 +78,7 @@ fn add(bounds: &mut Vec<Dim>, bound: Dim) {
     }
 }
 
-/// Axes between the bounds; the last takes all that is left.
+/// Returns axes between the bounds; the last takes all that is left.
 fn sizes(bounds: &[Dim], total: &Dim) -> Option<[Dim; RANK]> {
     let mut out = [Dim::ONE, Dim::ONE, Dim::ONE, Dim::ONE];
     let bounds = &bounds[..bounds.len().min(RANK)];
@@ -87,7 +88,7 @@ fn sizes(bounds: &[Dim], total: &Dim) -> Option<[Dim; RANK]> {
     Some(out)
 }
 
-/// True if a reshape to these sizes would cut nothing.
+/// True if a reshape to these sizes cuts no factor.
 fn has_no_cut(factors: &Factors, operand: &[Var; RANK], dims: &[Dim; RANK]) -> bool {
     let mut space = factors.space.clone();
     let result = dims

@@ -25,10 +25,10 @@ use tpc_ir::{
 
 use rule_cache::RuleCache;
 
-/// The name of the pass, for refusals of the budget.
+/// The name of the pass, for errors of the budget.
 const FACTORS: &str = "the inference of factors";
 
-/// The value that `v` is a copy of, or `v`.
+/// Returns the value that `v` is a copy of, or `v`.
 fn copy_source(graph: &Graph, mut v: Value) -> Value {
     while let Op::Copy(_) = graph.def_op(v) {
         v = graph.inst(graph.value(v).def.0).operands[0];
@@ -43,15 +43,14 @@ pub struct Factors {
     pub space: Space,
     /// Per value, its axes.
     pub axes: Vec<Axes>,
-    /// Per instruction, its rule; instructions that differ in names alone share one.
+    /// Per instruction, its rule; instructions that differ only in names share one.
     pub rules: Vec<Arc<Rule>>,
-    /// Instructions whose equations cannot hold, with the reason: their operands and results stay whole.
+    /// Instructions whose equations have no solution, with the reason: their operands and results stay whole.
     pub opaque: Vec<(Inst, UnifyError)>,
 }
 
 impl Factors {
-    /// Infers the factors of `graph`, which must be valid. Instructions that would take more than a command may spend
-    /// stay opaque.
+    /// Infers the factors of `graph`, which must be valid. Instructions beyond a command's budget stay opaque.
     pub fn infer(graph: &Graph) -> Factors {
         Factors::infer_in(
             graph,
@@ -60,10 +59,10 @@ impl Factors {
         .0
     }
 
-    /// [`Self::infer`] within a budget.
+    /// Infers factors as [`Self::infer`] does, within a budget.
     ///
     /// # Errors
-    /// The instruction at which it runs out.
+    /// Returns the instruction at which the budget runs out.
     pub fn infer_within(graph: &Graph, budget: &Budget) -> Result<Factors, BudgetExceeded> {
         let most = budget.remaining(Resource::Steps);
         let (out, stopped) = Factors::infer_in(graph, Space::with_limit(most));
@@ -72,10 +71,11 @@ impl Factors {
         Ok(out)
     }
 
-    /// The factors of `graph` in an empty space, and the first instruction for which there is no room in it.
+    /// Infers the factors of `graph` in an empty space. Also returns the first instruction that does not fit in the
+    /// space.
     fn infer_in(graph: &Graph, mut space: Space) -> (Factors, Option<Inst>) {
         let unit = space.leaf_with_label(Dim::ONE, Label::Free);
-        // About three axes of a value are not 1, and an op makes few factors more.
+        // About three axes of a value are not 1, and an op adds few factors.
         space.reserve(4 * graph.values().len());
         let mut axes: Vec<Axes> = Vec::with_capacity(graph.values().len());
         for (_, v) in graph.values() {
@@ -128,7 +128,7 @@ impl Factors {
                 for axis in 0..RANK {
                     let (a, b) = (out.axes[state.index()][axis], out.axes[value.index()][axis]);
                     if let Err(cut) = out.space.unify(&[a], &[b]) {
-                        // Neither what defines the new content nor the state is split.
+                        // The new content may not be split, and neither may the state.
                         out.opaque.push((graph.value(*state).def.0, cut.clone()));
                         out.opaque.push((graph.value(*value).def.0, cut));
                     }
@@ -146,7 +146,7 @@ impl Factors {
     /// True if running every rule a second time would refine anything.
     pub fn is_stable(&self, graph: &Graph) -> bool {
         let mut again = self.clone();
-        // Leaves are told apart by where they first appear: which variable stands for one may change.
+        // Leaves are compared by their first appearance, because another variable may represent the same leaf.
         let leaves = |f: &Factors| -> Vec<(usize, Dim)> {
             let mut seen: BTreeMap<Var, usize> = BTreeMap::new();
             let mut found = Vec::new();

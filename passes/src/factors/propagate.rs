@@ -1,4 +1,4 @@
-//! The flow of unreduced sums: where they arise, how far they travel, and where they must be reduced.
+//! The flow of unreduced sums: the ops that make them, the ops they pass through, and the points of reduction.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use tpc_ir::{Class, Graph, Group, Inst, InstData, Place, Unreduced, Value};
 use super::{Analysis, GraphFacts};
 use crate::place::group_of;
 
-/// The leaves that are split, and by which class.
+/// The split leaves, with the class that splits each.
 pub trait Selection {
-    /// The class that splits `leaf` among the devices of `group`, alone or in a chain.
+    /// Returns the class that splits `leaf` among the devices of `group`, alone or in a chain.
     fn class_of(&self, group: Group, leaf: Var) -> Option<Class>;
 }
 
@@ -26,7 +26,7 @@ pub struct Flow {
     pub norms: Vec<Inst>,
 }
 
-/// Why a selection cannot be carried out.
+/// The reason that a selection cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PropagationConflict {
     /// A contraction over several segments is split in some of them only.
@@ -35,14 +35,14 @@ pub enum PropagationConflict {
     UnreducedAndSplit(Value),
 }
 
-/// Propagates unreduced sums through `insts`, which are in program order and closed under dependency except for whole
+/// Propagates unreduced sums through `insts`. These are in program order and closed under dependency, except for whole
 /// values from outside.
 ///
-/// Each sum is delayed as far as the ops' rules allow. Where an unreduced value has several readers, one reduction at
-/// the value itself is tried against those at its readers.
+/// Each sum is delayed as far as the ops' rules allow. If an unreduced value has several readers, one reduction at the
+/// value itself is compared with one reduction per reader.
 ///
 /// # Errors
-/// When the selection cannot be carried out.
+/// Returns an error if the selection cannot be carried out.
 pub fn propagate(
     facts: GraphFacts<'_>,
     insts: &[Inst],
@@ -70,7 +70,8 @@ pub fn propagate(
     Ok(flow)
 }
 
-/// The flow with reductions at `reduce_at`. Other values that turn out to need a reduction are added to `reduce_at`.
+/// Returns the flow with reductions at `reduce_at`. Other values that turn out to need a reduction are added to
+/// `reduce_at`.
 fn fixpoint(
     facts: GraphFacts<'_>,
     insts: &[Inst],
@@ -97,10 +98,10 @@ fn fixpoint(
     }
 }
 
-/// The roles of `inst` that meet a selected leaf.
+/// Returns the roles of `inst` that meet a selected leaf.
 ///
 /// # Errors
-/// When a contraction is split in some segments only.
+/// Returns an error if a contraction is split in some segments only.
 pub fn active_roles(
     graph: &Graph,
     analysis: &Analysis,
@@ -142,7 +143,7 @@ struct Pass<'a> {
     facts: GraphFacts<'a>,
     insts: &'a [Inst],
     selection: &'a dyn Selection,
-    /// Values that are reduced where they are defined. The pass adds those that it finds.
+    /// Values that are reduced at their definition. The pass adds the ones that it finds.
     reduce_at: &'a mut BTreeSet<Value>,
     /// Values of the range that are not reduced yet; there are few at any time.
     unreduced: Vec<(Value, Unreduced)>,
@@ -201,7 +202,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The state of an instruction's results. Operands that it cannot take unreduced are to be reduced.
+    /// Returns the state of an instruction's results. Operands that it cannot take unreduced are to be reduced.
     fn result(
         &mut self,
         data: &InstData,
@@ -248,7 +249,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Defines an unreduced value: it is reduced at once, or travels on.
+    /// Defines an unreduced value: it is reduced at once, or passed on.
     fn define(
         &mut self,
         v: Value,
@@ -256,7 +257,7 @@ impl Pass<'_> {
         any_unreduced: bool,
     ) -> Result<(), PropagationConflict> {
         if self.is_split(v) {
-            // The next pass, with reduced operands, tells.
+            // The next pass, with reduced operands, decides.
             if any_unreduced {
                 return Ok(());
             }
@@ -276,7 +277,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// The value to reduce for `v`: the result of the op that defines its elements, before views select among them.
+    /// Returns the value to reduce for `v`: the result of the op that defines its elements, before views select among
+    /// them.
     fn producer(&self, mut v: Value) -> Value {
         let graph = self.facts.graph;
         loop {

@@ -1,4 +1,4 @@
-//! The sharding rules of a graph, one for all instructions that differ in names alone.
+//! The sharding rules of a graph, one for all instructions that differ only in names.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -14,11 +14,11 @@ pub(super) struct RuleCache {
 }
 
 impl RuleCache {
-    /// The rule of an instruction.
+    /// Returns the rule of an instruction.
     pub(super) fn rule(&mut self, graph: &Graph, inst: Inst) -> Arc<Rule> {
         let data = graph.inst(inst);
         if data.op.is_leaf() {
-            // A leaf's rule takes less than looking it up.
+            // Computing a leaf's rule is cheaper than looking it up.
             return Arc::new(make_rule(graph, inst));
         }
         let alike = |a: &[Value], b: &[Value]| {
@@ -49,7 +49,7 @@ fn make_rule(graph: &Graph, inst: Inst) -> Rule {
     data.op.rule(&types(&data.operands), &types(&data.results))
 }
 
-/// The hash of an instruction's op and types.
+/// Returns the hash of an instruction's op and types.
 fn hash(graph: &Graph, inst: Inst) -> u64 {
     let data = graph.inst(inst);
     let mut hasher = FxBuildHasher.build_hasher();

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use tpc_ir::{Graph, Inst};
 
-/// The instructions of every layer of a graph, in program order.
+/// Returns the instructions of every layer of a graph, in program order.
 pub fn insts_by_layer(graph: &Graph) -> BTreeMap<u32, Vec<Inst>> {
     let mut out: BTreeMap<u32, Vec<Inst>> = BTreeMap::new();
     for (inst, data) in graph.insts() {
@@ -31,8 +31,8 @@ pub fn live_out(graph: &Graph) -> Vec<bool> {
     out
 }
 
-/// The graph as consecutive runs of instructions, by index: a run begins with the first instruction of each layer, and
-/// has at most `longest` instructions.
+/// Returns the graph as consecutive runs of instructions, by index: a run begins with the first instruction of each
+/// layer, and has at most `longest` instructions.
 pub fn layer_runs(graph: &Graph, longest: usize) -> Vec<Range<usize>> {
     let mut seen: BTreeSet<u32> = BTreeSet::new();
     let mut starts = vec![0];

@@ -1,11 +1,11 @@
-//! The layers of a graph: their instructions, what precedes and follows them, and which of them are alike.
+//! The layers of a graph: their instructions, the instructions before and after them, and which layers are alike.
 //!
-//! Layers are *alike* if they have equal [shapes](shape): the same instructions but for names. Users differ in what else
-//! must be equal (types alone before splits, shardings and places after), so each looks at ops and values through a
-//! [`View`] of its own. Planning solves alike layers once, shrinking keeps one of each kind. Rewriting cuts a graph into
-//! the same [`layer_runs`] and writes them in the form of its e-graph.
+//! Layers are *alike* if they have equal [shapes](shape): the same instructions except for names. Other properties that
+//! must be equal depend on the caller: only types before splits; shardings and places after. Each caller therefore
+//! looks at ops and values through its own [`View`]. Planning solves alike layers once, and shrinking keeps one of each
+//! kind. Rewriting cuts a graph into the same [`layer_runs`] and writes them in the form of its e-graph.
 //!
-//! The proof does not use this module: it must not rest on what planning takes for equal.
+//! The proof does not use this module, because it must not depend on the planner's notion of equality.
 
 mod cut;
 mod prologue;

@@ -1,17 +1,18 @@
-//! The prologue: what precedes the layers. What is outside all layers and not in it is the epilogue.
+//! The prologue: the instructions before the layers. Instructions that are neither in a layer nor in the prologue form
+//! the epilogue.
 
 use tpc_ir::{Graph, Inst, InstData};
 
 /// The ops before the layers of a graph.
 ///
-/// It ends at the first op outside the layers that reads what one of them makes, or else after the last layer's last op.
-/// So the output of a model belongs to the epilogue even where blocks follow that do not need it, such as those that
-/// guess tokens ahead. Without layers it is empty.
+/// The prologue ends at the first op outside the layers that reads a result of a layer. It ends earlier if the last op
+/// of a layer comes first. The output of a model therefore belongs to the epilogue. This also holds if blocks follow
+/// that do not need it, such as blocks that predict several tokens. A graph without layers has an empty prologue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prologue(Option<Inst>);
 
 impl Prologue {
-    /// The prologue of a graph.
+    /// Returns the prologue of a graph.
     pub fn of_graph(graph: &Graph) -> Prologue {
         let made_by_layer = |d: &InstData| {
             d.operands.iter().any(|&v| {
@@ -28,7 +29,7 @@ impl Prologue {
         Prologue(last.map(|last| reads.next().map_or(last, |first| first.min(last))))
     }
 
-    /// The section of an instruction, which belongs to this layer.
+    /// Returns the section of an instruction, which belongs to this layer.
     pub fn section(self, inst: Inst, layer: Option<u32>) -> Section {
         match layer {
             Some(l) => Section::Layer(l),

@@ -3,20 +3,20 @@
 use rustc_hash::FxHashMap;
 use tpc_ir::{Graph, Inst, Op, Value};
 
-/// How a shape shows ops and values. Layers are alike if all that the view shows of them is equal.
+/// The caller's view of ops and values. Layers are alike if the view shows equal properties for both.
 pub trait View {
     /// An op in a shape.
     type Op;
     /// A value in a shape.
     type Value;
 
-    /// The op of an instruction.
+    /// Returns the op of an instruction.
     fn op(&mut self, op: &Op) -> Self::Op;
 
-    /// An operand that no instruction of the layer defines.
+    /// Returns an operand that no instruction of the layer defines.
     fn external(&mut self, v: Value) -> Self::Value;
 
-    /// A result of an instruction of the layer.
+    /// Returns a result of an instruction of the layer.
     fn result(&mut self, v: Value) -> Self::Value;
 }
 
@@ -43,7 +43,7 @@ pub struct Step<O, V> {
 /// The steps of a layer, in program order.
 pub type Shape<O, V> = Vec<Step<O, V>>;
 
-/// The shape of some instructions of a graph. The view sees each instruction's operands, then its results.
+/// Returns the shape of some instructions of a graph. The view sees each instruction's operands, then its results.
 pub fn shape<W: View>(graph: &Graph, insts: &[Inst], view: &mut W) -> Shape<W::Op, W::Value> {
     let mut inside: FxHashMap<Value, usize> = FxHashMap::default();
     let mut out = Vec::with_capacity(insts.len());

@@ -1,7 +1,7 @@
-//! Layout: how weights are stored, and which values are views.
+//! Layout: the storage of weights, and the values that are views.
 //!
-//! A view (`reshape`, `permute`, `slice`) costs nothing where the elements of its result lie at regular distances in what it
-//! views. Where they do not, it is a copy: a launch covers it. Weights that are stored for kernels have no views.
+//! A view (`reshape`, `permute`, `slice`) is free if its elements have regular strides in its operand. Otherwise it is
+//! a copy and needs a launch. Weights that are stored in a kernel's own format have no views.
 
 use tpc_ir::program::{Layout, StorageFormat, Target, WeightPart, WeightStorage};
 use tpc_ir::{Graph, Inst, Op, Value, Verified, stage};
@@ -15,7 +15,7 @@ pub use print::print;
 pub enum Storage {
     /// Memory of its own, without gaps.
     Owned,
-    /// A part of the memory of another value, which is no view.
+    /// A part of the memory of another value, which is not a view itself.
     View(Value, Box<Layout>),
 }
 
@@ -29,7 +29,7 @@ pub struct Layouts {
 }
 
 impl Layouts {
-    /// The layouts of programs for a target. `None` when a size overflows.
+    /// Returns the layouts of programs for a target. `None` if a size overflows.
     pub fn of(graph: &Verified<stage::Programs>, target: &dyn Target) -> Option<Layouts> {
         let weight_storage = store_weights(graph, target)?;
         let mut out = Layouts {
@@ -55,7 +55,7 @@ impl Layouts {
         Some(out)
     }
 
-    /// The value in whose memory a value lies.
+    /// Returns the value that owns the memory of `value`.
     pub fn base(&self, value: Value) -> Value {
         match &self.storage[value.index()] {
             Storage::Owned => value,
@@ -63,7 +63,8 @@ impl Layouts {
         }
     }
 
-    /// The value in whose memory a value lies, and its layout there; `None` when a size overflows.
+    /// Returns the value that owns the memory of `value`, and the layout of `value` in it. Returns `None` if a size
+    /// overflows.
     pub fn layout(&self, graph: &Graph, value: Value) -> Option<(Value, Layout)> {
         match &self.storage[value.index()] {
             Storage::Owned => Some((value, Layout::dense(&graph.value(value).ty)?)),
@@ -84,7 +85,7 @@ impl Layouts {
         !leaf && !self.is_view(graph, inst)
     }
 
-    /// The storage format of a value.
+    /// Returns the storage format of a value.
     pub fn format(&self, value: Value) -> StorageFormat {
         self.weight_storage[value.index()].map_or(StorageFormat::FILE, |s| s.format)
     }

@@ -30,8 +30,8 @@ pub fn print(graph: &Graph, layouts: &Layouts) -> String {
     out
 }
 
-/// ` of v3 at 128 strides [4, 256, 64, 256]`: the offset where it is not 0, the strides where the view has gaps or another
-/// order of axes.
+/// Prints ` of v3 at 128 strides [4, 256, 64, 256]`. The offset is omitted if it is 0; the strides are omitted unless
+/// the view has gaps or another order of axes.
 fn place(graph: &Graph, layouts: &Layouts, value: Value) -> String {
     let Some((base, layout)) = layouts.layout(graph, value) else {
         return String::new();

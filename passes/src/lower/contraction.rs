@@ -52,7 +52,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The indices of a device's part that the device is the primary owner of.
+    /// Returns the indices of a device's part that the device is the primary owner of.
     fn select_owned(
         &mut self,
         site: Site<'_>,
@@ -67,7 +67,7 @@ impl Lowering<'_> {
         self.select(site, part, axis, &positions(&held, &owned))
     }
 
-    /// A device's part with zeros around it, up to the ends of the storage granules that a weight holds whole.
+    /// Returns a device's part with zeros around it, up to the ends of the storage granules that a weight holds whole.
     fn pad_to_granules(
         &mut self,
         site: Site<'_>,

@@ -3,8 +3,8 @@
 use tpc_ir::BudgetExceeded;
 use tpc_ir::op::TypeError;
 
-/// The reason that a sharded graph has no programs: a fault of the verifier, which should not have admitted
-/// it, unless the budget ran out.
+/// The reason that a sharded graph has no programs. Unless the budget ran out, this is a bug in the verifier, which
+/// should have rejected the graph.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LowerError {
     /// An op's parameters cannot be re-based to a device's part.
@@ -17,7 +17,7 @@ pub enum LowerError {
         /// The device's rank.
         rank: usize,
     },
-    /// A local op does not take its local operands.
+    /// A local op does not accept its local operands.
     #[error("`{op}` of `{value}` on device {rank}: {source}")]
     Type {
         /// The op.
@@ -29,7 +29,7 @@ pub enum LowerError {
         /// The type error of the op.
         source: TypeError,
     },
-    /// The budget does not suffice: no fault of anybody.
+    /// The budget does not suffice. This is not a bug.
     #[error(transparent)]
     Budget(#[from] BudgetExceeded),
     /// A local op's result is not the part that the sharding promises.

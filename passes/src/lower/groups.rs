@@ -8,9 +8,9 @@ use super::intervals::at_positions;
 use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
-    /// Runs an op once per kind of head group, where the groups of this device are of several sizes.
+    /// Runs an op once per kind of head group, if the groups of this device have several sizes.
     ///
-    /// Returns the op's results, or `None` where one run serves all groups.
+    /// Returns the op's results, or `None` if one run covers all groups.
     pub(super) fn run_by_head_group(
         &mut self,
         site: Site<'_>,

@@ -10,21 +10,21 @@ use tpc_ir::{
 
 use super::LowerError;
 
-/// The name of the pass, for refusals of the budget.
+/// The name of the pass, for errors of the budget.
 const PROGRAMS: &str = "lowering to programs";
 
-/// The programs of all devices and of the host, in one graph.
+/// Returns the programs of all devices and of the host, in one graph.
 ///
 /// # Errors
-/// When the verifier admits a graph that it should not.
+/// Returns an error if the verifier admits a graph that it should not.
 pub fn lower(sharded: &Verified<stage::Sharded>) -> Result<Graph, LowerError> {
     lower_within(sharded, &Budget::default())
 }
 
-/// [`lower`] within a budget.
+/// Lowers as [`lower`] does, within a budget.
 ///
 /// # Errors
-/// When the verifier admits a graph that it should not, or the budget runs out.
+/// Returns an error if the verifier admits a graph that it should not, or the budget runs out.
 pub fn lower_within(
     sharded: &Verified<stage::Sharded>,
     budget: &Budget,
@@ -42,7 +42,8 @@ pub fn lower_within(
         values += data.results.iter().map(ranks).sum::<usize>();
         insts += data.results.first().map_or(0, ranks);
     }
-    // Devices have some that the sharded graph has not: parts of uneven splits are put together from several.
+    // Devices have instructions that the sharded graph does not have: parts of uneven splits are joined from several
+    // parts.
     lowering.out.reserve(values + values / 4, insts + insts / 4);
     for (inst, data) in sharded.insts() {
         lowering.spend(inst, budget)?;
@@ -81,7 +82,7 @@ pub(super) struct Lowering<'a> {
 
 /// The point at which local ops are appended: an instruction of the sharded graph, as one device runs it.
 ///
-/// The instruction lends the new ops its layer and its name, and names the culprit of errors.
+/// The new ops take the layer and the name of the instruction. Errors name the instruction.
 #[derive(Clone, Copy)]
 pub(super) struct Site<'a> {
     pub(super) data: &'a InstData,
@@ -92,7 +93,7 @@ pub(super) struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// The same instruction and rank on another place.
+    /// Returns the same instruction and rank on another place.
     pub(super) const fn on(self, place: Place) -> Site<'a> {
         Site { place, ..self }
     }
@@ -105,7 +106,7 @@ impl<'a> Lowering<'a> {
             .map_or_else(String::new, |&v| self.from.value(v).name.clone())
     }
 
-    /// The error that the instruction's parameters cannot be re-based to the part of this device.
+    /// Returns the error that the instruction's parameters cannot be re-based to the part of this device.
     pub(super) fn rebase(&self, site: Site<'_>) -> LowerError {
         LowerError::Rebase {
             op: site.data.op.name(),
@@ -114,7 +115,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The types of an op's results on these operands; none where the op declares them.
+    /// Infers the types of an op's results on these operands; returns `None` if the op declares its types.
     pub(super) fn infer(
         &self,
         site: Site<'_>,
@@ -178,7 +179,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Spends what an instruction takes: a segment for each run of indices that a device holds, reads, or fetches.
+    /// Charges the budget for an instruction: one segment per run of indices that a device holds, reads or fetches.
     fn spend(&self, inst: Inst, budget: &Budget) -> Result<(), LowerError> {
         let from = self.from;
         let data = from.inst(inst);
@@ -218,7 +219,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The one instruction by which all devices of a group take part in a collective.
+    /// Appends the one instruction with which all devices of a group take part in a collective.
     fn collective(&mut self, data: &InstData, group: Group) -> Result<(), LowerError> {
         let devices = &self.from.group(group).devices;
         let places: Vec<Place> = devices.iter().map(|&d| Place::Device(d)).collect();
@@ -241,7 +242,8 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    /// The form of a collective that all devices run: a reduce-scatter states how many indices each device keeps.
+    /// Returns the form of a collective that all devices run: a reduce-scatter states how many indices each device
+    /// keeps.
     fn with_counts(&self, data: &InstData) -> Result<Op, LowerError> {
         let Op::ReduceScatter(scatter) = &data.op else {
             return Ok(data.op.clone());
@@ -269,7 +271,7 @@ impl<'a> Lowering<'a> {
         .into())
     }
 
-    /// The sharding rule of an instruction.
+    /// Returns the sharding rule of an instruction.
     pub(super) fn rule(&self, data: &InstData) -> Rule {
         let types = |vs: &[Value]| -> Vec<&TensorType> {
             vs.iter().map(|&v| &self.from.value(v).ty).collect()
@@ -277,7 +279,7 @@ impl<'a> Lowering<'a> {
         data.op.rule(&types(&data.operands), &types(&data.results))
     }
 
-    /// One device's form of an instruction.
+    /// Appends one device's form of an instruction.
     fn local(&mut self, site: Site<'_>) -> Result<(), LowerError> {
         let data = site.data;
         let (operands, results) = (
@@ -322,7 +324,7 @@ impl<'a> Lowering<'a> {
         sharded.collect()
     }
 
-    /// Appends an op whose results must be the parts that their shardings say.
+    /// Appends an op, and checks that its results are the parts that their shardings require.
     fn as_sharded(
         &mut self,
         site: Site<'_>,
@@ -356,13 +358,13 @@ impl<'a> Lowering<'a> {
         Ok(self.push_with_type(site, op, operands, expected))
     }
 
-    /// The part of a value that the device of rank `rank` holds.
+    /// Returns the part of a value that the device of rank `rank` holds.
     pub(super) fn part(&self, v: Value, rank: usize) -> Value {
         let parts = &self.map[v.index()];
         parts[rank.min(parts.len() - 1)]
     }
 
-    /// The given intervals of local indices along `axis`, one after another.
+    /// Returns the given intervals of local indices along `axis`, one after another.
     pub(super) fn select(
         &mut self,
         site: Site<'_>,
@@ -394,7 +396,7 @@ impl<'a> Lowering<'a> {
         self.concat(site, axis as usize, slices)
     }
 
-    /// Values one after another along `axis`; a single one as it is.
+    /// Returns values one after another along `axis`; a single one as it is.
     pub(super) fn concat(
         &mut self,
         site: Site<'_>,

@@ -48,7 +48,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Cuts the part of the site's rank out of a whole value, as `target` is divided.
+    /// Cuts the part of the site's rank out of a whole value, with the sharding of `target`.
     fn cut(
         &mut self,
         site: Site<'_>,
@@ -75,8 +75,8 @@ impl Lowering<'_> {
         Ok(whole)
     }
 
-    /// Brings a group's value together on the site: each device sends the indices that it is the primary owner of. Of
-    /// devices that all hold the value, the site asks itself first, then those in turn.
+    /// Gathers a group's value on the site. Each device sends the indices of which it is the primary owner. If all
+    /// devices hold the value, the site's own device comes first, then the others in order.
     fn gather(&mut self, site: Site<'_>, source: &ValueData) -> Result<Value, LowerError> {
         let from = self.from;
         let (sharding, ty) = (&source.sharding, &source.ty);
@@ -114,7 +114,7 @@ impl Lowering<'_> {
         self.push(site, Reshape { dims }, vec![whole])
     }
 
-    /// The site of the device that holds a part.
+    /// Returns the site of the device that holds a part.
     fn sender<'s>(&self, site: Site<'s>, rank: usize, part: Value) -> Site<'s> {
         Site {
             rank,
@@ -122,7 +122,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Brings an axis together on the site, of which each device holds its part.
+    /// Gathers an axis on the site from the parts of the devices.
     fn gather_axis(
         &mut self,
         site: Site<'_>,
@@ -173,7 +173,7 @@ impl Lowering<'_> {
         self.concat(site, axis, in_order)
     }
 
-    /// Brings an axis together segment by segment, where sizes are known at run time only.
+    /// Gathers an axis segment by segment, if sizes are known only at run time.
     fn gather_segments(
         &mut self,
         site: Site<'_>,
@@ -229,7 +229,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The slice of `len` indices from `start` on. Moves `start` to the end of the slice. `None` on overflow.
+/// Returns the slice of `len` indices from `start` on. Moves `start` to the end of the slice. `None` on overflow.
 fn next_slice(axis: usize, start: &mut Dim, len: Dim) -> Option<Slice> {
     let next = start.checked_add(&len)?;
     Some(Slice {
@@ -249,8 +249,8 @@ struct FactorAxes {
 }
 
 impl FactorAxes {
-    /// The only split leaf of a value; `None` where there are several, where it lies in a sum, and where each axis is a
-    /// single leaf.
+    /// Returns the only split leaf of a value. Returns `None` if there are several, if the leaf is in a sum, and if
+    /// each axis is a single leaf.
     fn new(sharding: &Sharding, ty: &TensorType) -> Option<FactorAxes> {
         let mut out: Option<FactorAxes> = None;
         let mut inner = Dim::ONE;
@@ -289,7 +289,7 @@ impl FactorAxes {
         })
     }
 
-    /// The sizes of the value, with `size` indices of the factor.
+    /// Returns the sizes of the value, with `size` indices of the factor.
     fn dims(&self, size: Dim) -> [Dim; RANK] {
         [self.inner.clone(), size, self.outer.clone(), Dim::ONE]
     }

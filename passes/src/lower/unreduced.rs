@@ -7,7 +7,8 @@ use super::LowerError;
 use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
-    /// The local form of a sum with a whole operand, on all devices but the first: the unreduced operand alone.
+    /// Returns the local form of a sum with a whole operand, on all devices except the first: the unreduced operand
+    /// alone.
     pub(super) fn count_elsewhere(
         &mut self,
         site: Site<'_>,
@@ -50,8 +51,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Replaces a whole operand, to which each device adds the biases of its own experts, by zeros on all devices but
-    /// the first. The sum over the devices then counts it once.
+    /// Replaces a whole operand by zeros on all devices except the first. Each device adds the biases of its own
+    /// experts to the operand. The sum over the devices then counts the operand once.
     pub(super) fn count_once(
         &mut self,
         site: Site<'_>,
@@ -73,7 +74,7 @@ impl Lowering<'_> {
         self.from.value(v).sharding.unreduced != Unreduced::None
     }
 
-    /// Zeros in the shape of `v`, whose axis 0 is constant.
+    /// Returns zeros in the shape of `v`, whose axis 0 is constant.
     fn zeros_like(&mut self, site: Site<'_>, v: Value) -> Result<Value, LowerError> {
         let n = self.out.value(v).ty.dims[0].as_const();
         let after = n.ok_or_else(|| self.rebase(site))?;

@@ -41,7 +41,7 @@ impl Backend {
         Backend::Rpc,
     ];
 
-    /// Its name, as llama.cpp's device names begin.
+    /// Returns its name, with which llama.cpp's device names begin.
     pub const fn name(self) -> &'static str {
         match self {
             Backend::Cuda => "CUDA",
@@ -54,7 +54,8 @@ impl Backend {
         }
     }
 
-    /// Returns the back end of this name, whatever its case; `hip`, `mtl` and `cuda` builds' other names count too.
+    /// Returns the back end with this name, in upper or lower case. Other names of `hip`, `mtl` and `cuda` builds are
+    /// also accepted.
     pub fn from_name(name: &str) -> Option<Backend> {
         let name = name.trim();
         let same = |b: &Backend| b.name().eq_ignore_ascii_case(name);

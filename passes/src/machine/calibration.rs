@@ -4,34 +4,34 @@ use serde::Serialize;
 
 use super::{Engine, EngineProfile, Way};
 
-/// Factors by which one machine differs from the profile of an engine, fitted to its user's own measurements.
+/// Factors of one machine on the profile of an engine, fitted to measurements on that machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Calibration {
     /// The engine that was measured.
     #[serde(serialize_with = "name")]
     pub engine: Engine,
-    /// On the speed of reading weights and caches.
+    /// The factor on the speed of reading weights and caches.
     pub bandwidth: f64,
-    /// On the arithmetic of prompts.
+    /// The factor on the arithmetic of prompts.
     pub compute: f64,
-    /// On fixed times.
+    /// The factor on fixed times.
     pub launches: f64,
-    /// On the time of reductions.
+    /// The factor on the time of reductions.
     pub reductions: f64,
-    /// On the time from stage to stage.
+    /// The factor on the time from stage to stage.
     pub handover: f64,
     /// Measured rows.
     pub rows: u32,
     /// The error of decoding that remains, as |ln(estimated / measured)|.
     pub residual: f64,
-    /// The same of prompts.
+    /// The remaining error of prompts, as |ln(estimated / measured)|.
     pub prompt_residual: f64,
-    /// How devices worked together when they were measured.
+    /// The ways in which devices worked together in the measurements.
     #[serde(skip)]
     pub ways: Ways,
 }
 
-/// A set of ways in which devices work together.
+/// A set of ways to use several devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ways(u8);
 
@@ -41,7 +41,7 @@ impl Ways {
         self.0 & (1 << way as u8) != 0
     }
 
-    /// These and one more.
+    /// Returns these ways and one more.
     #[must_use]
     pub const fn with(self, way: Way) -> Ways {
         Ways(self.0 | (1 << way as u8))
@@ -53,7 +53,7 @@ fn name<S: serde::Serializer>(engine: &Engine, s: S) -> Result<S::Ok, S::Error> 
 }
 
 impl Calibration {
-    /// A machine that is as the profile says.
+    /// Returns the calibration of a machine that matches the profile.
     pub const fn none(engine: Engine) -> Calibration {
         Calibration {
             engine,
@@ -72,7 +72,7 @@ impl Calibration {
     /// The least and the largest factor that a file may state.
     pub const WITHIN: (f64, f64) = (0.05, 20.0);
 
-    /// The profile of the machine.
+    /// Returns the profile of the machine.
     pub fn apply_to(&self, profile: &EngineProfile) -> EngineProfile {
         let mut p = *profile;
         p.bandwidth_share *= self.bandwidth;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Backend;
 
-/// The generation of a device, as far as engines have other kernels or limits for it.
+/// The generation of a device, if engines have different kernels or limits for it.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, serde::Deserialize,
 )]
@@ -100,8 +100,8 @@ impl CardClass {
         )
     }
 
-    /// True if its devices wait for each other by way of the host, at several hundred microseconds: they are older than
-    /// the engines' kernels for reductions.
+    /// True if its devices wait for each other through the host, which takes several hundred microseconds. They are
+    /// older than the engines' kernels for reductions.
     pub const fn waits_on_host(self) -> bool {
         matches!(
             self,
@@ -109,8 +109,9 @@ impl CardClass {
         )
     }
 
-    /// Operations per unit and cycle, where a processor of the class has no matrix units and its units are as good as any
-    /// other's: what tells the units of one that nobody counts.
+    /// Returns operations per unit and cycle for classes without matrix units that otherwise have usual units. If the
+    /// units of a processor are not stated, its unit-cycles follow from this number and the arithmetic throughput.
+    /// Returns `None` for other classes.
     pub const fn operations_per_cycle(self) -> Option<f64> {
         match self {
             CardClass::Polaris | CardClass::Rdna1 | CardClass::Pascal => Some(128.0),
@@ -118,7 +119,7 @@ impl CardClass {
         }
     }
 
-    /// Devices of the class, in words.
+    /// Returns the devices of the class, in words.
     pub const fn words(self) -> &'static str {
         match self {
             CardClass::Unknown => "devices of an unknown class",
@@ -149,7 +150,7 @@ impl CardClass {
         }
     }
 
-    /// The back end that people run llama.cpp with on such a device, as far as one is usual.
+    /// Returns the back end that people run llama.cpp with on such a device, as far as one is usual.
     pub const fn usual_back_end(self) -> Backend {
         match self {
             CardClass::Unknown
@@ -165,7 +166,7 @@ impl CardClass {
             | CardClass::BlackwellGddr
             | CardClass::BlackwellHbm
             | CardClass::UnifiedNvidia => Backend::Cuda,
-            // ROCm's libraries have no kernels for these.
+            // ROCm's libraries have no kernels for these cards.
             CardClass::Polaris | CardClass::Rdna1 => Backend::Vulkan,
             CardClass::Vega
             | CardClass::Rdna2

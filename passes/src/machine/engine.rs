@@ -16,7 +16,7 @@ impl Engine {
     /// All engines.
     pub const ALL: [Engine; 3] = [Engine::Tpc, Engine::LlamaCpp, Engine::IkLlamaCpp];
 
-    /// Its name, as `--engine` takes it.
+    /// Returns its name, as `--engine` takes it.
     pub const fn name(self) -> &'static str {
         match self {
             Engine::Tpc => "tpc",
@@ -25,7 +25,7 @@ impl Engine {
         }
     }
 
-    /// The engine of this name.
+    /// Returns the engine of this name.
     pub fn from_name(name: &str) -> Option<Engine> {
         Engine::ALL.into_iter().find(|e| e.name() == name)
     }

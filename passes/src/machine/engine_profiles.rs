@@ -3,7 +3,7 @@
 use super::{Engine, EngineProfile, Topology, fitted};
 
 impl EngineProfile {
-    /// The profile of an engine.
+    /// Returns the profile of an engine.
     pub const fn of(engine: Engine) -> &'static EngineProfile {
         match engine {
             Engine::Tpc => &TPC,
@@ -12,7 +12,7 @@ impl EngineProfile {
         }
     }
 
-    /// The profile of an engine on a machine, with the constants measured on that machine.
+    /// Returns the profile of an engine on a machine, with the constants measured on that machine.
     pub fn on(engine: Engine, topology: &Topology) -> EngineProfile {
         let profile = EngineProfile::of(engine);
         match topology.calibration_for(engine) {

@@ -1,10 +1,10 @@
-//! The load of the busiest device where experts are split.
+//! The load of the busiest device if experts are split.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// The expected load of the busiest device: the largest number of `draws` independent draws that fall to one device, which
-/// fall to each in proportion to `shares`.
+/// Returns the expected load of the busiest device: the largest number of `draws` independent draws that fall to one
+/// device, which fall to each in proportion to `shares`.
 pub fn expected_max(draws: u64, shares: &[f64]) -> f64 {
     let total: f64 = shares.iter().sum();
     if draws == 0 || total <= 0.0 {
@@ -54,8 +54,8 @@ pub fn expected_max(draws: u64, shares: &[f64]) -> f64 {
 pub struct ExpertLoad(RefCell<BTreeMap<(u64, Vec<u64>), f64>>);
 
 impl ExpertLoad {
-    /// The expected largest number of `draws` independent draws that fall to one device, the devices having these
-    /// numbers of things to draw.
+    /// Returns the expected largest number of `draws` independent draws that fall to one device, the devices having
+    /// these numbers of things to draw.
     pub fn expected_max_load(&self, draws: u64, lens: Vec<u64>) -> f64 {
         let mut known = self.0.borrow_mut();
         *known

@@ -1,4 +1,4 @@
-//! Kernels: what engines launch for an op, in the terms that decide its time.
+//! Kernels: the launches of an engine for an op, with the properties that determine their time.
 
 use tpc_ir::op::{OpCategory, Slot, Work};
 use tpc_ir::{Bindings, DType, Op, Symbol};
@@ -17,12 +17,12 @@ pub enum KernelKind {
     Attention,
     /// A recurrent layer's update of its state.
     Recurrent,
-    /// Anything else: its time is that of moving its operands.
+    /// Any other op: its time is the time to move its operands.
     Light,
 }
 
 impl KernelKind {
-    /// The kind of an op; `None` where nothing is launched for it, or it is a transfer.
+    /// Returns the kind of an op; `None` if the op has no launch or is a transfer.
     pub const fn of(op: &Op) -> Option<KernelKind> {
         Some(match op.category() {
             OpCategory::Stored
@@ -55,20 +55,20 @@ pub struct Kernel {
     pub kind: KernelKind,
     /// Its arithmetic and memory traffic.
     pub work: Work,
-    /// Bytes of weights among those that it reads.
+    /// Bytes of the weights that it reads.
     pub weight_bytes: f64,
-    /// The element type of these weights; of a kernel without weights, that of its result.
+    /// The element type of the weights; for a kernel without weights, the type of its result.
     pub dtype: DType,
 }
 
 impl Kernel {
-    /// Weights that it reads.
+    /// Returns the number of weights that the kernel reads.
     pub fn weights(&self) -> f64 {
         self.weight_bytes / self.dtype.element_bytes()
     }
 
-    /// Codes of less than eight bits among these weights, each of which is unpacked. Codes of eight bits are integers as
-    /// they lie there.
+    /// Returns the number of weights with codes of less than eight bits: a kernel unpacks each of them. Codes of eight
+    /// bits are used as they are.
     pub fn unpacked_weights(&self) -> f64 {
         match self.dtype.element_bytes() < 1.0 {
             true => self.weights(),
@@ -76,7 +76,7 @@ impl Kernel {
         }
     }
 
-    /// Tokens that each matrix is multiplied by.
+    /// Returns the tokens that each matrix is multiplied by.
     pub fn tokens(&self) -> f64 {
         match self.weight_bytes > 0.0 {
             true => self.work.flops / (2.0 * self.weights()),
@@ -85,7 +85,7 @@ impl Kernel {
     }
 }
 
-/// The kernel of an op with at least one result; `None` where nothing is launched for it.
+/// Returns the kernel of an op with at least one result; `None` if the op has no launch.
 pub(crate) fn kernel(
     op: &Op,
     parts: &impl Parts,
@@ -109,20 +109,20 @@ pub(crate) fn kernel(
     })
 }
 
-/// The way in which engines compute products for a batch.
+/// The kind of kernel that an engine uses for the products of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Regime {
-    /// Few tokens: products are by vectors, and the reading of weights takes their time.
+    /// Few tokens: products by vectors, limited by the reading of weights.
     Vectors,
-    /// Many tokens: products are by matrices.
+    /// Many tokens: products by matrices.
     Matrices,
 }
 
 impl Regime {
-    /// The most tokens whose products are by vectors, as llama.cpp has it.
+    /// The most tokens for products by vectors, as in llama.cpp.
     pub const MOST_VECTORS: u64 = 8;
 
-    /// The regime of a batch.
+    /// Returns the regime of a batch.
     pub fn of(batch: &Bindings) -> Regime {
         if batch.get(Symbol::NTokens) <= Self::MOST_VECTORS {
             Regime::Vectors

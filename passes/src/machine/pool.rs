@@ -7,7 +7,7 @@ use super::Topology;
 pub struct Pool {
     /// The positions of these devices.
     pub devices: Vec<usize>,
-    /// Bytes that plans may use of it, the host's and the devices' together.
+    /// Bytes of it that plans may use, for the host and the devices together.
     pub usable: f64,
     /// Its bytes.
     pub memory: f64,
@@ -16,7 +16,7 @@ pub struct Pool {
 }
 
 impl Topology {
-    /// The bytes that a device shares with the host of its machine; `None` for a device with memory of its own.
+    /// Returns the bytes that a device shares with the host of its machine; `None` for a device with memory of its own.
     pub fn pool_of(&self, device: usize) -> Option<f64> {
         self.device(device).pool
     }
@@ -26,9 +26,10 @@ impl Topology {
         self.away.contains(&device)
     }
 
-    /// The pool of the host and those of `devices` devices that share its memory; `None` if no device does.
+    /// Returns the pool of the host and of the devices, among the first `devices`, that share its memory; `None` if no
+    /// device does.
     ///
-    /// A host whose memory is stated has the whole pool in that figure.
+    /// If the memory of the host is stated, that figure is the whole pool.
     pub fn host_pool(&self, devices: usize) -> Option<Pool> {
         let sharing: Vec<usize> = (0..devices)
             .filter(|&d| !self.is_remote(d) && self.pool_of(d).is_some())
@@ -47,14 +48,15 @@ impl Topology {
         })
     }
 
-    /// True if every one of `devices` devices that is in the host's machine shares the host's memory: weights and caches that move
-    /// from a device to the host free nothing.
+    /// True if the first `devices` devices that are in the host's machine all share the host's memory. Moving weights
+    /// and caches from such a device to the host then frees no memory.
     pub fn host_is_shared(&self, devices: usize) -> bool {
         let mut here = (0..devices).filter(|&d| !self.is_remote(d));
         self.host_pool(devices).is_some() && here.all(|d| self.pool_of(d).is_some())
     }
 
-    /// Bytes that plans may use of the host by itself. A host that shares its memory has what the pool has.
+    /// Returns the bytes of the host that plans may use. If the host shares its memory, this is the pool's usable
+    /// memory.
     pub fn usable_host_memory(&self, devices: usize) -> Option<f64> {
         match self.host_pool(devices) {
             Some(pool) => Some(pool.usable),

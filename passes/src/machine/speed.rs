@@ -3,10 +3,10 @@
 use super::kernel::{Kernel, KernelKind, Regime};
 use super::{DeviceProfile, EngineProfile, Topology};
 
-/// Operations per unit and cycle of a processor whose units are not stated: that of most cards with matrix units.
+/// Operations per unit and cycle of most cards with matrix units, for processors whose units are not stated.
 const OPERATIONS_PER_CYCLE: f64 = 512.0;
 
-/// Operations per unit and cycle below which a processor has no matrix units.
+/// The operations per unit and cycle of processors without matrix units are below this number.
 const VECTOR_UNITS_ONLY: f64 = 300.0;
 
 /// Operations of attention per query, cell and head: two products of the usual head of 128 elements.
@@ -17,12 +17,12 @@ const OPERATIONS_PER_SCORE: f64 = 4.0 * 128.0;
 pub struct KernelTime {
     /// Whatever its size.
     pub fixed: f64,
-    /// For its bytes and operations.
+    /// The time for its bytes and operations.
     pub busy: f64,
 }
 
 impl KernelTime {
-    /// Both.
+    /// Returns the sum of both times.
     pub fn total(self) -> f64 {
         self.fixed + self.busy
     }
@@ -34,9 +34,9 @@ pub struct Speed<'a> {
     profile: &'a EngineProfile,
     /// Bytes per second.
     bandwidth: f64,
-    /// Unit-cycles per second, where they are stated.
+    /// Unit-cycles per second, if they are stated.
     cycles: Option<f64>,
-    /// The same, or an estimate.
+    /// Unit-cycles per second, estimated if they are not stated.
     some_cycles: f64,
     /// Operations per second of matrix units.
     matrix: f64,
@@ -46,12 +46,12 @@ pub struct Speed<'a> {
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Device,
-    /// The host: bytes per second at which a device fetches weights from there.
+    /// The host, with the bytes per second at which a device fetches weights from it.
     Host(f64),
 }
 
 impl<'a> Speed<'a> {
-    /// The speed of a device.
+    /// Returns the speed of a device.
     pub fn of_device(profile: &'a EngineProfile, device: &DeviceProfile) -> Speed<'a> {
         let processor = device.processor;
         let stated = processor.map(|p| f64::from(p.units) * p.clock);
@@ -64,7 +64,8 @@ impl<'a> Speed<'a> {
         };
         let class = profile.classes.of(device.class);
         let (reads, products) = (ported * class.reads, ported * class.products);
-        // Matrix units compute products of 8-bit integers twice as fast as those of 16-bit numbers, or just as fast.
+        // Matrix units compute products of 8-bit integers either as fast as products of 16-bit numbers or twice as
+        // fast.
         let int8 = processor.and_then(|p| p.int8).map(|x| x / 2.0);
         let dots = match (int8, nominal) {
             (None, Some(c)) if device.flops / c < VECTOR_UNITS_ONLY => profile.no_dot_share,
@@ -80,7 +81,7 @@ impl<'a> Speed<'a> {
         }
     }
 
-    /// The speed of the host of a machine.
+    /// Returns the speed of the host of a machine.
     pub fn of_host(profile: &'a EngineProfile, topology: &Topology) -> Speed<'a> {
         let host = &topology.host;
         Speed {
@@ -93,7 +94,7 @@ impl<'a> Speed<'a> {
         }
     }
 
-    /// The time of a kernel.
+    /// Returns the time of a kernel.
     pub fn kernel(&self, k: &Kernel, regime: Regime) -> KernelTime {
         match self.place {
             Place::Device => self.on_device(k, regime),
@@ -156,7 +157,7 @@ impl<'a> Speed<'a> {
         }
     }
 
-    /// On the host. For a prompt the device may fetch the weights instead, and compute the product.
+    /// Computes the time on the host. For a prompt, the device may fetch the weights instead and compute the product.
     fn on_host(&self, k: &Kernel, regime: Regime, link: f64) -> KernelTime {
         let own = (k.work.bytes / self.bandwidth).max(k.work.flops / self.matrix);
         if k.kind == KernelKind::Light {

@@ -7,7 +7,7 @@ use super::{Calibration, CardClass, Engine};
 /// The kind of a device's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum MemoryKind {
-    /// Stacks beside the processor: HBM2 and its successors.
+    /// Stacked memory on the processor's package: HBM2 and its successors.
     Hbm,
     /// Graphics memory: GDDR5X and its successors.
     Gddr,
@@ -15,7 +15,7 @@ pub enum MemoryKind {
     Shared,
 }
 
-/// The facts of a device's processor that limit it where neither its memory nor its arithmetic does.
+/// Properties of a device's processor that limit its speed if neither memory nor arithmetic does.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Processor {
     /// Streaming multiprocessors, or compute units.
@@ -24,10 +24,10 @@ pub struct Processor {
     pub clock: f64,
     /// The kind of its memory.
     pub memory: MemoryKind,
-    /// Throughput of 8-bit integers in operations per second, two per multiply-add, where it is known.
+    /// Throughput of 8-bit integers in operations per second, two per multiply-add, if it is known.
     pub int8: Option<f64>,
-    /// True if engines run ported kernels on it, which were written for processors of another maker; `None` where its
-    /// maker is not known.
+    /// True if engines run kernels on it that were written for processors of another maker; `None` if its maker is not
+    /// known.
     #[serde(default)]
     pub ported: Option<bool>,
 }
@@ -37,21 +37,22 @@ pub struct Processor {
 pub struct DeviceProfile {
     /// Its name in reports.
     pub name: String,
-    /// Memory in bytes; `None` where it is not known, and then nothing is checked against it.
+    /// Memory in bytes. If it is `None`, the memory is not known and plans are not checked against it.
     pub memory: Option<f64>,
     /// Bytes of the memory that plans leave to the driver's context and the engine's own buffers.
     pub reserve: f64,
     /// Bytes that other models and adapters of the same command hold: drafts, image encoders, LoRA adapters.
     #[serde(skip_serializing_if = "is_zero")]
     pub beside: f64,
-    /// Bytes of the memory that it shares with the host of its machine, both together; `None` for a device with memory of its own.
+    /// Bytes of the memory that it shares with the host of its machine, both together; `None` for a device with memory
+    /// of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<f64>,
     /// Memory bandwidth in bytes per second.
     pub bandwidth: f64,
     /// Multiply-add throughput in operations per second, two per multiply-add.
     pub flops: f64,
-    /// Its processor, where it is known.
+    /// Its processor, if it is known.
     pub processor: Option<Processor>,
     /// Its generation.
     #[serde(skip)]
@@ -59,7 +60,7 @@ pub struct DeviceProfile {
 }
 
 impl DeviceProfile {
-    /// Bytes that a plan may use for the model; `None` where the memory is not known.
+    /// Returns the bytes that a plan may use for the model; `None` if the memory is not known.
     pub fn usable_memory(&self) -> Option<f64> {
         self.memory
             .map(|m| (m - self.reserve - self.beside).max(0.0))
@@ -71,7 +72,7 @@ fn is_zero(bytes: &f64) -> bool {
     *bytes == 0.0
 }
 
-/// The way that bytes take between two places, from the fastest to the slowest.
+/// The kind of link between two places, from the fastest to the slowest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum LinkKind {
     /// A switch between all devices: NVSwitch, or the fabric of an MI300X board.
@@ -105,7 +106,7 @@ impl LinkKind {
         LinkKind::Network,
     ];
 
-    /// Its name in options, files and reports.
+    /// Returns its name in options, files and reports.
     pub const fn name(self) -> &'static str {
         match self {
             LinkKind::NvSwitch => "nvswitch",
@@ -117,12 +118,12 @@ impl LinkKind {
         }
     }
 
-    /// True if it is beside PCI Express.
+    /// True if the link is separate from PCI Express.
     pub const fn is_fabric(self) -> bool {
         matches!(self, LinkKind::NvSwitch | LinkKind::NvLink)
     }
 
-    /// Microseconds before the first byte arrives over a link of this kind, where nobody says.
+    /// Returns the default latency of a link of this kind, in microseconds.
     pub const fn latency_us(self) -> f64 {
         match self {
             LinkKind::NvSwitch | LinkKind::NvLink => 8.0,
@@ -146,7 +147,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link of this bandwidth, in bytes per second, and latency, in microseconds, of no stated kind.
+    /// Returns a link of this bandwidth, in bytes per second, and latency, in microseconds, of no stated kind.
     pub const fn new(bandwidth: f64, latency_us: f64) -> Link {
         Link {
             bandwidth,
@@ -155,7 +156,7 @@ impl Link {
         }
     }
 
-    /// A link with the latency of its kind.
+    /// Returns a link with the latency of its kind.
     pub const fn of(kind: LinkKind, bandwidth: f64) -> Link {
         Link {
             bandwidth,
@@ -164,12 +165,12 @@ impl Link {
         }
     }
 
-    /// The network between two machines of which nothing is stated: 10 Gbit/s Ethernet.
+    /// Returns the default network between two machines: 10 Gbit/s Ethernet.
     pub const fn network() -> Link {
         Link::of(LinkKind::Network, 10e9 / 8.0)
     }
 
-    /// A link as slow as two in a row: the smaller bandwidth, the longer latency, the slower kind.
+    /// Returns a link as slow as two in a row: the smaller bandwidth, the longer latency, the slower kind.
     pub fn bottleneck(self, other: Link) -> Link {
         Link {
             bandwidth: self.bandwidth.min(other.bandwidth),
@@ -193,9 +194,9 @@ pub struct PairLink {
 /// The machine that a plan is for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Topology {
-    /// The devices; the first `N` are used when `N` are asked for, the last one's profile beyond the list.
+    /// The devices. A plan for `N` devices uses the first `N`; the last profile is repeated if there are fewer.
     pub devices: Vec<DeviceProfile>,
-    /// The link between devices where [`Self::links`] says nothing else.
+    /// The link between two devices that are not in [`Self::links`].
     pub link: Link,
     /// Links that differ.
     pub links: Vec<PairLink>,
@@ -219,16 +220,15 @@ const fn default_host_link() -> Link {
     Link::new(25e9, 10.0)
 }
 
-/// The bandwidth of a host of which nothing is stated, and its arithmetic: two channels of DDR5, and the cores that go with
-/// them.
+/// The default bandwidth and arithmetic throughput of a host: two channels of DDR5 and a matching processor.
 const USUAL_HOST: (f64, f64) = (60e9, 1e12);
 
 impl DeviceProfile {
     /// The name of the host's processor as a device.
     pub const PROCESSOR: &str = "cpu";
 
-    /// A host whose memory has this bandwidth, in bytes per second. A processor with more channels has more cores, so that
-    /// its arithmetic grows in proportion.
+    /// Returns a host whose memory has this bandwidth, in bytes per second. A processor with more channels has more
+    /// cores, so its arithmetic grows in proportion.
     pub fn host(bandwidth: f64) -> DeviceProfile {
         let (usual, flops) = USUAL_HOST;
         DeviceProfile {
@@ -245,13 +245,14 @@ impl DeviceProfile {
     }
 }
 
-/// The link between places in the same memory: what is copied is read and written, and threads wait for each other.
+/// Returns the link between places in the same memory. A copy reads and writes that memory, and threads wait for each
+/// other.
 const fn within(bandwidth: f64) -> Link {
     Link::new(bandwidth / 2.0, 2.0)
 }
 
 impl Topology {
-    /// The topology when nobody names the machine: the defaults, with a processor for each `true`.
+    /// Returns the topology of an unspecified machine: the defaults, with a processor for each `true`.
     ///
     /// The processors share the host's memory and cores evenly.
     pub fn for_unnamed_machine(processors: &[bool]) -> Topology {
@@ -279,8 +280,8 @@ impl Topology {
 }
 
 impl Default for Topology {
-    /// The documented default: devices of 1 TB/s and 200 TFLOP/s with unknown memory, links of 50 GB/s and 10 µs, a
-    /// host of 60 GB/s behind links of 25 GB/s and 10 µs.
+    /// Returns the documented default. Devices have 1 TB/s, 200 TFLOP/s and unknown memory; their links have 50 GB/s
+    /// and 10 µs. The host has 60 GB/s, and its links have 25 GB/s and 10 µs.
     fn default() -> Topology {
         let device = DeviceProfile {
             name: "device".into(),
@@ -306,17 +307,17 @@ impl Default for Topology {
 }
 
 impl Topology {
-    /// The calibration for an engine, if it was measured on the machine.
+    /// Returns the calibration for an engine, if it was measured on the machine.
     pub fn calibration_for(&self, engine: Engine) -> Option<&Calibration> {
         self.calibration.as_ref().filter(|c| c.engine == engine)
     }
 
-    /// The profile of the device at `rank`.
+    /// Returns the profile of the device at `rank`.
     pub fn device(&self, rank: usize) -> &DeviceProfile {
         &self.devices[rank.min(self.devices.len() - 1)]
     }
 
-    /// The link between two devices.
+    /// Returns the link between two devices.
     pub fn link_between(&self, a: usize, b: usize) -> Link {
         let stated = self
             .links
@@ -325,7 +326,7 @@ impl Topology {
         stated.map_or(self.link, |p| p.link)
     }
 
-    /// The slowest link between neighbours in the ring of these devices.
+    /// Returns the slowest link between neighbours in the ring of these devices.
     pub fn slowest_ring_link(&self, devices: &[usize]) -> Link {
         let neighbours = devices.iter().zip(devices.iter().cycle().skip(1));
         neighbours

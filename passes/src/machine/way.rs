@@ -1,13 +1,13 @@
-//! The way in which devices work together.
+//! The ways to use several devices.
 
 use serde::{Deserialize, Serialize};
 
-/// How devices work together.
+/// The way in which several devices work together.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 pub enum Way {
-    /// On one device.
+    /// One device alone.
     #[default]
     Alone,
     /// Layer by layer.
@@ -22,7 +22,7 @@ impl Way {
     /// All ways.
     pub const ALL: [Way; 4] = [Way::Alone, Way::Layer, Way::Tensor, Way::Host];
 
-    /// Its name in files.
+    /// Returns its name in files.
     pub const fn name(self) -> &'static str {
         match self {
             Way::Alone => "alone",
@@ -32,7 +32,7 @@ impl Way {
         }
     }
 
-    /// The way, in words that follow the name of a card.
+    /// Returns the way, in words that follow the name of a card.
     pub const fn words(self) -> &'static str {
         match self {
             Way::Alone => "without a split",

@@ -7,19 +7,19 @@ use super::ExpertLoad;
 
 /// The parts of an instruction's operands and results on one device.
 pub(crate) trait Parts {
-    /// The type over all devices.
+    /// Returns the type over all devices.
     fn ty(&self, slot: Slot) -> &TensorType;
-    /// Elements on this device.
+    /// Returns the elements on this device.
     fn elements(&self, slot: Slot) -> f64;
-    /// Elements over all devices.
+    /// Returns the elements over all devices.
     fn whole(&self, slot: Slot) -> f64;
-    /// Bytes that this device stores of an operand that is a weight.
+    /// Returns the bytes that this device stores of an operand that is a weight.
     fn stored_bytes(&self, operand: usize) -> f64;
-    /// The number of experts of each device, and of this one, where axis 2 of the first operand is split.
+    /// Returns the number of experts of each device, and of this one, if axis 2 of the first operand is split.
     fn experts(&self) -> Option<(Vec<u64>, u64)>;
 }
 
-/// The work on one device of an op with at least one result, for one batch.
+/// Returns the work on one device of an op with at least one result, for one batch.
 pub(crate) fn work(op: &Op, parts: &impl Parts, b: &Bindings, expert_load: &ExpertLoad) -> Work {
     op.work(&BatchParts {
         parts,

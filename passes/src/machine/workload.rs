@@ -18,10 +18,11 @@ impl Workload {
     pub const PROMPT_WEIGHT: f64 = 4.0;
     /// Price of a byte that a device holds, in reads of a byte.
     pub const MEMORY_PRICE: f64 = 0.5;
-    /// Prices tried one after another while a plan does not fit the devices' memory.
+    /// Prices to try one after another until a plan fits the devices' memory.
     pub const SCARCE_MEMORY: [f64; 2] = [8.0, 128.0];
 
-    /// The batches for a context of `n_ctx` cells (`n_ctx_swa` in layers with a window) and batches of `ubatch`.
+    /// Returns the batches for a context of `n_ctx` cells (`n_ctx_swa` in layers with a window) and batches of
+    /// `ubatch`.
     pub fn new(n_ctx: u64, n_ctx_swa: u64, ubatch: u64, parallel: u64) -> Workload {
         let depth = n_ctx.min(Self::DECODE_DEPTH);
         let base = Bindings::default()
@@ -39,7 +40,7 @@ impl Workload {
         }
     }
 
-    /// Tokens of the prefill batch.
+    /// Returns the tokens of the prefill batch.
     pub fn ubatch(&self) -> f64 {
         self.prefill.get(Symbol::NTokens) as f64
     }

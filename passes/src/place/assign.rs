@@ -8,8 +8,8 @@ use super::{LayerPlacement, PlaceOverride};
 use crate::layers::Prologue;
 use crate::machine::{Topology, Workload};
 
-/// The place of each instruction, by index. That of a weight without an override is its layer's; it is stored wherever
-/// it is used.
+/// Returns the place of each instruction, by index. A weight without an override gets its layer's place; it is stored
+/// at every place that uses it.
 pub(super) fn assign(
     graph: &Graph,
     placement: &LayerPlacement,
@@ -28,7 +28,7 @@ pub(super) fn assign(
         }
     }
     others.sort_unstable();
-    // The host takes part only where it holds more than the inputs.
+    // The host takes part only if it holds more than the inputs.
     let host_holds = |(i, d): (Inst, &InstData)| {
         places[i.index()] == Some(Place::Host) && !matches!(d.op, Op::Input(_))
     };
@@ -50,13 +50,13 @@ pub(super) fn assign(
     places.into_iter().zip(layer_places).map(place).collect()
 }
 
-/// The places that follow from where weights and states are.
+/// The places that follow from the places of weights and states.
 struct Anchors<'a> {
     graph: &'a Graph,
     placement: &'a LayerPlacement,
     /// Per instruction, the place of its layer.
     layer_places: Vec<Place>,
-    /// Per instruction, the place that it must have; `None` where it is free.
+    /// Per instruction, the place that it must have; `None` if it is free.
     places: Vec<Option<Place>>,
     /// Per value that is computed from weights alone, the weight that decides its place.
     weights: Vec<Option<Source>>,
@@ -100,7 +100,7 @@ impl<'a> Anchors<'a> {
         out
     }
 
-    /// The place of a weight or state with an override, in a layer at `layer`.
+    /// Returns the place of a weight or state with an override, in a layer at `layer`.
     fn override_place(&self, v: Value, layer: Place) -> Option<Place> {
         Some(match self.placement.overrides.get(&v)? {
             PlaceOverride::Host => Place::Host,
@@ -126,8 +126,8 @@ impl<'a> Anchors<'a> {
         place
     }
 
-    /// The place of an op that is no leaf, if it must have one: that of the state that it updates, of the weights that it
-    /// reads, or of its layer where it does much.
+    /// Returns the place of an op that is not a leaf, if it must have one. An update runs at the place of its state,
+    /// and an op over weights at the place of the weights. An expensive op runs at the place of its layer.
     fn op(&mut self, op: &Op, data: &InstData, layer: Place) -> Option<Place> {
         let sources = data.operands.iter().filter_map(|v| self.weights[v.index()]);
         let source = sources.max_by_key(|s| (s.overridden.is_some(), s.bytes));
@@ -153,12 +153,12 @@ impl<'a> Anchors<'a> {
     }
 }
 
-/// True if an op does so much on its operands that it does not follow them to another place.
+/// True if an op is too expensive to follow its operands to another place.
 fn is_heavy(op: &Op) -> bool {
     matches!(op.category(), OpCategory::Product | OpCategory::Heavy)
 }
 
-/// The places that read each value.
+/// Returns the places that read each value.
 pub(super) fn readers(graph: &Graph, places: &[Place]) -> Vec<Vec<Place>> {
     let mut out: Vec<Vec<Place>> = vec![Vec::new(); graph.values().len()];
     let mut read = |v: Value, place: Place| {

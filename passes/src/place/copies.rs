@@ -53,7 +53,7 @@ pub(super) fn insert(
             .map(|&v| copies.arrive(v, place, data.layer))
             .collect();
         copies.define(data, operands, place);
-        // Inputs go out before all work.
+        // Inputs are sent before all work.
         if let Op::Input(_) = data.op {
             for &place in &readers[data.results[0].index()] {
                 copies.arrive(data.results[0], place, None);
@@ -109,15 +109,15 @@ impl Copies<'_> {
         made
     }
 
-    /// The place that defines a value, and the value there.
+    /// Returns the place that defines a value, and the value there.
     fn copy_source(&self, v: Value) -> (Place, Value) {
         let place = self.origin[v.index()];
         let place = place.expect("invariant: values are defined before they are used");
         (place, self.versions[v.index()][&place])
     }
 
-    /// The value at `place`, copied there if need be. A copy belongs to the layer that reads it, unless the value comes from
-    /// outside all layers.
+    /// Returns the value at `place`, copied there if need be. A copy belongs to the layer that reads it, unless the
+    /// value comes from outside all layers.
     fn arrive(&mut self, v: Value, place: Place, layer: Option<u32>) -> Value {
         if let Some(&there) = self.versions[v.index()].get(&place) {
             return there;

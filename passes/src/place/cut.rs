@@ -13,7 +13,7 @@ use crate::machine::{Link, Topology, Workload};
 /// The side of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// At the place of its layer, or at some third place.
+    /// At the place of its layer, or at a third place.
     Layer,
     /// At the other place.
     Other,
@@ -47,7 +47,7 @@ impl CutCosts {
             Place::Device(_) => topology.link,
             Place::Host | Place::Group(_) => topology.host_link,
         };
-        // At best, the devices of its stage share an op.
+        // In the best case, the devices of its stage share an op.
         let stage = placement.stages.iter();
         let stage = stage.map(|stage| stage.iter().map(|&d| device(d).flops).sum());
         let fastest = stage.fold(1.0, f64::max);
@@ -79,7 +79,7 @@ impl CutCosts {
         if data.op.is_view() {
             return [0; 2];
         }
-        // Operands that were just computed are still in caches: traffic does not count.
+        // Operands that were just computed are still in caches, so their traffic does not count.
         self.flops.map(|flops| {
             let us = self.batches.iter().map(|(batch, weight)| {
                 let bytes = |v: &Value| graph.value(*v).ty.bytes(batch).unwrap_or(u64::MAX) as f64;
@@ -91,8 +91,8 @@ impl CutCosts {
     }
 }
 
-/// The batch with caches at most half full: then a slice of the cells attended to is smaller than the cache, and cheaper
-/// to copy.
+/// Returns the batch with caches at most half full: then a slice of the cells attended to is smaller than the cache,
+/// and cheaper to copy.
 fn half_full(batch: Bindings) -> Bindings {
     let half = |b: Bindings, seen: Symbol, all: Symbol| {
         let most = b.get(all).div_ceil(2);
@@ -102,19 +102,19 @@ fn half_full(batch: Bindings) -> Bindings {
     half(batch, Symbol::NKvSwa, Symbol::NCtxSwa)
 }
 
-/// Costs are whole numbers, so that flows are exact; more than an hour counts as one.
+/// Costs are integers, so that flows are exact. Costs above one hour count as one hour.
 fn nanoseconds(us: f64) -> u64 {
     (us * 1e3).clamp(0.0, 3.6e12) as u64
 }
 
-/// Microseconds of one more copy beside others that cross the link together and share its latency.
+/// Microseconds of one more copy in a group of copies that cross the link together and share its latency.
 const ENQUEUE_US: f64 = 1.0;
 
 /// The capacity of edges that no cut crosses: more than every sum of costs.
 const FORBIDDEN: u64 = 1 << 60;
 
-/// The free instructions that run at the other place in the cheapest division; of equally cheap ones, that with the
-/// fewest instructions there.
+/// Returns the free instructions that run at the other place in the cheapest division. Among equally cheap divisions,
+/// the one with the fewest such instructions wins.
 pub(super) fn cheapest_cut(
     graph: &Graph,
     side: &dyn Fn(Inst) -> Side,
@@ -162,7 +162,7 @@ pub(super) fn cheapest_cut(
         used.dedup();
         used.retain(|&u| u != maker);
         let fixed = |n: u32| n == layer || n == other;
-        // Weights are stored where they are used.
+        // Weights are stored at the places that use them.
         if used.is_empty()
             || fixed(maker) && used.iter().all(|&u| fixed(u))
             || matches!(graph.def_op(v), Op::Weight(_))
@@ -170,10 +170,10 @@ pub(super) fn cheapest_cut(
             continue;
         }
         let cost = costs.copy_ns(graph, v);
-        // From the layer's place to the other: one copy, whichever users are there.
+        // The copy from the layer's place to the other place: one copy for all users there.
         let there = network.add_node();
         network.add_edge(maker, there, cost);
-        // From the other place to the layer's.
+        // The copy from the other place to the layer's place.
         let here = network.add_node();
         network.add_edge(here, maker, cost);
         for &u in &used {

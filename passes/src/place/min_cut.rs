@@ -27,7 +27,7 @@ impl FlowNetwork {
     pub(super) const SOURCE: u32 = 0;
     pub(super) const SINK: u32 = 1;
 
-    /// A network of the source and the sink.
+    /// Returns a network of the source and the sink.
     pub(super) fn new() -> FlowNetwork {
         FlowNetwork {
             first: vec![NONE; 2],
@@ -47,15 +47,15 @@ impl FlowNetwork {
         }
     }
 
-    /// The edges that leave a node in the residual network.
+    /// Returns the edges that leave a node in the residual network.
     fn out_edges(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let some = |e: u32| (e != NONE).then_some(e);
         let next = move |&e: &u32| some(self.edges[e as usize].next);
         std::iter::successors(some(self.first[node as usize]), next)
     }
 
-    /// Per node, whether it is on the sink's side of the minimum cut that is nearest to the sink: the nodes from which the
-    /// sink can be reached in the residual network, which are the same for every maximum flow.
+    /// Returns, per node, true if it is on the sink's side of the minimum cut nearest to the sink. These are the nodes
+    /// from which the residual network reaches the sink. They are the same for every maximum flow.
     pub(super) fn sink_side(mut self) -> Vec<bool> {
         while let Some(mut levels) = self.level_graph() {
             self.add_blocking_flow(&mut levels);
@@ -75,7 +75,7 @@ impl FlowNetwork {
         out
     }
 
-    /// Per node its distance from the source in the residual network; `None` if the sink cannot be reached.
+    /// Returns, per node, its distance from the source in the residual network; `None` if the sink cannot be reached.
     fn level_graph(&self) -> Option<Vec<u32>> {
         let mut levels = vec![NONE; self.first.len()];
         levels[FlowNetwork::SOURCE as usize] = 0;
@@ -118,14 +118,15 @@ impl FlowNetwork {
                 node = self.edges[e as usize].to;
                 continue;
             }
-            // Nothing leads on from here.
+            // A dead end: no edge leads on from this node.
             levels[node as usize] = NONE;
             let Some(back) = path.pop() else { return };
             node = self.edges[back as usize ^ 1].to;
         }
     }
 
-    /// Augments the flow along a path. Cuts the path before its first saturated edge, and returns the node where it ends then.
+    /// Augments the flow along a path. Cuts the path before its first saturated edge, and returns the node at its new
+    /// end.
     fn augment(&mut self, path: &mut Vec<u32>) -> u32 {
         let residual = |&e: &u32| self.edges[e as usize].residual;
         let flow = path.iter().map(residual).min().unwrap_or(0);
@@ -166,7 +167,8 @@ mod tests {
         assert_eq!(network.sink_side(), [false, true, false, true]);
     }
 
-    /// The least capacity of the edges from one side to the other, over all sides that the other nodes can have.
+    /// Returns the least capacity of the edges from one side to the other, over all sides that the other nodes can
+    /// have.
     fn least(nodes: u32, edges: &[(u32, u32, u64)]) -> (u64, Vec<bool>) {
         let sides = (0..1_u32 << (nodes - 2)).map(|bits| {
             let beyond: Vec<bool> = (0..nodes)

@@ -2,13 +2,13 @@
 //!
 //! The model's graph has no places. [`place`] gives every op one, by three rules:
 //!
-//! 1. weights and states are at the place of their layer (a stage of devices, or the host) unless an override puts them
-//!    elsewhere;
-//! 2. an op over weights runs where they are, an update of a state where the state is, and an expensive op without either
-//!    (attention, scans) at the place of its layer;
-//! 3. all other ops run where copies cost least: a minimum cut between the host and the devices.
+//! 1. Weights and states are at the place of their layer (a stage of devices, or the host) unless an override moves
+//!    them.
+//! 2. An op over weights runs at their place, and an update of a state at the state's place. An expensive op without
+//!    weights or states (attention, scans) runs at the place of its layer.
+//! 3. All other ops run at the place with the cheapest copies: a minimum cut between the host and the devices.
 //!
-//! A value that another place reads is copied there once, by a `copy` op. Later passes treat copies as any op: a split is
+//! A `copy` op brings a value once to each other place that reads it. Later passes treat copies as any op: a split is
 //! inferred through them.
 
 mod assign;
@@ -49,7 +49,7 @@ pub enum LayerPlace {
 }
 
 impl LayerPlace {
-    /// The place in the graph: a stage is a group of devices.
+    /// Returns the place in the graph: a stage is a group of devices.
     fn place(self) -> Place {
         match self {
             LayerPlace::Host => Place::Host,
@@ -70,7 +70,7 @@ pub enum PlaceOverride {
 }
 
 impl LayerPlacement {
-    /// All layers on one stage of so many devices.
+    /// Places all layers on one stage of `devices` devices.
     pub fn single_stage(devices: usize) -> LayerPlacement {
         LayerPlacement {
             stages: vec![(0..devices).collect()],
@@ -81,7 +81,7 @@ impl LayerPlacement {
         }
     }
 
-    /// The place of a section of the graph.
+    /// Returns the place of a section of the graph.
     pub(crate) fn of_section(&self, section: Section) -> LayerPlace {
         match section {
             Section::Layer(l) => {
@@ -125,7 +125,8 @@ pub fn place(
     copies::insert(graph, placement, &places, out)
 }
 
-/// The group that an instruction runs on; `None` on the host and on single devices, where every value is whole.
+/// Returns the group that an instruction runs on; `None` on the host and on single devices, which hold every value
+/// whole.
 pub fn group_of(graph: &Graph, inst: Inst) -> Option<Group> {
     let result = graph.inst(inst).results.first()?;
     match graph.value(*result).place {
@@ -134,7 +135,7 @@ pub fn group_of(graph: &Graph, inst: Inst) -> Option<Group> {
     }
 }
 
-/// The graph with everything on one group of these devices.
+/// Returns the graph with everything on one group of these devices.
 pub fn place_on_group(graph: &Graph, devices: &[String]) -> Graph {
     let placement = LayerPlacement::single_stage(devices.len());
     let workload = Workload::new(1, 1, 1, 1);

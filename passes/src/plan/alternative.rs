@@ -1,4 +1,4 @@
-//! The cost of a plan with another option taken as given.
+//! The cost of a plan with another option fixed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,15 +48,15 @@ pub(super) struct Alternatives<'a> {
     pricer: Pricer<'a>,
 }
 
-/// The consequences of an option that is taken as given.
+/// The consequences of fixing an option.
 pub(super) struct Replacement {
     /// The chosen classes that it excludes.
     pub(super) of: Vec<Class>,
-    /// The layers where something changes; `None` before the first and after the last.
+    /// The layers that change; `None` stands for the instructions before the first layer and after the last.
     pub(super) layers: Vec<Option<u32>>,
     /// The cost of the choice there.
     pub(super) chosen: Cost,
-    /// The cost with the option; `None` where no assignment with it can be carried out.
+    /// The cost with the option; `None` if no assignment with it can be carried out.
     pub(super) cost: Option<Cost>,
 }
 
@@ -94,12 +94,12 @@ impl<'a> Alternatives<'a> {
         }
     }
 
-    /// The groups that `leaf` runs through.
+    /// Returns the groups that `leaf` runs through.
     fn span(&self, leaf: &Var) -> &[usize] {
         self.spans.get(leaf).map_or(&[], Vec::as_slice)
     }
 
-    /// The options to split `leaf`.
+    /// Returns the options to split `leaf`.
     pub(super) fn options(&self, leaf: Var) -> Vec<SplitOption> {
         options_for(
             self.pricer.facts,
@@ -108,7 +108,7 @@ impl<'a> Alternatives<'a> {
         )
     }
 
-    /// The cost of `option` in place of the chosen ones that it excludes.
+    /// Returns the cost of `option` in place of the chosen ones that it excludes.
     pub(super) fn replace(&self, option: &SplitOption) -> Replacement {
         let PlannedGraph {
             analysis, choice, ..
@@ -117,13 +117,13 @@ impl<'a> Alternatives<'a> {
         self.cost_with(Some(option), &excluded, &[])
     }
 
-    /// The cost with the factors of a chosen class whole.
+    /// Returns the cost with the factors of a chosen class whole.
     pub(super) fn without(&self, class: Class) -> Replacement {
         let whole = &self.planned.choice.options[class.index()].leaves;
         self.cost_with(None, &|i| i == class.index(), whole)
     }
 
-    /// The cost with `given`, without the chosen options that `excluded` names, and with `whole` left whole.
+    /// Returns the cost with `given`, without the chosen options that `excluded` names, and with `whole` left whole.
     fn cost_with(
         &self,
         given: Option<&SplitOption>,
@@ -140,7 +140,7 @@ impl<'a> Alternatives<'a> {
             .flat_map(|o| o.leaves.iter().flat_map(|l| self.span(l)))
             .copied()
             .collect();
-        // What runs through several groups and is not given up stays; the rest of each group is searched.
+        // Options of factors in several groups stay if they are not given up. The rest of each group is searched.
         let several = |o: &&SplitOption| o.leaves.iter().any(|l| self.span(l).len() > 1);
         let stay = kept.iter().map(|&i| &choice.options[i]).filter(several);
         let fixed: Vec<&SplitOption> = given.into_iter().chain(stay).collect();
@@ -154,7 +154,7 @@ impl<'a> Alternatives<'a> {
             };
             let now: Vec<&SplitOption> = choice.options.iter().filter(here).collect();
             let fixed: Vec<&SplitOption> = fixed.iter().copied().filter(here).collect();
-            // Alike groups cost the same if the same of their factors are split by what is fixed and what is chosen.
+            // Alike groups have the same cost if the fixed and the chosen options split the same of their factors.
             let place = |l: &Var| group.leaves.iter().position(|x| x == l);
             let places: Vec<Option<usize>> = fixed
                 .iter()
@@ -195,7 +195,8 @@ impl<'a> Alternatives<'a> {
         super::problem::is_global(span.unwrap_or(0), self.groups.len())
     }
 
-    /// The cost of the cheapest set beside `fixed` for a group that leaves `whole` whole.
+    /// Returns the cost of the cheapest options for a group, given the `fixed` ones, if the factors of `whole` are not
+    /// split.
     fn find_cheapest(
         &self,
         group: &LayerGroup,
@@ -221,7 +222,7 @@ impl<'a> Alternatives<'a> {
         self.cost(group, &set, in_full)
     }
 
-    /// The cost of an assignment in a layer group; `None` when it cannot be carried out.
+    /// Returns the cost of an assignment in a layer group; `None` if it cannot be carried out.
     fn cost(&self, group: &LayerGroup, set: &[&SplitOption], in_full: bool) -> Option<Cost> {
         let p = &self.pricer;
         let graph = p.facts.graph;

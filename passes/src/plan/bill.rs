@@ -13,7 +13,7 @@ use super::{Breakdown, ModelKind, PlanRequest, PlannedGraph, SplitOption};
 use crate::machine::{EngineProfile, Kernel, KernelKind, Regime, Ring, Speed, Topology, Way};
 use crate::place::group_of;
 
-/// Bytes of weights that a small model reads for a token, at most.
+/// The most bytes of weights that a small model reads for a token.
 const SMALL: f64 = 2e9;
 
 /// A kernel that is launched several times.
@@ -21,7 +21,7 @@ const SMALL: f64 = 2e9;
 pub struct KernelCount {
     /// The kernel.
     pub kernel: Kernel,
-    /// How often it is launched.
+    /// The number of launches.
     pub count: f64,
 }
 
@@ -62,18 +62,18 @@ pub struct Bill {
 pub struct Times {
     /// The busiest device of each stage.
     pub stages: Vec<Breakdown>,
-    /// Work that is done once, by any place, whatever the split.
+    /// Work that is done once, by any place, for every split.
     pub rest: Breakdown,
 }
 
 impl Times {
-    /// All one after another.
+    /// Returns the sum of all parts, run one after another.
     pub fn parts(&self) -> Breakdown {
         self.stages.iter().fold(self.rest, |sum, s| sum + *s)
     }
 
-    /// The time of a batch among `batches` of one prompt. Stages work on successive batches at the same time, as far as the
-    /// engine overlaps them and no weight is on the host.
+    /// Returns the time of a batch among `batches` of one prompt. Stages work on successive batches at the same time,
+    /// as far as the engine overlaps them and no weight is on the host.
     pub fn batch_us(&self, batches: f64, profile: &EngineProfile) -> f64 {
         let sum = self.parts().total();
         let stages = self.stages.iter().map(Breakdown::total);
@@ -89,7 +89,7 @@ impl Times {
 }
 
 impl Bill {
-    /// The bill of a plan and its sharded form for a batch.
+    /// Returns the bill of a plan and its sharded form for a batch.
     pub fn new(
         planned: &PlannedGraph,
         sharded: &Graph,
@@ -131,7 +131,7 @@ impl Bill {
         out
     }
 
-    /// The bill of the whole graph on one device, which fetches the inputs and gives back the outputs.
+    /// Returns the bill of the whole graph on one device, which fetches the inputs and gives back the outputs.
     pub fn on_one_device(planned: &PlannedGraph, request: &PlanRequest, batch: &Bindings) -> Bill {
         let pricer = Pricer::new(planned.graph_facts(), request, &[0], &[1.0]);
         let insts = planned.graph.insts();
@@ -166,7 +166,7 @@ impl Bill {
             .any(|(d, c)| d.is_none() && heavy(&c.kernel))
     }
 
-    /// The kind of the model, by the kernels of the bill.
+    /// Returns the kind of the model, by the kernels of the bill.
     pub fn model_kind(&self) -> ModelKind {
         let shared = self.stages.iter().flatten().flatten();
         let all = shared.chain(self.alone.iter().map(|(_, c)| c));
@@ -184,7 +184,7 @@ impl Bill {
         }
     }
 
-    /// How the devices work together.
+    /// Returns the way in which the devices work together.
     pub fn way(&self) -> Way {
         if self.uses_host() {
             Way::Host
@@ -197,7 +197,7 @@ impl Bill {
         }
     }
 
-    /// The price of the bill on a machine, with an engine.
+    /// Returns the price of the bill on a machine, with an engine.
     pub fn times(&self, topology: &Topology, profile: &EngineProfile) -> Times {
         let speed = |d: usize| Speed::of_device(profile, topology.device(d));
         let shared = &EngineProfile {
@@ -258,7 +258,7 @@ impl Bill {
     }
 }
 
-/// The kernels of the host and of single devices.
+/// Returns the kernels of the host and of single devices.
 fn kernels_outside_stages(
     planned: &PlannedGraph,
     request: &PlanRequest,
@@ -278,11 +278,11 @@ fn kernels_outside_stages(
     each.collect()
 }
 
-/// The key of a layer group's kernels, beside the stage: its shape, and for each option the positions of its leaves
-/// and the ranges.
+/// The key of a layer group's kernels within a stage: its shape, and for each option the positions of its leaves and
+/// the ranges.
 type LayerGroupKey<'a> = (&'a Signature, Vec<(Vec<Option<usize>>, &'a [Interval])>);
 
-/// The kernels of each device of a stage. Layer groups that are alike and divided alike are asked for once.
+/// Returns the kernels of each device of a stage. Layer groups that are alike and divided alike are asked for once.
 fn stage_kernels(
     planned: &PlannedGraph,
     request: &PlanRequest,
@@ -339,7 +339,7 @@ fn stage_kernels(
     out
 }
 
-/// Equal kernels counted together.
+/// Returns equal kernels counted together.
 fn merge_equal(all: Vec<KernelCount>) -> Vec<KernelCount> {
     let mut out: Vec<KernelCount> = Vec::new();
     let mut known: FxHashMap<(KernelKind, DType, [u64; 3]), usize> = FxHashMap::default();

@@ -20,7 +20,7 @@ pub struct Breakdown {
 }
 
 impl Breakdown {
-    /// Their sum.
+    /// Returns the sum of all parts.
     pub fn total(&self) -> f64 {
         self.weights_us
             + self.attention_us

@@ -20,14 +20,14 @@ pub struct Choice {
     pub optimal: bool,
     /// Number of distinct problems.
     pub distinct: usize,
-    /// The price of the choice, in µs per token, as splits within layers are compared.
+    /// The price of the choice, in µs per token, as the search compares it for splits within layers.
     pub cost: f64,
-    /// A lower bound on the price of every assignment: [`Self::cost`] where all were priced.
+    /// A lower bound on the price of every assignment. It equals [`Self::cost`] if all assignments were priced.
     pub lower_bound: f64,
 }
 
 impl Choice {
-    /// The choice to split nothing.
+    /// Returns the choice to split no factor.
     pub fn none() -> Choice {
         Choice {
             optimal: true,
@@ -36,8 +36,8 @@ impl Choice {
         }
     }
 
-    /// The most by which this choice costs more than the cheapest assignment, as a fraction of that; 0 where it is the
-    /// cheapest.
+    /// Returns the most by which this choice can exceed the cheapest assignment, as a fraction. It is 0 if the choice
+    /// is the cheapest assignment.
     pub fn excess(&self) -> f64 {
         if self.optimal || self.lower_bound <= 0.0 {
             return 0.0;
@@ -45,7 +45,7 @@ impl Choice {
         (self.cost / self.lower_bound - 1.0).max(0.0)
     }
 
-    /// The choice of these options; of options that share a leaf, the first counts.
+    /// Returns the choice of these options; of options that share a leaf, the first counts.
     pub fn from_options(options: impl IntoIterator<Item = SplitOption>) -> Choice {
         let mut out = Choice::none();
         options.into_iter().for_each(|o| out.push(o));

@@ -24,7 +24,7 @@ struct BestAssignment {
 
 /// Chooses the options for the layer groups of one device group.
 ///
-/// The search stops where the budget has no more trials: it then keeps the best that it has.
+/// The search stops when the budget has no trials left, and keeps its best assignment.
 pub fn choose(
     pricer: &Pricer<'_>,
     group: Group,
@@ -42,10 +42,10 @@ pub fn choose(
     choice
 }
 
-/// The cheapest assignment of all factors. Counts the priced assignments in `choice`.
+/// Finds the cheapest assignment of all factors. Counts the priced assignments in `choice`.
 ///
-/// Whether to split a factor that runs through everything, such as the residual width, is decided by the full time of
-/// the collectives, as it needs several times as many as any other split.
+/// A split of a global factor, such as the residual width, needs several times more collectives than other splits. The
+/// decision to split it therefore uses the full time of the collectives.
 fn find_cheapest(
     pricer: &Pricer<'_>,
     global: &[SplitOption],
@@ -79,8 +79,8 @@ fn find_cheapest(
     best
 }
 
-/// The solutions of all problems beside the `given` options of global factors, and their price; `None` where a problem
-/// has none.
+/// Solves all problems with the `given` options of global factors; returns the solutions and their price. Returns
+/// `None` if a problem has no solution.
 fn solve(
     pricer: &Pricer<'_>,
     given: &[&SplitOption],
@@ -105,7 +105,7 @@ fn solve(
     Some((total, solutions))
 }
 
-/// States the price of the best assignment in `choice`, and the lower bound on all.
+/// Stores the price of the best assignment in `choice`, and the lower bound on all.
 fn price(
     pricer: &Pricer<'_>,
     global: &[SplitOption],

@@ -1,4 +1,4 @@
-//! Device weights where memory is short.
+//! Device weights if memory is short.
 
 use tpc_ir::{Bindings, Graph};
 
@@ -10,9 +10,9 @@ use crate::place::{LayerPlace, LayerPlacement, PlaceOverride};
 const FOR_STORAGE: f64 = 0.95;
 
 impl PlanRequest {
-    /// Limits each device's part of its stage to its room, and gives the rest to the others: weights stay in proportion
-    /// to bandwidth where memory allows. Where a stage has no room for all, its weights are in proportion to the devices'
-    /// room. A device without a known memory is not limited.
+    /// Limits each device's part of its stage to its room, and gives the rest to the others. Weights stay in proportion
+    /// to bandwidth if memory allows. If a stage does not have room for all its tensors, its weights are in proportion
+    /// to the devices' room. A device without a known memory is not limited.
     pub fn limit_device_weights(&mut self, model: &Graph, batch: &Bindings) {
         let stored = StoredBytes::new(model, &self.layer_placement, self.devices.len(), batch);
         let mut weights = self.device_weights();
@@ -36,9 +36,9 @@ impl PlanRequest {
         }
     }
 
-    /// Shifts weights from devices whose memory a plan exceeds to those of their stage with room, given the bytes that the
-    /// plan takes of each device. Factors of few units (heads, experts) do not follow the weights closely. Whether
-    /// something changed.
+    /// Shifts weights from devices whose memory a plan exceeds to devices of their stage with room. `needed` has the
+    /// bytes that the plan takes of each device. Factors of few units (heads, experts) do not follow the weights
+    /// closely. Returns true if a weight changed.
     pub fn shift_device_weights(&mut self, needed: &[u64]) -> bool {
         let mut weights = self.device_weights();
         let mut shifted = false;
@@ -51,7 +51,8 @@ impl PlanRequest {
             if devices.len() < 2 || ratios.iter().all(|r| *r >= 1.0) {
                 continue;
             }
-            // Half the way, by ratio: what a device holds whole does not follow its weight.
+            // Take the square root of the ratio, because the tensors that a device holds whole do not shrink with its
+            // weight.
             devices
                 .iter()
                 .zip(ratios)
@@ -64,8 +65,8 @@ impl PlanRequest {
         shifted
     }
 
-    /// True if the devices of every stage together have the memory for its weights and states, when so many bytes of each
-    /// device are taken otherwise. Where they do not, no plan fits.
+    /// True if the devices of every stage together have the memory for its weights and states, besides the `taken`
+    /// bytes of each device. If not, no plan fits.
     pub fn has_room(&self, model: &Graph, batch: &Bindings, taken: &[u64]) -> bool {
         let stored = StoredBytes::new(model, &self.layer_placement, self.devices.len(), batch);
         let stages = self.layer_placement.stages.iter().zip(&stored.divided);
@@ -84,9 +85,9 @@ impl PlanRequest {
 
 /// Bytes of weights and states.
 struct StoredBytes {
-    /// Per stage, of those that its devices may divide.
+    /// Per stage, the bytes that its devices may divide.
     divided: Vec<f64>,
-    /// Per device, of those that an override puts there whole.
+    /// Per device, the bytes that an override puts there whole.
     whole: Vec<f64>,
 }
 
@@ -128,8 +129,9 @@ impl StoredBytes {
     }
 }
 
-/// Weights in proportion to `weights`, each at most its room as a part of the whole; in proportion to the room where
-/// that does not suffice for all. The sum stays. `None` where nothing need change, or no device has room.
+/// Returns weights in proportion to `weights`, each at most its room as a part of the whole. If the room does not
+/// suffice, they are in proportion to the room. The sum stays the same. Returns `None` if no weight needs to change, or
+/// if no device has room.
 fn limit_shares(weights: &[f64], room: &[f64]) -> Option<Vec<f64>> {
     let total: f64 = weights.iter().sum();
     let space: f64 = room.iter().sum();
@@ -201,7 +203,7 @@ mod tests {
 
     #[test]
     fn shares_follow_bandwidth_as_far_as_memory_allows() {
-        // Room for all: nothing changes, whatever is not known.
+        // All devices have room: no weight changes, even if some memory is not known.
         assert_eq!(limit_shares(&[1.0, 1.0], &[0.5, 0.6]), None);
         assert_eq!(limit_shares(&[3.0, 1.0], &[f64::INFINITY, 0.25]), None);
         // 24 GB and 12 GB of equal speed, for 30 GB: the small one is full, the other takes the rest.
@@ -209,12 +211,12 @@ mod tests {
             limit_shares(&[1.0, 1.0], &[24.0 / 30.0, 12.0 / 30.0]),
             &[1.2, 0.8],
         );
-        // What the first full device gives up fills the second.
+        // The excess of the first full device fills the second.
         close(
             limit_shares(&[2.0, 2.0, 1.0], &[0.2, 0.45, f64::INFINITY]),
             &[1.0, 2.25, 1.75],
         );
-        // 60 GB: not even both have room, so both are as short as each other.
+        // 60 GB: the room of both together does not suffice, so both exceed it by the same share.
         close(
             limit_shares(&[1.0, 1.0], &[0.4, 0.2]),
             &[4.0 / 3.0, 2.0 / 3.0],

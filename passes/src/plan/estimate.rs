@@ -23,13 +23,13 @@ pub struct Estimate {
     pub baseline_single_us: f64,
     /// Decoded tokens per second.
     pub decode_tps: f64,
-    /// Tokens per second of a prompt of several largest batches, which stages work on at the same time where the engine
-    /// does so.
+    /// Tokens per second of a prompt of several largest batches. If the engine overlaps stages, they process different
+    /// batches at the same time.
     pub prompt_tps: f64,
     /// The typical relative error of `decode_tps`: the median over published speeds that the constants were not fitted on,
     /// by engine and way (one device, layers, tensors, host). Half of such estimates are nearer.
     pub error: f64,
-    /// How the devices work together.
+    /// The way in which the devices work together.
     pub way: Way,
     /// The kind of the model.
     pub kind: ModelKind,

@@ -1,4 +1,4 @@
-//! The planner against every plan there is, on models small enough to try them all.
+//! The planner compared with all possible plans, on models that are small enough.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -87,7 +87,7 @@ impl Model {
     }
 }
 
-/// A planned model, and all that could have been chosen.
+/// A planned model, and all possible choices for it.
 struct Space<'a> {
     planned: &'a PlannedGraph,
     pricer: Pricer<'a>,
@@ -116,7 +116,7 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// The price of an assignment over all layer groups; `None` where it cannot be carried out.
+    /// Returns the price of an assignment over all layer groups; `None` if it cannot be carried out.
     fn price(&self, set: &[&SplitOption]) -> Option<Price> {
         let mut out = Price::default();
         for r in &self.planned.layer_groups {
@@ -133,7 +133,7 @@ impl<'a> Space<'a> {
             .any(|l| is_global(self.spans[l], self.planned.layer_groups.len()))
     }
 
-    /// The compatible sets.
+    /// Returns the compatible sets.
     fn sets(&self) -> Vec<Vec<usize>> {
         let all: Vec<usize> = (0..self.options.len()).collect();
         let conflict =
@@ -143,8 +143,8 @@ impl<'a> Space<'a> {
         sets
     }
 
-    /// The price of the cheapest assignment, and the number of assignments: of each assignment of the global factors, the
-    /// best by capped collectives; of these, the best by the full time of collectives.
+    /// Returns the price of the cheapest assignment, and the number of assignments: of each assignment of the global
+    /// factors, the best by capped collectives; of these, the best by the full time of collectives.
     fn cheapest(&self) -> (f64, usize) {
         let mut best: BTreeMap<Vec<usize>, Price> = BTreeMap::new();
         let sets = self.sets();

@@ -1,7 +1,7 @@
 //! The reasons for the splits of a tensor, factor by factor: the class, the refusal, or the price of a split.
 //!
-//! The price of an alternative is worked out as the choice itself was: one option of the factor is taken as given, the
-//! chosen ones that it excludes are given up, and the rest of every layer group concerned is searched anew.
+//! An alternative is priced as the choice itself was. One option of the factor is fixed, and the chosen options that it
+//! excludes are given up. Then the rest of every affected layer group is searched again.
 
 use std::collections::BTreeSet;
 
@@ -23,9 +23,9 @@ pub struct FactorFacts {
     pub leaf: Var,
     /// Its size.
     pub size: Dim,
-    /// Its kind, for people; `None` where no weight or state has it.
+    /// Its kind, for people; `None` if no weight or state has the factor.
     pub kind: Option<&'static str>,
-    /// Where ranges may end.
+    /// The positions at which ranges may end.
     pub granules: Granules,
     /// The weights and states that it runs through.
     pub through: Vec<FactorPosition>,
@@ -33,14 +33,14 @@ pub struct FactorFacts {
     pub forbidden: Option<ForbiddenSplit>,
 }
 
-/// Why a factor cannot be split.
+/// The reason that a factor cannot be split.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForbiddenSplit {
-    /// The reason; with the first op concerned, where there are several.
+    /// The reason, with the first op concerned if there are several.
     pub reason: Refusal,
     /// The axes of that op that must be whole and contain the factor.
     pub at: Vec<(Slot, usize)>,
-    /// Why that op's rule does not hold, where it does not.
+    /// The reason why that op's rule does not hold, if it does not.
     pub cut: Option<UnifyError>,
     /// Further ops that need it whole.
     pub others: usize,
@@ -53,11 +53,12 @@ pub enum Verdict {
     Split {
         /// The class.
         class: Class,
-        /// The layers where something would change if it were whole; `None` before the first and after the last.
+        /// The layers that would change if it were whole; `None` stands for before the first layer and after the last.
         layers: Vec<Option<u32>>,
         /// The cost of the choice there.
         chosen: Cost,
-        /// The cost with the factors of the class whole and the best other options; `None` where that cannot be carried out.
+        /// The cost with the factors of the class whole and the best other options; `None` if that cannot be carried
+        /// out.
         whole: Option<Cost>,
     },
     /// There is one device only.
@@ -72,11 +73,11 @@ pub enum Verdict {
         option: SplitOption,
         /// Classes that it excludes.
         instead_of: Vec<Class>,
-        /// The layers where something would change; `None` before the first and after the last.
+        /// The layers that would change; `None` stands for before the first layer and after the last.
         layers: Vec<Option<u32>>,
         /// The cost of the choice there.
         chosen: Cost,
-        /// The cost with this option and the best others beside it.
+        /// The cost with this option and the best others that are compatible with it.
         alternative: Cost,
     },
     /// Its size allows a split, but no assignment with it can be carried out.
@@ -95,18 +96,18 @@ pub struct FactorExplanation {
     pub verdict: Verdict,
 }
 
-/// Why a tensor is split as it is.
+/// The reasons for the splits of a tensor.
 #[derive(Clone, Debug)]
 pub struct SplitExplanation {
     /// The tensor, in the placed graph.
     pub value: Value,
-    /// Its segments: the factors of each axis, major first. One where it is in one piece.
+    /// Its segments, with the factors of each axis, major first. A tensor in one piece has one segment.
     pub segments: Vec<Summand>,
     /// Every factor of it, in order of first appearance.
     pub factors: Vec<FactorExplanation>,
 }
 
-/// The facts about `leaf`; `None` where it never meets a group of devices.
+/// Returns the facts about `leaf`; `None` if no group of devices has an instruction with it.
 pub fn facts(planned: &PlannedGraph, leaf: Var) -> Option<FactorFacts> {
     let PlannedGraph {
         graph,
@@ -161,7 +162,7 @@ fn explain_refusal(planned: &PlannedGraph, leaf: Var, reason: Refusal) -> Forbid
     out
 }
 
-/// Says why a value of the placed graph is split as `planned`, which is the plan of `request`, has it.
+/// Explains the splits of a value of the placed graph in `planned`, the plan of `request`.
 pub fn explain_split(
     planned: &PlannedGraph,
     request: &PlanRequest,

@@ -8,7 +8,7 @@ use tpc_ir::{DType, Graph, Op, Value};
 
 use crate::factors::{Analysis, LeafFacts};
 
-/// The kind of a chain of leaves that a weight or state has.
+/// Returns the kind of a chain of leaves that a weight or state has.
 pub(super) fn kind_of(graph: &Graph, analysis: &Analysis, chain: &[Var]) -> &'static str {
     if chain.len() > 1 {
         return "heads";
@@ -93,7 +93,7 @@ impl Leaf<'_> {
     }
 }
 
-/// The operands of an op that are the keys and values of attention.
+/// Returns the operands of an op that are the keys and values of attention.
 fn kv_operands(op: &Op) -> &'static [usize] {
     if matches!(op, Op::FlashAttn(_)) {
         &[1, 2]
@@ -102,7 +102,7 @@ fn kv_operands(op: &Op) -> &'static [usize] {
     }
 }
 
-/// The operands of an op that are the queries of attention.
+/// Returns the operands of an op that are the queries of attention.
 fn queries(op: &Op) -> &'static [usize] {
     if matches!(op, Op::FlashAttn(_)) {
         &[0]
@@ -111,7 +111,7 @@ fn queries(op: &Op) -> &'static [usize] {
     }
 }
 
-/// The operand of an op that is the state of a recurrence.
+/// Returns the operand of an op that is the state of a recurrence.
 fn recurrent_state(op: &Op) -> &'static [usize] {
     if matches!(op, Op::SsmScan(_)) {
         &[0]

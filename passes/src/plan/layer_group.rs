@@ -57,7 +57,7 @@ enum PlacedValue {
     External(usize, TensorType, bool),
 }
 
-/// Layers before splits: ops and types are equal, and so is which values from outside are the same.
+/// Layers before splits: ops and types are equal, and the same values from outside coincide.
 struct PlacedView<'a> {
     graph: &'a Graph,
     outside: FxHashMap<Value, usize>,
@@ -86,7 +86,7 @@ impl View for PlacedView<'_> {
     }
 }
 
-/// The group that plans for an instruction: its own, or for a copy to elsewhere that of the operand.
+/// Returns the group that plans for an instruction: its own group, or the operand's group for a copy to another place.
 fn planning_group(graph: &Graph, inst: Inst) -> Option<Group> {
     let data = graph.inst(inst);
     let copied = matches!(data.op, Op::Copy(_)).then(|| data.operands[0]);
@@ -100,7 +100,7 @@ fn planning_group(graph: &Graph, inst: Inst) -> Option<Group> {
         })
 }
 
-/// The layer groups of a placed graph, in program order for each group of devices.
+/// Returns the layer groups of a placed graph, in program order for each group of devices.
 pub fn layer_groups(graph: &Graph, analysis: &Analysis) -> Vec<LayerGroup> {
     let prologue = Prologue::of_graph(graph);
     let mut insts: BTreeMap<(Group, Section), Vec<Inst>> = BTreeMap::new();
@@ -118,7 +118,8 @@ pub fn layer_groups(graph: &Graph, analysis: &Analysis) -> Vec<LayerGroup> {
         .collect()
 }
 
-/// The layer group of these instructions, which belong to one layer or to none. Layers without names are numbered as they come.
+/// Returns the layer group of these instructions, which belong to one layer or to none. Layers without names are
+/// numbered in order of appearance.
 fn layer_group(
     graph: &Graph,
     analysis: &Analysis,

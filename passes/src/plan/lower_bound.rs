@@ -1,4 +1,4 @@
-//! The lower bound on the price of all assignments, for plans whose assignments were not all priced.
+//! The lower bound on the price of all assignments, for plans that did not price all of them.
 
 use tpc_ir::factor::Var;
 
@@ -8,14 +8,15 @@ use super::price::Pricer;
 use super::search::assignments;
 use crate::factors::Summand;
 
-/// The most assignments of one instruction that are tried; an instruction with more adds nothing to the bound.
+/// The most assignments that are tried for one instruction. An instruction with more does not add to the bound.
 const LIMIT: usize = 512;
 
 impl Pricer<'_> {
-    /// A lower bound on [`Price::objective`](super::Price::objective) of a layer group for every assignment of `options`.
+    /// Computes a lower bound on [`Price::objective`](super::Price::objective) of a layer group for every assignment of
+    /// `options`.
     ///
-    /// Each instruction takes the options that suit it best, independently of the others, and collectives cost nothing. The
-    /// busiest device has at least as much to do as any one of them.
+    /// Each instruction takes its cheapest options independently of the others, and collectives are free. The bound is
+    /// the largest load of any device, because the busiest device has at least that load.
     pub(super) fn lower_bound(&self, group: &LayerGroup, options: &[&SplitOption]) -> f64 {
         let firsts = self.first_alike(options).into_iter().enumerate();
         let firsts = firsts.filter(|(rank, first)| rank == first);

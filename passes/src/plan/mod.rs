@@ -54,7 +54,7 @@ use crate::factors::{Analysis, Factors, GraphFacts};
 use crate::place::{PlacedGraph, place};
 use crate::users::Users;
 
-/// Why there is no plan.
+/// The reason that no plan exists.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PlanError {
     /// The placed graph does not verify: a fault of the placement.
@@ -83,7 +83,7 @@ pub struct PlannedGraph {
 }
 
 impl PlannedGraph {
-    /// The graph and its analyses.
+    /// Returns the graph and its analyses.
     pub fn graph_facts(&self) -> GraphFacts<'_> {
         GraphFacts {
             graph: &self.graph,
@@ -94,10 +94,10 @@ impl PlannedGraph {
     }
 }
 
-/// [`plan_within`] the budget of a command.
+/// Plans as [`plan_within`] does, with the budget of a command.
 ///
 /// # Errors
-/// The same.
+/// Returns the errors of [`plan_within`].
 pub fn plan(
     model: &Verified<stage::Model>,
     request: &PlanRequest,
@@ -108,7 +108,7 @@ pub fn plan(
 /// Places the ops of a model's graph and chooses splits for it.
 ///
 /// # Errors
-/// When the placed graph does not verify, which is a fault of the placement, or the budget runs out.
+/// Returns an error if the placed graph does not verify, which is a fault of the placement, or the budget runs out.
 pub fn plan_within(
     model: &Verified<stage::Model>,
     request: &PlanRequest,

@@ -36,18 +36,18 @@ pub(super) fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bo
             .any(|x| b.leaves.iter().any(|y| together(x, y)))
 }
 
-/// Why a factor cannot be split.
+/// The reason that a factor cannot be split.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// An op needs it whole.
     Whole(Inst),
     /// A value has it twice.
     Repeated(Value),
-    /// An index counts along more than this factor alone.
+    /// An index counts along more than only this factor.
     Indexed(Inst),
     /// Its size is known only at run time.
     Symbolic,
-    /// No weight or state has it.
+    /// No weight or state has the factor.
     NotStored,
     /// The user wants this value whole on every device.
     PinnedWhole(Value),
@@ -55,7 +55,7 @@ pub enum Refusal {
     Granule(u64),
 }
 
-/// Why `leaf` cannot be split by itself, if it cannot.
+/// Returns the reason that `leaf` cannot be split by itself, if there is one.
 pub fn refusal(factors: &Factors, analysis: &Analysis, leaf: Var) -> Option<Refusal> {
     let facts = analysis.leaves.get(&leaf)?;
     let size = factors.space.size(leaf);
@@ -80,15 +80,15 @@ pub fn refusal(factors: &Factors, analysis: &Analysis, leaf: Var) -> Option<Refu
 /// Granules of a chain of leaves (one or two), in units of its flat index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granules {
-    /// Ranges that are multiples of this end where devices can cut every tensor: at blocks of the file, or where devices take
-    /// these to pieces, at their parts; `None` where no proper part is such a multiple.
+    /// The granule at which devices can cut every tensor: blocks of the file, or parts of a block if devices can repack
+    /// it. `None` if no range shorter than the whole is a multiple of a granule.
     pub hard: Option<u64>,
     /// True if ranges may end inside blocks: every quantised tensor concerned can store the edge blocks that devices
     /// share.
     pub soft: bool,
 }
 
-/// The granules of a chain.
+/// Returns the granules of a chain.
 pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
     let GraphFacts {
         graph,
@@ -107,7 +107,7 @@ pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
         .filter_map(|v| analysis.leaves.get(v))
         .flat_map(|f| f.stored.iter().copied())
         .collect();
-    // Whether shared blocks spare more than a few elements.
+    // True if shared blocks save more than a few elements.
     let mut spares = false;
     for v in stored {
         let ty = &graph.value(v).ty;
@@ -126,7 +126,7 @@ pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
             if let Some((leaf, i)) = place {
                 let minor: u64 = axis[i + 1..].iter().map(|&l| size(l)).product();
                 let first = axis.iter().position(|l| chain.contains(l)).unwrap_or(i);
-                // What a device holds of a row is one run, that of its range.
+                // The device's part of a row is one run.
                 let alone = summands.len() == 1 && first == 0 && Some(&leaf) == chain.last();
                 let block = match alone {
                     true => analysis.granules[v.index()],
@@ -161,8 +161,8 @@ pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
     out
 }
 
-/// The options to split `leaf` among the devices of a group with these weights, by itself or as the major part of a
-/// chain.
+/// Returns the options to split `leaf` among the devices of a group with these weights, by itself or as the major part
+/// of a chain.
 pub fn options_for(
     facts: GraphFacts<'_>,
     leaf: Var,
@@ -184,7 +184,7 @@ pub fn options_for(
     if is_even(n, device_weights) {
         return out.found;
     }
-    // Chains: only where the devices cannot share the major factor evenly.
+    // Chains are options only if the devices cannot share the major factor evenly.
     for &minor in &facts.analysis.leaves[&leaf].co_occurring {
         let Some(m) = size(minor).filter(|&m| m > 1) else {
             continue;
@@ -230,7 +230,7 @@ struct Options<'a> {
 }
 
 impl Options<'_> {
-    /// Adds the options of a chain of `size` flat indices whose ranges `cut` gives by granule.
+    /// Adds the options of a chain of `size` flat indices. `cut` returns the ranges for a granule.
     fn add(&mut self, leaves: &[Var], size: u64, cut: &dyn Fn(u64) -> Option<Vec<Interval>>) {
         let granules = granules(self.facts, leaves);
         let kind = kind_of(self.facts.graph, self.facts.analysis, leaves);
@@ -253,7 +253,7 @@ impl Options<'_> {
             push(hard, false);
         }
         if granules.hard != Some(1) && granules.soft {
-            // An eighth of a block, so that no device is much busier than another, in steps that kernels like.
+            // An eighth of a block, so that the devices' loads are similar, in steps that suit kernels.
             let eighth = granules.hard.map_or(32, |h| h / 8);
             push(if size >= 1024 { eighth.clamp(1, 32) } else { 1 }, true);
         }

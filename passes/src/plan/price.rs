@@ -41,8 +41,8 @@ pub struct Pricer<'a> {
     pub device_weights: &'a [f64],
     /// Price of a resident byte, in reads of a byte.
     memory_price: f64,
-    /// The most that a collective is priced at while splits within layers are chosen, in µs, so that an explicit tensor
-    /// split is not rejected on small models.
+    /// The highest price of a collective while splits within layers are chosen, in µs. It keeps an explicit tensor
+    /// split from being rejected on small models.
     collective_cap: f64,
     expert_load: ExpertLoad,
 }
@@ -52,12 +52,12 @@ pub struct Pricer<'a> {
 pub struct Price {
     /// Objective, in µs per decoded token, with the price of collectives capped.
     pub objective: f64,
-    /// The same with collectives at their full time.
+    /// The price with collectives at their full time.
     pub uncapped: f64,
 }
 
 impl<'a> Pricer<'a> {
-    /// The pricer of a stage with these devices, by position, and device weights.
+    /// Returns the pricer of a stage with these devices, by position, and device weights.
     pub fn new(
         facts: GraphFacts<'a>,
         request: &'a PlanRequest,
@@ -81,7 +81,7 @@ impl<'a> Pricer<'a> {
         self.facts.factors.space.size(leaf).eval(b).unwrap_or(0) as f64
     }
 
-    /// Elements of a summand on the device at `rank`; with `granule`, of the whole blocks that it stores.
+    /// Returns the elements of a summand on the device at `rank`; with `granule`, of the whole blocks that it stores.
     fn local(
         &self,
         summand: &Summand,
@@ -125,7 +125,7 @@ impl<'a> Pricer<'a> {
             .sum()
     }
 
-    /// Bytes of a weight or state that the device at `rank` stores.
+    /// Returns the bytes of a weight or state that the device at `rank` stores.
     pub(super) fn stored_bytes(
         &self,
         v: Value,
@@ -161,7 +161,7 @@ impl<'a> Pricer<'a> {
         n * dtype.element_bytes()
     }
 
-    /// Work of an instruction on the device at `rank`.
+    /// Computes the work of an instruction on the device at `rank`.
     fn work(&self, inst: Inst, assignment: &[&SplitOption], rank: usize, b: &Bindings) -> Work {
         let data = self.facts.graph.inst(inst);
         if data.results.is_empty() {
@@ -177,7 +177,7 @@ impl<'a> Pricer<'a> {
         work(&data.op, &parts, b, &self.expert_load)
     }
 
-    /// The kernel of an instruction on the device at `rank`; `None` where nothing is launched for it.
+    /// Returns the kernel of an instruction on the device at `rank`; `None` if the instruction has no launch.
     pub(super) fn kernel(
         &self,
         inst: Inst,
@@ -207,7 +207,7 @@ impl<'a> Pricer<'a> {
         self.topology.device(self.devices[rank])
     }
 
-    /// Time of an instruction on the device at `rank`, in µs.
+    /// Computes the time of an instruction on the device at `rank`, in µs.
     pub(super) fn time_us(
         &self,
         inst: Inst,
@@ -221,8 +221,8 @@ impl<'a> Pricer<'a> {
         roofline_us(self.work(inst, assignment, rank, batch), self.profile(rank))
     }
 
-    /// Time of the device at `rank` for its part of a copy, in µs: it fetches its part, or sends it. A whole value is sent by the
-    /// first device alone.
+    /// Computes the time of the device at `rank` for its part of a copy, in µs: it fetches its part, or sends it. Only
+    /// the first device sends a whole value.
     fn copy_us(
         &self,
         inst: Inst,
@@ -248,7 +248,8 @@ impl<'a> Pricer<'a> {
         link.latency_us + bytes / link.bandwidth * 1e6
     }
 
-    /// The price of an instruction on the device at `rank`, in µs: its time, both batches weighed, and its memory.
+    /// Returns the price of an instruction on the device at `rank`, in µs: its time, both batches weighed, and its
+    /// memory.
     pub(super) fn inst_us(&self, inst: Inst, assignment: &[&SplitOption], rank: usize) -> f64 {
         let (dec, pre) = (&self.workload.decode, &self.workload.prefill);
         let prompt = Workload::PROMPT_WEIGHT / self.workload.ubatch();
@@ -262,7 +263,7 @@ impl<'a> Pricer<'a> {
         us
     }
 
-    /// Per rank, the first rank whose device has the same work to do under these options, and does it as fast.
+    /// Returns, per rank, the first rank whose device has the same work under these options and is as fast.
     pub(super) fn first_alike(&self, options: &[&SplitOption]) -> Vec<usize> {
         let minors: Vec<u64> = options.iter().map(|o| self.minor(o)).collect();
         let alike = |a: usize, b: usize| {
@@ -270,7 +271,7 @@ impl<'a> Pricer<'a> {
             let part = |o: &SplitOption, minor: u64, rank: usize| {
                 (o.ranges[rank].len, o.ranges[rank].start % minor)
             };
-            // The first device alone sends what all have.
+            // Rank 0 is never alike: it alone sends values that all devices hold.
             a > 0
                 && speed(a) == speed(b)
                 && (options.iter().zip(&minors)).all(|(o, &m)| part(o, m, a) == part(o, m, b))
@@ -280,14 +281,14 @@ impl<'a> Pricer<'a> {
         ranks.map(|rank| first(rank).unwrap_or(rank)).collect()
     }
 
-    /// The indices of a chain's minor leaves for each of its major one; 1 for a leaf alone.
+    /// Returns the number of minor indices per major index of a chain; 1 for a leaf alone.
     fn minor(&self, option: &SplitOption) -> u64 {
         let sizes = option.leaves[1..].iter();
         let sizes = sizes.map(|&x| self.facts.factors.space.size(x).as_const().unwrap_or(1));
         sizes.product::<u64>().max(1)
     }
 
-    /// The price of an assignment for a layer group; `None` when it cannot be carried out.
+    /// Returns the price of an assignment for a layer group; `None` if it cannot be carried out.
     pub fn price(&self, group: &LayerGroup, assignment: &[&SplitOption]) -> Option<Price> {
         let flow = propagate(self.facts, &group.insts, &Trial(assignment)).ok()?;
         let n = self.device_weights.len();
@@ -376,7 +377,7 @@ impl Parts for PricedInst<'_> {
     }
 }
 
-/// A tenth of the time in which a device reads a matrix of mean size, in µs.
+/// Returns a tenth of the time in which a device reads a matrix of mean size, in µs.
 fn collective_cap(graph: &Graph, device: &DeviceProfile) -> f64 {
     let mut matrices = (0_u64, 0.0);
     for (_, data) in graph.insts() {

@@ -61,8 +61,8 @@ fn factor(planned: &PlannedGraph, group: Group, leaf: Var, out: &mut String) {
     let _ = writeln!(out, "    {}", all.join(", "));
 }
 
-/// `split c0 [0:1024, 1024:1024]`: the class and the range of each device. A chain names the sizes of its ranges as one
-/// flat index.
+/// Prints `split c0 [0:1024, 1024:1024]`: the class and the range of each device. The ranges of a chain are in flat
+/// indices of the chain.
 fn split_words(class: Class, option: &SplitOption) -> String {
     let ranges = option.ranges.iter();
     let ranges: Vec<String> = ranges.map(|r| format!("{}:{}", r.start, r.len)).collect();
@@ -104,7 +104,7 @@ fn reason_words(graph: &Graph, reason: &Refusal) -> String {
     }
 }
 
-/// `w_up axis 1`, with the position of the factor and of the segment where there are several.
+/// Prints `w_up axis 1`, with the position of the factor and of the segment if there are several.
 fn axis(graph: &Graph, t: &FactorPosition) -> String {
     let mut out = format!("{} axis {}", name(graph, t.value), t.axis);
     if t.factors > 1 {

@@ -35,18 +35,18 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    /// How often the problem occurs.
+    /// Returns how often the problem occurs.
     pub(super) fn count(&self) -> usize {
         1 + self.alike.len()
     }
 
-    /// An option of this problem, for the factors of an alike one.
+    /// Returns an option of this problem, for the factors of an alike one.
     pub(super) fn rename(&self, option: &SplitOption, alike: &LayerGroup) -> SplitOption {
         rename(option, &self.whole, alike)
     }
 }
 
-/// An option for the corresponding leaves of an alike layer group.
+/// Returns an option for the corresponding leaves of an alike layer group.
 fn rename(option: &SplitOption, from: &LayerGroup, to: &LayerGroup) -> SplitOption {
     let rename = |l: &Var| {
         let at = from.leaves.iter().position(|x| x == l);
@@ -69,7 +69,7 @@ pub(super) struct OptionTable<'a> {
 }
 
 impl<'a> OptionTable<'a> {
-    /// The options of every factor of these layer groups.
+    /// Returns the options of every factor of these layer groups.
     pub(super) fn new(
         pricer: &Pricer<'_>,
         group: Group,
@@ -106,8 +106,8 @@ impl<'a> OptionTable<'a> {
         out
     }
 
-    /// The options of leaf `k` of a layer group, from the first one that is alike. Only a leaf of one layer group has
-    /// them from there: what others do with a leaf may differ.
+    /// Returns the options of leaf `k` of a layer group, taken from the first alike group. This holds only for a leaf
+    /// in one layer group, because other groups may use a leaf differently.
     fn shared_options(&self, k: usize, group: usize, first: usize) -> Option<Vec<SplitOption>> {
         let (to, from) = (&self.layer_groups[group], &self.layer_groups[first]);
         let like = from.leaves.get(k)?;
@@ -127,7 +127,7 @@ impl<'a> OptionTable<'a> {
         is_global(self.spans[leaf].len(), self.layer_groups.len())
     }
 
-    /// The members of each problem, ascending.
+    /// Returns the members of each problem, ascending.
     fn group_members(&self) -> Vec<Vec<usize>> {
         let mut ties = UnionFind::new(self.layer_groups.len());
         for (leaf, span) in &self.spans {
@@ -140,7 +140,7 @@ impl<'a> OptionTable<'a> {
         components(ties)
     }
 
-    /// The distinct problems.
+    /// Returns the distinct problems.
     pub(super) fn problems(&self) -> Vec<Problem> {
         let mut out: Vec<Problem> = Vec::new();
         for members in self.group_members() {
@@ -163,7 +163,7 @@ impl<'a> OptionTable<'a> {
         out
     }
 
-    /// Layer groups as one.
+    /// Returns the layer groups as one.
     fn merge_layer_groups(&self, members: &[usize]) -> LayerGroup {
         let mut out = self.layer_groups[members[0]].clone();
         let mut known: BTreeSet<Var> = out.leaves.iter().copied().collect();

@@ -28,10 +28,10 @@ pub fn proportional(size: u64, granule: u64, device_weights: &[f64]) -> Vec<Inte
     out
 }
 
-/// Where the ranges of a chain may end.
+/// The positions at which the ranges of a chain may end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainCuts {
-    /// Each range lies inside one major index or covers whole ones, so that all groups of a device are of one size.
+    /// Each range is inside one major index or covers whole ones, so all groups of a device have the same size.
     Uniform,
     /// Anywhere: a device may need an op per group size.
     Free,
@@ -40,7 +40,7 @@ pub enum ChainCuts {
 /// Cuts a chain `major · minor` of flat indices into ranges in proportion to the device weights, at multiples of
 /// `granule`. The cuts minimise the heaviest load, then the number of major indices that two devices hold.
 ///
-/// `None` when no such cuts exist.
+/// `None` if no such cuts exist.
 pub fn chain(
     major: u64,
     minor: u64,
@@ -65,14 +65,15 @@ pub fn chain(
             b.div_ceil(minor) - a / minor
         }
     };
-    // Few cuts are as even as the weights allow: ranges that are far too long are tried only where nothing else exists.
+    // Few cuts match the weights exactly. Ranges that are far too long are tried only if no better cuts exist.
     let ideal = size as f64;
     [1.25 * ideal, 4.0 * ideal, f64::INFINITY]
         .into_iter()
         .find_map(|limit| cut_chain_within(&cuts, device_weights, limit, &legal, &majors))
 }
 
-/// The cuts with the least heaviest load, of at most `limit`. A load is a length over the device's part of the weights.
+/// Returns the cuts with the least heaviest load, of at most `limit`. A load is a length over the device's part of the
+/// weights.
 fn cut_chain_within(
     cuts: &[u64],
     device_weights: &[f64],

@@ -19,21 +19,21 @@ pub struct PlanRequest {
     pub layer_placement: LayerPlacement,
     /// The devices' weights, by `--tensor-split`; `None` for weights by bandwidth.
     pub tensor_split: Option<Vec<f64>>,
-    /// Price of a byte that a device stores, in reads of a byte: [`Workload::MEMORY_PRICE`], or more where memory is
+    /// Price of a byte that a device stores, in reads of a byte: [`Workload::MEMORY_PRICE`], or more if memory is
     /// short.
     pub memory_price: f64,
     /// The engine whose speed is estimated.
     pub engine: Engine,
-    /// Tokens in the cache for which speeds are estimated.
+    /// The number of tokens in the cache at which speeds are estimated.
     pub depth: u64,
     /// The order of sums over devices.
     pub sums: SumOrder,
-    /// How the devices store weights: where blocks are taken to pieces, ranges may end inside them.
+    /// The target that determines how devices store weights. If it repacks blocks, ranges may end inside them.
     pub storage: &'static dyn Target,
 }
 
 impl PlanRequest {
-    /// A request for one stage of these devices with weights by bandwidth.
+    /// Returns a request for one stage of these devices with weights by bandwidth.
     pub fn new(topology: Topology, workload: Workload, devices: Vec<String>) -> PlanRequest {
         PlanRequest {
             topology,
@@ -49,19 +49,20 @@ impl PlanRequest {
         }
     }
 
-    /// The batch of one token after as many as the depth says.
+    /// Returns the batch of one token after `depth` tokens.
     pub fn decode_batch(&self) -> Bindings {
         self.at_depth(self.workload.decode, self.depth.saturating_add(1))
     }
 
-    /// The largest batch of a prompt after as many tokens as the depth says.
+    /// Returns the largest batch of a prompt after `depth` tokens.
     pub fn prefill_batch(&self) -> Bindings {
         let prefill = self.workload.prefill;
         let tokens = prefill.get(Symbol::NTokens);
         self.at_depth(prefill, self.depth.saturating_add(tokens))
     }
 
-    /// A batch that attends to so many cells, or to all where the cache has fewer. Engines read whole steps of cells.
+    /// Returns a batch that attends to `cells` cells, or to all if the cache has fewer. The number is rounded up to
+    /// whole steps, because engines read whole steps of cells.
     pub fn at_depth(&self, batch: Bindings, cells: u64) -> Bindings {
         const STEP: u64 = 256;
         let cells = cells.checked_next_multiple_of(STEP).unwrap_or(cells);
@@ -71,7 +72,7 @@ impl PlanRequest {
             .with(Symbol::NKvSwa, cells.min(batch.get(Symbol::NCtxSwa)))
     }
 
-    /// The devices' weights: each device's part of the work is its weight's part of the sum.
+    /// Returns the devices' weights: each device's part of the work is its weight's part of the sum.
     pub fn device_weights(&self) -> Vec<f64> {
         match &self.tensor_split {
             Some(s) => (0..self.devices.len())
@@ -83,7 +84,7 @@ impl PlanRequest {
         }
     }
 
-    /// The weights of a stage's devices; equal ones where none of them has any.
+    /// Returns the weights of a stage's devices; equal weights if no device of the stage has any.
     pub fn stage_device_weights(&self, stage: usize) -> Vec<f64> {
         let all = self.device_weights();
         let devices = &self.layer_placement.stages[stage];

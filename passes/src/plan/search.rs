@@ -1,5 +1,5 @@
-//! The search over the assignments of one problem: sets of compatible options. It is exact where these are few, and goes
-//! part by part otherwise.
+//! The search over the assignments of one problem: sets of compatible options. It is exact for few assignments, and
+//! otherwise improves one part after the other.
 
 use petgraph::unionfind::UnionFind;
 use tpc_ir::{Budget, Inst, Resource};
@@ -9,11 +9,11 @@ use super::layer_group::LayerGroup;
 use super::options::{SplitOption, clash};
 use super::price::{Price, Pricer};
 
-/// The most assignments that are priced one by one; a problem with more is searched part by part.
+/// The most assignments that are priced one by one; a larger problem is searched part by part.
 const EXACT_LIMIT: usize = 1000;
 /// The most assignments of one part that are priced in turn.
 const PART_LIMIT: usize = 64;
-/// The most options that are tried of one problem: more than a layer of any model has.
+/// The most options of one problem that are tried: more than a layer of any model has.
 const MOST_OPTIONS: usize = 512;
 /// The most passes over the parts.
 const ROUNDS: usize = 3;
@@ -30,7 +30,8 @@ pub(super) struct CheapestAssignment<'b> {
     pub(super) optimal: bool,
 }
 
-/// The sets of pairwise compatible `items`, the empty set first: at most `limit` of them, and whether these are all.
+/// Returns the sets of pairwise compatible `items`, the empty set first: at most `limit` of them, and whether these are
+/// all.
 pub(super) fn assignments(
     items: &[usize],
     limit: usize,
@@ -56,7 +57,8 @@ pub(super) fn assignments(
     (out, true)
 }
 
-/// The cheapest assignment of `options` beside `fixed`; `None` when not even the empty one can be carried out.
+/// Finds the cheapest assignment of `options` together with the `fixed` ones. Returns `None` if not even the empty
+/// assignment can be carried out.
 pub(super) fn search<'b>(
     pricer: &Pricer<'_>,
     group: &LayerGroup,
@@ -106,7 +108,7 @@ fn conflicts(pricer: &Pricer<'_>, options: &[&SplitOption]) -> Vec<bool> {
         .collect()
 }
 
-/// The work of pricing an assignment: the summands of all operands and results, for each device.
+/// Returns the work of pricing an assignment: the summands of all operands and results, for each device.
 fn weight(pricer: &Pricer<'_>, group: &LayerGroup) -> u64 {
     let summands = |&i: &Inst| {
         let data = pricer.facts.graph.inst(i);
@@ -134,7 +136,7 @@ struct Trials<'a, 'b> {
 }
 
 impl Trials<'_, '_> {
-    /// True if nothing more is priced.
+    /// True if the budget has no trials left.
     fn is_exhausted(&self) -> bool {
         self.budget.remaining(Resource::Trials) == 0
     }
@@ -160,7 +162,7 @@ impl Trials<'_, '_> {
         }
     }
 
-    /// Improves the empty assignment in one part of the conflict graph after the other, until nothing changes.
+    /// Improves the empty assignment, one component of the conflict graph after the other, until no component changes.
     fn improve_by_component(&mut self) {
         self.price(Vec::new());
         let parts = connected_components(self.options.len(), &|a, b| self.conflict(a, b));
@@ -176,7 +178,7 @@ impl Trials<'_, '_> {
         }
     }
 
-    /// Tries every assignment of one part beside what the best has of the others.
+    /// Tries every assignment of one component, together with the best assignment's options from the other components.
     fn improve(&mut self, part: &[usize]) {
         let (sets, _) = assignments(part, PART_LIMIT, &|a, b| self.conflict(a, b));
         let best = self.best.iter().flat_map(|(_, set)| set.iter().copied());
@@ -190,7 +192,8 @@ impl Trials<'_, '_> {
     }
 }
 
-/// The connected components of the conflict graph, each ascending: options of different components never exclude each other.
+/// Returns the connected components of the conflict graph, each ascending: options of different components never
+/// exclude each other.
 fn connected_components(n: usize, conflict: &dyn Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     let mut sets = UnionFind::new(n);
     for a in 0..n {

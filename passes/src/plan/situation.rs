@@ -1,8 +1,8 @@
-//! The situation of an estimate: what decides how far it may be from the truth.
+//! The situation of an estimate: the properties that determine its likely error.
 
 use serde::{Deserialize, Serialize};
 
-/// The kind of a model, by what its tokens cost.
+/// The kind of a model, by the cost of its tokens.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -14,7 +14,7 @@ pub enum ModelKind {
     Mixture,
     /// Most layers keep a recurrent state, and no token has experts.
     Hybrid,
-    /// Less than 2 GB of weights are read for a token, and no token has experts: launches decide.
+    /// Less than 2 GB of weights are read for a token, and no token has experts: launches determine the time.
     Small,
 }
 

@@ -13,9 +13,9 @@ use crate::place::group_of;
 /// An instruction of a sharded graph that takes time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Which.
+    /// The instruction.
     pub inst: Inst,
-    /// Microseconds on each device of the place where it runs; of a transfer one number, for all at once.
+    /// Microseconds on each device of its place. A transfer has one number for all devices.
     pub us: Vec<f64>,
     /// Bytes of a transfer: one participant's operand of a collective, or the bytes of a copy per link. Empty for
     /// any other op.
@@ -30,16 +30,16 @@ pub(super) struct Transfer {
     pub(super) bytes: Vec<u64>,
 }
 
-/// The instructions of a sharded graph that take time for a batch, in program order. The first copy of an input bears
-/// the latency that all of them share.
+/// Returns the instructions of a sharded graph that take time for a batch, in program order. The first copy of an input
+/// bears the latency that all copies of inputs share.
 ///
-/// The work is that of the ops' parts as the graph divides them, so that devices wait for each other at every
-/// collective; the estimate counts the busiest device over the whole batch instead.
+/// The work of each device follows the graph's split, so devices wait for each other at every collective. The estimate,
+/// in contrast, counts the busiest device over the whole batch.
 pub fn timeline(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> Vec<Event> {
     events(sharded, request, batch, Scale::Engine)
 }
 
-/// The same by the roofline alone, which the rewriting weighs: without the fixed times of an engine.
+/// Returns the timeline by the roofline alone, without the fixed times of an engine. The rewriting uses it as its cost.
 pub fn roofline(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> Vec<Event> {
     events(sharded, request, batch, Scale::Roofline)
 }
@@ -53,7 +53,7 @@ enum Scale {
 
 fn events(sharded: &Graph, request: &PlanRequest, batch: &Bindings, scale: Scale) -> Vec<Event> {
     let expert_load = ExpertLoad::default();
-    // The first copy of an input bears what a batch takes whatever it is.
+    // The first copy of an input bears the fixed time of a batch.
     let fixed = match scale {
         Scale::Engine => EngineProfile::on(request.engine, &request.topology).token_us,
         Scale::Roofline => 0.0,
@@ -87,12 +87,12 @@ fn events(sharded: &Graph, request: &PlanRequest, batch: &Bindings, scale: Scale
     out
 }
 
-/// True if an instruction brings an input of the batch to where it is used.
+/// True if an instruction copies an input of the batch to another place.
 pub fn is_copy_of_input(sharded: &Graph, data: &InstData) -> bool {
     matches!(data.op, Op::Copy(_)) && matches!(sharded.def_op(data.operands[0]), Op::Input(_))
 }
 
-/// The time of a collective, or of a copy of another value than an input, with the engine that is asked for.
+/// Returns the time of a collective, or of a copy of another value than an input, with the engine that is asked for.
 fn engine_us(
     sharded: &Graph,
     request: &PlanRequest,
@@ -155,7 +155,7 @@ fn work_us(
     }
 }
 
-/// The cost of an instruction that is a collective or a copy.
+/// Returns the cost of an instruction that is a collective or a copy.
 pub(super) fn transfer(
     sharded: &Graph,
     request: &PlanRequest,
@@ -180,7 +180,7 @@ pub(super) fn transfer(
     matches!(data.op, Op::Copy(_)).then(|| copy(sharded, request, data, batch))
 }
 
-/// A copy between places.
+/// Computes the time and the bytes of a copy between places.
 fn copy(sharded: &Graph, request: &PlanRequest, data: &InstData, batch: &Bindings) -> Transfer {
     let (from, to) = (data.operands[0], data.results[0]);
     let (source, target) = (sharded.value(from), sharded.value(to));
@@ -201,7 +201,7 @@ fn copy(sharded: &Graph, request: &PlanRequest, data: &InstData, batch: &Binding
         [largest(&sent), largest(&received)],
         matches!(sharded.def_op(from), Op::Input(_)),
     );
-    // A device fetches its part; a place that is no group gets each part, or a whole value from the first device.
+    // A device fetches its part. A place that is not a group gets each part, or a whole value from the first device.
     let bytes = match (target.place, source.sharding.is_split()) {
         (Place::Group(_), _) => received,
         (_, true) => sent,

@@ -11,7 +11,7 @@ use super::language::{Head, Term};
 /// The facts about an e-class, a class of equal terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fact {
-    /// The type; `None` for terms that have none, as their op does not take its arguments.
+    /// The type; `None` if the term's op does not accept its arguments.
     pub(super) ty: Option<TensorType>,
     /// The age: the number of the first term.
     pub(super) age: u32,
@@ -25,7 +25,7 @@ pub(super) struct Fact {
 #[derive(Debug, Default)]
 pub(super) struct TermAnalysis {
     pub(super) tables: Tables,
-    /// True if two terms of different types were found equal, which sound rules do not do.
+    /// True if two terms of different types were found equal, which is impossible with sound rules.
     pub(super) contradiction: bool,
     /// The operands of the model's ops that are not defined everywhere.
     pub(super) domains: Vec<(Domain, Id)>,
@@ -63,11 +63,11 @@ impl Analysis<Term> for TermAnalysis {
     }
 }
 
-/// True if a term has numbers alone. What is equal to numbers is numbers, so the answer may come too early, never too late.
+/// True if all elements of a term are known to be numbers. False may mean only that the fact is not known yet.
 fn is_number(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> bool {
     let of = |k: usize| graph[term.args[k]].data.number;
     match term.head {
-        // A value that the proof takes as it is says of itself what it is.
+        // The caller records this fact for atoms, which have no operands.
         Head::Atom { .. } => false,
         Head::Zero(_) => true,
         Head::View(_) | Head::Mask(_) => of(0),
@@ -82,10 +82,10 @@ fn is_number(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> bool {
     }
 }
 
-/// True if the model applies an op that is not defined everywhere to this operand, or to a value of which the operand is a
-/// part or a repetition.
+/// True if an op is defined on this operand: the op is defined everywhere, or the model applies it to the same value.
+/// The operand may also be a part or a repetition of the model's value.
 pub(super) fn is_defined(graph: &EGraph<Term, TermAnalysis>, op: &Op, args: &[Id]) -> bool {
-    /// Views of views that are looked through.
+    /// The most nested views that are followed.
     const DEPTH: usize = 4;
     let ty = |k: usize| args.get(k).and_then(|&a| graph[a].data.ty.as_ref());
     let Some((domain, k)) = domain(op, ty) else {
@@ -110,7 +110,7 @@ pub(super) fn is_defined(graph: &EGraph<Term, TermAnalysis>, op: &Op, args: &[Id
     })
 }
 
-/// The value of which a term is a part or a repetition.
+/// Returns the value that a term selects from or repeats.
 fn selection_operand(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> Option<Id> {
     let of = match term.head {
         Head::View(_) => true,

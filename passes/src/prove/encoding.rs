@@ -30,10 +30,10 @@ pub(super) struct Encoding<'a> {
 }
 
 impl<'a> Encoding<'a> {
-    /// Adds the terms of the model, then those of the programs.
+    /// Adds the terms of the model, then the terms of the programs.
     ///
     /// # Errors
-    /// An instruction of the programs that no term stands for.
+    /// Returns an error if an instruction of the programs has no term.
     pub(super) fn new(
         task: &'a Obligation<'a>,
         boundary: &'a Boundary,
@@ -62,7 +62,7 @@ impl<'a> Encoding<'a> {
         added.map(|()| encoding)
     }
 
-    /// Notes that an e-class is the value `v` of the model.
+    /// Records that an e-class is the value `v` of the model.
     fn name(&mut self, v: Value, id: Id, what: ModelRef) {
         let number = self.numbers.len() as u32;
         self.numbers.push(what);
@@ -84,7 +84,7 @@ impl<'a> Encoding<'a> {
         self.terms.add(Head::Atom { number, ty }, Vec::new())
     }
 
-    /// The term of a value from outside: an atom, or other elements of an atom.
+    /// Returns the term of a value from outside: an atom, or other elements of an atom.
     fn external(&mut self, n: usize, classes: &mut [Option<Id>]) -> Id {
         if let Some(id) = classes[n] {
             return id;
@@ -113,7 +113,7 @@ impl<'a> Encoding<'a> {
     /// Adds terms for the values from outside, and for the model's values of the obligation.
     ///
     /// # Errors
-    /// The instruction at which a limit is met.
+    /// Returns the instruction at which a limit is met.
     fn add_model(&mut self) -> Result<(), Box<Refutation>> {
         let (task, boundary) = (self.task, self.boundary);
         let mut classes = vec![None; boundary.values.len()];
@@ -184,14 +184,14 @@ impl<'a> Encoding<'a> {
         })
     }
 
-    /// Counts a look at all instructions of the obligation; whether there are steps left.
+    /// Charges a scan of all instructions of the obligation. Returns true if steps are left.
     pub(super) fn charge_scan(&self) -> bool {
-        /// Instructions that are looked at in a step.
+        /// Instructions per step of a scan.
         const EACH: usize = 16;
         self.terms.charge(1 + self.task.of_programs.len() / EACH)
     }
 
-    /// The e-class of a value of the model.
+    /// Returns the e-class of a value of the model.
     pub(super) fn of_model(&self, v: Value) -> Id {
         let id = self
             .model
@@ -202,7 +202,7 @@ impl<'a> Encoding<'a> {
         )
     }
 
-    /// The e-class of a value of the programs.
+    /// Returns the e-class of a value of the programs.
     fn of_program(&mut self, v: Value) -> Result<Id, NotExpressible> {
         if let Some(&id) = self.programs.get(&v) {
             return Ok(id);
@@ -255,7 +255,7 @@ impl<'a> Encoding<'a> {
         Ok(())
     }
 
-    /// The e-classes of an instruction's results.
+    /// Returns the e-classes of an instruction's results.
     fn encode(&mut self, data: &InstData, args: &[Id]) -> Result<Vec<Id>, NotExpressible> {
         match &data.op {
             Op::Copy(Copy) => Ok(args.to_vec()),
@@ -302,7 +302,7 @@ impl<'a> Encoding<'a> {
         }
     }
 
-    /// The parts of a value along an axis that have `counts` indices each.
+    /// Returns the parts of a value along an axis that have `counts` indices each.
     fn cut(&mut self, whole: Id, axis: usize, counts: &[u64]) -> Result<Vec<Id>, NotExpressible> {
         let size = counts.iter().sum();
         let mut start = 0;
@@ -315,7 +315,7 @@ impl<'a> Encoding<'a> {
         Ok(out)
     }
 
-    /// The e-class of a leaf of the programs: the part of the model's leaf that a place holds.
+    /// Returns the e-class of a leaf of the programs: the part of the model's leaf that a place holds.
     fn leaf(&mut self, op: &Op) -> Result<Id, NotExpressible> {
         let whole = self.task.leaves.get(op).ok_or(NotExpressible)?;
         let base = self.of_model(whole);
@@ -333,8 +333,8 @@ fn axis(axis: u64) -> Result<usize, NotExpressible> {
     (axis < RANK).then_some(axis).ok_or(NotExpressible)
 }
 
-/// The index set and the sizes of the part that a place holds of a leaf of that type, whose rows may be cut at every
-/// `granule`. Elements are decoded one by one, so a part of a block has the numbers that it has in the block.
+/// Returns the index set and the sizes of the part that a place holds of a leaf of that type. Its rows may be cut at
+/// every `granule`. Elements are decoded one by one, so a part of a block has the same numbers as the block.
 fn held_part(
     parts: &[Vec<Interval>],
     granule: u64,

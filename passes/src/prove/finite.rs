@@ -1,39 +1,41 @@
 //! Finiteness: the values that are numbers, neither infinite nor undefined.
 //!
-//! Nothing times zero is zero only for numbers: `0 · ∞` and `0 / 0` are none, and a device that computes one spoils every sum
-//! that it takes part in. So a rule that drops a product with zero asks whether its other factor is a number.
+//! `0 · x = 0` holds only if `x` is a number: `0 · ∞` and `0 / 0` are not numbers, and a device that computes one
+//! spoils every sum that it takes part in. A rule that drops a product with zero therefore requires that its other
+//! factor is a number.
 //!
-//! The proof takes for granted that weights, states and inputs are numbers, but for attention masks, which also hold −∞;
-//! and that the model applies no op where the op has no value: it divides by nothing that is zero. Hence
+//! The proof assumes that weights, states and inputs are numbers, except attention masks, which also hold −∞. It also
+//! assumes that the model applies every op only to operands on which it is defined: it never divides by zero. Hence:
 //!
-//! - a value of the model is a number unless a mask, or a parameter that is none, enters it;
-//! - an op gives numbers for numbers, where it is defined everywhere;
-//! - an op that is not, such as a division, gives numbers where the model applies it to the same operand, or to one of which
-//!   the operand is a part. Of an op that selects by index the operand is the index, and the model must select by it from
-//!   as many rows, or fewer: of no rows there is none to select, though all of them are zeros.
+//! - A value of the model is a number unless a mask or a parameter that is not a number enters it.
+//! - An op that is defined everywhere gives numbers for numbers.
+//! - An op that is not, such as a division, gives numbers if the model applies it to the same operand. The operand may
+//!   also be a part of the model's operand.
+//! - For an op that selects by index, the operand is the index. The model must use the same index on a table
+//!   with the same number of rows or fewer. A table with 0 rows has no row to select, though all its elements are zeros.
 
 use tpc_ir::op::{
     AddId, BinaryKind, BlockPart, GetRows, InputKind, MulMatId, OpCategory, Unary, UnaryKind,
 };
 use tpc_ir::{Dim, Graph, Op, TensorType};
 
-/// A kind of operand for which an op may have no value.
+/// A kind of operand for which an op may be undefined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Domain {
-    /// Of a division: not zero.
+    /// The divisor of a division: not zero.
     Divisor,
-    /// Of a logarithm: above zero.
+    /// The operand of a logarithm: above zero.
     Logarithm,
-    /// Of a root: not below zero.
+    /// The operand of a root: not below zero.
     Root,
-    /// Of a norm that adds nothing to the divisor: no row of zeros.
+    /// The operand of a norm with epsilon 0 or less: no row of zeros.
     Row,
-    /// Of a selection by index: below this number of rows or experts.
+    /// The index of a selection: below this number of rows or experts.
     Index(Dim),
 }
 
 impl Domain {
-    /// True if whatever lies in the other domain lies in this one.
+    /// True if every value in the other domain is also in this one.
     pub(super) fn contains(&self, other: &Domain) -> bool {
         match (self, other) {
             (Domain::Index(rows), Domain::Index(fewer)) => {
@@ -48,8 +50,9 @@ impl Domain {
     }
 }
 
-/// The operand for which an op on operands of these types may have no value, by position; `None` for ops that are defined
-/// everywhere. A window says which rows a device answers for, whatever the index.
+/// Returns the domain and the position of the operand for which the op may be undefined. Returns `None` for ops that
+/// are defined everywhere. An op with a window is defined for every index, because the window selects the device's
+/// rows.
 pub(super) fn domain<'a>(
     op: &Op,
     ty: impl Fn(usize) -> Option<&'a TensorType>,
@@ -74,11 +77,11 @@ pub(super) fn domain<'a>(
     }
 }
 
-/// True if an op gives numbers, by which of its operands are numbers. The op is defined for them.
+/// True if an op gives numbers, given which operands are numbers. The op must be defined for them.
 pub(super) fn gives_numbers(op: &Op, is_number: impl Fn(usize) -> bool, operands: usize) -> bool {
     let all = || (0..operands).all(&is_number);
     match op {
-        // A row of −∞ alone has no softmax; the model has none.
+        // The softmax of a row that is all −∞ is undefined; the model has no such row.
         Op::SoftMax(o) => o.scale.is_finite() && o.max_bias.is_finite(),
         // Indices are numbers.
         Op::TopK(_) | Op::ArgSort(_) => true,
@@ -92,7 +95,7 @@ pub(super) fn gives_numbers(op: &Op, is_number: impl Fn(usize) -> bool, operands
         Op::Fill(o) => o.value.is_finite(),
         Op::Tri(o) => o.fill.is_finite() && all(),
         Op::Scale(o) => o.scale.is_finite() && o.bias.is_finite() && all(),
-        // A bound that binds nothing may be infinite.
+        // A bound may be infinite if it does not limit any number.
         Op::Clamp(o) => o.min < f32::INFINITY && o.max > f32::NEG_INFINITY && all(),
         Op::LeakyRelu(o) => o.slope.is_finite() && all(),
         _ => all(),
@@ -102,7 +105,7 @@ pub(super) fn gives_numbers(op: &Op, is_number: impl Fn(usize) -> bool, operands
 /// The position of the mask among the operands of an attention.
 const FLASH_ATTN_MASK: usize = 3;
 
-/// Per value of the model, whether it is a number: no mask and no infinite parameter enters it.
+/// Returns, per value of the model, true if it is a number: it does not depend on a mask or an infinite parameter.
 pub(super) fn numbers(model: &Graph) -> Vec<bool> {
     let mut numbers = vec![true; model.values().len()];
     for (inst, is_mask) in masks(model) {
@@ -121,7 +124,8 @@ pub(super) fn numbers(model: &Graph) -> Vec<bool> {
     numbers
 }
 
-/// The inputs of a model, each with whether it is a mask: by its kind, or because an attention or a softmax reads it as one.
+/// Returns the inputs of a model, each with whether it is a mask: by its kind, or because an attention or a softmax
+/// reads it as one.
 fn masks(model: &Graph) -> Vec<(tpc_ir::Inst, bool)> {
     let mut read = vec![false; model.values().len()];
     for (_, data) in model.insts().rev() {

@@ -1,4 +1,4 @@
-//! Interners: dense numbers for the ops, views and types that terms and signatures speak of.
+//! Interners: dense numbers for the ops, views and types in terms and signatures.
 
 use std::hash::Hash;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ impl<T> Default for Interner<T> {
 }
 
 impl<T: Eq + Hash + Clone> Interner<T> {
-    /// The number of an item.
+    /// Returns the number of an item.
     pub(super) fn intern(&mut self, item: &T) -> u32 {
         if let Some(&n) = self.numbers.get(item) {
             return n;
@@ -39,7 +39,7 @@ impl<T: Eq + Hash + Clone> Interner<T> {
 }
 
 impl<T: Eq + Hash> Interner<T> {
-    /// The number of an item that is known.
+    /// Returns the number of an item that is known.
     pub(super) fn number(&self, item: &T) -> Option<u32> {
         self.numbers.get(item).copied()
     }
@@ -54,13 +54,13 @@ impl<T> Interner<T> {
         &self.items[number as usize]
     }
 
-    /// The item of that number, to be kept.
+    /// Returns the item of that number, to be kept.
     pub(super) fn share(&self, number: u32) -> Rc<T> {
         Rc::clone(&self.items[number as usize])
     }
 }
 
-/// The ops, views and types that terms speak of by number.
+/// The ops, views and types that terms contain by number.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) ops: Interner<Op>,

@@ -1,4 +1,4 @@
-//! Knowledge: what is proved of the values of earlier sections, and the lemmas that it comes from.
+//! Knowledge: the proved facts about values of earlier sections, and their lemmas.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) enum Counterpart {
     Part {
         /// The model's value.
         model: Value,
-        /// The part; `None` for the value as it is.
+        /// The part; `None` for the whole value.
         view: Option<View>,
     },
     /// A value without elements.
@@ -24,14 +24,14 @@ pub(super) enum Counterpart {
 /// The facts proved so far.
 #[derive(Debug)]
 pub(super) struct Knowledge {
-    /// Per value of the programs, all of its counterparts; those nearest to the model first.
+    /// Per value of the programs, all of its counterparts, the nearest to the model first.
     counterparts: Vec<Vec<Counterpart>>,
     /// Per value of the model, the first value known to equal it.
     same: Vec<Value>,
 }
 
 impl Knowledge {
-    /// No facts.
+    /// Returns knowledge without facts.
     pub(super) fn new(model: &Graph, programs: &Graph) -> Knowledge {
         Knowledge {
             counterparts: vec![Vec::new(); programs.values().len()],
@@ -39,12 +39,12 @@ impl Knowledge {
         }
     }
 
-    /// The counterpart of a value of the programs that is nearest to the model.
+    /// Returns the counterpart of a value of the programs that is nearest to the model.
     pub(super) fn counterpart(&self, v: Value) -> Option<&Counterpart> {
         self.counterparts[v.index()].first()
     }
 
-    /// The first of the model's values that are known to be equal to this one.
+    /// Returns the first of the model's values that are known to be equal to this one.
     pub(super) fn representative(&self, v: Value) -> Value {
         self.same[v.index()]
     }
@@ -59,7 +59,7 @@ impl Knowledge {
         })
     }
 
-    /// Takes over the facts of a lemma, for an obligation of its signature.
+    /// Applies the facts of a lemma to an obligation with its signature.
     pub(super) fn learn(
         &mut self,
         lemma: &Lemma,
@@ -115,6 +115,6 @@ pub(super) struct Lemma {
     pub(super) same: Vec<(usize, usize, ModelRef)>,
     /// The number of terms.
     pub(super) terms: usize,
-    /// How often each rule found terms equal.
+    /// The number of times that each rule found terms equal.
     pub(super) found: BTreeMap<&'static str, u64>,
 }

@@ -6,11 +6,11 @@ use tpc_ir::{Dim, Interval, RANK, TensorType};
 
 use super::index_set::IndexSet;
 
-/// The head of a term: what is applied to its arguments. Ops, views and types are numbers of the interners
+/// The head of a term: the function that is applied to its arguments. Ops, views and types are numbers of the interners
 /// (`interner.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Head {
-    /// A value that the proof takes as it is: a leaf of the model, or a value of an earlier section.
+    /// A value that the proof does not analyse: a leaf of the model, or a value of an earlier section.
     Atom {
         /// The number of the value.
         number: u32,
@@ -30,12 +30,12 @@ pub(super) enum Head {
     Sum,
     /// Zeros of a type, by number.
     Zero(u32),
-    /// The first argument, with zeros in all rows but those whose index the mask contains. The second argument has the
-    /// indices; its axis `a` belongs to axis `a + 1` of the first.
+    /// The first argument, with zeros in all rows except the rows whose index the mask contains. The second argument
+    /// has the indices; its axis `a` belongs to axis `a + 1` of the first.
     Mask(Mask),
 }
 
-/// The rows or experts of a tensor that a device answers for.
+/// The rows or experts of a tensor that a device computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Mask {
     /// The rows or experts.
@@ -53,7 +53,7 @@ pub(super) struct View {
     pub(super) dims: [Dim; RANK],
 }
 
-/// The arguments of a term: few, but for sums and concatenations.
+/// The arguments of a term: few, except for sums and concatenations.
 pub(super) type Args = SmallVec<[Id; 4]>;
 
 /// A head and its arguments.
@@ -83,7 +83,7 @@ impl Language for Term {
     }
 }
 
-/// True if a tensor has no elements.
+/// True if a tensor has 0 elements.
 pub(super) fn is_empty(ty: &TensorType) -> bool {
     ty.dims.iter().any(Dim::is_zero)
 }

@@ -19,7 +19,7 @@ enum LeafName<'a> {
     Input(&'a InputKind),
 }
 
-/// The name of a leaf; `None` for other ops, and for leaves that every place makes for itself.
+/// Returns the name of a leaf; `None` for other ops, and for leaves that every place makes for itself.
 fn leaf_name(op: &Op) -> Option<LeafName<'_>> {
     match op {
         Op::Weight(w) => Some(LeafName::Weight(&w.tensor)),
@@ -45,7 +45,7 @@ impl Leaves<'_> {
         Leaves { by_name }
     }
 
-    /// The model's leaf that an op reads; the first of several of one name.
+    /// Returns the model's leaf that an op reads; the first of several of one name.
     pub(super) fn get(&self, op: &Op) -> Option<Value> {
         self.by_name.get(&leaf_name(op)?).copied()
     }

@@ -1,4 +1,4 @@
-//! Lemmas: an obligation is proved, or the value that stops the proof is found.
+//! Lemmas: proves an obligation, or finds the value that stops the proof.
 
 use tpc_ir::Budget;
 
@@ -24,11 +24,11 @@ impl From<Box<Refutation>> for Failure {
     }
 }
 
-/// Proves that each value that is live out of an obligation is justified. With a section behind it (`has_next`) a value may
-/// be an unfinished sum.
+/// Proves that each value that is live out of an obligation is justified. If another section follows (`has_next`), a
+/// value may be an unfinished sum.
 ///
 /// # Errors
-/// The first op that keeps a value from being justified.
+/// Returns the first op that keeps a value from being justified.
 pub(super) fn prove(
     task: &Obligation<'_>,
     boundary: &Boundary,
@@ -39,7 +39,7 @@ pub(super) fn prove(
     let mut encoding = Encoding::new(task, boundary, without, budget)?;
     let before = encoding.terms.used_resources();
     let found = find_counterparts(&mut encoding, has_next);
-    // Why there is no proof takes its share, too.
+    // The diagnosis uses the budget, too.
     for ((resource, now), (_, then)) in encoding.terms.used_resources().into_iter().zip(before) {
         budget.take(resource, now.saturating_sub(then));
     }
@@ -52,7 +52,8 @@ pub(super) fn prove(
     })
 }
 
-/// The counterparts of the values that are live out of an obligation, each with its instruction and the index of the result.
+/// Returns the counterparts of the values that are live out of an obligation, each with its instruction and the index
+/// of the result.
 fn find_counterparts(
     encoding: &mut Encoding<'_>,
     has_next: bool,
@@ -79,7 +80,7 @@ fn find_counterparts(
                     return Err(Failure::Crossing);
                 }
                 _ if has_next && !encoding.terms.charge(0) => {
-                    // Whether it is a summand was not found out.
+                    // The check for a summand ran out of steps.
                     return Err(Refutation::at(task.programs, inst, RefutationReason::Limit).into());
                 }
                 _ => return Err(diagnose::first_fault(encoding, v).into()),
@@ -89,7 +90,7 @@ fn find_counterparts(
     Ok(counterparts)
 }
 
-/// The model's values that are equal to earlier ones.
+/// Returns the model's values that are equal to earlier ones.
 fn equal_values(encoding: &Encoding<'_>) -> Vec<(usize, usize, ModelRef)> {
     let task = encoding.task;
     let mut same = Vec::new();

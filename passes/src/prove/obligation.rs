@@ -12,7 +12,7 @@ pub(super) struct Obligation<'a> {
     pub(super) model: &'a Graph,
     pub(super) programs: &'a Graph,
     pub(super) leaves: &'a Leaves<'a>,
-    /// Per value of the model, whether it is a number.
+    /// Per value of the model, true if it is a number.
     pub(super) numbers: &'a [bool],
     /// The facts about earlier sections.
     pub(super) known: &'a Knowledge,

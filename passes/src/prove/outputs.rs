@@ -1,4 +1,5 @@
-//! Outputs: each of the model's must be given, and be the model's value; states must be renewed as the model renews them.
+//! Outputs: the programs must give each output of the model with the model's value, and update states as the model
+//! does.
 
 use std::collections::{HashMap, HashSet};
 
@@ -54,7 +55,7 @@ impl<'a> Outputs<'a> {
     /// Checks all outputs.
     ///
     /// # Errors
-    /// The first output that is missing or another value.
+    /// Returns the first output that is missing or another value.
     pub(super) fn check(&self) -> Result<(), Box<Refutation>> {
         let mut given = HashSet::new();
         let mut updated = HashSet::new();
@@ -108,7 +109,8 @@ impl<'a> Outputs<'a> {
         }
     }
 
-    /// Checks that each part of a state that the model renews is renewed; it would be stale with the next batch.
+    /// Checks that each part of a state that the model updates is updated. Otherwise it would be stale in the next
+    /// batch.
     fn check_stale(&self, updated: &HashSet<Value>) -> Result<(), Box<Refutation>> {
         for (inst, data) in self.programs.insts() {
             if let (Op::State(s), Some(v)) = (&data.op, data.results.first()) {
@@ -123,7 +125,7 @@ impl<'a> Outputs<'a> {
         Ok(())
     }
 
-    /// The fault of an output. Where an output is another value of the model, a leaf may be the wrong one.
+    /// Returns the refutation of an output. If the output is another value of the model, a leaf may be the wrong one.
     fn fault(&self, at: Option<Inst>, what: RefutationReason) -> Box<Refutation> {
         let leaf =
             at.and_then(|at| diagnose::suspect_leaf(self.programs, self.model, self.leaves, at));

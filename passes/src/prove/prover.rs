@@ -17,28 +17,28 @@ use super::rules::RULES;
 use super::sections::{Cut, Sections};
 use super::{finite, signature, structure};
 
-/// A proof that programs compute what a model says.
+/// A proof that programs compute a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proof {
     /// The number of sections of the model.
     pub sections: usize,
-    /// The number of obligations that were proved; all others are equal to one of these but for names.
+    /// The number of obligations that were proved. Every other obligation equals one of these except for names.
     pub distinct: usize,
     /// The number of terms of the largest e-graph.
     pub terms: usize,
-    /// How often each rule found terms equal.
+    /// The number of times that each rule found terms equal.
     pub rules: BTreeMap<&'static str, u64>,
 }
 
-/// The names and equations of the proof's rules.
+/// Returns the names and equations of the proof's rules.
 pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
     RULES.iter().map(|r| (r.name, r.equation))
 }
 
-/// Proves that `programs` compute what `model` says.
+/// Proves that `programs` compute `model`.
 ///
 /// # Errors
-/// The first op whose value cannot be justified.
+/// Returns the first op whose value cannot be justified.
 pub fn prove(
     model: &Verified<stage::Model>,
     programs: &Verified<stage::Programs>,
@@ -46,11 +46,11 @@ pub fn prove(
     prove_without(model, programs, None)
 }
 
-/// [`prove`] within a budget.
+/// Proves as [`prove`] does, within a budget.
 ///
 /// # Errors
-/// The first op whose value cannot be justified, or at which the budget runs out, which the budget then
-/// [says](Budget::first_overrun).
+/// Returns the first op whose value cannot be justified, or the op at which the budget runs out. The budget then [names
+/// the resource](Budget::first_overrun).
 pub fn prove_within(
     model: &Verified<stage::Model>,
     programs: &Verified<stage::Programs>,
@@ -74,10 +74,10 @@ pub fn prove_within(
     })
 }
 
-/// [`prove`] without the rule of that name, to see what needs it.
+/// Proves as [`prove`] does, but without the rule of that name. This shows which proofs need the rule.
 ///
 /// # Errors
-/// The first op whose value cannot be justified.
+/// Returns the first op whose value cannot be justified.
 pub fn prove_without(
     model: &Verified<stage::Model>,
     programs: &Verified<stage::Programs>,
@@ -133,7 +133,7 @@ fn run(
         match lemmas.find(signature, has_next, |without| {
             lemma::prove(&task, &boundary, has_next, without, budget)
         })? {
-            // A sum is done in the next section: both are proved together.
+            // The next section ends a sum of this one: both are proved together.
             None => to += 1,
             Some(lemma) => {
                 let model: (&Graph, _) = (model, &*of_model);
@@ -147,17 +147,18 @@ fn run(
     Ok(lemmas.proof)
 }
 
-/// The lemmas proved so far, and the proof that they make.
+/// The lemmas proved so far, and the proof that they form.
 struct Lemmas<'a> {
     without: Option<&'a str>,
     tables: Tables,
-    /// Per signature, its lemma; `None` for obligations that have no proof without the next section.
+    /// Per signature, its lemma; `None` for obligations that cannot be proved without the next section.
     by_signature: FxHashMap<Vec<u32>, Option<Lemma>>,
     proof: Proof,
 }
 
 impl Lemmas<'_> {
-    /// The lemma of a signature, proved by `prove` unless it is known. `None` where a sum is done in the next section.
+    /// Returns the lemma of a signature; calls `prove` if it is not known. Returns `None` if the next section ends a
+    /// sum.
     fn find(
         &mut self,
         signature: Vec<u32>,
@@ -165,7 +166,7 @@ impl Lemmas<'_> {
         prove: impl FnOnce(Option<&str>) -> Result<Lemma, Failure>,
     ) -> Result<Option<&Lemma>, Box<Refutation>> {
         let lemma = match self.by_signature.entry(signature) {
-            // The last section has no next one, whatever was noted of those before it.
+            // `None` for an earlier section does not count for the last section, because it has no next one.
             Entry::Occupied(e) if e.get().is_some() || has_next => e.into_mut(),
             entry => {
                 let lemma = match prove(self.without) {

@@ -12,7 +12,7 @@ use super::term_graph::{ModelRepetition, Repetition, Selection, TermGraph};
 /// One part per argument.
 pub(super) type Reading = Vec<ArgPart>;
 
-/// Readings that are tried for one term.
+/// The most readings that are tried for one term.
 const MAX_READINGS: usize = 64;
 
 /// An argument, read as a part of a base.
@@ -23,13 +23,13 @@ pub(super) struct ArgPart {
 }
 
 impl ArgPart {
-    /// An argument as the whole of itself.
+    /// Returns an argument as the whole of itself.
     pub(super) fn whole(terms: &TermGraph, id: Id) -> Option<ArgPart> {
         read_selection(terms, id, &Selection::whole(id))
     }
 }
 
-/// An e-class as a part of its base, where each of its axes is a part of the same axis of the base.
+/// Reads an e-class as a part of its base, if each of its axes is a part of the same axis of the base.
 fn read_selection(terms: &TermGraph, id: Id, selection: &Selection) -> Option<ArgPart> {
     let base = selection.base;
     let part = terms
@@ -38,7 +38,7 @@ fn read_selection(terms: &TermGraph, id: Id, selection: &Selection) -> Option<Ar
     Some(ArgPart { base, part })
 }
 
-/// The elements of a selection as a part.
+/// Returns the elements of a selection as a part.
 fn part(terms: &TermGraph, id: Id, selection: &Selection) -> Option<Part> {
     let (own, of) = (terms.ty(id)?, terms.ty(selection.base)?);
     let axes = per_axis(selection.indices(), &of.dims).ok()?;
@@ -54,7 +54,7 @@ fn part(terms: &TermGraph, id: Id, selection: &Selection) -> Option<Part> {
     })
 }
 
-/// A repetition of a part, as a part of the repetition that the model has of the whole.
+/// Returns a repetition of a part, as a part of the repetition that the model has of the whole.
 fn repetition(
     terms: &TermGraph,
     id: Id,
@@ -125,14 +125,14 @@ fn repetition(
     })
 }
 
-/// All readings of the arguments, nearest to the model first.
+/// Returns all readings of the arguments, nearest to the model first.
 pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
     let mut all: Vec<Vec<ArgPart>> = args.iter().map(|&a| parts(terms, a)).collect();
     let count = all
         .iter()
         .fold(1_usize, |n, parts| n.saturating_mul(parts.len()));
     if count > MAX_READINGS {
-        // Of many readings those by values of the model suffice.
+        // If there are too many readings, only readings as parts of the model's values are kept.
         let of_model = |s: &ArgPart| terms.is_model(s.base);
         for parts in all.iter_mut().filter(|s| s.iter().any(of_model)) {
             parts.retain(of_model);
@@ -154,10 +154,10 @@ pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
     out
 }
 
-/// All ways to read an argument as a part.
+/// Returns all ways to read an argument as a part.
 fn parts(terms: &TermGraph, id: Id) -> Vec<ArgPart> {
     if terms.is_zero(id) {
-        // Zeros are parts of any zeros; nothing follows from that.
+        // Zeros are parts of all zeros, so their readings have no use.
         return ArgPart::whole(terms, id).into_iter().collect();
     }
     let selections = terms.selections(id);
@@ -176,7 +176,7 @@ pub(super) fn is_whole(reading: &[ArgPart]) -> bool {
     reading.iter().all(|s| s.part.is_whole())
 }
 
-/// The relation of an op on parts to the op on the wholes.
+/// Returns the relation of an op on parts to the op on the wholes.
 pub(super) fn find_relation(
     terms: &TermGraph,
     op: &Op,
@@ -191,7 +191,7 @@ pub(super) fn find_relation(
     }
 }
 
-/// The same, found anew, where an op of the model says what the parts do not.
+/// Computes the relation without the cache. `model` is an op of the model for facts that the parts do not determine.
 pub(super) fn derive_relation(
     op: &Op,
     reading: &[ArgPart],

@@ -20,19 +20,19 @@ pub enum RefutationReason {
         /// The operand.
         operand: Value,
     },
-    /// The model has no such leaf.
+    /// The model does not have this leaf.
     #[error("reads a tensor that the model does not have")]
     Leaf,
     /// A leaf or an operand of a collective holds an impossible part.
     #[error("holds an impossible part: it cuts a quantisation block, or exceeds the whole")]
     Inexpressible,
-    /// The declared type is not the type by the op.
+    /// The declared type differs from the op's type.
     #[error("is declared with another type than its op gives{}", found.as_ref().map_or_else(String::new, |t| format!(" ({t})")))]
     Type {
-        /// The type by the op; `None` where the op does not take its operands.
+        /// The type by the op; `None` if the op does not accept its operands.
         found: Option<TensorType>,
     },
-    /// An instruction of the model reads what is defined later, or gives another type than its op.
+    /// An instruction of the model reads a value before its definition, or its type differs from its op's.
     #[error(
         "`{op}` of `{value}` is no instruction of a model: its operands or types do not fit the op"
     )]
@@ -45,7 +45,7 @@ pub enum RefutationReason {
     /// The value is neither one of the model, nor a part, nor a summand of one.
     #[error("is neither a value of the model, nor a part of one, nor a summand of one")]
     Value,
-    /// The value is a value of the model, but not the one of its name.
+    /// The value is a value of the model with another name.
     #[error("is a value of the model or a part of one, but not of the one that has its name")]
     OtherValue,
     /// A summand is counted more than once or not at all.
@@ -58,7 +58,7 @@ pub enum RefutationReason {
         "holds a part that does not fit those of the other devices: a gap, another order, or another tensor"
     )]
     Part,
-    /// A sum is used before it is done.
+    /// A sum is used before it is complete.
     #[error("reads {operand}, which is only this device's summand: the all-reduce is missing")]
     Unreduced {
         /// The operand.
@@ -102,7 +102,7 @@ pub enum RefutationReason {
 /// The first op that is not justified, with the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refutation {
-    /// The instruction of the programs; `None` where an output is missing.
+    /// The instruction of the programs; `None` if an output is missing.
     pub inst: Option<Inst>,
     /// The op's name.
     pub op: String,
@@ -140,12 +140,12 @@ impl std::fmt::Display for Refutation {
 impl std::error::Error for Refutation {}
 
 impl Refutation {
-    /// A fault of an instruction.
+    /// Returns a fault of an instruction.
     pub(super) fn at(programs: &Graph, inst: Inst, what: RefutationReason) -> Box<Refutation> {
         Refutation::of_output(programs, Some(inst), what)
     }
 
-    /// A fault of an instruction, or of none.
+    /// Returns the refutation at an instruction, or without one if an output is missing.
     pub(super) fn of_output(
         programs: &Graph,
         inst: Option<Inst>,

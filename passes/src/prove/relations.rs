@@ -1,4 +1,4 @@
-//! Parts of operands and relations of ops on them, found once: layers, devices and summands have the same again and again.
+//! Cache of the parts of operands and the relations of ops on them. Layers, devices and summands repeat the same ones.
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
@@ -10,17 +10,17 @@ use smallvec::SmallVec;
 
 use super::relate::{Part, Relation};
 
-/// The parts and relations that were found, and those that there are not.
+/// The cache of parts and relations, including the ones that do not exist.
 #[derive(Debug, Default)]
 pub(super) struct Relations {
     /// Equal parts are one.
     parts: RefCell<FxHashSet<Rc<Part>>>,
-    /// By base and number of the view.
+    /// Parts, by base and number of the view.
     selected: RefCell<FxHashMap<Selection, Option<Rc<Part>>>>,
     related: RefCell<FxHashMap<OpOnParts, Option<Rc<Relation>>>>,
-    /// Numbers of views, by those of the inner and the outer.
+    /// The composition of two views, by the numbers of the inner and the outer view.
     composed: RefCell<FxHashMap<(u32, u32), Option<u32>>>,
-    /// Numbers of views, by those of the one that is selected from and of the one that is looked for.
+    /// The quotient of two views, by the numbers of the view to select from and the view to find.
     relative: RefCell<FxHashMap<(u32, u32), Option<u32>>>,
 }
 
@@ -30,7 +30,7 @@ type Selection = (Id, Option<u32>);
 /// The number of an op, and its operands.
 type OpOnParts = (u32, SmallVec<[PartByAddress; 4]>);
 
-/// A part that is compared by its address, which is its own as long as this lives.
+/// A part that is compared by its address. The address stays valid as long as this value lives.
 #[derive(Clone, Debug)]
 struct PartByAddress(Rc<Part>);
 
@@ -49,12 +49,12 @@ impl Hash for PartByAddress {
 }
 
 impl Relations {
-    /// Entries of a kind that are kept; beyond, all are forgotten.
+    /// The most entries of a kind; if there are more, all are dropped.
     const MOST: usize = 1 << 14;
-    /// Operands of the largest op whose relations are kept.
+    /// The most operands of an op whose relations are cached.
     const MAX_OPERANDS: usize = 4;
 
-    /// The one part that is equal to this.
+    /// Returns the interned part that is equal to `part`.
     pub(super) fn intern_part(&self, part: Part) -> Rc<Part> {
         let mut parts = self.parts.borrow_mut();
         if let Some(known) = parts.get(&part) {
@@ -68,7 +68,7 @@ impl Relations {
         part
     }
 
-    /// The part of a base that a view selects, by the number of the view, or the whole of it.
+    /// Returns the part of a base that a view selects, by the number of the view, or the whole of it.
     pub(super) fn part(
         &self,
         base: Id,
@@ -80,7 +80,7 @@ impl Relations {
         })
     }
 
-    /// The relation of an op, by its number, on these parts.
+    /// Returns the relation of an op, by its number, on these parts.
     pub(super) fn relation(
         &self,
         op: u32,
@@ -94,28 +94,28 @@ impl Relations {
         get_or_find(&self.related, key, || found().map(Rc::new))
     }
 
-    /// The cached view of a view, by the numbers of the inner and the outer.
+    /// Returns the cached view of a view, by the numbers of the inner and the outer.
     pub(super) fn known_composition(&self, views: (u32, u32)) -> Option<Option<u32>> {
         self.composed.borrow().get(&views).copied()
     }
 
-    /// Keeps the number of the view that is a view of a view, or that there is none.
+    /// Caches the number of the composition of two views, or its absence.
     pub(super) fn keep_composition(&self, views: (u32, u32), one: Option<u32>) {
         get_or_find(&self.composed, views, || one);
     }
 
-    /// The cached view of one view that gives another.
+    /// Returns the cached view of one view that gives another.
     pub(super) fn known_quotient(&self, views: (u32, u32)) -> Option<Option<u32>> {
         self.relative.borrow().get(&views).copied()
     }
 
-    /// Keeps the number of the view of one view that gives another, or that there is none.
+    /// Caches the number of the quotient of two views, or its absence.
     pub(super) fn keep_quotient(&self, views: (u32, u32), rest: Option<u32>) {
         get_or_find(&self.relative, views, || rest);
     }
 }
 
-/// The cached entry of a key; finds and keeps it if there is none.
+/// Returns the cached entry of a key. If it is missing, computes and caches it.
 fn get_or_find<K: Eq + Hash, T: Clone>(
     all: &RefCell<FxHashMap<K, T>>,
     key: K,

@@ -14,21 +14,21 @@ pub(super) struct Sections {
     insts: Vec<Vec<Inst>>,
     /// Per instruction, its section.
     pub(super) of: Vec<usize>,
-    /// True if no layer but the last reads values of a later one.
+    /// True if no layer except the last reads values of a later one.
     in_order: bool,
 }
 
 /// The sections that both graphs have: one per layer, and one before and after them.
 #[derive(Debug)]
 pub(super) struct Cut {
-    /// The layers in order. Numbers may leave gaps: what counts is which layer comes first.
+    /// The layers in order. Numbers may have gaps: only their order matters.
     layers: Vec<u32>,
     /// True if the layers follow one another, each in a section of its own; otherwise there is one section.
     in_order: bool,
 }
 
 impl Cut {
-    /// The cut of both graphs.
+    /// Returns the cut of both graphs.
     pub(super) fn new(graphs: [&Graph; 2]) -> Cut {
         let layers = graphs.iter().flat_map(|g| g.insts());
         let layers: BTreeSet<u32> = layers.filter_map(|(_, i)| i.layer).collect();
@@ -40,7 +40,7 @@ impl Cut {
         cut
     }
 
-    /// The number of sections.
+    /// Returns the number of sections.
     pub(super) fn count(&self) -> usize {
         if self.in_order {
             self.layers.len() + 2
@@ -49,17 +49,17 @@ impl Cut {
         }
     }
 
-    /// The section of a layer.
+    /// Returns the section of a layer.
     fn section(&self, layer: u32) -> usize {
         self.layers.partition_point(|&l| l < layer) + 1
     }
 }
 
 impl Sections {
-    /// Cuts a graph into sections, none of which reads values of a later one.
+    /// Cuts a graph into sections, so that no section reads values of a later one.
     ///
-    /// An instruction of no layer belongs to the first section or, if it reads values of a layer, to the last. A copy or
-    /// collective belongs to the section of its operands.
+    /// An instruction without a layer belongs to the first section or, if it reads values of a layer, to the last. A
+    /// copy or collective belongs to the section of its operands.
     pub(super) fn new(graph: &Graph, cut: &Cut) -> Sections {
         let count = cut.count();
         let mut of: Vec<usize> = Vec::with_capacity(graph.insts().len());
@@ -91,14 +91,14 @@ impl Sections {
         }
     }
 
-    /// The instructions of several sections in program order.
+    /// Returns the instructions of several sections in program order.
     pub(super) fn insts_of(&self, sections: Range<usize>) -> Vec<Inst> {
         let mut out = self.insts[sections].concat();
         out.sort_unstable();
         out
     }
 
-    /// Per value of the graph, the last section that uses it; `usize::MAX` for what the caller gets.
+    /// Returns, per value of the graph, the last section that uses it; `usize::MAX` for outputs of the graph.
     pub(super) fn last_use(&self, graph: &Graph) -> Vec<usize> {
         let mut out = vec![0; graph.values().len()];
         for (inst, data) in graph.insts() {

@@ -1,8 +1,8 @@
 //! Signatures: obligations with the same signature have the same proof.
 //!
-//! A signature spells out the instructions of the model and of the programs, with all that a proof sees of them. Values are
-//! numbered in order of definition; those from outside stand for their counterparts. Names of tensors, layers and values do
-//! not occur.
+//! A signature lists the instructions of the model and of the programs, with everything that a proof uses of them.
+//! Values are numbered in order of definition. Values from outside are represented by their counterparts. Signatures do
+//! not contain names of tensors, layers or values.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::{Place, Value};
@@ -34,7 +34,7 @@ fn place(p: Place) -> u32 {
 /// Writes the signature of an obligation, and its boundary.
 ///
 /// # Errors
-/// An instruction of the programs that reads what is not proved.
+/// Returns an instruction of the programs that reads a value without a proof.
 pub(super) fn sign(
     task: &Obligation<'_>,
     tables: &mut Tables,
@@ -90,7 +90,7 @@ impl Writer<'_> {
         for &inst in task.of_model {
             let data = task.model.inst(inst);
             if let Some(first) = task.leaves.get(&data.op) {
-                // Only equality with other leaves matters, and whether it is a mask.
+                // Only two facts matter: the equality with other leaves, and whether the leaf is a mask.
                 let is_number = u32::from(task.numbers[first.index()]);
                 self.out.extend([LEAF, is_number]);
                 if !data.results.contains(&first) {

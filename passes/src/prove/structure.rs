@@ -1,9 +1,10 @@
-//! The structure that both graphs must have before their values mean anything: each value is defined before it is used and
-//! has the type that its op gives, each op of the programs runs in one place, and a collective takes and gives one part per
+//! The structure that both graphs must have before their values mean anything. Each value is defined before its use and
+//! has the type that its op gives. Each op of the programs runs in one place. A collective takes and gives one part per
 //! participant.
 //!
-//! The verifier asks for the same. The proof asks again, as it would otherwise prove whatever the verifier overlooks: a
-//! reshape to another number of elements is no view of its operand, whatever the rules make of it.
+//! The verifier checks the same properties. The proof checks them again so that it does not depend on the verifier. For
+//! example, a reshape to another number of elements is not a view of its operand, although the rules would treat it as
+//! one.
 
 use std::collections::HashSet;
 

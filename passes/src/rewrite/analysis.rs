@@ -1,9 +1,9 @@
 //! The analysis of the e-graph: type, place and sharding of each e-class.
 //!
-//! Two terms are in one e-class if every device gets the same from both. An *unreduced sum* is known by its sum alone:
-//! devices may hold different summands as long as these add up to the same. All ops that take an unreduced sum are linear in
-//! it, so nothing can tell two such apart. That keeps graphs small: a chain of additions has one unreduced form, not one
-//! per way to distribute the summands.
+//! Two terms are in one e-class if every device gets the same value from both. An *unreduced sum* is identified only by
+//! its total: devices may hold different summands if these add up to the same. All ops that take an unreduced sum are
+//! linear in it, so they cannot distinguish the two. This keeps graphs small: a chain of additions has one unreduced
+//! form, not one per way to distribute the summands.
 
 use egg::{Analysis, DidMerge, Id};
 use rustc_hash::FxHashMap;
@@ -48,12 +48,12 @@ pub(crate) struct Table {
 pub(crate) struct Fact {
     /// The types of its values.
     pub(crate) types: TypesRef,
-    /// The first value of the section that it stands for, which names it.
+    /// The first value of the section that the e-class represents; it gives the name.
     pub(crate) origin: Option<u32>,
 }
 
 impl Table {
-    /// A table for one section, in which all handles so far are good.
+    /// Returns a copy of the table for one section, in which all existing handles stay valid.
     pub(crate) fn fork(&self) -> Table {
         Table {
             ops: self.ops.clone(),
@@ -64,7 +64,7 @@ impl Table {
         }
     }
 
-    /// The handle of an op.
+    /// Returns the handle of an op.
     pub(crate) fn op_ref(&mut self, op: &Op) -> OpRef {
         if let Some(&known) = self.op_by_value.get(op) {
             return known;
@@ -75,7 +75,7 @@ impl Table {
         new
     }
 
-    /// The handle of the types of a list of results.
+    /// Returns the handle of the types of a list of results.
     pub(crate) fn types_ref(&mut self, types: Vec<ShardedType>) -> TypesRef {
         if let Some(&known) = self.types_by_value.get(&types) {
             return known;
@@ -94,12 +94,12 @@ impl Table {
         &self.types[out.0 as usize]
     }
 
-    /// The type of the one result of a list.
+    /// Returns the type of the one result of a list.
     pub(crate) fn ty(&self, out: TypesRef) -> &ShardedType {
         &self.types(out)[0]
     }
 
-    /// The same types, mirrored on all devices.
+    /// Returns the same types, mirrored on all devices.
     pub(crate) fn whole(&mut self, out: TypesRef) -> TypesRef {
         let whole = |o: &ShardedType| ShardedType {
             sharding: Sharding::mirrored(),
@@ -109,7 +109,7 @@ impl Table {
         self.types_ref(types)
     }
 
-    /// A class of `size` indices that `ranks` devices share evenly: one of the section's, or a new one.
+    /// Returns a class of `size` indices that `ranks` devices share evenly: one of the section's, or a new one.
     pub(crate) fn even_class(&mut self, size: u64, ranks: u64) -> Class {
         let cut = |rank| even_cut(size, ranks, rank);
         let class = ClassData {
@@ -126,7 +126,7 @@ impl Table {
         }))
     }
 
-    /// The number of devices of a place.
+    /// Returns the number of devices of a place.
     pub(crate) fn ranks(&self, place: Place) -> usize {
         match place {
             Place::Host | Place::Device(_) => 1,
@@ -134,8 +134,8 @@ impl Table {
         }
     }
 
-    /// The types of the results of `op` on `operands`, with the plain types and the places of `like`; `None` where the op
-    /// does not take the operands' shardings.
+    /// Returns the types of the results of `op` on `operands`, with the plain types and the places of `like`. Returns
+    /// `None` if the op does not accept the operands' shardings.
     pub(crate) fn derive(
         &mut self,
         op: OpRef,
@@ -203,18 +203,18 @@ impl Analysis<Node> for Table {
     }
 }
 
-/// The first index of a device where `ranks` devices share `size` indices evenly.
+/// Returns the first index of a device if `ranks` devices share `size` indices evenly.
 pub(crate) fn even_cut(size: u64, ranks: u64, rank: u64) -> u64 {
-    // Neither factor fits beside a size near 2^64.
+    // The product overflows 64 bits if `size` is near 2^64.
     (u128::from(size) * u128::from(rank) / u128::from(ranks.max(1))) as u64
 }
 
-/// The type of an e-class.
+/// Returns the type of an e-class.
 pub(crate) fn type_of(egraph: &EGraph, id: Id) -> &ShardedType {
     egraph.analysis.ty(egraph[id].data.types)
 }
 
-/// How an e-class is unreduced.
+/// Returns the unreduced state of an e-class.
 pub(crate) fn unreduced_of(egraph: &EGraph, id: Id) -> Unreduced {
     type_of(egraph, id).sharding.unreduced
 }

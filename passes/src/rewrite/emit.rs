@@ -10,8 +10,8 @@ use super::saturate::SkeletonGraph;
 use super::skeleton::{Skeleton, Step};
 use super::template::{Form, Source, TemplateStep};
 
-/// The cheapest graph, and, where sums come late in it, the cheapest in which none does. `ordered` is whether to look for
-/// the latter. A seed takes any graph in place of the cheapest.
+/// Returns the cheapest graph. If `ordered` is true and the graph has late sums, also returns the cheapest graph
+/// without late sums. With a seed, it returns a random graph in place of the cheapest.
 pub(super) fn emit(
     skeleton: &Skeleton,
     graph: &SkeletonGraph,
@@ -35,7 +35,7 @@ pub(super) fn emit(
     (cheapest, ordered)
 }
 
-/// The graph of a choice.
+/// Returns the graph of a choice.
 fn form(
     skeleton: &Skeleton,
     graph: &SkeletonGraph,
@@ -57,7 +57,7 @@ fn form(
         sources: vec![None; classes.ids.len()],
         defined: vec![false; skeleton.leaves.len()],
     };
-    // The section's order is kept: each step comes just after those that it needs.
+    // The section's order is kept: each step comes right after the steps that it needs.
     for (step, id) in skeleton.steps.iter().zip(&graph.steps) {
         match (step, id) {
             (Step::Leaf(i), _) => emitter.leaf(*i),
@@ -91,7 +91,7 @@ struct Emitter<'a> {
     steps: Vec<TemplateStep>,
     /// Per e-class, the source of its value once it is defined.
     sources: Vec<Option<Source>>,
-    /// Per leaf, whether a step defines it.
+    /// Per leaf, true if a step defines it.
     defined: Vec<bool>,
 }
 
@@ -149,7 +149,7 @@ impl Emitter<'_> {
         self.sources[c].expect("invariant: the e-class was defined above")
     }
 
-    /// The numbers of the values that an op's results are named after.
+    /// Returns the numbers of the values that an op's results are named after.
     fn origins(&self, c: usize, results: usize) -> Vec<Option<u32>> {
         if results == 1 {
             return vec![self.egraph[self.classes.ids[c]].data.origin];

@@ -1,9 +1,9 @@
-//! Extraction: one term per e-class, such that the *graph* is cheapest, in which a value used twice is paid for once.
+//! Extraction: one term per e-class such that the *graph* is cheapest, with a value used twice paid for once.
 //!
-//! The cheapest graph is hard to find in general, and the sum over a tree overflows where residuals are added layer by
-//! layer. So each e-class keeps the set of e-classes that its choice needs, and pays for each of them once. That covers what
-//! the operands of one term share. Sharing among different users of a value is found by trial: every transfer in turn
-//! counts as paid for, or as forbidden, and the choice that follows stays if it is cheaper as a whole.
+//! The cheapest graph is hard to find in general, and the sum over a tree overflows if residuals are added layer by
+//! layer. Each e-class therefore keeps the set of e-classes that its choice needs, and pays for each of them once. This
+//! covers sharing among the operands of one term. Sharing among different users of a value is found by trial. Every
+//! transfer in turn counts as paid for, or as forbidden. The resulting choice stays if it is cheaper as a whole.
 
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::DfsPostOrder;
@@ -22,7 +22,7 @@ pub(super) struct PricedNode {
     pub(super) late: bool,
 }
 
-/// An extraction problem: e-classes by number, and those to be extracted.
+/// An extraction problem: e-classes by number, and the e-classes to extract.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extraction {
     /// The terms of each e-class.
@@ -33,16 +33,16 @@ pub(super) struct Extraction {
     pub(super) known: Vec<Option<usize>>,
 }
 
-/// The least price of a term, so that of two equal graphs the smaller is taken.
+/// The least price of a term. With it, the smaller of two equally cheap graphs wins.
 const LEAST: f64 = 1e-6;
-/// More than any graph costs, in µs.
+/// A price above every graph's, in µs.
 const PROHIBITIVE: f64 = 1e15;
 /// The most passes over all e-classes until the sets are stable.
 const PASSES: usize = 16;
 /// The most rounds of trials.
 const ROUNDS: usize = 4;
-/// No trial begins when so many e-classes have been looked at: some tenths of a second. Sections of models of their own take less
-/// than a million, of most captures less than 50.
+/// No trial begins after this number of visits of e-classes, which takes some tenths of a second. Sections of tpc's own
+/// models take fewer than a million; most captures take fewer than 50.
 const WORK: u64 = 200_000_000;
 
 /// A set of e-classes, as bits.
@@ -67,7 +67,7 @@ impl Extraction {
         }
     }
 
-    /// The problem without the terms by which sums come late.
+    /// Returns the problem without the terms that make a sum late.
     pub(super) fn without_late(&self) -> Extraction {
         let mut out = self.clone();
         for term in out.nodes.iter_mut().flatten().filter(|t| t.late) {
@@ -76,14 +76,14 @@ impl Extraction {
         out
     }
 
-    /// True if a choice has a term by which a sum comes late.
+    /// True if a choice has a term that makes a sum late.
     pub(super) fn is_late(&self, chosen: &Choice) -> bool {
         let late = |c: usize| chosen[c].is_some_and(|t| self.nodes[c][t].late);
         let needed = self.reachable_classes(chosen);
         needed.is_some_and(|needed| needed.into_iter().any(late))
     }
 
-    /// The cheapest choice found.
+    /// Returns the cheapest choice found.
     pub(super) fn cheapest(&self) -> Choice {
         let mut best = self.known.clone();
         let mut cost = self.cost(&best).unwrap_or(f64::INFINITY);
@@ -125,7 +125,7 @@ impl Extraction {
         best
     }
 
-    /// The e-classes in an order in which operands mostly come first.
+    /// Returns the e-classes in an order that mostly puts operands first.
     fn order(&self) -> Vec<usize> {
         let mut graph = self.empty_graph();
         for (c, terms) in self.nodes.iter().enumerate() {
@@ -136,7 +136,7 @@ impl Extraction {
         self.post_order(&graph)
     }
 
-    /// A graph of the e-classes without edges.
+    /// Returns a graph of the e-classes without edges.
     fn empty_graph(&self) -> DiGraph<(), ()> {
         let mut graph = DiGraph::with_capacity(self.nodes.len(), self.nodes.len());
         for _ in &self.nodes {
@@ -145,7 +145,7 @@ impl Extraction {
         graph
     }
 
-    /// The e-classes that the roots reach, in postorder: a node after the nodes to which its edges lead.
+    /// Returns the e-classes that the roots reach, in postorder: each node after its successors.
     fn post_order(&self, graph: &DiGraph<(), ()>) -> Vec<usize> {
         let mut search = DfsPostOrder::empty(graph);
         let mut out = Vec::with_capacity(self.nodes.len());
@@ -158,8 +158,8 @@ impl Extraction {
         out
     }
 
-    /// The choice of the cheapest term per e-class, with one price changed on trial. Adds to `work` the e-classes that were
-    /// looked at in sets.
+    /// Returns the choice of the cheapest term per e-class, with one price changed on trial. Adds to `work` the
+    /// e-classes that were looked at in sets.
     fn greedy(
         &self,
         order: &[usize],
@@ -175,7 +175,7 @@ impl Extraction {
         let mut sets: Vec<Option<BitSet>> = vec![None; self.nodes.len()];
         let mut own = vec![0.0; self.nodes.len()];
         let mut chosen: Choice = vec![None; self.nodes.len()];
-        // What the best term so far needs, and what the one at hand does.
+        // The e-classes that the best term so far needs, and the ones that the current term needs.
         let (mut of_best, mut set) = (vec![0; words], vec![0; words]);
         for _ in 0..PASSES {
             let mut changed = false;
@@ -219,14 +219,14 @@ impl Extraction {
         chosen
     }
 
-    /// The price of everything that the roots need; `None` where the choice has a cycle or a gap.
+    /// Returns the price of all e-classes that the roots need; `None` if the choice has a cycle or a gap.
     pub(super) fn cost(&self, chosen: &Choice) -> Option<f64> {
         let order = self.reachable_classes(chosen)?;
         let price = |&c: &usize| Some(self.nodes[c][chosen[c]?].us + LEAST);
         order.iter().map(price).sum()
     }
 
-    /// The e-classes that the roots need, operands first; `None` where the choice has a cycle or a gap.
+    /// Returns the e-classes that the roots need, operands first; `None` if the choice has a cycle or a gap.
     pub(super) fn reachable_classes(&self, chosen: &Choice) -> Option<Vec<usize>> {
         let operands = |c: usize| chosen[c].map(|t| self.nodes[c][t].operands.as_slice());
         let mut graph = self.empty_graph();

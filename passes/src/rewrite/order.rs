@@ -1,6 +1,7 @@
-//! The order of sums: whether devices add what products give, as one device does, or what is computed of that.
+//! The order of sums: devices add either the products themselves, as one device does, or values computed from products.
 //!
-//! A sum that comes late, after a residual or a factor, is as true, but rounds otherwise than on one device.
+//! A sum is *late* if it comes after a residual or a factor. It is equally correct, but rounds differently than on one
+//! device.
 
 use tpc_ir::op::OpCategory;
 use tpc_ir::program::{SumOrder, subtree};
@@ -8,10 +9,11 @@ use tpc_ir::{Graph, Op, Unreduced};
 
 use super::analysis::ShardedType;
 
-/// The part of the time that the order of one device may cost where nobody says it.
+/// The share of the time that the order of one device may cost in [`SumOrder::Auto`].
 const WORTH: f64 = 0.03;
 
-/// True if the order of one device is worth looking for: where nobody says it, not where the numbers of devices rule it out.
+/// True if the order of one device is worth a search. In [`SumOrder::Auto`] it is, unless the numbers of devices rule
+/// it out.
 pub(super) fn prefers_one_device(order: SumOrder, graph: &Graph) -> bool {
     let halves = |n: usize| subtree(u64::from(u32::MAX), 0, n as u64).is_some();
     match order {
@@ -30,7 +32,7 @@ pub(super) fn accepts_one_device(order: SumOrder, of_one_us: f64, cheapest_us: f
     }
 }
 
-/// True if an op with this result computes with what is still to be summed, other than moving it.
+/// True if an op with this result computes with an unreduced sum, and does more than move it.
 pub(super) fn is_late(op: &Op, result: &ShardedType) -> bool {
     let product = op.category() == OpCategory::Product;
     let moves = op.moves_elements() || op.is_transfer();

@@ -42,7 +42,7 @@ impl<'a> Prices<'a> {
         }
     }
 
-    /// The price of an op.
+    /// Returns the price of an op.
     pub(crate) fn us(&self, applied: &AppliedOp<'_>) -> f64 {
         let Workload { decode, prefill } = self.machine.workload;
         let prompt = Workload::PROMPT_WEIGHT / self.machine.workload.ubatch();

@@ -37,13 +37,13 @@ impl<'a> EClasses<'a> {
         }
     }
 
-    /// The number of an e-class.
+    /// Returns the number of an e-class.
     pub(super) fn at(&self, id: Id) -> usize {
         self.numbers[&self.egraph.find(id)]
     }
 }
 
-/// The problem of extracting the skeleton's roots.
+/// Returns the problem of extracting the skeleton's roots.
 pub(super) fn extraction(
     skeleton: &Skeleton,
     graph: &SkeletonGraph,
@@ -63,7 +63,7 @@ pub(super) fn extraction(
     }
 }
 
-/// A term with its price.
+/// Returns a term with its price.
 fn price_node(
     node: &Node,
     skeleton: &Skeleton,
@@ -103,7 +103,7 @@ fn price_node(
     out
 }
 
-/// Per e-class, the first of its terms in the section itself. Taking the first excludes cycles.
+/// Returns, per e-class, the first of its terms in the section itself. Taking the first excludes cycles.
 fn section_terms(
     skeleton: &Skeleton,
     graph: &SkeletonGraph,

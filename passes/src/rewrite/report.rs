@@ -22,7 +22,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Far more than a layer of any architecture needs.
+    /// Returns limits that are far above the needs of a layer of any architecture.
     fn default() -> Limits {
         Limits {
             iterations: 200,
@@ -35,7 +35,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The usual limits, of which all sections together have what is left of a budget's terms.
+    /// Returns the default limits; all sections together may use the budget's remaining terms.
     pub fn for_budget(budget: &Budget) -> Limits {
         Limits {
             all_nodes: usize::try_from(budget.remaining(Resource::Terms)).unwrap_or(usize::MAX),
@@ -95,19 +95,19 @@ impl Counts {
         }
     }
 
-    /// The transfers among `ops`.
+    /// Returns the transfers among `ops`.
     pub(super) fn count_transfers<'a>(ops: impl Iterator<Item = &'a Op>) -> Counts {
         let mut out = Counts::default();
         ops.for_each(|op| out.add(op));
         out
     }
 
-    /// Collectives, copies left out.
+    /// Returns the number of collectives, without copies.
     pub const fn collectives(&self) -> usize {
         self.all_reduce + self.all_gather + self.reduce_scatter + self.all_to_all
     }
 
-    /// All transfers.
+    /// Returns all transfers.
     pub const fn total(&self) -> usize {
         self.collectives() + self.copies
     }
@@ -145,7 +145,7 @@ pub struct SectionReport {
     pub iterations: usize,
     /// The reason that it stopped.
     pub stop: StopReason,
-    /// Per rule that found terms equal, how often.
+    /// The number of matches of each rule that found terms equal.
     pub matches: BTreeMap<&'static str, usize>,
     /// The transfers of one section before.
     pub before: Counts,
@@ -192,7 +192,7 @@ impl Report {
         out
     }
 
-    /// The number of terms of all distinct sections.
+    /// Returns the number of terms of all distinct sections.
     pub fn nodes(&self) -> usize {
         self.sections.iter().map(|r| r.nodes).sum()
     }
@@ -214,7 +214,7 @@ impl Report {
             .all(|r| r.stop == StopReason::Saturated)
     }
 
-    /// Per rule that found terms equal in a distinct section, how often.
+    /// Returns the number of matches of each rule that found terms equal in a distinct section.
     pub fn matches(&self) -> BTreeMap<&'static str, usize> {
         let mut out = BTreeMap::new();
         for (rule, n) in self.sections.iter().flat_map(|r| &r.matches) {

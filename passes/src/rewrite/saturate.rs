@@ -72,7 +72,7 @@ impl SkeletonGraph {
     }
 }
 
-/// Applies the rules until none finds anything new, or a limit is reached.
+/// Applies the rules until no rule finds a new term, or until a limit is reached.
 pub(super) fn saturate(
     egraph: &mut EGraph,
     limits: Limits,

@@ -49,7 +49,7 @@ pub(super) enum Step {
 pub(super) struct Skeleton {
     /// The instructions.
     pub(super) steps: Vec<Step>,
-    /// The leaves, those from other sections included, in order of first appearance.
+    /// The leaves, including values of other sections, in order of first appearance.
     pub(super) leaves: Vec<Leaf>,
     /// The numbers of the values that are live out.
     pub(super) roots: Vec<u32>,
@@ -72,7 +72,7 @@ pub(super) struct Section {
     pub(super) classes: Vec<Class>,
 }
 
-/// The most instructions of a section: graphs without layers are cut somewhere.
+/// The most instructions of a section, for graphs without layers.
 const LONGEST: usize = 1024;
 
 /// Cuts `graph` into sections, whose ops and types go into `table`.
@@ -176,7 +176,7 @@ impl SkeletonBuilder<'_> {
         n
     }
 
-    /// The type of a value, with the classes of its sharding numbered as the section meets them.
+    /// Returns the type of a value, with the classes of its sharding numbered as the section meets them.
     fn ty(&mut self, v: Value) -> ShardedType {
         let data = self.graph.value(v);
         let classes = &mut self.section.classes;
@@ -195,7 +195,7 @@ impl SkeletonBuilder<'_> {
     }
 }
 
-/// The classes of a skeleton, without names.
+/// Returns the classes of a skeleton, without names.
 pub(super) fn class_data(skeleton: &Skeleton) -> Vec<ClassData> {
     let data = |(size, ranges): &(u64, Vec<tpc_ir::Interval>)| ClassData {
         name: String::new(),

@@ -51,14 +51,14 @@ pub(super) struct Template {
     pub(super) table: Table,
     /// The cheapest form.
     pub(super) cheapest: Form,
-    /// The cheapest form in which no sum comes late, where that is another one.
+    /// The cheapest form without late sums, if it differs from the cheapest.
     pub(super) ordered: Option<Form>,
     /// The report.
     pub(super) outcome: Outcome,
 }
 
 impl Template {
-    /// The form to take: where it is asked for, one in which no sum comes late.
+    /// Returns the form to use: if `ordered` is true, the form without late sums, if there is one.
     pub(super) fn form(&self, ordered: bool) -> &Form {
         let form = self.ordered.as_ref().filter(|_| ordered);
         form.unwrap_or(&self.cheapest)
@@ -133,7 +133,7 @@ pub(super) fn instantiate(
     }
 }
 
-/// The class of the graph that equals `class`; a new one where there is none.
+/// Returns the class of the graph that equals `class`; adds a new one if the graph does not have it.
 fn class_of(graph: &mut Graph, class: &ClassData) -> Class {
     let known = graph.classes.iter().position(|c| c == class);
     Class::new(known.unwrap_or_else(|| {

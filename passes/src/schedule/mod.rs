@@ -1,8 +1,9 @@
 //! Schedule: phases, queues, and the waits between them.
 //!
-//! Launches run in program order within a phase and a place, but in layers in which places work for each other: there a place
-//! does what needs no other before it waits. Between places an order is needed where one place reads what another wrote, and where
-//! one overwrites what another reads: there a queue waits.
+//! Launches run in program order within a phase and a place. The exception is a layer in which places work for each
+//! other: there, a place first runs the launches that do not need other places, and then waits. A queue waits for
+//! another place if it reads a value that the other place writes. It also waits if it overwrites a value that the other
+//! place reads.
 
 mod overlap;
 mod phases;

@@ -1,10 +1,12 @@
-//! Overlap: within a layer, what another place needs comes first, and what needs another place's results comes last.
+//! Overlap: within a layer, launches that another place needs come first, and launches that need another place's
+//! results come last.
 //!
-//! A queue is a line, so a launch that waits for another place holds up all that stands behind it. Two counts of a launch say
-//! where it stands: how often data change their place on the longest way to it, and on the longest way from it, within the layer.
-//! The first never falls along a dependence and the second never rises, so sorting by both keeps every dependence.
+//! A queue is linear, so a launch that waits for another place delays all launches after it. Two counts give the
+//! position of a launch: the transfers on the longest path to it, and on the longest path from it, within the layer.
+//! Along a dependence the first count never falls and the second never rises, so sorting by both keeps every
+//! dependence.
 //!
-//! A layer in which no place gets anything back, or none has anything else to do, keeps the order of the program.
+//! A layer keeps the program order if no place gets a result back, or if no place has other work to do.
 
 use std::cmp::Reverse;
 
@@ -13,7 +15,8 @@ use tpc_ir::{Graph, Inst, Launch, Op, Place, Value};
 
 use crate::layout::Layouts;
 
-/// Sorts the launches of a phase, layer by layer. Stores stay where they are: which there are is found by this order.
+/// Sorts the launches of a phase, layer by layer. Stores keep their positions: this order determines which stores
+/// exist.
 pub(super) fn overlap(
     graph: &Graph,
     layouts: &Layouts,
@@ -43,7 +46,7 @@ fn has_round_trip(graph: &Graph, launches: &[LaunchData], order: &[Launch]) -> b
     order.iter().filter(moves).nth(1).is_some()
 }
 
-/// True if a launch brings an input to where it is read.
+/// True if a launch copies an input to its reader.
 fn moves_input(graph: &Graph, launch: &LaunchData) -> bool {
     let Work::Transfer(inst) = launch.work else {
         return false;
@@ -53,12 +56,12 @@ fn moves_input(graph: &Graph, launch: &LaunchData) -> bool {
     matches!(data.op, Op::Copy(_)) && data.operands.iter().all(is_input)
 }
 
-/// The changes of place on the longest paths to and from a launch of a layer.
+/// The transfers on the longest paths to and from a launch of a layer.
 #[derive(Clone, Copy, Default)]
 struct PathCost {
-    /// The most changes of place on a path to it.
+    /// The most transfers on a path to it.
     to: u32,
-    /// The most changes of place on a path from it.
+    /// The most transfers on a path from it.
     from: u32,
 }
 
@@ -67,9 +70,9 @@ struct Layer<'a> {
     graph: &'a Graph,
     layouts: &'a Layouts,
     launches: &'a [LaunchData],
-    /// Per value that is no view, the position in the layer that writes it.
+    /// Per value that is not a view, the position in the layer that writes it.
     writer: Vec<Option<usize>>,
-    /// Per value that is no view, the positions in the layer that read it.
+    /// Per value that is not a view, the positions in the layer that read it.
     readers: Vec<Vec<usize>>,
 }
 
@@ -85,7 +88,8 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// The number of launches at the start that are of the same layer. A launch without a layer belongs to the one before it.
+    /// Returns the number of launches at the start that are of the same layer. A launch without a layer belongs to the
+    /// one before it.
     fn prefix_len(&self, order: &[Launch]) -> usize {
         let mut layer = None;
         let same = |launch: &&Launch| {
@@ -122,7 +126,8 @@ impl<'a> Layer<'a> {
         }
         let mut sorted: Vec<usize> = (0..run.len()).collect();
         sorted.sort_by_key(|&at| {
-            // The memory of an input is free for others when it is where it is read.
+            // Copies of inputs come first, because the memory of an input is free for other values once the input has
+            // arrived.
             let of_input = moves_input(self.graph, &self.launches[run[at].index()]);
             (!of_input, ways[at].to, Reverse(ways[at].from), at)
         });
@@ -135,7 +140,7 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// True if a place does its own work in another order, and not only brings inputs earlier.
+    /// True if a place runs its own work in another order. Inputs that only come earlier do not count.
     fn reorders_work(&self, run: &[Launch], sorted: &[usize]) -> bool {
         let data = |at: usize| &self.launches[run[at].index()];
         self.places(run).into_iter().any(|place| {
@@ -155,7 +160,8 @@ impl<'a> Layer<'a> {
         out
     }
 
-    /// Per launch, those before it that it needs, and those that must have read what it updates.
+    /// Returns, per launch, the earlier launches that it needs, and the earlier launches that read a value that it
+    /// updates.
     fn dependences(&mut self, run: &[Launch]) -> Vec<Vec<usize>> {
         let (graph, layouts, launches) = (self.graph, self.layouts, self.launches);
         let insts = |l: &Launch| {
@@ -196,13 +202,13 @@ impl<'a> Layer<'a> {
         out
     }
 
-    /// True if data change their place between two launches, as a count.
+    /// Returns 1 if data move to another place between two launches, otherwise 0.
     fn steps(&self, from: Launch, to: Launch) -> u32 {
         let [from, to] = [from, to].map(|l| &self.launches[l.index()].places);
         u32::from(!from.iter().any(|p| to.contains(p)))
     }
 
-    /// True if some place has work that needs other places, and work that needs them less.
+    /// True if a place has launches with different numbers of transfers on the paths to them.
     fn can_overlap(&self, run: &[Launch], ways: &[PathCost]) -> bool {
         self.places(run).iter().any(|place| {
             let at = run.iter().zip(ways);

@@ -1,5 +1,5 @@
-//! Phases: of a batch most can be computed when its tokens are known. What needs the tokens that come after these
-//! ([`InputKind::NextTokens`](tpc_ir::op::InputKind::NextTokens)) waits until they are.
+//! Phases: most of a batch can be computed once its tokens are known. The launches that need the tokens after these
+//! ([`InputKind::NextTokens`](tpc_ir::op::InputKind::NextTokens)) wait until these tokens are known.
 
 use tpc_ir::program::{LaunchData, Work};
 use tpc_ir::{Graph, Launch};
@@ -15,8 +15,8 @@ pub struct Order {
     pub phases: Vec<(u32, Vec<Launch>)>,
 }
 
-/// The order of the launches of a graph. Programs without launches have one empty phase. Within a phase it is that of the program,
-/// but for layers in which places work for each other.
+/// Returns the order of the launches of a graph. Programs without launches have one empty phase. Within a phase it is
+/// the program order, except in layers in which places work for each other.
 pub fn order(graph: &Graph, layouts: &Layouts, launches: &[LaunchData]) -> Order {
     let ahead = lookahead_tokens(graph);
     let of = |l: &LaunchData| match &l.work {

@@ -1,4 +1,4 @@
-//! Waits: the order between queues that memory asks for.
+//! Waits: the order between queues that memory accesses require.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ impl AccessMap {
         }
     }
 
-    /// The entries of a range, cut to it.
+    /// Returns the entries of a range, cut to it.
     fn of(&mut self, arena: usize, extent: Extent) -> Vec<u64> {
         self.split(arena, extent.offset);
         self.split(arena, extent.end());
@@ -97,7 +97,7 @@ impl AccessMap {
     }
 }
 
-/// The phases of a program whose values have their homes: a queue per place that has launches.
+/// Returns the phases of a program whose values have their homes: a queue per place that has launches.
 pub fn queues(program: &Program, order: &Order) -> Vec<Phase> {
     order
         .phases
@@ -121,11 +121,11 @@ fn phase(program: &Program, lookahead: u32, launches: &[Launch]) -> Phase {
             steps: Vec::new(),
         })
         .collect();
-    // Per queue: the launches of each other queue that are known to be done before its next step, and what was known after
-    // each of its own launches.
+    // Per queue, the launches of each other queue that are known to be done before its next step. `history` has the
+    // same after each of the queue's own launches.
     let mut known = vec![vec![0_usize; n]; n];
     let mut history: Vec<Vec<Vec<usize>>> = vec![Vec::new(); n];
-    // Per queue, the position behind each of its launches among all steps.
+    // Per queue, the step position after each of its launches.
     let mut behind: Vec<Vec<usize>> = vec![Vec::new(); n];
     let mut memory: Vec<AccessMap> = (0..program.shapes.len())
         .map(|_| AccessMap::default())
@@ -140,7 +140,8 @@ fn phase(program: &Program, lookahead: u32, launches: &[Launch]) -> Phase {
             launch: behind[first].len(),
         };
         let needed = find_conflicts(program, launch, by, &mut memory);
-        // Whoever is in the way must be waited for by one of those who meet; the first, unless it is another of them.
+        // One of the launch's own queues must wait for each conflicting launch. The first queue waits, unless one of
+        // them already knows that the conflicting launch is done.
         let mut last = vec![0_usize; n];
         for done in needed.into_iter().filter(|d| *d != by) {
             last[done.queue] = last[done.queue].max(done.launch + 1);
@@ -208,7 +209,7 @@ fn join(a: &mut [usize], b: &[usize]) {
     }
 }
 
-/// The values that a launch reads from and writes to memory.
+/// Returns the values that a launch reads from and writes to memory.
 fn accessed_values(program: &Program, launch: Launch) -> (Vec<Value>, Vec<Value>) {
     let (graph, data) = (&program.graph, program.launch(launch));
     if let Work::Store(output) = data.work {

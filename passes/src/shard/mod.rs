@@ -1,7 +1,7 @@
-//! From the placed graph and a choice of splits to the sharded graph: every value of a group of devices with its
-//! sharding, every collective explicit, sizes still global.
+//! From the placed graph and a choice of splits to the sharded graph: every value of a group of devices has its
+//! sharding, every collective is explicit, and sizes are still global.
 //!
-//! Every unreduced sum is reduced where it arises. [`rewrite`](crate::rewrite) finds the best place.
+//! Every unreduced sum is reduced at its origin. [`rewrite`](crate::rewrite) finds the best place.
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::{AllReduce, NormApply, NormStats, OperandState, TypeError, unreduced_result};
@@ -13,13 +13,14 @@ use tpc_ir::{
 use crate::factors::{Analysis, Factors, PropagationConflict, Selection, active_roles};
 use crate::plan::Choice;
 
-/// Why a choice could not be turned into a sharded graph. Both are faults of the planner, not of its input.
+/// The reason that a choice could not be turned into a sharded graph. Both reasons are faults of the planner, not of
+/// its input.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ShardError {
     /// The selection contradicts itself.
     #[error("the chosen splits contradict each other at {0:?}")]
     Clash(PropagationConflict),
-    /// An op does not take the operands that the lowering gave it.
+    /// An op does not accept the operands that the lowering gave it.
     #[error("operands do not fit: {0}")]
     Type(#[from] TypeError),
 }
@@ -27,7 +28,7 @@ pub enum ShardError {
 /// Builds the sharded graph of a placed graph.
 ///
 /// # Errors
-/// When the choice contradicts itself.
+/// Returns an error if the choice contradicts itself.
 pub fn shard(
     graph: &Verified<stage::Placed>,
     factors: &Factors,
@@ -91,7 +92,7 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    /// The sharding that the choice gives a value of the placed graph.
+    /// Returns the sharding that the choice gives a value of the placed graph.
     fn sharding(&self, v: Value) -> Sharding {
         let Place::Group(group) = self.from.value(v).place else {
             return Sharding::mirrored();
@@ -133,7 +134,7 @@ impl Lowering<'_> {
         sharding
     }
 
-    /// True if a device's part of an axis begins or ends inside blocks of so many indices.
+    /// True if a device's part of an axis begins or ends inside a block of `block` indices.
     fn cuts(&self, tree: &AxisTree, block: u64) -> bool {
         let of_class = |c: ClassRef| self.choice.options[c.class.index()].ranges.len();
         let mut classes = Vec::new();
@@ -199,7 +200,7 @@ impl Lowering<'_> {
                 split: self.out.value(v).sharding.is_split(),
             })
             .collect();
-        // Operands are whole or split: an op that cannot take that does not exist.
+        // Operands are whole or split, and every op accepts both.
         let rule = &self.factors.rules[inst.index()];
         let pending = unreduced_result(rule, &states, active).unwrap_or(Unreduced::None);
         let made = self
@@ -245,7 +246,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The number of elements of an axis as a constant, for reports.
+/// Returns the number of elements of an axis as a constant, for reports.
 pub fn const_dims(dims: &[Dim; RANK]) -> Option<[u64; RANK]> {
     let mut out = [1; RANK];
     for (o, d) in out.iter_mut().zip(dims) {

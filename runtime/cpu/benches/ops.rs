@@ -1,4 +1,5 @@
-//! How fast kernels are, against what they must read and compute. Nothing is asserted.
+//! Speed of kernels, compared with the bytes that they must read and the operations that they must compute. The
+//! benchmark does not assert any speed.
 //!
 //!     cargo bench -p tpc-cpu --bench ops [FILTER] [THREADS]
 
@@ -14,7 +15,7 @@ use tpc_ir::op::{SetRows, SoftMax, Sum};
 use tpc_runtime::Options;
 use tpc_runtime::quant::quantise;
 
-/// Tensors of one type, one after another, as many as exceed the caches.
+/// Tensors of one type, one after another. Together they are larger than the caches.
 struct Buffer {
     bytes: Vec<u8>,
     views: Vec<View>,

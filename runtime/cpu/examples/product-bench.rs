@@ -1,9 +1,9 @@
-//! Speed of the products of every type beside what the machine can read and multiply, measured in the same minute.
+//! Speed of the products of every type, with the machine's peak bandwidth and arithmetic measured in the same minute.
 //!
 //! `cargo run --release -p tpc-cpu --example product-bench -- [--threads N] [--isa NAME] [--rounds N] [--tokens N,…] [TYPE …]`
 //!
-//! Bytes of a mat-vec are those of the packed weight, from memory: matrices are larger than the caches that a core has to
-//! itself and are read in turn. Operations are two for each element, row and token.
+//! Bytes of a mat-vec are the bytes of the packed weight, read from memory. The matrices are larger than a core's own
+//! caches and are read in turn. Each element, row and token counts as two operations.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -18,7 +18,7 @@ use tpc_ir::random::SplitMix64;
 /// Rows and K of the matrix.
 const ROWS: usize = 4096;
 const K: usize = 2048;
-/// Bytes that a round of mat-vecs reads at least.
+/// The least bytes that a round of mat-vecs reads.
 const MEMORY: usize = 1 << 30;
 /// Tokens of the batches.
 const BATCHES: [usize; 5] = [4, 8, 32, 128, 512];
@@ -74,7 +74,7 @@ fn options() -> Result<Options, String> {
     Ok(out)
 }
 
-/// The least time of a few rounds that all threads run together. `worker` makes a thread's work.
+/// Returns the least time of a few rounds that all threads run together. `worker` makes a thread's work.
 fn time<W: FnMut()>(threads: usize, rounds: usize, worker: impl Fn(usize) -> W + Sync) -> Duration {
     let barrier = Barrier::new(threads);
     let (barrier, worker) = (&barrier, &worker);
@@ -102,12 +102,12 @@ fn time<W: FnMut()>(threads: usize, rounds: usize, worker: impl Fn(usize) -> W +
     })
 }
 
-/// Bytes a second that all threads read together.
+/// Measures the bytes per second that all threads together read.
 fn bandwidth(threads: usize, rounds: usize) -> f64 {
     let Ok(mut map) = memmap2::MmapMut::map_anon(MEMORY) else {
         return 0.0;
     };
-    // Pages as large as those of weights.
+    // Pages of the same size as the pages of weights.
     #[cfg(target_os = "linux")]
     let _ = map.advise(memmap2::Advice::HugePage);
     map.fill(1);
@@ -127,7 +127,7 @@ fn bandwidth(threads: usize, rounds: usize) -> f64 {
     MEMORY as f64 / took.as_secs_f64()
 }
 
-/// Operations a second of nothing but dot instructions; 0 without them.
+/// Measures operations per second of dot instructions alone; returns 0 without them.
 #[cfg(target_arch = "x86_64")]
 fn peak(threads: usize, rounds: usize) -> f64 {
     if !is_x86_feature_detected!("avx512vnni") {
@@ -169,7 +169,7 @@ fn dots(turns: usize) {
     black_box(sums);
 }
 
-/// Nothing; keeps a loop from being summed up by the compiler without sending registers through memory.
+/// Does not change `v`. It keeps the compiler from precomputing a loop, without sending registers through memory.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn black_box_registers<T>(v: T) -> T {
@@ -184,7 +184,7 @@ fn weights(dtype: DType, elements: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes + 8);
     while out.len() < bytes {
         let bits = match dtype {
-            // Exponents in the middle, so that no float is subnormal or no number.
+            // Exponents in the middle of the range, so that all floats are normal numbers.
             DType::F32 | DType::F64 => next() & 0xbfff_ffff_bfff_ffff | 0x3c00_0000_3c00_0000,
             DType::F16 | DType::Bf16 => next() & 0xbfff_bfff_bfff_bfff | 0x3c00_3c00_3c00_3c00,
             _ => next() & 0x1f1f_1f1f_1f1f_1f1f | 0x1010_1010_1010_1010,
@@ -262,7 +262,7 @@ impl Case {
         } = *options;
         let turns = if tokens == 1 { self.copies.len() } else { 1 };
         let took = time(threads, rounds, |thread| {
-            // Each thread writes a result of its own, as far as rows of others go.
+            // Each thread has its own result, so threads do not write common rows.
             let mut out = vec![0.0; ROWS * tokens];
             let mut scratch = Scratch::new();
             move || {

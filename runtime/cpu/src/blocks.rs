@@ -11,41 +11,41 @@ use crate::math::{LANES, f16_to_f32, f32_to_f16};
 use crate::simd::vectorised;
 use tpc_ir::DType;
 
-/// Elements decoded at a time: a block, or as many plain elements.
+/// Elements decoded at a time: a block, or the same number of plain elements.
 pub(crate) const LEN: usize = 32;
 
-/// ggml's `kvalues_iq4nl`, each 128 more than it says.
+/// ggml's `kvalues_iq4nl`, each plus 128.
 const IQ4_NL: [u8; 16] = [
     1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241,
 ];
 
-/// A format of which [`LEN`] elements lie in so many bytes.
+/// A format with blocks of [`LEN`] elements.
 trait Format {
     /// Bytes of a block of [`LEN`] elements.
     const BYTES: usize;
 
-    /// The elements of a block.
+    /// Returns the elements of a block.
     ///
     /// # Safety
     /// The bytes are there, and the machine has the instructions.
     unsafe fn block<S: Lanes>(block: *const u8) -> [S::F; 2];
 }
 
-/// The f16 at a byte of a block, in all lanes.
+/// Returns the f16 at a byte of a block, in all lanes.
 #[inline(always)]
 unsafe fn scale<S: Lanes>(block: *const u8, at: usize) -> S::F {
     let bytes = block.add(at).cast::<[u8; 2]>().read_unaligned();
     S::fsplat(f16_to_f32(u16::from_le_bytes(bytes)))
 }
 
-/// The 16 low and the 16 high halves of bytes.
+/// Returns the 16 low and the 16 high halves of bytes.
 #[inline(always)]
 unsafe fn nibbles<S: Lanes>(bytes: *const u8) -> [S::I; 2] {
     let bytes = S::u8x16(bytes);
     [S::and(bytes, S::splat(15)), S::shr(bytes, 4)]
 }
 
-/// 16 where the bit of an element is set: bit `j` of the four bytes is that of element `j`.
+/// Returns 16 for elements whose bit is set, otherwise 0. Bit `j` of the four bytes belongs to element `j`.
 #[inline(always)]
 unsafe fn sixteens<S: Lanes>(high: *const u8) -> [S::F; 2] {
     const BITS: [i32; LANES] = [
@@ -194,7 +194,7 @@ impl Format for F32 {
     }
 }
 
-/// f16, with the machine's conversion where there is one.
+/// f16, with the machine's conversion if it has one.
 struct F16;
 
 impl Format for F16 {
@@ -229,11 +229,11 @@ pub(crate) struct Rows {
     pub(crate) count: usize,
     /// Blocks of a row.
     pub(crate) blocks: usize,
-    /// Rows ahead whose cache lines are asked for; 0 for none. They need not exist.
+    /// The distance in rows to the rows to prefetch; 0 for no prefetch. Prefetched rows need not exist.
     pub(crate) ahead: usize,
 }
 
-/// The decoding of rows, to rows that lie `width` elements apart.
+/// The decoding of rows, to rows that are `width` elements apart.
 struct Decode<F> {
     rows: Rows,
     out: *mut f32,
@@ -263,7 +263,7 @@ impl<F: Format> Task for Decode<F> {
     }
 }
 
-/// Decodes rows to rows of f32 that lie `width` apart; `false` for a format that this file does not know.
+/// Decodes rows to rows of f32 that are `width` apart. Returns `false` for a format that this file does not support.
 ///
 /// # Safety
 /// The blocks of the rows are readable. `out` has [`LEN`] elements for every block of every row.
@@ -294,7 +294,8 @@ pub(crate) unsafe fn decode_rows(dtype: DType, rows: Rows, out: *mut f32, width:
 }
 
 vectorised! {
-    /// Encodes q8_0: whole blocks, as many as both slices have. The bits of [`tpc_runtime::quant::quantise_into`].
+    /// Encodes q8_0 in whole blocks, up to the end of the shorter slice. The bits are equal to
+    /// [`tpc_runtime::quant::quantise_into`].
     pub(crate) fn encode_q8_0(values: &[f32], out: &mut [u8]) {
         let (rows, _) = values.as_chunks::<LEN>();
         let (blocks, _) = out.as_chunks_mut::<{ Q8_0::BYTES }>();
@@ -361,7 +362,7 @@ mod tests {
                     ((x >> 8) as f32 / 8_388_608.0 - 1.0) * scale
                 })
                 .collect();
-            // Halves: with 127 as the largest, codes are the numbers themselves.
+            // Values in halves: with 127 as the largest, codes are the numbers themselves.
             for (i, v) in values[..LEN].iter_mut().enumerate() {
                 *v = if i == 0 { 127.0 } else { i as f32 - 16.5 };
             }

@@ -13,18 +13,18 @@ use crate::view::View;
 /// Elements that are read, computed and written at a time. Every format's blocks divide it.
 pub(crate) const CHUNK: usize = 512;
 
-/// Whether real numbers of this type can be read.
+/// True if kernels can read real numbers of this type.
 pub(crate) fn is_readable(dtype: DType) -> bool {
     !dtype.is_integer() && can_dequantise(dtype)
 }
 
-/// Whether real numbers can be written in this type.
+/// True if kernels can write real numbers of this type.
 pub(crate) fn is_writable(dtype: DType) -> bool {
     !dtype.is_integer() && can_quantise(dtype)
 }
 
 vectorised! {
-    /// f32 to f16.
+    /// Converts f32 to f16.
     fn encode_f16(values: &[f32], out: &mut [[u8; 2]]) {
         for (b, x) in out.iter_mut().zip(values) {
             *b = f32_to_f16(*x).to_le_bytes();
@@ -33,7 +33,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// f32 to bf16.
+    /// Converts f32 to bf16.
     fn encode_bf16(values: &[f32], out: &mut [[u8; 2]]) {
         for (b, x) in out.iter_mut().zip(values) {
             *b = f32_to_bf16(*x).to_le_bytes();
@@ -41,7 +41,7 @@ vectorised! {
     }
 }
 
-/// Decodes dense elements: as many bytes as `out` takes.
+/// Decodes dense elements from `bytes` until `out` is full.
 pub(crate) fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) {
     let blocks = out.len() / LEN;
     let (whole, rest) = out.split_at_mut(blocks * LEN);
@@ -53,7 +53,7 @@ pub(crate) fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) {
         blocks,
         ahead: 0,
     };
-    // SAFETY: the bytes are those of the elements.
+    // SAFETY: the slice has the bytes of these elements.
     if !unsafe { decode_rows(dtype, rows, whole.as_mut_ptr(), 0) } {
         // The kernel was chosen for a readable type, and its chunks are whole blocks.
         let decoded = dequantise(dtype, bytes, out);
@@ -81,7 +81,7 @@ pub(crate) fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) {
     }
 }
 
-/// Encodes `values` densely: as many bytes as they take.
+/// Encodes `values` densely at the start of `out`.
 pub(crate) fn encode(dtype: DType, values: &[f32], out: &mut [u8]) {
     match dtype {
         DType::F32 => {
@@ -101,7 +101,7 @@ pub(crate) fn encode(dtype: DType, values: &[f32], out: &mut [u8]) {
     }
 }
 
-/// Bytes of `n` elements, whole blocks of `dtype`.
+/// Returns the bytes of `n` elements, whole blocks of `dtype`.
 const fn bytes_of(dtype: DType, n: usize) -> usize {
     n / dtype.block_len() as usize * dtype.block_bytes() as usize
 }
@@ -115,7 +115,7 @@ pub(crate) unsafe fn read_row(view: &View, row: *const u8, at: usize, out: &mut 
     let block = dtype.block_len() as usize;
     let from = row.wrapping_add(at / block * view.nb[0]);
     if view.has_dense_rows() {
-        // SAFETY: the caller vouches for the elements, which lie without gaps.
+        // SAFETY: the caller vouches for the elements, which have no gaps between them.
         let bytes = unsafe { std::slice::from_raw_parts(from, bytes_of(dtype, out.len())) };
         return decode(dtype, bytes, out);
     }
@@ -136,7 +136,7 @@ pub(crate) unsafe fn write_row(view: &View, row: *mut u8, at: usize, values: &[f
     let block = dtype.block_len() as usize;
     let to = row.wrapping_add(at / block * view.nb[0]);
     if view.has_dense_rows() {
-        // SAFETY: the caller vouches for the elements, which lie without gaps.
+        // SAFETY: the caller vouches for the elements, which have no gaps between them.
         let bytes = unsafe { std::slice::from_raw_parts_mut(to, bytes_of(dtype, values.len())) };
         return encode(dtype, values, bytes);
     }
@@ -148,7 +148,7 @@ pub(crate) unsafe fn write_row(view: &View, row: *mut u8, at: usize, values: &[f
     }
 }
 
-/// Asks for the cache lines of `count` rows along axis 1, from these indices on, which need not exist.
+/// Prefetches `count` rows along axis 1, from these indices on, which need not exist.
 pub(crate) fn prefetch_rows(view: &View, indices: [usize; 3], count: usize) {
     let (from, bytes) = (view.row(indices), bytes_of(view.dtype, view.ne[0]));
     for i in 0..count {
@@ -159,8 +159,8 @@ pub(crate) fn prefetch_rows(view: &View, indices: [usize; 3], count: usize) {
     }
 }
 
-/// Reads `count` rows along axis 1, from these indices on, to rows of `out` that lie `width` apart, and asks for the cache
-/// lines of the `count` rows `ahead` of them.
+/// Reads `count` rows along axis 1, from these indices on, to rows of `out` that are `width` apart. Also prefetches the
+/// `count` rows that are `ahead` rows further on.
 ///
 /// # Safety
 /// As [`read_row`], for every row; `out` holds the last row. Rows ahead need not exist.
@@ -193,10 +193,11 @@ pub(crate) unsafe fn read_rows(
     }
 }
 
-/// The whole row: where it lies if that is f32 without gaps, else decoded into `buffer`, which is as long.
+/// Returns the whole row. A row of f32 without gaps is borrowed in place; others are decoded into `buffer`, which has
+/// the row's length.
 ///
 /// # Safety
-/// As [`read_row`]; nobody writes the row while the result is used.
+/// As [`read_row`]; no other thread writes the row while the result is used.
 pub(crate) unsafe fn row<'a>(view: &View, indices: [usize; 3], buffer: &'a mut [f32]) -> &'a [f32] {
     let from = view.row(indices);
     let aligned = from.cast::<f32>().is_aligned();
@@ -209,7 +210,7 @@ pub(crate) unsafe fn row<'a>(view: &View, indices: [usize; 3], buffer: &'a mut [
     buffer
 }
 
-/// The f32 at these indices, of a type without blocks.
+/// Reads the f32 at these indices, of a type without blocks.
 ///
 /// # Safety
 /// The element exists and its bytes are readable; the type is readable.
@@ -220,7 +221,7 @@ pub(crate) unsafe fn real(view: &View, [i0, i1, i2, i3]: [usize; 4]) -> f32 {
     out[0]
 }
 
-/// The integer at these indices.
+/// Reads the integer at these indices.
 ///
 /// # Safety
 /// The element exists and its bytes are readable; the type is an integer.
@@ -290,7 +291,7 @@ mod tests {
             };
             let mut found = [[0.0; 64]; 2];
             for (view, found) in [dense, gaps].iter().zip(&mut found) {
-                // SAFETY: 64 elements, gaps included, lie within `bytes`.
+                // SAFETY: 64 elements, gaps included, fit in `bytes`.
                 unsafe {
                     write_row(view, view.ptr, 0, &values);
                     read_row(view, view.ptr, 0, found);

@@ -2,29 +2,29 @@
 
 use tpc_ir::DType;
 
-/// Why a launch has no result. Kernels do not allocate, so the message is made of fixed parts.
+/// The reason that a launch has no result. Kernels do not allocate, so the message is made of fixed parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KernelError {
     /// An index read from data is out of range.
     #[error("{what} {index} is out of range: expected 0 to {bound}, exclusive")]
     Index {
-        /// What the index names.
+        /// The kind of object that the index selects.
         what: &'static str,
         /// The index.
         index: i64,
-        /// The number of things that it may name.
+        /// The number of valid indices.
         bound: usize,
     },
     /// The views given do not fit the kernel.
     #[error("the views do not fit the kernel: {what}")]
     Shape {
-        /// What does not hold.
+        /// The condition that does not hold.
         what: &'static str,
     },
-    /// Less scratch memory than the kernel asks for.
+    /// The scratch memory is smaller than the kernel requires.
     #[error("the kernel needs {needed} bytes of scratch memory, {found} are given")]
     Scratch {
-        /// Bytes that the kernel asks for.
+        /// Bytes that the kernel requires.
         needed: usize,
         /// Bytes given.
         found: usize,
@@ -37,7 +37,7 @@ pub enum KernelError {
     Panicked,
 }
 
-/// An op on these element types has no kernel.
+/// The error for an op without a kernel for these element types.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no CPU kernel for {op} on {operands:?} giving {results:?}: {reason}")]
 pub struct Unsupported {
@@ -47,11 +47,11 @@ pub struct Unsupported {
     pub operands: Vec<DType>,
     /// Element types of the results.
     pub results: Vec<DType>,
-    /// Why, in a clause.
+    /// The reason, as a clause.
     pub reason: &'static str,
 }
 
-/// Why there is no team.
+/// The reason that a team cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum TeamError {
     /// A team without workers.

@@ -18,16 +18,16 @@ pub struct Kernel {
     types: Box<[DType]>,
     operands: usize,
     launch: Box<dyn Launch>,
-    /// The instructions used instead of the best.
+    /// The instruction set to use instead of the best.
     vectors: Option<simd::Isa>,
 }
 
 impl Kernel {
-    /// The kernel of `op` for operands and results of these element types. Sizes in the op's attributes are bound
-    /// already ([`Op::map_dims`]).
+    /// Selects the kernel of `op` for operands and results of these element types. Sizes in the op's attributes are
+    /// bound already ([`Op::map_dims`]).
     ///
     /// # Errors
-    /// [`Unsupported`] when there is none: leaves, transfers, formats that cannot be read or written.
+    /// Returns [`Unsupported`] if the op has no kernel: leaves, transfers, formats that cannot be read or written.
     pub fn select(
         op: &Op,
         operands: &[DType],
@@ -54,7 +54,7 @@ impl Kernel {
         })
     }
 
-    /// The kernel with these instructions in place of the machine's best. Results have the same bits.
+    /// Returns the kernel with these instructions in place of the machine's best. Results have the same bits.
     #[must_use]
     pub fn on(self, isa: Isa) -> Kernel {
         Kernel {
@@ -63,32 +63,32 @@ impl Kernel {
         }
     }
 
-    /// The op's name.
+    /// Returns the op's name.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Bytes of scratch memory that each worker needs for operands and results of these sizes.
+    /// Returns the bytes of scratch memory that each worker needs for operands and results of these sizes.
     pub fn scratch_bytes(&self, operands: &[Sizes], results: &[Sizes]) -> usize {
         self.launch.scratch_bytes(operands, results)
     }
 
-    /// The size in the op's attributes that the kernel works with is this from now on: for a batch of other sizes.
+    /// Sets the size in the op's attributes that the kernel works with, for batches of other sizes.
     pub(crate) fn resize(&mut self, size: usize) -> Result<(), KernelError> {
         self.launch.resize(size)
     }
 
-    /// Computes the worker's share of the results. Every worker of a device calls this with the same views, and no one
-    /// reads the results before all have returned and met at a barrier.
+    /// Computes the worker's share of the results. Every worker of a device calls this with the same views. The results
+    /// may be read only after all workers have returned and met at a barrier.
     ///
     /// # Errors
-    /// [`KernelError`] when the views do not fit one another or data holds an index out of range. What the results hold
-    /// then is not defined.
+    /// Returns [`KernelError`] if the views do not fit one another or data holds an index out of range. The contents of
+    /// the results are then undefined.
     ///
     /// # Safety
-    /// Every view's bytes are readable, and those of results writable, until all workers have returned; nobody else
-    /// writes them. A result overlaps no other view, except that it may be the same memory, in the same element type and
-    /// with the same strides, as an operand that the kernel updates in place or reads element by element.
+    /// Every view's bytes are readable, and the results' bytes are writable, until all workers have returned; no other
+    /// thread writes them. A result does not overlap another view, with one exception. It may be the same memory, with
+    /// the same element type and strides, as an operand that the kernel updates in place or reads element by element.
     #[allow(unsafe_code)]
     pub unsafe fn run(
         &self,

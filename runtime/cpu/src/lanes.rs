@@ -1,4 +1,4 @@
-//! What kernels of ops need of sixteen lanes beyond what those of products do.
+//! Operations on sixteen lanes that ops' kernels need in addition to the products' operations.
 #![allow(unsafe_code)]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -19,7 +19,7 @@ use crate::product::simd::{x86_256::Avx2, x86_512::Avx512};
 /// # Safety
 /// As [`Simd`].
 pub(crate) trait Lanes: Simd {
-    /// In lane `i` the sum of the lanes of vector `i`, in the order of [`fold`].
+    /// Returns, in lane `i`, the sum of the lanes of vector `i`, in the order of [`fold`].
     unsafe fn fold16(v: [Self::F; 16]) -> Self::F;
 }
 
@@ -30,8 +30,8 @@ impl Lanes for Portable {
     }
 }
 
-/// The sum of what two shuffles of a pair of vectors give. A macro, as a closure would not be compiled for the
-/// instruction set.
+/// Adds the results of two shuffles of a pair of vectors. This is a macro because a closure would not be compiled for
+/// the instruction set.
 #[cfg(target_arch = "x86_64")]
 macro_rules! onto {
     ($add:ident, $shuffle:ident, $low:literal, $high:literal, $a:expr, $b:expr) => {{
@@ -44,7 +44,7 @@ macro_rules! onto {
 impl Lanes for Avx512 {
     #[inline(always)]
     unsafe fn fold16(v: [__m512; 16]) -> __m512 {
-        /// Halves, quarters and pairs of lanes of two vectors onto each other.
+        /// Adds halves, quarters or pairs of lanes of two vectors.
         macro_rules! halves {
             ($a:expr, $b:expr) => {
                 onto!(_mm512_add_ps, _mm512_shuffle_f32x4, 0x44, 0xee, $a, $b)
@@ -117,10 +117,10 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
     }
 }
 
-/// Asks for the cache line of an address, which need not be valid.
+/// Prefetches the cache line of an address, which need not be valid.
 #[inline]
 pub(crate) fn prefetch(at: *const u8) {
-    // SAFETY: asking reads nothing, and every x86-64 machine can ask.
+    // SAFETY: a prefetch does not read memory, and every x86-64 machine has the instruction.
     unsafe {
         #[cfg(target_arch = "x86_64")]
         _mm_prefetch::<_MM_HINT_T0>(at.cast());
@@ -131,17 +131,17 @@ pub(crate) fn prefetch(at: *const u8) {
 
 /// Work on sixteen lanes.
 pub(crate) trait Task {
-    /// Does the work.
+    /// Runs the task.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`, and what the implementor says of its own fields holds.
+    /// The machine has the instructions of `S`, and the implementor's requirements on its own fields hold.
     unsafe fn run<S: Lanes>(self);
 }
 
-/// Runs a task on the best instructions of the machine.
+/// Runs a task with the machine's best instruction set.
 ///
 /// # Safety
-/// What the implementor says of its own fields holds.
+/// The implementor's requirements on its own fields hold.
 pub(crate) unsafe fn run<T: Task>(task: T) {
     use crate::simd::Isa;
     // SAFETY: the machine has the instructions.

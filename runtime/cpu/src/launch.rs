@@ -1,4 +1,4 @@
-//! What a kernel is chosen for, and what it is run on.
+//! The inputs of a kernel: for its selection, and for a run.
 
 use tpc_ir::{DType, RANK};
 use tpc_runtime::Options;
@@ -8,7 +8,7 @@ use crate::error::KernelError;
 use crate::team::Worker;
 use crate::view::View;
 
-/// What a kernel is chosen for.
+/// The types and options that determine a kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     /// Element types of the operands.
@@ -19,7 +19,7 @@ pub(crate) struct Request<'a> {
     pub(crate) options: Options,
 }
 
-/// What a kernel does with the elements of an operand or result.
+/// The use that a kernel makes of the elements of an operand or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elements {
     /// Computes with real numbers.
@@ -29,7 +29,8 @@ pub(crate) enum Elements {
 }
 
 impl Request<'_> {
-    /// Fails unless there are so many operands and results, whose types can be read and written as said.
+    /// Returns an error unless the numbers of operands and results match, and their types can be read and written as
+    /// stated.
     pub(crate) fn expect(
         &self,
         operands: &[Elements],
@@ -67,26 +68,26 @@ impl Request<'_> {
     }
 }
 
-/// A kernel, or why there is none.
+/// A kernel, or the reason that there is none.
 pub(crate) type Selected = Result<Box<dyn Launch>, &'static str>;
 
 /// Sizes of a tensor in elements.
 pub type Sizes = [usize; RANK];
 
-/// What one worker is given of a launch.
+/// The inputs of one worker in a launch.
 pub(crate) struct Call<'a> {
-    /// The worker, which says what its share is.
+    /// The worker, which knows its share.
     pub(crate) worker: &'a Worker<'a>,
     /// The operands of the op, in order.
     pub(crate) operands: &'a [View],
     /// The results of the op, in order.
     pub(crate) results: &'a [View],
-    /// Memory of this worker alone, as many bytes as [`Launch::scratch_bytes`].
+    /// Memory of this worker alone, with [`Launch::scratch_bytes`] bytes.
     pub(crate) scratch: &'a mut [u8],
 }
 
 impl Call<'_> {
-    /// The operands and results, if there are as many.
+    /// Returns the `N` operands and `M` results; an error if the numbers differ.
     pub(crate) fn views<const N: usize, const M: usize>(
         &self,
     ) -> Result<([View; N], [View; M]), KernelError> {
@@ -99,7 +100,7 @@ impl Call<'_> {
     }
 }
 
-/// Fails with the name of what does not fit unless `holds`.
+/// Returns an error with the name of the condition unless `holds`.
 pub(crate) const fn ensure(holds: bool, what: &'static str) -> Result<(), KernelError> {
     if holds {
         Ok(())
@@ -108,13 +109,12 @@ pub(crate) const fn ensure(holds: bool, what: &'static str) -> Result<(), Kernel
     }
 }
 
-/// Bytes that [`floats`] takes for slices of these lengths.
+/// Returns the bytes that [`floats`] takes for slices of these lengths.
 pub(crate) fn bytes_for(lengths: &[usize]) -> usize {
     lengths.iter().map(|n| n * 4).sum::<usize>() + 64
 }
 
-/// Cuts slices of these lengths off scratch memory. The first is aligned to a cache line. What they
-/// hold is not defined.
+/// Cuts slices of these lengths off scratch memory. The first is aligned to a cache line. Their contents are undefined.
 pub(crate) fn floats<const N: usize>(
     scratch: &mut [u8],
     lengths: [usize; N],
@@ -135,15 +135,15 @@ pub(crate) fn floats<const N: usize>(
 
 /// The code of a kernel.
 pub(crate) trait Launch: std::fmt::Debug + Send + Sync {
-    /// Bytes that a worker needs beside the views.
+    /// Returns the bytes of scratch memory that a worker needs.
     fn scratch_bytes(&self, _operands: &[Sizes], _results: &[Sizes]) -> usize {
         0
     }
 
-    /// The size in the op's attributes that the kernel works with ([`crate::ops::size_of`]) is this from now on.
+    /// Sets the size in the op's attributes that the kernel works with ([`crate::ops::size_of`]).
     ///
     /// # Errors
-    /// When the kernel cannot work with it.
+    /// Returns an error if the kernel cannot work with it.
     fn resize(&mut self, _size: usize) -> Result<(), KernelError> {
         Ok(())
     }

@@ -3,17 +3,17 @@
 //! A program gives every value an address in the arena of its device. A *launch* runs one [`Kernel`] on all threads of
 //! the device: each [`Worker`] of a [`Team`] calls [`Kernel::run`] with the same [`View`]s and computes its share.
 //!
-//! | type       | what it is                                                                          |
+//! | type       | meaning                                                                              |
 //! |------------|-------------------------------------------------------------------------------------|
 //! | [`View`]   | a tensor in memory: address, element type, sizes, strides in bytes                   |
 //! | [`Team`]   | threads that spin and then park, in one group per device                             |
 //! | [`Kernel`] | an op whose attributes and element types are known; chosen once, run without allocating |
 //!
-//! [`CpuExecutor`] runs a whole program so, on a team with a group of threads per device.
+//! [`CpuExecutor`] runs a whole program in this way, on a team with a group of threads per device.
 //!
-//! The meaning of every op is [`tpc_runtime::eval`]; kernels compute in f32. A result has the same bits for any number of
-//! workers: work is divided by rows, heads or columns, so that no sum crosses workers, and every sum has a fixed order
-//! that does not depend on the instruction set.
+//! The meaning of every op is [`tpc_runtime::eval`]; kernels compute in f32. A result has the same bits for any number
+//! of workers. Work is divided by rows, heads or columns, so no sum crosses workers. Every sum has a fixed order that
+//! does not depend on the instruction set.
 
 mod blocks;
 mod elements;
@@ -32,7 +32,8 @@ mod target;
 mod team;
 mod view;
 
-/// What executors of other devices share with this one: the ops that the host runs, inputs and outputs in memory of the host.
+/// Parts of this executor that executors of other devices use: the ops that the host runs, and inputs and outputs in
+/// the host's memory.
 pub mod host {
     pub use crate::executor::shared::*;
     pub use crate::ops::size_of;

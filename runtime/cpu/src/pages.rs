@@ -9,29 +9,32 @@ use std::marker::PhantomData;
 
 use memmap2::MmapMut;
 
-/// A page that large memory asks for: that of x86-64, and of AArch64 with small pages of 4 KiB.
+/// The size of a huge page: on x86-64, and on AArch64 with small pages of 4 KiB.
 const HUGE: usize = 2 << 20;
-/// Memory that is worth huge pages: more than a core's table of small ones covers. Of less, only the pages that are written
-/// are taken.
+/// The least memory for which huge pages pay: more than a core's table of small pages covers. Smaller memory takes only
+/// the pages that are written.
 const LARGE: usize = 16 << 20;
 
-/// Zeroed bytes. They begin at a page, and at a huge page if they are large. No memory is taken for pages that nobody writes.
+/// Zeroed bytes. They begin at a page, and at a huge page if they are large. Pages that are never written take no
+/// memory.
 #[derive(Debug)]
 pub(crate) struct Pages {
     ptr: *mut u8,
     len: usize,
-    /// What the bytes lie in.
+    /// The mapping that holds the bytes.
     _map: MmapMut,
 }
 
-// SAFETY: they are memory; whoever reads and writes it through the pointer synchronises.
+// SAFETY: pages are plain memory; users that read and write it through the pointer synchronise.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}
 
 impl Pages {
+    /// Allocates `len` zeroed bytes.
+    ///
     /// # Errors
-    /// When the system has not so much memory.
+    /// Returns an error if the system does not have enough memory.
     pub(crate) fn zeroed(len: usize) -> io::Result<Pages> {
         let room = if len >= LARGE { HUGE } else { 0 };
         let all = len.checked_add(room).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -40,7 +43,7 @@ impl Pages {
         let start = ptr.align_offset(HUGE).min(room);
         #[cfg(target_os = "linux")]
         if room > 0 {
-            // A system without huge pages refuses, and gives small ones.
+            // A system without huge pages returns an error and uses small pages.
             let _ = map.advise_range(memmap2::Advice::HugePage, start, len);
         }
         Ok(Pages {
@@ -50,18 +53,18 @@ impl Pages {
         })
     }
 
-    /// The first byte.
+    /// Returns the first byte.
     pub(crate) const fn ptr(&self) -> *mut u8 {
         self.ptr
     }
 
-    /// All bytes.
+    /// Returns all bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: the bytes are inside of the map, initialised, and borrowed with it.
         unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
     }
 
-    /// All bytes, to be written.
+    /// Returns all bytes, to be written.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and the borrow is unique.
         unsafe { std::slice::from_raw_parts_mut(self.ptr, self.len) }
@@ -79,8 +82,8 @@ unsafe impl Zero for f32 {}
 // SAFETY: numbers.
 unsafe impl Zero for u32 {}
 
-/// Zeroed elements for threads that share them. No memory is taken for pages that nobody writes, which an allocator does not
-/// promise: it may hand out memory that was used before.
+/// Zeroed elements for threads that share them. Pages that are never written take no memory. An allocator does not
+/// promise this, because it may hand out memory that was used before.
 #[derive(Debug)]
 pub(crate) struct Zeroed<T> {
     pages: Pages,
@@ -89,8 +92,10 @@ pub(crate) struct Zeroed<T> {
 }
 
 impl<T: Zero> Zeroed<T> {
+    /// Allocates `len` zeroed elements.
+    ///
     /// # Errors
-    /// When the system has not so much memory.
+    /// Returns an error if the system does not have enough memory.
     pub(crate) fn new(len: usize) -> io::Result<Zeroed<T>> {
         let bytes = len.checked_mul(size_of::<T>());
         Ok(Zeroed {
@@ -100,12 +105,12 @@ impl<T: Zero> Zeroed<T> {
         })
     }
 
-    /// The first element.
+    /// Returns the first element.
     pub(crate) const fn ptr(&self) -> *mut T {
         self.pages.ptr().cast()
     }
 
-    /// How many.
+    /// Returns the number of elements.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }

@@ -1,12 +1,13 @@
-//! Work that the workers of a device divide while they do it.
+//! Work stealing among the workers of a device.
 //!
-//! Every worker begins with its even share and takes pieces from its front, so that it reads memory in sequence. One that has
-//! none left takes pieces from the back of another's: a worker whose core does something else for a while holds nobody up.
+//! Every worker begins with its even share and takes pieces from its front, so that it reads memory in sequence. A
+//! worker whose share is empty takes pieces from the back of another worker's share. A worker whose core is interrupted
+//! therefore does not delay the others.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is left of a worker's share in the division that it counts last: pieces `front..back`.
+/// The rest of a worker's share in its latest division: pieces `front..back`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Left {
     division: u32,
@@ -51,8 +52,9 @@ pub(crate) struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// `n` things, about `grain` at a time, for worker `index` of those of `shares`. All of them call it with the same `n` and
-    /// `grain` and the same `division`, which is greater than that of every division before.
+    /// Divides `n` items, about `grain` at a time, among the workers of `shares`, and returns the view of worker
+    /// `index`. All workers pass the same `n`, `grain` and `division`. `division` must be greater than in every
+    /// division before.
     pub(crate) fn new(
         shares: &'a [Share],
         index: usize,
@@ -70,7 +72,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// The pieces that worker `of` begins with.
+    /// Returns the pieces that worker `of` begins with.
     fn first(&self, of: usize) -> Left {
         let pieces = self.n.div_ceil(self.grain);
         let at = |i: usize| (pieces * i / self.shares.len()) as u16;
@@ -81,14 +83,14 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Takes a piece of worker `of`: the front one of one's own, the back one of another's.
+    /// Takes a piece of worker `of`: the front piece of the worker's own share, or the back piece of another share.
     fn piece_of(&self, of: usize) -> Option<usize> {
         let share = &self.shares[of].0;
         let mut bits = share.load(Ordering::Relaxed);
         loop {
             let mut left = Left::unpack(bits);
             if left.division > self.division {
-                // All was taken before anybody went on.
+                // All pieces were taken before any worker went on.
                 return None;
             }
             if left.division < self.division {

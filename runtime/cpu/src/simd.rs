@@ -1,19 +1,19 @@
 //! Functions compiled for several instruction sets, all with the same results.
 //!
-//! Vector code here is plain Rust on arrays of lanes, compiled once for AVX-512, once for AVX2 with FMA and once for the
-//! baseline, and chosen when called. The bits agree because every sum has its order written down and every fused
-//! multiply-add is written as [`f32::mul_add`], which rounds once wherever it runs.
+//! Vector code here is plain Rust on arrays of lanes. It is compiled once for AVX-512, once for AVX2 with FMA and once
+//! for the baseline; each call chooses one of the three. The bits agree for two reasons. Every sum has an explicit
+//! order, and every fused multiply-add is written as [`f32::mul_add`], which rounds once on every machine.
 
 use std::cell::Cell;
 
 thread_local! {
-    /// The instructions that this thread uses instead of the best.
+    /// The instruction set that this thread uses instead of the best.
     static INSTEAD: Cell<Option<Isa>> = const { Cell::new(None) };
 }
 
-/// Calls `f` with these instructions in place of the best, which the machine has. What `f` computes is the same.
+/// Calls `f` with this instruction set instead of the best; the machine must have it. The results of `f` are the same.
 pub(crate) fn with<T>(isa: Isa, f: impl FnOnce() -> T) -> T {
-    /// Puts back what was before, even where `f` panics.
+    /// Restores the old value, even if `f` panics.
     struct Restore(Option<Isa>);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -35,12 +35,12 @@ pub(crate) enum Isa {
     Avx512,
     /// AVX2, FMA, F16C.
     Avx2,
-    /// What every machine of the target has.
+    /// The instructions that every machine of the target has.
     Baseline,
 }
 
 impl Isa {
-    /// The best that this machine has, or what the thread uses instead.
+    /// Returns the best instruction set of this machine, or the one that the thread uses instead.
     #[inline]
     pub(crate) fn best() -> Isa {
         INSTEAD.get().unwrap_or_else(Isa::found)

@@ -1,4 +1,4 @@
-//! How the CPU stores weights.
+//! Storage of weights on the CPU.
 
 use tpc_ir::program::{FileTarget, StorageFormat, Target, WeightPart, WeightStorage};
 use tpc_ir::{DType, Op, Place, TensorType};
@@ -8,20 +8,21 @@ use crate::product::{Format, Part};
 /// The storage format of weights that products read: panels of sixteen rows side by side.
 pub const ROWS16: StorageFormat = StorageFormat::of_granules("rows16");
 
-/// The CPU as a target of programs: weights that products read are stored in panels of sixteen rows, also where rows are
-/// looked up in them, as of a table of embeddings that is the output matrix, too. Others are stored as in the file.
+/// The CPU as a target of programs. Weights that products read are stored in panels of sixteen rows. This includes
+/// weights with row look-ups, such as an embedding table that is also the output matrix. Other weights are stored as in
+/// the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuTarget;
 
-/// The stack of matrices that a weight is: how each is stored, and how many there are. `None` where there are no products
-/// with the type.
+/// Returns the stack of matrices in a weight: the format of each, and their number. Returns `None` if the type has no
+/// products.
 pub(crate) fn stack(weight: WeightPart<'_>) -> Option<(Format, usize)> {
     let dtype = weight.ty.dtype;
     let [k, rows, p, q] = sizes(weight.ty)?;
     if k == 0 || rows == 0 || !Format::supports(dtype) {
         return None;
     }
-    // Where in a row of the file it lies matters where scales are those of a step, and as far as in a step.
+    // If scales are stored per step, the format depends on the position of the weight's start within a step.
     let start = match Format::has_steps(dtype) {
         true => usize::try_from(weight.start % LONGEST_BLOCK).ok()?,
         false => 0,
@@ -33,10 +34,10 @@ pub(crate) fn stack(weight: WeightPart<'_>) -> Option<(Format, usize)> {
     Some((format, p.checked_mul(q)?))
 }
 
-/// The elements of a step, and a multiple of those of every type's blocks.
+/// The elements of a step. Every type's block length divides this number.
 const LONGEST_BLOCK: u64 = 256;
 
-/// The sizes of a weight.
+/// Returns the sizes of a weight.
 pub(crate) fn sizes(ty: &TensorType) -> Option<[usize; 4]> {
     let mut out = [0; 4];
     for (out, dim) in out.iter_mut().zip(&ty.dims) {

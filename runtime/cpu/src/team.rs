@@ -1,8 +1,8 @@
-//! Threads that run launches together: they spin between runs, and park when there is none for a while.
+//! Threads that run launches together. They spin between runs, and park if no run comes for a while.
 //!
-//! A thread that waits for another spins. Giving up its time slice instead would be dear on a busy machine: the system takes a
-//! whole slice from it, and the thread that it waited for then waits for it in turn. Only threads that have no core to
-//! themselves do so.
+//! A thread that waits for another spins. Yielding its time slice would be expensive on a busy machine: the thread
+//! loses a whole slice, and then the thread that it waited for waits for it. Only threads without a core of their own
+//! yield.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
@@ -15,11 +15,11 @@ use std::time::Duration;
 use crate::error::{KernelError, TeamError};
 use crate::pieces::{Pieces, Share};
 
-/// Turns of a waiting loop before its thread lets go of the core.
+/// Turns of a waiting loop before its thread gives up the core.
 const SPINS: u32 = 1 << 15;
-/// The same where there are more threads than cores.
+/// Turns of a waiting loop if there are more threads than cores.
 const SPINS_CROWDED: u32 = 1 << 8;
-/// How long a thread that has spun in vain sleeps at a time.
+/// The time that a thread sleeps at a time after it has spun in vain.
 const NAP: Duration = Duration::from_micros(50);
 /// Turns of an idle thread before it parks.
 const IDLE_TURNS: u32 = 1 << 14;
@@ -29,7 +29,8 @@ const IDLE_TURNS: u32 = 1 << 14;
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// Waits until `done`: spins, and later lets other threads run. `crowded` is whether these may be those that it waits for.
+/// Waits until `done`: spins, and later lets other threads run. `crowded` is true if the awaited threads may need this
+/// core.
 fn wait(crowded: bool, mut done: impl FnMut() -> bool) {
     let spins = if crowded { SPINS_CROWDED } else { SPINS };
     let mut turns = 0;
@@ -52,7 +53,7 @@ struct Group {
     count: usize,
     arrived: Apart<AtomicUsize>,
     round: Apart<AtomicUsize>,
-    /// What each worker has left of the work that is divided while it is done; of one worker, nothing is divided.
+    /// The rest of each worker's share for work stealing. A group of one worker does not divide work.
     shares: Vec<Share>,
 }
 
@@ -78,14 +79,14 @@ pub struct Worker<'a> {
     index: usize,
     number: usize,
     stop: &'a AtomicBool,
-    /// Whether there are more workers than cores.
+    /// True if there are more workers than cores.
     crowded: bool,
-    /// How much work of this run was divided while it was done.
+    /// The number of divisions by work stealing in this run.
     divisions: Cell<u32>,
 }
 
 impl Worker<'_> {
-    /// A worker without a team: the calling thread.
+    /// Returns a worker without a team: the calling thread.
     pub const fn alone() -> Worker<'static> {
         Worker {
             group: &NOBODY,
@@ -97,34 +98,34 @@ impl Worker<'_> {
         }
     }
 
-    /// The device that this worker computes for.
+    /// Returns the device that this worker computes for.
     pub const fn device(&self) -> usize {
         self.group.device
     }
 
-    /// Its number among the workers of the device.
+    /// Returns the worker's number among the workers of the device.
     pub const fn index(&self) -> usize {
         self.index
     }
 
-    /// Its number among the workers of the team.
+    /// Returns the worker's number among the workers of the team.
     pub const fn number(&self) -> usize {
         self.number
     }
 
-    /// The number of workers of the device.
+    /// Returns the number of workers of the device.
     pub const fn count(&self) -> usize {
         self.group.count
     }
 
-    /// Its share of `n` things, as even as possible.
+    /// Returns the worker's share of `n` items; shares are as even as possible.
     pub const fn share(&self, n: usize) -> Range<usize> {
         let (i, count) = (self.index, self.group.count);
         n * i / count..n * (i + 1) / count
     }
 
-    /// `n` things for all workers, which take about `grain` of them at a time: as evenly as they get on. Every worker of the
-    /// device calls it in the same order with the same numbers.
+    /// Divides `n` items among all workers, about `grain` at a time, by work stealing. Every worker of the device calls
+    /// it in the same order with the same numbers.
     pub fn pieces(&self, n: usize, grain: usize) -> impl Iterator<Item = Range<usize>> + use<'_> {
         let shares = &self.group.shares[..];
         self.divisions.set(self.divisions.get() + 1);
@@ -133,10 +134,10 @@ impl Worker<'_> {
         whole.into_iter().chain(pieces)
     }
 
-    /// Waits for all workers of the device. What they wrote before is visible after.
+    /// Waits for all workers of the device. Afterwards, their earlier writes are visible.
     ///
     /// # Errors
-    /// [`KernelError::Stopped`] when a worker of the team has failed.
+    /// Returns [`KernelError::Stopped`] if a worker of the team has failed.
     pub fn barrier(&self) -> Result<(), KernelError> {
         let group = self.group;
         if group.count == 1 {
@@ -157,7 +158,7 @@ impl Worker<'_> {
     /// Waits until `done`, which other workers of the team make true.
     ///
     /// # Errors
-    /// [`KernelError::Stopped`] when a worker of the team has failed.
+    /// Returns [`KernelError::Stopped`] if a worker of the team has failed.
     pub fn wait_for(&self, mut done: impl FnMut() -> bool) -> Result<(), KernelError> {
         let mut reached = false;
         wait(self.crowded, || {
@@ -172,29 +173,29 @@ impl Worker<'_> {
     }
 }
 
-/// What a run does: called once by every worker.
+/// The function of a run: every worker calls it once.
 type Job<'a> = dyn Fn(&Worker<'_>) -> Result<(), KernelError> + Sync + 'a;
 
-/// What the threads share.
+/// The state that the threads share.
 struct Shared {
     groups: Box<[Group]>,
     /// The group and the index of every worker.
     seats: Box<[(usize, usize)]>,
-    /// Whether the thread of every worker but the first sleeps or is about to.
+    /// Per worker except the first, true if its thread sleeps or is about to.
     parked: Box<[Apart<AtomicBool>]>,
     /// The number of runs begun.
     epoch: Apart<AtomicUsize>,
     /// Threads that have not finished the run.
     pending: Apart<AtomicUsize>,
-    /// The job of the run that `epoch` counts last.
+    /// The job of the latest run that `epoch` counts.
     job: UnsafeCell<Option<*const Job<'static>>>,
-    /// Whether a worker of the run has failed.
+    /// True if a worker of the run has failed.
     stop: AtomicBool,
     /// The failure of the worker with the least number.
     failure: Mutex<Option<(usize, KernelError)>>,
-    /// Whether the team ends.
+    /// True if the team ends.
     quit: AtomicBool,
-    /// Whether there are more workers than cores.
+    /// True if there are more workers than cores.
     crowded: bool,
 }
 
@@ -234,7 +235,7 @@ impl Shared {
         }
     }
 
-    /// The life of the thread of worker `number`.
+    /// Runs the thread of worker `number` until the team ends.
     fn serve(&self, number: usize) {
         let mut seen = 0;
         loop {
@@ -266,7 +267,7 @@ impl Shared {
         let parked = &self.parked[number].0;
         while !begun() {
             parked.store(true, Ordering::SeqCst);
-            // Whoever raises the epoch after this sees the flag; whoever raised it before is seen here.
+            // A thread that raises the epoch after this sees the flag. A thread that raised it before is seen here.
             if !begun() {
                 thread::park();
             }
@@ -292,18 +293,18 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Team {
-    /// A team for one device.
+    /// Returns a team for one device.
     ///
     /// # Errors
-    /// [`TeamError`] when `threads` is 0 or a thread cannot be started.
+    /// Returns [`TeamError`] if `threads` is 0 or a thread cannot be started.
     pub fn new(threads: usize) -> Result<Team, TeamError> {
         Team::of_devices(&[threads])
     }
 
-    /// A team with a group per device of as many workers as given.
+    /// Creates a team with one group per device, with the given numbers of workers.
     ///
     /// # Errors
-    /// [`TeamError`] when a device has no worker or a thread cannot be started.
+    /// Returns [`TeamError`] if a device has no worker or a thread cannot be started.
     pub fn of_devices(threads: &[usize]) -> Result<Team, TeamError> {
         if threads.is_empty() || threads.contains(&0) {
             return Err(TeamError::Empty);
@@ -348,15 +349,15 @@ impl Team {
         Ok(team)
     }
 
-    /// The number of workers of all devices.
+    /// Returns the number of workers of all devices.
     pub fn workers(&self) -> usize {
         self.shared.seats.len()
     }
 
-    /// Runs `job` on every worker and waits for all of them. Allocates nothing.
+    /// Runs `job` on every worker and waits for all of them. Does not allocate.
     ///
     /// # Errors
-    /// That of the first worker whose job failed or panicked; others that wait for it at a barrier stop.
+    /// Returns the error of the first worker whose job failed or panicked; others that wait for it at a barrier stop.
     pub fn run(
         &mut self,
         job: impl Fn(&Worker<'_>) -> Result<(), KernelError> + Sync,
@@ -368,8 +369,8 @@ impl Team {
             group.arrived.0.store(0, Ordering::Relaxed);
             group.shares.iter().for_each(Share::reset);
         }
-        // SAFETY: only the lifetime is changed: threads use the job between the epoch below and their count of
-        // `pending`, for which this function waits. No thread reads the cell now, as `pending` is 0.
+        // SAFETY: only the lifetime is changed. Threads use the job between the epoch below and their count of
+        // `pending`, and this function waits for that count. No thread reads the cell now, as `pending` is 0.
         #[allow(unsafe_code)]
         unsafe {
             let job: *const Job<'_> = job;
@@ -409,7 +410,7 @@ impl Drop for Team {
         self.shared.quit.store(true, Ordering::Release);
         self.wake();
         for thread in self.threads.drain(..) {
-            // A thread ends by returning: panics of jobs are caught.
+            // A thread ends by returning, because panics of jobs are caught.
             let _ = thread.join();
         }
     }

@@ -1,5 +1,6 @@
-//! The op to suspect: a copy, slice or concatenation that takes another value than its namesakes on other devices, takes parts
-//! in another order, or leaves a gap between theirs; or an op whose value has another name than the model's.
+//! The op to suspect. It is a copy, slice or concatenation that differs from its namesakes on other devices: it takes
+//! another value, takes parts in another order, or leaves a gap. Or it is an op whose value has another name than the
+//! model's.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,11 +10,11 @@ use crate::prove::encoding::Encoding;
 use crate::prove::index_set::per_axis;
 use crate::prove::language::is_empty;
 
-/// Steps that the search for the fault goes back from an op.
+/// The most steps that the search for the fault goes back from an op.
 const STEPS: usize = 8;
 
-/// The slice, copy or concatenation nearest before `inst` that differs from its namesakes on other devices; the first, if
-/// several move one value. The search stops at justified values.
+/// Returns the slice, copy or concatenation nearest before `inst` that differs from its namesakes on other devices; the
+/// first, if several move one value. The search stops at justified values.
 pub(super) fn find_odd_layout(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
     let programs = encoding.task.programs;
     let inside = instructions(encoding);
@@ -31,7 +32,7 @@ pub(super) fn find_odd_layout(encoding: &Encoding<'_>, inst: Inst) -> Option<Ins
                 _ => true,
             };
             if !fits && found.is_none() {
-                // From here on only ops that moved it before.
+                // The search goes on only through earlier ops that moved the value.
                 seen.clear();
                 next.clear();
             }
@@ -64,12 +65,12 @@ pub(super) fn find_odd_layout(encoding: &Encoding<'_>, inst: Inst) -> Option<Ins
     found
 }
 
-/// The instructions of the programs in the obligation.
+/// Returns the instructions of the programs in the obligation.
 fn instructions(encoding: &Encoding<'_>) -> HashSet<Inst> {
     encoding.task.of_programs.iter().copied().collect()
 }
 
-/// The first of the ops before this one whose value is a value of the model, but of another name.
+/// Returns the first op before this one whose value is a value of the model with another name.
 pub(super) fn find_misnamed(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
     let programs = encoding.task.programs;
     let other = |v: &Value| {
@@ -98,7 +99,7 @@ pub(super) fn find_misnamed(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst>
     found
 }
 
-/// True if the elements that a value has of the model's are in the model's order.
+/// True if the value has elements of a model's value in the model's order.
 fn is_sorted(encoding: &Encoding<'_>, v: Value) -> bool {
     let all = model_parts(encoding, v);
     let sorted = |t: &ModelPart| {
@@ -110,7 +111,8 @@ fn is_sorted(encoding: &Encoding<'_>, v: Value) -> bool {
     all.is_empty() || all.iter().any(sorted)
 }
 
-/// The values of other places that have the name of an op's result, and as many of its kind and name before them.
+/// Returns the namesakes of an op's result. At another place, it is the value with the same name, kind and position
+/// among such values. At the same place, all ops with this name, kind and operands count.
 fn namesakes(encoding: &Encoding<'_>, inst: Inst) -> Vec<Value> {
     if !encoding.charge_scan() {
         return Vec::new();
@@ -133,7 +135,7 @@ fn namesakes(encoding: &Encoding<'_>, inst: Inst) -> Vec<Value> {
         .and_then(|of| of.iter().position(|&i| i == inst));
     let others = before.iter().filter(|(place, _)| **place != own.place);
     let same = others.filter_map(|(_, of)| of.get(ordinal?));
-    // Parts cut in one place for several devices are of one value there.
+    // Parts that one place cuts for several devices belong to one value there.
     let operands = &programs.inst(inst).operands;
     let here = before.get(&own.place).into_iter().flatten();
     let here = here.filter(|&&i| i != inst && programs.inst(i).operands == *operands);
@@ -193,7 +195,7 @@ fn fits_namesakes(encoding: &Encoding<'_>, inst: Inst) -> bool {
     let Some(&result) = programs.inst(inst).results.first() else {
         return true;
     };
-    // Nothing is a part of everything, and leaves no gap.
+    // An empty value is a part of every value and leaves no gap.
     if is_empty(&programs.value(result).ty) {
         return true;
     }
@@ -215,7 +217,7 @@ fn fits_namesakes(encoding: &Encoding<'_>, inst: Inst) -> bool {
         .filter(|&&of| namesakes.iter().all(|n| n.iter().any(|t| t.of == of)));
     let mut shared = shared.peekable();
     if shared.peek().is_none() {
-        // The others have a value in common that this one is no part of.
+        // The others are parts of a common value, but this one is not a part of it.
         let first = namesakes.first().into_iter().flatten().map(|t| t.of);
         return !first
             .into_iter()

@@ -7,13 +7,14 @@ use tpc_ir::{Graph, Inst, Interval, Op};
 
 use crate::prove::leaves::Leaves;
 
-/// Steps back from an op in which a leaf may be at fault.
+/// The most steps from an op back to a leaf that may be at fault.
 const STEPS: usize = 12;
 
-/// Leaves whose parts are looked at; each is compared with all others.
+/// The most leaves whose parts are checked; each is compared with all others.
 const LEAVES: usize = 256;
 
-/// The nearest leaf that an op is computed from whose parts do not fit together, or that has another name than its tensor.
+/// Returns the nearest leaf among an op's ancestors whose parts do not fit together, or whose name differs from its
+/// tensor's.
 pub(in crate::prove) fn suspect_leaf(
     programs: &Graph,
     model: &Graph,
@@ -62,14 +63,14 @@ pub(in crate::prove) fn suspect_leaf(
 /// The intervals held of each axis.
 type Parts = [Vec<Interval>];
 
-/// The leaf that does not fit the other parts of its tensor; `None` where the parts make up the whole, in the order of the
-/// devices.
+/// Returns the leaf that does not fit the other parts of its tensor. Returns `None` if the parts make up the whole, in
+/// the order of the devices.
 fn find_odd_leaf(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, leaf: Inst) -> Option<Inst> {
     let whole = leaves.get(&programs.inst(leaf).op)?;
     let of_whole = programs
         .insts()
         .filter(|(_, i)| leaves.get(&i.op) == Some(whole));
-    // Where a device holds all of it there are no gaps.
+    // If a device holds the whole tensor, there are no gaps.
     let held: Option<Vec<(Inst, &Parts)>> = of_whole
         .map(|(i, data)| Some((i, data.op.parts()?)))
         .collect();
@@ -90,7 +91,7 @@ fn find_odd_leaf(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, leaf: Ins
         if end == Some(size) && ends.is_sorted_by_key(|&(_, start, _)| start) {
             return None;
         }
-        // The one that meets none of its neighbours.
+        // The odd leaf is the one that touches the fewest of its neighbours.
         let meets = |k: usize| {
             let (_, start, end) = ends[k];
             let before = if k == 0 {

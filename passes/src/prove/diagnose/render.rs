@@ -9,10 +9,10 @@ use crate::prove::encoding::Encoding;
 use crate::prove::index_set::{Pattern, per_axis};
 use crate::prove::language::View;
 
-/// The depth to which operands are spelt out.
+/// The most levels of operands that are printed.
 const DEPTH: usize = 3;
 
-/// The expression that the programs compute.
+/// Returns the expression that the programs compute.
 pub(super) fn render_computed(encoding: &Encoding<'_>, v: Value) -> String {
     let programs = encoding.task.programs;
     let data = programs.inst(programs.value(v).def.0);
@@ -27,7 +27,7 @@ pub(super) fn render_computed(encoding: &Encoding<'_>, v: Value) -> String {
     format!("{}({})", data.op.name(), args.join(", "))
 }
 
-/// The tensor that a leaf reads, with the part that is held.
+/// Returns the tensor that a leaf reads, with the part that is held.
 fn tensor(op: &tpc_ir::Op) -> Option<String> {
     let (name, parts) = match op {
         tpc_ir::Op::Weight(w) => (&w.tensor, w.parts.as_ref()),
@@ -48,7 +48,7 @@ fn tensor(op: &tpc_ir::Op) -> Option<String> {
     Some(out)
 }
 
-/// A value of the programs as the model's, or by the op that makes it.
+/// Returns a value of the programs as the model's, or by the op that makes it.
 fn operand(encoding: &Encoding<'_>, v: Value, depth: usize) -> String {
     let programs = encoding.task.programs;
     let id = encoding.programs.get(&v).copied();
@@ -70,7 +70,7 @@ fn operand(encoding: &Encoding<'_>, v: Value, depth: usize) -> String {
     format!("{}({})", data.op.name(), args.join(", "))
 }
 
-/// An e-class as a value of the model or a part of one.
+/// Returns an e-class as a value of the model or a part of one.
 fn render_model_value(encoding: &Encoding<'_>, id: Id) -> Option<String> {
     if let Some(v) = encoding.model_of(id) {
         return Some(encoding.task.model.value(v).name.clone());
@@ -86,7 +86,7 @@ fn render_model_value(encoding: &Encoding<'_>, id: Id) -> Option<String> {
     ))
 }
 
-/// `[axis 0: 256..512]`, in elements of the axes.
+/// Prints `[axis 0: 256..512]`, in elements of the axes.
 fn render_selection(view: &View, of: &TensorType) -> String {
     let Ok(axes) = per_axis(&view.indices, &of.dims) else {
         return "[…]".to_owned();
@@ -122,7 +122,7 @@ fn indices(pattern: &Pattern, of: &TensorType, axis: usize) -> String {
     }
 }
 
-/// The model's expression for the value of that name.
+/// Returns the model's expression for the value of that name.
 pub(super) fn render_expected(encoding: &Encoding<'_>, v: Value) -> Option<String> {
     let name = &encoding.task.programs.value(v).name;
     let model = encoding.task.model;

@@ -1,7 +1,8 @@
 //! The search for the first op whose value cannot be justified.
 //!
-//! A value is justified if it is a value of the model or a part of one, or if it is one device's summand of a sum that the
-//! model has. Everything downstream of a fault is unjustified, so the first such op is the fault or reads it.
+//! A value is justified if it is a value of the model or a part of one. It is also justified if it is one device's
+//! summand of a sum in the model. All values downstream of a fault are unjustified. The first op with an unjustified
+//! value is therefore the fault or reads it.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -12,7 +13,8 @@ use super::verdicts::Verdicts;
 use crate::prove::encoding::Encoding;
 use crate::prove::refutation::RefutationReason;
 
-/// The first op before `goal` whose value is neither justified nor one device's summand of a sum, with the reason.
+/// Returns the first op before `goal` whose value is neither justified nor one device's summand of a sum, with the
+/// reason.
 pub(super) fn first_unjustified(
     encoding: &mut Encoding<'_>,
     verdicts: &Verdicts,
@@ -47,20 +49,20 @@ pub(super) fn first_unjustified(
                 _ => (inst, RefutationReason::Value),
             };
             if summand.is_some() && is_summed_elsewhere(encoding, v) {
-                // What other devices sum is a summand: here, too, what comes after it is at fault.
+                // Other devices sum this op's result, so it is a summand. The fault is probably in a later op.
                 spare = spare.or(Some(fault));
                 continue;
             }
             return fault;
         }
-        // Where an all-reduce reads it, the result of that shows more.
+        // If an all-reduce reads the summand, the result of the all-reduce shows more.
         if verdicts.summands.contains(&v)
             && !op.is_movement()
             && !is_summed(encoding, v)
             && (leaks || is_on_several_devices(encoding, verdicts, v))
             && !adds_up(encoding, verdicts, v)
         {
-            // The reader takes it for the whole.
+            // The reader uses it as the whole.
             let takes =
                 |i: Inst, u: &Value| !verdicts.is_ok(u) && programs.inst(i).operands.contains(&v);
             let reader = order.iter().find(|(i, u)| takes(*i, u));
@@ -77,7 +79,7 @@ pub(super) fn first_unjustified(
     spare.unwrap_or((programs.value(goal).def.0, RefutationReason::Value))
 }
 
-/// True if another device has the same op under the same name, and a collective reads what it gives.
+/// True if another device has the same op with the same name, and a collective reads its result.
 fn is_summed_elsewhere(encoding: &Encoding<'_>, v: Value) -> bool {
     if !encoding.charge_scan() {
         return false;
@@ -94,7 +96,7 @@ fn is_summed_elsewhere(encoding: &Encoding<'_>, v: Value) -> bool {
     })
 }
 
-/// True if a collective reads a value, moved or not.
+/// True if a collective reads a value, directly or after moves.
 fn is_summed(encoding: &Encoding<'_>, v: Value) -> bool {
     if !encoding.charge_scan() {
         return false;
@@ -111,8 +113,8 @@ fn is_summed(encoding: &Encoding<'_>, v: Value) -> bool {
     })
 }
 
-/// The first collective before `goal` that gives no value of the model and is unlike others: it leaves out devices that
-/// take part in others, or it sums values that are whole already.
+/// Returns the first collective before `goal` that gives no value of the model and is unlike others: it leaves out
+/// devices that take part in others, or it sums values that are whole already.
 pub(super) fn find_odd_collective(
     encoding: &Encoding<'_>,
     verdicts: &Verdicts,
@@ -160,8 +162,8 @@ fn is_on_several_devices(encoding: &Encoding<'_>, verdicts: &Verdicts, v: Value)
     })
 }
 
-/// True if the summands that the devices have under this value's name make the model's value. A device whose summand is
-/// an earlier one has no value of its own for it.
+/// True if the devices' summands with this value's name add up to the model's value. A device whose summand is an
+/// earlier value has no value with this name.
 fn adds_up(encoding: &mut Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
     if !encoding.charge_scan() {
         return true;
@@ -180,7 +182,7 @@ fn adds_up(encoding: &mut Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
         })
         .map(|&u| (programs.value(u).place, u))
         .collect();
-    // A value that is no summand is reported by itself.
+    // A value that is not a summand is reported by itself.
     if terms.iter().any(|(_, u)| !verdicts.is_ok(u)) {
         return true;
     }
@@ -209,7 +211,7 @@ fn adds_up(encoding: &mut Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
     false
 }
 
-/// The values of the obligation that a value is computed from, itself included.
+/// Returns the values of the obligation that a value is computed from, itself included.
 fn ancestors(encoding: &Encoding<'_>, v: Value) -> HashSet<Value> {
     let programs = encoding.task.programs;
     let inside: HashSet<Inst> = encoding.task.of_programs.iter().copied().collect();

@@ -10,19 +10,19 @@ use crate::prove::encoding::Encoding;
 use crate::prove::readings::{find_relation, readings};
 use crate::prove::rules::linear::is_linear_in;
 
-/// The sums whose summands are looked for.
+/// The sums whose summands are searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     /// Sums that are values of the model.
     ModelSums,
-    /// All sums: those that a device has left of a sum of several as well.
+    /// All sums, including the remainder that a device has of a sum of several terms.
     AnySum,
 }
 
 /// The verdicts on the programs' values of an obligation.
 #[derive(Default)]
 pub(super) struct Verdicts {
-    /// Per value, the sums of which it is a summand.
+    /// Per value, the sums that it may be a summand of.
     pub(super) targets: HashMap<Value, Vec<Id>>,
     ok: HashMap<Value, bool>,
     /// Values that are one device's summand of a sum.
@@ -66,8 +66,8 @@ impl Verdicts {
         }
     }
 
-    /// Accepts the values that the devices have under one name where their sum is a value of the model, though no device has
-    /// a summand of it.
+    /// Accepts the values that the devices have under one name if their sum is a value of the model. The single values
+    /// need not be summands of it.
     fn by_name(&mut self, encoding: &mut Encoding<'_>) {
         let programs = encoding.task.programs;
         let mut named: BTreeMap<&str, BTreeMap<Place, Value>> = BTreeMap::new();
@@ -98,7 +98,7 @@ impl Verdicts {
         }
     }
 
-    /// The model's values of which a value may be one device's summand.
+    /// Returns the model's values that a value may be one device's summand of.
     fn find_targets(
         &self,
         encoding: &mut Encoding<'_>,
@@ -200,7 +200,7 @@ fn is_step(encoding: &Encoding<'_>, id: Id) -> bool {
         })
 }
 
-/// The arguments, with any of them replaced by sums of which they are summands.
+/// Returns the argument lists in which any argument may be replaced by one of its target sums.
 fn combinations(args: &[Id], targets: &[Vec<Id>]) -> Vec<Vec<Id>> {
     let mut out = vec![Vec::new()];
     for (&a, targets) in args.iter().zip(targets) {

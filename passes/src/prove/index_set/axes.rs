@@ -1,4 +1,4 @@
-//! Index sets by axis: the pattern that an index set is along each axis of a tensor, and back.
+//! Index sets by axis: converts an index set to a pattern along each axis of a tensor, and back.
 
 use tpc_ir::{Dim, RANK};
 
@@ -6,7 +6,7 @@ use super::composition::{insert, split_at};
 use super::pattern::Pattern;
 use super::{IndexSet, NotExpressible};
 
-/// The factor among `sizes`, minor first, that a pattern selects from, and the pattern within it.
+/// Returns the factor among `sizes`, minor first, that a pattern selects from, and the pattern within it.
 pub(in crate::prove) fn locate(
     pattern: &Pattern,
     sizes: &[Dim],
@@ -32,7 +32,7 @@ pub(in crate::prove) fn locate(
     Err(NotExpressible)
 }
 
-/// The pattern along each axis of a tensor with these sizes.
+/// Returns the pattern along each axis of a tensor with these sizes.
 pub(in crate::prove) fn per_axis(
     indices: &[Pattern],
     dims: &[Dim; RANK],
@@ -41,7 +41,7 @@ pub(in crate::prove) fn per_axis(
     let mut open: Vec<Pattern> = indices.to_vec();
     while let Some(p) = open.pop() {
         let Ok((axis, own)) = locate(&p, dims) else {
-            // From more than one axis: it may be a product of patterns along each.
+            // The elements come from more than one axis: the selection may be a product of patterns along each.
             let mut below = Dim::ONE;
             let mut cut = None;
             for size in &dims[..RANK - 1] {
@@ -61,7 +61,7 @@ pub(in crate::prove) fn per_axis(
     Ok(out)
 }
 
-/// The index set of a tensor with these sizes, from its pattern along each axis.
+/// Returns the index set of a tensor with these sizes, from its pattern along each axis.
 pub(in crate::prove) fn from_axes(
     axes: &[Option<Pattern>; RANK],
     dims: &[Dim; RANK],
@@ -77,7 +77,7 @@ pub(in crate::prove) fn from_axes(
     Ok(out)
 }
 
-/// The sizes of what the patterns select of `dims`.
+/// Returns the sizes of the selection that the patterns make from `dims`.
 pub(in crate::prove) fn selected_dims(
     axes: &[Option<Pattern>; RANK],
     dims: &[Dim; RANK],

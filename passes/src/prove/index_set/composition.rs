@@ -21,7 +21,7 @@ pub(super) fn insert(indices: &mut IndexSet, pattern: Pattern) -> Result<(), Not
         return Err(NotExpressible);
     }
     indices.insert(at, pattern);
-    // The major neighbour first: what is minor to the pair stays where it is.
+    // Join with the major neighbour first, because this keeps the position of the minor one.
     for major in [at + 1, at] {
         if major > 0
             && major < indices.len()
@@ -34,7 +34,7 @@ pub(super) fn insert(indices: &mut IndexSet, pattern: Pattern) -> Result<(), Not
     Ok(())
 }
 
-/// Two patterns as one; `None` where a symbol lies between their units.
+/// Joins two patterns into one; returns `None` if a symbol separates their units.
 fn product(minor: &Pattern, major: &Pattern) -> Result<Option<Pattern>, NotExpressible> {
     let Ok(each) = minor.read_in(&minor.unit, &major.unit) else {
         return Ok(None);
@@ -56,8 +56,8 @@ fn product(minor: &Pattern, major: &Pattern) -> Result<Option<Pattern>, NotExpre
     Pattern::new(&minor.unit, size, intervals)
 }
 
-/// The blocks of `len` units that have selected units, and the units that are selected of each: the same of all, one block
-/// after the other.
+/// Returns the blocks of `len` units that have selected units, and the units that are selected of each: the same of
+/// all, one block after the other.
 fn blocks_alike(
     intervals: &[Interval],
     len: u64,
@@ -72,7 +72,7 @@ fn blocks_alike(
         }
     };
     let mut blocks: Vec<Interval> = Vec::new();
-    // What is selected of the last block so far.
+    // The selected units of the last block so far.
     let mut own: Vec<Interval> = Vec::new();
     for r in intervals {
         let mut next = r.start;
@@ -101,7 +101,7 @@ fn blocks_alike(
                 }),
             }
             next = end;
-            // The whole blocks that follow a whole one are a run.
+            // The whole blocks after a whole one are a run.
             let more = (r.end() - next) / len;
             if let (true, Some(run)) = (own == [Interval { start: 0, len }], blocks.last_mut()) {
                 run.len += more;
@@ -116,7 +116,7 @@ fn blocks_alike(
     pattern.map(|p| (p, blocks)).ok_or(NotExpressible)
 }
 
-/// A pattern as the product of one that selects within blocks of `at` elements and one that selects blocks.
+/// Returns a pattern as the product of one that selects within blocks of `at` elements and one that selects blocks.
 pub(super) fn split_at(
     whole: &Pattern,
     at: &Dim,
@@ -130,7 +130,7 @@ pub(super) fn split_at(
         Pattern::new(&unit, len, pattern)?,
         Pattern::new(at, size, blocks)?,
     );
-    // In another order than that of the blocks it is no product.
+    // If the parts are not in the order of the blocks, the selection is not a product.
     let back = match &parts {
         (Some(minor), Some(major)) => product(minor, major)?,
         (one, None) | (None, one) => one.clone(),
@@ -142,7 +142,7 @@ pub(super) fn split_at(
     }
 }
 
-/// The elements that `outer` selects of those that `inner` selects: `x[inner][outer] = x[compose(inner, outer)]`.
+/// Returns the elements that `outer` selects from the selection `inner`: `x[inner][outer] = x[compose(inner, outer)]`.
 pub(in crate::prove) fn compose(
     inner: &[Pattern],
     outer: &[Pattern],
@@ -159,7 +159,7 @@ pub(in crate::prove) fn compose(
                 continue;
             };
             if p.unit.checked_div(&q.period()?).is_some() {
-                // All that is left is major to it.
+                // All remaining patterns are major to it.
                 out.push(p);
                 continue;
             }
@@ -194,13 +194,13 @@ pub(in crate::prove) fn compose(
     Ok(all)
 }
 
-/// The index set that selects `indices` of what `of` selects: `compose(of, result) == indices`.
+/// Returns the index set that selects `indices` from the selection `of`: `compose(of, result) == indices`.
 pub(in crate::prove) fn quotient(
     of: &[Pattern],
     indices: &[Pattern],
 ) -> Result<IndexSet, NotExpressible> {
     let mut left = indices.to_vec();
-    // With the number of factors of `of` that are minor to it.
+    // Each pattern is paired with the number of factors of `of` that are minor to it.
     let mut found: Vec<(usize, Pattern)> = Vec::new();
     for (i, o) in of.iter().enumerate() {
         let mut same = None;
@@ -214,7 +214,7 @@ pub(in crate::prove) fn quotient(
         let unit = common_unit(&p.unit, &o.unit)?;
         let period = common_period(&p.period()?, &o.period()?)?;
         let outer = RepeatedPattern::new(o, &unit)?;
-        // What lacks the first element cannot hold the rest, and this is known before they are listed.
+        // A candidate without the first element cannot hold the rest. This check is cheaper than listing all elements.
         if let Some(first) = p.intervals.first() {
             let index = units(&p.unit, &unit)?.checked_mul(first.start);
             outer.positions(&[Interval {

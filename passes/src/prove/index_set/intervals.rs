@@ -1,11 +1,11 @@
 //! Arithmetic on lists of intervals.
 //!
-//! Lowering has the same arithmetic in `lower/intervals.rs`, on purpose: the proof checks what lowering makes, and an
-//! error in shared code would be an error of both. Neither may call the other.
+//! Lowering has the same arithmetic in `lower/intervals.rs`, on purpose: the proof checks the results of
+//! lowering, and shared code would share its errors. Neither may call the other.
 
 use tpc_ir::Interval;
 
-/// The indices that lie in the `len` indices from `start` on, counted from there.
+/// Returns the selected indices among the `len` indices from `start` on, counted from `start`.
 pub(in crate::prove) fn clip(intervals: &[Interval], start: u64, len: u64) -> Vec<Interval> {
     let mut out: Vec<Interval> = Vec::new();
     for r in intervals {

@@ -1,8 +1,8 @@
 //! Index sets: the elements of a tensor that a device has.
 //!
 //! A [`Pattern`] selects elements by their order in memory, so it survives every reshape. Sizes may be symbolic; the
-//! selected indices are constants. An [`IndexSet`] is a product of patterns, each of which selects from another factor of
-//! the tensor's size.
+//! selected indices are constants. An [`IndexSet`] is a product of patterns. Each pattern selects from its own factor
+//! of the tensor's size.
 //!
 //! - `pattern.rs`: one pattern, in lowest terms;
 //! - `repeated.rs`: the list of the indices that a pattern selects, period after period;
@@ -23,8 +23,7 @@ pub(super) use composition::{compose, quotient};
 pub(super) use intervals::clip;
 pub(super) use pattern::{Pattern, common_period, common_unit, units};
 
-/// The error of a question that no index set answers, either because none can express the answer or because there is
-/// none.
+/// The error of a question that cannot be answered with an index set: the answer is not expressible or does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotExpressible;
 

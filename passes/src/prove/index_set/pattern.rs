@@ -1,4 +1,4 @@
-//! Patterns: periodic selections of elements, and the sizes in which two of them can be compared.
+//! Patterns: periodic selections of elements, and the common sizes for comparing two patterns.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -9,11 +9,11 @@ use super::NotExpressible;
 use super::intervals::{clip, is_ascending};
 use crate::gcd::gcd;
 
-/// Intervals beyond which a pattern is not worth the arithmetic.
+/// The most intervals of a pattern; longer patterns are not worth the arithmetic.
 pub(super) const MAX_INTERVALS: usize = 1 << 14;
 
-/// A periodic selection: of every `unit · size` consecutive elements, those whose index divided by `unit` lies in
-/// `intervals`, in the order of the intervals.
+/// A periodic selection. Of every `unit · size` consecutive elements it selects the ones whose index divided by `unit`
+/// is in `intervals`, in the order of the intervals.
 ///
 /// A pattern is always in lowest terms ([`Pattern::new`]), so equal selections compare equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ pub(in crate::prove) struct Pattern {
 }
 
 impl Pattern {
-    /// The pattern in lowest terms; `None` where it selects everything.
+    /// Returns the pattern in lowest terms; `None` if it selects all elements.
     pub(in crate::prove) fn new(
         unit: &Dim,
         size: u64,
@@ -71,32 +71,32 @@ impl Pattern {
         }))
     }
 
-    /// The number of units selected of each period.
+    /// Returns the number of units selected of each period.
     pub(in crate::prove) fn len(&self) -> u64 {
         self.intervals.iter().map(|r| r.len).sum()
     }
 
-    /// The period, in elements.
+    /// Returns the period, in elements.
     pub(in crate::prove) fn period(&self) -> Result<Dim, NotExpressible> {
         self.unit
             .checked_mul(&self.size.into())
             .ok_or(NotExpressible)
     }
 
-    /// The number of elements selected of each period.
+    /// Returns the number of elements selected of each period.
     pub(super) fn selected(&self) -> Result<Dim, NotExpressible> {
         self.unit
             .checked_mul(&self.len().into())
             .ok_or(NotExpressible)
     }
 
-    /// The number of elements selected of `size`, which whole periods must make up.
+    /// Returns the number of elements selected of `size`, which whole periods must make up.
     pub(in crate::prove) fn count(&self, size: &Dim) -> Result<Dim, NotExpressible> {
         let periods = size.checked_div(&self.period()?).ok_or(NotExpressible)?;
         periods.checked_mul(&self.selected()?).ok_or(NotExpressible)
     }
 
-    /// The selected indices in units of `unit`, in a period of `period`.
+    /// Returns the selected indices in units of `unit`, in a period of `period`.
     pub(in crate::prove) fn refine(
         &self,
         unit: &Dim,
@@ -105,7 +105,7 @@ impl Pattern {
         self.read_in(unit, period).map(Cow::into_owned)
     }
 
-    /// [`Self::refine`], without a copy where unit and period are the pattern's own.
+    /// Returns [`Self::refine`], without a copy if unit and period are the pattern's own.
     pub(super) fn read_in(
         &self,
         unit: &Dim,
@@ -131,7 +131,7 @@ impl Pattern {
         Ok(Cow::Owned(out))
     }
 
-    /// The same pattern where one element stands for `by`.
+    /// Returns the same pattern with each element replaced by `by` elements.
     pub(in crate::prove) fn scaled(&self, by: &Dim) -> Result<Pattern, NotExpressible> {
         let unit = self.unit.checked_mul(by).ok_or(NotExpressible)?;
         Ok(Pattern {
@@ -141,7 +141,7 @@ impl Pattern {
     }
 }
 
-/// The shorter pattern that this one repeats, as its size and intervals.
+/// Returns the shorter pattern that this one repeats, as its size and intervals.
 fn shorter_period(size: u64, intervals: &[Interval]) -> Option<(u64, Vec<Interval>)> {
     let total: u64 = intervals.iter().map(|r| r.len).sum();
     if total == 0 || !is_ascending(intervals) {
@@ -163,13 +163,13 @@ fn shorter_period(size: u64, intervals: &[Interval]) -> Option<(u64, Vec<Interva
         })
 }
 
-/// The number of times that `unit` fits into `size`, which must be a constant.
+/// Returns the number of times that `unit` fits into `size`, which must be a constant.
 pub(in crate::prove) fn units(size: &Dim, unit: &Dim) -> Result<u64, NotExpressible> {
     let quotient = size.checked_div(unit).and_then(|d| d.as_const());
     quotient.ok_or(NotExpressible)
 }
 
-/// The largest size that divides both, where both are multiples of a common symbol, or constants.
+/// Returns the largest size that divides both, if both are constants or multiples of a common symbol.
 pub(in crate::prove) fn common_unit(a: &Dim, b: &Dim) -> Result<Dim, NotExpressible> {
     if a.checked_div(b).is_some() {
         return Ok(b.clone());
@@ -185,7 +185,7 @@ pub(in crate::prove) fn common_unit(a: &Dim, b: &Dim) -> Result<Dim, NotExpressi
     monic.checked_mul(&gcd(m, n).into()).ok_or(NotExpressible)
 }
 
-/// The smallest size that is a multiple of both.
+/// Returns the smallest size that is a multiple of both.
 pub(in crate::prove) fn common_period(a: &Dim, b: &Dim) -> Result<Dim, NotExpressible> {
     let unit = common_unit(a, b)?;
     let times = a.checked_div(&unit).ok_or(NotExpressible)?;

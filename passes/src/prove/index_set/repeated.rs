@@ -1,5 +1,5 @@
-//! The endless list of the indices that a pattern selects, in smaller units. It is never spelled out: a question about a few
-//! indices of many periods takes as long as one about the first.
+//! The infinite list of the indices that a pattern selects, in smaller units. The list is not expanded: a query about a
+//! few indices takes the same time in every period.
 
 use tpc_ir::{Dim, Interval};
 
@@ -13,7 +13,7 @@ pub(super) struct RepeatedPattern<'a> {
     /// The number of selected coarse units before each interval.
     firsts: Vec<u64>,
     ascending: bool,
-    /// The pattern's unit, in those asked about.
+    /// The pattern's unit, in the requested units.
     fine: u64,
     /// The period.
     size: u64,
@@ -22,7 +22,7 @@ pub(super) struct RepeatedPattern<'a> {
 }
 
 impl<'a> RepeatedPattern<'a> {
-    /// The pattern in units of `unit`.
+    /// Returns the pattern in units of `unit`.
     pub(super) fn new(
         pattern: &'a Pattern,
         unit: &Dim,
@@ -44,13 +44,13 @@ impl<'a> RepeatedPattern<'a> {
         })
     }
 
-    /// The number of units selected of each period.
+    /// Returns the number of units selected of each period.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// The position of an index in the list, and the number of indices from it on that follow one another there; `None`
-    /// where it is not selected.
+    /// Returns the position of an index in the list, and the number of consecutive indices there from it on. Returns
+    /// `None` if the index is not selected.
     fn position(&self, index: u64) -> Option<(u64, u64)> {
         let (period, within) = (index / self.size, index % self.size);
         let coarse = within / self.fine;
@@ -65,8 +65,8 @@ impl<'a> RepeatedPattern<'a> {
         Some((position, r.len * self.fine - into))
     }
 
-    /// The index at a position of the list, and the number of indices from it on that follow one another there. The list must
-    /// have indices.
+    /// Returns the index at a position of the list, and the number of indices from it on that follow one another there.
+    /// The list must have indices.
     fn index(&self, position: u64) -> (u64, u64) {
         let (period, within) = (position / self.count, position % self.count);
         let coarse = within / self.fine;
@@ -76,18 +76,19 @@ impl<'a> RepeatedPattern<'a> {
         (index, r.len * self.fine - into)
     }
 
-    /// The positions of indices in the list; each of them must be in it.
+    /// Returns the positions of indices in the list; each of them must be in it.
     pub(super) fn positions(&self, indices: &[Interval]) -> Result<Vec<Interval>, NotExpressible> {
         pieces(indices, |index| self.position(index))
     }
 
-    /// The indices at these positions of the list.
+    /// Returns the indices at these positions of the list.
     pub(super) fn at(&self, positions: &[Interval]) -> Result<Vec<Interval>, NotExpressible> {
         pieces(positions, |position| Some(self.index(position)))
     }
 }
 
-/// The intervals that follow when each number becomes another, and a number of its successors become that one's.
+/// Returns the intervals that follow when each number becomes another, and a number of its successors become that
+/// one's.
 fn pieces(
     of: &[Interval],
     each: impl Fn(u64) -> Option<(u64, u64)>,

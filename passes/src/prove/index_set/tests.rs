@@ -16,7 +16,7 @@ fn pattern(unit: u64, size: u64, intervals: &[Interval]) -> Pattern {
     p.expect("within the size").expect("not everything")
 }
 
-/// The elements that an index set selects of the first `n`.
+/// Returns the elements that an index set selects of the first `n`.
 fn list(indices: &[Pattern], n: u64) -> Vec<u64> {
     let mut all: Vec<u64> = (0..n).collect();
     // Majors first, as the elements of a minor factor are next to each other.
@@ -67,7 +67,7 @@ impl Random {
         self.0.next_u64() % n
     }
 
-    /// An index set of a tensor of `n` elements, from one or two factors.
+    /// Returns an index set of a tensor of `n` elements, from one or two factors.
     fn indices(&mut self, n: u64) -> IndexSet {
         let divisors: Vec<u64> = (1..=n).filter(|&d| n.is_multiple_of(d)).collect();
         let mut out = IndexSet::new();

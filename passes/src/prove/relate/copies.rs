@@ -1,10 +1,10 @@
-//! Repetitions: one copy of a value is as good as another.
+//! Repetitions: all copies of a value are equal.
 
 use tpc_ir::{Dim, Interval};
 
 use crate::prove::index_set::{NotExpressible, Pattern, common_period, common_unit, units};
 
-/// Indices of a period beyond which copies are not compared.
+/// The most indices of a period for which copies are compared.
 const MAX_INDICES: u64 = 1 << 14;
 
 /// The copies of one value along an axis, in a whole and in a part of it.

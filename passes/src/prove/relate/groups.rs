@@ -8,10 +8,11 @@ use tpc_ir::{Dim, Interval, Op};
 use super::{Axes, Part, is_axis, mentions};
 use crate::prove::index_set::NotExpressible;
 
-/// Two operands' axes, each as (operand, axis), of which several indices of the first meet one of the second.
+/// Two operands' axes, each as (operand, axis). Several indices of the first axis meet one index of the second.
 pub(super) type AxisPair = ((usize, usize), (usize, usize));
 
-/// The axes that meet in groups and are parts. Checks that their indices meet on the device as they do in the whole.
+/// Returns the axes that meet in groups and are parts. Checks that their indices meet on the device as they do in the
+/// whole.
 pub(super) fn meeting(
     op: &Op,
     parts: &[Rc<Part>],
@@ -34,7 +35,7 @@ pub(super) fn meeting(
     Ok(out)
 }
 
-/// True if the condition on groups stands in place of the equation of `a` and `b`.
+/// True if the condition on groups replaces the equation of `a` and `b`.
 pub(super) fn replace_equation(grouped: &[AxisPair], a: &Expr, b: &Expr) -> bool {
     grouped.iter().any(|&(query, kv)| {
         is_axis(a, query) && mentions(b, kv) || is_axis(b, query) && mentions(a, kv)

@@ -1,7 +1,7 @@
 //! Lifting an op from parts of its operands to the wholes, by the op's rule.
 //!
-//! The equations of a rule say which index of a result's axis comes from which index of an operand's. From the index sets
-//! of the operands follow those of the results, or that the parts do not belong together.
+//! The equations of a rule say which index of a result's axis comes from which index of an operand's. The index sets of
+//! the results follow from the operands' index sets, unless the parts do not belong together.
 //!
 //! - `parameters.rs`: the op on the wholes, whose parameters lowering re-based to the parts;
 //! - `solver.rs`: the equations, solved for the results;
@@ -33,17 +33,17 @@ pub(super) struct Part {
     pub(super) ty: TensorType,
     /// The elements of the whole that the part has.
     pub(super) indices: IndexSet,
-    /// The same along each axis of the whole.
+    /// The patterns along each axis of the whole.
     pub(super) axes: Axes,
-    /// Per axis along which the whole repeats a value, the copies that the part has of it. One copy is as good as another,
-    /// so the other operands say which they are.
+    /// Per axis along which the whole repeats a value, the copies that the part has. All copies are equal, so the other
+    /// operands determine which copies these are.
     pub(super) copies: [Option<Copies>; RANK],
     /// The sizes of the part.
     pub(super) dims: [Dim; RANK],
 }
 
 impl Hash for Part {
-    /// The patterns along the axes follow from the elements.
+    /// Hashes all fields except the patterns along the axes, which follow from the elements.
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.ty, &self.indices, &self.copies, &self.dims).hash(state);
     }
@@ -56,16 +56,16 @@ impl Part {
     }
 }
 
-/// The op on the wholes, of whose results an op on parts makes parts.
+/// The op on the wholes, related to an op on parts: the part op's results are parts of its results.
 #[derive(Clone, Debug)]
 pub(super) struct Relation {
     /// The op on the whole operands.
     pub(super) op: Op,
     /// Per result, the elements that the part has of the whole.
     pub(super) results: Vec<IndexSet>,
-    /// The indices that are summed over, where not all are: the result is one term of a sum.
+    /// The indices that are summed over, if these are not all: the result is one term of a sum.
     pub(super) summed: Option<Pattern>,
-    /// The rows or experts that the op answers for, where not for all: other rows are zero.
+    /// The rows or experts that the op computes, if these are not all: other rows are zero.
     pub(super) mask: Option<Mask>,
 }
 
@@ -74,10 +74,10 @@ pub(super) type Axes = [Option<Pattern>; RANK];
 
 /// Relates `op`, which runs on `parts`, to the same op on the wholes.
 ///
-/// `model` is an op of the model: a part alone does not say where a slice of the whole is set.
+/// `model` is an op of the model. It gives the position of a slice that is set, because a part alone does not.
 ///
 /// # Errors
-/// The parts do not belong together, or the op's rule does not say what becomes of them.
+/// Returns an error if the parts do not belong together, or if the op's rule does not determine the results.
 pub(super) fn relate(
     op: &Op,
     parts: &[Rc<Part>],
@@ -119,7 +119,8 @@ pub(super) fn relate(
     })
 }
 
-/// The patterns along the operands' axes. Those of axes with copies follow from the others.
+/// Returns the patterns along the operands' axes, without axes that have copies. The solver derives the patterns of
+/// these.
 fn known_patterns(parts: &[Rc<Part>], axes: &[Axes]) -> FxHashMap<Var, Option<Pattern>> {
     let mut known = FxHashMap::default();
     for (o, (part, axes)) in parts.iter().zip(axes).enumerate() {
@@ -132,7 +133,7 @@ fn known_patterns(parts: &[Rc<Part>], axes: &[Axes]) -> FxHashMap<Var, Option<Pa
     known
 }
 
-/// Checks that operands with copies have those that the other operands meet.
+/// Checks that operands with copies have the copies that the other operands meet.
 fn check_copies(solver: &Solver<'_>, parts: &[Rc<Part>]) -> Result<(), NotExpressible> {
     for (o, part) in parts.iter().enumerate() {
         for (a, copies) in part.copies.iter().enumerate() {
@@ -147,7 +148,7 @@ fn check_copies(solver: &Solver<'_>, parts: &[Rc<Part>]) -> Result<(), NotExpres
     Ok(())
 }
 
-/// Checks that axes with a role may be parts. Returns the indices that are summed over, where not all are.
+/// Checks that axes with a role may be parts. Returns the indices that are summed over, if these are not all.
 fn check_roles(
     solver: &Solver<'_>,
     rule: &Rule,
@@ -173,7 +174,7 @@ fn check_roles(
     Ok(summed)
 }
 
-/// Checks that the rule speaks of each axis that is a part; otherwise the op may not bear it.
+/// Checks that the rule mentions each axis that is a part; otherwise the op may not allow parts there.
 fn check_spoken(rule: &Rule, axes: &[Axes]) -> Result<(), NotExpressible> {
     for (o, axes) in axes.iter().enumerate() {
         for (a, pattern) in axes.iter().enumerate() {
@@ -189,7 +190,7 @@ fn check_spoken(rule: &Rule, axes: &[Axes]) -> Result<(), NotExpressible> {
     Ok(())
 }
 
-/// The elements of a result that the part has.
+/// Returns the elements of a result that the part has.
 fn result(solver: &Solver<'_>, r: usize, ty: &TensorType) -> Result<IndexSet, NotExpressible> {
     let axes: Axes = std::array::from_fn(|a| {
         let known = solver.known.get(&Var::Axis(Slot::Result(r), a));

@@ -1,4 +1,4 @@
-//! Parameters of ops: those that lowering re-bases to a device's part, as they are on the whole.
+//! Parameters of ops on the whole, for ops whose parameters lowering re-bases to a device's part.
 
 use std::rc::Rc;
 
@@ -9,10 +9,10 @@ use super::{Axes, Part};
 use crate::prove::index_set::{NotExpressible, clip};
 use crate::prove::language::Mask;
 
-/// The op on whole operands, and the mask that it has on the parts.
+/// Returns the op on whole operands, and the mask that it has on the parts.
 ///
-/// This lists every op whose parameters change when a device runs it on its part. An op with other parameters is
-/// another op, so nothing is proved of an op that is missing here and whose parameters change.
+/// This function lists every op whose parameters change if a device runs it on its part. An op with other parameters is
+/// another op. If an op is missing here and its parameters change, its proof fails.
 pub(super) fn lift_parameters(
     op: &Op,
     parts: &[Rc<Part>],
@@ -51,7 +51,7 @@ pub(super) fn lift_parameters(
     Ok((whole, found))
 }
 
-/// The rows or experts that an op answers for, where not for all: those that it holds of the operand's axis `at`.
+/// Returns the rows or experts that an op computes, if these are not all: its part of the operand's axis `at`.
 fn mask(
     window: Option<Interval>,
     parts: &[Rc<Part>],
@@ -80,7 +80,7 @@ fn mask(
     }
 }
 
-/// Takes the window of heads off an op with ALiBi; it must say which heads the part has.
+/// Removes the window of heads from an op with ALiBi; the window must have the part's heads.
 fn all_heads(
     window: &mut Option<HeadWindow>,
     max_bias: f32,
@@ -105,8 +105,8 @@ fn all_heads(
     matches.then_some(()).ok_or(NotExpressible)
 }
 
-/// Gives an op that sets a slice the start that it has in the model: as many indices must be selected before it as precede
-/// the slice in the part.
+/// Sets the start of a slice-setting op to its start in the model. The number of selected indices before it must equal
+/// the number of indices before the slice in the part.
 fn start_on_whole(
     op: &mut SetSlice,
     parts: &[Rc<Part>],

@@ -1,4 +1,4 @@
-//! The equations of a rule, solved: from the patterns along operands' axes follow those along results' axes.
+//! Solves the equations of a rule: derives the patterns along results' axes from the patterns along operands' axes.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::op::{Expr, Slot};
@@ -36,7 +36,8 @@ impl Solver<'_> {
                 }
             }
             if self.known.len() == before {
-                // Nothing more follows. Where all operands are known, the rest are indices that the op makes: all of them.
+                // No equation gives another pattern. If all operands are known, the open axes are indices that the op
+                // makes, so they are whole.
                 let given = |(a, b): &&(Expr, Expr)| self.is_given(a) && self.is_given(b);
                 if !open || !equations.iter().all(given) {
                     return if open && self.any_part() {
@@ -114,7 +115,7 @@ impl Solver<'_> {
         es.iter().map(|e| self.size(e)).collect()
     }
 
-    /// The pattern of an expression, where all of it is known.
+    /// Returns the pattern of an expression, if all of it is known.
     pub(super) fn value(&self, e: &Expr) -> Result<Option<Option<Pattern>>, NotExpressible> {
         Ok(match e {
             Expr::Axis(slot, a) => self.known.get(&Var::Axis(*slot, *a)).cloned(),
@@ -211,7 +212,7 @@ impl Solver<'_> {
     }
 }
 
-/// The pattern of segments that follow one another.
+/// Returns the pattern of segments that follow one another.
 fn concatenate_segments(
     indices: &[Option<Pattern>],
     sizes: &[Dim],
@@ -237,7 +238,7 @@ fn concatenate_segments(
     Pattern::new(&unit, at, intervals)
 }
 
-/// The patterns of the segments that make up an axis.
+/// Returns the patterns of the segments that make up an axis.
 fn segments(pattern: &Pattern, sizes: &[Dim]) -> Result<Vec<Option<Pattern>>, NotExpressible> {
     let mut unit = pattern.unit.clone();
     for s in sizes {

@@ -1,4 +1,4 @@
-//! Repetitions: one copy is as good as another.
+//! Repetitions: all copies are equal.
 
 use egg::Id;
 use tpc_ir::op::{Binary, BinaryKind, Repeat};
@@ -95,8 +95,9 @@ pub(super) const CONCAT_OF_COPIES: ProofRule = ProofRule {
     },
 };
 
-/// A repetition holds index `i mod n` of the repeated value at index `i` of an axis. Where an op's result at index `i` depends
-/// on its operand's index `i` alone, and not on `i` itself, the op on the repetition is the repetition of the op.
+/// A repetition of `x` along an axis of `n` indices has `x`'s index `i mod n` at index `i`. Suppose an op's result at
+/// index `i` depends only on its operand's index `i`, and not on `i` itself. Then the op on the repetition is the
+/// repetition of the op.
 pub(super) const OP_OF_COPIES: ProofRule = ProofRule {
     name: "op-of-copies",
     equation: "f(repeat(x), y) = repeat(f(x, y)), where f works on each copy alike",
@@ -140,7 +141,7 @@ pub(super) const OP_OF_COPIES: ProofRule = ProofRule {
     },
 };
 
-/// The operand that an op may find repeated.
+/// Returns the operand that an op may find repeated.
 const fn copied_operand(op: &Op) -> Option<usize> {
     match op {
         Op::MulMat(_) => Some(1),

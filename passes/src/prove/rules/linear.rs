@@ -8,7 +8,7 @@ use super::sums::replace_summands;
 use crate::prove::language::{Head, Term};
 use crate::prove::term_graph::{ProofRule, TermGraph};
 
-/// A linear function: a head with all arguments but those that it is linear in.
+/// A linear function: a head with all arguments except the ones in which it is linear.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Function {
     head: Head,
@@ -19,7 +19,7 @@ struct Function {
     types: Vec<Option<TensorType>>,
 }
 
-/// The linear functions that a term is, each with the arguments that it is linear in.
+/// Returns the linear functions that a term is, each with the arguments that it is linear in.
 fn functions(terms: &TermGraph, term: &Term) -> Vec<(Function, Vec<Id>)> {
     let ty = |&a: &Id| terms.ty(a).cloned();
     let whole = |head| Function {
@@ -64,7 +64,7 @@ fn functions(terms: &TermGraph, term: &Term) -> Vec<(Function, Vec<Id>)> {
     }
 }
 
-/// The arguments that a term is linear in, each time with the others.
+/// Returns the arguments that a term is linear in, each time with the others.
 pub(in crate::prove) fn linear_arguments(
     terms: &TermGraph,
     term: &Term,
@@ -99,7 +99,7 @@ pub(super) const LINEAR: ProofRule = ProofRule {
             }
         }
         found.retain(|(_, members)| members.len() > 1);
-        // The function of most terms first; of equals the first found.
+        // The function with the most terms comes first; among equals, the first found.
         let most = found.iter().map(|(_, m)| m.len()).max();
         let Some((function, members)) = found.into_iter().find(|(_, m)| Some(m.len()) == most)
         else {
@@ -130,7 +130,7 @@ pub(super) const LINEAR_IN_ZERO: ProofRule = ProofRule {
     name: "linear-in-zero",
     equation: "f(0) = 0, where f is linear, and its other operands are numbers for which it is defined",
     apply: |terms, term, id| {
-        // What is no number is none times zero, either.
+        // A value that is not a number does not vanish when it is multiplied by zero.
         let defined = terms
             .op_of(term)
             .is_none_or(|(op, _)| terms.is_defined(&op, &term.args));
@@ -146,7 +146,7 @@ pub(super) const LINEAR_IN_ZERO: ProofRule = ProofRule {
     },
 };
 
-/// True if an op is linear in these of its arguments together.
+/// True if an op is linear in these arguments together.
 pub(in crate::prove) fn is_linear_in(
     terms: &TermGraph,
     op: &Op,

@@ -1,4 +1,4 @@
-//! Masks: rows that are zero but for those that a device answers for, by its own experts or rows.
+//! Masks: rows that are zero except the rows of a device, given by its own experts or row indices.
 
 use egg::Id;
 use tpc_ir::op::{Binary, BinaryKind};
@@ -8,7 +8,8 @@ use crate::prove::language::{Head, Mask};
 use crate::prove::readings::{ArgPart, find_relation, readings};
 use crate::prove::term_graph::{ProofRule, TermGraph};
 
-/// The one mask on all of these arguments, its indices, and the masked values. Arguments for which `bare` holds need none.
+/// Returns the one mask on all of these arguments, its indices, and the masked values. Arguments for which `bare` is
+/// true may be without a mask.
 fn find_common_mask(
     terms: &TermGraph,
     args: &[Id],

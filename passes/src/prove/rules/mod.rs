@@ -15,7 +15,7 @@ mod zeros;
 
 use super::term_graph::ProofRule;
 
-/// All rules, in the order in which they are tried.
+/// All rules, in the order of application.
 pub(super) const RULES: &[ProofRule] = &[
     views::RESHAPE,
     views::SLICE,

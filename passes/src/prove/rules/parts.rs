@@ -19,7 +19,7 @@ pub(super) const PARTS: ProofRule = ProofRule {
         let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
         };
-        // A value of the model needs no other name, and views have theirs.
+        // A value of the model needs no other form, and views have their own rules.
         let is_model = terms.of_model || terms.is_model(id);
         if is_model || term.args.is_empty() || matches!(*op, Op::Reshape(_)) {
             return Vec::new();
@@ -45,7 +45,7 @@ pub(super) const PARTS: ProofRule = ProofRule {
             let bases: Vec<Id> = reading.iter().map(|f| f.base).collect();
             match terms.lookup_op(&relation.op, result, bases.clone()) {
                 Some(whole) => made.extend(part(terms, id, whole, &relation, result, &bases)),
-                // The whole of a long concatenation is nothing that anyone has.
+                // Neither the model nor a device has the whole of a long concatenation.
                 None if open.is_none() && bases.len() <= MAX_OPERANDS => {
                     open = Some((relation, bases));
                 }
@@ -62,10 +62,10 @@ pub(super) const PARTS: ProofRule = ProofRule {
     },
 };
 
-/// Operands of the largest op on wholes that is made where neither the model nor a device has it.
+/// The most operands of an op on wholes that is added if neither the model nor a device has it.
 const MAX_OPERANDS: usize = 16;
 
-/// The part of the whole that the relation states, if it has the sizes that the device's op gives.
+/// Returns the part of the whole that the relation states, if it has the sizes that the device's op gives.
 fn part(
     terms: &mut TermGraph,
     id: Id,
@@ -86,7 +86,7 @@ fn part(
             let (value, ids) = match &relation.op {
                 Op::GetRows(_) => (whole, *bases.get(1)?),
                 Op::MulMatId(_) => (whole, *bases.get(2)?),
-                // Outside the mask nothing is added; to zeros that makes zeros.
+                // Outside the mask, the op adds zero. If its operand is zero, the result is zero there.
                 Op::AddId(_) if terms.is_zero(*bases.first()?) => (whole, *bases.get(2)?),
                 _ => return None,
             };

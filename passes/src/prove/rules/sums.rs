@@ -11,7 +11,7 @@ use crate::prove::language::{Head, Mask};
 use crate::prove::readings::{find_relation, is_whole, readings};
 use crate::prove::term_graph::{ProofRule, TermGraph};
 
-/// The sum with `instead` in place of the terms at `taken`.
+/// Returns the sum with `instead` in place of the terms at `taken`.
 pub(super) fn replace_summands(
     terms: &mut TermGraph,
     args: &[Id],
@@ -58,7 +58,7 @@ pub(super) const SUM_OF_TWO: ProofRule = ProofRule {
     },
 };
 
-/// The elements of a value as f32: a sum has those of its terms, and `1 · x` is f32 whatever `x` is.
+/// Returns the elements of a value as f32. A sum has the type of its terms, but `1 · x` is f32 for every `x`.
 fn as_f32(terms: &mut TermGraph, x: Id) -> Option<Id> {
     let dtype = terms.ty(x)?.dtype;
     if dtype == DType::F32 {
@@ -70,7 +70,7 @@ fn as_f32(terms: &mut TermGraph, x: Id) -> Option<Id> {
     Some(scale_term(terms, 1.0, x))
 }
 
-/// `factor · x`.
+/// Adds the term `factor · x`.
 fn scale_term(terms: &mut TermGraph, factor: f32, x: Id) -> Id {
     let op = Scale {
         scale: factor,
@@ -129,9 +129,9 @@ pub(super) const FLATTEN: ProofRule = ProofRule {
     },
 };
 
-/// A sum with the multiples of one value put together: `ax + bx = (a + b)x`. Without it a value that is added to itself n
-/// times would be a sum of 2ⁿ terms. Multiples that make up no f32, or nothing, stay apart; so do values of other types, whose
-/// multiples have another type than their sum.
+/// Joins the multiples of one value in a sum: `ax + bx = (a + b)x`. Without this rule, a value that is added to itself
+/// n times would be a sum of 2ⁿ terms. Multiples stay apart if the sum of their factors is 0 or not an f32. Multiples
+/// of values of other types also stay apart, because a multiple is f32 but their sum is not.
 fn collect_multiples(terms: &mut TermGraph, flat: Vec<Id>) -> Vec<Id> {
     let mut multiples: Vec<(Id, Vec<(f32, Id)>)> = Vec::new();
     for a in flat {
@@ -162,7 +162,7 @@ fn collect_multiples(terms: &mut TermGraph, flat: Vec<Id>) -> Vec<Id> {
     out
 }
 
-/// The sum of two numbers, where it is an f32 itself.
+/// Returns the sum of two numbers, if it is an f32.
 fn exact_sum(a: f32, b: f32) -> Option<f32> {
     let sum = f64::from(a) + f64::from(b);
     // The error of a sum of two doubles, by Knuth.

@@ -44,7 +44,7 @@ pub(super) const SLICE: ProofRule = ProofRule {
     },
 };
 
-/// `len` indices from `start` on of an axis, where all three are multiples of one size.
+/// Returns the pattern of `len` indices from `start` on of an axis, if all three are multiples of one size.
 fn range(size: &Dim, start: &Dim, len: &Dim) -> Result<Option<Pattern>, NotExpressible> {
     let mut unit = size.clone();
     for d in [start, len] {
@@ -100,7 +100,7 @@ pub(super) const SEGMENTS: ProofRule = ProofRule {
         for (k, &arg) in term.args.iter().enumerate() {
             let dims = terms.ty(arg).map(|t| t.dims.clone());
             if let (Ok(indices), Some(dims)) = (segment(terms, &term.args, axis, k), dims) {
-                // The rule on views of concatenations says what it is.
+                // The view is a new term; the rule on views of concatenations relates it to the operand.
                 terms.view(id, indices, dims);
             }
         }
@@ -147,7 +147,7 @@ pub(super) const SLICE_OF_CONCAT: ProofRule = ProofRule {
         let size = axis_index(slice.axis)
             .ok()
             .and_then(|axis| Some((axis, terms.ty(*x)?.dims[axis].clone())));
-        // Of sizes that are known, the rules on index sets say it.
+        // For known sizes, the rules on index sets give the same result.
         let Some((axis, _)) = size.filter(|(_, size)| size.as_const().is_none()) else {
             return Vec::new();
         };
@@ -169,7 +169,7 @@ pub(super) const SLICE_OF_CONCAT: ProofRule = ProofRule {
     },
 };
 
-/// The first of values that follow one another along an axis that has all which a slice takes, and where it begins there.
+/// Returns the first of adjacent values along an axis that contains the whole slice, and the slice's start in it.
 fn part_with(terms: &TermGraph, args: &[Id], axis: usize, slice: &Slice) -> Option<(Id, Dim)> {
     let end = slice.start.checked_add(&slice.len)?;
     let mut first = Dim::constant(0);
@@ -206,7 +206,7 @@ pub(super) const VIEW_BESIDE_SET_SLICE: ProofRule = ProofRule {
     },
 };
 
-/// The index set of the `k`-th of values that follow one another along an axis.
+/// Returns the index set of the `k`-th of values that follow one another along an axis.
 fn segment(
     terms: &TermGraph,
     args: &[Id],
@@ -248,7 +248,7 @@ pub(super) const CONCAT_OF_VIEWS: ProofRule = ProofRule {
             term.args.iter().map(|&a| terms.selections(a)).collect();
         let bases: Vec<Id> = selections[0].iter().map(|s| s.base).collect();
         for base in bases {
-            // What an earlier base has added may be another selection.
+            // The views added for an earlier base may give the arguments new selections.
             if !out.is_empty() {
                 selections = term.args.iter().map(|&a| terms.selections(a)).collect();
             }
@@ -269,12 +269,12 @@ pub(super) const CONCAT_OF_VIEWS: ProofRule = ProofRule {
     },
 };
 
-/// The index set of parts that follow one another along an axis.
+/// Returns the index set of parts that follow one another along an axis.
 fn join_parts(
     parts: &[([Dim; RANK], &[Pattern])],
     axis: usize,
 ) -> Result<IndexSet, NotExpressible> {
-    // The factor in which they differ.
+    // The index of the only pattern that differs between the parts.
     let (_, first) = parts.first().ok_or(NotExpressible)?;
     let differs = |i: usize| parts.iter().any(|(_, p)| p.get(i) != first.get(i));
     let mut at = (0..first.len()).filter(|&i| differs(i));
@@ -306,7 +306,7 @@ fn join_parts(
         let own = indices[at].refine(&unit, &size)?;
         let len: u64 = own.iter().map(|r| r.len).sum();
         if len > 0 {
-            // Along the axis nothing is major to the factor, and nothing of other axes is minor to it.
+            // Along the axis, the factor must be the most major one, and no factor of another axis may be minor to it.
             let mut below = unit.clone();
             let mut all = unit.checked_mul(&len.into()).ok_or(NotExpressible)?;
             for minor in indices[..at].iter().rev() {
@@ -336,6 +336,6 @@ fn join_parts(
     let mut indices: IndexSet = first[..at].to_vec();
     indices.extend(Pattern::new(&unit, units, intervals)?);
     indices.extend_from_slice(&first[at + 1..]);
-    // In lowest terms the order of the factors is the same.
+    // In lowest terms, the order of the factors is the same.
     compose(&[], &indices)
 }

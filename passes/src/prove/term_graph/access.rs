@@ -26,17 +26,17 @@ pub(in crate::prove) struct Selection {
 pub(in crate::prove) type NumberedView = (u32, Rc<View>);
 
 impl Selection {
-    /// A value as it is.
+    /// Returns the selection of a whole value.
     pub(in crate::prove) fn whole(base: Id) -> Selection {
         Selection { base, view: None }
     }
 
-    /// The selected elements of the base.
+    /// Returns the selected elements of the base.
     pub(in crate::prove) fn indices(&self) -> &[Pattern] {
         self.view.as_ref().map_or(&[], |(_, view)| &view.indices)
     }
 
-    /// The number of the view that selects them; `None` for all of the base.
+    /// Returns the number of the selecting view; `None` for all of the base.
     pub(in crate::prove) fn view(&self) -> Option<u32> {
         self.view.as_ref().map(|v| v.0)
     }
@@ -48,17 +48,17 @@ impl TermGraph {
         self.model_number(id).is_some()
     }
 
-    /// The number of the model's value that an e-class is.
+    /// Returns the number of the model's value that an e-class is.
     pub(in crate::prove) fn model_number(&self, id: Id) -> Option<u32> {
         self.graph[self.graph.find(id)].data.model
     }
 
-    /// The terms of an e-class, in a fixed order.
+    /// Returns the terms of an e-class, in a fixed order.
     pub(in crate::prove) fn nodes(&self, id: Id) -> Rc<[Term]> {
         self.nodes_with(id, |_| true).into()
     }
 
-    /// The terms of an e-class with such heads, in a fixed order.
+    /// Returns the terms of an e-class whose heads are `wanted`, in a fixed order.
     fn nodes_with(&self, id: Id, wanted: impl Fn(Head) -> bool) -> Vec<Term> {
         let all = &self.graph[self.graph.find(id)].nodes;
         self.steps.add(all.len());
@@ -71,22 +71,22 @@ impl TermGraph {
         nodes
     }
 
-    /// The type of an e-class.
+    /// Returns the type of an e-class.
     pub(in crate::prove) fn ty(&self, id: Id) -> Option<&TensorType> {
         self.graph[self.graph.find(id)].data.ty.as_ref()
     }
 
-    /// The ops, views and types that terms speak of.
+    /// Returns the ops, views and types that terms speak of.
     pub(in crate::prove) fn tables(&self) -> &Tables {
         &self.graph.analysis.tables
     }
 
-    /// The op of that number.
+    /// Returns the op of that number.
     pub(in crate::prove) fn op(&self, number: u32) -> &Op {
         self.tables().ops.get(number)
     }
 
-    /// The op at the head of a term, and the index of its result; `None` for other heads.
+    /// Returns the op at the head of a term, and the index of its result; `None` for other heads.
     pub(in crate::prove) fn op_of(&self, term: &Term) -> Option<(Rc<Op>, u8)> {
         match term.head {
             Head::Op { op, result } => Some((self.tables().ops.share(op), result)),
@@ -94,29 +94,29 @@ impl TermGraph {
         }
     }
 
-    /// The view at the head of a term; `None` for other heads.
+    /// Returns the view at the head of a term; `None` for other heads.
     pub(in crate::prove) fn view_of(&self, term: &Term) -> Option<Rc<View>> {
         self.numbered_view_of(term).map(|(_, view)| view)
     }
 
-    /// The view at the head of a term, with its number.
+    /// Returns the view at the head of a term, with its number.
     pub(in crate::prove) fn numbered_view_of(&self, term: &Term) -> Option<NumberedView> {
         let Head::View(number) = term.head else {
             return None;
         };
         let view = self.tables().views.share(number);
-        // Whoever asks looks at them all.
+        // The caller looks at all of them.
         self.charge(intervals(&view.indices) / INTERVALS);
         Some((number, view))
     }
 
-    /// Counts the steps of composing index sets, which finds intervals by halving.
+    /// Charges the steps of composing index sets, which finds intervals by binary search.
     pub(in crate::prove) fn charge_composition(&self, inner: &[Pattern], outer: &[Pattern]) {
         let n = intervals(inner) + intervals(outer);
         self.charge(n * n.max(1).ilog2() as usize / COMPOSED);
     }
 
-    /// The ops that an e-class is a result of, each with the index of the result and the arguments.
+    /// Returns the ops that an e-class is a result of, each with the index of the result and the arguments.
     pub(in crate::prove) fn ops_of(&self, id: Id) -> Vec<(Rc<Op>, u8, Args)> {
         let nodes = self.nodes_with(id, |head| matches!(head, Head::Op { .. }));
         let ops = nodes.into_iter().filter_map(|t| match t.head {
@@ -126,7 +126,7 @@ impl TermGraph {
         ops.collect()
     }
 
-    /// The masks that an e-class is known to be, each with the masked value and the indices.
+    /// Returns the masks that an e-class is known to be, each with the masked value and the indices.
     pub(in crate::prove) fn masks_of(&self, id: Id) -> Vec<(Mask, Id, Id)> {
         let nodes = self.nodes_with(id, |head| matches!(head, Head::Mask(_)));
         let found = nodes.iter().filter_map(|t| match t.head {
@@ -148,7 +148,7 @@ impl TermGraph {
         self.graph[self.graph.find(id)].data.number
     }
 
-    /// True if an op has a value for these operands, as the model applies it to them.
+    /// True if an op is defined on these operands, because the model applies it to them.
     pub(in crate::prove) fn is_defined(&self, op: &Op, args: &[Id]) -> bool {
         is_defined(&self.graph, op, args)
     }
@@ -164,7 +164,7 @@ impl TermGraph {
         id
     }
 
-    /// The e-class of a result of an op, where the graph has it.
+    /// Returns the e-class of a result of an op, if the graph has it.
     pub(in crate::prove) fn lookup_op(&mut self, op: &Op, result: u8, args: Vec<Id>) -> Option<Id> {
         let op = self.graph.analysis.tables.ops.intern(op);
         self.lookup(Head::Op { op, result }, args)
@@ -190,7 +190,7 @@ impl TermGraph {
         self.numbered_view(base, number)
     }
 
-    /// The number of a view.
+    /// Returns the number of a view.
     fn number_of(&mut self, view: &View) -> u32 {
         let views = &mut self.graph.analysis.tables.views;
         let known = views.items().len();
@@ -229,19 +229,19 @@ impl TermGraph {
         Ok(self.view(base, indices, dims))
     }
 
-    /// The first views that an e-class is, with what is viewed.
+    /// Returns the first views that an e-class is equal to, with their bases.
     pub(in crate::prove) fn views_of(&self, id: Id) -> Vec<(Rc<View>, Id)> {
         let views = self.numbered_views_of(id, MAX_VIEWS).into_iter();
         views.map(|((_, view), base)| (view, base)).collect()
     }
 
-    /// All views that an e-class is, with what is viewed.
+    /// Returns all views that an e-class is equal to, with their bases.
     pub(in crate::prove) fn all_views_of(&self, id: Id) -> Vec<(Rc<View>, Id)> {
         let views = self.numbered_views_of(id, usize::MAX).into_iter();
         views.map(|((_, view), base)| (view, base)).collect()
     }
 
-    /// Views that an e-class is, with their numbers and what is viewed.
+    /// Returns at most `most` views that an e-class is equal to, with their numbers and bases.
     pub(super) fn numbered_views_of(&self, id: Id, most: usize) -> Vec<(NumberedView, Id)> {
         let nodes = self.nodes_with(id, |head| matches!(head, Head::View(_)));
         let views = nodes
@@ -251,7 +251,7 @@ impl TermGraph {
         views.collect()
     }
 
-    /// The selections that an e-class is, itself included; those nearest to the model first.
+    /// Returns the selections that an e-class is, itself included, the nearest to the model first.
     pub(in crate::prove) fn selections(&self, id: Id) -> Vec<Selection> {
         let id = self.graph.find(id);
         let mut out: Vec<Selection> = self
@@ -271,7 +271,7 @@ impl TermGraph {
         out
     }
 
-    /// Adds all views of views that a view is, each as one view.
+    /// Adds, for all views of a view, the composition as one view.
     pub(in crate::prove) fn add_compositions(&mut self, outer: &NumberedView, of: Id) -> Vec<Id> {
         let mut out = Vec::new();
         for (inner, base) in self.numbered_views_of(of, MAX_VIEWS) {
@@ -287,7 +287,8 @@ impl TermGraph {
         out
     }
 
-    /// Adds all views of the model's slices of a value that a view of it is, but those of `but`.
+    /// Adds a view's quotients by the model's slices of the same value `of`, except by the slice `but`: the view as a
+    /// view of each slice.
     pub(in crate::prove) fn add_quotients(
         &mut self,
         view: &NumberedView,
@@ -311,14 +312,14 @@ impl TermGraph {
         out
     }
 
-    /// The number of the view of these elements under the sizes of another, where there is one.
+    /// Returns the number of the view that selects these elements and has the sizes of another view.
     fn number_of_selection(&mut self, indices: Option<IndexSet>, sizes: &View) -> Option<u32> {
         let dims = sizes.dims.clone();
         indices.map(|indices| self.number_of(&View { indices, dims }))
     }
 }
 
-/// The intervals of an index set.
+/// Returns the intervals of an index set.
 fn intervals(indices: &[Pattern]) -> usize {
     indices.iter().map(|p| p.intervals.len()).sum()
 }

@@ -25,23 +25,23 @@ use model_terms::ModelTerms;
 pub(super) use access::Selection;
 pub(super) use of_model::{ModelRepetition, Repetition};
 
-/// Rounds in which an e-class may change. A few suffice, because rules make terms smaller or bring them nearer to the
-/// model.
+/// The most rounds in which an e-class may change. A few suffice, because rules make terms smaller or bring them nearer
+/// to the model.
 const MAX_ROUNDS: usize = 24;
-/// Terms beyond which a proof is given up.
+/// The most terms; beyond this number a proof is given up.
 const MAX_TERMS: usize = 400_000;
-/// Intervals of a view that are looked at in a step.
+/// Intervals of a view per step.
 const INTERVALS: usize = 2;
-/// Comparisons of intervals, as index sets are composed, in a step.
+/// Comparisons of intervals per step when index sets are composed.
 const COMPOSED: usize = 4;
-/// Arguments beyond which a proof is given up: devices make no sums of so many terms.
+/// The most arguments of a term. Beyond this number the proof is given up: devices do not make sums of more terms.
 const MAX_ARGS: usize = 1 << 10;
-/// Steps of the budget that a step here takes: it compares and makes terms.
+/// Steps of the budget per step here, which compares and adds terms.
 const STEP: u64 = 3;
-/// Views of an e-class that the rules look at. The values of models have a few; where a graph cuts and joins one value in
-/// dozens of ways, each is a view of all others, and the first suffice.
+/// The most views of an e-class that the rules use. Values of models have a few views. If a graph cuts and joins one
+/// value in dozens of ways, each value is a view of all others, and the first ones suffice.
 const MAX_VIEWS: usize = 32;
-/// Depth of the chain of terms, each added for the one before, beyond which a proof is given up.
+/// The greatest depth of a chain of terms, each added for the one before. Beyond it a proof is given up.
 const MAX_DEPTH: usize = 96;
 
 /// An equation of the proof.
@@ -61,9 +61,9 @@ pub(super) struct TermGraph {
     done: FxHashSet<Term>,
     /// Classes to look at again.
     revisit: BTreeSet<Id>,
-    /// The number of terms that are being made for one another.
+    /// The depth of the current chain of terms that are added for one another.
     depth: usize,
-    /// The number of terms beyond which no more follows.
+    /// The number of terms beyond which rules add no terms.
     pub(super) max_terms: usize,
     model: ModelTerms,
     /// Parts, and relations of ops on parts to ops on wholes.
@@ -72,11 +72,11 @@ pub(super) struct TermGraph {
     pub(super) of_model: bool,
     /// The rule that is left out.
     without: Option<String>,
-    /// How often each rule found terms equal.
+    /// The number of times that each rule found terms equal.
     pub(super) found: BTreeMap<&'static str, u64>,
-    /// Steps, of those that are left.
+    /// Used steps, limited by the remaining steps of the budget.
     steps: Meter,
-    /// Intervals of views, of those that are left.
+    /// Used intervals of views, limited by the remaining segments of the budget.
     segments: Meter,
     /// True if a limit was met.
     pub(super) cut_short: bool,
@@ -107,7 +107,8 @@ impl Meter {
 }
 
 impl TermGraph {
-    /// An empty graph for the model's terms, saturated by `rules` but the one called `without`, as far as the budget goes.
+    /// Returns an empty graph for the model's terms, saturated within the budget by all `rules` except the one called
+    /// `without`.
     pub(super) fn new(
         rules: &'static [ProofRule],
         without: Option<&str>,
@@ -137,7 +138,7 @@ impl TermGraph {
         }
     }
 
-    /// Adds a term with all that the rules say of it. Returns its e-class.
+    /// Adds a term and all terms that the rules derive from it. Returns its e-class.
     pub(super) fn add(&mut self, head: Head, args: Vec<Id>) -> Id {
         let mut term = Term {
             head,
@@ -159,7 +160,7 @@ impl TermGraph {
         let sum = (self.of_model && head == Head::Sum).then(|| term.args.to_vec());
         let id = self.graph.add(term);
         if let Some(ty) = self.ty(id).filter(|t| is_empty(t)).cloned() {
-            // All values without elements are equal, and no rule has more to say of them.
+            // All values without elements are equal, and rules do not apply to them.
             let ty = self.graph.analysis.tables.types.intern(&ty);
             let empty = self.graph.add(Term {
                 head: Head::Zero(ty),
@@ -182,7 +183,7 @@ impl TermGraph {
         self.graph.find(id)
     }
 
-    /// The e-class of a term, where the graph has it.
+    /// Returns the e-class of a term, if the graph has it.
     pub(super) fn lookup(&self, head: Head, args: Vec<Id>) -> Option<Id> {
         let mut term = Term {
             head,
@@ -192,7 +193,7 @@ impl TermGraph {
         self.graph.lookup(term)
     }
 
-    /// Sums have their arguments in order of age.
+    /// Replaces the arguments by their e-classes. Sorts the arguments of a sum by age.
     fn settle(&self, term: &mut Term) {
         for a in &mut term.args {
             *a = self.graph.find(*a);
@@ -202,7 +203,7 @@ impl TermGraph {
         }
     }
 
-    /// Applies the rules to all terms of an e-class until nothing follows.
+    /// Applies the rules to all terms of an e-class until no rule adds a term.
     fn saturate(&mut self, id: Id) {
         for _ in 0..MAX_ROUNDS {
             let mut changed = false;
@@ -245,7 +246,7 @@ impl TermGraph {
         changed
     }
 
-    /// Makes two e-classes one. The terms over them may be equal to more now.
+    /// Merges two e-classes. Terms over them may be equal to more terms afterwards.
     fn unite(&mut self, a: Id, b: Id) {
         let parents = |id: Id| {
             self.graph[self.graph.find(id)]
@@ -254,7 +255,7 @@ impl TermGraph {
         };
         let (of_a, of_b) = (parents(a), parents(b));
         self.graph.union(a, b);
-        // Where one of the two has no parents nothing follows by congruence, and rebuilding would look at all e-classes.
+        // If one of the two has no parents, congruence adds no equality, and rebuilding would visit all e-classes.
         if !of_a.is_empty() && !of_b.is_empty() {
             self.revisit.extend(of_a);
             self.revisit.extend(of_b);
@@ -262,13 +263,13 @@ impl TermGraph {
         }
     }
 
-    /// Counts `n` steps; whether there are any left.
+    /// Charges `n` steps. Returns true if steps are left.
     pub(super) fn charge(&self, n: usize) -> bool {
         self.steps.add(n);
         !self.steps.is_exhausted()
     }
 
-    /// The resources that the graph has used: terms, segments and steps.
+    /// Returns the resources that the graph has used: terms, segments and steps.
     pub(super) fn used_resources(&self) -> [(Resource, u64); 3] {
         [
             (Resource::Terms, self.graph.total_size() as u64),

@@ -8,12 +8,12 @@ use rustc_hash::FxHashSet;
 pub(super) struct ModelTerms {
     /// Views, as (viewed, view): a device's part of a value may be a part of its slice.
     pub(super) slices: Vec<(Id, Id)>,
-    /// The same, to tell whether one is known.
+    /// The known slices, as a set for membership tests.
     pub(super) known_slices: FxHashSet<(Id, Id)>,
     /// Sums, as (sum, terms).
     pub(super) sums: Vec<(Id, Vec<Id>)>,
     /// Repetitions, as (repeated, repetition).
     pub(super) repetitions: Vec<(Id, Id)>,
-    /// Values of which a slice is set, as (value, result).
+    /// Values in which the model sets a slice, as (value, result).
     pub(super) sets: Vec<(Id, Id)>,
 }

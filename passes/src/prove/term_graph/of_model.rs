@@ -1,5 +1,5 @@
-//! The terms that the model itself has: its views, sums, repetitions and set slices. A device's part of a value is related to
-//! these where the devices alone could mean several things.
+//! The terms of the model itself: its views, sums, repetitions and set slices. The rules relate a device's part of a
+//! value to these terms if the devices' terms alone are ambiguous.
 
 use egg::Id;
 use tpc_ir::{Dim, Interval, Op, RANK};
@@ -27,7 +27,7 @@ pub(in crate::prove) struct ModelRepetition {
 }
 
 impl TermGraph {
-    /// Notes a result of an op on `of`, if the model is being added.
+    /// Records a result of an op on `of`, if the model is being added.
     pub(super) fn note_of_model(&mut self, op: &Op, of: Id, result: Id) {
         let list = match op {
             Op::Repeat(_) => &mut self.model.repetitions,
@@ -39,7 +39,7 @@ impl TermGraph {
         }
     }
 
-    /// Notes a view, if the model is being added.
+    /// Records a view, if the model is being added.
     pub(super) fn note_slice(&mut self, base: Id, view: Id) {
         let base = self.graph.find(base);
         if self.of_model && self.model.known_slices.insert((base, view)) {
@@ -47,7 +47,7 @@ impl TermGraph {
         }
     }
 
-    /// The ops of the graph that set slices.
+    /// Returns the ops of the graph that set slices.
     pub(in crate::prove) fn set_slices(&self) -> Vec<Op> {
         let ops = self.tables().ops.items();
         ops.filter(|op| matches!(op, Op::SetSlice(_)))
@@ -55,7 +55,7 @@ impl TermGraph {
             .collect()
     }
 
-    /// The results that the model has of setting a slice of a value, each with the axis and the slice.
+    /// Returns the results that the model has of setting a slice of a value, each with the axis and the slice.
     pub(in crate::prove) fn model_sets(&self, of: Id) -> Vec<(Id, usize, Interval)> {
         let of = self.graph.find(of);
         let sets = self
@@ -82,8 +82,8 @@ impl TermGraph {
         out
     }
 
-    /// The summands of an e-class that is a sum. If it is a value of the model, they are the model's own, however
-    /// devices compute it.
+    /// Returns the summands of an e-class that is a sum. If it is a value of the model, they are the model's own,
+    /// however devices compute it.
     pub(in crate::prove) fn summands(&self, id: Id) -> Option<Vec<Id>> {
         let id = self.graph.find(id);
         if self.of_model || self.graph[id].data.model.is_some() {
@@ -104,7 +104,8 @@ impl TermGraph {
         sums.find(defines).map(|t| t.args.to_vec())
     }
 
-    /// The repetitions that an e-class is, each with a repetition of the same base that the model has, reshaped or not.
+    /// Returns the repetitions that an e-class is, each with a repetition of the same base that the model has, reshaped
+    /// or not.
     pub(in crate::prove) fn model_repetitions(&self, id: Id) -> Vec<(Repetition, ModelRepetition)> {
         if self.model.repetitions.is_empty() {
             return Vec::new();
@@ -133,7 +134,7 @@ impl TermGraph {
         out
     }
 
-    /// The selections that an e-class is or repeats.
+    /// Returns the selections that an e-class is or repeats.
     fn repetitions(&self, id: Id) -> Vec<Repetition> {
         let selections = self.selections(id);
         let reshaped = selections.iter().filter(|s| s.indices().is_empty());
@@ -164,7 +165,7 @@ impl TermGraph {
         out
     }
 
-    /// The axes along which one value is repeated to give the other, each with the number of copies.
+    /// Returns the axes along which one value is repeated to give the other, each with the number of copies.
     fn copies(&self, of: Id, all: Id) -> Option<Vec<(usize, u64)>> {
         let (of, all) = (self.ty(of)?, self.ty(all)?);
         let axes = (0..RANK).filter(|&a| of.dims[a] != all.dims[a]);
@@ -172,7 +173,7 @@ impl TermGraph {
         axes.map(|a| Some((a, times(a)?))).collect()
     }
 
-    /// The views of `base` that the model has.
+    /// Returns the views of `base` that the model has.
     pub(super) fn model_slices(&self, base: Id) -> Vec<(Id, NumberedView)> {
         let base = self.graph.find(base);
         let mut out = Vec::new();

@@ -33,35 +33,35 @@ macro_rules! moved {
     };
 }
 
-/// Elements that are cut off do not cross the link.
+/// Elements that the slice removes do not cross the link.
 pub(super) const SLICE_THEN_COPY: RewriteRule = moved!(
     "slice" before copy,
     |op| matches!(op, Op::Slice(_)),
     "x is so divided that each device can slice its part"
 );
 
-/// A slice behind a view may then come before the copy.
+/// This allows a slice after a view to move before the copy.
 pub(super) const VIEW_THEN_COPY: RewriteRule = moved!(
     "view" before copy,
     Op::is_layout,
     "view reshapes or permutes, and x is so divided that each device can"
 );
 
-/// Several views of a value then cross as one.
+/// Several views of a value then cross the link once.
 pub(super) const COPY_THEN_VIEW: RewriteRule = moved!(
     "view" after copy,
     Op::is_layout,
     "view reshapes or permutes, and the copy of x can be divided as that of its view"
 );
 
-/// One of the equal rows crosses.
+/// Only one of the equal rows crosses the link.
 pub(super) const COPY_THEN_REPEAT: RewriteRule = moved!(
     "repeat" after copy,
     |op| matches!(op, Op::Repeat(_)),
     "the copy of x can be divided as that of the repetition"
 );
 
-/// `copy(copy(x)) = x` back where it came from, `copy(copy(x)) = copy(x)` elsewhere.
+/// `copy(copy(x)) = x` if the second copy returns to `x`'s place, otherwise `copy(copy(x)) = copy(x)`.
 pub(super) const COPY_OF_COPY: RewriteRule = RewriteRule {
     name: "copy-of-copy",
     equation: "copy(copy(x)) = copy(x), or x itself",
@@ -82,7 +82,7 @@ pub(super) const COPY_OF_COPY: RewriteRule = RewriteRule {
     },
 };
 
-/// The type of a copy's result.
+/// Returns the type of a copy's result.
 fn copy_to(egraph: &EGraph, node: &Node) -> Option<ShardedType> {
     let Head::Op(op, out) = node.head else {
         return None;
@@ -91,7 +91,7 @@ fn copy_to(egraph: &EGraph, node: &Node) -> Option<ShardedType> {
     matches!(table.op(op), Op::Copy(_)).then(|| table.ty(out).clone())
 }
 
-/// The e-classes whose copies an e-class is.
+/// Returns the e-classes whose copies an e-class is.
 fn sources(egraph: &EGraph, eclass: Id) -> Vec<Id> {
     let mut out: Vec<Id> = (egraph[eclass].nodes.iter())
         .filter(|n| copy_to(egraph, n).is_some())
@@ -141,7 +141,7 @@ fn move_copy_before(
     }
     let to = egraph.analysis.ty(out).clone();
     for from in sources(egraph, node.operands[0]) {
-        // The op runs where `x` is, on x as it is divided there.
+        // The op runs at `x`'s place, on `x` with its division there.
         let there = ShardedType {
             place: type_of(egraph, from).place,
             ..to.clone()

@@ -1,11 +1,11 @@
-//! Rows of experts that are split: zero everywhere but on the device that owns the expert.
+//! Rows of experts that are split: zero on all devices except the expert's owner.
 
 use tpc_ir::op::Linearity;
 
 use super::{RewriteRule, delay, local_op, rule_of, sums_of};
 use crate::rewrite::analysis::type_of;
 
-/// `f(all_reduce(a), …) = all_reduce(f(a, …))` where rows that are zero stay zero.
+/// `f(all_reduce(a), …) = all_reduce(f(a, …))` if rows that are zero stay zero.
 pub(super) const ZERO_ROWS: RewriteRule = RewriteRule {
     name: "zero-rows",
     equation: "f(all_reduce(a), all_reduce(b)) = all_reduce(f(a, b))",

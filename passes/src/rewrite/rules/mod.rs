@@ -103,7 +103,7 @@ impl Applier<Node, Table> for RuleApplier {
     }
 }
 
-/// The op of a term that has operands and one result, and is no transfer.
+/// Returns the op of a term that has operands and one result, and is not a transfer.
 fn local_op(egraph: &EGraph, node: &Node) -> Option<(OpRef, TypesRef)> {
     let Head::Op(op, out) = node.head else {
         return None;
@@ -112,7 +112,7 @@ fn local_op(egraph: &EGraph, node: &Node) -> Option<(OpRef, TypesRef)> {
     (one && !egraph.analysis.op(op).is_transfer()).then_some((op, out))
 }
 
-/// The unreduced sums whose all-reduces an e-class is.
+/// Returns the unreduced sums whose all-reduces an e-class is.
 fn sums_of(egraph: &EGraph, eclass: Id) -> Vec<Id> {
     let sum = |n: &Node| match n.head {
         Head::Op(op, _) if matches!(egraph.analysis.op(op), Op::AllReduce(_)) => {
@@ -126,8 +126,8 @@ fn sums_of(egraph: &EGraph, eclass: Id) -> Vec<Id> {
     out
 }
 
-/// Delays the all-reduces of the operands at these positions: `f(all_reduce(a)) = all_reduce(f(a))` wherever `f`'s own
-/// rule says so.
+/// Delays the all-reduces of the operands at these positions: `f(all_reduce(a)) = all_reduce(f(a))`, if `f`'s own rule
+/// allows it.
 fn delay(
     egraph: &mut EGraph,
     eclass: Id,
@@ -136,7 +136,7 @@ fn delay(
     at: &[usize],
     equal: &mut EqualPairs,
 ) {
-    // A split result, such as a repeated row, is no sum.
+    // A split result, such as a repeated row, is not a sum.
     if type_of(egraph, eclass).sharding.is_split() {
         return;
     }
@@ -182,7 +182,7 @@ fn delay(
     }
 }
 
-/// The all-reduce of an unreduced sum.
+/// Returns the all-reduce of an unreduced sum.
 fn all_reduce(egraph: &mut EGraph, sum: Id, out: TypesRef, origin: Option<u32>) -> Id {
     let op = egraph.analysis.op_ref(&AllReduce.into());
     let head = Head::Op(op, out);
@@ -190,7 +190,7 @@ fn all_reduce(egraph: &mut EGraph, sum: Id, out: TypesRef, origin: Option<u32>) 
     insert(egraph, Node { head, operands }, origin)
 }
 
-/// The sharding rule of an op, for the shapes of this term.
+/// Returns the sharding rule of an op, for the shapes of this term.
 fn rule_of(egraph: &EGraph, node: &Node, (op, out): (OpRef, TypesRef)) -> tpc_ir::op::Rule {
     let table = &egraph.analysis;
     let operands: Vec<_> = node

@@ -8,7 +8,8 @@ use super::{RewriteRule, all_reduce, local_op};
 use crate::rewrite::analysis::{EGraph, ShardedType, even_cut, insert, type_of};
 use crate::rewrite::language::{Head, Node};
 
-/// `all_reduce(a) = all_gather(reduce_scatter(a))`: the right side moves as many bytes and pays one more latency.
+/// `all_reduce(a) = all_gather(reduce_scatter(a))`: both sides move the same bytes, and the right side pays one more
+/// latency.
 pub(super) const SCATTERED_SUM: RewriteRule = RewriteRule {
     name: "scattered-sum",
     equation: "all_reduce(a) = all_gather(reduce_scatter(a))",
@@ -38,7 +39,7 @@ pub(super) const SCATTERED_SUM: RewriteRule = RewriteRule {
     },
 };
 
-/// `f(all_gather(a), m) = all_gather(f(a, part of m))` for what works on each element by itself.
+/// `f(all_gather(a), m) = all_gather(f(a, part of m))` for ops that work on each element by itself.
 pub(super) const PARTS_OF_ROWS: RewriteRule = RewriteRule {
     name: "parts-of-rows",
     equation: "f(all_gather(a), m) = all_gather(f(a, part(m)))",
@@ -117,7 +118,7 @@ pub(super) const NORM_OF_PARTS: RewriteRule = RewriteRule {
     },
 };
 
-/// The parts of rows whose all-gather an e-class is.
+/// Returns the parts of rows whose all-gather an e-class is.
 fn gathered_from(egraph: &EGraph, eclass: Id) -> Option<Id> {
     let gather = |n: &Node| match n.head {
         Head::Op(op, _) => match egraph.analysis.op(op) {
@@ -129,8 +130,9 @@ fn gathered_from(egraph: &EGraph, eclass: Id) -> Option<Id> {
     egraph[eclass].nodes.iter().filter_map(gather).min()
 }
 
-/// The type of a whole value with its rows cut into nearly equal parts; `None` where rows are too short, or where the cuts
-/// would fall within blocks of a quantised type. All values of a chain are cut alike, so such a chain stays whole.
+/// Returns the type of a whole value with its rows cut into nearly equal parts. Returns `None` if rows are too short,
+/// or if the cuts would fall within blocks of a quantised type. All values of a chain are cut alike, so such a chain
+/// stays whole.
 fn part(egraph: &mut EGraph, whole: &ShardedType) -> Option<ShardedType> {
     let Place::Group(_) = whole.place else {
         return None;

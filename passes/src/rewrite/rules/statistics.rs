@@ -31,7 +31,7 @@ pub(super) const STATISTICS_TOGETHER: RewriteRule = RewriteRule {
     },
 };
 
-/// The unreduced statistics whose all-reduce an e-class is.
+/// Returns the unreduced statistics whose all-reduce an e-class is.
 fn statistics(egraph: &EGraph, eclass: Id) -> Option<Id> {
     let is_stats = |id: &Id| {
         egraph[*id].nodes.iter().any(|n| match n.head {

@@ -7,8 +7,8 @@ use super::{EqualPairs, RewriteRule, delay, local_op, rule_of, sums_of};
 use crate::rewrite::analysis::{EGraph, type_of};
 use crate::rewrite::language::Node;
 
-/// `all_reduce(a) + b = all_reduce(a + b)`, where `b` is unreduced, too, or is whole and counts on one device. So is
-/// `all_reduce(a) + all_reduce(b) = all_reduce(a + b)`: first the one, then the other.
+/// `all_reduce(a) + b = all_reduce(a + b)`, if `b` is unreduced, too, or is whole and counts on one device. Two
+/// applications give `all_reduce(a) + all_reduce(b) = all_reduce(a + b)`.
 pub(super) const ADDED_SUM: RewriteRule = RewriteRule {
     name: "added-sum",
     equation: "all_reduce(a) ± b = all_reduce(a ± b)",
@@ -70,9 +70,9 @@ pub(super) const CONCAT_OF_SUMS: RewriteRule = RewriteRule {
     },
 };
 
-/// `f(all_reduce(a), m) = all_reduce(f(a, m))` where `f` is linear in `a`: products and quotients by whole values, products
-/// with whole matrices, rows looked up. Where `f` reads experts that are split, and each device has the rows of `a` that its
-/// own experts read, `f(all_reduce(a)) = f(a)` as it stands.
+/// `f(all_reduce(a), m) = all_reduce(f(a, m))` if `f` is linear in `a`: products and quotients by whole values,
+/// products with whole matrices, rows looked up. If `f` reads split experts, and each device has the rows of `a` that
+/// its own experts read, `f(all_reduce(a)) = f(a)`.
 pub(super) const SCALED_SUM: RewriteRule = RewriteRule {
     name: "scaled-sum",
     equation: "f(all_reduce(a), m) = all_reduce(f(a, m))",

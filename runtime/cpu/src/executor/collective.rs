@@ -25,7 +25,7 @@ impl Exchange {
         }
     }
 
-    /// The worker's share of the result of device `rank`.
+    /// Computes the worker's share of the result of device `rank`.
     ///
     /// # Safety
     /// As [`Kernel::run`]: operands of all devices are written, and stay until all devices have read them.
@@ -37,7 +37,7 @@ impl Exchange {
         result: &View,
         scratch: &mut [u8],
     ) -> Result<(), KernelError> {
-        // SAFETY: the caller's, for every part below: parts of results do not overlap.
+        // SAFETY: the caller's promise, for every part below: parts of results do not overlap.
         let mut copy =
             |from: View, to: View| unsafe { self.copy.run(worker, &[from], &[to], scratch) };
         match &self.op {
@@ -84,7 +84,8 @@ impl Exchange {
     }
 }
 
-/// The indices along an axis that device `rank` gets of these counts; all of them where there are none.
+/// Returns the start and the number of indices along an axis for device `rank`, given the counts of all devices.
+/// Without counts, every device gets all indices.
 fn piece(
     counts: &[u64],
     rank: usize,
@@ -115,8 +116,9 @@ fn add(a: Lanes, b: Lanes) -> Lanes {
     std::array::from_fn(|i| a[i] + b[i])
 }
 
-/// Sums of numbers as a binary tree: those of devices 0 and 1, of 2 and 3, then of these sums. Devices that hold equal
-/// shares of K, each a subtree of the [sum over all of it](crate::product::Part), get the bits that one device has.
+/// Sums of numbers as a binary tree: devices 0 and 1, devices 2 and 3, then the sums of these. The sum is bit-identical
+/// to one device under one condition: the devices hold equal shares of K, each a subtree of the [whole
+/// sum](crate::product::Part).
 struct Tree {
     /// Sums whose sibling is not there yet.
     waiting: [Lanes; Tree::DEPTH],
@@ -125,7 +127,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// The most sums that wait: one per bit of a number of devices.
+    /// The most waiting sums: one per bit of a number of devices.
     const DEPTH: usize = (usize::BITS - MOST.leading_zeros()) as usize;
 
     const EMPTY: Tree = Tree {
@@ -136,7 +138,7 @@ impl Tree {
 
     fn push(&mut self, mut x: Lanes) {
         self.count += 1;
-        // As in counting: each bit that is carried over is a pair that is complete.
+        // As in binary counting, each carry completes a pair.
         for _ in 0..self.count.trailing_zeros() {
             self.depth -= 1;
             x = add(x, self.waiting[self.depth]);
@@ -152,7 +154,7 @@ impl Tree {
     }
 }
 
-/// The sum of the operands, as a [tree](Tree).
+/// Computes the sum of the operands, as a [tree](Tree).
 ///
 /// # Safety
 /// As [`Kernel::run`].
@@ -162,7 +164,7 @@ unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), 
         operands.len() <= MOST && operands.iter().all(fits) && out.dtype == DType::F32,
         "operands of a sum",
     )?;
-    // Rows may be few and long: shares are of pieces of rows.
+    // Rows may be few and long, so workers share pieces of rows.
     const PIECE: usize = 512;
     let pieces = out.ne[0].div_ceil(PIECE);
     for unit in worker.share(pieces * out.rows()) {
@@ -178,7 +180,7 @@ unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), 
             for v in operands {
                 let mut x = [0.0; LANES];
                 if lanes == LANES && v.nb[0] == size_of::<f32>() {
-                    // SAFETY: sixteen elements beside each other, from the row's element `from + i`, that the view has.
+                    // SAFETY: the view has sixteen adjacent elements from the row's element `from + i` on.
                     x = unsafe { at(v, 0).cast::<Lanes>().read_unaligned() };
                 } else {
                     for (lane, x) in x[..lanes].iter_mut().enumerate() {

@@ -14,8 +14,8 @@ use crate::product::Isa;
 use crate::team::Team;
 use crate::view::View;
 
-/// Single ops of a program for executors that run others elsewhere, on threads of their own. Weights of the host are stored as
-/// [`CpuTarget`](crate::CpuTarget) says.
+/// Single ops of a program, run on threads of the host for executors of other devices. Weights of the host have the
+/// storage of [`CpuTarget`](crate::CpuTarget).
 #[derive(Debug)]
 pub struct HostOps {
     team: Team,
@@ -26,10 +26,12 @@ pub struct HostOps {
 }
 
 impl HostOps {
-    /// The kernels of these ops, with their operands and results, in a program whose arenas of the host begin there.
+    /// Selects the kernels of these ops, given with their operands and results. The host's arenas of the program begin
+    /// at `first_byte`.
     ///
     /// # Errors
-    /// When one has no kernel, a size has no value, memory does not suffice, or no thread can be started.
+    /// Returns an error if an op has no kernel, a size has no value, memory does not suffice, or no thread can be
+    /// started.
     pub fn new(
         program: &Program,
         ops: &[(Op, Vec<Value>, Vec<Value>)],
@@ -52,19 +54,19 @@ impl HostOps {
         })
     }
 
-    /// The ops work on batches of these sizes from now on.
+    /// Sets the sizes of the following batches.
     ///
     /// # Errors
-    /// When a size has no value, or an op cannot work with it.
+    /// Returns an error if a size has no value, or if an op cannot work with it.
     pub fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
         let mut ops = self.launches.prepared.iter_mut();
         ops.try_for_each(|op| op.resize(sizes))
     }
 
-    /// Runs the op of that number: on the views of its operands, then those of its results.
+    /// Runs the op with number `op` on the views of its operands, followed by the views of its results.
     ///
     /// # Errors
-    /// Those of [`Kernel::run`](crate::Kernel::run).
+    /// Returns the errors of [`Kernel::run`](crate::Kernel::run).
     ///
     /// # Safety
     /// As [`Kernel::run`](crate::Kernel::run) on these views.
@@ -94,7 +96,7 @@ impl HostOps {
     /// Stores a weight of this type in panels.
     ///
     /// # Errors
-    /// When it is not what the type says, or the memory is not of its size.
+    /// Returns an error if the weight does not match its type, or if the memory has another size.
     pub fn pack(
         &mut self,
         part: PackedWeight<'_>,

@@ -8,10 +8,10 @@ use crate::elements::{int, is_readable, read_row};
 use crate::error::KernelError;
 use crate::view::View;
 
-/// The memory of an input, which nobody reads before it is written.
+/// Returns the memory of an input. The executor reads it only after it is written.
 ///
 /// # Errors
-/// When it has gaps.
+/// Returns an error if the view has gaps.
 pub fn slot(to: &View) -> Result<Slot<'_>, ExecError> {
     let n = to.len();
     let ptr = match n {
@@ -40,10 +40,10 @@ pub fn slot(to: &View) -> Result<Slot<'_>, ExecError> {
     Slot::new(to.ne, memory)
 }
 
-/// Makes `out` a tensor of the elements that a view holds, in the memory that it has.
+/// Stores the elements of a view in the tensor `out`, and reuses its memory.
 ///
 /// # Errors
-/// When its elements have a type that nobody reads.
+/// Returns an error if the elements have a type that cannot be read.
 pub fn read(from: &View, out: &mut Option<Tensor>) -> Result<(), ExecError> {
     if from.dtype.is_integer() {
         let of_row = |[i1, i2, i3]: [usize; 3]| {
@@ -85,11 +85,11 @@ pub fn read(from: &View, out: &mut Option<Tensor>) -> Result<(), ExecError> {
     Ok(())
 }
 
-/// The elements of a view as they are, without gaps.
+/// Returns the elements of a view as they are, without gaps.
 pub fn packed(from: &View) -> Vec<u8> {
     let width = from.dtype.block_bytes() as usize;
     let blocks = from.ne[0].div_ceil(from.dtype.block_len() as usize);
-    // Blocks that lie side by side are copied at once.
+    // Adjacent blocks are copied at once.
     let (pieces, bytes) = match from.nb[0] == width {
         true => (blocks.min(1), blocks * width),
         false => (blocks, width),
@@ -106,7 +106,7 @@ pub fn packed(from: &View) -> Vec<u8> {
     out
 }
 
-/// The error of a kernel.
+/// Returns the error of a kernel.
 pub fn error(e: KernelError) -> ExecError {
     match e {
         KernelError::Index { what, index, bound } => ExecError::Index { what, index, bound },

@@ -14,7 +14,7 @@ use crate::kernel::Kernel;
 use crate::ops::size_of;
 use crate::target::{ROWS16, sizes, stack};
 
-/// What a launch runs.
+/// The action of a launch.
 #[derive(Debug)]
 pub(super) enum Action {
     /// A kernel on views.
@@ -23,11 +23,11 @@ pub(super) enum Action {
     Update(Kernel, Kernel),
     /// A product with a packed weight.
     Product(Packed),
-    /// A product with packed experts, of which this device has a window.
+    /// A product with packed experts, and this device's window of them.
     Experts(Packed, Option<Interval>),
-    /// Rows of a packed table, of which this device has a window.
+    /// Rows of a packed table, and this device's window of them.
     Rows(Packed, Option<Interval>),
-    /// A collective, and where each participant meets it: its queue, and the number of its steps before.
+    /// A collective, with its position for each participant: the queue and the number of steps before it.
     Exchange(Exchange, Box<[(usize, usize)]>),
 }
 
@@ -39,17 +39,17 @@ pub(super) struct Prepared {
     pub(super) slots: usize,
     pub(super) operands: usize,
     pub(super) results: usize,
-    /// The size that the kernel works with, where it differs from batch to batch.
+    /// The size of the kernel, if it differs from batch to batch.
     pub(super) size: Option<Dim>,
-    /// Whether a product's activations are still prepared, for the product before it.
+    /// True if the product before this one has already prepared its activations.
     pub(super) kept: bool,
 }
 
 impl Prepared {
-    /// The kernel works with a batch of these sizes from now on.
+    /// Sets the kernel's size for a batch of these sizes.
     ///
     /// # Errors
-    /// When its size has no value, or it cannot work with it.
+    /// Returns an error if the size has no value, or if the kernel cannot work with it.
     pub(super) fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
         let Some(size) = &self.size else {
             return Ok(());
@@ -68,7 +68,7 @@ impl Prepared {
     }
 }
 
-/// What launches are made from.
+/// The inputs from which launches are made.
 struct Source<'a> {
     program: &'a Program,
     first_byte: &'a FirstByte<'a>,
@@ -76,24 +76,26 @@ struct Source<'a> {
     tensors: &'a Tensors,
 }
 
-/// Where arenas begin.
+/// The first byte of each arena.
 pub(super) type FirstByte<'a> = dyn Fn(Arena) -> *mut u8 + 'a;
 
-/// The launches of a program, and the values in the slots that they are given.
+/// The launches of a program, and the values in their slots.
 #[derive(Debug, Default)]
 pub(super) struct Launches {
     pub(super) prepared: Vec<Prepared>,
     pub(super) slots: Vec<Value>,
-    /// The scratch memory that a kernel needs at most.
+    /// The most scratch memory that a kernel needs.
     pub(super) scratch: usize,
-    /// What products need at most of memory that a device's workers share, and of elements of a row.
+    /// The most shared memory of a device's workers that any product needs, and the most elements of a row.
     pub(super) needs: Needs,
     pub(super) row: usize,
 }
 
 impl Launches {
+    /// Prepares the launches of a program.
+    ///
     /// # Errors
-    /// When an op has no kernel, or a size no value.
+    /// Returns an error if an op has no kernel, or if a size has no value.
     pub(super) fn new(
         program: &Program,
         first_byte: &FirstByte<'_>,
@@ -117,7 +119,7 @@ impl Launches {
         Ok(out)
     }
 
-    /// Launches of single ops, each on one place.
+    /// Prepares launches of single ops, each on one place.
     ///
     /// # Errors
     /// As [`Launches::new`].
@@ -142,8 +144,8 @@ impl Launches {
         Ok(out)
     }
 
-    /// Marks the products whose activations are those of the product before them in a group's script, so that they are
-    /// prepared once: q, k and v, or gate and up.
+    /// Marks the products with the same activations as the product before them in a group's script. The activations are
+    /// then prepared once: for q, k and v, or for gate and up.
     pub(super) fn keep_activations(&mut self, phase: &Phase, script: &Script) {
         let mut last: Option<(Value, bool, Terms)> = None;
         for &(queue, i) in script {
@@ -154,7 +156,7 @@ impl Launches {
             if let Action::Product(weight) | Action::Experts(weight, _) = &launch.action {
                 let read = self.slots[launch.slots + 1];
                 let form = weight.format.takes_quantised();
-                // A product with one term may read the first of two.
+                // A product with one term may read the first term of two.
                 launch.kept = last.is_some_and(|(value, of, terms)| {
                     (value, of) == (read, form) && weight.terms <= terms
                 });
@@ -181,7 +183,7 @@ impl Launches {
         Ok(self.prepared(action, work))
     }
 
-    /// The launch of an op, with slots for its views.
+    /// Returns the launch of an op, with slots for its views.
     fn prepared(
         &mut self,
         action: Action,
@@ -248,7 +250,7 @@ impl Launches {
         Ok(Action::Kernel(kernel))
     }
 
-    /// The weight of a product with its terms; memory for its largest batch is asked for.
+    /// Returns the weight of a product with its terms. Adds the memory for its largest batch to the needs.
     fn product(
         &mut self,
         source: &Source<'_>,
@@ -280,7 +282,7 @@ impl Launches {
     }
 }
 
-/// The kernel of an op whose sizes are bound to those of a batch.
+/// Selects the kernel of an op whose sizes are bound to the sizes of a batch.
 pub(super) fn select_bound(
     program: &Program,
     op: &Op,
@@ -310,7 +312,7 @@ pub(super) fn select(
     })
 }
 
-/// The packed weight that a value is, if it is one.
+/// Returns the packed weight that a value is, if it is one.
 fn packed(
     program: &Program,
     first_byte: &FirstByte<'_>,
@@ -343,7 +345,7 @@ fn packed(
     }))
 }
 
-/// Where each participant of a launch meets it.
+/// Returns the position of a launch for each participant: its queue and step.
 fn meetings(program: &Program, launch: Launch) -> Box<[(usize, usize)]> {
     let places = &program.launch(launch).places;
     let phase = program.phases.iter().find(|p| {

@@ -14,7 +14,7 @@ use crate::product::{Format, Source};
 use crate::target::{ROWS16, stack};
 use crate::team::Team;
 
-/// Bytes of a file that are in memory beside what is made of them.
+/// The most bytes of a file that are in memory together with their packed form.
 const WAVE: usize = 8 << 20;
 
 /// A weight that is to be packed.
@@ -82,7 +82,7 @@ fn store(
 /// Packs a weight of this type into its buffer.
 ///
 /// # Errors
-/// When it is not what the type says, or the buffer has not the bytes that it takes.
+/// Returns an error if the weight does not match its type, or if the buffer has another size.
 pub(super) fn rows16(
     part: PackedWeight<'_>,
     ty: &TensorType,
@@ -106,8 +106,8 @@ pub(super) fn rows16(
     packed(&job, source, team)
 }
 
-/// Packs a weight with all threads. What has been read of it is given back as it goes, so that no large tensor is in memory
-/// twice.
+/// Packs a weight with all threads. The bytes that were read are released in the process, so that no large tensor is in
+/// memory twice.
 fn packed(job: &Job<'_>, source: &dyn WeightSource, team: &mut Team) -> Result<(), ExecError> {
     let panels = job.format.panels();
     let all = job.n * panels;

@@ -1,8 +1,9 @@
 //! The CPU executor: programs on threads, with kernels.
 //!
-//! Each device has a group of threads. They walk the device's queue together: a launch is shared among them, and at its end
-//! they meet. Devices wait for one another where the program says, and meet in collectives. Nothing is chosen or looked up
-//! while a batch runs; the addresses of a batch are those of the last one but where a size has changed.
+//! Each device has a group of threads. They run the device's queue together: they share the work of each launch, and
+//! meet at its end. Devices wait for one another at the program's waits, and meet in collectives. All choices and
+//! look-ups are made before a batch runs. The addresses of a batch are the last batch's addresses unless a size has
+//! changed.
 
 mod collective;
 mod gather;
@@ -62,7 +63,7 @@ pub struct CpuExecutor {
     frame: Frame<View>,
     shared: Vec<DeviceScratch>,
     own: Vec<Own>,
-    /// Per group of threads, the number of the first.
+    /// Per group of threads, the number of its first thread.
     first: Vec<usize>,
     /// Per queue of the running phase, the number of steps done.
     progress: Vec<Progress>,
@@ -71,9 +72,9 @@ pub struct CpuExecutor {
     outputs: Vec<(usize, Value)>,
     isa: Isa,
     batches: Batches,
-    /// Per value, where a weight or a state lies.
+    /// Per value, the extent of a weight or a state.
     extents: Vec<Option<StoredExtent>>,
-    /// The times of launches, where they are wanted.
+    /// The times of launches, if they are measured.
     profile: Option<Profile>,
 }
 
@@ -81,7 +82,7 @@ pub struct CpuExecutor {
 struct Own(UnsafeCell<WorkerScratch>);
 
 impl Launches {
-    /// Memory of a worker for any of them.
+    /// Returns memory for one worker that suffices for every launch.
     fn own(&self) -> Own {
         let own = WorkerScratch {
             tiles: Scratch::new(),
@@ -113,11 +114,11 @@ impl CpuExecutor {
         *self.extents.get(value.index())?
     }
 
-    /// An executor of a program that the verifier accepts, with its weights loaded.
+    /// Creates an executor of a program that the verifier accepts, and loads its weights.
     ///
     /// # Errors
-    /// When a weight is missing or is not what the program declares, an op has no kernel, memory does not suffice, or no
-    /// thread can be started.
+    /// Returns an error if a weight is missing or does not match the program's declaration, or if an op has no kernel.
+    /// Also returns an error if memory does not suffice, or if no thread can be started.
     pub fn new(
         program: Arc<Program>,
         weights: &dyn WeightSource,
@@ -186,12 +187,12 @@ impl CpuExecutor {
         })
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// The products whose activations are rounded to int8, with the number of terms of each.
+    /// Returns the products whose activations are rounded to int8, with the number of terms of each.
     pub fn rounded_products(&self) -> BTreeMap<Inst, usize> {
         let mut out = BTreeMap::new();
         for (i, launch) in self.launches.prepared.iter().enumerate() {
@@ -205,7 +206,7 @@ impl CpuExecutor {
         out
     }
 
-    /// The kernels that work with sizes of the batch get these.
+    /// Passes the sizes of the batch to the kernels that depend on them.
     fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
         for (i, launch) in self.launches.prepared.iter_mut().enumerate() {
             let named = |e: ExecError| e.at(|| launch_label(&self.program, Launch::new(i)));
@@ -255,7 +256,7 @@ impl CpuExecutor {
     }
 }
 
-/// What the workers of a phase share.
+/// The data that the workers of a phase share.
 struct Running<'a> {
     launches: &'a [Prepared],
     frame: &'a Frame<View>,
@@ -272,7 +273,7 @@ impl Running<'_> {
         worker.wait_for(|| self.progress[queue].0.load(Ordering::Acquire) >= steps)
     }
 
-    /// Step `i` of queue `q`, timed where that is wanted.
+    /// Runs step `i` of queue `q`, and measures its time if there is a profile.
     fn timed(
         &self,
         worker: &Worker<'_>,
@@ -290,7 +291,7 @@ impl Running<'_> {
         done
     }
 
-    /// Step `i` of queue `q`.
+    /// Runs step `i` of queue `q`.
     fn step(
         &self,
         worker: &Worker<'_>,
@@ -337,16 +338,16 @@ impl Running<'_> {
         let number = self.first[worker.device()] + worker.index();
         // SAFETY: the memory with this worker's number, which no other uses.
         let own = unsafe { &mut *self.own[number].0.get() };
-        // SAFETY: the verifier has found every view inside its arena, and the steps that meet in memory in an order,
-        // which the waits above and the barriers keep.
+        // SAFETY: the verifier has checked that every view is inside its arena, and that steps with common memory are
+        // ordered. The waits above and the barriers keep this order.
         unsafe { perform(worker, self.isa, (launch, rank), views, shared, own) }
     }
 }
 
-/// A worker's share of a launch on the views of its operands and results, as a participant of that rank.
+/// Runs a worker's share of a launch on the views of its operands and results, as the participant with rank `rank`.
 ///
 /// # Safety
-/// As [`crate::Kernel::run`]; the memory that workers share is used by those of this launch alone.
+/// As [`crate::Kernel::run`]; only the workers of this launch use the memory that workers share.
 #[allow(unsafe_code)]
 unsafe fn perform(
     worker: &Worker<'_>,

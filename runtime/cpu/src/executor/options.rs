@@ -1,27 +1,27 @@
-//! How programs run on the CPU.
+//! Options for running programs on the CPU.
 
 use tpc_runtime::Options;
 
-/// How a program runs on the CPU.
+/// Options for running a program on the CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuOptions {
     /// Threads of all devices together; each device has at least one.
     pub threads: usize,
     /// Choices of arithmetic.
     pub options: Options,
-    /// Whether launches are timed.
+    /// True if launches are timed.
     pub profile: bool,
-    /// Products that read at most so many weights for a token take their activations in two terms of int8, others in one.
-    /// The time of the former doubles, and next to nothing is lost to rounding.
+    /// The most weights per token for which a product takes its activations in two terms of int8; larger products take
+    /// one term. Two terms double the time of the product, and almost eliminate the rounding of activations.
     pub two_terms: u64,
 }
 
 impl CpuOptions {
-    /// What [`CpuOptions::two_terms`] is where nobody says it: weights that stay in the cache of a core between the passes,
-    /// of which the second takes as long as a launch does that computes nothing.
+    /// The default of [`CpuOptions::two_terms`]. Weights of this size stay in a core's cache between the two passes.
+    /// The second pass then takes as long as an empty launch.
     pub const TWO_TERMS: u64 = 1 << 18;
 
-    /// So many threads, and defaults.
+    /// Returns the defaults with `threads` threads.
     pub fn with_threads(threads: usize) -> CpuOptions {
         CpuOptions {
             threads,

@@ -28,7 +28,7 @@ pub(super) struct Packed {
     pub(super) terms: Terms,
 }
 
-// SAFETY: weights are written before anything runs, and only read then.
+// SAFETY: weights are written before any launch runs, and then only read.
 unsafe impl Send for Packed {}
 // SAFETY: as above.
 unsafe impl Sync for Packed {}
@@ -59,7 +59,7 @@ pub(super) struct DeviceScratch {
 // SAFETY: a block of zero bytes is `Block::ZERO`.
 unsafe impl Zero for Block {}
 
-/// What a product needs of the memory that workers share, for its largest batch.
+/// The elements of shared memory that a product needs for its largest batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Needs {
     pub(super) blocks: usize,
@@ -76,7 +76,7 @@ impl Needs {
         self.routes = self.routes.max(other.routes);
     }
 
-    /// Those of `rows` rows of activations.
+    /// Returns the needs of `rows` rows of activations.
     pub(super) fn of_rows(weight: &Packed, rows: usize) -> Needs {
         let k = weight.format.part().k();
         match weight.format.takes_quantised() {
@@ -93,8 +93,10 @@ impl Needs {
 }
 
 impl DeviceScratch {
+    /// Allocates the scratch memory for these needs.
+    ///
     /// # Errors
-    /// When the system has not so much memory.
+    /// Returns an error if the system does not have enough memory.
     pub(super) fn new(needs: &Needs) -> std::io::Result<DeviceScratch> {
         Ok(DeviceScratch {
             blocks: Zeroed::new(needs.blocks)?,
@@ -106,10 +108,10 @@ impl DeviceScratch {
     }
 }
 
-/// A mutable part of shared memory.
+/// Returns a mutable part of shared memory.
 ///
 /// # Safety
-/// Nobody else uses the part until workers have met at a barrier.
+/// No other thread uses the part until workers have met at a barrier.
 #[expect(
     clippy::mut_from_ref,
     reason = "workers share the memory, and the caller vouches for the part"
@@ -119,11 +121,11 @@ unsafe fn part<T: Zero>(all: &Zeroed<T>, at: usize, len: usize) -> Result<&mut [
         let (needed, found) = (at.saturating_add(len), all.len());
         return Err(KernelError::Scratch { needed, found });
     }
-    // SAFETY: inside the memory, whose bytes are a value each; the caller vouches that it is alone.
+    // SAFETY: inside the memory, in which every pattern of bytes is a value; the caller vouches for exclusive use.
     Ok(unsafe { std::slice::from_raw_parts_mut(all.ptr().add(at), len) })
 }
 
-/// One element of a row that may have gaps.
+/// Returns one element of a row that may have gaps.
 ///
 /// # Safety
 /// The view has the element, an f32.
@@ -132,11 +134,11 @@ unsafe fn element(row: *const u8, nb: usize, i: usize) -> f32 {
     unsafe { row.add(i * nb).cast::<f32>().read_unaligned() }
 }
 
-/// Brings the rows of activations into the form that the product reads, each worker its share, and waits for all. Second
-/// terms lie behind the first of all rows.
+/// Converts the rows of activations to the form that the product reads, and waits. Each worker converts its share.
+/// Second terms are stored after the first terms of all rows.
 ///
 /// # Safety
-/// The view's elements are readable, and the scratch memory is used by the workers of this launch alone.
+/// The view's elements are readable, and only the workers of this launch use the scratch memory.
 unsafe fn prepare(
     worker: &Worker<'_>,
     isa: Isa,
@@ -195,7 +197,7 @@ unsafe fn prepare(
     worker.barrier()
 }
 
-/// The prepared rows `[first, first + n)`.
+/// Returns the prepared rows `[first, first + n)`.
 ///
 /// # Safety
 /// All workers have prepared their rows, and none changes them.
@@ -227,7 +229,7 @@ const MISFIT: KernelError = KernelError::Shape {
     what: "operands of a product",
 };
 
-/// `out = weight · x`. `kept` is whether the launch before has prepared `x`.
+/// Computes `out = weight · x`. `kept` is true if the launch before has prepared `x`.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`]; the scratch memory is used by the workers of this launch alone.
@@ -253,7 +255,7 @@ pub(super) unsafe fn mul_mat(
         unsafe { prepare(worker, isa, weight, x, shared, &mut own.row)? };
     }
     let grain = grain(format);
-    // The batches that meet one matrix, as far as the rows of the result follow one another.
+    // Batches that multiply one matrix are joined if their rows of the result are adjacent.
     let (n, batches) = match weight.n {
         1 => (x.rows(), 1),
         _ => (x.ne[1], x.ne[2] * x.ne[3]),
@@ -281,8 +283,8 @@ pub(super) unsafe fn mul_mat(
         };
         for panels in worker.pieces(format.panels(), grain) {
             for &(term, epilogue) in weight.terms.each() {
-                // SAFETY: all rows are prepared; the result has `n` columns of `m` rows at `stride`, of which this worker
-                // writes the piece's panels.
+                // SAFETY: all rows are prepared; the result has `n` columns of `m` rows at `stride`, and this worker
+                // writes the piece's panels of it.
                 unsafe {
                     let x = prepared(format, shared, term * x.rows() + batch * n, n)?;
                     let mut to = Output::from_raw(to.cast(), m, stride, n, 1);
@@ -297,7 +299,8 @@ pub(super) unsafe fn mul_mat(
     Ok(())
 }
 
-/// `out[:, slot, token] = weight[ids[slot, token]] · x[:, slot, token]`; zero where an expert is outside of the window.
+/// Computes `out[:, slot, token] = weight[ids[slot, token]] · x[:, slot, token]`. The result is zero if an expert is
+/// outside of the window.
 ///
 /// # Safety
 /// As [`mul_mat`].
@@ -338,7 +341,7 @@ pub(super) unsafe fn mul_mat_id(
         // SAFETY: the caller's.
         unsafe { prepare(worker, isa, weight, x, shared, &mut own.row)? };
     }
-    // SAFETY: all are written, and none changes until the next launch.
+    // SAFETY: all lists are written, and none changes until the next launch.
     let lists = unsafe {
         Lists {
             starts: part(&shared.starts, 0, weight.n + 1)?,
@@ -355,7 +358,7 @@ pub(super) unsafe fn mul_mat_id(
 
 /// The entries of a launch's `ids` by expert.
 struct Lists<'a> {
-    /// Where the entries of each expert start, and where those of the last end.
+    /// The start of each expert's entries, then the end of the last expert's entries.
     starts: &'a [u32],
     /// The row of the activations of each entry.
     from: &'a [u32],
@@ -363,10 +366,10 @@ struct Lists<'a> {
     to: &'a [u32],
 }
 
-/// Some panels of all experts: their rows of the result.
+/// Computes some panels of all experts, and writes their rows of the result.
 ///
 /// # Safety
-/// As [`mul_mat_id`]; nobody else writes these rows.
+/// As [`mul_mat_id`]; no other thread writes these rows.
 unsafe fn experts(
     isa: Isa,
     weight: &Packed,
@@ -380,7 +383,7 @@ unsafe fn experts(
     let m = format.rows();
     let (columns, stride) = (out.ne[1] * out.ne[2], out.nb[1] / 4);
     if (lists.starts[weight.n] as usize) < columns {
-        // What no expert of this device computes is zero.
+        // Columns without an expert of this device are zero.
         for column in 0..columns {
             for row in panels.start * 16..(panels.end * 16).min(m) {
                 // SAFETY: inside the result; the rows are this worker's.
@@ -411,8 +414,8 @@ unsafe fn experts(
     Ok(())
 }
 
-/// How many panels a worker takes at a time: enough bytes that taking them costs little and reading runs on, and an even
-/// number, as many tokens are multiplied with two panels at once.
+/// Returns the number of panels that a worker takes at a time. The number gives enough bytes to make taking cheap and
+/// to keep reads sequential. It is even, because products with many tokens use two panels at once.
 fn grain(format: &Format) -> usize {
     const BYTES: usize = 1 << 17;
     (BYTES / format.panel_bytes().max(1))

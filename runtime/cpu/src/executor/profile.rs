@@ -1,5 +1,5 @@
-//! Where the time of the first device goes, and of the host: that of their first worker, launch by launch, up to the barrier
-//! at its end.
+//! Times of the first device and of the host. The first worker's time counts, launch by launch, up to the barrier at
+//! the end of the launch.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use tpc_runtime::KernelTime;
 use crate::target::ROWS16;
 use crate::team::Worker;
 
-/// The name of what is no launch.
+/// The name of steps that are not launches.
 const WAIT: &str = "wait";
 
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// Nothing counted yet.
+    /// Creates a profile with all counters at 0.
     pub(super) fn new(program: &Program) -> Profile {
         Profile {
             launches: program
@@ -48,7 +48,7 @@ impl Profile {
         }
     }
 
-    /// When a step of a worker begins; `None` where it is not counted.
+    /// Returns the start time of a step of a worker; `None` if the worker is not counted.
     pub(super) fn begin(&self, worker: &Worker<'_>) -> Option<Instant> {
         let counted = worker.number() == 0;
         counted.then(Instant::now)
@@ -63,7 +63,7 @@ impl Profile {
         counter.count(begun.elapsed());
     }
 
-    /// The times by kernel, which are forgotten.
+    /// Returns the times by kernel, and resets them.
     pub(super) fn take(&self, program: &Program) -> Vec<KernelTime> {
         let launches = self.launches.iter().enumerate();
         let named = launches.map(|(i, c)| (kernel(program, Launch::new(i)), c));
@@ -87,7 +87,7 @@ impl Profile {
     }
 }
 
-/// `mul_mat q4_k`: the kernel of a launch, with the type of the packed weight that it reads.
+/// Returns the kernel of a launch, such as `mul_mat q4_k`, with the type of the packed weight that it reads.
 fn kernel(program: &Program, launch: Launch) -> String {
     let data = program.launch(launch);
     let first = data.covered_insts().first();

@@ -1,23 +1,23 @@
-//! In how many terms products take their activations.
+//! The number of terms in which products take their activations.
 //!
-//! One int8 code per activation leaves about 2.5e-5 of its square, which is what engines with such products have. Where a
-//! router chooses by sums of them, or a recurrence grows them, that is much. A second term, the code of what the first
-//! leaves, makes it next to nothing and doubles the time of a product. So small products have it: their weights stay in a
-//! cache for the second pass, and their time is lost in that of the launch.
+//! One int8 code per activation leaves about 2.5e-5 of its square, as in other engines with such products. This error
+//! is large if a router chooses by sums of activations, or if a recurrence amplifies them. A second term encodes the
+//! remainder of the first. It makes the error negligible and doubles the time of a product. Only small products have
+//! it: their weights stay in a cache for the second pass, whose time is small compared with the launch.
 
 use crate::product::{Epilogue, Write};
 
-/// In how many terms of int8 a product takes its activations.
+/// The number of int8 terms in which a product takes its activations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Terms {
     #[default]
     One,
-    /// The second is what the first leaves of them.
+    /// Two terms; the second encodes the remainder of the first.
     Two,
 }
 
 impl Terms {
-    /// All of them, with what is done with their products, in this order.
+    /// Returns the index and the epilogue of each term, in order.
     pub(super) fn each(self) -> &'static [(usize, Epilogue<'static>)] {
         const fn written(write: Write) -> Epilogue<'static> {
             Epilogue { write, bias: None }

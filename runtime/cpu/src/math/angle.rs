@@ -1,6 +1,6 @@
 //! Sine and cosine in f64.
 //!
-//! The polynomials are those of FreeBSD's `k_sin.c` and `k_cos.c` on `[−π/4, π/4]`.
+//! The polynomials on `[−π/4, π/4]` come from FreeBSD's `k_sin.c` and `k_cos.c`.
 
 const TWO_OVER_PI: f64 = std::f64::consts::FRAC_2_PI;
 /// `π/2` in three parts; the product of any integer below 2⁵¹ with each rounds once.
@@ -9,7 +9,7 @@ const PIO2: [f64; 3] = [
     6.123_233_995_736_766e-17,
     -1.497_384_904_859_169_8e-33,
 ];
-/// Adding and subtracting this rounds to an integer, which is in the low bits of the sum.
+/// Adding and subtracting this number rounds to an integer, which is in the low bits of the sum.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
 /// Sine and cosine of an angle.
@@ -21,7 +21,7 @@ pub(crate) struct SinCos {
     pub(crate) cos: f64,
 }
 
-/// Sine and cosine of `x` radians to about 1e-15, for `|x|` up to 1e15.
+/// Computes sine and cosine of `x` radians to about 1e-15, for `|x|` up to 1e15.
 #[inline(always)]
 pub(crate) fn sin_cos(x: f64) -> SinCos {
     let shifted = x.mul_add(TWO_OVER_PI, ROUND);

@@ -1,18 +1,18 @@
 //! The exponential function in f32.
 
-/// Adding and subtracting this rounds a number of magnitude below 2²² to an integer, halves to even; the low bits of the
-/// sum are that integer.
+/// Adding and subtracting this number rounds a number of magnitude below 2²² to an integer, halves to even. The low
+/// bits of the sum are that integer.
 const ROUND: f32 = 12_582_912.0;
-/// `ln 2` cut to 15 bits, and the rest.
+/// `ln 2` cut to 15 bits, and the remainder.
 const LN2_HIGH: f32 = 0.693_359_4;
 const LN2_LOW: f32 = -2.121_944_4e-4;
-/// Below, `eˣ` is taken for 0: it is less than 5e-38.
+/// Below this number, `eˣ` counts as 0: it is less than 5e-38.
 const LEAST: f32 = -86.0;
-/// From here on `eˣ` is infinite in f32.
+/// For `x` of at least this number, `eˣ` is infinite in f32.
 const MOST: f32 = 88.8;
 
-/// The integer `n` nearest to `x / ln 2`, and `eʳ − 1` of the remainder `r = x − n · ln 2` without its first term: the
-/// caller adds `r` itself. `|r| ≤ 0.347`.
+/// Returns the integer `n` nearest to `x / ln 2`, and `eʳ − 1` of the remainder `r = x − n · ln 2` without its first
+/// term: the caller adds `r` itself. `|r| ≤ 0.347`.
 #[inline(always)]
 fn reduced(x: f32) -> (f32, u32, f32, f32) {
     let shifted = x.mul_add(std::f32::consts::LOG2_E, ROUND);
@@ -29,14 +29,14 @@ fn reduced(x: f32) -> (f32, u32, f32, f32) {
     (n, shifted.to_bits(), r, p * r * r)
 }
 
-/// `2ⁿ⁻¹` of the integer in the low bits of a rounded sum, for `n` from −125 to 128.
+/// Computes `2ⁿ⁻¹` of the integer in the low bits of a rounded sum, for `n` from −125 to 128.
 #[inline(always)]
 fn half_power(bits: u32) -> f32 {
     let n = bits.wrapping_sub(ROUND.to_bits());
     f32::from_bits(n.wrapping_add(126) << 23)
 }
 
-/// `eˣ` to about 1 unit in the last place; 0 below −86.
+/// Computes `eˣ` to about 1 unit in the last place; 0 below −86.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     let bounded = if x > MOST { MOST } else { x };
@@ -46,7 +46,7 @@ pub(crate) fn exp(x: f32) -> f32 {
     if x < LEAST { 0.0 } else { y }
 }
 
-/// `eˣ − 1`, exact to about 2 units in the last place near 0 too.
+/// Computes `eˣ − 1`, to about 2 units in the last place, also near 0.
 #[inline(always)]
 pub(crate) fn expm1(x: f32) -> f32 {
     let bounded = if x > MOST { MOST } else { x };

@@ -2,7 +2,7 @@
 //!
 //! They are written without branches, so that loops over them become vector code.
 
-/// f16 to f32, exactly.
+/// Converts f16 to f32, exactly.
 #[inline(always)]
 pub(crate) fn f16_to_f32(h: u16) -> f32 {
     let h = u32::from(h);
@@ -22,12 +22,12 @@ pub(crate) fn f16_to_f32(h: u16) -> f32 {
     f32::from_bits(bits | (h & 0x8000) << 16)
 }
 
-/// f32 to the nearest f16; NaN to a quiet NaN.
+/// Converts f32 to the nearest f16; NaN to a quiet NaN.
 #[inline(always)]
 pub(crate) fn f32_to_f16(x: f32) -> u16 {
     let bits = x.to_bits();
     let magnitude = bits & 0x7fff_ffff;
-    // The mantissa loses 13 bits; half of the last kept one is added, less 1 where the last kept bit is even.
+    // The mantissa loses 13 bits. Half of the last kept bit is added, less 1 if that bit is even.
     let odd = magnitude >> 13 & 1;
     let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + odd) >> 13;
     // Subnormals: adding 1/2 moves the mantissa so that the sum rounds at 2⁻²⁴.
@@ -44,19 +44,19 @@ pub(crate) fn f32_to_f16(x: f32) -> u16 {
     (h | bits >> 16 & 0x8000) as u16
 }
 
-/// The number rounded to f16, as f32.
+/// Returns the number rounded to f16, as f32.
 #[inline(always)]
 pub(crate) fn through_f16(x: f32) -> f32 {
     f16_to_f32(f32_to_f16(x))
 }
 
-/// bf16 to f32, exactly.
+/// Converts bf16 to f32, exactly.
 #[inline(always)]
 pub(crate) fn bf16_to_f32(b: u16) -> f32 {
     f32::from_bits(u32::from(b) << 16)
 }
 
-/// f32 to the nearest bf16; NaN to a quiet NaN.
+/// Converts f32 to the nearest bf16; NaN to a quiet NaN.
 #[inline(always)]
 pub(crate) fn f32_to_bf16(x: f32) -> u16 {
     let bits = x.to_bits();

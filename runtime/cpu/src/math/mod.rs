@@ -1,7 +1,7 @@
 //! Functions of numbers, with the same bits on every machine.
 //!
-//! The system's `expf` and its like differ from machine to machine, so those that hot kernels need are polynomials here,
-//! and the rest come from `libm`, which computes in plain arithmetic.
+//! The system's `expf` and similar functions differ from machine to machine. Functions that hot kernels need are
+//! therefore polynomials here. The rest come from `libm`, which computes in plain arithmetic.
 
 mod angle;
 mod curves;

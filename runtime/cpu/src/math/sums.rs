@@ -1,14 +1,14 @@
 //! Sums in a fixed order.
 //!
-//! A sum of f32 runs in [`LANES`] lanes, element `i` in lane `i mod LANES`, which are then added as a binary tree. So
-//! the bits do not depend on how wide the machine's vectors are.
+//! A sum of f32 runs in [`LANES`] lanes, element `i` in lane `i mod LANES`. The lanes are then added as a binary tree.
+//! The bits therefore do not depend on the width of the machine's vectors.
 
 use crate::simd::vectorised;
 
 /// Lanes of a sum.
 pub(crate) const LANES: usize = 16;
 
-/// The lanes added as a binary tree, halves onto halves.
+/// Adds the lanes as a binary tree, halves onto halves.
 #[inline(always)]
 pub(crate) fn fold(lanes: [f32; LANES]) -> f32 {
     let mut a = [0.0; 8];
@@ -19,7 +19,7 @@ pub(crate) fn fold(lanes: [f32; LANES]) -> f32 {
     (b[0] + b[2]) + (b[1] + b[3])
 }
 
-/// The sum of `f` of every element: blocks of 512 in f32, their sums in f64.
+/// Returns the sum of `f` of every element: blocks of 512 in f32, their sums in f64.
 #[inline(always)]
 fn blocks(x: &[f32], f: impl Fn(f32, f32) -> f32) -> f64 {
     let mut total = 0.0;
@@ -40,28 +40,28 @@ fn blocks(x: &[f32], f: impl Fn(f32, f32) -> f32) -> f64 {
 }
 
 vectorised! {
-    /// `Σx`
+    /// Computes `Σx`.
     pub(crate) fn sum(x: &[f32]) -> f64 {
         blocks(x, |x, sum| sum + x)
     }
 }
 
 vectorised! {
-    /// `Σx²`
+    /// Computes `Σx²`.
     pub(crate) fn sum_of_squares(x: &[f32]) -> f64 {
         blocks(x, |x, sum| x.mul_add(x, sum))
     }
 }
 
 vectorised! {
-    /// `Σ(x − mean)²`
+    /// Computes `Σ(x − mean)²`.
     pub(crate) fn sum_of_squares_about(x: &[f32], mean: f32) -> f64 {
         blocks(x, |x, sum| (x - mean).mul_add(x - mean, sum))
     }
 }
 
 vectorised! {
-    /// `Σ a·b` of the first elements of both, as many as the shorter has.
+    /// Computes `Σ a·b` up to the end of the shorter slice.
     pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
         let n = a.len().min(b.len());
         let (a, a_rest) = a[..n].as_chunks::<LANES>();
@@ -80,7 +80,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// The largest element, NaN left out; −∞ of none.
+    /// Returns the largest element, ignoring NaN; −∞ for an empty slice.
     pub(crate) fn max(x: &[f32]) -> f32 {
         let (groups, rest) = x.as_chunks::<LANES>();
         let mut lanes = [f32::NEG_INFINITY; LANES];

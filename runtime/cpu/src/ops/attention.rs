@@ -1,9 +1,10 @@
 //! Scaled dot-product attention over a cache.
 //!
-//! A task is a KV head of a stream with up to [`ROWS`] query rows: the tokens of a block times the query heads that share
-//! the KV head. The cache is read once per task, in tiles of [`TILE`] cells that are decoded to f32. A row keeps the
-//! largest logit so far, the sum of exponentials and the weighted sum of values, rescaled when the largest grows (online
-//! softmax, Milakov and Gimelshein 2018). Tasks and tiles do not depend on the number of workers, so neither do the bits.
+//! A task is a KV head of a stream with up to [`ROWS`] query rows: the tokens of a block times the query heads that
+//! share the KV head. The cache is read once per task, in tiles of [`TILE`] cells that are decoded to f32. A row keeps
+//! the largest logit so far, the sum of exponentials and the weighted sum of values. Both sums are rescaled if the
+//! largest logit grows (online softmax, Milakov and Gimelshein 2018). Tasks and tiles do not depend on the number of
+//! workers, so the bits do not, either.
 //!
 //! A cell that no row of a task sees is not read as a number: it may hold anything.
 #![allow(unsafe_code)]
@@ -22,9 +23,9 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for,
 use crate::math::{LANES, exp};
 use crate::view::View;
 
-/// Query rows of a task, at most.
+/// The most query rows of a task.
 const ROWS: usize = 32;
-/// Query rows that meet a cache in f16 where it lies.
+/// The most query rows for which an f16 cache is read in place.
 const FEW: usize = 8;
 
 #[derive(Debug)]
@@ -135,7 +136,7 @@ impl Tasks {
         }
     }
 
-    /// Tasks of one KV head follow each other, those of one token block first.
+    /// Returns task `i`. Tasks of one KV head are consecutive, and within it tasks of one token block.
     fn task(&self, i: usize) -> Task {
         let [across, down] = self.block;
         let head_blocks = self.group.div_ceil(across);
@@ -158,7 +159,7 @@ impl Task {
         self.heads[1] * self.tokens[1]
     }
 
-    /// Token and head of a row: the heads of a token follow each other.
+    /// Returns the token and the head of a row. Rows of a token's heads are consecutive.
     const fn row(&self, i: usize) -> [usize; 2] {
         let [head, heads] = self.heads;
         [self.tokens[0] + i / heads, head + i % heads]
@@ -182,8 +183,8 @@ fn lengths(dk: usize, dv: usize) -> [usize; 6] {
     ]
 }
 
-/// Memory of a worker. Rows of `q` and `keys` are `widths[0]` long, those of `values` and `sums` `widths[1]`, the rest
-/// [`TILE`].
+/// Memory of a worker. Rows of `q` and `keys` have `widths[0]` elements, rows of `values` and `sums` have `widths[1]`,
+/// and all others have [`TILE`].
 struct Memory<'a> {
     widths: [usize; 2],
     q: &'a mut [f32],
@@ -196,7 +197,7 @@ struct Memory<'a> {
     most: [f32; ROWS],
     /// The sum of exponentials of every row.
     total: [f64; ROWS],
-    /// Whether a row sees a cell of the tile.
+    /// Per row, true if it sees a cell of the tile.
     sees: [bool; ROWS],
 }
 
@@ -212,7 +213,7 @@ impl Launch for Attention {
         ensure(self.slopes.fit(heads), "heads of q and of the window")?;
         let [dk, dv] = [t.q.ne[0], t.v.ne[0]];
         let [q, keys, values, logits, masks, sums] = floats(call.scratch, lengths(dk, dv))?;
-        // What fills rows up to whole groups of lanes is zero, and stays so.
+        // Rows are padded with zeros to whole groups of lanes. Later writes do not change the padding.
         keys.fill(0.0);
         values.fill(0.0);
         let mut memory = Memory {
@@ -269,14 +270,14 @@ impl Attention {
         let first = seen.iter().position(|s| *s).unwrap_or(0);
         let end = seen.iter().rposition(|s| *s).map_or(n, |last| last + 1);
         let at = [from, task.kv_head, task.stream];
-        // Few rows meet f16 where it lies; else a tile is decoded once for all of them.
+        // With few rows, f16 is read in place; otherwise a tile is decoded once for all rows.
         let whole = seen[first..end].iter().all(|s| *s) && end.next_multiple_of(GROUP) <= n;
         let in_place = |x: &View| {
             let fits = x.dtype == DType::F16 && x.has_dense_rows() && x.ne[0].is_multiple_of(LANES);
             whole && rows <= FEW && fits
         };
-        // SAFETY: the cells exist, and where they are read in place, those of their groups too. What no row sees is not a
-        // number.
+        // SAFETY: the cells exist. If they are read in place, all cells of their groups exist, too. Cells that no row
+        // sees are not read as numbers.
         unsafe {
             let range = [first, end];
             let keys = cells(t.k, in_place(t.k), at, (&seen, range), m.keys, dk);
@@ -293,8 +294,8 @@ impl Attention {
         }
     }
 
-    /// Turns the logits of a row of a tile into weights. All of the tile takes part, so that a cell has its lane in the sum
-    /// whatever other rows of the task see.
+    /// Turns the logits of a row of a tile into weights. The whole tile takes part, so a cell's lane in the sum does
+    /// not depend on other rows of the task.
     fn weigh(&self, row: usize, head: usize, heads: usize, m: &mut Memory<'_>) {
         let (logits, _) = m.logits[row * TILE..].as_chunks_mut::<TILE>();
         let (mask, _) = m.masks[row * TILE..].as_chunks::<TILE>();
@@ -337,7 +338,7 @@ impl Attention {
         for row in 0..task.rows() {
             let [token, head] = task.row(row);
             if let Some(sinks) = t.sinks {
-                // SAFETY: there is a sink per head.
+                // SAFETY: the sinks have one element per head.
                 let sink = unsafe { real(sinks, [head, 0, 0, 0]) };
                 self.rescale(row, sink.max(m.most[row]), m);
                 if m.most[row] > f32::NEG_INFINITY {
@@ -381,8 +382,8 @@ unsafe fn load_queries(t: &Tensors<'_>, task: Task, m: &mut Memory<'_>) {
     }
 }
 
-/// The keys or values of the cells of a tile in a range: where they lie, or decoded to rows that lie `width` apart, with
-/// zeros for those that are not seen.
+/// Returns the keys or values of the cells of a tile in a range: in place, or decoded to rows that are `width` apart.
+/// Decoded cells that are not seen are zero.
 ///
 /// # Safety
 /// The cells exist. In place, they are f16 without gaps.
@@ -407,8 +408,8 @@ unsafe fn cells<'a>(
     Cells::Decoded(out)
 }
 
-/// Decodes the masks of the cells `[from, from + n)` for every row, and says which cells and rows see one another;
-/// `false` for none.
+/// Decodes the masks of the cells `[from, from + n)` for every row, and marks the cells that a row sees. Returns
+/// `false` if no row sees a cell.
 ///
 /// # Safety
 /// The cells exist.

@@ -28,7 +28,7 @@ const _: () = assert!(tpc_ir::CELL_BLOCK.is_multiple_of(TILE));
 
 /// Products of a register tile: rows times cells.
 const PRODUCTS: usize = 16;
-/// Cells that a row meets side by side, at most.
+/// The most cells that a row meets side by side.
 pub(super) const GROUP: usize = PRODUCTS;
 
 /// Keys or values of the cells of a tile.
@@ -36,7 +36,7 @@ pub(super) const GROUP: usize = PRODUCTS;
 pub(super) enum Cells<'a> {
     /// Decoded, in rows without gaps.
     Decoded(&'a [f32]),
-    /// Where they lie, in f16: cell 0, and bytes from cell to cell.
+    /// Cells in place, in f16: the address of cell 0, and bytes from cell to cell.
     F16(*const u8, usize),
 }
 
@@ -45,7 +45,7 @@ trait Element: Copy {
     /// Bytes of an element.
     const BYTES: usize;
 
-    /// 16 elements.
+    /// Loads 16 elements.
     ///
     /// # Safety
     /// They exist, and the machine has the instructions.
@@ -93,7 +93,7 @@ impl<E: Element> Rows<E> {
         Rows::new(ptr.cast(), width, width * E::BYTES)
     }
 
-    /// 16 elements of a row.
+    /// Loads 16 elements of a row.
     ///
     /// # Safety
     /// They exist.
@@ -142,8 +142,8 @@ impl<E: Element, const R: usize> Task for Scores<E, R> {
     }
 }
 
-/// `logits[r, c] = q[r] · keys[c]` of at least the cells in a range; other logits of the tile are not defined. Rows of
-/// `logits` are [`TILE`] apart.
+/// Computes `logits[r, c] = q[r] · keys[c]` for at least the cells in a range; other logits of the tile are undefined.
+/// Rows of `logits` are [`TILE`] apart.
 ///
 /// # Safety
 /// The cells of the range, widened to whole groups of [`GROUP`], exist: in f16, of `width` elements.
@@ -170,7 +170,7 @@ pub(super) unsafe fn scores(
     }
 }
 
-/// Scores of all rows.
+/// Computes the scores of all rows.
 ///
 /// # Safety
 /// As [`scores`].
@@ -194,7 +194,7 @@ unsafe fn all_scores<E: Element>(
     }
 }
 
-/// Scores of `R` rows; returns `R`.
+/// Computes the scores of `R` rows; returns `R`.
 ///
 /// # Safety
 /// As [`Scores`], with the range widened to whole groups.
@@ -214,9 +214,9 @@ unsafe fn scores_of<E: Element, const R: usize>(
     R
 }
 
-/// `sums[r] += Σ weights[r, c] · values[c]` of `R` rows and the cells in a range, in their order.
+/// `sums[r] += Σ weights[r, c] · values[c]` for `R` rows and the cells in a range, in their order.
 ///
-/// Rows of `weights` are [`TILE`] apart; those of `sums` are as wide as those of `values`, which has every cell of the
+/// Rows of `weights` are [`TILE`] apart. Rows of `sums` are as wide as rows of `values`, which has every cell of the
 /// range.
 struct Values<E, const R: usize> {
     weights: *const f32,
@@ -226,7 +226,7 @@ struct Values<E, const R: usize> {
 }
 
 impl<E: Element, const R: usize> Values<E, R> {
-    /// `N` groups of lanes, from element `at` on.
+    /// Computes `N` groups of lanes, from element `at` on.
     #[inline(always)]
     unsafe fn groups<S: Lanes, const N: usize>(&self, at: usize) {
         let place = |r: usize, n: usize| self.sums.add(r * self.values.width + at + n * LANES);
@@ -271,7 +271,8 @@ impl<E: Element, const R: usize> Task for Values<E, R> {
     }
 }
 
-/// `sums[r] += Σ weights[r, c] · values[c]` of the cells in a range, in their order. Rows of `weights` are [`TILE`] apart.
+/// Computes `sums[r] += Σ weights[r, c] · values[c]` for the cells in a range, in their order. Rows of `weights` are
+/// [`TILE`] apart.
 ///
 /// # Safety
 /// The cells of the range exist: in f16, of `width` elements.
@@ -298,7 +299,7 @@ pub(super) unsafe fn add_values(
     }
 }
 
-/// Sums of all rows.
+/// Computes the sums of all rows.
 ///
 /// # Safety
 /// As [`add_values`].
@@ -321,7 +322,7 @@ unsafe fn add_all_values<E: Element>(
     }
 }
 
-/// Sums of `R` rows; returns `R`.
+/// Computes the sums of `R` rows; returns `R`.
 ///
 /// # Safety
 /// As [`Values`].
@@ -341,7 +342,7 @@ unsafe fn values_of<E: Element, const R: usize>(
 }
 
 vectorised! {
-    /// `x ← scale · x`
+    /// Computes `x ← scale · x`.
     pub(super) fn scale(x: &mut [f32], scale: f32) {
         for x in x {
             *x *= scale;
@@ -350,7 +351,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// `x ← bound · tanh(x · scale)`
+    /// Computes `x ← bound · tanh(x · scale)`.
     pub(super) fn cap(x: &mut [f32; TILE], scale: f32, bound: f32) {
         for x in x {
             *x = bound * tanh(*x * scale);
@@ -359,7 +360,8 @@ vectorised! {
 }
 
 vectorised! {
-    /// `x ← scale · x + slope · mask`, −∞ where the mask is, whatever `x` is; returns the largest, or −∞.
+    /// Computes `x ← scale · x + slope · mask`. If the mask is −∞, the result is −∞ for every `x`. Returns the largest
+    /// result, or −∞.
     pub(super) fn mask_logits(x: &mut [f32; TILE], scale: f32, mask: &[f32; TILE], slope: f32) -> f32 {
         let mut most = [f32::NEG_INFINITY; LANES];
         for (x, mask) in x.as_chunks_mut::<LANES>().0.iter_mut().zip(mask.as_chunks::<LANES>().0) {
@@ -375,7 +377,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// `x ← e^(x − most)`; returns their sum, in lanes.
+    /// Computes `x ← e^(x − most)`; returns their sum, in lanes.
     pub(super) fn exponentials(x: &mut [f32; TILE], most: f32) -> f32 {
         let mut sums = [0.0_f32; LANES];
         for x in x.as_chunks_mut::<LANES>().0 {

@@ -108,7 +108,7 @@ fn hard_sigmoid(x: f32) -> f32 {
     within((x + 3.0) / 6.0, 0.0, 1.0)
 }
 
-/// `min(max(x, min), max)`; NaN stays.
+/// Computes `min(max(x, min), max)`; NaN stays.
 #[inline(always)]
 pub(super) fn within(x: f32, min: f32, max: f32) -> f32 {
     let x = if x < min { min } else { x };
@@ -159,7 +159,7 @@ pub(super) fn clamp(op: &Clamp, request: &Request<'_>) -> Selected {
     map(request, move |x| clamped(x, min, max))
 }
 
-/// Elements are rounded as they are written.
+/// Selects the kernel of a cast. Elements are rounded as they are written.
 pub(super) fn cast(request: &Request<'_>) -> Selected {
     map(request, |_| {})
 }
@@ -179,7 +179,7 @@ pub(super) fn xielu(op: &Xielu, request: &Request<'_>) -> Selected {
     map(request, move |x| xi(x, alpha_n, alpha_p, beta, eps))
 }
 
-/// One number in place of every element, which is not read: it may be poison.
+/// Fills every element with one number. The operand is not read: it may be poison.
 #[derive(Debug)]
 struct Constant {
     value: f32,

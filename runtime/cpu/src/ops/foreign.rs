@@ -36,7 +36,7 @@ pub(super) fn foreign(op: &Opaque, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// The elements of a view.
+/// Returns the elements of a view.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`].
@@ -62,7 +62,7 @@ unsafe fn tensor(x: &View) -> Result<Tensor, ExecError> {
 
 impl Launch for Foreign {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
-        // The reference computes the whole: its share is everything, or nothing.
+        // The reference computes the whole result, so only one worker runs it.
         if call.worker.share(1).is_empty() {
             return Ok(());
         }

@@ -1,7 +1,7 @@
-//! Matrix products on views of any type: the fallback where no packed kernel fits.
+//! Matrix products on views of any type: the fallback if no packed kernel fits.
 //!
-//! Rows of the first matrix are decoded a few at a time and meet every column of a block; each element is one
-//! [`dot`].
+//! Rows of the first matrix are decoded a few at a time and multiplied with every column of a block; each element is
+//! one [`dot`].
 #![allow(unsafe_code)]
 
 use tpc_ir::Interval;
@@ -39,7 +39,7 @@ unsafe fn decode_rows(w: &View, [first, n]: [usize; 2], [i2, i3]: [usize; 2], ou
     }
 }
 
-/// The dot products of decoded rows with one vector.
+/// Returns the dot products of decoded rows with one vector.
 fn products(rows: &[f32], n: usize, x: &[f32]) -> [f32; ROWS] {
     let mut out = [0.0; ROWS];
     if !x.is_empty() {

@@ -32,7 +32,7 @@ use tpc_ir::{Dim, Op, RANK};
 
 use crate::launch::{Request, Selected};
 
-/// The kernel of `op`.
+/// Returns the kernel of `op`.
 pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
     match op {
         Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf lies in memory already"),
@@ -87,7 +87,7 @@ pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
     }
 }
 
-/// The size among an op's attributes that its kernel works with. All others are those of views.
+/// Returns the attribute of an op that is a size of its kernel. All other sizes are sizes of views.
 pub fn size_of(op: &Op) -> Option<&Dim> {
     match op {
         Op::Slice(op) => Some(&op.start),
@@ -97,7 +97,7 @@ pub fn size_of(op: &Op) -> Option<&Dim> {
     }
 }
 
-/// The axis of that number.
+/// Returns the axis of that number.
 fn axis(n: u64) -> Result<usize, &'static str> {
     usize::try_from(n)
         .ok()

@@ -1,4 +1,4 @@
-//! Ops that move elements and compute nothing, and changes of the element type.
+//! Ops that move elements without arithmetic, and changes of the element type.
 #![allow(unsafe_code)]
 
 use tpc_ir::op::{Concat, Pad};
@@ -16,14 +16,14 @@ const fn blocks(x: &View) -> usize {
     x.ne[0].div_ceil(x.dtype.block_len() as usize)
 }
 
-/// Copies `n` blocks that lie `nb[0]` apart, of which the views know the size.
+/// Copies `n` blocks that are `nb[0]` apart. The views know the size of a block.
 ///
 /// # Safety
-/// The blocks exist at both ends; those of `to` are used by no one else.
+/// The blocks exist at both ends; no other thread uses the blocks of `to`.
 unsafe fn copy_blocks(x: &View, from: *const u8, y: &View, to: *mut u8, n: usize) {
     let bytes = y.dtype.block_bytes() as usize;
     if x.has_dense_rows() && y.has_dense_rows() {
-        // SAFETY: the caller vouches for the blocks, which lie without gaps. They may be the same.
+        // SAFETY: the caller vouches for the blocks, which have no gaps between them. They may be the same.
         return unsafe { std::ptr::copy(from, to, n * bytes) };
     }
     for i in 0..n {
@@ -33,10 +33,10 @@ unsafe fn copy_blocks(x: &View, from: *const u8, y: &View, to: *mut u8, n: usize
     }
 }
 
-/// Copies the worker's share of the elements of `x` to `y`, of the same sizes, and converts them where the types differ.
+/// Copies the worker's share of the elements of `x` to `y`, of the same sizes. Converts them if the types differ.
 ///
 /// # Safety
-/// As [`crate::Kernel::run`] on these views. Types that differ can be read and written.
+/// As [`crate::Kernel::run`] on these views. If the types differ, they can be read and written.
 pub(super) unsafe fn copy(worker: &Worker<'_>, x: &View, y: &View) -> Result<(), KernelError> {
     ensure(x.ne == y.ne, "sizes of the copy")?;
     let (x, y) = match (x.flat(), y.flat()) {
@@ -61,13 +61,13 @@ pub(super) unsafe fn copy(worker: &Worker<'_>, x: &View, y: &View) -> Result<(),
             from.wrapping_add(at * x.nb[0]),
             to.wrapping_add(at * y.nb[0]),
         );
-        // SAFETY: the blocks lie within the rows, and these of `y` are this worker's.
+        // SAFETY: the blocks are within the rows, and these blocks of `y` belong to this worker.
         unsafe { copy_blocks(&x, from, &y, to, CHUNK.min(n - at)) };
     }
     Ok(())
 }
 
-/// Whether elements of type `from` can become elements of type `to`.
+/// True if elements of type `from` can become elements of type `to`.
 fn converts(from: DType, to: DType) -> bool {
     from == to || is_readable(from) && is_writable(to)
 }
@@ -106,7 +106,7 @@ impl Launch for Flatten {
             for j in 0..m {
                 let at = i * m + j;
                 let from = x.row(x.indices(at / n)).wrapping_add(at % n * x.nb[0]);
-                // SAFETY: both have as many blocks, and these of `y` are this worker's.
+                // SAFETY: both views have the same number of blocks, and these blocks of `y` belong to this worker.
                 unsafe { copy_blocks(&x, from, &y, to.wrapping_add(j * y.nb[0]), 1) };
             }
         }
@@ -150,7 +150,7 @@ impl Launch for Transposed {
 struct Part {
     axis: usize,
     start: usize,
-    /// The elements that cannot be parted along the axis.
+    /// The elements that may not be separated along the axis.
     unit: usize,
 }
 
@@ -184,12 +184,12 @@ impl Launch for Part {
         let end = self.start.checked_add(len);
         let within = end.is_some_and(|end| end <= x.ne[self.axis]);
         ensure(within, "end of the slice beyond the axis")?;
-        // SAFETY: the caller's promise; the slice lies within the operand.
+        // SAFETY: the caller's promise; the slice is within the operand.
         unsafe { copy(call.worker, &x.sliced(self.axis, self.start, len), &y) }
     }
 }
 
-/// The operands one after another along an axis, with so many zeros before and after.
+/// The operands one after another along an axis, with `before` zeros before them and `after` zeros after them.
 #[derive(Debug)]
 struct Joined {
     axis: usize,
@@ -304,7 +304,7 @@ impl Launch for Tiled {
             let [i1, i2, i3] = y.indices(i);
             let (from, to) = (x.row([i1 % n1, i2 % n2, i3 % n3]), y.row([i1, i2, i3]));
             for at in (0..blocks(&y)).step_by(n) {
-                // SAFETY: the row of `x` exists and fits into that of `y`, which is this worker's.
+                // SAFETY: the row of `x` exists and fits in the row of `y`, which belongs to this worker.
                 unsafe { copy_blocks(&x, from, &y, to.wrapping_add(at * y.nb[0]), n) };
             }
         }

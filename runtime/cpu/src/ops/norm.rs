@@ -20,7 +20,7 @@ struct Affine {
     factor: f32,
 }
 
-/// From the mean, the mean of squares about it and, for L2, the sum of squares.
+/// Computes the shift and the factor from the mean, the mean of squares about it and, for L2, the sum of squares.
 fn affine(kind: NormKind, eps: f32, mean: f64, moment: f64, squares: f64) -> Affine {
     let eps = f64::from(eps);
     let (shift, factor) = match kind {
@@ -42,10 +42,10 @@ vectorised! {
     }
 }
 
-/// The rows that a worker normalises, and the part of each that it writes.
+/// Returns the rows that a worker normalises, and the part of each that it writes.
 ///
-/// Few rows are normalised by all workers together: each computes what all rows need and writes its part. That takes
-/// operands that are not overwritten meanwhile.
+/// If there are few rows, all workers normalise them together. Each worker then computes the sums of all rows and
+/// writes its part. This requires that the operands are not overwritten meanwhile.
 fn division(worker: &Worker<'_>, x: &View, y: &View) -> (Range<usize>, Range<usize>) {
     let (n, rows) = (y.ne[0], y.rows());
     let units = n.div_ceil(CHUNK);
@@ -56,7 +56,7 @@ fn division(worker: &Worker<'_>, x: &View, y: &View) -> (Range<usize>, Range<usi
     (worker.share(rows), 0..n)
 }
 
-/// Writes to `y` what `of` makes of the worker's share of the rows of `x`.
+/// Writes the normalised rows of the worker's share of `x` to `y`. `of` returns the shift and the factor of a row.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`] on these views.
@@ -76,7 +76,7 @@ unsafe fn per_row(
     let (rows, part) = division(worker, x, y);
     for i in rows {
         let at = x.indices(i);
-        // SAFETY: the row exists; where the result is the same memory, each row is read before it is written, and by one
+        // SAFETY: the row exists. If the result is the same memory, each row is read before it is written, and by one
         // worker only.
         let Affine { shift, factor } = of(at, unsafe { row(x, at, buffer) });
         for from in part.clone().step_by(CHUNK) {

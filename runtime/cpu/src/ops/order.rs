@@ -13,7 +13,7 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for,
 #[derive(Debug)]
 struct Sorted {
     order: SortOrder,
-    /// How many; `None` for all.
+    /// The number of elements to return; `None` for all.
     first: Option<usize>,
 }
 

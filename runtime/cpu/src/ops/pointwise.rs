@@ -16,14 +16,14 @@ pub(crate) struct Piece {
     pub(crate) at: usize,
 }
 
-/// Gives `fill` every chunk of the worker's share of `y` to fill, and writes it. A chunk is read before it is written, so
-/// operands may be the same memory as `y`, element for element.
+/// Calls `fill` with every chunk of the worker's share of `y`, and writes the chunk. A chunk is read before it is
+/// written, so operands may be the same memory as `y`, element for element.
 ///
 /// # Errors
-/// That of `fill`, or rows of `y` are not whole blocks.
+/// Returns the error of `fill`, or an error if rows of `y` are not whole blocks.
 ///
 /// # Safety
-/// The elements of `y` exist and are written by no one else; its type is writable.
+/// The elements of `y` exist and no other thread writes them; its type is writable.
 pub(crate) unsafe fn each_chunk(
     worker: &Worker<'_>,
     y: &View,
@@ -38,7 +38,7 @@ pub(crate) unsafe fn each_chunk(
         let (row, at) = (y.indices(unit / per_row), unit % per_row * CHUNK);
         let chunk = &mut buffer[..CHUNK.min(n - at)];
         fill(Piece { row, at }, chunk)?;
-        // SAFETY: the chunk lies within the row, and is this worker's.
+        // SAFETY: the chunk is within the row, and belongs to this worker.
         unsafe { write_row(y, y.row(row), at, chunk) };
     }
     Ok(())
@@ -70,7 +70,7 @@ pub(super) unsafe fn read_repeated(x: &View, piece: Piece, out: &mut [f32]) {
     let (mut done, mut at) = (0, piece.at % n);
     while done < out.len() {
         let len = (n - at).min(out.len() - done);
-        // SAFETY: the elements lie within the row; both ends are whole blocks as the row is.
+        // SAFETY: the elements are within the row; both ends are whole blocks as the row is.
         unsafe { read_row(x, row, at, &mut out[done..done + len]) };
         (done, at) = (done + len, 0);
     }

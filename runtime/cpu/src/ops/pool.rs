@@ -29,7 +29,7 @@ impl Windows {
         usize::try_from(steps.checked_add(1)?).ok()
     }
 
-    /// The indices of a window that starts `pad` before index 0 of an axis of `n`, cut to the axis.
+    /// Returns the indices of a window that starts `pad` before index 0 of an axis of `n`, cut to the axis.
     fn window(&self, axis: usize, at: usize, n: usize) -> std::ops::Range<usize> {
         let (pad, size) = (self.0.pad[axis] as usize, self.0.window[axis] as usize);
         let start = at.saturating_mul(self.0.stride[axis] as usize);

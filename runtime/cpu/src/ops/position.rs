@@ -1,4 +1,4 @@
-//! Ops whose elements depend on where they stand, and constants.
+//! Ops whose elements depend on their position, and constants.
 #![allow(unsafe_code)]
 
 use tpc_ir::op::{Arange, Hadamard, Side, Tri};

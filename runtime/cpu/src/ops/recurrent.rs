@@ -31,7 +31,7 @@ pub(super) fn ssm_conv(request: &Request<'_>) -> Selected {
 }
 
 vectorised! {
-    /// `out ← Σ_j steps[j] · taps[j]` of [`CHANNELS`] channels side by side.
+    /// Computes `out ← Σ_j steps[j] · taps[j]` for [`CHANNELS`] adjacent channels.
     fn convolve(steps: &[f32], taps: &[f32], out: &mut [f32; CHANNELS]) {
         let (steps, taps) = (steps.as_chunks::<CHANNELS>().0, taps.as_chunks::<CHANNELS>().0);
         let mut sums = [0.0_f32; CHANNELS];
@@ -106,7 +106,7 @@ impl Launch for Convolution {
     }
 }
 
-/// Mamba's selective scan. A state may be updated in place where there are no ids.
+/// Mamba's selective scan. A state may be updated in place if the op has no ids.
 #[derive(Debug)]
 struct Scan;
 
@@ -122,7 +122,7 @@ pub(super) fn ssm_scan(request: &Request<'_>) -> Selected {
 }
 
 vectorised! {
-    /// `state ← state · decay + b · input`; returns `Σ state · c`, in lanes.
+    /// Computes `state ← state · decay + b · input`; returns `Σ state · c`, in lanes.
     fn scan_step(state: &mut [f32], decay: &[f32], b: &[f32], input: f32, c: &[f32]) -> f32 {
         let mut sums = [0.0_f32; LANES];
         let n = state.len();
@@ -145,7 +145,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// `out ← e^(delta · a)`
+    /// Computes `out ← e^(delta · a)`.
     fn decays(a: &[f32], delta: f32, out: &mut [f32]) {
         for (out, a) in out.iter_mut().zip(a) {
             *out = exp(delta * a);
@@ -250,7 +250,7 @@ pub(super) fn gated_delta_net(request: &Request<'_>) -> Selected {
 }
 
 vectorised! {
-    /// `Σ x · y`, in lanes, after `x ← x · decay` and with `x` as it is then.
+    /// Computes `x ← x · decay`; returns `Σ x · y` with the new `x`, in lanes.
     fn decayed_dot(x: &mut [f32], decay: &[f32], y: &[f32]) -> f32 {
         let n = x.len();
         let (decay, y) = (&decay[..n], &y[..n]);
@@ -272,7 +272,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// `Σ x · q`, in lanes, after `x ← x + k · step`.
+    /// Computes `x ← x + k · step`; returns `Σ x · q` with the new `x`, in lanes.
     fn stepped_dot(x: &mut [f32], k: &[f32], step: f32, q: &[f32]) -> f32 {
         let n = x.len();
         let (k, q) = (&k[..n], &q[..n]);

@@ -21,7 +21,7 @@ struct AxisSums {
     axis: usize,
 }
 
-/// The sums of the elements of every row up to each.
+/// Cumulative sums of the elements of every row.
 #[derive(Debug)]
 struct Cumulative;
 

@@ -15,7 +15,7 @@ use crate::view::View;
 /// Pairs whose angles are computed at a time.
 const PAIRS: usize = 64;
 
-/// Which elements make a pair.
+/// The elements that make a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pairing {
     Neighbours,
@@ -28,7 +28,7 @@ struct Rotation {
     pairing: Pairing,
     /// Positions per token.
     positions: usize,
-    /// Per pair, which position of the token turns it.
+    /// Per pair, the index of the token's position that turns it.
     which: Box<[u8]>,
     /// Per pair, radians per position before factors and scales.
     plain: Box<[f64]>,
@@ -40,13 +40,13 @@ struct Rotation {
     magnitude: f64,
 }
 
-/// The pair index at which a wave turns `rotations` times over the context of training.
+/// Returns the pair index whose wave turns `rotations` times over the training context.
 fn corner(op: &Rope, rotations: f64) -> f64 {
     let wave = op.n_ctx_orig as f64 / (rotations * TAU);
     op.n_dims as f64 * libm::log(wave) / (2.0 * libm::log(f64::from(op.freq_base)))
 }
 
-/// Which of a token's positions pair `pair` turns by.
+/// Returns the index of the token's position by which pair `pair` turns.
 fn position_of(mode: RopeMode, pair: u64) -> Option<u8> {
     let Some([t, h, w, e]) = mode.sections() else {
         return Some(0);
@@ -160,7 +160,7 @@ vectorised! {
 }
 
 impl Rotation {
-    /// The turns of the pairs of token `token`.
+    /// Computes the turns of the pairs of token `token`.
     ///
     /// # Safety
     /// The positions of the token exist, and the factors of every pair.

@@ -10,7 +10,7 @@ use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 use crate::view::View;
 
-/// An index read from data, which must be below `bound`.
+/// Returns an index read from data, which must be below `bound`.
 pub(super) fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, KernelError> {
     usize::try_from(index)
         .ok()
@@ -18,8 +18,8 @@ pub(super) fn index(what: &'static str, index: i64, bound: usize) -> Result<usiz
         .ok_or(KernelError::Index { what, index, bound })
 }
 
-/// An index read from data, counted from the start of `window`; `None` outside of it. Without a window it must be below
-/// `bound`, as an index within the window is too.
+/// Returns an index read from data, counted from the start of `window`; `None` outside of it. Without a window it must
+/// be below `bound`, as an index within the window is too.
 pub(crate) fn windowed(
     what: &'static str,
     value: i64,
@@ -40,7 +40,7 @@ struct Gather {
     window: Option<Interval>,
 }
 
-/// The same of a table of integers.
+/// Gathers rows of a table of integers.
 #[derive(Debug)]
 struct GatherInts(Gather);
 
@@ -61,7 +61,7 @@ impl Gather {
         ensure(fits, "sizes of the table, the index and the result")
     }
 
-    /// The row of the table for a row of the result.
+    /// Returns the row of the table for a row of the result.
     ///
     /// # Safety
     /// The views fit, and the row is one of the result.

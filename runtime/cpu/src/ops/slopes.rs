@@ -2,17 +2,19 @@
 
 use tpc_ir::op::HeadWindow;
 
-/// ALiBi's slopes (Press et al. 2021), as ggml extends them to head counts that are no power of two.
+/// ALiBi's slopes (Press et al. 2021), as ggml extends them to head counts that are not a power of two.
 #[derive(Debug)]
 pub(super) struct Slopes {
     max_bias: f64,
-    /// The heads seen, and their number in the model; `None` for all that the query has.
+    /// The heads of the window, and their number in the model; `None` for all heads of the query.
     heads: Option<(Box<[u64]>, u64)>,
 }
 
 impl Slopes {
+    /// Creates the slopes of the window's heads.
+    ///
     /// # Errors
-    /// When the window has heads that the model lacks.
+    /// Returns an error if the window has heads that the model lacks.
     pub(super) fn of(max_bias: f32, heads: Option<&HeadWindow>) -> Result<Slopes, &'static str> {
         let heads = match heads {
             None => None,
@@ -35,13 +37,13 @@ impl Slopes {
         })
     }
 
-    /// Whether they are those of so many heads.
+    /// True if the slopes belong to `local` heads.
     pub(super) fn fit(&self, local: usize) -> bool {
         let named = self.heads.as_ref();
         named.is_none_or(|(named, _)| named.len() == local)
     }
 
-    /// The slope of local head `head` of `local`.
+    /// Returns the slope of local head `head` of `local`.
     pub(super) fn slope(&self, head: usize, local: usize) -> f32 {
         if self.max_bias <= 0.0 {
             return 1.0;

@@ -31,7 +31,7 @@ pub(super) fn soft_max(op: &SoftMax, request: &Request<'_>) -> Selected {
 }
 
 vectorised! {
-    /// `x ← x · scale + slope · mask`
+    /// Computes `x ← x · scale + slope · mask`.
     pub(super) fn scale_and_mask(x: &mut [f32], scale: f32, mask: &[f32], slope: f32) {
         for (x, m) in x.iter_mut().zip(mask) {
             *x = *x * scale + slope * m;
@@ -40,7 +40,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// `x ← scale · x`
+    /// Computes `x ← scale · x`.
     pub(super) fn scaled(x: &mut [f32], scale: f32) {
         for x in x {
             *x *= scale;
@@ -49,7 +49,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// `x ← e^(x − max)`
+    /// Computes `x ← e^(x − max)`.
     pub(super) fn exponentials(x: &mut [f32], max: f32) {
         for x in x {
             *x = exp(*x - max);
@@ -57,7 +57,7 @@ vectorised! {
     }
 }
 
-/// The mask's row for a row of `x`; batches repeat.
+/// Returns the mask's row for a row of `x`; batches repeat.
 pub(super) fn mask_row(mask: &View, [i1, i2, i3]: [usize; 3]) -> *mut u8 {
     mask.row([i1, i2 % mask.ne[2].max(1), i3 % mask.ne[3].max(1)])
 }
@@ -112,10 +112,10 @@ impl Launch for Rows {
     }
 }
 
-/// `row ← scale · row + slope · mask`
+/// Computes `row ← scale · row + slope · mask`.
 ///
 /// # Safety
-/// The mask's row has as many elements, which are readable.
+/// The mask's row has the same number of elements as `row`, and they are readable.
 unsafe fn add_mask(row: &mut [f32], [scale, slope]: [f32; 2], mask: &View, from: *const u8) {
     let mut buffer = [0.0; CHUNK];
     for (i, row) in row.chunks_mut(CHUNK).enumerate() {

@@ -12,7 +12,7 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 use crate::team::Worker;
 use crate::view::View;
 
-/// Fails unless the op updates its first operand in its own type, along an axis that does not cut blocks.
+/// Returns an error unless the op updates its first operand in its own type, along an axis that does not cut blocks.
 fn updates(axis: usize, request: &Request<'_>) -> Result<(), &'static str> {
     let dst = request.operands.first();
     if dst != request.results.first() {
@@ -24,8 +24,8 @@ fn updates(axis: usize, request: &Request<'_>) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The pieces of rows that a worker writes: which piece is whose depends on its place in the destination only, so that
-/// two rows for one place are written in order.
+/// True if the worker writes this piece of a row. The owner depends only on the position in the destination, so two
+/// rows for one position are written in order.
 fn owns(worker: &Worker<'_>, [i1, i2, i3]: [usize; 3], chunk: usize) -> bool {
     (i1 + i2 + i3 + chunk) % worker.count() == worker.index()
 }
@@ -37,7 +37,7 @@ fn each_owned(worker: &Worker<'_>, row: [usize; 3], n: usize, mut f: impl FnMut(
     }
 }
 
-/// Copies the destination to the result, piece by piece as the workers own them, unless they are the same memory.
+/// Copies the destination to the result unless they are the same memory. Each worker copies the pieces that it owns.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`] on these views.
@@ -52,7 +52,7 @@ unsafe fn copy_owned(worker: &Worker<'_>, dst: &View, y: &View) -> Result<(), Ke
                 let ptr = v.row(row).wrapping_add(at / unit * v.nb[0]);
                 View::new(ptr, v.dtype, [len, 1, 1, 1], v.nb)
             };
-            // SAFETY: the piece lies within both rows, and is this worker's.
+            // SAFETY: the piece is within both rows, and belongs to this worker.
             let copied = unsafe { copy(&Worker::alone(), &piece(dst), &piece(y)) };
             debug_assert_eq!(copied, Ok(()));
         });
@@ -204,7 +204,7 @@ impl Launch for Replace {
     }
 }
 
-/// [`copy`] of real numbers of any type.
+/// Copies as [`copy`] does, real numbers of any type.
 ///
 /// # Safety
 /// As [`copy`].

@@ -7,7 +7,7 @@ use crate::product::simd::{Kernel, Simd};
 /// 32 activations as signed codes under one scale: a cache line.
 ///
 /// `scale` is the largest magnitude over 127 and a code is the element over `scale`, rounded to nearest, ties to even.
-/// Where an element is no finite number `scale` is NaN, and so is every product with the block.
+/// If an element is not a finite number, `scale` is NaN, and so is every product with the block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(64))]
 pub struct Block {
@@ -15,11 +15,11 @@ pub struct Block {
     pub(super) scale: f32,
     /// Scale times the sum of the codes: multiplies the minimum of 32 weights.
     pub(super) sum: f32,
-    /// The same of each half, for minima of 16 weights.
+    /// Scale times the sum of the codes of each half, for minima of 16 weights.
     pub(super) sum16: [f32; 2],
     /// Minus the sum of the codes: multiplies the offset of 32 weights.
     pub(super) negative: i32,
-    /// The same of each half.
+    /// Minus the sum of the codes of each half.
     pub(super) negative16: [i32; 2],
     unused: u32,
 }
@@ -36,7 +36,7 @@ impl Block {
         unused: 0,
     };
 
-    /// The value of element `i`, below 32.
+    /// Returns the value of element `i`, below 32.
     pub fn value(&self, i: usize) -> f32 {
         f32::from(self.codes[i]) * self.scale
     }
@@ -51,7 +51,7 @@ fn quantise_block(x: &[f32; BLOCK], out: &mut Block) {
         .iter()
         .fold(0_u32, |a, v| a.max(v.to_bits() & (u32::MAX >> 1)));
     let scale = f32::from_bits(largest) / 127.0;
-    // The least scales would have an infinite inverse.
+    // The smallest scales would have an infinite inverse.
     let inverse = if scale >= f32::MIN_POSITIVE {
         1.0 / scale
     } else {
@@ -112,7 +112,7 @@ impl Kernel for Quantise<'_> {
 /// together, or in parts of whole blocks, by different threads.
 ///
 /// # Errors
-/// [`ProductError::Length`] when there are more or fewer blocks than `x` needs.
+/// Returns [`ProductError::Length`] if there are more or fewer blocks than `x` needs.
 pub fn quantise(isa: Isa, x: &[f32], out: &mut [Block]) -> Result<(), ProductError> {
     let expected = x.len().div_ceil(BLOCK);
     if out.len() != expected {
@@ -146,11 +146,11 @@ impl Kernel for Residual<'_> {
     }
 }
 
-/// Takes from consecutive activations what their blocks hold. Blocks of the rest are the second term of the activations:
-/// both together are as exact as codes of 16 bits.
+/// Subtracts from consecutive activations the values of their blocks. Blocks of the remainder are the second term of
+/// the activations: both together are as exact as codes of 16 bits.
 ///
 /// # Errors
-/// [`ProductError::Length`] when there are more or fewer blocks than `x` has.
+/// Returns [`ProductError::Length`] if there are more or fewer blocks than `x` has.
 pub fn residual(isa: Isa, x: &mut [f32], blocks: &[Block]) -> Result<(), ProductError> {
     let expected = x.len().div_ceil(BLOCK);
     if blocks.len() != expected {
@@ -167,9 +167,9 @@ pub fn residual(isa: Isa, x: &mut [f32], blocks: &[Block]) -> Result<(), Product
 /// The rows that a product multiplies: one a token, dense.
 #[derive(Clone, Copy, Debug)]
 pub enum Activations<'a> {
-    /// For quantised weights: `⌈k/32⌉` blocks a row.
+    /// Activations for quantised weights: `⌈k/32⌉` blocks per row.
     Quantised(&'a [Block]),
-    /// For weights of floats: `k` elements a row.
+    /// Activations for weights of floats: `k` elements per row.
     Float(&'a [f32]),
 }
 
@@ -211,7 +211,7 @@ mod tests {
         (0..1000).map(x).collect()
     }
 
-    /// Both terms.
+    /// Returns both terms of the activations.
     fn terms(isa: Isa, x: &[f32]) -> [Vec<Block>; 2] {
         let mut out = [(); 2].map(|()| vec![Block::ZERO; x.len().div_ceil(BLOCK)]);
         quantise(isa, x, &mut out[0]).expect("blocks");

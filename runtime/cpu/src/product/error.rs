@@ -1,8 +1,8 @@
-//! What products refuse.
+//! Errors of products.
 
 use tpc_ir::DType;
 
-/// Why a weight cannot be packed or a product not be made.
+/// The reason that a weight cannot be packed or a product cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProductError {
     /// No product of this type.
@@ -11,7 +11,7 @@ pub enum ProductError {
         /// Type of the weight.
         dtype: DType,
     },
-    /// A range of K that is no part.
+    /// A range of K that is not a valid part.
     #[error("elements {start} to {end} are no part of {k}: expected a range of whole blocks of 32")]
     Part {
         /// Elements of the whole.
@@ -34,10 +34,10 @@ pub enum ProductError {
         /// Elements of a row.
         k: usize,
     },
-    /// A slice of another length than its shape asks.
+    /// A slice whose length does not match its shape.
     #[error("{what}: expected {expected} elements, found {found}")]
     Length {
-        /// What the slice is.
+        /// The name of the slice.
         what: &'static str,
         /// The length asked.
         expected: usize,
@@ -47,7 +47,7 @@ pub enum ProductError {
     /// Operands that do not fit each other.
     #[error("the operands do not fit: {what}")]
     Shape {
-        /// What does not hold.
+        /// The condition that does not hold.
         what: &'static str,
     },
 }

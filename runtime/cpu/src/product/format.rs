@@ -11,10 +11,10 @@ use std::ops::Range;
 use tpc_ir::DType;
 use tpc_runtime::quant::dequantise;
 
-/// Rows of a panel: the unit in which rows are shared among threads.
+/// Rows of a panel. Threads share rows in units of panels.
 pub const PANEL_ROWS: usize = ROWS;
 
-/// How a matrix of one type is stored: panels of 16 rows, the last filled up with zeros.
+/// The stored form of a matrix of one type: panels of 16 rows, the last padded with zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     dtype: DType,
@@ -24,7 +24,7 @@ pub struct Format {
     stored: Stored,
 }
 
-/// What a panel holds.
+/// The contents of a panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stored {
     Quantised(Geometry),
@@ -39,24 +39,25 @@ pub struct Source<'a> {
     pub bytes: &'a [u8],
     /// First element of the whole K that the rows here hold.
     pub from: usize,
-    /// How many they hold: whole blocks of the file, and all of the part that is packed.
+    /// The number of elements in each row: whole blocks of the file that include the part to pack.
     pub k: usize,
 }
 
 impl Format {
-    /// Of a matrix of `rows` rows, which are `part` of its K.
+    /// Returns the format of a matrix of `rows` rows that has `part` of K.
     ///
     /// # Errors
-    /// [`ProductError::Unsupported`] for types without products, [`ProductError::Size`] for rows that are not whole
-    /// blocks and sizes beyond what can be addressed, [`ProductError::Part`] for parts that start or end inside a block of
-    /// nvfp4. Other types with blocks of more than 32 elements may be cut inside a block, at every 32.
+    /// Returns [`ProductError::Unsupported`] for types without products. Returns [`ProductError::Size`] for rows that
+    /// are not whole blocks and for sizes that cannot be addressed. Returns [`ProductError::Part`] for parts that start
+    /// or end inside a block of nvfp4. Other types with blocks of more than 32 elements may be cut inside a block, at
+    /// every 32.
     pub fn new(dtype: DType, rows: usize, part: Part) -> Result<Format, ProductError> {
         let size = ProductError::Size {
             dtype,
             rows,
             k: part.global(),
         };
-        // Padding to whole panels and lines takes less than double of a size with room to spare.
+        // Padding to whole panels and lines takes less than twice a size with room to spare.
         let bytes = dtype.bytes(part.global() as u64).ok_or(size)?;
         let all = (rows as u64)
             .checked_add(ROWS as u64)
@@ -92,28 +93,29 @@ impl Format {
         })
     }
 
-    /// Whether there are products with weights of a type.
+    /// True if products support weights of this type.
     pub fn supports(dtype: DType) -> bool {
         quantised(dtype).is_some()
             || matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::Bf16)
     }
 
-    /// Whether scales are stored together for each 256 elements of the whole rows, so that a part is stored by where it begins.
+    /// True if scales are stored once for each 256 elements of the whole rows. The stored form of a part then depends
+    /// on its start.
     pub fn has_steps(dtype: DType) -> bool {
         quantised(dtype).is_some_and(|of| of.granule == 1) && dtype.block_len() > BLOCK as u64
     }
 
-    /// Type in the file.
+    /// Returns the element type in the file.
     pub const fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// Rows.
+    /// Returns the number of rows.
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The part of K.
+    /// Returns the part of K.
     pub const fn part(&self) -> Part {
         self.part
     }
@@ -123,17 +125,17 @@ impl Format {
         self.rows.div_ceil(ROWS)
     }
 
-    /// Bytes of a panel, whole cache lines.
+    /// Returns the bytes of a panel, whole cache lines.
     pub const fn panel_bytes(&self) -> usize {
         self.panel_bytes
     }
 
-    /// Bytes of the matrix.
+    /// Returns the bytes of the matrix.
     pub const fn bytes(&self) -> usize {
         self.panels() * self.panel_bytes
     }
 
-    /// Whether activations are to be quantised.
+    /// True if the product takes quantised activations.
     pub const fn takes_quantised(&self) -> bool {
         matches!(self.stored, Stored::Quantised(_))
     }
@@ -145,11 +147,12 @@ impl Format {
         }
     }
 
-    /// Packs some panels into `out`, which has [`Format::panel_bytes`] for each. Panels may be packed by different threads.
+    /// Packs some panels into `out`, which has [`Format::panel_bytes`] for each. Panels may be packed by different
+    /// threads.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] when the source is not whole blocks or lacks some of the part, or there are no such panels,
-    /// [`ProductError::Length`] when the source or `out` has another length.
+    /// Returns [`ProductError::Shape`] if the source is not whole blocks, lacks some of the part, or does not have
+    /// these panels. Returns [`ProductError::Length`] if the source or `out` has another length.
     pub fn pack(
         &self,
         source: Source,
@@ -179,7 +182,7 @@ impl Format {
         Ok(())
     }
 
-    /// Bytes of a row of the source.
+    /// Returns the bytes of a row of the source.
     fn check_source(&self, source: Source) -> Result<usize, ProductError> {
         let Source { bytes, from, k } = source;
         let whole = self.dtype.bytes(k as u64);
@@ -246,10 +249,11 @@ pub struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// The matrix in `bytes`, which [`Format::pack`] has filled. They are read fastest where they start at a cache line.
+    /// Returns the matrix in `bytes`, which [`Format::pack`] has filled. They are read fastest if they start at a cache
+    /// line.
     ///
     /// # Errors
-    /// [`ProductError::Length`] when there are not [`Format::bytes`].
+    /// Returns [`ProductError::Length`] unless there are [`Format::bytes`].
     pub fn new(format: Format, bytes: &'a [u8]) -> Result<Matrix<'a>, ProductError> {
         if bytes.len() != format.bytes() {
             return Err(ProductError::Length {
@@ -261,12 +265,12 @@ impl<'a> Matrix<'a> {
         Ok(Matrix { format, bytes })
     }
 
-    /// How it is stored.
+    /// Returns the format.
     pub const fn format(&self) -> &Format {
         &self.format
     }
 
-    /// The bytes of a panel.
+    /// Returns the bytes of a panel.
     pub(super) fn panel(&self, panel: usize) -> &'a [u8] {
         let bytes = self.format.panel_bytes;
         &self.bytes[panel * bytes..(panel + 1) * bytes]
@@ -284,7 +288,7 @@ impl Packed {
     /// Packs a whole matrix of `rows` rows of `k` elements.
     ///
     /// # Errors
-    /// Those of [`Format::new`] and [`Format::pack`].
+    /// Returns the errors of [`Format::new`] and [`Format::pack`].
     pub fn new(dtype: DType, bytes: &[u8], rows: usize, k: usize) -> Result<Packed, ProductError> {
         Packed::part(dtype, Source { bytes, from: 0, k }, rows, Part::whole(k))
     }
@@ -292,7 +296,7 @@ impl Packed {
     /// Packs a part of the K of a matrix of `rows` rows.
     ///
     /// # Errors
-    /// Those of [`Format::new`] and [`Format::pack`].
+    /// Returns the errors of [`Format::new`] and [`Format::pack`].
     pub fn part(
         dtype: DType,
         source: Source,
@@ -314,17 +318,17 @@ impl Packed {
         Ok(Packed { format, pages })
     }
 
-    /// The same matrix in other memory.
+    /// Copies the matrix to other memory.
     ///
     /// # Errors
-    /// [`ProductError::Size`] when there is not so much.
+    /// Returns [`ProductError::Size`] if the memory does not suffice.
     pub fn copy(&self) -> Result<Packed, ProductError> {
         let mut out = Packed::zeroed(self.format)?;
         out.pages.bytes_mut().copy_from_slice(self.pages.bytes());
         Ok(out)
     }
 
-    /// The matrix.
+    /// Returns the matrix.
     pub fn matrix(&self) -> Matrix<'_> {
         Matrix {
             format: self.format,

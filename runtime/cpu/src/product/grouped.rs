@@ -1,4 +1,4 @@
-//! Products with many experts, of which each token uses a few.
+//! Products with many experts; each token uses a few of them.
 
 use super::activations::Activations;
 use super::format::{Format, Matrix};
@@ -7,9 +7,10 @@ use super::output::{Epilogue, Output};
 use super::{Isa, ProductError};
 use std::ops::Range;
 
-/// Which tokens use which expert.
+/// The experts that each token uses.
 ///
-/// A *pair* is a token and one of its experts; pair `i` of `used` a token is expert `i % used` of token `i / used`.
+/// A *pair* is a token and one of its experts. With `used` experts per token, pair `i` is expert `i % used` of token
+/// `i / used`.
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
     /// The first of each expert's pairs in `pairs`, and the end.
@@ -20,7 +21,7 @@ pub struct Routes {
     tokens: Vec<u32>,
 }
 
-/// Whose rows of activations an expert reads.
+/// The rows of activations that an expert reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// One for each token.
@@ -30,7 +31,8 @@ pub enum Input {
 }
 
 impl Routes {
-    /// None, with room for so many experts and pairs, so that [`Routes::set`] need not allocate.
+    /// Returns empty routes with room for `experts` experts and `pairs` pairs, so that [`Routes::set`] need not
+    /// allocate.
     pub fn with_capacity(experts: usize, pairs: usize) -> Routes {
         Routes {
             starts: Vec::with_capacity(experts + 1),
@@ -42,7 +44,7 @@ impl Routes {
     /// Sorts pairs by expert; an expert's stay in order. `chosen` is the expert of each pair.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] when an expert is beyond `experts` or the pairs are not `used` for each token.
+    /// Returns [`ProductError::Shape`] if an expert is beyond `experts` or the pairs are not `used` for each token.
     pub fn set(&mut self, experts: usize, used: usize, chosen: &[u32]) -> Result<(), ProductError> {
         let shape = |what| Err(ProductError::Shape { what });
         if used == 0 || !chosen.len().is_multiple_of(used) || u32::try_from(chosen.len()).is_err() {
@@ -56,7 +58,7 @@ impl Routes {
         for &e in chosen {
             self.starts[e as usize] += 1;
         }
-        // Counts become ends; filling from the last pair on turns each into a start.
+        // Counts become ends; filling from the last pair turns each end into a start.
         let mut end = 0;
         for count in &mut self.starts {
             end += *count;
@@ -75,17 +77,17 @@ impl Routes {
         Ok(())
     }
 
-    /// Experts.
+    /// Returns the number of experts.
     pub const fn experts(&self) -> usize {
         self.starts.len().saturating_sub(1)
     }
 
-    /// Pairs.
+    /// Returns the number of pairs.
     pub const fn pairs(&self) -> usize {
         self.pairs.len()
     }
 
-    /// The pairs of an expert.
+    /// Returns the pairs of an expert.
     fn of(&self, expert: usize) -> Range<usize> {
         self.starts[expert]..self.starts[expert + 1]
     }
@@ -94,13 +96,13 @@ impl Routes {
 /// One of `of` equal shares of some work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Which.
+    /// The index of the share.
     pub index: usize,
-    /// How many there are.
+    /// The number of shares.
     pub of: usize,
 }
 
-/// What a panel costs for no token, in tokens: reading and decoding it.
+/// The fixed cost of a panel, in tokens: reading and decoding it.
 const PANEL_COST: usize = 6;
 
 /// A stack of experts, packed one after another, times the tokens that use them. The result has a column for each pair.
@@ -116,11 +118,11 @@ pub struct Grouped<'a> {
 }
 
 impl<'a> Grouped<'a> {
-    /// The experts in `bytes`, each of `format`, times the activations of the tokens of `routes`. The bias of the epilogue
-    /// has the rows of all experts, one expert after another.
+    /// Creates the product of the experts in `bytes`, each of `format`, with the activations of the tokens of `routes`.
+    /// The bias of the epilogue has the rows of all experts, one expert after another.
     ///
     /// # Errors
-    /// [`ProductError::Length`] when the experts have other sizes, [`ProductError::Shape`] when the bias has.
+    /// Returns [`ProductError::Length`] if the experts have other sizes, [`ProductError::Shape`] if the bias has.
     pub fn new(
         isa: Isa,
         (format, bytes): (Format, &'a [u8]),
@@ -153,11 +155,11 @@ impl<'a> Grouped<'a> {
         })
     }
 
-    /// Computes a share. Together the shares are all panels of all experts that are used; each panel is in one share, and
+    /// Computes a share. Together the shares cover all panels of all used experts. Each panel is in one share, and
     /// shares take about the same time.
     ///
     /// # Errors
-    /// Those of [`Product::new`] and [`Product::run`].
+    /// Returns the errors of [`Product::new`] and [`Product::run`].
     pub fn run(
         &self,
         share: Share,
@@ -171,7 +173,7 @@ impl<'a> Grouped<'a> {
         let share = all * share.index / share.of.max(1)..all * (share.index + 1) / share.of.max(1);
         let mut at = 0;
         for e in experts {
-            // A panel is in the share in which its cost starts.
+            // A panel belongs to the share that contains the start of its cost.
             let each = cost(self.routes.of(e).len());
             let panel = |cost: usize| {
                 let panel = cost.saturating_sub(at).div_ceil(each.max(1));

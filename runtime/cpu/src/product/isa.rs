@@ -25,10 +25,10 @@ pub(super) enum Set {
 }
 
 impl Isa {
-    /// The one that every machine has.
+    /// The instruction set that every machine has.
     pub const PORTABLE: Isa = Isa(Set::Portable);
 
-    /// Those of this machine, the fastest first.
+    /// Returns the instruction sets of this machine, the fastest first.
     pub fn available() -> &'static [Isa] {
         static ALL: OnceLock<Vec<Isa>> = OnceLock::new();
         ALL.get_or_init(|| {
@@ -48,18 +48,18 @@ impl Isa {
         })
     }
 
-    /// The fastest of this machine.
+    /// Returns the fastest instruction set of this machine.
     pub fn best() -> Isa {
         Isa::available()[0]
     }
 
-    /// The one of that name, as printed, if the machine has it.
+    /// Returns the instruction set of this name, if the machine has it.
     pub fn from_name(name: &str) -> Option<Isa> {
         let named = |isa: &&Isa| isa.to_string() == name;
         Isa::available().iter().find(named).copied()
     }
 
-    /// What it has of vectors.
+    /// Returns the vector instructions of the instruction set.
     pub(crate) const fn vectors(self) -> Vectors {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -70,9 +70,9 @@ impl Isa {
         }
     }
 
-    /// Runs a kernel whose fields are its whole contract.
+    /// Runs a kernel whose only requirements are on its own fields.
     pub(super) fn run<K: Kernel>(self, kernel: K) {
-        // SAFETY: an `Isa` is made only where the machine has the instructions.
+        // SAFETY: an `Isa` is made only if the machine has the instructions.
         unsafe {
             match self.0 {
                 #[cfg(target_arch = "x86_64")]

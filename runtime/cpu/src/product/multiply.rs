@@ -21,14 +21,14 @@ use std::ops::Range;
 /// The most tokens that share a decoded panel before it is decoded again: their activations and sums stay in a cache.
 const BATCH: usize = 192;
 
-/// Batches above this are multiplied through decoded panels. Up to it, decoding anew for every few tokens costs less than what is
-/// saved on decoding: a panel stays in the second-level cache.
+/// The largest batch that is multiplied without decoded panels. Up to it, decoding again for every few tokens costs
+/// less than decoded panels save: a panel stays in the second-level cache.
 const FEW: usize = BATCH;
 
-/// Which rows of the activations are multiplied and which columns of the result they go to.
+/// The rows of the activations to multiply, and the columns of the result to write.
 #[derive(Clone, Copy, Debug)]
 pub enum Tokens<'a> {
-    /// The first so many, each to its own column.
+    /// The first `n` rows; row `i` goes to column `i`.
     First(usize),
     /// Row `from[i]` to column `to[i]`, for each `i`. No column is named twice.
     Listed {
@@ -40,7 +40,7 @@ pub enum Tokens<'a> {
 }
 
 impl Tokens<'_> {
-    /// How many.
+    /// Returns the number of tokens.
     pub const fn len(&self) -> usize {
         match self {
             Tokens::First(n) => *n,
@@ -48,7 +48,7 @@ impl Tokens<'_> {
         }
     }
 
-    /// Whether there are none.
+    /// True if there are no tokens.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -67,7 +67,7 @@ impl Tokens<'_> {
         }
     }
 
-    /// Whether all are inside so many rows and columns.
+    /// True if all tokens are inside `rows` rows and `columns` columns.
     fn fit(&self, rows: usize, columns: usize) -> bool {
         match self {
             Tokens::First(n) => *n <= rows && *n <= columns,
@@ -88,7 +88,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Enough for any product.
+    /// Returns scratch memory that suffices for every product.
     pub fn new() -> Scratch {
         Scratch {
             panels: Box::new([Unpacked::ZERO; PANELS]),
@@ -103,7 +103,7 @@ impl Default for Scratch {
     }
 }
 
-/// A matrix times rows of activations: what is checked once for all threads.
+/// A matrix times rows of activations, with the checks that are done once for all threads.
 #[derive(Clone, Copy)]
 pub struct Product<'a> {
     matrix: Matrix<'a>,
@@ -128,11 +128,11 @@ struct QuantisedRows<'a> {
 }
 
 impl<'a> Product<'a> {
-    /// `matrix` times `tokens` of `activations`.
+    /// Creates the product of `matrix` and `tokens` of `activations`.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] when the matrix takes other activations, they are not whole rows or lack one that is named,
-    /// or the bias has not one element for each row.
+    /// Returns [`ProductError::Shape`] if the matrix takes other activations, or if these are not whole rows or lack a
+    /// token. Also returns it unless the bias has one element per row.
     pub fn new(
         isa: Isa,
         matrix: Matrix<'a>,
@@ -180,10 +180,12 @@ impl<'a> Product<'a> {
         })
     }
 
-    /// Computes the rows of some panels, as is fastest for the number of tokens. Threads compute different panels.
+    /// Computes the rows of some panels, in the way that is fastest for the number of tokens. Threads compute different
+    /// panels.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] when there are no such panels, or `out` lacks their rows, a token or a root.
+    /// Returns [`ProductError::Shape`] if the matrix does not have the panels, or if `out` lacks their rows, a token or
+    /// a root.
     pub fn run(
         &self,
         panels: Range<usize>,
@@ -197,10 +199,10 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// The same, decoding weights in registers: for few tokens.
+    /// Computes the rows of some panels, and decodes weights in registers: for few tokens.
     ///
     /// # Errors
-    /// Those of [`Product::run`].
+    /// Returns the errors of [`Product::run`].
     pub fn gemv(&self, panels: Range<usize>, out: &mut Output) -> Result<(), ProductError> {
         self.check(&panels, out)?;
         match &self.rows {
@@ -215,10 +217,10 @@ impl<'a> Product<'a> {
         Ok(())
     }
 
-    /// The same, decoding weights into a cache: for many tokens.
+    /// Computes the rows of some panels, and decodes weights into a cache: for many tokens.
     ///
     /// # Errors
-    /// Those of [`Product::run`].
+    /// Returns the errors of [`Product::run`].
     pub fn gemm(
         &self,
         panels: Range<usize>,
@@ -281,7 +283,7 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// A panel times all tokens, decoded again for every few of them.
+    /// Multiplies a panel with all tokens, and decodes it again for every few of them.
     fn decode(&self, rows: &QuantisedRows, panel: usize, sums: &mut Sums, out: &mut Output) {
         let mut t0 = 0;
         while t0 < self.tokens.len() {
@@ -293,15 +295,15 @@ impl<'a> Product<'a> {
                 x: self.blocks(rows, t0, w, 0),
                 sums,
             };
-            // SAFETY: the kernels are those of an instruction set that the machine has and of the matrix's type, whose
-            // geometry the panel has; every token's row has the blocks of the part.
+            // SAFETY: the kernels belong to the matrix's type and to an instruction set that the machine has. The panel
+            // has the type's geometry, and every token's row has the blocks of the part.
             unsafe { run(work) };
             self.write(out, sums, &(panel..panel + 1), t0, w);
             t0 += w;
         }
     }
 
-    /// Block `block` of the rows of tokens `t0..t0 + w`.
+    /// Returns block `block` of the rows of tokens `t0..t0 + w`.
     fn blocks(
         &self,
         rows: &QuantisedRows,
@@ -316,7 +318,7 @@ impl<'a> Product<'a> {
         })
     }
 
-    /// One or two panels times a batch of tokens, decoded some blocks at a time.
+    /// Multiplies one or two panels with a batch of tokens, and decodes some blocks at a time.
     fn batch(
         &self,
         rows: &QuantisedRows,
@@ -382,7 +384,7 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// The decoded blocks of `panels` panels times a batch of tokens.
+    /// Multiplies the decoded blocks of `panels` panels with a batch of tokens.
     fn tiles(
         &self,
         rows: &QuantisedRows,
@@ -404,8 +406,8 @@ impl<'a> Product<'a> {
                 merges: step.merges,
                 stride: BATCH,
             };
-            // SAFETY: as in `decode`; the panels are decoded, `w` tokens' sums are there, and so are those of the slots
-            // before, since a plan merges no more sums than there are.
+            // SAFETY: as in `decode`. The panels are decoded, and the sums of `w` tokens exist. The earlier slots' sums
+            // exist too, since a plan does not merge more sums than there are.
             unsafe { run(work) };
             t0 += w;
         }
@@ -432,7 +434,7 @@ impl<'a> Product<'a> {
                     x: std::array::from_fn(row),
                     sums: &mut sums,
                 };
-                // SAFETY: the kernels are those of an instruction set that the machine has and of the matrix's type; the
+                // SAFETY: the kernels belong to the matrix's type and to an instruction set that the machine has. The
                 // panels and every token's row have the elements of the part.
                 unsafe { run(work) };
                 self.write(out, &sums, &some, t0, w);
@@ -442,7 +444,7 @@ impl<'a> Product<'a> {
     }
 }
 
-/// Where the sums of some blocks go.
+/// The slot for the sums of some blocks, and their merges.
 #[derive(Clone, Copy)]
 struct Step {
     slot: usize,
@@ -450,7 +452,7 @@ struct Step {
     merges: usize,
 }
 
-/// Rows of `k` in `len` elements, if they are whole.
+/// Returns the rows of `k` in `len` elements, if they are whole.
 fn whole_rows(len: usize, k: usize) -> Option<usize> {
     len.is_multiple_of(k).then_some(len / k)
 }

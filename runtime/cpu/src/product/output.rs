@@ -1,4 +1,4 @@
-//! Where products go.
+//! Results of products.
 #![expect(unsafe_code, reason = "threads write rows of one matrix")]
 
 use super::ProductError;
@@ -6,8 +6,8 @@ use super::layout::ROWS;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A matrix of results, one column a token: row `r` of token `t` is element `t·stride + r`. A product over a part of K
-/// with several roots has such a matrix for each, one behind another.
+/// A matrix of results with one column per token: row `r` of token `t` is element `t·stride + r`. A product over a part
+/// of K with several roots has one such matrix per root, one after another.
 #[derive(Debug)]
 pub struct Output<'a> {
     ptr: *mut f32,
@@ -19,16 +19,16 @@ pub struct Output<'a> {
     data: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: an output is a unique borrow of its rows, or the maker of an alias has promised that it is.
+// SAFETY: an output is a unique borrow of its rows, or the creator of an alias has promised this.
 unsafe impl Send for Output<'_> {}
 
 impl<'a> Output<'a> {
-    /// The results of `rows` rows of every token that `data` has a column of `stride` for. The last column may end with
-    /// its last row.
+    /// Returns the results of `rows` rows in `data`, with one column of `stride` elements per token. The last column may
+    /// end with its last row.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] when columns overlap, [`ProductError::Length`] when there is not one whole column for each
-    /// root.
+    /// Returns [`ProductError::Shape`] if columns overlap, [`ProductError::Length`] if there is not one whole column
+    /// for each root.
     pub fn new(
         data: &'a mut [f32],
         rows: usize,
@@ -62,10 +62,10 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// The results of `tokens` tokens from `ptr` on: what threads make that share a matrix without a borrow of it.
+    /// Returns the results of `tokens` tokens from `ptr` on, for threads that share a matrix without a borrow of it.
     ///
     /// # Safety
-    /// `((roots·tokens - 1)·stride + rows)` f32 are at `ptr` for as long as the output lives, and nobody else reads or
+    /// `((roots·tokens - 1)·stride + rows)` f32 are at `ptr` for as long as the output lives. No other thread reads or
     /// writes the rows and tokens that products write through it.
     pub unsafe fn from_raw(
         ptr: *mut f32,
@@ -84,10 +84,10 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The rows before and from `row` on, for two threads.
+    /// Splits the results into the rows before `row` and the rows from `row` on, for two threads.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] when it has no such row.
+    /// Returns [`ProductError::Shape`] if it does not have the row.
     pub fn split_at(self, row: usize) -> Result<(Output<'a>, Output<'a>), ProductError> {
         if !(self.rows.start..=self.rows.end).contains(&row) {
             return Err(ProductError::Shape {
@@ -98,22 +98,22 @@ impl<'a> Output<'a> {
         Ok((part(self.rows.start..row), part(row..self.rows.end)))
     }
 
-    /// Rows that may be written.
+    /// Returns the rows that may be written.
     pub fn rows(&self) -> Range<usize> {
         self.rows.clone()
     }
 
-    /// Tokens.
+    /// Returns the number of tokens.
     pub const fn tokens(&self) -> usize {
         self.tokens
     }
 
-    /// Roots.
+    /// Returns the number of roots.
     pub const fn roots(&self) -> usize {
         self.roots
     }
 
-    /// Whether the panel's rows, of a matrix of `rows`, may be written.
+    /// True if the rows of these panels, in a matrix of `rows` rows, may be written.
     pub(super) fn has_panels(&self, panels: &Range<usize>, rows: usize) -> bool {
         let (start, end) = (panels.start * ROWS, (panels.end * ROWS).min(rows));
         start >= end || (self.rows.start <= start && end <= self.rows.end)
@@ -161,21 +161,21 @@ pub(super) struct Place {
     pub end: usize,
 }
 
-/// What is done with a result on its way to memory.
+/// The operations on a result before it is stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Epilogue<'a> {
     /// Overwrite or add.
     pub write: Write,
-    /// Added to every token, one for each row.
+    /// A number per row, added to every token.
     pub bias: Option<&'a [f32]>,
 }
 
-/// How a result is written.
+/// The way to store a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Write {
-    /// Instead of what is there.
+    /// Replaces the old value.
     #[default]
     Set,
-    /// Added to what is there.
+    /// Adds to the old value.
     Add,
 }

@@ -60,7 +60,7 @@ fn pack_row<L: Layout>(from: &PackPanel, bytes: &[u8], row: usize, panel: &mut [
     }
 }
 
-/// Packs row `row` of plain elements of `bytes` each: element `e` of all 16 rows lies together.
+/// Packs row `row` of plain elements with `bytes` bytes each. Element `e` of all 16 rows is stored together.
 pub(super) fn pack_plain(elements: &[u8], row: usize, bytes: usize, panel: &mut [u8]) {
     let elements = elements.chunks_exact(bytes);
     for (element, out) in elements.zip(panel.chunks_exact_mut(ROWS * bytes)) {

@@ -4,20 +4,20 @@ use super::ProductError;
 use std::ops::Range;
 use tpc_ir::program::{SUM_BLOCK, SUM_CHUNKS};
 
-/// Elements that share a scale of the activations: the unit in which K is cut.
+/// Elements that share a scale of the activations. Cuts of K are multiples of it.
 pub const BLOCK: usize = SUM_BLOCK as usize;
 /// Chunks of K.
 pub(super) const CHUNKS: usize = SUM_CHUNKS as usize;
 
-/// A part of the K of a product, and how it is summed.
+/// A part of the K of a product, and the order of its sum.
 ///
-/// The whole of K, `⌈K/32⌉` blocks of 32, is cut into 8 chunks: chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. The products
-/// of a chunk are summed in sequence, and the chunks as a binary tree over all of K. So the sum does not depend on who
-/// makes which part of it, as long as parts end at chunks: each part gives the *roots*, in the order of K, of the
-/// largest subtrees that lie in it, and [`Combination`] adds those of all parts.
+/// The whole of K, `⌈K/32⌉` blocks of 32, is cut into 8 chunks: chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. The
+/// products of a chunk are summed in sequence, and the chunks as a binary tree over all of K. The sum therefore does
+/// not depend on the division into parts, if parts end at chunks. Each part gives the *roots*, in the order of K, of
+/// the largest subtrees in it. [`Combination`] adds the roots of all parts.
 ///
 /// A part that cuts a chunk ([`Part::ends_at_chunks`] is false) has one root, its plain sum; so has any part after
-/// [`Part::plain`]. The sum over such parts depends on where they end.
+/// [`Part::plain`]. The sum over such parts depends on their ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     global: usize,
@@ -33,11 +33,11 @@ pub(super) struct Segment {
     pub start: usize,
     /// End, likewise.
     pub end: usize,
-    /// How many of the sums before are added to this one, the last first.
+    /// The number of earlier sums that are added to this one, the last first.
     pub merges: usize,
 }
 
-/// A part's segments: a stack machine's program, push the sum and then merge.
+/// The segments of a part, as a program of a stack machine: push the sum and then merge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     segments: [Segment; CHUNKS],
@@ -70,7 +70,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Adds a node and counts the merges that it makes possible.
+    /// Adds a node and counts the merges that follow.
     fn push(&mut self, mut node: Node) -> usize {
         let mut merges = 0;
         while node.index % 2 == 1
@@ -95,7 +95,7 @@ impl Waiting {
 }
 
 impl Part {
-    /// The whole of `k` elements.
+    /// Returns the whole of `k` elements.
     pub const fn whole(k: usize) -> Part {
         Part {
             global: k,
@@ -105,11 +105,11 @@ impl Part {
         }
     }
 
-    /// Elements `range` of `k`.
+    /// Returns the part with elements `range` of `k`.
     ///
     /// # Errors
-    /// [`ProductError::Part`] when the range is empty, reversed or beyond `k`, or starts or ends inside a block of 32
-    /// other than at the end of K.
+    /// Returns [`ProductError::Part`] if the range is empty, reversed or beyond `k`. Also returns it if the range
+    /// starts or ends inside a block of 32, except at the end of K.
     pub fn new(k: usize, range: Range<usize>) -> Result<Part, ProductError> {
         let Range { start, end } = range;
         let cut = |at: usize| !at.is_multiple_of(BLOCK) && at != k;
@@ -124,29 +124,29 @@ impl Part {
         })
     }
 
-    /// The same part with its plain sum as its only root.
+    /// Returns the same part with its plain sum as its only root.
     #[must_use]
     pub const fn plain(mut self) -> Part {
         self.plain = true;
         self
     }
 
-    /// Elements of the whole.
+    /// Returns the elements of the whole.
     pub const fn global(&self) -> usize {
         self.global
     }
 
-    /// First element of the part.
+    /// Returns the first element of the part.
     pub const fn start(&self) -> usize {
         self.start
     }
 
-    /// End of the part.
+    /// Returns the end of the part.
     pub const fn end(&self) -> usize {
         self.end
     }
 
-    /// Elements of the part.
+    /// Returns the elements of the part.
     pub const fn k(&self) -> usize {
         self.end - self.start
     }
@@ -156,12 +156,12 @@ impl Part {
         self.k().div_ceil(BLOCK)
     }
 
-    /// Whether the part starts and ends at chunks, so that it has the bits of its share of the whole sum.
+    /// True if the part starts and ends at chunks, so that it has the bits of its share of the whole sum.
     pub fn ends_at_chunks(&self) -> bool {
         self.is_chunk_end(self.start) && self.is_chunk_end(self.end)
     }
 
-    /// Sums that a product over the part gives.
+    /// Returns the sums that a product over the part gives.
     pub fn roots(&self) -> usize {
         self.plan().roots
     }
@@ -172,8 +172,8 @@ impl Part {
             || (0..=CHUNKS).any(|c| chunk_start(self.global, c) * BLOCK == at)
     }
 
-    /// The chunks that lie in the part, whole. A chunk without blocks belongs to the part that ends there, so that each
-    /// belongs to one.
+    /// Returns the chunks that are whole in the part. A chunk without blocks belongs to the part that ends at it, so
+    /// each chunk belongs to one part.
     fn chunks(&self) -> Range<usize> {
         let inside = |c: usize| {
             let end = (chunk_start(self.global, c + 1) * BLOCK).min(self.global);
@@ -216,7 +216,7 @@ impl Part {
         plan
     }
 
-    /// The nodes of the roots, in order.
+    /// Returns the nodes of the roots, in order.
     fn nodes(&self) -> Waiting {
         let mut waiting = Waiting::default();
         for index in self.chunks() {
@@ -226,25 +226,25 @@ impl Part {
     }
 }
 
-/// The block with which chunk `c` of `k` elements starts.
+/// Returns the first block of chunk `c` of `k` elements.
 const fn chunk_start(k: usize, c: usize) -> usize {
     tpc_ir::program::chunk_start(k as u64, c as u64) as usize
 }
 
-/// How the roots of parts are added to the whole.
+/// The order in which the roots of parts are added to the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Combination {
-    /// For each root the sums before it that are added, the last first.
+    /// For each root, the number of earlier sums to add to it, the last first.
     merges: [usize; CHUNKS],
     count: usize,
 }
 
 impl Combination {
-    /// Of parts that lie one after another and cover the whole.
+    /// Creates the combination of adjacent parts that cover the whole.
     ///
     /// # Errors
-    /// [`ProductError::Parts`] when they do not, are more than the chunks, or one cuts a chunk: then their plain sums are
-    /// all there is, and the whole depends on where they end.
+    /// Returns [`ProductError::Parts`] if the parts do not cover the whole, if there are more parts than chunks, or if
+    /// a part cuts a chunk. Such parts have only plain sums, and the whole depends on their ends.
     pub fn new(parts: &[Part]) -> Result<Combination, ProductError> {
         let mut all = Waiting::default();
         let mut out = Combination {
@@ -275,7 +275,7 @@ impl Combination {
         self.count
     }
 
-    /// The whole sum from the roots of all parts, in order.
+    /// Returns the whole sum from the roots of all parts, in order.
     ///
     /// # Panics
     /// Never for [`Combination::roots`] many; missing ones count as zero.
@@ -299,7 +299,7 @@ impl Combination {
 mod tests {
     use super::*;
 
-    /// The tree's sum of leaves, and that of parts cut at chunks `cuts`.
+    /// Returns the tree's sum of leaves, and the sum of parts cut at chunks `cuts`.
     fn sums(leaves: [f32; CHUNKS], cuts: &[usize]) -> (f32, f32) {
         let k = CHUNKS * BLOCK;
         let of = |part: &Part| {

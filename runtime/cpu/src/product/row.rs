@@ -12,11 +12,12 @@ use half::{bf16, f16};
 use tpc_ir::DType;
 
 impl Matrix<'_> {
-    /// The elements of row `row` from `from` on, as many as `out` takes. The bits are those of the file's blocks as
-    /// [`tpc_runtime::quant::dequantise`] decodes them.
+    /// Reads the elements of row `row` from `from` on, until `out` is full. The bits are those that
+    /// [`tpc_runtime::quant::dequantise`] decodes from the file's blocks.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] when the matrix lacks some of them or `from` is not the first of a block of 32.
+    /// Returns [`ProductError::Shape`] if the matrix lacks some of the elements or `from` is not the first of a block
+    /// of 32.
     pub fn read_row(
         &self,
         isa: Isa,
@@ -65,12 +66,12 @@ fn decode(
         blocks,
         out,
     };
-    // SAFETY: the kernels are those of an instruction set that the machine has and of the matrix's type, whose geometry the
-    // panel has; the caller has checked the blocks.
+    // SAFETY: the kernels belong to the matrix's type and to an instruction set that the machine has. The panel has the
+    // type's geometry; the caller has checked the blocks.
     unsafe { (kernels.unpack)(work) };
 }
 
-/// The values of one row of decoded blocks.
+/// Computes the values of one row of decoded blocks.
 fn lane_of(kernels: &QuantisedKernels, from: &Unpacked, lane: usize, out: &mut [f32]) {
     let parts = BLOCK / kernels.sub;
     for (b, out) in out.chunks_mut(BLOCK).enumerate() {
@@ -87,7 +88,7 @@ fn lane_of(kernels: &QuantisedKernels, from: &Unpacked, lane: usize, out: &mut [
     }
 }
 
-/// The elements of one row of a panel of floats.
+/// Reads the elements of one row of a panel of floats.
 fn plain(dtype: DType, panel: &[u8], (from, lane): (usize, usize), out: &mut [f32]) {
     match dtype {
         DType::F16 | DType::Bf16 => {

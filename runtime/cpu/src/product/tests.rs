@@ -5,7 +5,7 @@ use tpc_ir::DType;
 use tpc_ir::random::SplitMix64;
 use tpc_runtime::quant::dequantise;
 
-/// Every type that has products.
+/// Returns every type that has products.
 fn types() -> impl Iterator<Item = DType> {
     DType::ALL.iter().copied().filter(|&t| Format::supports(t))
 }
@@ -18,7 +18,7 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// From -1 to 1.
+    /// Returns a number from -1 to 1.
     fn signed(&mut self) -> f32 {
         self.0.signed() as f32
     }
@@ -48,7 +48,7 @@ impl Random {
         (0..n).flat_map(|_| bytes(self.signed())).collect()
     }
 
-    /// Puts small numbers where a block has its floats.
+    /// Puts small numbers at the positions of a block's floats.
     fn scales(&mut self, dtype: DType, block: &mut [u8]) {
         let f16s: &[usize] = match dtype {
             DType::Q4_1 | DType::Q5_1 | DType::Q4K | DType::Q5K | DType::Q8_1 => &[0, 2],
@@ -90,7 +90,7 @@ impl Random {
     }
 }
 
-/// A matrix, activations, and what their product is.
+/// A matrix, activations, and their expected product.
 struct Case {
     dtype: DType,
     rows: usize,
@@ -131,7 +131,7 @@ impl Case {
         Packed::new(self.dtype, &self.bytes, self.rows, self.k).expect("a packed matrix")
     }
 
-    /// The product over the whole, with `way` of the two.
+    /// Returns the product over the whole, with `way` of the two.
     fn product(&self, isa: Isa, packed: &Packed, way: Way) -> Vec<f32> {
         let mut out = vec![f32::NAN; self.rows * self.tokens];
         let product = Product::new(
@@ -152,7 +152,7 @@ impl Case {
         out
     }
 
-    /// The same in f64, and the sum of magnitudes of its terms, by a function of the activations.
+    /// Computes the product in f64, and the sum of the magnitudes of its terms, from a function of the activations.
     fn reference(&self, x: impl Fn(usize, usize) -> f64) -> Vec<(f64, f64)> {
         let mut weights = vec![0.0; self.rows * self.k];
         dequantise(self.dtype, &self.bytes, &mut weights).expect("decoded weights");
@@ -336,7 +336,7 @@ fn parts_of_k_at_chunks_have_the_bits_of_the_whole() {
     }
 }
 
-/// The roots of a part of a case.
+/// Returns the roots of a part of a case.
 fn part(case: &Case, part: Part, way: Way) -> Vec<Vec<f32>> {
     let source = Source {
         bytes: &case.bytes,
@@ -397,7 +397,7 @@ fn experts_have_the_bits_of_their_own_products() {
     let (experts, used, tokens, rows, k) = (5, 2, 40, 50, 256);
     for dtype in [DType::Q4K, DType::Mxfp4, DType::F16] {
         let case = Case::new(dtype, experts * rows, k, tokens);
-        // Expert 3 is used by none, and expert 0 by most.
+        // No token uses expert 3, and most tokens use expert 0.
         let chosen: Vec<u32> = (0..tokens as u32)
             .flat_map(|t| [if t % 5 == 0 { 4 } else { 0 }, 1 + t % 2])
             .collect();

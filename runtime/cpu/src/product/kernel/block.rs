@@ -1,8 +1,8 @@
 //! 32 elements of K: the order of operations that all products share.
 //!
-//! The products of the codes of 16 or 32 elements under one scale are summed as integers, which is exact. The f32 sum of
-//! a row and a token then takes `f = fma(integer, scale · scale of the activations, f)` for each scale, and after these
-//! `f = fma(minimum, sum of the activations, f)` for each minimum, in the order of K.
+//! The products of the codes of 16 or 32 elements under one scale are summed as integers, which is exact. The f32 sum
+//! of a row and a token then takes `f = fma(integer, scale · scale of the activations, f)` for each scale. After these
+//! it takes `f = fma(minimum, sum of the activations, f)` for each minimum. Both follow the order of K.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
@@ -17,15 +17,15 @@ use crate::product::activations::Block;
 use crate::product::layout::{Codes, Layout, Scales};
 use crate::product::simd::{Simd, Width};
 
-/// What the type of a weight decides of a block's sum.
+/// The properties of a weight's type that determine a block's sum.
 pub(in crate::product) trait Kind {
     /// Elements under one scale: 16 or 32.
     const SUB: usize;
-    /// Whether there are minima.
+    /// True if the type has minima.
     const MIN: bool;
-    /// log2 of what is subtracted from a code; `None` for nothing.
+    /// log2 of the offset that is subtracted from a code; `None` for no offset.
     const OFFSET: Option<u32>;
-    /// How large codes get.
+    /// The size of codes.
     const WIDTH: Width;
 }
 
@@ -38,11 +38,11 @@ impl<L: Layout> Kind for L {
 
 /// A block of 16 rows.
 pub(super) trait Source<S: Simd> {
-    /// Unit `u` of 8.
+    /// Returns unit `u` of 8.
     unsafe fn unit(&self, u: usize) -> S::I;
-    /// The scale of the block, or of its half `j`.
+    /// Returns the scale of the block, or of its half `j`.
     unsafe fn scale(&self, j: usize) -> S::F;
-    /// The minimum of the block, or of its half `j`.
+    /// Returns the minimum of the block, or of its half `j`.
     unsafe fn min(&self, j: usize) -> S::F;
 }
 
@@ -57,7 +57,7 @@ impl<'a, S: Simd, L: Layout> Decoded<'a, S, L> {
     /// Reads block `b` of a step.
     ///
     /// # Safety
-    /// As [`Simd`]; `head` is that of the step and `body` is the block's.
+    /// As [`Simd`]; `head` belongs to the step and `body` to the block.
     #[inline(always)]
     pub(super) unsafe fn new(
         head: &'a <L::Scales as Scales>::Head<S>,
@@ -87,7 +87,7 @@ impl<S: Simd, L: Layout> Source<S> for Decoded<'_, S, L> {
 /// The sums of `V` panels and `W` tokens.
 pub(super) type F<S, const V: usize, const W: usize> = [[<S as Simd>::F; V]; W];
 
-/// Adds the block of every panel times that of every token.
+/// Adds the product of every panel's block with every token's block.
 #[inline(always)]
 pub(super) unsafe fn add<S: Simd, K: Kind, B: Source<S>, const V: usize, const W: usize>(
     f: &mut F<S, V, W>,
@@ -173,8 +173,8 @@ unsafe fn unit<S: Simd, K: Kind, B: Source<S>, const V: usize, const W: usize>(
     }
 }
 
-/// Adds the minima of part `j` times the sums of the activations. They are taken in the loop: mapping an array of them may
-/// be a call, around which all registers are saved.
+/// Adds the minima of part `j` times the sums of the activations. They are taken in the loop: mapping an array of them
+/// may be a call, around which all registers are saved.
 #[inline(always)]
 unsafe fn minima<S: Simd, B: Source<S>, const V: usize, const W: usize>(
     f: &mut F<S, V, W>,

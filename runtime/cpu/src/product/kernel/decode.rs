@@ -1,4 +1,5 @@
-//! A panel times a few tokens, its codes decoded in registers: where weights come from memory and are used once.
+//! A panel times a few tokens, with its codes decoded in registers. This suits weights that come from memory and are
+//! used once.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
@@ -23,17 +24,17 @@ use std::marker::PhantomData;
 pub(in crate::product) struct Decode<'a> {
     /// The panels' shape.
     pub geometry: &'a Geometry,
-    /// How K is summed.
+    /// The order of the sum over K.
     pub plan: &'a Plan,
     /// The panel.
     pub panel: *const u8,
     /// The first block of each token's row.
     pub x: [*const Block; TOKENS],
-    /// Where the sums go.
+    /// The sums that the kernel writes.
     pub sums: &'a mut Sums,
 }
 
-/// The same for panels of `L` and `W` tokens.
+/// [`Decode`] for panels of layout `L` and for `W` tokens.
 struct Tile<'a, L, const W: usize>(Decode<'a>, PhantomData<L>);
 
 impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
@@ -48,7 +49,7 @@ impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
         } = self.0;
         let mut stack = [[[S::fsplat(0.0)]; W]; SUMS];
         let mut depth = 0;
-        // What lies behind the next panel is read from its first step on.
+        // Prefetches the scales after the next panel's steps, because its first step reads them.
         for line in (geometry.steps_bytes()..geometry.panel).step_by(64) {
             S::prefetch(panel.wrapping_add(geometry.panel + line));
         }

@@ -1,8 +1,8 @@
 //! Panels of floats times a few tokens: activations stay f32.
 //!
-//! Element `e` of a panel's 16 rows lies together. The sum of a row and a token over a chunk of K is two sums in
-//! sequence, `f = fma(weight, activation, f)` over the even and over the odd elements, added at the end: two, so that
-//! the latency of one does not bound the speed.
+//! Element `e` of a panel's 16 rows is stored together. The sum of a row and a token over a chunk of K consists of two
+//! sums in sequence, `f = fma(weight, activation, f)`. One runs over the even and one over the odd elements; both are
+//! added at the end. With two sums, the latency of one does not bound the speed.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
@@ -19,14 +19,14 @@ use crate::product::part::{BLOCK, Plan};
 use crate::product::simd::{Kernel, Simd};
 use std::marker::PhantomData;
 
-/// How an element is stored.
+/// The stored form of an element.
 pub(in crate::product) trait Element {
     /// Bytes of one.
     const BYTES: usize;
-    /// Those of 16 rows.
+    /// Reads the elements of 16 rows.
     ///
     /// # Safety
-    /// As [`Simd`]; they are at `p`.
+    /// As [`Simd`]; the elements are at `p`.
     unsafe fn get<S: Simd>(p: *const u8) -> S::F;
 }
 
@@ -61,7 +61,7 @@ impl Element for Bf16 {
 
 /// Panels and rows of activations.
 pub(in crate::product) struct Floats<'a> {
-    /// How K is summed.
+    /// The order of the sum over K.
     pub plan: &'a Plan,
     /// Elements of K.
     pub k: usize,
@@ -71,11 +71,11 @@ pub(in crate::product) struct Floats<'a> {
     pub panel_bytes: usize,
     /// The first element of each token's row.
     pub x: [*const f32; TOKENS],
-    /// Where the sums go.
+    /// The sums that the kernel writes.
     pub sums: &'a mut Sums,
 }
 
-/// The same for `V` panels of `E` and `W` tokens.
+/// [`Floats`] for `V` panels of elements `E` and for `W` tokens.
 struct Tile<'a, E, const V: usize, const W: usize>(Floats<'a>, PhantomData<E>);
 
 impl<E: Element, const V: usize, const W: usize> Tile<'_, E, V, W> {

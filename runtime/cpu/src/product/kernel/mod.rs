@@ -1,13 +1,13 @@
-//! The products themselves, each written once over [`super::simd::Simd`].
+//! The kernels of products, each written once over [`super::simd::Simd`].
 //!
-//! | file      | what it does                                                                  |
+//! | file      | contents                                                                      |
 //! |-----------|-------------------------------------------------------------------------------|
-//! | `block`   | 32 elements of 16 rows times one block of activations: the bits of everything   |
+//! | `block`   | 32 elements of 16 rows times one block of activations; defines the order of sums |
 //! | `decode`  | a panel times a few tokens, decoded in registers                               |
 //! | `unpack`  | blocks of a panel, decoded for `tile`                                          |
 //! | `tile`    | decoded blocks of one or two panels times a few tokens                         |
 //! | `float`   | panels of floats times a few tokens                                            |
-//! | `table`   | which function does that for a type on an instruction set                      |
+//! | `table`   | the functions of each type on each instruction set                             |
 
 pub(super) mod block;
 pub(super) mod decode;

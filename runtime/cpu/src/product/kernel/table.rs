@@ -1,4 +1,4 @@
-//! Which function does the work for a type on an instruction set.
+//! The functions that compute products for a type on an instruction set.
 //!
 //! This is the one place that names every type: a type without a line here has no product.
 
@@ -19,22 +19,22 @@ use crate::product::simd::portable::Portable;
 use crate::product::simd::{x86_256::Avx2, x86_512::Avx512};
 use tpc_ir::DType;
 
-/// What a stored type has, whatever the instruction set.
+/// The properties of a stored type that do not depend on the instruction set.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct Quantised {
     /// The shape of its panels, from the first block in the file and the number of blocks.
     pub geometry: fn(usize, usize) -> Geometry,
     /// Packs a panel.
     pub pack: fn(&PackPanel, &mut [u8]),
-    /// Blocks of 32 by which a part may start inside a block of the file: 1, or all of the file's block.
+    /// Blocks of 32 by which a part may start inside a block of the file: 1, or all blocks of 32 in the file's block.
     pub granule: usize,
 }
 
 /// A function for each number of tokens that has one; `None` for others.
 type PerTokens<F> = [Option<F>; TOKENS + 1];
 
-/// Products of a quantised type on an instruction set. The functions ask what the `run` of their modules asks, and the
-/// machine has the instructions of the [`Isa`] that the table was made for.
+/// Products of a quantised type on an instruction set. The functions have the requirements of the `run` functions in
+/// their modules. The machine has the instructions of the table's [`Isa`].
 #[derive(Clone, Copy)]
 pub(in crate::product) struct QuantisedKernels {
     pub decode: PerTokens<unsafe fn(Decode)>,
@@ -44,13 +44,13 @@ pub(in crate::product) struct QuantisedKernels {
     pub panels: usize,
     /// Elements under one scale: 16 or 32.
     pub sub: usize,
-    /// Whether there are minima.
+    /// True if the type has minima.
     pub min: bool,
-    /// What is subtracted from a code.
+    /// The offset that is subtracted from a code.
     pub offset: u8,
 }
 
-/// The same of floats.
+/// Products of a type of floats on an instruction set.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct FloatKernels {
     pub run: [PerTokens<unsafe fn(Floats)>; PANELS],
@@ -58,7 +58,7 @@ pub(in crate::product) struct FloatKernels {
     pub panels: usize,
 }
 
-/// The largest number of tokens, at most `left`, that has a function.
+/// Returns the largest number of tokens, at most `left`, that has a function.
 pub(in crate::product) fn widest<F: Copy>(of: &PerTokens<F>, left: usize) -> (usize, F) {
     (1..=left.min(TOKENS))
         .rev()
@@ -103,13 +103,13 @@ macro_rules! with_layout {
             DType::Iq2S => of!(Iq2S),
             DType::Iq3Xxs => of!(Iq3Xxs),
             DType::Iq3S => of!(Iq3S),
-            // Plain types, and those of ik_llama.cpp.
+            // Plain types, and the types of ik_llama.cpp.
             _ => None,
         }
     }};
 }
 
-/// What a quantised type has; `None` for types without products in this form.
+/// Returns the properties of a quantised type; `None` for types without products in this form.
 pub(in crate::product) fn quantised(dtype: DType) -> Option<Quantised> {
     with_layout!(dtype, L => Quantised {
         geometry: Geometry::new::<L>,
@@ -118,7 +118,7 @@ pub(in crate::product) fn quantised(dtype: DType) -> Option<Quantised> {
     })
 }
 
-/// The products of a quantised type.
+/// Returns the products of a quantised type.
 pub(in crate::product) fn quantised_kernels(isa: Isa, dtype: DType) -> Option<QuantisedKernels> {
     match isa.0 {
         #[cfg(target_arch = "x86_64")]
@@ -178,7 +178,7 @@ fn tiles<S: Simd, K: Kind>() -> [PerTokens<unsafe fn(Multiply)>; PANELS] {
     tile
 }
 
-/// The products of a type of floats.
+/// Returns the products of a type of floats.
 pub(in crate::product) fn float_kernels(isa: Isa, dtype: DType) -> Option<FloatKernels> {
     Some(match dtype {
         DType::F32 | DType::F64 => floats::<F32>(isa),

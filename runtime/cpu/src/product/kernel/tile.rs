@@ -20,7 +20,7 @@ use crate::product::layout::codes::offset;
 use crate::product::simd::{Kernel, Simd, Width};
 use std::marker::PhantomData;
 
-/// Sums of a token that wait: a row for each panel.
+/// Waiting sums of a token: a row for each panel.
 pub(in crate::product) type Sum = [[f32; ROWS]; PANELS];
 
 /// Decoded panels, rows of activations, and the sums that the products are added to.
@@ -33,16 +33,16 @@ pub(in crate::product) struct Multiply<'a> {
     pub x: [*const Block; TOKENS],
     /// The sums of the first token.
     pub sums: *mut Sum,
-    /// Whether a segment begins here, so that the sums begin with zero.
+    /// True if a segment begins here, so that the sums begin with zero.
     pub first: bool,
-    /// Earlier sums to add at the end, the last first: each lies `stride` before the one after it. The result goes to the
-    /// place of the last added.
+    /// The number of earlier sums to add at the end, the last first. Each is stored `stride` before the one after it.
+    /// The result replaces the sum that is added last.
     pub merges: usize,
     /// See `merges`.
     pub stride: usize,
 }
 
-/// The same for `V` panels of kind `K` and `W` tokens.
+/// [`Multiply`] for `V` panels of kind `K` and for `W` tokens.
 struct Tile<'a, K, const V: usize, const W: usize>(Multiply<'a>, PhantomData<K>);
 
 /// A block of a decoded panel.
@@ -54,7 +54,7 @@ struct Read<K> {
 }
 
 impl<K: Kind> Read<K> {
-    /// The first block.
+    /// Returns a reader at the first block of a panel.
     fn first(panel: &Unpacked) -> Read<K> {
         Read {
             units: panel.codes.as_ptr().cast(),

@@ -16,7 +16,7 @@ use crate::product::simd::{Kernel, Simd};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The most blocks that are decoded together: with them and six tokens' activations a first-level cache is well filled.
+/// The most blocks that are decoded together. With six tokens' activations they fill a first-level cache well.
 pub(in crate::product) const BLOCKS: usize = 16;
 
 /// Decoded blocks of a panel.
@@ -39,7 +39,7 @@ impl Unpacked {
     };
 }
 
-/// A panel and which of its blocks to decode, at most [`BLOCKS`].
+/// A panel, and the blocks of it to decode, at most [`BLOCKS`].
 pub(in crate::product) struct Unpack<'a> {
     /// The panels' shape.
     pub geometry: &'a Geometry,
@@ -47,11 +47,11 @@ pub(in crate::product) struct Unpack<'a> {
     pub panel: *const u8,
     /// The blocks.
     pub blocks: Range<usize>,
-    /// Where they go.
+    /// The decoded blocks that the kernel writes.
     pub out: &'a mut Unpacked,
 }
 
-/// The same for panels of `L`.
+/// [`Unpack`] for panels of layout `L`.
 struct Of<'a, L>(Unpack<'a>, PhantomData<L>);
 
 impl<L: Layout> Kernel for Of<'_, L> {

@@ -20,20 +20,20 @@
 use super::{Codes, ROWS};
 use crate::product::simd::{Simd, Width};
 
-/// How far ahead of what is read memory is asked for, a line per line read. The instructions between loads fill the
-/// window in which a core looks for loads on its own. Lines go to the second-level cache: the first has too few misses in
-/// flight for all of memory's speed. Not a multiple of 4 KiB, where all ways of a cache's set would be those of the lines
-/// in use.
+/// The prefetch distance in bytes; each line read prefetches one line. Out-of-order execution does not look far enough
+/// ahead, because the instructions between loads fill its window. Lines go to the second-level cache: the first has too
+/// few misses in flight to reach the memory's full speed. The distance is not a multiple of 4 KiB, because such lines
+/// would share a cache set with the lines in use.
 pub(in crate::product) const AHEAD: usize = 6080;
 
-/// A line of a body, and a request for one further on.
+/// Loads a line of a body, and prefetches the line at distance [`AHEAD`].
 #[inline(always)]
 unsafe fn line<S: Simd>(body: *const u8, l: usize) -> S::I {
     S::prefetch(body.wrapping_add(64 * l + AHEAD));
     S::load(body.add(64 * l))
 }
 
-/// The bytes of row `row` in line `l`.
+/// Returns the bytes of row `row` in line `l`.
 fn word(body: &mut [u8], l: usize, row: usize) -> &mut [u8; 4] {
     let at = 64 * l + 4 * row;
     body[at..]
@@ -67,13 +67,13 @@ fn put1(codes: &[u8; 32], shift: u32, row: usize, body: &mut [u8]) {
     }
 }
 
-/// The fields of `mask` in every byte.
+/// Returns the fields of `mask` in every byte.
 #[inline(always)]
 unsafe fn mask<S: Simd>(mask: u8) -> S::I {
     S::splat(i32::from_ne_bytes([mask; 4]))
 }
 
-/// `v` shifted so that bit `from` is at bit `to`.
+/// Shifts `v` so that bit `from` moves to bit `to`.
 #[inline(always)]
 unsafe fn moved<S: Simd>(v: S::I, from: u32, to: u32) -> S::I {
     match from.cmp(&to) {
@@ -104,7 +104,7 @@ unsafe fn get4<S: Simd>(body: *const u8) -> [S::I; 8] {
     ]
 }
 
-/// The 2-bit fields of two lines at bit `to` of every byte.
+/// Returns the 2-bit fields of two lines at bit `to` of every byte.
 #[inline(always)]
 unsafe fn get2<S: Simd>(body: *const u8, to: u32) -> [S::I; 8] {
     let field = mask::<S>(3 << to);
@@ -121,7 +121,7 @@ unsafe fn get2<S: Simd>(body: *const u8, to: u32) -> [S::I; 8] {
     ]
 }
 
-/// The bits of a line at bit `to` of every byte.
+/// Returns the bits of a line at bit `to` of every byte.
 #[inline(always)]
 unsafe fn get1<S: Simd>(body: *const u8, to: u32) -> [S::I; 8] {
     let bit = mask::<S>(1 << to);
@@ -152,7 +152,7 @@ unsafe fn join<S: Simd>(low: [S::I; 8], high: [S::I; 8]) -> [S::I; 8] {
     ]
 }
 
-/// The offset of a type's codes, if it has one.
+/// Returns the offset of a type's codes, if it has one.
 pub(in crate::product) const fn offset(log2: i32) -> Option<u32> {
     if log2 < 0 {
         None
@@ -291,13 +291,13 @@ impl Codes for Byte {
 pub(in crate::product) trait Table {
     /// log2 of the offset.
     const OFFSET: u32;
-    /// How large the values get with their offset.
+    /// The size of the values with their offset.
     const WIDTH: Width;
     /// The values with their offset.
     const VALUES: [u8; 16];
 }
 
-/// The values at indices.
+/// Returns the table's values at indices.
 #[inline(always)]
 unsafe fn looked_up<S: Simd, T: Table>(w: [S::I; 8]) -> [S::I; 8] {
     let table = S::splat16(&T::VALUES);
@@ -329,7 +329,7 @@ impl<T: Table> Codes for Indexed<T> {
     }
 }
 
-/// Three bits that index a table, of which the first eight entries count.
+/// Three bits that index a table; only the table's first eight entries are used.
 pub(in crate::product) struct Indexed3<T>(T);
 
 impl<T: Table> Codes for Indexed3<T> {
@@ -347,7 +347,7 @@ impl<T: Table> Codes for Indexed3<T> {
     }
 }
 
-/// The values with an offset added.
+/// Returns the values with an offset added.
 const fn above<const N: usize>(values: [i8; N], offset: i16) -> [u8; N] {
     let mut out = [0; N];
     let mut i = 0;

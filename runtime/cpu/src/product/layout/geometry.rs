@@ -1,4 +1,4 @@
-//! Where the steps of a panel are.
+//! Positions of the steps of a panel.
 
 use super::{Codes, Layout, STEP, Scales};
 use std::ops::Range;
@@ -8,15 +8,15 @@ use std::ops::Range;
 pub(in crate::product) struct Geometry {
     /// Blocks of 32.
     pub blocks: usize,
-    /// Blocks of the first step's 8 that lie before the part.
+    /// Blocks of the first step's 8 that are before the part.
     pub skip: usize,
     /// Bytes of a body.
     body: usize,
-    /// Bytes of a head, without those that count per block.
+    /// Bytes of a head, without the bytes that count per block.
     head: usize,
     /// Bytes of a head per block.
     head_block: usize,
-    /// Bytes behind the steps per step.
+    /// Bytes of trailing scales per step, stored after all steps.
     behind: usize,
     /// Bytes of all steps, whole cache lines.
     steps_bytes: usize,
@@ -24,21 +24,21 @@ pub(in crate::product) struct Geometry {
     pub panel: usize,
 }
 
-/// A step of a panel, or the part of it that is asked for.
+/// A step of a panel, or the requested part of it.
 #[derive(Debug)]
 pub(in crate::product) struct Step {
-    /// Where its head is, counted in bytes from the panel's start.
+    /// The range of its head, in bytes from the panel's start.
     pub head: Range<usize>,
-    /// Where what lies behind is.
+    /// The position of the step's trailing scales, in bytes from the panel's start.
     pub behind: usize,
-    /// Where the body of its first block asked for is.
+    /// The position of the body of its first requested block, in bytes from the panel's start.
     pub body: usize,
-    /// The blocks asked for, counted in the step.
+    /// The requested blocks, counted in the step.
     pub blocks: Range<usize>,
 }
 
 impl Geometry {
-    /// For `blocks` blocks of 32, the first of them block `first` of the file's rows.
+    /// Returns the geometry for `blocks` blocks of 32; the first is block `first` of the file's rows.
     pub(in crate::product) fn new<L: Layout>(first: usize, blocks: usize) -> Geometry {
         let (per_block, bytes) = (L::Scales::PER_BLOCK, L::Scales::HEAD);
         let (head, head_block) = if per_block { (0, bytes) } else { (bytes, 0) };
@@ -59,7 +59,7 @@ impl Geometry {
         }
     }
 
-    /// The step that has block `at`, from there to block `end` or to the step's own end.
+    /// Returns the step that has block `at`, from there to block `end` or to the step's own end.
     #[inline(always)]
     pub(in crate::product) fn step(&self, at: usize, end: usize) -> Step {
         let index = (at + self.skip) / STEP;
@@ -78,7 +78,7 @@ impl Geometry {
         }
     }
 
-    /// Where what lies behind the steps begins.
+    /// Returns the bytes of all steps, which is also the position of the trailing scales.
     pub(in crate::product) const fn steps_bytes(&self) -> usize {
         self.steps_bytes
     }

@@ -1,14 +1,14 @@
-//! How quantised weights are stored: sixteen rows in the sixteen lanes.
+//! The stored form of quantised weights: sixteen rows in the sixteen lanes.
 //!
-//! A *panel* is 16 rows. Along K it is a sequence of *steps* of 256 elements, the first and the last perhaps shorter: a
-//! head with the scales of the step, and for each block of 32 elements a body with its codes. The codes of 4 elements
-//! of a row are a *unit*; where codes fill bytes, unit `u` of row `r` is bytes `4·(16·u + r) ..` of the body, and
-//! smaller codes share such words ([`codes`]). So one 64-byte load has a unit of all rows, which one dot instruction
-//! multiplies with 4 activations in all lanes, and no sum ever crosses lanes. Sizes are those of the file, but for the
-//! types whose text in [`types`] says otherwise.
+//! A *panel* is 16 rows. Along K it is a sequence of *steps* of 256 elements; the first and the last may be shorter. A
+//! step has a head with its scales, and for each block of 32 elements a body with the block's codes. The codes of 4
+//! elements of a row are a *unit*. If codes fill bytes, unit `u` of row `r` is bytes `4·(16·u + r) ..` of the body.
+//! Smaller codes share such words ([`codes`]). One 64-byte load therefore has a unit of all rows. One dot instruction
+//! multiplies it with 4 activations in all lanes, and no sum ever crosses lanes. Sizes are the same as in the file,
+//! unless the text of a type in [`types`] states another size.
 //!
-//! The scale that belongs to 256 elements would often be half a cache line, so that every second step straddled lines:
-//! such scales lie *behind* the panel's steps, one entry a step.
+//! A scale for 256 elements would often be half a cache line, so every second step would straddle lines. Such scales
+//! are stored after the panel's steps (`behind`), one entry per step.
 
 #![expect(unsafe_code, reason = "traits of kernels")]
 
@@ -24,38 +24,38 @@ pub(super) const ROWS: usize = 16;
 /// Blocks of 32 in a step.
 pub(super) const STEP: usize = 8;
 
-/// How the codes of a block of 32 elements are stored for 16 rows.
+/// The stored form of the codes of a block of 32 elements, for 16 rows.
 pub(super) trait Codes {
     /// Bytes of a body.
     const BYTES: usize;
-    /// What is subtracted from a code is `2^OFFSET`; `None` for nothing.
+    /// log2 of the offset that is subtracted from a code; `None` for no offset.
     const OFFSET: Option<u32>;
-    /// How large codes get.
+    /// The size of codes.
     const WIDTH: Width;
 
     /// Stores the codes of row `row` of the panel as they are in the file.
     fn put(codes: &[u8; 32], row: usize, body: &mut [u8]);
 
-    /// The 8 units of the block.
+    /// Returns the 8 units of the block.
     ///
     /// # Safety
     /// As [`Simd`]; `body` has [`Codes::BYTES`].
     unsafe fn get<S: Simd>(body: *const u8) -> [S::I; 8];
 }
 
-/// How the scales of a step are stored for 16 rows.
+/// The stored form of the scales of a step, for 16 rows.
 pub(super) trait Scales {
     /// Elements under one scale: 16 or 32.
     const SUB: usize;
-    /// Whether there is a minimum beside each scale.
+    /// True if each scale has a minimum.
     const MIN: bool;
-    /// Whether [`Scales::HEAD`] counts for each block of a step instead of once.
+    /// True if [`Scales::HEAD`] counts for each block of a step instead of once.
     const PER_BLOCK: bool;
     /// Bytes of the head.
     const HEAD: usize;
-    /// Bytes behind the steps for each step.
+    /// Bytes of trailing scales for each step, stored after all steps.
     const BEHIND: usize;
-    /// What is made of a head for the whole step.
+    /// The decoded form of a head, used for the whole step.
     type Head<S: Simd>: Copy;
 
     /// Stores the scales of one block of the file for row `row` of the panel. `index` counts the file's blocks in the
@@ -65,16 +65,16 @@ pub(super) trait Scales {
     /// Reads a head.
     ///
     /// # Safety
-    /// As [`Simd`]; the step's head is at `head` and what lies behind at `behind`.
+    /// As [`Simd`]; the step's head is at `head` and its trailing scales are at `behind`.
     unsafe fn head<S: Simd>(head: *const u8, behind: *const u8) -> Self::Head<S>;
 
-    /// The scales of part `j` of block `b` of the step; `j` counts the 16s of a block.
+    /// Returns the scales of part `j` of block `b` of the step; `j` counts the 16s of a block.
     ///
     /// # Safety
     /// As [`Scales::head`], and that head is still there.
     unsafe fn scale<S: Simd>(head: &Self::Head<S>, b: usize, j: usize) -> S::F;
 
-    /// What is added to `scale · code` of part `j` of block `b`.
+    /// Returns the minimum that is added to `scale · code` of part `j` of block `b`.
     ///
     /// # Safety
     /// As [`Scales::scale`].
@@ -83,15 +83,15 @@ pub(super) trait Scales {
 
 /// A stored type: its codes, its scales, and how both are found in the file's blocks.
 pub(super) trait Layout {
-    /// Its codes.
+    /// The type of its codes.
     type Codes: Codes;
-    /// Its scales.
+    /// The type of its scales.
     type Scales: Scales;
     /// Elements of a block of the file.
     const BLOCK: usize;
     /// Bytes of one.
     const BYTES: usize;
 
-    /// The codes of a block of the file, [`Layout::BLOCK`] of them from the start of `out`.
+    /// Reads the codes of a block of the file: [`Layout::BLOCK`] codes from the start of `out`.
     fn codes(block: &[u8], out: &mut [u8; 256]);
 }

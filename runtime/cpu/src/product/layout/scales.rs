@@ -1,8 +1,8 @@
 //! Scales and minima of a step, for 16 rows.
 //!
-//! A number of every row is a *slot*: 16 bytes, or 16 f16. Six-bit numbers are cut into low nibbles and high pairs:
-//! number `n` of 16 has its nibble in slot `n % 4 + 4·(n / 8)`, low or high by `n / 4 % 2`, and its pair in slot `8 + n % 4`
-//! at bit `2·(n / 4)`.
+//! A number of every row is a *slot*: 16 bytes, or 16 f16. Six-bit numbers are cut into low nibbles and high pairs of
+//! bits. Number `n` of 16 has its nibble in slot `n % 4 + 4·(n / 8)`, in the low or high half by `n / 4 % 2`. Its pair
+//! is in slot `8 + n % 4` at bit `2·(n / 4)`.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -22,7 +22,7 @@ unsafe fn negated<S: Simd>(v: S::F) -> S::F {
     S::fmul(v, S::fsplat(-1.0))
 }
 
-/// Where a head is.
+/// The address of a head.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct At(*const u8);
 
@@ -98,7 +98,8 @@ impl Scales for E8m0 {
     unsafe fn head<S: Simd>(head: *const u8, _: *const u8) -> At {
         At(head)
     }
-    /// The bits of an f32 are `(e - 1) << 23`, but those of the two subnormals `(e + 1) << 21`, which elsewhere are less.
+    /// Computes the scale. The bits of the f32 are `(e - 1) << 23`. For the two subnormals they are `(e + 1) << 21`,
+    /// which is less for all other codes.
     #[inline(always)]
     unsafe fn scale<S: Simd>(head: &At, b: usize, _: usize) -> S::F {
         let e = S::u8x16(head.0.add(ROWS * b));
@@ -131,7 +132,7 @@ impl Scales for Ue4m3 {
     unsafe fn head<S: Simd>(head: *const u8, _: *const u8) -> At {
         At(head)
     }
-    /// The bits of e4m3 under those of an f32 give the value times 2^-120, subnormals too.
+    /// Computes the scale. The bits of e4m3, taken as bits of an f32, give the value times 2^-120, also for subnormals.
     #[inline(always)]
     unsafe fn scale<S: Simd>(head: &At, b: usize, j: usize) -> S::F {
         let d = S::u8x16(head.0.add(ROWS * (2 * b + j)));
@@ -197,7 +198,7 @@ impl Scales for WholeF32 {
     }
 }
 
-/// An f16 for each `N`, of which a step of 256 has several: q1_0, q2_0.
+/// An f16 for each `N`, several per step of 256: q1_0, q2_0.
 pub(in crate::product) struct Each<const N: usize>;
 
 impl<const N: usize> Scales for Each<N> {
@@ -255,7 +256,7 @@ unsafe fn get_six<S: Simd>(p: *const u8) -> SixBits {
     out
 }
 
-/// The 8 scales and 8 minima of q4_k and q5_k, 6 bits each: byte 4 to 16 of the file's block.
+/// Returns the 8 scales and 8 minima of q4_k and q5_k, 6 bits each: byte 4 to 16 of the file's block.
 fn six_of_k(packed: &[u8]) -> [u8; 16] {
     std::array::from_fn(|n| {
         let (j, at) = (n % 8, 4 * (n / 8));
@@ -271,7 +272,7 @@ fn six_of_k(packed: &[u8]) -> [u8; 16] {
 /// Two f16 for each 256 and six-bit scales and minima for each 32: q4_k, q5_k.
 pub(in crate::product) struct K32;
 
-/// Scales, minima and what both are multiplied by.
+/// Scales and minima, and the factors of both.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct K32Head<F> {
     d: F,
@@ -314,7 +315,7 @@ impl Scales for K32 {
 /// An f16 for each 256 and a signed byte for each 16: q6_k.
 pub(in crate::product) struct K16Bytes;
 
-/// The scale of 256 elements and where the others are.
+/// The scale of 256 elements and the address of the smaller scales.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct Scaled<F> {
     pub(super) d: F,
@@ -322,10 +323,10 @@ pub(in crate::product) struct Scaled<F> {
 }
 
 impl<F: Copy> Scaled<F> {
-    /// Unsigned number `n` of each row under the scale.
+    /// Returns unsigned number `n` of each row times the scale.
     ///
     /// # Safety
-    /// As [`Simd`]; there are so many numbers.
+    /// As [`Simd`]; the head has more than `n` numbers.
     #[inline(always)]
     pub(super) unsafe fn times_u8<S: Simd<F = F>>(&self, n: usize) -> F {
         S::fmul(self.d, S::to_f(S::u8x16(self.head.add(ROWS * n))))
@@ -373,7 +374,7 @@ pub(in crate::product) struct K16SixHead<F> {
     numbers: SixBits,
 }
 
-/// The 16 scales of q3_k: byte 96 to 108 of the file's block.
+/// Returns the 16 scales of q3_k: byte 96 to 108 of the file's block.
 fn six_of_q3_k(packed: &[u8]) -> [u8; 16] {
     std::array::from_fn(|j| {
         let low = packed[j % 8] >> (4 * (j / 8)) & 15;
@@ -413,7 +414,7 @@ impl Scales for K16Six {
 /// Two f16 for each 256 and a nibble of scale and of minimum for each 16: q2_k.
 pub(in crate::product) struct K16Nibbles;
 
-/// What scales and minima are multiplied by, and where they are.
+/// The factors of scales and minima, and the address of both.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct K16NibblesHead<F> {
     d: F,
@@ -456,7 +457,8 @@ impl Scales for K16Nibbles {
 }
 
 /// An f16 for each 256 and a six-bit scale, offset by 32, for each 32: iq4_xs. Number `n` of the 8 has its nibble in
-/// slot `n % 4` of four, low or high by `n / 4`, and its pair in slot `n % 2` of two further ones at bit `2·(n / 2)`.
+/// slot `n % 4` of four, in the low or high half by `n / 4`. Its pair of bits is in slot `n % 2` of two more slots, at
+/// bit `2·(n / 2)`.
 pub(in crate::product) struct K32Six;
 
 impl Scales for K32Six {

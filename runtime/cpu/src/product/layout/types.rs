@@ -1,12 +1,12 @@
 //! The stored form of every quantised type of the file.
 //!
-//! Sizes are the file's, but tq1_0 takes 66 bytes a block instead of 54 (its codes are stored with two bits), q8_1 and
-//! q8_k lose the sums that decoding ignores, and q1_0 and q2_0 have a whole step's head where K ends in a part of a step. How the file's
-//! blocks are made is stated in [`tpc_runtime::quant`].
+//! Sizes are the same as in the file, with three exceptions. tq1_0 takes 66 bytes per block instead of 54, because its
+//! codes are stored with two bits. q8_1 and q8_k lose the sums that decoding ignores. q1_0 and q2_0 have a whole step's
+//! head even if K ends within a step. The blocks of the file are described in [`tpc_runtime::quant`].
 //!
-//! Types that index grids are stored as the values of their elements, with the file's scales: their elements have 6
-//! values (iq1, iq2), which take 3 bits, or 16 (iq3), which take 4. So they are as fast as the others and larger than in
-//! the file, iq1 about twice, iq2 by a third to two thirds, iq3 by a quarter to two fifths.
+//! Types that index grids are stored as the values of their elements, with the file's scales. Their elements have 6
+//! values (iq1, iq2), which take 3 bits, or 16 (iq3), which take 4. They are therefore as fast as the others, but
+//! larger than in the file: iq1 about twice, iq2 by a third to two thirds, iq3 by a quarter to two fifths.
 #![expect(unsafe_code, reason = "the functions of a trait are unsafe")]
 
 use super::codes::{
@@ -27,13 +27,13 @@ use tpc_runtime::quant::{GridBlock, grid_block};
 /// A stored type by its parts; `F` finds the codes in the file's block.
 pub(in crate::product) struct Stored<C, S, F>(PhantomData<(C, S, F)>);
 
-/// How codes are found in a block of the file.
+/// The positions of codes in a block of the file.
 pub(in crate::product) trait FileCodes {
     /// Elements of a block.
     const BLOCK: usize;
     /// Bytes of one.
     const BYTES: usize;
-    /// The codes.
+    /// Reads the codes of a block.
     fn codes(block: &[u8], out: &mut [u8; 256]);
 }
 
@@ -77,7 +77,7 @@ impl<const BYTES: usize, const FROM: usize> FileCodes for Nibbles32<BYTES, FROM>
     }
 }
 
-/// The same with four bytes of fifth bits before the nibbles.
+/// Codes as in [`Nibbles32`], with four bytes of fifth bits before the nibbles.
 pub(in crate::product) struct Five32<const BYTES: usize, const FROM: usize>;
 
 impl<const BYTES: usize, const FROM: usize> FileCodes for Five32<BYTES, FROM> {
@@ -118,7 +118,7 @@ pub(in crate::product) trait Grid {
     const SUB: usize;
 }
 
-/// The block as integers; zeros for bytes that are no block.
+/// Returns the block as integers; zeros if the bytes are not a block.
 fn grid<G: Grid>(block: &[u8]) -> GridBlock {
     grid_block(G::DTYPE, block).unwrap_or(GridBlock {
         d: f16::ZERO,
@@ -142,7 +142,8 @@ impl<G: Grid> FileCodes for GridOf<G> {
     }
 }
 
-/// The codes and the scales of a type with grids: an f16 for each 256, behind, and a small odd number for each 16 or 32.
+/// The codes and the scales of a type with grids: an f16 for each 256, after the steps, and a small odd number for each
+/// 16 or 32.
 pub(in crate::product) struct GridOf<G>(PhantomData<G>);
 
 impl<G: Grid> Scales for GridOf<G> {
@@ -227,38 +228,38 @@ macro_rules! file_codes {
 }
 
 file_codes! {
-    /// Those of q2_k.
+    /// Codes of q2_k.
     CodesQ2K: 256 in 84, |block, out| {
         planes::<2>(&block[16..80], 32, 0, out);
     }
-    /// Those of q3_k.
+    /// Codes of q3_k.
     CodesQ3K: 256 in 110, |block, out| {
         planes::<2>(&block[32..96], 32, 0, out);
         planes::<1>(&block[..32], 32, 2, out);
     }
-    /// Those of q4_k.
+    /// Codes of q4_k.
     CodesQ4K: 256 in 144, |block, out| {
         planes::<4>(&block[16..], 32, 0, out);
     }
-    /// Those of q5_k.
+    /// Codes of q5_k.
     CodesQ5K: 256 in 176, |block, out| {
         planes::<4>(&block[48..], 32, 0, out);
         planes::<1>(&block[16..48], 32, 4, out);
     }
-    /// Those of q6_k.
+    /// Codes of q6_k.
     CodesQ6K: 256 in 210, |block, out| {
         planes::<4>(&block[..128], 64, 0, out);
         planes::<2>(&block[128..192], 32, 4, out);
     }
-    /// Those of iq4_xs.
+    /// Codes of iq4_xs.
     CodesIq4Xs: 256 in 136, |block, out| {
         planes::<4>(&block[8..], 16, 0, out);
     }
-    /// Those of nvfp4.
+    /// Codes of nvfp4.
     CodesNvfp4: 64 in 36, |block, out| {
         planes::<4>(&block[4..], 8, 0, &mut out[..64]);
     }
-    /// Those of tq1_0: digits in base three.
+    /// Codes of tq1_0: digits in base three.
     CodesTq1: 256 in 54, |block, out| {
         let (fives, fours) = out.split_at_mut(240);
         let (wide, narrow) = fives.split_at_mut(160);
@@ -272,11 +273,11 @@ file_codes! {
             }
         }
     }
-    /// Those of tq2_0.
+    /// Codes of tq2_0.
     CodesTq2: 256 in 66, |block, out| {
         planes::<2>(&block[..64], 32, 0, out);
     }
-    /// Those of q1_0.
+    /// Codes of q1_0.
     CodesQ1: 128 in 18, |block, out| {
         for (bits, out) in block[2..].iter().zip(out.chunks_exact_mut(8)) {
             for (j, out) in out.iter_mut().enumerate() {
@@ -284,7 +285,7 @@ file_codes! {
             }
         }
     }
-    /// Those of q2_0.
+    /// Codes of q2_0.
     CodesQ2: 64 in 18, |block, out| {
         for (pairs, out) in block[2..].iter().zip(out.chunks_exact_mut(4)) {
             for (j, out) in out.iter_mut().enumerate() {
@@ -317,7 +318,7 @@ pub(in crate::product) type Q2_0 = Stored<Two<0>, Each<64>, CodesQ2>;
 
 /// A type with grids whose values have three bits.
 type Grid3<G> = Stored<Indexed3<<G as Grid>::Table>, GridOf<G>, GridOf<G>>;
-/// The same with four.
+/// A type with grids whose values have four bits.
 type Grid4<G> = Stored<Indexed<<G as Grid>::Table>, GridOf<G>, GridOf<G>>;
 pub(in crate::product) type Iq1S = Grid3<GridIq1S>;
 pub(in crate::product) type Iq1M = Grid3<GridIq1M>;

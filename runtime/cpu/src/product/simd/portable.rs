@@ -13,7 +13,7 @@ use std::array::from_fn;
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
-/// The sum of products of unsigned and signed bytes.
+/// Returns the sum of products of unsigned and signed bytes.
 fn dot4(w: u32, x: u32) -> i32 {
     let (w, x) = (w.to_le_bytes(), x.to_le_bytes());
     let products = w
@@ -23,7 +23,7 @@ fn dot4(w: u32, x: u32) -> i32 {
     products.sum()
 }
 
-/// An operation on the bytes of each lane.
+/// Applies an operation to the bytes of each lane.
 fn bytes(a: [u32; 16], b: [u32; 16], op: impl Fn(u8, u8) -> u8) -> [u32; 16] {
     from_fn(|r| {
         let (a, b) = (a[r].to_le_bytes(), b[r].to_le_bytes());

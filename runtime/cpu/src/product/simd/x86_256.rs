@@ -1,4 +1,4 @@
-//! AVX2 with FMA and F16C, and with VNNI for 256 bits where there is: a vector is two registers.
+//! AVX2 with FMA and F16C, and with 256-bit VNNI if the machine has it: a vector is two registers.
 #![expect(unsafe_code, reason = "intrinsics")]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -13,7 +13,7 @@ use std::arch::x86_64::*;
 pub(crate) struct Avx2<const VNNI: bool>;
 
 impl<const VNNI: bool> Avx2<VNNI> {
-    /// Whether the machine has the instructions.
+    /// True if the machine has the instructions.
     pub(in crate::product) fn available() -> bool {
         is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("fma")
@@ -25,7 +25,7 @@ impl<const VNNI: bool> Avx2<VNNI> {
 /// Compiles a kernel for AVX2.
 ///
 /// # Safety
-/// That of [`Kernel::run`].
+/// As [`Kernel::run`].
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn enter_plain<K: Kernel>(kernel: K) {
     // SAFETY: the caller's promise.
@@ -35,7 +35,7 @@ unsafe fn enter_plain<K: Kernel>(kernel: K) {
 /// Compiles a kernel for AVX2 with VNNI.
 ///
 /// # Safety
-/// That of [`Kernel::run`].
+/// As [`Kernel::run`].
 #[target_feature(enable = "avx2,fma,f16c,avxvnni")]
 unsafe fn enter_vnni<K: Kernel>(kernel: K) {
     // SAFETY: the caller's promise.
@@ -49,7 +49,7 @@ macro_rules! both {
     };
 }
 
-// SAFETY of all functions: the trait's contract is that of the intrinsics.
+// SAFETY of all functions: the trait has the same contract as the intrinsics.
 impl<const VNNI: bool> Simd for Avx2<VNNI> {
     type I = [__m256i; 2];
     type F = [__m256; 2];
@@ -148,8 +148,8 @@ impl<const VNNI: bool> Simd for Avx2<VNNI> {
             offset
         })
     }
-    /// Without VNNI, products of pairs are summed in 16 bits, where 2·127·127 fits. Wide codes do not fit so: their
-    /// magnitude above the offset multiplies `x` under their sign, and 2·128·127 fits too.
+    /// Without VNNI, products of pairs are summed in 16 bits, in which 2·127·127 fits. Wide codes do not fit directly.
+    /// Their magnitude above the offset is multiplied by `x` with their sign, and 2·128·127 also fits.
     #[inline(always)]
     unsafe fn dot(width: Width, acc: Self::I, w: Self::I, x: Self::I) -> Self::I {
         if VNNI {

@@ -13,7 +13,7 @@ use std::arch::x86_64::*;
 pub(crate) struct Avx512;
 
 impl Avx512 {
-    /// Whether the machine has the instructions.
+    /// True if the machine has the instructions.
     pub(in crate::product) fn available() -> bool {
         is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
@@ -26,7 +26,7 @@ impl Avx512 {
 /// Compiles a kernel for the instruction set.
 ///
 /// # Safety
-/// That of [`Kernel::run`].
+/// As [`Kernel::run`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 unsafe fn enter<K: Kernel>(kernel: K) {
     // SAFETY: the caller's promise.
@@ -37,13 +37,13 @@ unsafe fn enter<K: Kernel>(kernel: K) {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn settled(mut a: __m512i) -> __m512i {
-    // SAFETY: no instruction. It counts as one that reads and writes the register and memory, so that others stay on
-    // their side of it.
+    // SAFETY: this emits no instruction. For the compiler it reads and writes the register and memory, so other
+    // accesses are not moved across it.
     unsafe { std::arch::asm!("/* {0} */", inout(zmm_reg) a, options(nostack, preserves_flags)) };
     a
 }
 
-// SAFETY of all functions: the trait's contract is that of the intrinsics.
+// SAFETY of all functions: the trait has the same contract as the intrinsics.
 impl Simd for Avx512 {
     type I = __m512i;
     type F = __m512;
