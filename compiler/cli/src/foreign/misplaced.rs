@@ -10,7 +10,13 @@ use super::words::{is_address, lookup, own, quoted, refused};
 
 /// Returns the diagnostic of a first word that is not a subcommand but a program, model, option or other tool's subcommand.
 pub(super) fn misplaced(word: &str, words: &[OsString], program: &Command) -> Option<Diagnostic> {
-    let line: Vec<String> = words.iter().map(|w| quoted(&w.to_string_lossy())).collect();
+    let mut line: Vec<String> = words.iter().map(|w| quoted(&w.to_string_lossy())).collect();
+    // A subcommand further behind comes first in the corrected line.
+    let later = words.iter().position(|w| {
+        let word = w.to_str();
+        word.is_some_and(|w| program.find_subcommand(w).is_some())
+    });
+    let subcommand = later.map_or_else(|| "plan".to_owned(), |at| line.remove(at));
     let line = line.join(" ");
     if matches!(word, "-h" | "--help" | "-V" | "--version" | "help") {
         return None;
@@ -34,7 +40,7 @@ pub(super) fn misplaced(word: &str, words: &[OsString], program: &Command) -> Op
         let known =
             lookup(option).is_some() || program.get_subcommands().any(|c| own(c, option).is_some());
         let help = match known {
-            true => format!("tpc plan {line}"),
+            true => format!("tpc {subcommand} {line}"),
             false => "`tpc --help` lists the subcommands; options follow them".to_owned(),
         };
         return Some(refused(
@@ -111,5 +117,20 @@ mod tests {
         assert!(help("serve").is_some_and(|h| h.contains("no server")));
         assert!(help("qqqqqqqq").is_some_and(|h| h.contains("--help")));
         assert_eq!(help("--help"), None);
+    }
+
+    #[test]
+    fn options_before_the_subcommand_are_put_behind_it() {
+        let option = clap::Arg::new("devices").long("devices");
+        let program = Command::new("tpc").subcommand(Command::new("verify").arg(option));
+        let help = |words: &[&str]| {
+            let all: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let d = misplaced(words[0], &all, &program)?;
+            d.help.map(|h| h.to_string())
+        };
+        let line = help(&["--devices", "2", "verify", "m.gguf"]);
+        assert_eq!(line.as_deref(), Some("tpc verify --devices 2 m.gguf"));
+        let line = help(&["--devices", "2", "m.gguf"]);
+        assert_eq!(line.as_deref(), Some("tpc plan --devices 2 m.gguf"));
     }
 }
