@@ -143,7 +143,7 @@ pub(crate) fn prove(case: &Case, model: &ParsedGraph) -> Outcome {
     });
     Outcome::reported(vec![Reported {
         line,
-        code: "TPC0391".to_owned(),
+        code: tpc_diag::codes::UNPROVED.id.to_owned(),
         message: refutation.to_string(),
     }])
 }
