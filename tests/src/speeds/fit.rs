@@ -58,7 +58,7 @@ constants! {
 
 macro_rules! others {
     ($($(#[$doc:meta])* $name:ident = $value:literal in $low:literal, $high:literal;)*) => {
-        /// Numbers that are fitted beside llama.cpp's constants: how ik_llama.cpp differs, and engines of former years.
+        /// Fitted numbers apart of llama.cpp's constants: the differences of ik_llama.cpp, and engines of former years.
         #[derive(Clone, Copy, Debug)]
         pub struct Others {
             $($(#[$doc])* pub $name: f64,)*
@@ -86,7 +86,7 @@ others! {
     ik_fixed = 0.464 in 0.3, 2.0;
     /// On the speed of its products by matrices.
     ik_matrix = 1.210 in 0.5, 3.0;
-    /// On the speed of its products by matrices with experts, beside that.
+    /// A further factor on the speed of its products by matrices with experts.
     ik_experts = 0.471 in 0.2, 4.0;
     /// On the latency of its reductions.
     ik_reduction = 0.873 in 0.1, 3.0;
@@ -128,7 +128,7 @@ enum Number {
     Products(CardClass),
 }
 
-/// What the fit weighs: cases with the weight of their rows.
+/// The input of the fit: cases with the weight of their rows.
 struct Weighed<'a> {
     cases: Vec<(&'a Case, f64)>,
     classes: BTreeSet<CardClass>,
@@ -172,7 +172,7 @@ impl Profiles {
         }
     }
 
-    /// Where fits start: what is checked in, with classes that do not differ.
+    /// Returns the start of a fit: the checked-in profiles with equal numbers for all card classes.
     pub fn start() -> Profiles {
         let mut out = Profiles::checked_in();
         for class in CardClass::ALL {
@@ -242,8 +242,8 @@ impl Profiles {
         each.collect()
     }
 
-    /// What the fit makes small: the mean error, of which large ones count almost by their size and small ones by their
-    /// square. Some published rows are wrong by factors.
+    /// Returns the value that the fit minimises: the mean error. Large errors count almost linearly and small ones by
+    /// their square, for some published rows are wrong by factors.
     fn loss(&self, weighed: &Weighed<'_>) -> f64 {
         const SCALE: f64 = 0.2;
         let (mut sum, mut weights) = (0.0, 0.0);
@@ -265,7 +265,7 @@ impl Profiles {
         (sum + 0.1 * prior) / weights.max(1.0)
     }
 
-    /// The profiles fitted to the cases, from these on. Calls `tell` with the loss after every round.
+    /// Returns the profiles fitted to the cases, starting from `self`. Calls `tell` with the loss after every round.
     #[must_use]
     pub fn fitted(mut self, cases: &[&Case], tell: &mut dyn FnMut(f64)) -> Profiles {
         let weighed = Weighed::new(cases);

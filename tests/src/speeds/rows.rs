@@ -1,4 +1,4 @@
-//! The rows of published speeds, and what is needed to plan each of them.
+//! The rows of published speeds, and the data needed to plan each of them.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub struct Row {
     pub tokens: u64,
     /// Batches of the prompt that stages may work on at the same time.
     pub batches: f64,
-    /// Whether the engine was run without flash attention: the row says so, or it is older than that default.
+    /// True if the engine was run without flash attention: the row states it, or the engine is older than that default.
     pub unfused: bool,
     /// Whether the engine is from before 2025: its products with quantised weights had other kernels.
     pub old: bool,
@@ -59,13 +59,13 @@ pub struct Row {
 pub enum LeftOut {
     /// The card or the number of cards is not stated.
     Card,
-    /// The shape of the model is not public, or its architecture has no description here.
+    /// The shape of the model is not public, or tpc does not describe its architecture.
     Model,
     /// The quantisation is not stated.
     Quantisation,
     /// Rows of tensors are split, which no plan here does, or the mode is not stated and may be that.
     RowSplit,
-    /// Weights on the host, of which the row does not say which, or with which memory.
+    /// Weights on the host, but the row does not state the tensors or the host's memory.
     Host,
 }
 
@@ -186,7 +186,7 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
     let depth = r["depth_tokens"].as_u64().unwrap_or(0);
     let prompt = number(r, "prompt_tokens").unwrap_or(512);
     let generated = number(r, "gen_tokens").unwrap_or(128);
-    // A batch of fewer is that of decoding. llama-sweep-bench measures one batch of the prompt at each depth.
+    // Batches of up to 8 tokens belong to decoding. llama-sweep-bench measures one batch of the prompt at each depth.
     let sweep = text(r, "method").contains("sweep-bench");
     let usual = if sweep { prompt } else { 512 };
     let ubatch = number(r, "ubatch").filter(|&n| n > 8).unwrap_or(usual);
@@ -205,7 +205,7 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
     placement.split_mode = mode;
     placement.engine = engine;
     placement.ubatch_size = ubatch;
-    // Caches of few sizes, so that plans can be shared: their size decides nothing here but the cells of windows.
+    // A few cache sizes, so that rows can share plans: the size only affects the cells of windows.
     let cells = depth + prompt.max(generated) + 256;
     let sizes = [4096, 20_480, 81_920, 262_144];
     placement.ctx_size = Some(sizes.into_iter().find(|&n| n >= cells).unwrap_or(cells));

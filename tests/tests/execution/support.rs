@@ -1,4 +1,4 @@
-//! What the tests do with models that run.
+//! Support for tests that run models.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,7 +65,8 @@ pub(crate) const WAYS: [&str; 20] = [
     r"-ot blk\.(?!0\.).*attn_(q|k)=CPU",
 ];
 
-/// The placement of a way on CPU devices. Shares are those of the first devices, and again of the next.
+/// Returns the placement of a way on CPU devices. The list of shares is cut to the number of devices, or repeated for
+/// further devices.
 pub(crate) fn placed(devices: usize, way: &str) -> Placement {
     let mut words = vec!["--devices".to_owned(), vec!["cpu"; devices].join(",")];
     let mut way: Vec<String> = way.split_whitespace().map(str::to_owned).collect();
@@ -96,8 +97,8 @@ pub(crate) struct Assembled {
 }
 
 impl Assembled {
-    /// The program for one token and for all of these, verified; `None` where there is no such plan. Plan and program are for
-    /// weights as the target stores them.
+    /// Returns the verified program for one token and for all of these tokens; `None` if the placement has no plan.
+    /// Plan and program use weights as the target stores them.
     pub(crate) fn new(
         path: &Path,
         placement: &Placement,
@@ -200,7 +201,7 @@ impl Written {
         Written::of(spec).unwrap_or_else(|| panic!("{spec} cannot be written"))
     }
 
-    /// The model of a specification; `None` where it is none.
+    /// Writes the model of a specification; `None` if the specification is invalid.
     pub(crate) fn of(spec: &str) -> Option<Written> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -20,18 +20,19 @@ struct Row {
     build: String,
 }
 
-/// The NMSE from which on logits are wrong. Quantised weights take up to 1e-3, and up to 0.014 where rounding chooses other experts.
+/// The NMSE from which on logits are wrong. Quantised weights take up to 1e-3, and up to 0.014 if rounding chooses
+/// other experts.
 const WRONG: f64 = 2e-2;
 
-/// Runs that end otherwise than predicted, by the beginning of their specification and their options; nobody has explained them yet.
-/// A run that ends as predicted leaves this list.
+/// Unexplained runs that end otherwise than predicted, by the beginning of their specification and their options. A run
+/// that ends as predicted leaves this list.
 const UNEXPLAINED: [(&str, &str); 2] = [
-    // Wrong where an abort is predicted.
+    // Predicted: an abort. Observed: wrong logits.
     (
         "qwen3next:layers=4,embd=256,heads=8,kv_heads=8",
         "-ot attn_qkv.*=CPU",
     ),
-    // An abort where the device in the middle has no share.
+    // The device in the middle has no share. Observed: an abort.
     ("qwen35:layers=4,embd=640,heads=10,kv_heads=5", "-ts 1,0,1"),
 ];
 
@@ -106,7 +107,7 @@ fn runs(line: &str) -> Vec<Row> {
         .collect()
 }
 
-/// The rows of the repository, and those of `shared` where it is there.
+/// Returns the rows of the repository, and the rows of `shared` if it exists.
 fn rows() -> Vec<Row> {
     let read = |path: PathBuf| std::fs::read_to_string(path).expect("a file of rows");
     let own = read(tpc_tests::data().join("engines/geometry-0.8.0.jsonl"));

@@ -17,7 +17,7 @@ use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
 use super::random::Rng;
 
-/// A capture under construction: packed tensors, f32 but for positions.
+/// A capture under construction. Its tensors are packed, and f32 except for positions.
 #[derive(Default)]
 struct Capture {
     text: String,
@@ -49,7 +49,7 @@ impl Capture {
         id
     }
 
-    /// A weight; what the tests give it is known by its name.
+    /// Adds a weight; the tests bind its values by name.
     fn leaf(&mut self, ne: [u64; 4]) -> usize {
         self.line("NONE", "f32", ne, &[], &[])
     }
@@ -58,7 +58,7 @@ impl Capture {
         self.line(op, "f32", ne, src, params)
     }
 
-    /// The graph, of which nothing is worth more than the note that it has no batch.
+    /// Reads the capture; the only note allowed is that the graph has no batch.
     fn graph(&self) -> Verified<stage::Model> {
         let read =
             capture::read(&self.text, "ops").unwrap_or_else(|e| panic!("{e}\n{}", self.text));
@@ -78,7 +78,7 @@ fn random(seed: u64, n: usize) -> Vec<f64> {
     (0..n).map(|_| f64::from(rng.real() as f32)).collect()
 }
 
-/// Tokens, where there are positions.
+/// The number of tokens, in captures with positions.
 const TOKENS: u64 = 4;
 
 /// The number in the name `t<id>`.
@@ -336,7 +336,7 @@ fn rotations_go_back_and_start_anywhere() {
     );
 }
 
-/// The programs of a graph for a number of devices whose links cost nothing, and the number of split classes.
+/// Returns the programs of a graph for a number of devices with free links, and the number of split classes.
 fn divided(graph: &Verified<stage::Model>, devices: usize) -> (Verified<stage::Programs>, usize) {
     let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
     let mut request = PlanRequest::new(Topology::default(), Workload::new(64, 64, 16, 1), names);

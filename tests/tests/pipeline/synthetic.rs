@@ -35,7 +35,7 @@ const EXACT: f64 = 1e-20;
 /// The tolerance if such a sum may also round a cached number to its other neighbour.
 const ROUNDED: f64 = 1e-11;
 
-/// The sizes that the tests share. They have no quantisation blocks, so counts alone decide what can be split.
+/// The sizes that the tests share. `f32` has no quantisation blocks, so only counts limit the splits.
 const SMALL: &str = "layers=1,embd=48,ff=40,vocab=24,ctx=32,type=f32";
 
 /// The model of a specification, written to a file that is mapped and then deleted.
@@ -43,7 +43,7 @@ pub(super) fn make(spec: &str) -> GgufFile {
     try_make(spec).unwrap_or_else(|e| panic!("{spec}: {e}"))
 }
 
-/// The same, where the specification may be no model.
+/// Makes the model of a specification; returns an error if the specification is invalid.
 pub(super) fn try_make(spec: &str) -> Result<GgufFile, String> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -57,12 +57,12 @@ pub(super) fn try_make(spec: &str) -> Result<GgufFile, String> {
     let file = std::fs::File::create(&path).expect("a temporary file");
     let written = model.write(file).map_err(|e| e.to_string());
     let file = written.and_then(|_| GgufFile::open(&path).map_err(|e| e.to_string()));
-    // Where a mapped file cannot be removed, the system's own cleaning does.
+    // If the system cannot remove a mapped file, its own cleaning of temporary files does.
     let _ = std::fs::remove_file(&path);
     file
 }
 
-/// The metadata of an architecture's tiny model beside its sizes: whole keys and values.
+/// Returns the metadata of an architecture's tiny model, except its sizes, as keys and values.
 pub(super) fn preset_keys(arch: &str) -> Vec<(String, String)> {
     let name = format!("{arch}-tiny");
     let preset = tpc_synth::presets().into_iter().find(|p| p.name == name);
@@ -243,8 +243,8 @@ fn divided(
     compiled
 }
 
-/// The choice of these options, but for those that split only some summands of what an op needs whole or sums over, as
-/// the search for splits does not choose them either.
+/// Returns the choice of these options, without options that split only some summands of an op that needs or sums the
+/// whole. The search for splits does not choose such options either.
 fn consistent(facts: GraphFacts<'_>, mut options: Vec<SplitOption>) -> Choice {
     loop {
         let choice = Choice::from_options(options.clone());
@@ -270,8 +270,8 @@ const WAYS: std::ops::Range<usize> = 0..3;
 
 const HEADS: (&str, usize) = ("attn_q.", 1);
 
-/// The rows of keys begin within those of queries, so the heads are two summands, which attention's output is summed
-/// over: no plan splits one without the other.
+/// The rows of the keys begin within the rows of the queries. The heads are therefore two summands of attention's
+/// output, and every plan splits both or neither.
 #[test]
 fn joined_projections_whose_parts_overlap_are_divided_as_one() {
     let spec =
@@ -377,7 +377,7 @@ fn devices_take_uneven_shares() {
             let mut plans = vec![compiled];
             for way in WAYS {
                 let compiled = divided(&file, &placement, HEADS, way);
-                // With one device at work there is nothing to divide.
+                // A single active device has the whole model.
                 if split.iter().filter(|&&s| s > 0.0).count() > 1 {
                     assert_split(&what, &compiled, &FFN);
                     let attention = [("attn_q", Some(1)), ("attn_output", Some(0))];
@@ -501,7 +501,7 @@ fn blocks_at_the_edge_are_held_by_both_neighbours() {
     }
 }
 
-/// Whether a value of the sharded graph is a lookup in which each device reads its own rows.
+/// True if a value of the sharded graph is a lookup in which each device reads its own rows.
 fn looks_up_own_rows(graph: &Graph) -> bool {
     graph
         .insts()
@@ -799,12 +799,12 @@ fn devices_without_a_share_have_none() {
     }
 }
 
-/// Whether the architecture may have no layer whose projections have several forms.
+/// True if no layer of the architecture has projections of several forms.
 fn one_form(arch: &Arch) -> bool {
     arch.recurrent.is_some() || arch.attention.latent.is_some()
 }
 
-/// Whether every file has `output` beside the token embedding.
+/// True if every file has `output` in addition to the token embedding.
 fn own_head(arch: &Arch) -> bool {
     arch.head.output == Presence::Required
 }
@@ -893,7 +893,7 @@ fn random_models_run_however_they_are_divided() {
     for _ in 0..RANDOM_MODELS {
         let mut spec = random_spec(&mut rng);
         if try_make(&spec).is_err() {
-            // What a family's files have by other keys than those of sizes.
+            // A family's metadata whose keys are not sizes.
             let arch = spec.split(':').next().expect("an architecture").to_owned();
             for (key, value) in preset_keys(&arch) {
                 spec.push_str(&format!(",{key}={value}"));

@@ -19,8 +19,8 @@ const MODELS: [&str; 4] = [
     "llama:layers=2,embd=256,heads=16,kv_heads=16,head_dim=80,ff=512",
 ];
 
-/// The types with blocks of 256 and of 128 that can be written, and the mixture that files have; and those with blocks of 64, which
-/// stay whole.
+/// The writable types with blocks of 256 and of 128, the mixture that files have, and the types with blocks of 64,
+/// which stay whole.
 const TYPES: [&str; 12] = [
     "q4_k", "mixed", "q1_0", "q6_k", "q2_k", "q3_k", "q5_k", "iq4_xs", "tq1_0", "tq2_0", "nvfp4",
     "q2_0",
@@ -28,8 +28,8 @@ const TYPES: [&str; 12] = [
 
 /// The same arithmetic in another order of summation.
 const EXACT: f64 = 1e-20;
-/// What lies on the edge between two codes may be rounded either way: that is so much at most, or where a router or weights of
-/// one bit make more of it, so many times what it is on one device.
+/// The allowed NMSE, and its allowed multiple of the distance on one device if a router or 1-bit weights amplify it. A
+/// value on the edge between two codes may round either way.
 const EDGES: (f64, f64) = (1e-4, 2.0);
 
 fn subject(path: &Path, devices: usize) -> Subject {

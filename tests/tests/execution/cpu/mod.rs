@@ -1,7 +1,8 @@
-//! Models on the CPU executor: as near to the exact logits as the engine is that made them.
+//! Models on the CPU executor: their logits are as near to the exact logits as the logits of llama.cpp.
 //!
-//! The models are small, so the executor takes the activations of almost all of their products in two terms of int8, as it
-//! does of the small products of any model. What a large product loses with its one term is seen where all have one.
+//! The models are small. The executor takes the activations of almost all of their products in two terms of int8, as it
+//! does for small products of any model. Large products have one term; tests that force one term for all products show
+//! its loss.
 
 mod caches;
 mod granule;
@@ -39,12 +40,12 @@ impl Deref for Subject {
 }
 
 impl Subject {
-    /// `None` where there is no such plan.
+    /// Plans and assembles a model; `None` if the placement has no plan.
     fn new(path: &Path, placement: &Placement, tokens: &[u32]) -> Option<Subject> {
         Assembled::new(path, placement, tokens, &CpuTarget).map(Subject)
     }
 
-    /// An executor on so many threads, with two terms for products of up to so many weights.
+    /// Returns an executor on `threads` threads, with two terms for products of up to `two_terms` weights.
     fn executor(&self, threads: usize, two_terms: u64) -> Result<CpuExecutor, ExecError> {
         let options = CpuOptions {
             two_terms,
@@ -69,7 +70,8 @@ impl Subject {
         if d.nmse.is_nan() { f64::NAN } else { d.max_abs }
     }
 
-    /// The logits of the reference executor, which rounds the activations of these products to so many terms.
+    /// Returns the logits of the reference executor, which rounds the activations of these products to the given number
+    /// of terms.
     fn reference(&self, rounded: BTreeMap<Inst, usize>) -> Vec<f64> {
         self.reference_of(&FileWeights(&self.file), rounded)
     }
@@ -113,8 +115,8 @@ pub(crate) fn engine(path: &Path, exact: &Golden, name: &str) -> Option<f64> {
     Some(distance(wide(exact), wide(&own)).nmse)
 }
 
-/// The distance that is allowed: that of the engine and a little more, but no more than [`MOST`]; next to nothing where weights
-/// are not quantised.
+/// Returns the allowed distance: the engine's distance with a small margin, at most [`MOST`]. Unquantised weights are
+/// allowed 5e-6.
 pub(crate) fn allowed(name: &str, engine: Option<f64>) -> f64 {
     if ["-f32", "-f16", "-bf16"].iter().any(|t| name.ends_with(t)) {
         return 5e-6;

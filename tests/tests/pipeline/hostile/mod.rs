@@ -1,8 +1,7 @@
-//! Hostile input: damaged files, odd and impossible models, damaged captures, mangled IR text. Whatever it is, the
-//! answer is a plan or a diagnostic, soon and without taking much memory.
+//! Hostile input: damaged files, odd and impossible models, damaged captures, mangled IR text. tpc answers each with a
+//! plan or a diagnostic, soon and without taking much memory.
 //!
-//! The work is done by [`worker`], a test that does nothing unless it is told what to do. The other tests start it in
-//! a process of its own, so that its peak of memory is its own and an endless loop can be ended. `TPC_HOSTILE_RUNS`
+//! [`worker`] is a test that runs a job only if its environment variables name one. The other tests start it in a process of its own. They can then measure its peak memory and end an endless loop. `TPC_HOSTILE_RUNS`
 //! sets the number of mutations of each kind.
 
 mod blowups;
@@ -35,7 +34,7 @@ use tpc_passes::lower::lower;
 
 use crate::random::Rng;
 
-/// What a run may take on a quiet machine is a tenth of this.
+/// The time limit of a run: ten times the longest run on a quiet machine.
 const SLOWEST: Duration = Duration::from_secs(1);
 
 /// Growth of the process over all runs, in KiB.
@@ -44,8 +43,8 @@ const MEMORY: u64 = 64 << 10;
 /// The same where small models are run.
 const NUMERIC_MEMORY: u64 = 480 << 10;
 
-/// Addresses that planning on several processors reserves for each thread but the first, for at most eight: its stack, of
-/// which few pages are used, and the pages that guard it. In KiB.
+/// Addresses, in KiB, that planning on several processors reserves per thread, for up to eight threads after the first.
+/// They hold the thread's stack, which uses few pages, and its guard pages.
 const STACK: u64 = (64 << 10) + 64;
 
 /// Addresses of all these threads, in KiB.
@@ -150,7 +149,7 @@ impl Model {
         model
     }
 
-    /// Gives the model the tensors that its metadata ask for; `false` when they ask for none.
+    /// Gives the model the tensors that its metadata require; returns false if the metadata require no tensors.
     fn complete(&mut self) -> bool {
         let Ok(header) = self.writer().header() else {
             return false;
@@ -211,7 +210,7 @@ impl Model {
         w
     }
 
-    /// The header's bytes, where the writer consents.
+    /// Returns the header's bytes; `None` if the writer refuses the model.
     fn bytes(&self) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         self.writer().write_header(&mut bytes).ok()?;
@@ -330,7 +329,7 @@ fn mutate(model: &mut Model, rng: &mut Rng) {
     if recompute {
         model.complete();
     }
-    // Types for matrices whose rows are whole blocks, and now and then for what may have none.
+    // Half of the matrices get a random type whose blocks divide the rows; norms, biases and RoPE factors rarely do.
     for (name, dtype, ne) in &mut model.tensors {
         let plain = ["norm", "bias", "sinks", "rope"]
             .iter()
@@ -612,7 +611,7 @@ fn damaged_headers(
         let (bytes, what) = hostile_bytes(seed, small, real, &mut rng);
         let mut placement = placement(&mut rng);
         if bytes.len() > 12_000 {
-            // A program per device of a real model takes what it takes.
+            // The memory of a real model's plan grows with the devices, so at most nine of them are kept.
             placement.devices.truncate(9);
             placement.tensor_split = placement.tensor_split.filter(|s| s.len() <= 9);
         }
@@ -638,7 +637,8 @@ fn truncations(tally: &mut Tally) {
     let header = model.writer().write(&mut bytes, zeros).expect("writes");
     let placement = Placement::on(parse_devices("2").expect("a count"));
     let start = header.data_offset as usize;
-    // Every one within the header; in the data, where a cut is found by its length alone, the ends of tensors and others.
+    // Every cut within the header. In the data, tpc finds a cut by the file's length alone, so the ends of tensors and
+    // some others suffice.
     let cuts = (0..start + 64)
         .chain((start + 64..bytes.len()).step_by(997))
         .chain([bytes.len() - 1]);
@@ -770,7 +770,8 @@ fn mangled_texts(runs: u64, tally: &mut Tally) {
                     Err(violations) => return violations.errors[0].code().id,
                 };
                 match lower(&graph) {
-                    // What the verifier admits and has programs, has programs that it admits.
+                    // If the verifier admits a graph and it can be lowered, the verifier must admit the programs as
+                    // well.
                     Ok(programs) => {
                         let errors = verify(&programs).err().unwrap_or_default();
                         assert!(
@@ -823,7 +824,7 @@ fn worker() {
     let Ok(job) = std::env::var("TPC_HOSTILE_JOB") else {
         return;
     };
-    // What is damaged is the test's own, and so is what whole headers take.
+    // The baseline of the memory includes the seeds and the planning of undamaged headers.
     let whole = (job == "headers").then(|| (small_models(), headers()));
     let scratch = Scratch::new();
     for (_, header) in whole.iter().flat_map(|(_, real)| real) {
@@ -862,7 +863,7 @@ fn worker() {
         "{} failures, the first: {shown:#?}",
         tally.failures.len()
     );
-    // What is run by numbers may take what the budget allows.
+    // Jobs that run programs on numbers may use the numeric budget.
     let most = match job.as_str() {
         "blowups" => NUMERIC_MEMORY,
         _ => MEMORY,

@@ -1,4 +1,4 @@
-//! Healthy files of every kind that is read, and what becomes of them.
+//! Valid files of every kind that tpc reads, and ways to damage them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,7 +10,7 @@ use tpc_runtime::Checksum;
 use super::{Model, Scratch, captures, flip, mangle};
 use crate::random::Rng;
 
-/// What an argument is.
+/// The kind of an argument's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Input {
     /// A GGUF file.
@@ -31,9 +31,9 @@ pub(super) enum Input {
     Session,
     /// Text.
     Text,
-    /// What is written over, whatever was there.
+    /// Overwritten, whatever it held.
     Over,
-    /// A file that is written: nothing of it is read.
+    /// An output file: tpc does not read it.
     Written,
     /// A file that a server reads as another command does, or that developers of tpc write.
     Elsewhere,
@@ -51,7 +51,7 @@ const TOPOLOGY: &str = r#"Topology(
 )
 "#;
 
-/// Settings with every key. The files are those of a folder of damaged files.
+/// Settings with every key. The files are in a folder of damaged files.
 const SETTINGS: &str = r#"[lint]
 files = ["healthy.gguf", "*.gguf"]
 devices = "2x3090"
@@ -170,7 +170,7 @@ impl Seeds {
                 let mut bytes = rng.pick::<Vec<u8>>(&self.sessions).clone();
                 flip(&mut bytes, rng);
                 if let (true, Some(end)) = (rng.one_in(2), bytes.len().checked_sub(8)) {
-                    // The checksum is right, so that what it protects is looked at.
+                    // A correct checksum, so that tpc checks the content.
                     let sum = Checksum::of(&bytes[..end]);
                     bytes[end..].copy_from_slice(&sum.to_le_bytes());
                 }
@@ -189,7 +189,7 @@ impl Seeds {
     }
 }
 
-/// The metadata of a vocabulary as large as that of small models.
+/// Returns the metadata of a vocabulary with the size of a small model's vocabulary.
 fn vocabulary() -> Vec<(String, MetaValue)> {
     let tokens = ["<unk>", "<s>", "</s>", "\u{2581}"].map(str::to_owned);
     let letters = ('a'..='z').chain('0'..='9').map(String::from);
@@ -208,7 +208,7 @@ fn vocabulary() -> Vec<(String, MetaValue)> {
     ]
 }
 
-/// What runs of the healthy model save: a text, and a conversation.
+/// Returns the session files that runs of the healthy model save: a text and a conversation.
 fn sessions(scratch: &Scratch) -> Vec<Vec<u8>> {
     let [model, saved] = ["healthy.gguf", "healthy.session"].map(|f| scratch.0.join(f));
     let of = |asked: &[&str]| {
