@@ -18,7 +18,7 @@ const FOLDS: usize = 8;
 pub struct HeldOut {
     /// The row.
     pub id: u64,
-    /// What was measured.
+    /// The phase that was measured.
     pub phase: Phase,
     /// ln(estimated / measured).
     pub error: f64,

@@ -20,7 +20,7 @@ use tpc_synth::{Model, Spec};
 /// Bytes per score without flash attention: it is written and read twice, in f32.
 const SCORE_BYTES: f64 = 16.0;
 
-/// What is measured.
+/// The phase that a measurement covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
     /// Decoding.
@@ -29,7 +29,7 @@ pub enum Phase {
     Prompt,
 }
 
-/// A row with the bills of what is measured.
+/// A row with the predicted costs of its measurements.
 #[derive(Debug)]
 pub struct Case {
     /// The row.
@@ -86,10 +86,10 @@ impl Case {
     }
 }
 
-/// The header of a specification, as a file that is deleted once it is mapped.
+/// Returns the header of a specification, as a file that is deleted once it is mapped.
 ///
 /// # Panics
-/// When the specification is none, or the file cannot be written.
+/// Panics if the specification is invalid or the file cannot be written.
 pub fn header(spec: &str) -> GgufFile {
     // Tests run side by side in one process.
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -184,7 +184,7 @@ pub fn pairs(cases: &[Case]) -> Vec<[&Case; 2]> {
     out
 }
 
-/// The quantile of absolute errors; 0 of none.
+/// Returns the quantile of absolute errors, or 0 without errors.
 pub fn quantile(errors: &[f64], q: f64) -> f64 {
     let mut all: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
     all.sort_by(f64::total_cmp);

@@ -25,7 +25,7 @@ impl Random {
         (self.next() % n.max(1) as u64) as usize
     }
 
-    /// One of them; `None` where there are none.
+    /// Returns one of the items; `None` if the slice is empty.
     pub(crate) fn of<T: Clone>(&mut self, all: &[T]) -> Option<T> {
         all.get(self.below(all.len())).cloned()
     }

@@ -115,7 +115,7 @@ fn every_code_is_fired_by_a_file() {
     assert!(missing.is_empty(), "no file expects {missing:?}");
 }
 
-/// The harness itself fails where it should.
+/// The harness itself rejects faulty files.
 #[test]
 fn faulty_files_are_found_out() {
     let graph = "tpir 1\ngraph \"g\"\n";

@@ -7,7 +7,8 @@ use tpc_passes::shard::shard;
 
 use super::support::verified;
 
-/// Two layers of one form; nothing between them can be split. After them the inside of one is needed whole.
+/// Two layers of one form; the residual values between them cannot be split. After them the inside of one is needed
+/// whole.
 const LAYERS: &str = "tpir 1
 graph \"g\"
 v0: f32[8, n_tokens] @host = input {name = \"x\"}

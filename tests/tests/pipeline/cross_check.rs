@@ -28,7 +28,7 @@ fn alike(graph: &Graph) -> Verified<stage::Model> {
 /// Runs of indices per axis and device.
 type Split = Vec<Vec<Vec<(u64, u64)>>>;
 
-/// What a plan does with every weight, and how often it sums.
+/// Returns the split of every weight in a plan, and the number of its sums.
 fn planned(graph: &Verified<stage::Model>, devices: usize) -> (BTreeMap<String, Split>, usize) {
     let names = (0..devices).map(|d| format!("dev{d}")).collect();
     let workload = Workload::new(4096, 4096, 512, 1);
@@ -130,7 +130,7 @@ fn native_graphs_and_those_of_the_engine_are_planned_alike() {
         wrong.len(),
         wrong.join("\n")
     );
-    // The repository carries a few of both; all of them may be beside it.
+    // The repository carries a few of both; `shared` may hold all of them.
     let least = if tpc_tests::shared().is_some() {
         150
     } else {

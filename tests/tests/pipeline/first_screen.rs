@@ -12,7 +12,7 @@ use tpc_gguf::GgufFile;
 use tpc_ir::DType;
 use tpc_lint::plan_report;
 
-/// A header by the beginning of its name: one of the repository, or one beside it where those are.
+/// Returns the header whose file name begins with `name`, from the repository or from `shared`.
 fn header(name: &str) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = ["data/headers", "../../shared/models"];
@@ -194,7 +194,7 @@ fn no_line_is_wider_than_the_terminal() {
     }
 }
 
-/// The options of a command behind the model.
+/// Returns the options that follow the model in a command.
 fn options_of(command: &ShellCommand) -> String {
     let words: Vec<String> = command.words().iter().skip(3).cloned().collect();
     words.join(" ")
@@ -232,7 +232,7 @@ fn the_command_asks_for_the_plan_that_is_shown() {
     }
 }
 
-/// The command of llama.cpp, or why there is none.
+/// Returns the llama.cpp command, or the reason that llama.cpp cannot run the model.
 fn llama_cpp(name: &str, options: &str) -> Result<String, String> {
     let header = header(name).expect("the repository has this header");
     let commands = report("m.gguf", &header, options).commands;

@@ -106,7 +106,7 @@ fn models_saved_by_another_program_agree() {
 
 #[test]
 fn a_wrong_program_is_noticed() {
-    // Dropping one all-reduce must show, or the comparison proves nothing.
+    // Without one all-reduce the logits must differ; otherwise the comparison is useless.
     let path = goldens()
         .into_iter()
         .find(|p| p.to_string_lossy().contains("qwen2-dense"))

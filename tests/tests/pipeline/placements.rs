@@ -44,7 +44,7 @@ fn overridden(pattern: &str, place: &str) -> Way {
     })
 }
 
-/// A pattern made of what names of tensors are made of.
+/// Draws a pattern from parts of tensor names.
 fn random_pattern(rng: &mut Rng, n_layer: u64) -> String {
     let layer = match rng.range(0, 3) {
         0 => format!(r"blk\.{}\.", rng.range(0, n_layer.max(1) - 1)),

@@ -1,4 +1,5 @@
-//! Models with recurrent states: how tokens are cut into batches, and what other sequences a batch has, must not matter.
+//! Models with recurrent states: the results do not depend on the cut of tokens into batches or on other sequences in a
+//! batch.
 
 use tpc_core::golden::distance;
 use tpc_core::pipeline::CompiledModel;
@@ -21,7 +22,7 @@ struct Model {
     tokens: Vec<u32>,
 }
 
-/// The golden models with recurrent states, on so many devices.
+/// Plans the golden models with recurrent states, on `devices` devices.
 fn models(devices: usize) -> Vec<Model> {
     let recurrent = |op: &Op| matches!(op, Op::Input(input) if input.kind == InputKind::StateCells);
     let mut out = Vec::new();
@@ -180,7 +181,7 @@ fn a_cell_is_clean_for_the_next_sequence() {
             "{}",
             model.name
         );
-        // The sequence that was there goes on as if nothing had happened.
+        // The earlier sequence continues as if the failed batch had not been sent.
         let rest = Batch::sequence(&model.tokens[7..], 7, 3);
         let got = model.decode(&mut session, &rest);
         model.compare("after a failure", &whole[whole.len() - got.len()..], got);

@@ -154,7 +154,7 @@ fn fill(b: &mut Builder) -> Value {
     b.push(Binary { kind }, vec![x, filled])
 }
 
-/// Positions that every device makes for itself, added to what may be split across them.
+/// Builds positions that every device computes for itself, added to a value that may be split across them.
 fn arange(b: &mut Builder) -> Value {
     let t = tokens(b);
     let op = Arange {
@@ -266,7 +266,7 @@ fn norm(b: &mut Builder) -> Value {
     b.push(Norm { kind, eps: 1e-5 }, vec![x])
 }
 
-/// A norm over all heads of what a product gave, reshaped to heads: OLMo-2's.
+/// Builds a norm over all heads of a product, then reshaped to heads, as in OLMo-2.
 fn norm_over_heads(b: &mut Builder) -> Value {
     let (e, h, n, t) = (
         b.rng.range(1, 4),
@@ -944,7 +944,7 @@ fn every_rule_holds_when_executed() {
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     unproved_at_most(40);
-    // Leaves and opaque ops hold no rule; transfers arise in every case above, or are tested beside the interpreter.
+    // Leaves and opaque ops have no rule. Transfers occur in every case above, or the interpreter's tests cover them.
     let apart = [
         "weight",
         "input",

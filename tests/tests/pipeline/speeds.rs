@@ -46,7 +46,7 @@ fn speeds_of_other_sources_are_as_published() {
     check("prompts", &of(Phase::Prompt), 0.40, 1.1);
 }
 
-/// Every published row of shared tensors is estimated within a quarter, where it is of an engine of today.
+/// Every published row with shared tensors is estimated within a quarter, if its engine is current.
 #[test]
 fn shared_tensors_are_estimated_within_a_quarter() {
     let (rows, _) = rows::read();

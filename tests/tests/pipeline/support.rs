@@ -1,4 +1,4 @@
-//! What the tests do with models.
+//! Support for tests of models.
 
 use std::path::Path;
 
@@ -120,7 +120,7 @@ pub(crate) fn round_trip(graph: &Graph) {
     assert_eq!(parsed.graph.to_string(), text);
 }
 
-/// Proves that programs compute what the model says.
+/// Proves that programs compute the model.
 pub(super) fn proved(
     model: &Verified<stage::Model>,
     programs: &Verified<stage::Programs>,

@@ -42,7 +42,7 @@ fn overridden(random: &mut Random, devices: usize) -> String {
     format!("-ot {layer}.*{name}.*={place}")
 }
 
-/// What is wrong with the model so placed; `None` where it cannot be.
+/// Runs the model with the placement and returns its faults; `None` if the placement is impossible.
 fn run(path: &Path, devices: usize, way: &str) -> Option<Vec<String>> {
     let golden = golden(path);
     let name = name(path);

@@ -1,8 +1,9 @@
-//! Random configurations of all models: each is planned and proved, or refused with a reason that is the user's. Of some the
-//! small model is run, on one device and as divided.
+//! Random configurations of all models: tpc plans and proves each one, or refuses it with a reason that the user can
+//! act on. For some configurations the small model is run, on one device and divided.
 //!
-//! A configuration follows from its seed, and is printed as a command line where it fails. `TPC_CASES` sets the number of
-//! configurations of each test, `TPC_SEED` the first seed, and `TPC_MODEL` picks models by name.
+//! A configuration follows from its seed; a failure prints it as a command line.
+//! `TPC_CASES` sets the number of configurations of each test, `TPC_SEED` the first seed, and `TPC_MODEL` picks models
+//! by name.
 
 mod case;
 mod known;
@@ -23,7 +24,7 @@ use super::random::Rng;
 use super::synthetic::try_make;
 use case::Case;
 
-/// Of so many configurations one is run.
+/// One in this many configurations is run.
 const RUN_ONE_IN: u64 = 25;
 /// Failures that are printed.
 const SHOWN: usize = 40;
@@ -56,16 +57,16 @@ fn outcome(file: &GgufFile, case: &Case, runs: bool) -> Outcome {
     }
 }
 
-/// What is wrong with the numbers of the small model that is divided alike, if anything.
+/// Runs the small model that is divided alike; returns a description of the difference, if any.
 fn run(compiled: &CompiledModel) -> Option<String> {
-    // Some models have no small form.
+    // Some models cannot be shrunk.
     let shrunk = shrink(compiled).ok().filter(|s| s.departure.is_none())?;
     let feed = Feed::Tokens(shrunk.window);
     let d = compare(&shrunk, &feed).err()?;
     (d.code == "TPC0394").then(|| format!("the numbers differ: {d}"))
 }
 
-/// What all configurations came to.
+/// The results of all configurations.
 #[derive(Default)]
 struct Tally {
     proved: u64,
@@ -77,7 +78,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Judges `count` configurations of models, each of which `open` gives with its name by a random number.
+/// Judges `count` configurations. `open` returns the model of each one, with its name, for a random number.
 fn campaign(
     what: &str,
     count: u64,

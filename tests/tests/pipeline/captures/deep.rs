@@ -14,10 +14,10 @@ use super::{carry_out, stem, text};
 /// Layers of the deep captures, about.
 const DEPTH: usize = 64;
 
-/// The lines of a capture and where all of its layers but the last are.
+/// The records of a capture and the range of all its layers but the last.
 struct Layers {
     records: Vec<Json>,
-    /// The first record of the first layer, and that of the last layer.
+    /// The first record of the first layer; `to` is the first record of the last layer.
     from: usize,
     to: usize,
     n: usize,
@@ -214,7 +214,7 @@ fn check(path: &Path) {
     carry_out(planned, 8).unwrap_or_else(|e| panic!("{name}: {e}"));
 }
 
-/// Captures whose lines of one layer are no range: the next layer's states are read before.
+/// Captures whose records of one layer are not contiguous: the next layer's states are read before.
 const INTERLEAVED: [&str; 4] = [
     "granitehybrid-dense",
     "lfm2-dense",

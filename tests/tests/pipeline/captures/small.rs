@@ -16,7 +16,7 @@ const CELLS: u64 = 24;
 const HEADS: u64 = 4;
 const HEAD: u64 = 16;
 
-/// Links that cost nothing: what can be split is, however small.
+/// Returns a topology with links that cost no time: the planner splits every class that can be split.
 fn free_links() -> Topology {
     Topology {
         link: Link::new(1e18, 0.0),
@@ -69,7 +69,7 @@ fn embeddings(w: &mut Writer) -> Tensor {
     w.flags = 1;
     let tokens = w.leaf(DType::I32, [TOKENS, 1, 1, 1]);
     let x = w.op("GET_ROWS", [EMBD, TOKENS, 1, 1], &[table, tokens]);
-    // Nothing splits the width of the model.
+    // SOFT_MAX needs whole rows, so the planner does not split the width of the model.
     w.params = vec![1.0_f32.to_bits()];
     w.op("SOFT_MAX", [EMBD, TOKENS, 1, 1], &[x])
 }
@@ -86,7 +86,7 @@ fn cache(w: &mut Writer, name: &str, ne: [u64; 4]) -> Tensor {
     w.leaf(F32, ne)
 }
 
-/// Makes the graph's result of a value, which nothing splits.
+/// Makes a value the graph's result by an op that the planner does not split.
 fn finish(w: &mut Writer, x: Tensor) {
     w.params = vec![1.0_f32.to_bits()];
     w.op("SOFT_MAX", x.ne, &[x]);
@@ -113,7 +113,7 @@ fn by_heads(w: &mut Writer, cache: Tensor, first: u64) -> Tensor {
     w.permute(view, [0, 2, 1, 3])
 }
 
-/// Attention of queries over keys and values, and the product behind it.
+/// Appends attention of queries over keys and values, and the product that follows it.
 fn attend(w: &mut Writer, name: &str, q: Tensor, kv: &[Tensor], max_bias: f32) -> Tensor {
     let q = w.reshape(q, [HEAD, HEADS, TOKENS, 1]);
     let q = w.permute(q, [0, 2, 1, 3]);
@@ -395,7 +395,7 @@ fn keys_that_tpc_does_not_know_are_passed_over() {
     let y = project(&mut w, "down", y, EMBD);
     finish(&mut w, y);
     let plain = check(&w).sharded;
-    // Some captures say in whose memory a tensor is.
+    // Some captures name the memory that holds a tensor.
     let host = "\"buffer\":\"host\",\"flags\"";
     w.text = w.text.replace("\"flags\"", host);
     assert_eq!(check(&w).sharded, plain);

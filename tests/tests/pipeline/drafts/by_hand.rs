@@ -36,7 +36,7 @@ impl Model<'_> {
         self.rows(name).map(|rows| rows.concat())
     }
 
-    /// `w · x + b`, where there is a bias.
+    /// Returns `w · x`, or `w · x + b` if the file has a bias.
     fn linear(&self, stem: &str, x: &[f64]) -> Row {
         let w = self.rows(&format!("{stem}.weight"));
         let w = w.unwrap_or_else(|| panic!("no {stem}"));
@@ -48,7 +48,7 @@ impl Model<'_> {
         y
     }
 
-    /// The RMS norm of that stem, where there is one.
+    /// Returns the RMS norm with the weight of that stem; `x` if the file has no such weight.
     fn norm(&self, stem: &str, x: &[f64]) -> Row {
         let Some(weight) = self.row(&format!("{stem}.weight")) else {
             return x.to_vec();
@@ -158,7 +158,7 @@ fn add(a: &[f64], b: &[f64]) -> Row {
     a.iter().zip(b).map(|(a, b)| a + b).collect()
 }
 
-/// All blocks are dense; with what a block may have of its own, and without.
+/// All blocks are dense; with the optional tensors of a block, and without.
 #[test]
 fn drafts_are_what_their_formulas_say() {
     for optionals in [0, 1] {

@@ -24,11 +24,11 @@ use super::synthetic::make;
 
 /// The same arithmetic in another order of summation.
 const AGAINST_WHOLE: f64 = 1e-10;
-/// The same where a sum in another order may round a cached number to its other neighbour.
+/// The same bound if a sum in another order may round a cached number to its other neighbour.
 const ROUNDED: f64 = 1e-7;
 
 /// Small models of every kind of block: attention to heads, gated and latent; dense and with experts; with a window;
-/// beside recurrent layers; one after another.
+/// next to recurrent layers; one after another.
 const SYNTHETIC: [&str; 7] = [
     "qwen35-tiny:drafts=1,layers=3,type=q8_0",
     "qwen35moe-tiny:drafts=2,type=q4_0",
@@ -339,7 +339,8 @@ fn headers_with_drafts_plan_for_one_to_eight_devices() {
             assert!(help.contains("--spec-type draft-mtp"), "{what}");
             let (compiled, both) = report_of(Drafting::Mtp);
             assert!(both.diagnostics.iter().all(|d| d.code != "TPC0330"));
-            // Everything that the file has is planned, and what that adds is what the drafts are said to add.
+            // The plan includes every tensor of the file, and the added bytes equal the bytes that the report states
+            // for the drafts.
             assert_eq!(both.model.unused_bytes, 0, "{what}");
             let held = totals(&both).0 - both.mirrored_bytes;
             assert_eq!(held, both.model.bytes, "{what}");

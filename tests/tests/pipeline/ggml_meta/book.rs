@@ -70,7 +70,7 @@ fn the_page_of_the_book_is_up_to_date() {
     expected = with(&expected, "equations", &equations());
     expected = with(&expected, "forms", &forms());
     expected = with(&expected, "differences", &differences());
-    // Figures are those of all captures.
+    // The figures need all captures.
     if let Some(table) = agreement() {
         expected = with(&expected, "agreement", &table);
     }

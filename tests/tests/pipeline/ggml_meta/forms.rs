@@ -1,4 +1,4 @@
-//! Small captures in forms that the engine refuses, each of which has an equivalent that it takes.
+//! Small captures in forms that the engine refuses; each has an equivalent form that it takes.
 
 use std::fmt::Write;
 

@@ -137,7 +137,7 @@ fn compare() -> (Compared, usize) {
     (out, observed.len())
 }
 
-/// The table of the book, where all captures are there.
+/// Returns the table for the book; `None` if some captures are missing.
 pub(super) fn agreement() -> Option<String> {
     let (found, all) = compare();
     let mut out = String::from("| column | compared | agree |\n|---|---|---|\n");
@@ -186,7 +186,7 @@ fn captures_without_logits_run_or_abort() {
     }
 }
 
-/// The records of a capture, where it is there.
+/// Returns the records of a capture, if its file exists.
 fn named(name: &str) -> Option<Vec<Record>> {
     let paths = tpc_tests::captures();
     let path = paths
@@ -212,7 +212,7 @@ fn without_their_names_refused_architectures_fail_at_an_op() {
         refused("olmo2-dense"),
         Some(("RMS_NORM".to_owned(), FaultKind::Rows))
     );
-    // The states behind a delta rule's result.
+    // The states that follow a delta rule's result.
     assert_eq!(
         refused("qwen35-dense"),
         Some(("VIEW".to_owned(), FaultKind::Shape))

@@ -202,7 +202,7 @@ fn many_operands(w: &mut Writer, rng: &mut Rng, h: usize) {
     w.add("FOO", w.ne[h], &[], &vec![h; n]);
 }
 
-/// Ops of any kind on values of any kind: what does not fit is refused.
+/// Appends ops of any kind on values of any kind; the reader must refuse operands that do not fit.
 fn any(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     let mut made = vec![h];
     for _ in 0..length {

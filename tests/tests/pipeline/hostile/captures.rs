@@ -22,7 +22,7 @@ const KEYS: [&str; 11] = [
     "flags",
 ];
 
-/// Ops beside those of the captures: of forms that few graphs have, and unknown ones.
+/// Further ops that the captures lack: ops of rare forms, and unknown ones.
 const OPS: [&str; 12] = [
     "SET",
     "CPY",
@@ -103,7 +103,7 @@ fn mutate(lines: &mut Vec<Json>, rng: &mut Rng) {
         3 => {
             lines.truncate(at + 1);
         }
-        // What another record has.
+        // Copies the value of a key from another record.
         4..=6 => {
             let key = *rng.pick(&KEYS[2..]);
             lines[at][key] = lines[other][key].clone();
@@ -200,7 +200,7 @@ pub(super) fn damaged(runs: u64, tally: &mut Tally) {
                     Ok(captured) => captured,
                     Err(e) => {
                         assert!(!e.help().is_empty());
-                        // What is wrong with the capture is said; that the reader made nonsense of it is not.
+                        // The error must describe the capture's fault; TPC0187 would blame the reader's graph.
                         assert_ne!(e.code(), "TPC0187", "{e}");
                         return e.code().id;
                     }

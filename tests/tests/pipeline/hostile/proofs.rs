@@ -113,7 +113,7 @@ fn attribute(value: &Attr, rng: &mut Rng) -> Attr {
     }
 }
 
-/// The op with another parameter; as it is where it has none, or does not take the other.
+/// Returns the op with one parameter changed; unchanged if it has no parameters or refuses the new value.
 fn parameter(op: &Op, rng: &mut Rng) -> Op {
     let mut attrs = op.attrs();
     if attrs.is_empty() {
@@ -179,13 +179,13 @@ fn runs(graph: &Graph) -> bool {
     })
 }
 
-/// Whether accepted programs give what the model gives, in a batch of a few tokens.
+/// Checks that accepted programs compute the model's outputs, in a batch of a few tokens.
 fn same(model: &Graph, programs: &Graph) -> Result<(), String> {
     let (Ok(model), Ok(programs)) = (
         Verified::<stage::Model>::new(model.clone()),
         Verified::<stage::Programs>::new(programs.clone()),
     ) else {
-        // What does not verify does not run.
+        // Graphs that do not verify are not run.
         return Ok(());
     };
     if !runs(&model) || !runs(&programs) {

@@ -249,7 +249,7 @@ pub(super) fn cases() -> Vec<Case> {
             r[attention]["src"][0] = 9000.into();
             r[attention]["ne"] = json!([128, 3, 8, 1]);
             r[attention]["nb"] = json!(packed("f32", [128, 3, 8, 1]));
-            // What follows has another number of heads.
+            // The records that follow expect another number of heads.
             r.truncate(attention + 1);
             r.insert(attention, q);
         }),

@@ -168,7 +168,7 @@ fn unproven(optimal: bool) -> Vec<Diagnostic> {
     plan_report("x", &placement, &compiled).diagnostics
 }
 
-/// The findings of a plan whose rewriting had so many rounds.
+/// Returns the findings of a plan whose rewriting had `iterations` rounds.
 fn rewritten(iterations: usize) -> Vec<Diagnostic> {
     let path = headers()
         .into_iter()
@@ -214,7 +214,7 @@ pub(super) fn cases() -> Vec<Case> {
             || findings("llama-3.1-8b", "2", |_| ()),
         ),
         Case::new("TPC0309", move || findings(small, "8", |_| ()), large),
-        // What is on the host would be on the one device: that is another comparison.
+        // The plan for one device would hold the cache itself, so the lint does not compare it.
         Case::new(
             "TPC0309",
             move || findings(small, "8", |_| ()),

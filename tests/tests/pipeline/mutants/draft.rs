@@ -68,7 +68,7 @@ impl Draft {
         self.cells.len() - 1
     }
 
-    /// Puts a line before another, for which numbers of later lines change.
+    /// Inserts a line before another; the numbers of later lines change.
     pub(crate) fn insert(&mut self, at: usize, op: Op, operands: Vec<usize>, results: Vec<usize>) {
         let layer = self.lines[at.min(self.lines.len() - 1)].layer;
         self.lines.insert(
@@ -109,7 +109,7 @@ impl Draft {
         changed
     }
 
-    /// The graph; `None` where a value would be read before it is defined.
+    /// Builds the graph; `None` if it would read a value before its definition.
     pub(crate) fn graph(&self) -> Option<Graph> {
         let mut out = self.of.clone();
         let mut made: Vec<Option<Value>> = vec![None; self.cells.len()];

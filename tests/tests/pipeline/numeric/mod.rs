@@ -1,4 +1,4 @@
-//! `tpc verify --numeric`: small models stand for large ones, agree with their programs, and show what is wrong with them.
+//! `tpc verify --numeric`: small models stand for large ones, agree with their programs, and reveal faults in them.
 
 mod faults;
 mod form;
@@ -129,7 +129,7 @@ fn placements_are_carried_over() {
             let mut placement = tensors(4);
             set(&mut placement);
             let file = tpc_gguf::GgufFile::open(&path).unwrap_or_else(|e| panic!("{e}"));
-            // What a model cannot do is told by the plan.
+            // The plan reports the ways that a model does not support.
             if let Ok(compiled) = tpc_core::pipeline::compile(&file, &placement) {
                 agrees(&format!("{} {way}", stem(&path)), &compiled);
             }

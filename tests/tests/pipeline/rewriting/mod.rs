@@ -1,5 +1,5 @@
-//! Rewriting: every rule is sound, every rule is needed, and the rewritten graph has no more collectives than the algebra
-//! needs.
+//! Rewriting: every rule is sound, every rule is needed, and the rewritten graph has only the collectives that the
+//! algebra needs.
 
 mod collectives;
 mod order;
@@ -26,9 +26,9 @@ use witness::{OF_FAST_LINKS, WITNESSES};
 /// The links of the priced machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Links {
-    /// Those of the default topology.
+    /// The links of the default topology.
     Default,
-    /// Links that cost nothing.
+    /// Links that cost no time.
     Free,
 }
 
@@ -43,7 +43,7 @@ impl Links {
     }
 }
 
-/// A request for so many devices.
+/// Returns a request for `devices` devices.
 fn request(devices: usize, links: Links) -> PlanRequest {
     let names = (0..devices).map(|d| format!("d{d}")).collect();
     let mut topology = Topology::default();
@@ -308,7 +308,7 @@ fn joined(b: &mut Builder) -> Value {
     b.push(Concat { axis }, all.to_vec())
 }
 
-/// One product times another, and a third beside them.
+/// Builds the product of two matrix products, and subtracts a third.
 fn product(b: &mut Builder) -> Value {
     let [x, y, z] = products(b);
     let y = b.push(

@@ -59,7 +59,7 @@ impl Writer {
         self.def("f32[16, n_tokens] @tp0 partial", &op)
     }
 
-    /// A sum of `f32[16, n_tokens]`, done where it arises.
+    /// Adds a sum of `f32[16, n_tokens]`, reduced as soon as it is computed.
     fn sum(&mut self) -> String {
         let partial = self.partial();
         self.def("f32[16, n_tokens] @tp0", &format!("all_reduce {partial}"))
@@ -106,7 +106,7 @@ impl Writer {
     }
 }
 
-/// A graph for so many devices.
+/// Makes a graph for the given number of devices.
 type Make = fn(usize) -> Graph;
 
 const ROWS: &str = "f32[16, n_tokens]";

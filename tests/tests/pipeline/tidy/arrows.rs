@@ -176,8 +176,8 @@ fn only_numeric_the_engine_and_the_command_line_know_the_runtime() {
     }
 }
 
-/// The top-level modules of every crate: each imports from those before it only. The root of a crate (`lib.rs`) declares
-/// them, and what it defines itself is below them all.
+/// The top-level modules of every crate: each imports only from modules before it. The root of a crate (`lib.rs`)
+/// declares them; its own definitions come before all of them.
 const MODULES: [(&str, &[&str]); 22] = [
     (
         "ir",
@@ -530,7 +530,7 @@ const PASSES: [(&str, &[&str]); 20] = [
     ("reproducibility", &[]),
 ];
 
-/// The code of a file: no comments, and nothing from its tests on.
+/// Returns the code of a file, without comments and without its tests.
 fn code(text: &str) -> String {
     let text = text
         .split("#[cfg(test)]\nmod tests")
