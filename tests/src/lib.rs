@@ -17,7 +17,7 @@ pub enum Sweep {
 }
 
 impl Sweep {
-    /// [`Sweep::Full`] where `TPC_FULL=1`.
+    /// Returns [`Sweep::Full`] if `TPC_FULL=1`.
     pub fn asked() -> Sweep {
         match std::env::var_os("TPC_FULL").is_some_and(|v| v == "1") {
             true => Sweep::Full,
@@ -25,7 +25,7 @@ impl Sweep {
         }
     }
 
-    /// The value for this sweep.
+    /// Returns the value for this sweep.
     pub fn pick<T>(self, sample: T, full: T) -> T {
         match self {
             Sweep::Sample => sample,
@@ -34,7 +34,7 @@ impl Sweep {
     }
 }
 
-/// What patterns that name tensors are made of.
+/// Parts of patterns that name tensors.
 pub const TENSOR_NAMES: [&str; 20] = [
     "attn_q",
     "attn_k",
@@ -58,7 +58,7 @@ pub const TENSOR_NAMES: [&str; 20] = [
     "weight",
 ];
 
-/// The folder `tests/data` of the repository.
+/// Returns the folder `tests/data` of the repository.
 pub fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data")
 }
@@ -69,7 +69,7 @@ pub fn shared() -> Option<PathBuf> {
     path.is_dir().then_some(path)
 }
 
-/// The files of these folders that end so, by name; of files with one name the first counts.
+/// Returns the files in `folders` whose names end with `ending`, by name. If several have one name, the first counts.
 pub fn files(folders: &[PathBuf], ending: &str) -> Vec<PathBuf> {
     let mut out: Vec<PathBuf> = Vec::new();
     for folder in folders {

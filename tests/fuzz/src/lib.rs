@@ -53,7 +53,7 @@ pub fn tpir(data: &[u8]) {
     }
 }
 
-/// Parsing any bytes as the header of a GGUF file, whole or cut off, ends without panic.
+/// Parses any bytes as the header of a GGUF file, whole or cut off, without panicking.
 pub fn gguf(data: &[u8]) {
     for len in [data.len() as u64, u64::MAX] {
         if let Err(error) = tpc_gguf::parse(data, len, "fuzz.gguf") {

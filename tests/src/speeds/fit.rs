@@ -72,7 +72,7 @@ macro_rules! others {
             const ALL: &[(&str, fn(&mut Others) -> &mut f64, (f64, f64))] =
                 &[$((stringify!($name), |o| &mut o.$name, ($low, $high))),*];
 
-            /// The lines that `fit-cost` prints, to be put here.
+            /// Returns the lines that `fit-cost` prints, to be put here.
             pub fn lines(mut self) -> Vec<String> {
                 let each = Others::ALL.iter();
                 each.map(|(name, of, _)| format!("{name} = {:.3}", of(&mut self))).collect()
@@ -98,7 +98,7 @@ others! {
     early_ik = 4.000 in 0.5, 4.0;
     /// On the time to unpack quantised weights in engines from before 2025.
     old_unpacking = 7.963 in 0.5, 16.0;
-    /// On the share of a link's bandwidth where reductions are made of copies between devices.
+    /// On the share of a link's bandwidth that reductions reach if they copy between devices.
     copied_link = 0.314 in 0.05, 1.0;
     /// On the latency of such reductions.
     copied_latency = 2.739 in 0.8, 8.0;
@@ -135,8 +135,8 @@ struct Weighed<'a> {
 }
 
 impl<'a> Weighed<'a> {
-    /// A source with many rows counts for the root of their number; the decoding of shared tensors three times, since it is
-    /// seldom measured.
+    /// Weighs the cases. A source with `n` rows counts for the root of `n`. The decoding of shared tensors counts three
+    /// times, since it is seldom measured.
     fn new(cases: &[&'a Case]) -> Weighed<'a> {
         let mut sources: BTreeMap<&str, f64> = BTreeMap::new();
         for c in cases {
@@ -164,7 +164,7 @@ impl<'a> Weighed<'a> {
 }
 
 impl Profiles {
-    /// Those that are checked in.
+    /// Returns the checked-in profiles.
     pub fn checked_in() -> Profiles {
         Profiles {
             llama: *EngineProfile::of(Engine::LlamaCpp),
@@ -181,7 +181,7 @@ impl Profiles {
         out
     }
 
-    /// The profile of an engine.
+    /// Returns the profile of an engine.
     pub fn of(&self, engine: Engine) -> EngineProfile {
         let mut p = self.llama;
         let o = &self.others;
@@ -201,7 +201,7 @@ impl Profiles {
         p
     }
 
-    /// The profile of a row's engine in its year.
+    /// Returns the profile of a row's engine in its year.
     pub fn of_row(&self, row: &Row) -> EngineProfile {
         let mut p = self.of(row.engine);
         let o = &self.others;
@@ -232,7 +232,7 @@ impl Profiles {
         }
     }
 
-    /// The errors of the cases with these profiles.
+    /// Returns the errors of the cases with these profiles.
     pub fn errors(&self, cases: &[&Case], phases: &[Phase]) -> Vec<f64> {
         let each = cases.iter().flat_map(|c| {
             let profile = self.of_row(&c.row);

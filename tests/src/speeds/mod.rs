@@ -39,12 +39,12 @@ pub struct Case {
 }
 
 impl Case {
-    /// The machine.
+    /// Returns the machine.
     pub fn topology(&self) -> &Topology {
         &self.row.placement.topology
     }
 
-    /// The bill of a phase.
+    /// Returns the bill of a phase.
     pub fn bill(&self, phase: Phase) -> &Bill {
         match phase {
             Phase::Decode => &self.decode,
@@ -52,7 +52,7 @@ impl Case {
         }
     }
 
-    /// The measured speed in tokens per second.
+    /// Returns the measured speed in tokens per second.
     pub fn measured(&self, phase: Phase) -> Option<f64> {
         match phase {
             Phase::Decode => self.row.decode,
@@ -60,7 +60,7 @@ impl Case {
         }
     }
 
-    /// The estimated speed in tokens per second.
+    /// Returns the estimated speed in tokens per second.
     pub fn estimated(&self, phase: Phase, profile: &EngineProfile) -> f64 {
         let profile = &EngineProfile {
             score_bytes: if self.row.unfused { SCORE_BYTES } else { 0.0 },
@@ -75,12 +75,12 @@ impl Case {
         }
     }
 
-    /// The logarithm of estimated over measured.
+    /// Returns the logarithm of estimated over measured.
     pub fn error(&self, phase: Phase, profile: &EngineProfile) -> Option<f64> {
         Some((self.estimated(phase, profile) / self.measured(phase)?).ln())
     }
 
-    /// Whether products are computed on the host.
+    /// True if the host computes products.
     pub fn uses_host(&self) -> bool {
         self.decode.uses_host()
     }
@@ -161,7 +161,7 @@ pub fn cases(rows: Vec<Row>) -> Vec<Case> {
     out
 }
 
-/// Two rows that differ in the way of dividing alone: layer by layer, and with shared tensors.
+/// Returns pairs of rows that differ only in the way of dividing: layer by layer, and with shared tensors.
 pub fn pairs(cases: &[Case]) -> Vec<[&Case; 2]> {
     let same = |a: &Row, b: &Row| {
         let names = |r: &Row| r.cards.iter().map(|c| c.name.clone()).collect::<Vec<_>>();

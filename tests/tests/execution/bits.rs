@@ -17,12 +17,12 @@ use crate::support::{
 /// Models that a shortened run covers.
 const SAMPLE: [&str; 4] = ["gemma3", "glm4-dense", "llama-dense", "mamba2"];
 
-/// The bits of the logits of a model's tokens, as one batch and one by one.
+/// Returns the bits of the logits of a model's tokens, as one batch and one by one.
 fn logits(path: &Path, devices: usize, threads: usize, two_terms: u64) -> (Graph, [Vec<u64>; 2]) {
     of_tokens((path, &golden(path).tokens), devices, threads, two_terms)
 }
 
-/// The same of these tokens.
+/// Returns the bits of the logits of these tokens, as one batch and one by one.
 fn of_tokens(
     (path, tokens): (&Path, &[u32]),
     devices: usize,

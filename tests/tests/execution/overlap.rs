@@ -64,7 +64,7 @@ fn products(program: &Program, ending: &str) -> Vec<(Place, Option<u32>, Launch)
     out
 }
 
-/// Whether a launch waits for another, on whatever way.
+/// True if a launch waits for another, directly or indirectly.
 fn waits(program: &Program, launch: Launch, on: Launch) -> bool {
     program.phases.iter().any(|phase| {
         let mut seen = BTreeSet::new();

@@ -24,7 +24,7 @@ const SAMPLE: [&str; 8] = [
     "phi3",
 ];
 
-/// The golden models of the sweep.
+/// Returns the golden models of the sweep.
 fn models() -> Vec<PathBuf> {
     let only = std::env::var("TPC_ONLY").unwrap_or_default();
     let sampled = |p: &Path| SAMPLE.iter().any(|s| name(p).starts_with(s));
@@ -45,7 +45,7 @@ fn session(
     cpu_session(&plan, config, [1, n], CpuOptions::with_threads(2))
 }
 
-/// The logits of a batch.
+/// Returns the logits of a batch.
 fn decode(s: &mut Session<CpuExecutor>, batch: &Batch) -> Vec<f64> {
     let logits = s.step(batch).unwrap_or_else(|e| panic!("{e}"));
     logits.reals().expect("logits are real").to_vec()
@@ -64,7 +64,8 @@ struct Reading<'t> {
 }
 
 impl Reading<'_> {
-    /// A batch with some tokens of some texts, and where its output rows are in the texts; `None` at the end of all.
+    /// Draws a batch with some tokens of some texts, with the positions of its output rows in the texts. Returns `None`
+    /// at the end of all texts.
     fn batch(&mut self, random: &mut Random) -> Option<(Batch, Vec<(usize, usize)>)> {
         let (mut batch, mut rows) = (Batch::default(), Vec::new());
         if self.done.iter().zip(self.texts).all(|(d, t)| *d == t.len()) {
@@ -228,7 +229,7 @@ fn a_context_shift_turns_keys_back() {
     assert!(shifted > 0);
 }
 
-/// A session that has read the first tokens of a model, and its bytes.
+/// Returns a session that has read the first tokens of a model, and its bytes.
 fn saved(path: &Path, devices: usize, tokens: &[u32]) -> (Session<CpuExecutor>, Vec<u8>) {
     let mut s = session(path, (devices, DType::F16), (2 * tokens.len(), 2));
     decode(&mut s, &Batch::sequence(tokens, 0, 0));

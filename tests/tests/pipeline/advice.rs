@@ -96,7 +96,7 @@ fn counsel(file: &GgufFile, base: &Placement, limits: Limits) -> (CompiledModel,
     (compiled, found)
 }
 
-/// The words of a command with these options in place of its own.
+/// Returns the words of a command with its options replaced by `options`.
 fn replaced(words: &[String], options: &str) -> Vec<String> {
     let options: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
     let mut out: Vec<String> = Vec::new();
@@ -109,7 +109,7 @@ fn replaced(words: &[String], options: &str) -> Vec<String> {
     out
 }
 
-/// The plan of a model under these options, as the command line reads them.
+/// Plans a model under these options, as the command line reads them.
 fn planned(file: &GgufFile, words: &[String]) -> CompiledModel {
     let placement = tpc::placement(words, DType::F16, SplitMode::Auto);
     let placement = placement.unwrap_or_else(|d| panic!("{words:?}: {}", d[0]));
@@ -121,7 +121,7 @@ fn us(decode_tps: f64, prompt_tps: f64) -> f64 {
     1e6 / decode_tps + Workload::PROMPT_WEIGHT * 1e6 / prompt_tps
 }
 
-/// Whether context, and precision of the caches, are given up.
+/// Returns two flags: the advice reduces the context, and it reduces the precision of the caches.
 fn gives_up(advice: &Advice) -> [bool; 2] {
     let any = |f: &dyn Fn(&Change) -> bool| advice.changes.iter().any(f);
     [
@@ -136,7 +136,8 @@ const SMALL: [&str; 2] = [
     "qwen3moe:layers=3,embd=256,heads=8,kv_heads=4,head_dim=32,ff=256,experts=8,experts_used=2,vocab=320,ctx=4096,type=q8_0",
 ];
 
-/// Every configuration of a small grid that fits: its time, and whether it gives up context and precision of the caches.
+/// Returns every configuration of a small grid that fits, with its time. Two flags state that it reduces the context or
+/// the precision of the caches.
 fn grid(file: &GgufFile, base: &Placement) -> Vec<(f64, [bool; 2], Placement)> {
     let layers = 3_u64;
     let mut host: Vec<(HostExperts, u64)> =
@@ -249,7 +250,8 @@ fn nothing_faster_by_more_than_a_tenth_is_missing() {
 /// The step of contexts that the search names, in cells.
 const CELLS: u64 = 256;
 
-/// The placement of an advice of one option, besides the mode, with the next step less of it; `None` of other advice.
+/// Returns the placement of an advice with one option (besides the mode), one step closer to the request. Returns
+/// `None` for other advice.
 fn milder(advice: &Advice) -> Option<Placement> {
     let mut changes = advice.changes.iter();
     let mut options = changes.by_ref().filter(|c| !matches!(c, Change::Mode(_)));

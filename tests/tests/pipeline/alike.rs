@@ -34,7 +34,7 @@ output \"y\" = v11
 output \"z\" = v12
 ";
 
-/// Whether the first and the second layer are split when the inside of one is needed whole.
+/// Returns two flags: the first and the second layer are split when the inside of one is needed whole.
 fn split(inside: &str) -> [bool; 2] {
     let parsed = text::parse(&LAYERS.replace("INSIDE", inside));
     let graph = verified(parsed.unwrap_or_else(|e| panic!("{}", e[0])).graph);

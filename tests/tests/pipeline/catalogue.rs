@@ -130,7 +130,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// The page of the book, with an example and a cure in paragraphs of their own.
+/// Returns the page of the book, with an example and a cure in paragraphs of their own.
 fn page(codes: &[&Code]) -> String {
     let mut out = String::from(
         "# Diagnostic codes\n\n\
@@ -201,7 +201,7 @@ fn the_list_of_lints_is_up_to_date() {
     );
 }
 
-/// The paragraphs of `text` in lines of at most 118 characters.
+/// Wraps the paragraphs of `text` in lines of at most 118 characters.
 fn wrapped(text: &str) -> String {
     let mut out = String::new();
     for paragraph in text.split("\n\n") {
@@ -250,7 +250,7 @@ fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether a text is `TPC` and four digits.
+/// True if a text is `TPC` and four digits.
 fn well_formed(code: &str) -> bool {
     let digits = code.strip_prefix("TPC").unwrap_or_default();
     digits.len() == 4 && digits.bytes().all(|b| b.is_ascii_digit())
@@ -283,7 +283,7 @@ fn codes_are_unique_well_formed_and_documented() {
     }
 }
 
-/// The sources of the product without their unit tests, by path.
+/// Returns the sources of the product without their unit tests, by path.
 fn product() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     for name in [

@@ -191,13 +191,13 @@ fn every_file_of_logits_has_its_model() {
     assert_eq!(found, known);
 }
 
-/// The names in a list of the user guide, each at the start of a line.
+/// Returns the names in a list of the user guide, each at the start of a line.
 fn names(list: &str) -> BTreeSet<&str> {
     let lines = list.lines().filter_map(|l| l.strip_prefix("- `"));
     lines.filter_map(|l| Some(l.split_once('`')?.0)).collect()
 }
 
-/// The architectures with logits: of models in [`MODELS`], and of golden models.
+/// Returns the architectures with logits: of models in [`MODELS`], and of golden models.
 fn with_logits() -> BTreeSet<String> {
     let mut found: BTreeSet<String> = MODELS.iter().map(|(a, _)| (*a).to_owned()).collect();
     for path in goldens() {

@@ -1,4 +1,4 @@
-//! What crosses the links per token: no more than must.
+//! The traffic over the links per token is minimal.
 
 use tpc_core::pipeline::CompiledModel;
 use tpc_core::placement::{HostExperts, Placement, SplitMode, parse_devices};
@@ -8,7 +8,7 @@ use tpc_tests::{goldens, headers};
 
 use super::support::{placement, plan};
 
-/// The plan of a header on two devices, and a plain plan to compare with.
+/// Returns the plan of a header on two devices, and a plain plan to compare with.
 fn plans(name: &str, set: impl Fn(&mut Placement)) -> Option<[CompiledModel; 2]> {
     let path = headers()
         .into_iter()

@@ -1,5 +1,5 @@
-//! A model's graph as its architecture describes it, and the graph that the usual engine builds for it, are planned alike:
-//! the same axes of the same weights are split, into the same ranges, with the same sums.
+//! Compares the plans of a model's graph from its architecture description and of the graph that the usual engine
+//! builds. Both split the same axes of the same weights into the same ranges, with the same sums.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use tpc_tests::{captures, goldens};
 
 use super::support::{placement, plan as plan_file, rewritten, verified};
 
-/// The graph with the types that the engine's captures have: exact weights, caches of one type.
+/// Returns the graph with the types that the engine's captures have: exact weights, caches of one type.
 fn alike(graph: &Graph) -> Verified<stage::Model> {
     let mut out = graph.clone();
     let values: Vec<_> = out.values().map(|(v, _)| v).collect();

@@ -48,7 +48,7 @@ impl Row {
         }
     }
 
-    /// The end of the run.
+    /// Returns the end of the run.
     fn seen(&self) -> &'static str {
         match self.result.split_once(':') {
             Some(("refused", _)) => "refused",
@@ -61,7 +61,7 @@ impl Row {
         }
     }
 
-    /// The argument of an option.
+    /// Returns the argument of an option.
     fn option(&self, name: &str) -> Option<&str> {
         let mut words = self.options.split_whitespace();
         words.find(|w| *w == name)?;
@@ -73,7 +73,7 @@ impl Row {
     }
 }
 
-/// The geometry of a specification.
+/// Returns the geometry of a specification.
 fn geometry(spec: &str) -> Geometry {
     let whole = format!("{spec},header=1");
     let parsed = Spec::parse(&whole).unwrap_or_else(|d| panic!("{spec}: {d}"));
@@ -88,7 +88,7 @@ fn geometry(spec: &str) -> Geometry {
     Geometry::new(model.header(), lowered.as_ref().map(|l| &l.graph))
 }
 
-/// The runs of a line of the repository's file.
+/// Returns the runs of a line of the repository's file.
 fn runs(line: &str) -> Vec<Row> {
     let of: Value = serde_json::from_str(line).expect("a line of runs");
     let text = |v: &Value| v.as_str().expect("a text").to_owned();

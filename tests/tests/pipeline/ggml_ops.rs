@@ -81,23 +81,23 @@ fn random(seed: u64, n: usize) -> Vec<f64> {
 /// The number of tokens, in captures with positions.
 const TOKENS: u64 = 4;
 
-/// The number in the name `t<id>`.
+/// Returns the number in the name `t<id>`.
 fn number(name: &str) -> u64 {
     let digits = name.trim_start_matches('t').parse();
     digits.expect("captures name tensors t<id>")
 }
 
-/// The content of every leaf of the name `t<id>`.
+/// Returns the content of every leaf of the name `t<id>`.
 fn content(id: u64, n: usize) -> Vec<f64> {
     random(id + 17, n)
 }
 
-/// The named output of a whole graph whose weights hold [`content`].
+/// Returns the named output of a whole graph whose weights hold [`content`].
 fn run(graph: &Verified<stage::Model>, output: &str) -> Vec<f64> {
     run_with(graph, output, &stored(graph))
 }
 
-/// The same of programs; integers are 0, 1, 2, ….
+/// Returns the named output of a graph or of programs; integer inputs are 0, 1, 2, ….
 fn run_with<S: Executable>(graph: &Verified<S>, output: &str, weights: &MemoryWeights) -> Vec<f64> {
     let options = Options { gelu: Gelu::Exact };
     let mut interpreter =
@@ -140,7 +140,7 @@ fn close(found: &[f64], expected: &[f64]) {
     }
 }
 
-/// The result of one op on leaves of these sizes.
+/// Runs one op on leaves of these sizes.
 fn once(op: &str, leaves: &[[u64; 4]], ne: [u64; 4], params: &[i32]) -> Vec<f64> {
     let mut c = Capture::default();
     let src: Vec<usize> = leaves.iter().map(|&ne| c.leaf(ne)).collect();
@@ -408,7 +408,7 @@ fn split_around_the_op_is_the_same_as_whole() {
     }
 }
 
-/// The weights of a whole graph.
+/// Returns the weights of a whole graph.
 fn stored(graph: &Graph) -> MemoryWeights {
     let mut weights = MemoryWeights::new();
     for (_, data) in graph.insts() {

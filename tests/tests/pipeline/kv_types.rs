@@ -22,8 +22,8 @@ use tpc_tests::{data, files, goldens, shared};
 
 use super::support::{placement, plan, run};
 
-/// The same arithmetic in another order of summation: a value may round to the neighbouring code, or a router choose
-/// another expert, on the last bit.
+/// The bound for the same arithmetic in another order of summation. The last bit may round a value to the neighbouring
+/// code, or make a router choose another expert.
 const AGAINST_UNSHARDED: f64 = 1e-7;
 /// Tokens of a sequence, as in the measurements.
 const TOKENS: usize = 128;
@@ -41,7 +41,7 @@ fn figures() -> Figures {
     serde_json::from_str(&text).expect("figures per model and pair")
 }
 
-/// The golden model of that name, whatever type its weights are in.
+/// Returns the golden model of that name, with weights of any type.
 fn golden_of(model: &str) -> Option<PathBuf> {
     let named = |p: &PathBuf| {
         let name = p.file_name().map(|n| n.to_string_lossy().into_owned());
@@ -50,7 +50,7 @@ fn golden_of(model: &str) -> Option<PathBuf> {
     goldens().into_iter().find(named)
 }
 
-/// Arbitrary tokens; each sequence has its own.
+/// Returns arbitrary tokens; each sequence has its own.
 fn tokens(sequence: u64) -> Vec<u32> {
     let next = |x: &u64| Some(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
     let states = std::iter::successors(Some(sequence + 1), next).skip(1);
@@ -117,7 +117,7 @@ impl Model {
     }
 }
 
-/// Whether all pairs are asked for.
+/// True if `TPC_KV_TYPES` asks for all pairs.
 fn all_asked() -> bool {
     std::env::var("TPC_KV_TYPES").is_ok_and(|v| v == "all")
 }
@@ -125,7 +125,7 @@ fn all_asked() -> bool {
 /// Measured and known errors of pairs.
 type Measured = Vec<((DType, DType), f64, f64)>;
 
-/// The largest quotient of measured by known errors, each summed over the pairs that have a type on one side.
+/// Returns the largest quotient of measured by known errors, each summed over the pairs that have a type on one side.
 fn worst_type(measured: &Measured) -> f64 {
     let of = |side: fn(&(DType, DType)) -> DType, t: DType| {
         let pairs = measured.iter().filter(|(pair, ..)| side(pair) == t);

@@ -42,7 +42,7 @@ impl Rng {
         }
     }
 
-    /// The source of these choices. Behind the last one, every choice is the simplest.
+    /// Returns a source of the given choices. After the last one, every choice is the simplest.
     pub(crate) fn of(choices: &[u64]) -> Rng {
         Rng {
             given: Some(choices.iter().rev().copied().collect()),
@@ -57,7 +57,7 @@ impl Rng {
         }
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub(crate) fn range(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }
@@ -98,7 +98,7 @@ impl Builder {
         Builder::of(Rng::new(seed))
     }
 
-    /// A builder whose graph follows from these choices.
+    /// Returns a builder whose graph follows from the choices of `rng`.
     pub(crate) fn of(mut rng: Rng) -> Builder {
         let tokens = rng.range(1, 4);
         Builder {
@@ -112,7 +112,7 @@ impl Builder {
         }
     }
 
-    /// A weight of constant sizes with random values.
+    /// Adds a weight of constant sizes with random values.
     pub(crate) fn weight(&mut self, dims: [u64; 4]) -> Value {
         let name = format!("w{}", self.n_weights);
         self.n_weights += 1;
@@ -173,7 +173,7 @@ impl Builder {
         )
     }
 
-    /// Real numbers: an input, or a product whose sum may be pending.
+    /// Adds real numbers: an input, or a product whose sum may be pending.
     pub(crate) fn real(&mut self, dims: [Dim; 4]) -> Value {
         if self.rng.one_in(2) {
             return self.plain(dims);
@@ -191,7 +191,7 @@ impl Builder {
             .expect("the generator makes valid ops")
     }
 
-    /// An op with two results.
+    /// Adds an op with two results.
     pub(crate) fn push_two(&mut self, op: impl Into<Op>, operands: Vec<Value>) -> [Value; 2] {
         let op = op.into();
         let types: Vec<&TensorType> = operands.iter().map(|&v| &self.graph.value(v).ty).collect();
@@ -220,7 +220,7 @@ impl Builder {
     }
 }
 
-/// What became of a random split.
+/// The result of a random split.
 #[derive(Clone, Debug)]
 pub(crate) enum Fate {
     /// The graph has no class that could be split.
@@ -260,7 +260,7 @@ pub(crate) fn random_ranges(rng: &mut Rng, size: u64, devices: usize) -> Vec<Int
         .collect()
 }
 
-/// Random splits of the graph's factors.
+/// Draws random splits of the graph's factors.
 pub(crate) fn random_choice(
     rng: &mut Rng,
     factors: &Factors,
@@ -385,7 +385,7 @@ pub(crate) fn plan_and_run(b: Builder, out: Value) -> usize {
     plan_and_run_with(b, out, |_, _| ())
 }
 
-/// [`plan_and_run`] with something else asked for.
+/// Runs [`plan_and_run`] with a changed request.
 pub(crate) fn plan_and_run_with(
     mut b: Builder,
     out: Value,
@@ -458,7 +458,7 @@ fn compare(
     Fate::Ran
 }
 
-/// A sharded graph rewritten by all rules, for a machine like any.
+/// Rewrites a sharded graph by all rules, for the default machine.
 fn rewritten(sharded: &Verified<stage::Sharded>, limits: Limits) -> Verified<stage::Sharded> {
     verified(rewritten_by(sharded, limits, RULES).graph)
 }
@@ -575,7 +575,7 @@ impl Trial {
                 std::array::from_fn(|i| ty.dims[i].eval(&bindings).expect("small") as usize);
             let n = dims.iter().product();
             let tensor = if *bound > 0 {
-                // Distinct along axis 0 where possible, so that writes by index do not collide.
+                // Distinct along axis 0 if possible, so that writes by index do not collide.
                 let shift = b.rng.next() % bound;
                 let data = (0..n)
                     .map(|i: usize| ((i as u64 + shift) % bound) as i64)
@@ -741,7 +741,7 @@ fn resharded(graph: &mut Graph, rng: &mut Rng) -> bool {
     changed
 }
 
-/// The values that an output depends on.
+/// Returns the values that an output depends on.
 fn live(graph: &Graph) -> BTreeSet<Value> {
     let mut out: BTreeSet<Value> = graph.outputs.iter().map(Output::value).collect();
     for (_, data) in graph.insts().rev() {

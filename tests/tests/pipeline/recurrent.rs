@@ -11,7 +11,7 @@ use tpc_tests::goldens;
 
 use super::support::{FileWeights, golden, placement, plan};
 
-/// The same arithmetic, one token after another or all at once.
+/// The bound for the same arithmetic, one token after another or all at once.
 const AGAINST_ONE_BATCH: f64 = 1e-10;
 
 /// A model with its golden tokens.
@@ -61,7 +61,7 @@ impl Model {
         out.reals().expect("logits are real").to_vec()
     }
 
-    /// The logits of all tokens as one batch.
+    /// Returns the logits of all tokens as one batch.
     fn at_once(&self) -> Vec<f64> {
         self.decode(&mut self.session(1), &Batch::sequence(&self.tokens, 0, 0))
     }
@@ -78,7 +78,7 @@ impl Model {
     }
 }
 
-/// The tokens from `range` on of two sequences in turns, the second reading backwards.
+/// Returns a batch of the tokens in `range` of two sequences in turns, the second reading backwards.
 fn in_turns(tokens: &[u32], range: std::ops::Range<usize>) -> Batch {
     let mut batch = Batch::default();
     for i in range {
@@ -92,7 +92,7 @@ fn in_turns(tokens: &[u32], range: std::ops::Range<usize>) -> Batch {
     batch
 }
 
-/// Every second row of logits, from `first` on.
+/// Returns every second row of logits, from `first` on.
 fn every_second(logits: &[f64], first: usize, n_vocab: usize) -> Vec<f64> {
     let rows = logits.chunks(n_vocab).skip(first).step_by(2);
     rows.flatten().copied().collect()

@@ -38,7 +38,7 @@ const ROUNDED: f64 = 1e-11;
 /// The sizes that the tests share. `f32` has no quantisation blocks, so only counts limit the splits.
 const SMALL: &str = "layers=1,embd=48,ff=40,vocab=24,ctx=32,type=f32";
 
-/// The model of a specification, written to a file that is mapped and then deleted.
+/// Writes the model of a specification to a file that is mapped and then deleted.
 pub(super) fn make(spec: &str) -> GgufFile {
     try_make(spec).unwrap_or_else(|e| panic!("{spec}: {e}"))
 }
@@ -74,7 +74,7 @@ pub(super) fn preset_keys(arch: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A placement on devices whose links take this time for any number of bytes.
+/// Returns a placement on devices whose links take `latency_us` for any number of bytes.
 fn linked(devices: usize, latency_us: f64) -> Placement {
     let link = Link::new(1e18, latency_us);
     Placement {
@@ -132,7 +132,7 @@ fn decode(session: &mut ReferenceSession<'_>, batch: &Batch) -> Vec<f64> {
     out.reals().expect("logits are real").to_vec()
 }
 
-/// A prompt, then three more tokens one by one.
+/// Runs a prompt, then three more tokens one by one.
 fn run<S: Executable>(graph: &Verified<S>, file: &GgufFile, compiled: &CompiledModel) -> Vec<f64> {
     let vocab = compiled.model.summary.n_vocab as u32;
     let tokens = tokens(7, vocab);
@@ -151,7 +151,7 @@ fn assert_close(what: &str, want: &[f64], got: &[f64], tolerance: f64) {
     assert!(d.nmse <= tolerance, "{what}: NMSE {:e}", d.nmse);
 }
 
-/// The sharding of a weight in a sharded graph.
+/// Returns the sharding of a weight in a sharded graph.
 fn sharding<'g>(graph: &'g Graph, tensor: &str) -> &'g Sharding {
     let loads = |v: Value| matches!(graph.def_op(v), Op::Weight(w) if w.tensor == tensor);
     let (_, data) = graph
@@ -161,7 +161,7 @@ fn sharding<'g>(graph: &'g Graph, tensor: &str) -> &'g Sharding {
     &data.sharding
 }
 
-/// The axis along which a weight is split.
+/// Returns the axis along which a weight is split.
 fn split_axis(compiled: &CompiledModel, tensor: &str) -> Option<usize> {
     let axes = &sharding(&compiled.sharded, tensor).axes;
     axes.iter().position(Option::is_some)
@@ -177,9 +177,9 @@ fn assert_split(what: &str, compiled: &CompiledModel, expected: &[(&str, Option<
     }
 }
 
-/// The plan that divides the axis that `first` names, the factors of the other weights' rows (heads, widths, vocabulary)
-/// if that is compatible, and never the model width. Of several candidates to divide a factor it takes number `way`,
-/// modulo their number.
+/// Returns the plan that divides the axis that
+/// `first` names, but never the model width. The plan also divides the rows of the other weights (heads, widths, vocabulary) if that is compatible. If a factor can be divided in several ways, it takes number `way`,
+/// modulo their count.
 fn divided(
     file: &GgufFile,
     placement: &Placement,
@@ -809,7 +809,7 @@ fn own_head(arch: &Arch) -> bool {
     arch.head.output == Presence::Required
 }
 
-/// A random specification of a small model.
+/// Draws a random specification of a small model.
 fn random_spec(rng: &mut Rng) -> String {
     let arch = rng.pick(ARCHS);
     let layers = rng.range(1, 3);

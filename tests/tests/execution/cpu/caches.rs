@@ -31,7 +31,7 @@ const NUDGE: f32 = 1e-6;
 /// One placement in this many may have a token whose router chooses another expert because of rounding.
 const FLIPPED: usize = 20;
 
-/// The distance from `wanted`, and the same without the token that is furthest.
+/// Returns the distance from `wanted`, and the distance without the token that is furthest.
 fn distances(wanted: &[f64], found: &[f64], tokens: usize) -> [f64; 2] {
     let each = wanted.len() / tokens;
     let lost =
@@ -75,7 +75,7 @@ impl WeightSource for Nudged<'_> {
     }
 }
 
-/// What came of the models.
+/// The results of all models.
 #[derive(Default)]
 struct Tally {
     ran: usize,
@@ -138,8 +138,8 @@ impl Tally {
     }
 }
 
-/// The caches round, and far more than the CPU does: so it is compared with the reference that has the same caches, and rounds
-/// activations as the CPU does.
+/// The caches round far more than the CPU does. The CPU is therefore compared with the reference that has the same
+/// caches and rounds activations as the CPU does.
 #[test]
 fn models_with_quantised_caches_agree_with_the_reference() {
     let only = std::env::var("TPC_ONLY").unwrap_or_default();

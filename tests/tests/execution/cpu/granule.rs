@@ -10,8 +10,9 @@ use tpc_tests::Sweep;
 use super::{BY_SIZE, Subject};
 use crate::support::{Written, placement};
 
-/// Models whose widths are 768 and 512, three and two blocks of 256: of feed-forward networks and of experts. Their attention
-/// has as many heads as devices, each a quarter of a block, or half of one; the last one's heads end inside of 32 elements.
+/// Models whose widths are 768 and 512, three and two blocks of 256. The widths are of feed-forward networks and of
+/// experts. Their attention heads have 64 or 128 elements, a quarter or half of a block. The heads of the last model
+/// have 80, so that they end inside of 32 elements.
 const MODELS: [&str; 4] = [
     "llama:layers=2,embd=256,heads=8,kv_heads=8,head_dim=64,ff=768",
     "qwen3moe:layers=2,embd=256,heads=8,kv_heads=8,head_dim=128,ff=768,experts=3,experts_used=2",
@@ -26,7 +27,7 @@ const TYPES: [&str; 12] = [
     "q2_0",
 ];
 
-/// The same arithmetic in another order of summation.
+/// The bound for the same arithmetic in another order of summation.
 const EXACT: f64 = 1e-20;
 /// The allowed NMSE, and its allowed multiple of the distance on one device if a router or 1-bit weights amplify it. A
 /// value on the edge between two codes may round either way.
@@ -38,7 +39,7 @@ fn subject(path: &Path, devices: usize) -> Subject {
     subject.expect("it has a plan")
 }
 
-/// Of each device, the elements along axis 0 that it holds of the matrices that lead back from this width; and whether one
+/// Returns the axis-0 elements per device of each matrix that leads back from this width. The flag is true if a share
 /// begins or ends inside a block.
 fn shares(subject: &Subject, width: u64) -> (Vec<Vec<u64>>, bool) {
     let graph = &subject.program.graph;

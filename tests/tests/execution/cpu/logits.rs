@@ -77,7 +77,7 @@ fn golden_models_agree_on_the_cpu() {
     assert!(flipped.len() <= 3, "{flipped:#?}");
 }
 
-/// The terms of the products with each tensor.
+/// Returns the terms of the products with each tensor.
 fn terms(path: &Path, devices: usize) -> BTreeMap<String, usize> {
     let tokens = golden(path).tokens;
     let subject = Subject::new(path, &placement(devices, DType::F16), &tokens).expect("a plan");
@@ -124,7 +124,7 @@ fn one_term(
 ) -> Result<Option<String>, String> {
     let found = subject.logits(0).expect("it has loaded before");
     let nmse = from_exact(&found);
-    // The engine's own distance is above the most that is allowed where its routers choose other experts.
+    // The engine's own distance exceeds the limit if its routers choose other experts.
     let most = match engine {
         Some(engine) if engine > MOST => (engine + 1e-4).min(1.1 * engine),
         _ => allowed(name, engine),

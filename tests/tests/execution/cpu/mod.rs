@@ -54,14 +54,14 @@ impl Subject {
         CpuExecutor::new(Arc::clone(&self.program), &FileWeights(&self.file), options)
     }
 
-    /// The logits on two threads.
+    /// Returns the logits on two threads.
     fn logits(&self, two_terms: u64) -> Result<Vec<f64>, ExecError> {
         let executor = self.executor(2, two_terms)?;
         let mut session = Session::with_executor(Box::new(executor), self.config)?;
         Ok(whole(&mut session, &self.tokens))
     }
 
-    /// How far the logits of the tokens one by one, on one thread, are from `found`.
+    /// Returns the NMSE between `found` and the logits of the tokens one by one, on one thread.
     fn alone(&self, found: &[f64]) -> f64 {
         let executor = self.executor(1, BY_SIZE).expect("it has loaded before");
         let session = Session::with_executor(Box::new(executor), self.config);
@@ -88,7 +88,7 @@ impl Subject {
         whole(&mut session.expect("it has logits"), &self.tokens)
     }
 
-    /// The distance from the reference that rounds as the CPU does.
+    /// Returns the distance from the reference that rounds as the CPU does.
     fn left_from_rounded(&self, found: &[f64], two_terms: u64) -> f64 {
         let executor = self.executor(1, two_terms).expect("it has loaded before");
         let wanted = self.reference(executor.rounded_products());
@@ -100,7 +100,7 @@ pub(crate) fn exact(golden: &Golden) -> Vec<f64> {
     golden.logits.iter().map(|&x| f64::from(x)).collect()
 }
 
-/// The distance of the engine's own logits from the exact ones.
+/// Returns the distance of the engine's own logits from the exact ones.
 pub(crate) fn engine(path: &Path, exact: &Golden, name: &str) -> Option<f64> {
     // The repository carries the exact logits only.
     let beside = path.with_extension("logits");

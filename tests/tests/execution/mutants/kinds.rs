@@ -40,13 +40,13 @@ pub(super) const KINDS: &[(&str, Mutate)] = &[
 /// programs have any.
 pub(super) const OF_STORES: [&str; 2] = ["store missing", "stored early"];
 
-/// The buffers of an arena of a kind.
+/// Returns the buffers of an arena of a kind.
 fn buffers(p: &Program, kind: Option<ArenaKind>) -> Vec<usize> {
     let of = |i: &usize| kind.is_none_or(|k| p.arena(p.buffers[*i].arena).kind == k);
     (0..p.buffers.len()).filter(of).collect()
 }
 
-/// Every step, by phase, queue and position, that is one of these.
+/// Returns every matching step, by phase, queue and position.
 fn steps(p: &Program, is: impl Fn(&Program, &Step) -> bool) -> Vec<(usize, usize, usize)> {
     let mut out = Vec::new();
     for (n, phase) in p.phases.iter().enumerate() {
@@ -66,7 +66,7 @@ fn is_collective(p: &Program, step: &Step) -> bool {
     matches!(step, Step::Launch(l) if p.launch(*l).places.len() > 1)
 }
 
-/// The results of launches with homes that are their own, with the launch.
+/// Returns the results of the instructions that launches cover, with launch and instruction.
 fn computed(p: &Program) -> Vec<(Launch, Inst, Value)> {
     let mut out = Vec::new();
     for (i, launch) in p.launches.iter().enumerate() {
@@ -356,7 +356,7 @@ fn wrong_queue(p: &mut Program, r: &mut Random) -> Option<String> {
     Some(format!("phase {n}, queue {q}, step {i} to queue {to}"))
 }
 
-/// The launch runs at another place, and stands in the queue there.
+/// Moves a launch to another place and its queue.
 fn other_place(p: &mut Program, r: &mut Random) -> Option<String> {
     let alone =
         |p: &Program, s: &Step| matches!(s, Step::Launch(l) if p.launch(*l).places.len() == 1);
@@ -415,7 +415,7 @@ fn store_missing(p: &mut Program, r: &mut Random) -> Option<String> {
     Some(Launch::new(store).to_string())
 }
 
-/// A store stands before a launch that reads the old content.
+/// Moves a store before a launch that reads the old content.
 fn stored_early(p: &mut Program, r: &mut Random) -> Option<String> {
     let is_store = |p: &Program, s: &Step| matches!(s, Step::Launch(l) if matches!(p.launch(*l).work, Work::Store(_)));
     let (n, q, i) = r.of(&steps(p, is_store))?;

@@ -1,8 +1,8 @@
-//! Mutants of programs: the verifier rejects each that changes a result.
+//! Mutants of programs: the verifier rejects every mutant that changes a result.
 //!
-//! Whether a mutant is a *fault* is decided by running it on the reference executor, with several orders of its queues: one
-//! that fails, or gives other logits than the program that it was made of. The others are *equal*. Of equal ones the verifier
-//! may reject some: a wait may be needless on the batches that ran.
+//! The reference executor runs each mutant, with several orders of its queues. A mutant is a *fault* if it fails or
+//! gives other logits than the original program. The others are *equal*. The verifier may reject some equal mutants: a
+//! wait may be needless on the batches that ran.
 
 mod kinds;
 
@@ -81,7 +81,7 @@ impl Subject {
     }
 }
 
-/// What became of the mutants of a kind.
+/// The results of the mutants of a kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     mutants: usize,

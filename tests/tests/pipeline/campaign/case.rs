@@ -96,7 +96,7 @@ impl Case {
     /// Returns the placement that the options describe; `None` if tpc refuses one of them.
     pub(super) fn placement(&self) -> Option<Placement> {
         let mut p = Placement::on(parse_devices(&self.options[0].1).ok()?);
-        // What `tpc plan` does without `-sm`.
+        // The default of `tpc plan` without `-sm`.
         p.split_mode = tpc_core::placement::SplitMode::Auto;
         if !self.topology.is_empty() {
             let file = TopologyFile::from_ron(&self.topology)
@@ -130,7 +130,7 @@ impl Case {
         Some(p)
     }
 
-    /// The command that makes the plan, and the topology file that it reads.
+    /// Returns the command that makes the plan, and the topology file that it reads.
     pub(super) fn command(&self, model: &str) -> String {
         let mut out = format!("tpc plan {model}");
         for (option, value) in &self.options {
@@ -147,7 +147,7 @@ impl Case {
     }
 }
 
-/// Device weights: equal, with zeros, or of ratios up to 1000.
+/// Draws device weights: equal, with zeros, or of ratios up to 1000.
 fn shares(rng: &mut Rng, devices: u64) -> String {
     loop {
         let one = |_| *rng.pick(&[0, 0, 1, 1, 2, 3, 10, 1000]);

@@ -38,7 +38,7 @@ enum Outcome {
     Fault(String),
 }
 
-/// Plans a configuration, and runs it where `runs`.
+/// Plans a configuration, and runs it if `runs`.
 fn outcome(file: &GgufFile, case: &Case, runs: bool) -> Outcome {
     let Some(placement) = case.placement() else {
         return Outcome::Refused("the options");
@@ -145,7 +145,7 @@ fn campaign(
     );
 }
 
-/// The number of layers that a header states.
+/// Returns the number of layers that a header states.
 fn layers(file: &GgufFile) -> u64 {
     let metadata = file.header().metadata();
     let arch = metadata.get_str("general.architecture").ok().flatten();
@@ -153,7 +153,7 @@ fn layers(file: &GgufFile) -> u64 {
     metadata.get_u64(&key).ok().flatten().unwrap_or(1)
 }
 
-/// A file among these, by its name in commands.
+/// Picks a file, and returns its name for commands.
 fn pick(rng: &mut Rng, paths: &[PathBuf]) -> (String, GgufFile) {
     let path = rng.pick(paths);
     let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
@@ -161,7 +161,7 @@ fn pick(rng: &mut Rng, paths: &[PathBuf]) -> (String, GgufFile) {
     (name.to_string_lossy().into_owned(), file)
 }
 
-/// The models that `TPC_MODEL` asks for.
+/// Returns the models that `TPC_MODEL` asks for.
 fn asked(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let only = std::env::var("TPC_MODEL").unwrap_or_default();
     let is_asked = |p: &PathBuf| p.to_string_lossy().contains(&only);
@@ -182,7 +182,7 @@ fn random_configurations_of_headers_are_proved() {
     campaign("headers", count, &|rng| Some(pick(rng, &paths)));
 }
 
-/// A specification of a small model of any architecture, of awkward sizes.
+/// Draws a specification of a small model of any architecture, of awkward sizes.
 fn specification(rng: &mut Rng) -> String {
     let arch = ARCHS[(rng.next() % ARCHS.len() as u64) as usize].name;
     let mut spec = format!("{arch}-tiny:layers={}", rng.range(1, 3));

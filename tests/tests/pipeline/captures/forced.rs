@@ -1,5 +1,5 @@
 //! Splits that the planner would not choose, forced: every way to divide experts in every capture that has some, and
-//! every way to divide heads of any number among any number of devices. All are executed.
+//! every way to divide heads. All are executed.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bool {
         .any(|x| b.leaves.iter().any(|y| together(x, y)))
 }
 
-/// The leaves that number experts.
+/// Returns the leaves that number experts.
 fn numbers_of_experts(p: &PlannedGraph) -> BTreeSet<Var> {
     let roles = p.analysis.insts.iter().flat_map(|i| &i.roles);
     let experts = roles.filter(|r| r.role == Role::Expert);

@@ -25,7 +25,7 @@ struct Engine {
     golden: Golden,
     /// Tokens that layers with a window see, and whether the first mask is of such layers.
     window: Option<(usize, bool)>,
-    /// Whether masks hold distances, for slopes per head, and not 0.
+    /// True if masks hold distances, for slopes per head, and not 0.
     slopes: bool,
     masks: Vec<String>,
 }
@@ -75,7 +75,7 @@ impl Engine {
         }
     }
 
-    /// The name in the file: the captures were made for a longer context than the logits.
+    /// Returns the tensor's name in the file: the captures were made for a longer context than the logits.
     fn tensor<'n>(&self, name: &'n str) -> &'n str {
         match plain(name) {
             "rope_factors_long.weight" => "rope_factors_short.weight",
@@ -141,14 +141,14 @@ impl Engine {
     }
 }
 
-/// The golden model of a capture's name.
+/// Returns the golden model of a capture's name.
 fn golden_of(capture: &Path) -> Option<PathBuf> {
     let prefix = format!("{}-", stem(capture));
     let mut models = tpc_tests::goldens().into_iter();
     models.find(|m| stem(m).starts_with(&prefix))
 }
 
-/// The graph of a capture with the types of the model's tensors.
+/// Returns the graph of a capture with the types of the model's tensors.
 fn quantised(text: &str, model: &Path) -> (Verified<stage::Model>, Engine) {
     let captured = read(text, &stem(model)).unwrap_or_else(|e| panic!("{}: {e}", stem(model)));
     let mut graph = exact(captured.graph).into_graph();

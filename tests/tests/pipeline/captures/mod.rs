@@ -57,7 +57,7 @@ fn read(text: &str, name: &str) -> Result<CapturedGraph, String> {
     }
 }
 
-/// The factors of a graph are inferred without cutting any.
+/// Checks that the factors of a graph are inferred without cutting any.
 fn infer(graph: &Verified<stage::Model>) -> Result<(), String> {
     let factors = Factors::infer(graph);
     if let Some((inst, cut)) = factors.opaque.first() {
@@ -116,7 +116,7 @@ fn carry_out(planned: PlannedGraph, devices: usize) -> Result<Divided, String> {
     )
 }
 
-/// The verified sharded graph and programs of a plan.
+/// Returns the verified sharded graph and programs of a plan.
 fn carry_out_on(planned: PlannedGraph, request: &PlanRequest) -> Result<Divided, String> {
     let p = &planned;
     let devices = request.devices.len();
@@ -134,7 +134,8 @@ fn carry_out_on(planned: PlannedGraph, request: &PlanRequest) -> Result<Divided,
     })
 }
 
-/// The graph with exact caches and masks: rounding to f16 may turn a difference of the last bit into one of f16's.
+/// Returns the graph with exact caches and masks: rounding to f16 may amplify a difference of the last bit to one of
+/// f16.
 fn exact(graph: Verified<stage::Model>) -> Verified<stage::Model> {
     let mut graph = graph.into_graph();
     let values: Vec<_> = graph.values().map(|(v, _)| v).collect();
@@ -155,7 +156,7 @@ fn noise(name: &str) -> impl FnMut() -> f64 {
     move || rng.real()
 }
 
-/// Random weights for a graph.
+/// Draws random weights for a graph.
 pub(crate) fn random_weights(graph: &Graph) -> MemoryWeights {
     let mut out = MemoryWeights::new();
     for (_, data) in graph.insts() {
@@ -260,7 +261,7 @@ impl Whole {
         })
     }
 
-    /// Whether programs answer the same.
+    /// Checks that programs compute the graph's outputs.
     fn compare(&self, programs: &Verified<stage::Programs>) -> Result<(), String> {
         super::support::proved(&self.graph, programs)?;
         let parts = run_at_random(programs, &self.weights, &self.batch, ROWS)?;

@@ -22,7 +22,7 @@ struct Quality {
     twice: u64,
     /// The busiest device's over an even share.
     busiest: f64,
-    /// The same if every tensor were shared as evenly as its heads allow.
+    /// The same load if every tensor were shared as evenly as its heads allow.
     possible: f64,
     /// All-reduces of values, per layer; the last entry counts the all-reduces outside of layers.
     sums: Vec<usize>,
@@ -37,7 +37,7 @@ fn bytes(graph: &Graph, v: Value) -> u64 {
     bytes.expect("weights have constant sizes")
 }
 
-/// The factors that count heads of attention or of a recurrence.
+/// Returns the factors that count heads of attention or of a recurrence.
 fn heads(d: &Divided) -> BTreeSet<Var> {
     let mut out = BTreeSet::new();
     for (_, data) in d.planned.graph.insts() {
@@ -88,7 +88,7 @@ fn possible(d: &Divided, devices: usize) -> f64 {
     held * devices as f64 / all
 }
 
-/// Whether a value is a norm's statistics, or several of these together.
+/// True if a value is a norm's statistics, or several of them together.
 fn of_norms(graph: &Graph, v: Value) -> bool {
     match graph.def_op(v) {
         Op::NormStats(_) => true,
@@ -291,7 +291,7 @@ impl Quality {
             self.sums[..layers].iter().all(|n| sums.contains(n)),
             "{what}"
         );
-        // Embeddings that are looked up where their rows are.
+        // The lookup of embeddings whose rows are split needs one sum.
         assert!(self.sums[layers] <= 1, "{what}");
         let norms = NORMS.iter().find(|s| of(&s.0)).map_or(0, |s| s.1);
         assert!(self.norms[..layers].iter().all(|&n| n <= norms), "{what}");
@@ -299,7 +299,7 @@ impl Quality {
         if !latent {
             assert!(self.split as f64 >= SPLIT * self.all as f64, "{what}");
             let near = FURTHER.iter().find(|s| of(&s.0)).map_or(NEAR, |s| s.1);
-            // What stays whole is little, but every device has it.
+            // Whole tensors are few, but every device holds them.
             let whole =
                 (self.all - self.split) as f64 / self.all as f64 * (self.devices - 1) as f64;
             assert!(self.busiest <= near * self.possible + whole, "{what}");

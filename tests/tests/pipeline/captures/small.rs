@@ -40,7 +40,7 @@ fn check(w: &Writer) -> Divided {
     first.expect("several numbers of devices")
 }
 
-/// Whether a leaf of that name is split.
+/// True if the leaf of that name is split.
 fn is_split(sharded: &Graph, name: &str) -> bool {
     let of = |op: &Op| match op {
         Op::Weight(w) => w.tensor == name,
@@ -74,7 +74,7 @@ fn embeddings(w: &mut Writer) -> Tensor {
     w.op("SOFT_MAX", [EMBD, TOKENS, 1, 1], &[x])
 }
 
-/// A product with a weight of that name.
+/// Appends a product with a weight of that name.
 fn project(w: &mut Writer, name: &str, x: Tensor, out: u64) -> Tensor {
     w.name = Some(name.to_owned());
     let weight = w.leaf(F32, [x.ne[0], out, 1, 1]);
@@ -105,7 +105,7 @@ fn cells(w: &mut Writer) -> (Tensor, Tensor) {
     (index, mask)
 }
 
-/// The rows of a cache by heads: [elements, cells, heads].
+/// Views the rows of a cache by heads: [elements, cells, heads].
 fn by_heads(w: &mut Writer, cache: Tensor, first: u64) -> Tensor {
     let ne = [HEAD, HEADS, CELLS, 1];
     let nb = [4, HEAD * 4, cache.nb[1], cache.nb[1] * CELLS];

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use tpc_ir::op::{GluKind, NormKind, RopeMode, SortOrder};
 use tpc_ir::{Bindings, DType, Dim, Graph, Inst, Op, Output, RANK, Value};
 
-/// A tensor that was written: where its elements are.
+/// A written tensor and the location of its elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tensor {
     /// Its line, from 0.
@@ -100,12 +100,12 @@ impl Writer {
         self.line("NONE", &[], false, Writer::of(dtype, ne))
     }
 
-    /// A tensor of numbers that owns its memory.
+    /// Appends an f32 tensor that owns its memory.
     pub(super) fn op(&mut self, op: &str, ne: [u64; RANK], src: &[Tensor]) -> Tensor {
         self.typed(op, DType::F32, ne, src)
     }
 
-    /// A tensor that owns its memory.
+    /// Appends a tensor that owns its memory.
     pub(super) fn typed(
         &mut self,
         op: &str,
@@ -153,7 +153,7 @@ impl Writer {
         }
     }
 
-    /// The indices from `start` on of one axis.
+    /// Views `len` indices of one axis, from `start` on.
     pub(super) fn slice(&mut self, t: Tensor, axis: usize, start: u64, len: u64) -> Tensor {
         let mut ne = t.ne;
         ne[axis] = len;
@@ -161,7 +161,7 @@ impl Writer {
         self.view("VIEW", t, ne, t.nb, at)
     }
 
-    /// The axes in another order.
+    /// Views the axes in another order.
     pub(super) fn permute(&mut self, t: Tensor, axes: [u64; RANK]) -> Tensor {
         let (mut ne, mut nb) = (t.ne, t.nb);
         for (from, &to) in axes.iter().enumerate() {
@@ -342,7 +342,7 @@ impl Capture<'_> {
     }
 }
 
-/// An op that has a counterpart with the same operands and one packed result, and its parameters.
+/// Returns the name and the parameters of an op whose counterpart has the same operands and one packed result.
 fn plain(op: &Op) -> (String, Vec<u32>) {
     // For ops that the IR names as ggml does, in small letters.
     let upper = op.name().to_uppercase();

@@ -20,7 +20,7 @@ type Row = Vec<f64>;
 struct Model<'a>(&'a GgufFile);
 
 impl Model<'_> {
-    /// The rows of a tensor, if the file has it.
+    /// Returns the rows of a tensor, if the file has it.
     fn rows(&self, name: &str) -> Option<Vec<Row>> {
         let info = self.0.header().tensor(name)?;
         let width = info.ne[0] as usize;
@@ -111,7 +111,7 @@ impl Model<'_> {
         xs.iter().enumerate().map(one).collect()
     }
 
-    /// The stem of a block's own tensor, or of the model's.
+    /// Returns the stem of a block's own tensor, or of the model's.
     fn own(&self, layer: usize, own: &str, other: &str) -> String {
         let own = format!("blk.{layer}.{own}");
         match self.0.header().tensor(&format!("{own}.weight")) {
@@ -120,7 +120,7 @@ impl Model<'_> {
         }
     }
 
-    /// The logits of the model and of each draft, as the usual engine computes them.
+    /// Returns the logits of the model and of each draft, as the usual engine computes them.
     fn logits(&self, tokens: &[u32], layers: usize, drafts: usize) -> Vec<Row> {
         let fed = tokens.len() - drafts;
         let embedding = |stem: &str, t: u32| -> Row {

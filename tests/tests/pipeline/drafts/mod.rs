@@ -22,7 +22,7 @@ use super::random::Rng;
 use super::support::{FileWeights, placement, round_trip};
 use super::synthetic::make;
 
-/// The same arithmetic in another order of summation.
+/// The bound for the same arithmetic in another order of summation.
 const AGAINST_WHOLE: f64 = 1e-10;
 /// The same bound if a sum in another order may round a cached number to its other neighbour.
 const ROUNDED: f64 = 1e-7;
@@ -43,7 +43,7 @@ const SYNTHETIC: [&str; 7] = [
 const LARGE: &str = "qwen35:layers=64,drafts=1,embd=5120,heads=24,kv_heads=4,head_dim=256,ff=17408,vocab=248320,\
                      ctx=262144,header=1";
 
-/// Of these files those that have such blocks, and synthetic ones.
+/// Returns the files that have blocks for drafts, and synthetic ones.
 fn with_drafts(paths: Vec<PathBuf>, synthetic: &[&str]) -> Vec<(String, GgufFile)> {
     let mut out = Vec::new();
     for path in paths {
@@ -61,7 +61,7 @@ fn with_drafts(paths: Vec<PathBuf>, synthetic: &[&str]) -> Vec<(String, GgufFile
     out
 }
 
-/// The golden models that have such blocks, and small ones of every kind.
+/// Returns the golden models that have blocks for drafts, and small ones of every kind.
 fn models() -> Vec<(String, GgufFile)> {
     with_drafts(goldens(), &SYNTHETIC)
 }

@@ -63,7 +63,7 @@ fn odd_number(rng: &mut Rng, near: i64) -> i64 {
     }
 }
 
-/// One of the numbers of a key becomes another.
+/// Changes one of the numbers of a key.
 fn change_number(of: &mut Json, rng: &mut Rng) {
     match of {
         Json::Array(list) if list.is_empty() => list.push(json!(odd_number(rng, 1))),
@@ -162,12 +162,12 @@ fn load(path: &std::path::PathBuf) -> Vec<Json> {
     text.lines().map(parse).collect()
 }
 
-/// The lines of every healthy capture.
+/// Returns the lines of every undamaged capture.
 pub(super) fn loaded() -> Vec<Vec<Json>> {
     tpc_tests::captures().iter().map(load).collect()
 }
 
-/// A capture with a few changes.
+/// Returns a capture with a few changes.
 pub(super) fn mutated(captures: &[Vec<Json>], rng: &mut Rng) -> String {
     let mut lines = rng.pick(captures).clone();
     for _ in 0..rng.range(1, 3) {

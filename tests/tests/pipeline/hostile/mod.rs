@@ -40,7 +40,7 @@ const SLOWEST: Duration = Duration::from_secs(1);
 /// Growth of the process over all runs, in KiB.
 const MEMORY: u64 = 64 << 10;
 
-/// The same where small models are run.
+/// The same limit for jobs that run small models.
 const NUMERIC_MEMORY: u64 = 480 << 10;
 
 /// Addresses, in KiB, that planning on several processors reserves per thread, for up to eight threads after the first.
@@ -61,7 +61,7 @@ struct Model {
 }
 
 impl Model {
-    /// The model that a header describes.
+    /// Returns the model that a header describes.
     fn of(header: &Header) -> Model {
         let pairs = header.metadata().entries();
         Model {
@@ -77,7 +77,7 @@ impl Model {
         }
     }
 
-    /// A small model of this architecture with every optional tensor.
+    /// Builds a small model of this architecture with every optional tensor.
     fn small(arch: &str) -> Model {
         let numbers = [
             ("block_count", 2_u32),
@@ -180,7 +180,7 @@ impl Model {
         self.pairs.push((key, value.into()));
     }
 
-    /// The pairs that a small model has not, in a line.
+    /// Describes in a line the pairs that the small model does not have.
     fn brief(&self, seed: u64) -> String {
         let arch = self
             .pairs
@@ -218,7 +218,7 @@ impl Model {
     }
 }
 
-/// A number that someone might regret.
+/// Draws a number that parsers often mishandle.
 fn odd_number(rng: &mut Rng) -> u64 {
     let of_interest = [
         0, 1, 2, 3, 5, 7, 8, 16, 31, 32, 33, 48, 64, 96, 255, 256, 257, 1000,
@@ -357,7 +357,7 @@ fn mutate(model: &mut Model, rng: &mut Rng) {
     }
 }
 
-/// A placement that the command line lets through.
+/// Draws a placement that the command line accepts.
 fn placement(rng: &mut Rng) -> Placement {
     let n = if rng.one_in(50) { 64 } else { rng.range(1, 9) };
     let mut p = Placement::on(parse_devices(&n.to_string()).expect("a count"));
@@ -387,7 +387,7 @@ fn placement(rng: &mut Rng) -> Placement {
     p
 }
 
-/// A placement in a line.
+/// Describes a placement in a line.
 fn brief(p: &Placement) -> String {
     let Placement {
         split_mode,
@@ -406,7 +406,7 @@ fn brief(p: &Placement) -> String {
     )
 }
 
-/// What came of many runs.
+/// The results of many runs.
 #[derive(Default)]
 struct Tally {
     runs: u64,
@@ -520,7 +520,7 @@ fn headers() -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// One mutation of a real header or a small model: the bytes, and what to say of it.
+/// Draws one mutation of a real header or a small model; returns the bytes and a description.
 fn hostile_bytes(
     seed: u64,
     small: &[Model],
@@ -705,7 +705,7 @@ fn mangle(text: &str, rng: &mut Rng) -> String {
     out
 }
 
-/// The line with one of its numbers replaced.
+/// Replaces one number of the line.
 fn other_number(line: &str, rng: &mut Rng) -> String {
     let digits: Vec<usize> = line
         .char_indices()
@@ -722,7 +722,7 @@ fn other_number(line: &str, rng: &mut Rng) -> String {
     format!("{}{}{}", &line[..at], odd_number(rng), &line[at + len..])
 }
 
-/// The text of sharded plans of small models.
+/// Returns the texts of sharded plans of small models.
 fn texts() -> Vec<String> {
     let scratch = Scratch::new();
     let mut out = Vec::new();
@@ -788,14 +788,14 @@ fn mangled_texts(runs: u64, tally: &mut Tally) {
     }
 }
 
-/// A figure of this process, in KiB.
+/// Returns a figure of this process, in KiB.
 fn status(name: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find(|l| l.starts_with(name))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Time that this thread has spent on a processor.
+/// Returns the time that this thread has spent on a processor.
 fn on_processor() -> Option<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace()
@@ -881,7 +881,7 @@ fn work(job: &str) {
     assert!(status.success(), "`{job}`: {status}");
 }
 
-/// The end of a process with this job. With a file for its report, its output is dropped.
+/// Runs a process with this job and returns its exit status. If it writes a report file, its output is dropped.
 fn started(job: &str, report: Option<&Path>) -> std::process::ExitStatus {
     let program = std::env::current_exe().expect("this program");
     let mut child = Command::new(program);

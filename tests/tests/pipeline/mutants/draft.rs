@@ -56,13 +56,13 @@ impl Draft {
         }
     }
 
-    /// The line that defines a value.
+    /// Returns the line that defines a value.
     pub(crate) fn def(&self, value: usize) -> usize {
         let at = self.lines.iter().position(|l| l.results.contains(&value));
         at.expect("every value is defined")
     }
 
-    /// A new value like another.
+    /// Adds a value with the type and place of another.
     pub(crate) fn like(&mut self, value: usize) -> usize {
         self.cells.push(self.cells[value].clone());
         self.cells.len() - 1
@@ -142,7 +142,7 @@ impl Draft {
     }
 }
 
-/// The instruction of a line.
+/// Returns the instruction of a line.
 pub(crate) fn inst(line: usize) -> Inst {
     Inst::new(line)
 }

@@ -178,7 +178,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
 ];
 
-/// A line that `fits`.
+/// Picks a line that `fits`.
 fn some(d: &Draft, rng: &mut Rng, fits: impl Fn(usize) -> bool) -> Option<usize> {
     let all: Vec<usize> = (0..d.lines.len()).filter(|&i| fits(i)).collect();
     (!all.is_empty()).then(|| *rng.pick(&all))
@@ -190,7 +190,7 @@ fn all_reduces(d: &Draft, rng: &mut Rng) -> Option<usize> {
     })
 }
 
-/// Another value of the same type and place as `value` that is there before line `at`.
+/// Picks another value of the same type and place as `value`, defined before line `at`.
 fn another(d: &Draft, rng: &mut Rng, value: usize, at: usize) -> Option<usize> {
     let (ty, place) = (&d.cells[value].ty, d.cells[value].place);
     let found: Vec<usize> = d.lines[..at]
@@ -309,7 +309,7 @@ fn copy_dropped(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     (!sites.is_empty()).then_some(sites)
 }
 
-/// The second device adds a value to its summand that the first device already adds to its own.
+/// Adds a value to the second device's summand that the first device already adds to its own.
 fn added_everywhere(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let is_add = |op: &Op| {
         matches!(
@@ -722,7 +722,7 @@ fn add() -> Op {
     Binary { kind }.into()
 }
 
-/// The all-reduce and the rank of a summand whose rows are of constant length.
+/// Picks the all-reduce and the rank of a summand whose rows are of constant length.
 fn summand(d: &Draft, rng: &mut Rng) -> Option<(usize, usize)> {
     let at = all_reduces(d, rng)?;
     let rank = (rng.next() % d.lines[at].operands.len() as u64) as usize;
@@ -835,7 +835,7 @@ fn zero_times_mask(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     Some(vec![at + 2, at + 3, at + 4])
 }
 
-/// A quotient by a sum of all devices becomes one by the device's summand.
+/// Divides by one device's summand in place of the sum of all devices.
 fn by_own_summand(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let own = |d: &Draft, at: usize| {
         let line = &d.lines[at];

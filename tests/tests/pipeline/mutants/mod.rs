@@ -40,7 +40,7 @@ struct Count {
     named: usize,
 }
 
-/// The placements that programs are made for.
+/// Returns the placements that programs are made for.
 fn placements(devices: usize) -> Vec<(&'static str, Placement)> {
     let with = |set: &dyn Fn(&mut Placement)| {
         let mut p = placement(devices);
@@ -70,7 +70,7 @@ fn placements(devices: usize) -> Vec<(&'static str, Placement)> {
         (
             "-ts",
             with(&|p| {
-                // One device with little, and more where four of them share.
+                // The second device has the smallest share.
                 let shares = if devices == 4 { "3,1,2,2" } else { "3,1,2" };
                 p.tensor_split = parse_tensor_split(shares, devices).ok();
             }),
@@ -78,7 +78,7 @@ fn placements(devices: usize) -> Vec<(&'static str, Placement)> {
     ]
 }
 
-/// The logits of tokens in two batches.
+/// Returns the logits of tokens in two batches.
 fn logits(
     graph: &Verified<stage::Programs>,
     file: &GgufFile,

@@ -18,7 +18,7 @@ use tpc_tests::{captures, goldens, headers};
 
 use super::support::plan;
 
-/// The placement of a user who gives a number of devices and `-sm tensor`.
+/// Returns the placement of a user who gives a number of devices and `-sm tensor`.
 fn tensors(devices: usize) -> Placement {
     Placement {
         split_mode: SplitMode::Tensor,
@@ -31,14 +31,14 @@ fn stem(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// The small model of a plan, whose programs have the form of the large ones.
+/// Shrinks a plan's model, and checks that its programs have the form of the large ones.
 fn small(what: &str, compiled: &CompiledModel) -> ShrunkModel {
     let shrunk = shrink(compiled).unwrap_or_else(|d| panic!("{what}: {} {d}", d.code));
     assert_eq!(shrunk.departure, None, "{what}");
     shrunk
 }
 
-/// The small model of a plan agrees with its programs.
+/// Checks that the small model of a plan agrees with its programs.
 fn agrees(what: &str, compiled: &CompiledModel) -> Agreement {
     let shrunk = small(what, compiled);
     let feed = Feed::Tokens(shrunk.window);

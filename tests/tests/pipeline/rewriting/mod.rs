@@ -33,7 +33,7 @@ enum Links {
 }
 
 impl Links {
-    /// The links under which a rule pays off.
+    /// Returns the links under which a rule pays off.
     fn of_witness(rule: &str) -> Links {
         if OF_FAST_LINKS.contains(&rule) {
             Links::Free
@@ -89,7 +89,7 @@ fn cost(graph: &Graph, links: Links) -> f64 {
     us(decode) + Workload::PROMPT_WEIGHT / request.workload.ubatch() * us(prefill)
 }
 
-/// The outputs of a graph on random weights and inputs.
+/// Returns the outputs of a graph on random weights and inputs.
 fn run(graph: &Verified<stage::Sharded>, rng: &Rng, tokens: u64) -> Vec<f64> {
     let programs = lower(graph).unwrap_or_else(|e| panic!("{e}\n{graph}"));
     let programs: Verified<stage::Programs> = verified(programs);
@@ -131,7 +131,7 @@ fn run(graph: &Verified<stage::Sharded>, rng: &Rng, tokens: u64) -> Vec<f64> {
     out.values().flat_map(reals).collect()
 }
 
-/// The random numbers that belong to a name.
+/// Returns the random numbers that belong to a name.
 fn named(rng: &Rng, name: &str) -> Rng {
     let hash = name.bytes().fold(7, |h: u64, b| h * 31 + u64::from(b));
     Rng::new(rng.clone().next() ^ hash)
@@ -146,7 +146,7 @@ fn every_rule_has_one_name_and_one_witness() {
     assert_eq!(different.len(), rules.len());
 }
 
-/// The rules as a table of the book.
+/// Returns the rules as a table of the book.
 fn table() -> String {
     let rows = RULES.iter().map(|r| {
         let row = [r.name, r.equation, r.condition];
@@ -226,7 +226,7 @@ fn witnesses_give_the_same_numbers_rewritten() {
     }
 }
 
-/// A rule, and one that must apply before it can.
+/// Returns a rule, with a rule that must apply before it, if any.
 fn with_what_it_needs(rule: &'static RewriteRule) -> Vec<&'static RewriteRule> {
     let needed = match rule.name {
         "parts-of-rows" | "norm-of-parts" => "scattered-sum",
@@ -301,7 +301,7 @@ fn chain(b: &mut Builder) -> Value {
         .fold(first, |y, x| b.push(Binary { kind }, vec![y, x]))
 }
 
-/// Several products joined.
+/// Joins several products joined.
 fn joined(b: &mut Builder) -> Value {
     let all: [Value; 3] = products(b);
     let axis = b.rng.range(0, 1);
