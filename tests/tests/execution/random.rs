@@ -20,7 +20,7 @@ impl Random {
         self.0.next_u64() >> 11
     }
 
-    /// A number below `n`; 0 where `n` is 0.
+    /// Returns a number below `n`, or 0 if `n` is 0.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n.max(1) as u64) as usize
     }

@@ -29,7 +29,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("filetests")
 }
 
-/// Every file below `dir`, in the order of the names.
+/// Returns every file below `dir`, in the order of the names.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).expect("the folder of file tests is there");
     let mut paths: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();

@@ -6,7 +6,7 @@ use tpc_tests::goldens;
 
 use super::support::{FileWeights, golden, placement, plan, run};
 
-/// The same arithmetic in another order of summation.
+/// The bound for the same arithmetic in another order of summation.
 const AGAINST_BATCH: f64 = 1e-10;
 
 /// Two sequences take turns, a token of each per batch, on two devices. The caches of windowed layers hold only the

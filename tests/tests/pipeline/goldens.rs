@@ -9,7 +9,7 @@ use super::support::{golden, placement, plan, round_trip, run};
 
 /// The logits of one engine, rounded here and there as that engine does.
 const AGAINST_GOLDEN: f64 = 1e-8;
-/// The same arithmetic in another order of summation.
+/// The bound for the same arithmetic in another order of summation.
 const AGAINST_UNSHARDED: f64 = 1e-11;
 
 #[test]

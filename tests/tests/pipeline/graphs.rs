@@ -12,7 +12,7 @@ use super::random::{
 };
 use super::rare::{rare, smooth};
 
-/// A graph of real values `[n, m, n_tokens]` made by random ops from one another, from weights and from inputs.
+/// Builds a graph of real values `[n, m, n_tokens]`, by random ops on earlier values, weights and inputs.
 pub(crate) fn random_graph(b: &mut Builder) -> Value {
     let mut pool: Vec<Value> = Vec::new();
     let sizes = [2, 3, 4, 6, 8];
@@ -365,7 +365,7 @@ fn rows(b: &mut Builder, x: Value) -> Value {
     }
 }
 
-/// A convolution over the tokens, or a recurrence with a head per index of axis 1.
+/// Appends a convolution over the tokens, or a recurrence with a head per index of axis 1.
 fn recurrent(b: &mut Builder, x: Value) -> Value {
     let [n, m, t, _] = b.dims(x);
     let (n, m) = (constant(&n), constant(&m));

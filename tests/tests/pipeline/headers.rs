@@ -22,7 +22,7 @@ fn used_bytes(compiled: &CompiledModel, report: &PlanReport) -> u64 {
     report.model.bytes - report.model.unused_bytes
 }
 
-/// Number of times each weight byte of the file is held, counted index by index.
+/// Returns the bytes of each tensor that the devices hold together, counted index by index.
 fn bytes_by_tensor(compiled: &CompiledModel) -> BTreeMap<String, u64> {
     let mut out = BTreeMap::new();
     for (_, inst) in compiled.programs.insts() {
@@ -39,8 +39,8 @@ fn bytes_by_tensor(compiled: &CompiledModel) -> BTreeMap<String, u64> {
     out
 }
 
-/// All-reduces from the first layer on. The last layer's second one may be done after the rows of the batch that are
-/// wanted have been taken, so it counts wherever it is.
+/// Counts the all-reduces from the first layer on. The last layer's second one may follow the selection of the output
+/// rows, so it counts wherever it is.
 fn reductions(compiled: &CompiledModel) -> usize {
     let insts = || compiled.sharded.insts().map(|(_, i)| i);
     let first = insts().position(|i| i.layer.is_some()).unwrap_or(0);

@@ -51,7 +51,7 @@ fn every_rule_is_needed_by_its_witness() {
     }
 }
 
-/// The smallest number of rows or experts that an index counts.
+/// Returns the smallest number of rows or experts that an index counts.
 fn fewest_rows(graph: &Graph) -> usize {
     let counted = graph.insts().filter_map(|(_, data)| {
         let (operand, axis) = match data.op {

@@ -799,7 +799,7 @@ fn devices_without_a_share_have_none() {
     }
 }
 
-/// True if no layer of the architecture has projections of several forms.
+/// True if a model of the architecture may lack layers with projections of several forms.
 fn one_form(arch: &Arch) -> bool {
     arch.recurrent.is_some() || arch.attention.latent.is_some()
 }

@@ -28,7 +28,7 @@ const MORE: [&str; 12] = [
 /// Overrides by chance, per model and number of devices.
 const OVERRIDES: usize = 8;
 
-/// An override of some tensors of some layers.
+/// Draws an override of some tensors of some layers.
 fn overridden(random: &mut Random, devices: usize) -> String {
     let layers = [r"blk\.0\.", r"blk\.1\.", r"blk\.\d*[02468]\.", ""];
     let places: &[&str] = match devices {

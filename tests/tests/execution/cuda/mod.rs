@@ -28,7 +28,7 @@ fn devices(devices: usize, seed: u64) -> Option<EmulatedDriver> {
     emulated(devices, seed, Build::Plain)
 }
 
-/// The same, which check every access.
+/// Returns emulated devices that check every access.
 fn checked(devices: usize, seed: u64) -> Option<EmulatedDriver> {
     emulated(devices, seed, Build::Checked)
 }

@@ -1,5 +1,5 @@
-//! A seeded part of all models × devices × placements, quantised caches among them: host tensors, host caches, host experts,
-//! pipelines and uneven shares, on devices that check every access.
+//! A seeded part of all models × devices × placements, with host tensors, host caches, host experts, pipelines and
+//! uneven shares. Some placements have quantised caches. Some devices check every access.
 
 use std::path::Path;
 

@@ -106,8 +106,8 @@ fn native_graphs_plan_alike_when_captured() {
     assert!(compared >= 30, "the repository has ten headers");
 }
 
-/// Reading, inference and choice of a model of real size take some tenths of a second; the limit is for a busy machine
-/// and code that is not optimised.
+/// Reading, inference and choice of a model of real size take some tenths of a second. The limit allows for a busy
+/// machine and code that is not optimised.
 const LIMIT: Duration = Duration::from_secs(5);
 
 #[test]

@@ -22,7 +22,7 @@ struct Quality {
     twice: u64,
     /// The busiest device's over an even share.
     busiest: f64,
-    /// The same load if every tensor were shared as evenly as its heads allow.
+    /// The busiest device's load if every tensor were shared as evenly as its heads allow.
     possible: f64,
     /// All-reduces of values, per layer; the last entry counts the all-reduces outside of layers.
     sums: Vec<usize>,

@@ -24,7 +24,7 @@ use super::synthetic::make;
 
 /// The bound for the same arithmetic in another order of summation.
 const AGAINST_WHOLE: f64 = 1e-10;
-/// The same bound if a sum in another order may round a cached number to its other neighbour.
+/// The bound if a sum in another order may round a cached number to its other neighbour.
 const ROUNDED: f64 = 1e-7;
 
 /// Small models of every kind of block: attention to heads, gated and latent; dense and with experts; with a window;

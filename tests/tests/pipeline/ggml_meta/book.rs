@@ -54,7 +54,7 @@ fn differences() -> String {
     out
 }
 
-/// The page with the text between `<!-- NAME -->` and the next `<!-- end -->` replaced.
+/// Replaces the text between `<!-- NAME -->` and the next `<!-- end -->` of the page.
 fn with(page: &str, name: &str, text: &str) -> String {
     let open = format!("<!-- {name} -->\n");
     let (before, rest) = page.split_once(&open).expect("the page has the mark");

@@ -8,7 +8,7 @@ use tpc_ggml::meta::{Setup, Verdict, diagnose, infer};
 
 use super::repairs::{is_close, run};
 
-/// The capture with every ROPE followed by a rotation by one matrix, on rows of all heads and tokens.
+/// Returns the capture with every ROPE followed by a rotation by one matrix, on rows of all heads and tokens.
 fn rotated(text: &str) -> String {
     let mut out: Vec<Value> = vec![json!({
         "id": 9999, "name": "rotation", "op": "NONE", "type": "f32", "ne": [128, 128, 1, 1],

@@ -40,7 +40,7 @@ fn weights(graph: &Graph) -> MemoryWeights {
     out
 }
 
-/// The results of a capture, on random numbers that depend on names only.
+/// Returns the results of a capture, on random numbers that depend on names only.
 pub(super) fn run(records: &[Record]) -> BTreeMap<String, Vec<f64>> {
     let text = capture::write(records);
     let read = capture::read(&text, "form").unwrap_or_else(|e| panic!("{e}\n{text}"));

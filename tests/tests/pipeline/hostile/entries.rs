@@ -161,7 +161,7 @@ fn options(command: &str, argument: &str, rng: &mut Rng) -> Vec<String> {
     out
 }
 
-/// The command line of a case: `file` is damaged.
+/// Returns the command line of a case: `file` is damaged.
 fn command_line(
     entry: &(&str, &str, Input),
     file: &Path,
@@ -198,7 +198,7 @@ struct Case {
     file: PathBuf,
 }
 
-/// Why a case fails, if it does.
+/// Returns the reason that a case fails, if it does.
 fn failure(case: &Case) -> Option<String> {
     // The peak of this case alone.
     let _ = fs::write("/proc/self/clear_refs", "5");

@@ -40,7 +40,7 @@ const SLOWEST: Duration = Duration::from_secs(1);
 /// Growth of the process over all runs, in KiB.
 const MEMORY: u64 = 64 << 10;
 
-/// The same limit for jobs that run small models.
+/// The growth allowed for jobs that run small models, in KiB.
 const NUMERIC_MEMORY: u64 = 480 << 10;
 
 /// Addresses, in KiB, that planning on several processors reserves per thread, for up to eight threads after the first.

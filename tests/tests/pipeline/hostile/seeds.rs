@@ -226,7 +226,7 @@ fn sessions(scratch: &Scratch) -> Vec<Vec<u8>> {
     ]
 }
 
-/// The plan of a model on two devices, as JSON.
+/// Returns the plan of a model on two devices, as JSON.
 fn plan_of(model: &Path) -> String {
     let file = tpc_gguf::GgufFile::open(model).expect("a healthy file");
     let devices = tpc_core::placement::parse_devices("2").expect("a count");
@@ -236,7 +236,7 @@ fn plan_of(model: &Path) -> String {
     serde_json::to_string(&report).expect("JSON")
 }
 
-/// One of the numbers of a text becomes another.
+/// Changes one of the numbers of a text.
 fn numbers(text: &str, rng: &mut Rng) -> String {
     let digits = |c: char| c.is_ascii_digit();
     let starts: Vec<usize> = (0..text.len())

@@ -28,7 +28,7 @@ fn model(name: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("no model {name}"))
 }
 
-/// A file of this specification, without data.
+/// Writes a file of this specification, without data.
 fn synthetic(spec: &str) -> PathBuf {
     let whole = format!("{spec},header=1");
     let parsed = Spec::parse(&whole).unwrap_or_else(|d| panic!("{spec}: {d}"));
@@ -93,7 +93,7 @@ fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
     })
 }
 
-/// A draft that has other tokens than its model.
+/// Returns a draft that has other tokens than its model.
 fn draft_with_other_tokens() -> ExtraFileMemory {
     ExtraFileMemory {
         what: "draft",

@@ -57,7 +57,7 @@ impl Parts {
             .push((name.to_owned(), dtype, ne.to_vec(), bytes));
     }
 
-    /// The tensor of this name with another type.
+    /// Changes the type of the tensor of this name.
     fn retype(&mut self, name: &str, dtype: DType) {
         let found = self.tensors.iter().find(|(n, ..)| n == name);
         let ne = found.expect("there is such a tensor").2.clone();
@@ -108,7 +108,7 @@ fn planned(drafts: u32) -> Vec<Diagnostic> {
     })
 }
 
-/// The findings of a plan of the small Llama, changed, for an engine.
+/// Returns the findings of a plan of the small Llama after `edit`, for an engine.
 fn planned_with(engine: Engine, edit: impl FnOnce(&mut Parts)) -> Vec<Diagnostic> {
     let mut parts = Parts::of(LLAMA);
     edit(&mut parts);

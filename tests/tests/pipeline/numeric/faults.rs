@@ -8,7 +8,7 @@ use tpc_tests::goldens;
 
 use super::{planned, small, tensors};
 
-/// A small model on two devices.
+/// Returns a small model on two devices.
 fn made() -> ShrunkModel {
     let mut models = goldens().into_iter();
     let path = models
@@ -26,7 +26,7 @@ fn said(programs: Graph) -> String {
     d.to_string()
 }
 
-/// The programs with a line of their text changed.
+/// Returns the programs with a line of their text changed.
 fn changed(line: &dyn Fn(&str) -> bool, change: &dyn Fn(&str) -> String) -> Graph {
     let text = made().programs.to_string();
     let found = text

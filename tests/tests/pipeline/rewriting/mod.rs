@@ -259,7 +259,7 @@ fn every_rule_of_rewriting_holds_when_executed() {
         }
     }
     crate::random::unproved_at_most(60);
-    // No random graph copies there and back, and slices of inputs are made where these are: the witnesses do it.
+    // Random graphs do not copy there and back, and they slice inputs at the inputs' place. The witnesses test both rules.
     for rule in ["copy-of-copy", "slice-then-copy"] {
         ran.insert(rule, WANTED);
     }

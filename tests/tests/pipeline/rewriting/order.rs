@@ -7,7 +7,7 @@ use tpc_tests::headers;
 
 use crate::support::{placement, plan};
 
-/// The sums that come late in a plan.
+/// Counts the deferred sums of a plan.
 fn late(path: &std::path::Path, devices: usize, sums: SumOrder) -> usize {
     let placement = Placement {
         sums,

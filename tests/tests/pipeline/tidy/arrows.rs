@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{CRATES, root, sources};
 
-/// The crates of this workspace that a manifest names as dependencies.
+/// Returns the crates of this workspace that a manifest names as dependencies.
 fn depends(krate: &str) -> Vec<String> {
     let text = std::fs::read_to_string(root().join(krate).join("Cargo.toml")).expect("a manifest");
     let dependencies = text.split("[dependencies]").nth(1).unwrap_or_default();
@@ -540,7 +540,7 @@ fn code(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The names that a file of `module` imports from the root of its crate.
+/// Returns the names that a file of `module` imports from the root of its crate.
 fn imported(text: &str, path: &Path) -> Vec<String> {
     let code = code(text);
     // `super::` of a file at the root, `super::super::` of one in a folder, and so on.

@@ -15,7 +15,7 @@ const TABLES: &[(&str, &str)] = &[
     ("runtime/src/reference/ops/tests.rs", "ops"),
 ];
 
-/// The functions of a formatted file: name and number of lines.
+/// Returns the functions of a formatted file: name and number of lines.
 fn functions(text: &str) -> Vec<(String, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut out = Vec::new();

@@ -1,5 +1,5 @@
-//! Architecture invariants, many of them absences: which crate and module may import which, how long files and functions
-//! may be, and where names may be read.
+//! Architecture invariants: the allowed imports between crates and modules, the length of files and functions, and the
+//! places that may read names.
 
 mod arrows;
 mod circles;
