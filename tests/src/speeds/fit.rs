@@ -58,7 +58,8 @@ constants! {
 
 macro_rules! others {
     ($($(#[$doc:meta])* $name:ident = $value:literal in $low:literal, $high:literal;)*) => {
-        /// Fitted numbers besides llama.cpp's constants: the differences of ik_llama.cpp, and of engines of former years.
+        /// Fitted numbers besides llama.cpp's constants: the differences of ik_llama.cpp, and of engines of former
+        /// years.
         #[derive(Clone, Copy, Debug)]
         pub struct Others {
             $($(#[$doc])* pub $name: f64,)*

@@ -14,8 +14,8 @@ use super::synthetic::{fast_links, make, planned};
 const AGAINST_GOLDEN: f64 = 1e-8;
 
 /// Architectures without a golden model, and metadata keys for their tiny models. With these keys llama.cpp loads the
-/// model, and every choice of the description has an effect.
-/// `docs/examples/llama_logits.py` wrote its logits, `tests/data/synthetic/NAME.logits`.
+/// model, and every choice of the description has an effect. `docs/examples/llama_logits.py` wrote its logits,
+/// `tests/data/synthetic/NAME.logits`.
 const MODELS: &[(&str, &str)] = &[
     ("afmoe", ""),
     ("arcee", "biases=1"),

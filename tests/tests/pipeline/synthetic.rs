@@ -177,9 +177,9 @@ fn assert_split(what: &str, compiled: &CompiledModel, expected: &[(&str, Option<
     }
 }
 
-/// Returns the plan that divides the axis that
-/// `first` names, but never the model width. The plan also divides the rows of the other weights (heads, widths, vocabulary) if that is compatible. If a factor can be divided in several ways, it takes number `way`,
-/// modulo their count.
+/// Returns the plan that divides the axis that `first` names, but never the model width. The plan also divides the rows
+/// of the other weights (heads, widths, vocabulary) if that is compatible. If a factor can be divided in several ways,
+/// it takes number `way`, modulo their count.
 fn divided(
     file: &GgufFile,
     placement: &Placement,

@@ -1,9 +1,8 @@
 //! Random configurations of all models: tpc plans and proves each one, or refuses it with a reason that the user can
 //! act on. For some configurations the small model is run, on one device and divided.
 //!
-//! A configuration follows from its seed; a failure prints it as a command line.
-//! `TPC_CASES` sets the number of configurations of each test, `TPC_SEED` the first seed, and `TPC_MODEL` picks models
-//! by name.
+//! A configuration follows from its seed; a failure prints it as a command line. `TPC_CASES` sets the number of
+//! configurations of each test, `TPC_SEED` the first seed, and `TPC_MODEL` picks models by name.
 
 mod case;
 mod known;

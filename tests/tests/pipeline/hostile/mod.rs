@@ -1,8 +1,9 @@
 //! Hostile input: damaged files, odd and impossible models, damaged captures, mangled IR text. tpc answers each with a
 //! plan or a diagnostic, soon and without taking much memory.
 //!
-//! [`worker`] is a test that runs a job only if its environment variables name one. The other tests start it in a process of its own. They can then measure its peak memory and end an endless loop. `TPC_HOSTILE_RUNS`
-//! sets the number of mutations of each kind.
+//! [`worker`] is a test that runs a job only if its environment variables name one. The other tests start it in a
+//! process of its own. They can then measure its peak memory and end an endless loop. `TPC_HOSTILE_RUNS` sets the
+//! number of mutations of each kind.
 
 mod blowups;
 mod captures;

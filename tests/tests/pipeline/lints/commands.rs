@@ -40,9 +40,8 @@ fn synthetic(spec: &str) -> PathBuf {
     path
 }
 
-/// Returns the findings of a command line for a model on
-/// `devices` devices. The model is a golden model, a header or a specification. A prefix `0.5.0:` of the line names the
-/// release.
+/// Returns the findings of a command line for a model on `devices` devices. The model is a golden model, a header or a
+/// specification. A prefix `0.5.0:` of the line names the release.
 fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
     let (build, line) = match line.strip_prefix("0.5.0:") {
         Some(rest) => (Build::find(Maker::LlamaCpp, "0.5.0"), rest),

@@ -283,7 +283,8 @@ fn copies_swapped(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
             && cell(a).place != cell(b).place
             && cell(a).ty == cell(b).ty
     };
-    // The earlier copy moves down to the later one, so that both sources are defined before it; no line between may read it.
+    // The earlier copy moves down to the later one, so that both sources are defined before it; no line between may
+    // read it.
     let free = |a: usize, b: usize| {
         let result = d.lines[a].results[0];
         d.lines[a..b].iter().all(|l| !l.operands.contains(&result))

@@ -10,9 +10,9 @@ use crate::support::{placement, plan};
 /// are all-reduces of sums and all-reduces of norms' statistics.
 ///
 /// Some layers need the usual two in another form. Experts and a shared expert need one together, and so do a recurrent
-/// mixer and attention (`falcon-h1`). The layers of a hybrid (`granitehybrid`, `lfm2`, `qwen35`,
-/// `qwen3next`) have one mixer each. A norm after a mixer (`gemma2`, `gemma3`, `glm4`, `olmo2`, `exaone4`) needs its
-/// sum at once, which adds no all-reduce.
+/// mixer and attention (`falcon-h1`). The layers of a hybrid (`granitehybrid`, `lfm2`, `qwen35`, `qwen3next`) have one
+/// mixer each. A norm after a mixer (`gemma2`, `gemma3`, `glm4`, `olmo2`, `exaone4`) needs its sum at once, which adds
+/// no all-reduce.
 const OTHERS: &[(&str, usize, usize)] = &[
     // Attention and feed-forward side by side: their sums are one.
     ("cohere2-", 1, 0),

@@ -259,7 +259,8 @@ fn every_rule_of_rewriting_holds_when_executed() {
         }
     }
     crate::random::unproved_at_most(60);
-    // Random graphs do not copy there and back, and they slice inputs at the inputs' place. The witnesses test both rules.
+    // Random graphs do not copy there and back, and they slice inputs at the inputs' place. The witnesses test both
+    // rules.
     for rule in ["copy-of-copy", "slice-then-copy"] {
         ran.insert(rule, WANTED);
     }
