@@ -1,7 +1,7 @@
-//! What the tests of the whole pipeline share: where the data are.
+//! Locations of the data that the pipeline tests share.
 //!
-//! The repository carries a choice of golden models and headers under `tests/data`. Beside the checkout there may be a
-//! folder `shared` with all of them; what is there is used as well.
+//! The repository carries a choice of golden models and headers under `tests/data`. A folder `shared` next to the
+//! checkout may hold more of them, which the tests then use as well.
 
 pub mod speeds;
 
@@ -17,7 +17,7 @@ pub enum Sweep {
 }
 
 impl Sweep {
-    /// [`Sweep::Full`] where `TPC_FULL=1`.
+    /// Returns [`Sweep::Full`] if `TPC_FULL=1`.
     pub fn asked() -> Sweep {
         match std::env::var_os("TPC_FULL").is_some_and(|v| v == "1") {
             true => Sweep::Full,
@@ -25,7 +25,7 @@ impl Sweep {
         }
     }
 
-    /// The value for this sweep.
+    /// Returns the value for this sweep.
     pub fn pick<T>(self, sample: T, full: T) -> T {
         match self {
             Sweep::Sample => sample,
@@ -34,7 +34,7 @@ impl Sweep {
     }
 }
 
-/// What patterns that name tensors are made of.
+/// Parts of patterns that name tensors.
 pub const TENSOR_NAMES: [&str; 20] = [
     "attn_q",
     "attn_k",
@@ -58,18 +58,18 @@ pub const TENSOR_NAMES: [&str; 20] = [
     "weight",
 ];
 
-/// The folder `tests/data` of the repository.
+/// Returns the folder `tests/data` of the repository.
 pub fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data")
 }
 
-/// The folder `shared` beside the checkout, where there is one.
+/// Returns the folder `shared` next to the checkout, if it exists.
 pub fn shared() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared");
     path.is_dir().then_some(path)
 }
 
-/// The files of these folders that end so, by name; of files with one name the first counts.
+/// Returns the files in `folders` whose names end with `ending`, by name. If several have one name, the first counts.
 pub fn files(folders: &[PathBuf], ending: &str) -> Vec<PathBuf> {
     let mut out: Vec<PathBuf> = Vec::new();
     for folder in folders {
@@ -92,21 +92,21 @@ pub fn files(folders: &[PathBuf], ending: &str) -> Vec<PathBuf> {
     out
 }
 
-/// Golden models: those of the repository, and those beside it.
+/// Returns the paths of the golden models in the repository and in `shared`.
 pub fn goldens() -> Vec<PathBuf> {
     let mut folders = vec![data().join("golden")];
     folders.extend(shared().map(|s| s.join("golden")));
     files(&folders, ".gguf")
 }
 
-/// Headers of real models: those of the repository, and those beside it.
+/// Returns the paths of the headers of real models in the repository and in `shared`.
 pub fn headers() -> Vec<PathBuf> {
     let mut folders = vec![data().join("headers")];
     folders.extend(shared().map(|s| s.join("models")));
     files(&folders, ".header.gguf")
 }
 
-/// Captured graphs: those of the repository, and those beside it.
+/// Returns the paths of the captured graphs in the repository and in `shared`.
 pub fn captures() -> Vec<PathBuf> {
     let mut folders = vec![data().join("graphs")];
     folders.extend(shared().map(|s| s.join("graphs")));

@@ -21,7 +21,7 @@ const MODELS: [(&str, &str); 3] = [
     ("deepseek-v3.1", "deepseek-v3.1-q4_k_m.header.gguf"),
 ];
 
-/// The header of that file name, in the repository or beside it.
+/// Returns the header of that file name, from the repository or from `shared`.
 fn header(file: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     ["../data/headers", "../../../shared/models"]

@@ -1,1 +1,1 @@
-//! Benchmarks of tpc; see `benches/`. They report times and assert nothing.
+//! Benchmarks of tpc; see `benches/`. They report times and make no assertions.

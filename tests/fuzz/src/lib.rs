@@ -23,8 +23,8 @@ pub type Target = (&'static str, fn(&[u8]));
 /// Every target.
 pub const TARGETS: [Target; 3] = [("tpir", tpir), ("gguf", gguf), ("artefact", artefact)];
 
-/// Parsing any text ends without panic, and errors lie within it. What parses verifies or not without panic; it prints to
-/// a text that parses, to the same graph, and prints the same again.
+/// Parses any text without panicking; errors point into the text. A parsed graph either verifies or is refused, without
+/// panicking. It prints to a text that parses to the same graph and prints the same again.
 pub fn tpir(data: &[u8]) {
     let Ok(source) = std::str::from_utf8(data) else {
         return;
@@ -53,7 +53,7 @@ pub fn tpir(data: &[u8]) {
     }
 }
 
-/// Parsing any bytes as the header of a GGUF file, whole or cut off, ends without panic.
+/// Parses any bytes as the header of a GGUF file, whole or cut off, without panicking.
 pub fn gguf(data: &[u8]) {
     for len in [data.len() as u64, u64::MAX] {
         if let Err(error) = tpc_gguf::parse(data, len, "fuzz.gguf") {
@@ -62,9 +62,9 @@ pub fn gguf(data: &[u8]) {
     }
 }
 
-/// Reading any bytes as an artefact ends without panic; what is read is written and read again as the same. The texts of a
-/// file are changed more easily than its checksums: bytes that are no archive are taken for a manifest and a program, with a
-/// line `---` between them.
+/// Reads any bytes as an artefact without panicking; an artefact that is read, written and read again stays the same.
+/// Texts are easier to mutate than the checksums of an archive. Other bytes are therefore split at a line `---` into a
+/// manifest and a program.
 pub fn artefact(data: &[u8]) {
     use tpc_artefact::{Artefact, Entry, MAIN, write_archive};
     use tpc_ir::program::StorageFormat;

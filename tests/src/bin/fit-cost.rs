@@ -1,9 +1,11 @@
 //! Fits the constants of the cost model to published speeds, states the errors, and prints the table of constants.
 //!
-//! `cargo run --release -p tpc-tests --bin fit-cost` states the errors of the constants that are checked in; with `--fit` it
-//! fits them first, and prints them; with `--bands` it also estimates each row with constants that were fitted on other
-//! sources, and writes `tests/data/speeds/held-out.json` and `compiler/core/src/calibration/bands.ron`; with `--rows` it
-//! prints every row.
+//! `cargo run --release -p tpc-tests --bin fit-cost` states the errors of the constants that are checked in. Options:
+//!
+//! - `--fit` fits the constants first and prints them.
+//! - `--bands` also estimates each row with constants that were fitted on other sources. It writes
+//!   `tests/data/speeds/held-out.json` and `compiler/core/src/calibration/bands.ron`.
+//! - `--rows` prints every row.
 
 use std::collections::BTreeMap;
 
@@ -80,7 +82,7 @@ fn bands(cases: &[Case]) -> Vec<HeldOut> {
     held
 }
 
-/// How many rows are inside the bands that other sources give.
+/// Prints the number of rows inside the bands of other sources.
 fn covered(cases: &[Case], held: &[HeldOut]) {
     let seen = cross::seen(cases, held);
     for (what, wanted) in [("calibrated", true), ("not calibrated", false)] {
@@ -149,8 +151,8 @@ fn classes(profiles: &Profiles, part: &[&Case]) {
     by(profiles, part, arch, 0.0);
 }
 
-/// The median errors of decoding of an engine, by way, on rows of sources that it was not fitted on. Where fewer than five
-/// tell, the median over all engines and ways is doubled.
+/// Returns the median errors of decoding of an engine, by way, on rows of sources that it was not fitted on. With fewer
+/// than five rows, it is twice the median over all engines and ways.
 fn band(cases: &[Case], held: &[HeldOut], engine: Engine) -> ErrorBand {
     let decoding = |h: &&HeldOut| h.phase == Phase::Decode;
     let errors: BTreeMap<u64, f64> = held
@@ -231,7 +233,7 @@ fn each_row(profiles: &Profiles, all: &[&Case]) {
     }
 }
 
-/// Three significant digits.
+/// Prints three significant digits.
 fn short(x: f64) -> String {
     let digits = (2 - x.abs().log10().floor() as i32).clamp(0, 6) as usize;
     let text = format!("{x:.digits$}");
@@ -242,7 +244,7 @@ fn short(x: f64) -> String {
     }
 }
 
-/// The file of constants.
+/// Returns the file of constants.
 fn table(profiles: &Profiles, bands: &[ErrorBand; 3]) {
     let error = |b: &ErrorBand| {
         format!(

@@ -1,4 +1,5 @@
-//! Cross-validation: the error of each row with constants that no row of its source was used for, and the bands that follow.
+//! Cross-validation: the error of each row, with constants fitted without any row of its source, and the resulting
+//! bands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -18,13 +19,13 @@ const FOLDS: usize = 8;
 pub struct HeldOut {
     /// The row.
     pub id: u64,
-    /// What was measured.
+    /// The phase that was measured.
     pub phase: Phase,
     /// ln(estimated / measured).
     pub error: f64,
 }
 
-/// The kind of a case's estimate.
+/// Returns the kind of a case's estimate.
 pub fn key(c: &Case) -> CellKey {
     CellKey {
         ik: c.row.engine == Engine::IkLlamaCpp,
@@ -35,7 +36,7 @@ pub fn key(c: &Case) -> CellKey {
     }
 }
 
-/// The fold of each source: the one with the fewest rows, from the largest source on.
+/// Assigns each source to the fold with the fewest rows so far, from the largest source on.
 fn folds(cases: &[Case]) -> BTreeMap<&str, usize> {
     let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
     for c in cases {
@@ -53,7 +54,8 @@ fn folds(cases: &[Case]) -> BTreeMap<&str, usize> {
     out
 }
 
-/// The errors of all rows, each with constants that were fitted on other sources. Calls `tell` after every fold.
+/// Returns the errors of all rows, each with constants that were fitted on other sources. Calls `tell` after every
+/// fold.
 pub fn held_out(cases: &[Case], start: Profiles, tell: &mut dyn FnMut(usize)) -> Vec<HeldOut> {
     let folds = folds(cases);
     let mut out = Vec::new();
@@ -78,7 +80,7 @@ pub fn held_out(cases: &[Case], start: Profiles, tell: &mut dyn FnMut(usize)) ->
     out
 }
 
-/// The errors of decoding, by kind.
+/// Returns the errors of decoding, by kind.
 pub fn seen(cases: &[Case], held: &[HeldOut]) -> Vec<ObservedError> {
     let by_id: BTreeMap<u64, &Case> = cases.iter().map(|c| (c.row.id, c)).collect();
     let decoding = held.iter().filter(|h| h.phase == Phase::Decode);
@@ -94,7 +96,7 @@ pub fn seen(cases: &[Case], held: &[HeldOut]) -> Vec<ObservedError> {
     each.collect()
 }
 
-/// How many errors are inside the band that all other sources give, and how many there are; with a choice of rows.
+/// Returns the number of errors inside the band of all other sources, and the number of errors, for a choice of rows.
 pub fn coverage(
     seen: &[ObservedError],
     counts: impl Fn(&ObservedError, bool) -> bool,
@@ -120,10 +122,10 @@ fn path() -> PathBuf {
     crate::data().join("speeds").join("held-out.json")
 }
 
-/// The errors that `fit-cost --bands` wrote.
+/// Reads the errors that `fit-cost --bands` wrote.
 ///
 /// # Panics
-/// When the file is not there or not of its form.
+/// Panics if the file is missing or malformed.
 pub fn read() -> Vec<HeldOut> {
     let path = path();
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"));

@@ -58,7 +58,8 @@ constants! {
 
 macro_rules! others {
     ($($(#[$doc:meta])* $name:ident = $value:literal in $low:literal, $high:literal;)*) => {
-        /// Numbers that are fitted beside llama.cpp's constants: how ik_llama.cpp differs, and engines of former years.
+        /// Fitted numbers besides llama.cpp's constants: the differences of ik_llama.cpp, and of engines of former
+        /// years.
         #[derive(Clone, Copy, Debug)]
         pub struct Others {
             $($(#[$doc])* pub $name: f64,)*
@@ -72,7 +73,7 @@ macro_rules! others {
             const ALL: &[(&str, fn(&mut Others) -> &mut f64, (f64, f64))] =
                 &[$((stringify!($name), |o| &mut o.$name, ($low, $high))),*];
 
-            /// The lines that `fit-cost` prints, to be put here.
+            /// Returns the lines that `fit-cost` prints, to be put here.
             pub fn lines(mut self) -> Vec<String> {
                 let each = Others::ALL.iter();
                 each.map(|(name, of, _)| format!("{name} = {:.3}", of(&mut self))).collect()
@@ -86,7 +87,7 @@ others! {
     ik_fixed = 0.464 in 0.3, 2.0;
     /// On the speed of its products by matrices.
     ik_matrix = 1.210 in 0.5, 3.0;
-    /// On the speed of its products by matrices with experts, beside that.
+    /// A further factor on the speed of its products by matrices with experts.
     ik_experts = 0.471 in 0.2, 4.0;
     /// On the latency of its reductions.
     ik_reduction = 0.873 in 0.1, 3.0;
@@ -98,7 +99,7 @@ others! {
     early_ik = 4.000 in 0.5, 4.0;
     /// On the time to unpack quantised weights in engines from before 2025.
     old_unpacking = 7.963 in 0.5, 16.0;
-    /// On the share of a link's bandwidth where reductions are made of copies between devices.
+    /// On the share of a link's bandwidth that reductions reach if they copy between devices.
     copied_link = 0.314 in 0.05, 1.0;
     /// On the latency of such reductions.
     copied_latency = 2.739 in 0.8, 8.0;
@@ -128,15 +129,15 @@ enum Number {
     Products(CardClass),
 }
 
-/// What the fit weighs: cases with the weight of their rows.
+/// The input of the fit: cases with the weight of their rows.
 struct Weighed<'a> {
     cases: Vec<(&'a Case, f64)>,
     classes: BTreeSet<CardClass>,
 }
 
 impl<'a> Weighed<'a> {
-    /// A source with many rows counts for the root of their number; the decoding of shared tensors three times, since it is
-    /// seldom measured.
+    /// Weighs the cases. A source with `n` rows counts for the root of `n`. The decoding of shared tensors counts three
+    /// times, since it is seldom measured.
     fn new(cases: &[&'a Case]) -> Weighed<'a> {
         let mut sources: BTreeMap<&str, f64> = BTreeMap::new();
         for c in cases {
@@ -164,7 +165,7 @@ impl<'a> Weighed<'a> {
 }
 
 impl Profiles {
-    /// Those that are checked in.
+    /// Returns the checked-in profiles.
     pub fn checked_in() -> Profiles {
         Profiles {
             llama: *EngineProfile::of(Engine::LlamaCpp),
@@ -172,7 +173,7 @@ impl Profiles {
         }
     }
 
-    /// Where fits start: what is checked in, with classes that do not differ.
+    /// Returns the start of a fit: the checked-in profiles with equal numbers for all card classes.
     pub fn start() -> Profiles {
         let mut out = Profiles::checked_in();
         for class in CardClass::ALL {
@@ -181,7 +182,7 @@ impl Profiles {
         out
     }
 
-    /// The profile of an engine.
+    /// Returns the profile of an engine.
     pub fn of(&self, engine: Engine) -> EngineProfile {
         let mut p = self.llama;
         let o = &self.others;
@@ -201,7 +202,7 @@ impl Profiles {
         p
     }
 
-    /// The profile of a row's engine in its year.
+    /// Returns the profile of a row's engine in its year.
     pub fn of_row(&self, row: &Row) -> EngineProfile {
         let mut p = self.of(row.engine);
         let o = &self.others;
@@ -232,7 +233,7 @@ impl Profiles {
         }
     }
 
-    /// The errors of the cases with these profiles.
+    /// Returns the errors of the cases with these profiles.
     pub fn errors(&self, cases: &[&Case], phases: &[Phase]) -> Vec<f64> {
         let each = cases.iter().flat_map(|c| {
             let profile = self.of_row(&c.row);
@@ -242,8 +243,8 @@ impl Profiles {
         each.collect()
     }
 
-    /// What the fit makes small: the mean error, of which large ones count almost by their size and small ones by their
-    /// square. Some published rows are wrong by factors.
+    /// Returns the value that the fit minimises: the mean error. Large errors count almost linearly and small ones by
+    /// their square, for some published rows are wrong by factors.
     fn loss(&self, weighed: &Weighed<'_>) -> f64 {
         const SCALE: f64 = 0.2;
         let (mut sum, mut weights) = (0.0, 0.0);
@@ -265,7 +266,7 @@ impl Profiles {
         (sum + 0.1 * prior) / weights.max(1.0)
     }
 
-    /// The profiles fitted to the cases, from these on. Calls `tell` with the loss after every round.
+    /// Returns the profiles fitted to the cases, starting from `self`. Calls `tell` with the loss after every round.
     #[must_use]
     pub fn fitted(mut self, cases: &[&Case], tell: &mut dyn FnMut(f64)) -> Profiles {
         let weighed = Weighed::new(cases);

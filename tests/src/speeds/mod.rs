@@ -20,7 +20,7 @@ use tpc_synth::{Model, Spec};
 /// Bytes per score without flash attention: it is written and read twice, in f32.
 const SCORE_BYTES: f64 = 16.0;
 
-/// What is measured.
+/// The phase that a measurement covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
     /// Decoding.
@@ -29,7 +29,7 @@ pub enum Phase {
     Prompt,
 }
 
-/// A row with the bills of what is measured.
+/// A row with the predicted costs of its measurements.
 #[derive(Debug)]
 pub struct Case {
     /// The row.
@@ -39,12 +39,12 @@ pub struct Case {
 }
 
 impl Case {
-    /// The machine.
+    /// Returns the machine.
     pub fn topology(&self) -> &Topology {
         &self.row.placement.topology
     }
 
-    /// The bill of a phase.
+    /// Returns the bill of a phase.
     pub fn bill(&self, phase: Phase) -> &Bill {
         match phase {
             Phase::Decode => &self.decode,
@@ -52,7 +52,7 @@ impl Case {
         }
     }
 
-    /// The measured speed in tokens per second.
+    /// Returns the measured speed in tokens per second.
     pub fn measured(&self, phase: Phase) -> Option<f64> {
         match phase {
             Phase::Decode => self.row.decode,
@@ -60,7 +60,7 @@ impl Case {
         }
     }
 
-    /// The estimated speed in tokens per second.
+    /// Returns the estimated speed in tokens per second.
     pub fn estimated(&self, phase: Phase, profile: &EngineProfile) -> f64 {
         let profile = &EngineProfile {
             score_bytes: if self.row.unfused { SCORE_BYTES } else { 0.0 },
@@ -75,21 +75,21 @@ impl Case {
         }
     }
 
-    /// The logarithm of estimated over measured.
+    /// Returns the logarithm of estimated over measured.
     pub fn error(&self, phase: Phase, profile: &EngineProfile) -> Option<f64> {
         Some((self.estimated(phase, profile) / self.measured(phase)?).ln())
     }
 
-    /// Whether products are computed on the host.
+    /// True if the host computes products.
     pub fn uses_host(&self) -> bool {
         self.decode.uses_host()
     }
 }
 
-/// The header of a specification, as a file that is deleted once it is mapped.
+/// Returns the header of a specification, as a file that is deleted once it is mapped.
 ///
 /// # Panics
-/// When the specification is none, or the file cannot be written.
+/// Panics if the specification is invalid or the file cannot be written.
 pub fn header(spec: &str) -> GgufFile {
     // Tests run side by side in one process.
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -161,7 +161,7 @@ pub fn cases(rows: Vec<Row>) -> Vec<Case> {
     out
 }
 
-/// Two rows that differ in the way of dividing alone: layer by layer, and with shared tensors.
+/// Returns pairs of rows that differ only in the way of dividing: layer by layer, and with shared tensors.
 pub fn pairs(cases: &[Case]) -> Vec<[&Case; 2]> {
     let same = |a: &Row, b: &Row| {
         let names = |r: &Row| r.cards.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
@@ -184,7 +184,7 @@ pub fn pairs(cases: &[Case]) -> Vec<[&Case; 2]> {
     out
 }
 
-/// The quantile of absolute errors; 0 of none.
+/// Returns the quantile of absolute errors, or 0 without errors.
 pub fn quantile(errors: &[f64], q: f64) -> f64 {
     let mut all: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
     all.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! The rows of published speeds, and what is needed to plan each of them.
+//! The rows of published speeds, and the data needed to plan each of them.
 
 use std::collections::BTreeMap;
 
@@ -38,13 +38,13 @@ pub struct Row {
     pub tokens: u64,
     /// Batches of the prompt that stages may work on at the same time.
     pub batches: f64,
-    /// Whether the engine was run without flash attention: the row says so, or it is older than that default.
+    /// True if the engine was run without flash attention: the row states it, or the engine is older than that default.
     pub unfused: bool,
-    /// Whether the engine is from before 2025: its products with quantised weights had other kernels.
+    /// True if the engine is from before 2025, when products with quantised weights had other kernels.
     pub old: bool,
-    /// Whether ik_llama.cpp is from before September 2025, when each op was launched by itself.
+    /// True if ik_llama.cpp is from before September 2025, when it launched each op by itself.
     pub early: bool,
-    /// Whether reductions are made of copies between devices: llama.cpp has a kernel for them since April 2026.
+    /// True if reductions copy between devices: llama.cpp has a kernel for them since April 2026.
     pub copied: bool,
     /// Measured tokens per second.
     pub decode: Option<f64>,
@@ -59,17 +59,17 @@ pub struct Row {
 pub enum LeftOut {
     /// The card or the number of cards is not stated.
     Card,
-    /// The shape of the model is not public, or its architecture has no description here.
+    /// The shape of the model is not public, or tpc does not describe its architecture.
     Model,
     /// The quantisation is not stated.
     Quantisation,
     /// Rows of tensors are split, which no plan here does, or the mode is not stated and may be that.
     RowSplit,
-    /// Weights on the host, of which the row does not say which, or with which memory.
+    /// Weights on the host, but the row does not state the tensors or the host's memory.
     Host,
 }
 
-/// What names stand for.
+/// The meaning of names in the rows.
 struct Names {
     json: Json,
     /// Cards that the table does not have, by name.
@@ -114,10 +114,10 @@ impl Names {
     }
 }
 
-/// The rows that can be planned, by number, and the others with the reason.
+/// Returns the rows that can be planned, by number, and the other rows with the reason.
 ///
 /// # Panics
-/// When the data are not there or not of their form.
+/// Panics if a data file is missing or malformed.
 pub fn read() -> (Vec<Row>, BTreeMap<u64, LeftOut>) {
     let json = |name: &str| -> Json {
         let path = crate::data().join("speeds").join(name);
@@ -137,7 +137,7 @@ pub fn read() -> (Vec<Row>, BTreeMap<u64, LeftOut>) {
     (rows, left)
 }
 
-/// The names, with the cards that they describe.
+/// Returns the names, with the cards that they describe.
 fn names(json: Json) -> Names {
     let described = json["own_cards"].as_array().into_iter().flatten();
     let cards: Vec<&str> = described.filter_map(Json::as_str).collect();
@@ -186,7 +186,7 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
     let depth = r["depth_tokens"].as_u64().unwrap_or(0);
     let prompt = number(r, "prompt_tokens").unwrap_or(512);
     let generated = number(r, "gen_tokens").unwrap_or(128);
-    // A batch of fewer is that of decoding. llama-sweep-bench measures one batch of the prompt at each depth.
+    // Batches of up to 8 tokens belong to decoding. llama-sweep-bench measures one batch of the prompt at each depth.
     let sweep = text(r, "method").contains("sweep-bench");
     let usual = if sweep { prompt } else { 512 };
     let ubatch = number(r, "ubatch").filter(|&n| n > 8).unwrap_or(usual);
@@ -205,7 +205,7 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
     placement.split_mode = mode;
     placement.engine = engine;
     placement.ubatch_size = ubatch;
-    // Caches of few sizes, so that plans can be shared: their size decides nothing here but the cells of windows.
+    // A few cache sizes, so that rows can share plans: the size only affects the cells of windows.
     let cells = depth + prompt.max(generated) + 256;
     let sizes = [4096, 20_480, 81_920, 262_144];
     placement.ctx_size = Some(sizes.into_iter().find(|&n| n >= cells).unwrap_or(cells));
@@ -234,7 +234,7 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
     })
 }
 
-/// The narrowest slot that a row states: `PCIe 4.0 x8, x4`.
+/// Returns the narrowest slot that a row states: `PCIe 4.0 x8, x4`.
 fn slots(link: &str) -> Option<Pcie> {
     let r#gen = link.strip_prefix("PCIe ")?.get(..1)?.parse().ok()?;
     let widths = link.split([' ', ',']).filter_map(|w| w.strip_prefix('x'));
@@ -242,13 +242,13 @@ fn slots(link: &str) -> Option<Pcie> {
     Some(Pcie { r#gen, lanes })
 }
 
-/// The devices, their links, and the options that the row states.
+/// Returns the devices, their links, and the options that the row states.
 fn placement(names: &Names, r: &Json, cards: &[&'static Card]) -> Result<Placement, LeftOut> {
     let n = cards.len();
     let mut out = Placement::on(parse_devices(&n.to_string()).expect("a count"));
     let t = &mut out.topology;
     t.devices = cards.iter().map(|c| c.profile(&c.name)).collect();
-    // Rows are measured: they did fit. What counts is their speed.
+    // The measured model fit into memory, so the plan has no memory limit.
     t.devices.iter_mut().for_each(|d| d.memory = None);
     let peer = r["p2p"] == Json::Bool(true);
     let way = peer

@@ -1,7 +1,8 @@
-//! Decoding allocates nothing once it has run: not the session, the executor, its threads, the sampler or the detokeniser.
+//! Decoding makes no allocations after a first run: not the session, the executor, its threads, the sampler or the
+//! detokeniser.
 //!
-//! The allocator of this binary counts the calls of all threads, so that it is one test, without the harness, whose threads
-//! would count.
+//! The allocator of this binary counts the calls of all threads. The binary is therefore one test without the harness,
+//! whose threads would count.
 
 #[path = "../execution/support.rs"]
 #[expect(dead_code, reason = "the tests of execution need more of it")]
@@ -61,7 +62,7 @@ const COUNTED: usize = 64;
 /// Sequences that are decoded side by side.
 const SEQUENCES: usize = 2;
 
-/// A sequence, with what chooses its tokens and reads them.
+/// A sequence with its sampler and its detokeniser.
 struct Lane<'t> {
     sampler: Sampler,
     detokenizer: Option<Detokenizer<'t>>,

@@ -1,6 +1,6 @@
 //! The same bits for any number of devices and threads.
 //!
-//! Where a plan says that it has the bits of one device, it has.
+//! If a plan promises the bits of one device, its logits have them.
 
 use std::path::Path;
 
@@ -14,15 +14,15 @@ use crate::support::{
     Written, config, cpu_session, golden, name, one_by_one, placement, plan, whole,
 };
 
-/// Models of which a run that is not full takes these.
+/// Models that a shortened run covers.
 const SAMPLE: [&str; 4] = ["gemma3", "glm4-dense", "llama-dense", "mamba2"];
 
-/// The bits of the logits of a model's tokens, as one batch and one by one.
+/// Returns the bits of the logits of a model's tokens, as one batch and one by one.
 fn logits(path: &Path, devices: usize, threads: usize, two_terms: u64) -> (Graph, [Vec<u64>; 2]) {
     of_tokens((path, &golden(path).tokens), devices, threads, two_terms)
 }
 
-/// The same of these tokens.
+/// Returns the bits of the logits of these tokens, as one batch and one by one.
 fn of_tokens(
     (path, tokens): (&Path, &[u32]),
     devices: usize,
@@ -60,7 +60,7 @@ fn even_shares_have_the_bits_of_one_device() {
             continue;
         }
         models += usize::from(sampled);
-        // The models are small: nearly all of their products have two terms. Those of large ones have one.
+        // The models are small: nearly all of their products have two terms. Products of large models have one.
         for two_terms in [0, CpuOptions::TWO_TERMS] {
             let (_, one) = logits(&path, 1, 2, two_terms);
             assert_eq!(one, logits(&path, 1, 1, two_terms).1, "{name}: threads");
@@ -76,7 +76,8 @@ fn even_shares_have_the_bits_of_one_device() {
             }
         }
     }
-    // Those of the sample on two devices where products have one term, but for one whose shares end elsewhere.
+    // With one-term products on two devices, every model of the sample promises the bits, except one whose shares end
+    // elsewhere.
     assert!(models > 0 && promised + 1 >= models || !only.is_empty());
     println!("{same} have the bits of one device, {promised} of them by their shares");
 }
@@ -90,7 +91,7 @@ fn each_type_of_weights_has_the_bits_that_are_promised() {
             "llama:layers=1,embd=512,heads=4,kv_heads=4,ff=1024,vocab=32,type={}",
             dtype.name()
         );
-        // Types of which nothing can be written are in no file that tpc makes.
+        // Types that the writer cannot write do not occur in files that tpc makes.
         let Some(model) = Written::of(&spec) else {
             continue;
         };

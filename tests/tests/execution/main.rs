@@ -1,4 +1,4 @@
-//! Tests of what runs: programs, executors, sessions.
+//! Tests of execution: programs, executors, sessions.
 
 mod bits;
 mod cpu;

@@ -1,4 +1,4 @@
-//! The bytes of a plan are those of the arenas of its program.
+//! The bytes that a plan reports equal the bytes of its program's arenas.
 
 use tpc_core::pipeline::{CompiledModel, compile};
 use tpc_core::placement::Placement;
@@ -11,7 +11,7 @@ use tpc_tests::{Sweep, goldens, headers};
 
 use crate::support::{WAYS, name, placed};
 
-/// Where the report of a plan and the arenas of its program differ; `None` where they are the same.
+/// Compares the report of a plan with the arenas of its program; returns the difference, if any.
 fn difference(placement: &Placement, compiled: &CompiledModel) -> Option<String> {
     let shapes = compiled.batch_shapes();
     let program = match assemble(&compiled.programs, &shapes, placement.storage) {

@@ -1,4 +1,4 @@
-//! What a device can do while the host computes for it has no order with what the host computes.
+//! Device work that can overlap the host's work has no dependency on it.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ fn shared_experts_run_while_the_host_computes_the_others() {
     assert!(seen > 0, "no model has a shared expert beside the host's");
 }
 
-/// The launches of products with weights of which the name ends so, with place and layer.
+/// Returns the launches of products whose weight name ends with `ending`, with place and layer.
 fn products(program: &Program, ending: &str) -> Vec<(Place, Option<u32>, Launch)> {
     let graph = &program.graph;
     let ends = |v: &Value| matches!(graph.def_op(*v), Op::Weight(w) if w.tensor.ends_with(ending));
@@ -64,7 +64,7 @@ fn products(program: &Program, ending: &str) -> Vec<(Place, Option<u32>, Launch)
     out
 }
 
-/// Whether a launch waits for another, on whatever way.
+/// True if a launch waits for another, directly or indirectly.
 fn waits(program: &Program, launch: Launch, on: Launch) -> bool {
     program.phases.iter().any(|phase| {
         let mut seen = BTreeSet::new();
@@ -86,7 +86,7 @@ fn waits(program: &Program, launch: Launch, on: Launch) -> bool {
     })
 }
 
-/// Where a launch stands: in the queue of each of its places.
+/// Returns the positions of a launch: the queue and the step, for each of its places.
 fn steps_of(phase: &Phase, launch: Launch) -> Vec<(usize, usize)> {
     let queues = phase.queues.iter().enumerate();
     let at = |(q, queue): (usize, &tpc_ir::program::Queue)| {

@@ -71,7 +71,7 @@ fn programs_compute_what_their_graphs_do() {
     assert!(failed.is_empty(), "{}\n{failed:#?}", failed.len());
 }
 
-/// Whether parsing the program's text gives it again, and its text.
+/// True if parsing the program's text gives the same program and the same text.
 fn round_trips(program: &Program) -> bool {
     let printed = text::print(program);
     let again =

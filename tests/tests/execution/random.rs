@@ -20,12 +20,12 @@ impl Random {
         self.0.next_u64() >> 11
     }
 
-    /// A number below `n`; 0 where `n` is 0.
+    /// Returns a number below `n`, or 0 if `n` is 0.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n.max(1) as u64) as usize
     }
 
-    /// One of them; `None` where there are none.
+    /// Returns one of the items; `None` if the slice is empty.
     pub(crate) fn of<T: Clone>(&mut self, all: &[T]) -> Option<T> {
         all.get(self.below(all.len())).cloned()
     }

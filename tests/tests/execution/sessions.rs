@@ -24,7 +24,7 @@ const SAMPLE: [&str; 8] = [
     "phi3",
 ];
 
-/// The golden models of the sweep.
+/// Returns the golden models of the sweep.
 fn models() -> Vec<PathBuf> {
     let only = std::env::var("TPC_ONLY").unwrap_or_default();
     let sampled = |p: &Path| SAMPLE.iter().any(|s| name(p).starts_with(s));
@@ -34,7 +34,7 @@ fn models() -> Vec<PathBuf> {
     all
 }
 
-/// A session on so many devices, of so many sequences that hold `n` tokens together.
+/// Opens a session on `devices` devices, with sequences that hold `n` tokens together.
 fn session(
     path: &Path,
     (devices, cache): (usize, DType),
@@ -45,7 +45,7 @@ fn session(
     cpu_session(&plan, config, [1, n], CpuOptions::with_threads(2))
 }
 
-/// The logits of a batch.
+/// Returns the logits of a batch.
 fn decode(s: &mut Session<CpuExecutor>, batch: &Batch) -> Vec<f64> {
     let logits = s.step(batch).unwrap_or_else(|e| panic!("{e}"));
     logits.reals().expect("logits are real").to_vec()
@@ -64,7 +64,8 @@ struct Reading<'t> {
 }
 
 impl Reading<'_> {
-    /// A batch with some tokens of some texts, and where its output rows are in the texts; `None` at the end of all.
+    /// Draws a batch with some tokens of some texts, with the positions of its output rows in the texts. Returns `None`
+    /// at the end of all texts.
     fn batch(&mut self, random: &mut Random) -> Option<(Batch, Vec<(usize, usize)>)> {
         let (mut batch, mut rows) = (Batch::default(), Vec::new());
         if self.done.iter().zip(self.texts).all(|(d, t)| *d == t.len()) {
@@ -91,7 +92,7 @@ impl Reading<'_> {
 
 #[test]
 fn sequences_side_by_side_have_the_bits_of_each_alone() {
-    /// Tokens of a text, of which the cells of one end within a block of cells.
+    /// The tokens of each text; the cells of one text end within a block of cells.
     const LENGTHS: [usize; 3] = [90, 70, 20];
     /// Cells of a sequence.
     const EACH: usize = 128;
@@ -105,7 +106,7 @@ fn sequences_side_by_side_have_the_bits_of_each_alone() {
         let texts: Vec<Vec<u32>> = LENGTHS.into_iter().enumerate().map(text).collect();
         let plan = plan(&path, &placement(2, DType::F16));
         let window = plan.1.model.summary.window;
-        // Where it can be, the cells of a window are used again.
+        // The session reuses the cells of a window if the window is small enough.
         let swa = match window.is_some_and(|w| w.tokens() <= 48) {
             true => 64,
             false => EACH,
@@ -183,8 +184,8 @@ fn a_sequence_goes_back_and_continues_as_if_it_had_never_gone_on() {
     }
 }
 
-/// Rotary embeddings see distances alone, so a text that stands further behind and is moved to the begin is the text at the
-/// begin.
+/// Rotary embeddings depend on distances only. A text that is moved from a later position to the beginning equals the
+/// text at the beginning.
 #[test]
 fn a_context_shift_turns_keys_back() {
     let mut shifted = 0;
@@ -192,7 +193,7 @@ fn a_context_shift_turns_keys_back() {
         let tokens = golden(&path).tokens;
         let (n, by) = (tokens.len() - 1, 7);
         let room = (tokens.len() + by, 1);
-        // What is cached is rounded at other angles: only f32 shows that the angles are right.
+        // Cached keys were rounded at other angles; only f32 shows that the angles are right.
         let mut s = session(&path, (2, DType::F32), room);
         decode(&mut s, &Batch::sequence(&tokens[..n], by as u32, 0));
         if let Err(e) = s.shift(0, 0, by as u64) {
@@ -228,7 +229,7 @@ fn a_context_shift_turns_keys_back() {
     assert!(shifted > 0);
 }
 
-/// A session that has read the first tokens of a model, and its bytes.
+/// Returns a session that has read the first tokens of a model, and its bytes.
 fn saved(path: &Path, devices: usize, tokens: &[u32]) -> (Session<CpuExecutor>, Vec<u8>) {
     let mut s = session(path, (devices, DType::F16), (2 * tokens.len(), 2));
     decode(&mut s, &Batch::sequence(tokens, 0, 0));
@@ -297,7 +298,7 @@ fn damaged_files_give_diagnostics() {
     let (mut s, bytes) = saved(&path, 1, tokens);
     let known = ["TPC0572", "TPC0573", "TPC0574"];
     for n in 0..bytes.len() {
-        // Every truncation of what describes the cells, and many of their bytes.
+        // Every truncation of the part that describes the cells, and many truncations of the cells' bytes.
         if n < 4096 || n % 61 == 0 {
             let e = s.load(7, &bytes[..n]).expect_err("it is cut");
             assert!(known.contains(&e.code().id), "{n}: {e}");
@@ -314,7 +315,7 @@ fn damaged_files_give_diagnostics() {
         }
         let sealed = i % 2 == 1;
         if sealed {
-            // The checksum is right, so that what it protects is looked at.
+            // A correct checksum, so that tpc checks the content.
             let end = bad.len() - 8;
             let sum = Checksum::of(&bad[..end]);
             bad[end..].copy_from_slice(&sum.to_le_bytes());

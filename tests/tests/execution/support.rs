@@ -1,4 +1,4 @@
-//! What the tests do with models that run.
+//! Support for tests that run models.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl WeightSource for FileWeights<'_> {
     }
 }
 
-/// A placement on `devices` devices, with caches of a type.
+/// Returns a placement on `devices` devices, with caches of a type.
 pub(crate) fn placement(devices: usize, cache: DType) -> Placement {
     Placement {
         cache_type_k: cache,
@@ -65,7 +65,8 @@ pub(crate) const WAYS: [&str; 20] = [
     r"-ot blk\.(?!0\.).*attn_(q|k)=CPU",
 ];
 
-/// The placement of a way on CPU devices. Shares are those of the first devices, and again of the next.
+/// Returns the placement of a way on CPU devices. The list of shares is cut to the number of devices, or repeated for
+/// further devices.
 pub(crate) fn placed(devices: usize, way: &str) -> Placement {
     let mut words = vec!["--devices".to_owned(), vec!["cpu"; devices].join(",")];
     let mut way: Vec<String> = way.split_whitespace().map(str::to_owned).collect();
@@ -79,7 +80,7 @@ pub(crate) fn placed(devices: usize, way: &str) -> Placement {
         .unwrap_or_else(|d| panic!("{words:?}: {}", d[0]))
 }
 
-/// A model file with its plan.
+/// Opens and plans a model file.
 pub(crate) fn plan(path: &Path, placement: &Placement) -> (GgufFile, CompiledModel) {
     let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
     let compiled = compile(&file, placement)
@@ -96,8 +97,8 @@ pub(crate) struct Assembled {
 }
 
 impl Assembled {
-    /// The program for one token and for all of these, verified; `None` where there is no such plan. Plan and program are for
-    /// weights as the target stores them.
+    /// Returns the verified program for one token and for all of these tokens; `None` if the placement has no plan.
+    /// Plan and program use weights as the target stores them.
     pub(crate) fn new(
         path: &Path,
         placement: &Placement,
@@ -124,7 +125,7 @@ impl Assembled {
     }
 }
 
-/// A session of one sequence that holds `n` tokens.
+/// Returns a session of one sequence that holds `n` tokens.
 pub(crate) fn config(compiled: &CompiledModel, n: usize) -> SessionConfig {
     let config = SessionConfig::new(n);
     match compiled.model.summary.window {
@@ -133,12 +134,12 @@ pub(crate) fn config(compiled: &CompiledModel, n: usize) -> SessionConfig {
     }
 }
 
-/// The shape of batches of up to `tokens` tokens in such a session, with the logits of each.
+/// Returns the shape of batches of up to `tokens` tokens in such a session, with the logits of each.
 pub(crate) fn shape(config: &SessionConfig, tokens: usize) -> BatchShape {
     config.batch_shape(tokens, tokens)
 }
 
-/// A session of a planned model on the CPU, for batches of up to `least` and of up to `most` tokens.
+/// Returns a session of a planned model on the CPU, for batches of up to `least` and of up to `most` tokens.
 pub(crate) fn cpu_session(
     (file, compiled): &(GgufFile, CompiledModel),
     config: SessionConfig,
@@ -152,12 +153,12 @@ pub(crate) fn cpu_session(
     session.unwrap_or_else(|e| panic!("{}: {e}", compiled.model.graph.name))
 }
 
-/// The logits of `tokens`, fed as one batch from position 0.
+/// Returns the logits of `tokens`, fed as one batch from position 0.
 pub(crate) fn whole<E: Executor>(session: &mut Session<E>, tokens: &[u32]) -> Vec<f64> {
     behind(session, tokens, 0)
 }
 
-/// The logits of `tokens`, fed as one batch from a position.
+/// Returns the logits of `tokens`, fed as one batch from a position.
 pub(crate) fn behind<E: Executor>(
     session: &mut Session<E>,
     tokens: &[u32],
@@ -168,7 +169,7 @@ pub(crate) fn behind<E: Executor>(
     out.reals().expect("logits are real").to_vec()
 }
 
-/// The logits of `tokens`, one batch each, from a position.
+/// Returns the logits of `tokens`, one batch each, from a position.
 pub(crate) fn one_by_one<E: Executor>(
     session: &mut Session<E>,
     tokens: &[u32],
@@ -179,14 +180,14 @@ pub(crate) fn one_by_one<E: Executor>(
         .collect()
 }
 
-/// The golden logits that belong to a model.
+/// Returns the golden logits that belong to a model.
 pub(crate) fn golden(path: &Path) -> Golden {
     let path = path.with_extension("f32.logits");
     let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     Golden::parse(&path.display().to_string(), &bytes).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The name of a model file.
+/// Returns the name of a model file.
 pub(crate) fn name(path: &Path) -> String {
     let stem = path.file_stem().expect("a file name");
     stem.to_string_lossy().into_owned()
@@ -200,7 +201,7 @@ impl Written {
         Written::of(spec).unwrap_or_else(|| panic!("{spec} cannot be written"))
     }
 
-    /// The model of a specification; `None` where it is none.
+    /// Writes the model of a specification; `None` if the specification is invalid.
     pub(crate) fn of(spec: &str) -> Option<Written> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -29,7 +29,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("filetests")
 }
 
-/// Every file below `dir`, in the order of the names.
+/// Returns every file below `dir`, in the order of the names.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).expect("the folder of file tests is there");
     let mut paths: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
@@ -115,7 +115,7 @@ fn every_code_is_fired_by_a_file() {
     assert!(missing.is_empty(), "no file expects {missing:?}");
 }
 
-/// The harness itself fails where it should.
+/// The harness itself rejects faulty files.
 #[test]
 fn faulty_files_are_found_out() {
     let graph = "tpir 1\ngraph \"g\"\n";

@@ -1,5 +1,5 @@
-//! The advice that a plan gives where it does not fit: all of it fits when it is planned as it is typed, nothing that is
-//! faster by more than a tenth is missing, and it is told once.
+//! The advice of a plan that does not fit. Each advice fits if it is planned as typed and appears once. No alternative
+//! that is over a tenth faster is missing.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ const LIMITS: Limits = Limits {
     steps: u64::MAX / 2,
 };
 
-/// Devices with so many GB of memory, alike otherwise.
+/// Returns a topology of devices that differ only in memory, in GB.
 fn machine(gigabytes: &[f64]) -> Topology {
     let device = |gb: &f64| DeviceProfile {
         name: "d".into(),
@@ -40,8 +40,8 @@ fn machine(gigabytes: &[f64]) -> Topology {
     }
 }
 
-/// Eight experts and eight KV heads on devices of which one has half the memory of the other: shares that are in
-/// proportion to the room are rounded to halves, which do not fit. Others do, and are found.
+/// Eight experts and eight KV heads on two devices, one with half the memory of the other. Shares in proportion to free
+/// memory round to halves, which do not fit. The planner finds other shares that fit.
 #[test]
 fn shares_shift_until_a_plan_fits() {
     let path = headers().into_iter();
@@ -72,7 +72,7 @@ fn shares_shift_until_a_plan_fits() {
     }
 }
 
-/// The header whose name has this in it, where there is one.
+/// Returns the header whose file name contains `name`, if it exists.
 fn header(name: &str) -> Option<GgufFile> {
     let path = headers()
         .into_iter()
@@ -80,7 +80,7 @@ fn header(name: &str) -> Option<GgufFile> {
     Some(GgufFile::open(path).unwrap_or_else(|e| panic!("{e}")))
 }
 
-/// What a search finds for a model that must not fit.
+/// Searches for advice on a model that does not fit, and returns the plan with the advice.
 fn counsel(file: &GgufFile, base: &Placement, limits: Limits) -> (CompiledModel, Counsel) {
     let compiled = super::support::compiled(file, base).expect("the model is planned");
     assert!(!compiled.fits(), "the model fits");
@@ -96,7 +96,7 @@ fn counsel(file: &GgufFile, base: &Placement, limits: Limits) -> (CompiledModel,
     (compiled, found)
 }
 
-/// The words of a command with these options in place of its own.
+/// Returns the words of a command with its options replaced by `options`.
 fn replaced(words: &[String], options: &str) -> Vec<String> {
     let options: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
     let mut out: Vec<String> = Vec::new();
@@ -109,7 +109,7 @@ fn replaced(words: &[String], options: &str) -> Vec<String> {
     out
 }
 
-/// The plan of a model under these options, as the command line reads them.
+/// Plans a model under these options, as the command line reads them.
 fn planned(file: &GgufFile, words: &[String]) -> CompiledModel {
     let placement = tpc::placement(words, DType::F16, SplitMode::Auto);
     let placement = placement.unwrap_or_else(|d| panic!("{words:?}: {}", d[0]));
@@ -121,7 +121,7 @@ fn us(decode_tps: f64, prompt_tps: f64) -> f64 {
     1e6 / decode_tps + Workload::PROMPT_WEIGHT * 1e6 / prompt_tps
 }
 
-/// Whether context, and precision of the caches, are given up.
+/// Returns two flags: the advice reduces the context, and it reduces the precision of the caches.
 fn gives_up(advice: &Advice) -> [bool; 2] {
     let any = |f: &dyn Fn(&Change) -> bool| advice.changes.iter().any(f);
     [
@@ -136,7 +136,8 @@ const SMALL: [&str; 2] = [
     "qwen3moe:layers=3,embd=256,heads=8,kv_heads=4,head_dim=32,ff=256,experts=8,experts_used=2,vocab=320,ctx=4096,type=q8_0",
 ];
 
-/// Every configuration of a small grid that fits: its time, and whether it gives up context and precision of the caches.
+/// Returns every configuration of a small grid that fits, with its time. Two flags state that it reduces the context or
+/// the precision of the caches.
 fn grid(file: &GgufFile, base: &Placement) -> Vec<(f64, [bool; 2], Placement)> {
     let layers = 3_u64;
     let mut host: Vec<(HostExperts, u64)> =
@@ -156,7 +157,7 @@ fn grid(file: &GgufFile, base: &Placement) -> Vec<(f64, [bool; 2], Placement)> {
                             kv_on_host,
                             host_experts,
                             n_gpu_layers: Some(layers + 1 - on_host),
-                            // The depth at which advice is ranked: a quarter of the context that is asked for.
+                            // Advice is ranked at a quarter of the requested context.
                             depth: 1024.min(ctx),
                             ..base.clone()
                         };
@@ -249,7 +250,8 @@ fn nothing_faster_by_more_than_a_tenth_is_missing() {
 /// The step of contexts that the search names, in cells.
 const CELLS: u64 = 256;
 
-/// The placement of an advice of one option, besides the mode, with the next step less of it; `None` of other advice.
+/// Returns the placement of an advice with one option (besides the mode), one step closer to the request. Returns
+/// `None` for other advice.
 fn milder(advice: &Advice) -> Option<Placement> {
     let mut changes = advice.changes.iter();
     let mut options = changes.by_ref().filter(|c| !matches!(c, Change::Mode(_)));
@@ -347,7 +349,8 @@ const MODELS: [&str; 16] = [
     "qwen3.6-27b",
 ];
 
-/// A row of the matrix: whether the verdict is what the devices say, and all advice fits when it is planned as typed.
+/// Returns a row of the matrix. Checks that the verdict matches the devices' memory, and that all advice fits if it is
+/// planned as typed.
 fn row(file: &GgufFile, machine: &str, context: Option<u64>, name: &str) -> String {
     let mut words = vec!["--devices".to_owned(), machine.to_owned()];
     words.extend(
@@ -470,7 +473,7 @@ fn experts_of_a_few_layers_on_the_host_are_found() {
     assert!(found.growth.is_some_and(|g| g.devices > 16));
 }
 
-/// One device does not hold the cache, two do: the mode that was asked for is what is wrong.
+/// One device does not hold the cache, two do: the requested mode is the reason that the plan does not fit.
 #[test]
 fn advice_is_not_bound_to_the_mode_that_fails() {
     let file = header("llama-3.1-8b").expect("in the repository");
@@ -566,7 +569,7 @@ fn where_nothing_helps_the_least_that_is_missing_is_told() {
     assert!(help.contains("are missing, most of them on"), "{help}");
 }
 
-/// Slow links: one device is faster than two, and the advice says so only where it was planned and fits.
+/// Slow links: one device is faster than two. The advice names one device only if that plan was made and fits.
 #[test]
 fn what_is_faster_is_planned_before_it_is_named() {
     let file = header("qwen3-0.6b").expect("in the repository");
@@ -593,7 +596,7 @@ fn what_is_faster_is_planned_before_it_is_named() {
         .iter_mut()
         .for_each(|d| d.memory = Some(0.8e9));
     assert!(found(&base, "TPC0309").is_none());
-    // Experts on the host for nothing, and for want of memory.
+    // Experts on the host, if the device has the memory for them and if it has not.
     let file = header("qwen3-30b").expect("in the repository");
     let found = |gigabytes: f64, experts: u64| {
         let base = Placement {

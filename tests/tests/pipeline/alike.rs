@@ -7,7 +7,8 @@ use tpc_passes::shard::shard;
 
 use super::support::verified;
 
-/// Two layers of one form; nothing between them can be split. After them the inside of one is needed whole.
+/// Two layers of one form; the residual values between them cannot be split. After them the inside of one is needed
+/// whole.
 const LAYERS: &str = "tpir 1
 graph \"g\"
 v0: f32[8, n_tokens] @host = input {name = \"x\"}
@@ -33,7 +34,7 @@ output \"y\" = v11
 output \"z\" = v12
 ";
 
-/// Whether the first and the second layer are split when the inside of one is needed whole.
+/// Returns two flags: the first and the second layer are split when the inside of one is needed whole.
 fn split(inside: &str) -> [bool; 2] {
     let parsed = text::parse(&LAYERS.replace("INSIDE", inside));
     let graph = verified(parsed.unwrap_or_else(|e| panic!("{}", e[0])).graph);

@@ -42,7 +42,7 @@ fn every_form_calibrates_alike() {
     }
 }
 
-/// What was measured is estimated within the error that is stated, and better than before.
+/// Calibrated estimates of measured rows are within the stated error, and better than before.
 #[test]
 fn measured_rows_are_reproduced() {
     let model = header(SPEC);

@@ -1,5 +1,5 @@
-//! The documentation against the code: every diagnostic code is documented, and what the book generates from the code
-//! or shows for use is up to date.
+//! Compares the documentation with the code. Every diagnostic code is documented, and the parts of the book that show
+//! output or come from the code are up to date.
 
 use crate::support::verified;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ use tpc_passes::machine::{Topology, Workload};
 use tpc_passes::plan::{PlanRequest, PlannedGraph, plan};
 use tpc_passes::{lower::lower, shard::shard};
 
-/// The sections of the catalogue page: the first code of each, its heading, and what it is about.
+/// The sections of the catalogue page: the first code of each, its heading, and its subject.
 const SECTIONS: &[(&str, &str, &str)] = &[
     (
         "TPC0100",
@@ -130,7 +130,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// The page of the book, with an example and a cure in paragraphs of their own.
+/// Returns the page of the book, with an example and a cure in paragraphs of their own.
 fn page(codes: &[&Code]) -> String {
     let mut out = String::from(
         "# Diagnostic codes\n\n\
@@ -155,7 +155,7 @@ fn page(codes: &[&Code]) -> String {
     out
 }
 
-/// The list of the lints, by what they look at.
+/// Returns the list of the lints, grouped by their subject.
 fn list() -> String {
     let mut out = String::from(
         "# Lints\n\n\
@@ -201,7 +201,7 @@ fn the_list_of_lints_is_up_to_date() {
     );
 }
 
-/// The paragraphs of `text` in lines of at most 118 characters.
+/// Wraps the paragraphs of `text` in lines of at most 118 characters.
 fn wrapped(text: &str) -> String {
     let mut out = String::new();
     for paragraph in text.split("\n\n") {
@@ -226,7 +226,8 @@ fn wrapped(text: &str) -> String {
     out
 }
 
-/// The Rust files below `dir`, in the order of their names; those of unit tests have no diagnostics of their own.
+/// Collects the Rust files below `dir`, in the order of their names. Files of unit tests are left out, for they define
+/// no diagnostics.
 fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
     let mut paths: Vec<PathBuf> = fs::read_dir(dir)
         .unwrap_or_else(|e| panic!("{}: {e}", dir.display()))
@@ -249,7 +250,7 @@ fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether a text is `TPC` and four digits.
+/// True if a text is `TPC` and four digits.
 fn well_formed(code: &str) -> bool {
     let digits = code.strip_prefix("TPC").unwrap_or_default();
     digits.len() == 4 && digits.bytes().all(|b| b.is_ascii_digit())
@@ -282,7 +283,7 @@ fn codes_are_unique_well_formed_and_documented() {
     }
 }
 
-/// The sources of the product without their unit tests, by path.
+/// Returns the sources of the product without their unit tests, by path.
 fn product() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     for name in [
@@ -305,7 +306,7 @@ fn product() -> Vec<(PathBuf, String)> {
     texts.collect()
 }
 
-/// The only string that is a code's id is that of its declaration; everything else refers to the declaration.
+/// A code's id is written as a string only in its declaration; everything else refers to the declaration.
 #[test]
 fn codes_are_written_once() {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -328,7 +329,7 @@ fn codes_are_written_once() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A code that nothing reports is no code. Lints report their own.
+/// Every declared code is reported somewhere. Lints report their own.
 #[test]
 fn codes_are_used() {
     let product = product();
@@ -378,7 +379,7 @@ fn the_catalogue_of_the_book_is_up_to_date() {
     );
 }
 
-/// The worked example of the sharding page: what the passes make of its first graph for four devices is its second.
+/// The worked example of the sharding page: the passes turn its first graph into its second, for four devices.
 #[test]
 fn the_worked_example_of_the_book_is_what_the_passes_give() {
     const FENCE: &str = "```tpir\n";
@@ -423,7 +424,7 @@ fn the_worked_example_of_the_book_is_what_the_passes_give() {
     assert_eq!(body(sharded), found, "{path} shows another sharded graph");
 }
 
-/// A document with the output of one `tpc plan` in the first fence behind the command.
+/// A document that shows the output of one `tpc plan` in the first fence after the command.
 struct ShownPlan {
     document: &'static str,
     model: &'static str,

@@ -13,8 +13,9 @@ use super::synthetic::{fast_links, make, planned};
 /// The largest NMSE from the logits of llama.cpp, which computes in f32.
 const AGAINST_GOLDEN: f64 = 1e-8;
 
-/// Architectures without a golden model, and the keys with which llama.cpp loads their tiny model and every choice of the
-/// description has an effect. `docs/examples/llama_logits.py` wrote its logits, `tests/data/synthetic/NAME.logits`.
+/// Architectures without a golden model, and metadata keys for their tiny models. With these keys llama.cpp loads the
+/// model, and every choice of the description has an effect. `docs/examples/llama_logits.py` wrote its logits,
+/// `tests/data/synthetic/NAME.logits`.
 const MODELS: &[(&str, &str)] = &[
     ("afmoe", ""),
     ("arcee", "biases=1"),
@@ -38,7 +39,8 @@ const MODELS: &[(&str, &str)] = &[
         "experts=4,biases=1,deepseek32.expert_gating_func=2,deepseek32.expert_feed_forward_length=512,\
          deepseek32.expert_weights_norm=true,deepseek32.expert_weights_scale=1.5",
     ),
-    // Blocks that no head of the indexer matches score 0, and llama.cpp shows any of them: with many heads there are none.
+    // Blocks that match no head of the indexer score 0, and llama.cpp shows any of them. With many heads every block
+    // matches one.
     ("deepseek4", "deepseek4.attention.indexer.head_count=32"),
     (
         "dots1",
@@ -139,7 +141,7 @@ const MODELS: &[(&str, &str)] = &[
     ),
     ("qwen3vl", "biases=1"),
     ("qwen3vlmoe", "biases=1"),
-    // llama.cpp shows parts of blocks where the budget is not of whole ones.
+    // If the budget does not divide into whole blocks, llama.cpp shows parts of blocks.
     (
         "qwen4exp",
         "qwen4exp.attention.indexer.top_k=32,qwen4exp.expert_shared_feed_forward_length=256",
@@ -189,13 +191,13 @@ fn every_file_of_logits_has_its_model() {
     assert_eq!(found, known);
 }
 
-/// The names in a list of the user guide, each at the start of a line.
+/// Returns the names in a list of the user guide, each at the start of a line.
 fn names(list: &str) -> BTreeSet<&str> {
     let lines = list.lines().filter_map(|l| l.strip_prefix("- `"));
     lines.filter_map(|l| Some(l.split_once('`')?.0)).collect()
 }
 
-/// The architectures with logits: of models in [`MODELS`], and of golden models.
+/// Returns the architectures with logits: of models in [`MODELS`], and of golden models.
 fn with_logits() -> BTreeSet<String> {
     let mut found: BTreeSet<String> = MODELS.iter().map(|(a, _)| (*a).to_owned()).collect();
     for path in goldens() {

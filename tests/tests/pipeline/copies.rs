@@ -1,4 +1,4 @@
-//! What crosses the links per token: no more than must.
+//! The traffic over the links per token is minimal.
 
 use tpc_core::pipeline::CompiledModel;
 use tpc_core::placement::{HostExperts, Placement, SplitMode, parse_devices};
@@ -8,7 +8,7 @@ use tpc_tests::{goldens, headers};
 
 use super::support::{placement, plan};
 
-/// The plan of a header on two devices, and a plain plan to compare with.
+/// Returns the plan of a header on two devices, and a plain plan to compare with.
 fn plans(name: &str, set: impl Fn(&mut Placement)) -> Option<[CompiledModel; 2]> {
     let path = headers()
         .into_iter()
@@ -23,8 +23,8 @@ fn plans(name: &str, set: impl Fn(&mut Placement)) -> Option<[CompiledModel; 2]>
     Some([asked, plain].map(|p| plan(&path, &p).expect("the architecture is known").1))
 }
 
-/// Values that change places per token, and bytes that enter the copies of the programs (where each device fetches or
-/// sends its part), beyond those of the plain plan, in layers.
+/// Returns the number of values that layers copy between places per token, and the bytes of these copies in the
+/// programs. Both are in excess of the plain plan. In the programs, each device fetches or sends its own part.
 fn beyond([asked, plain]: &[CompiledModel; 2]) -> (u64, u64) {
     let batch = asked.decode_batch();
     let count = |c: &CompiledModel| {
@@ -81,11 +81,11 @@ const MODELS: [(&str, Sizes); 3] = [
     ),
 ];
 
-/// With the experts on the host, a layer needs there: the activations and what the router says of each expert. The
-/// devices hold both mirrored, so that one copy of each will do; and the router's answer crosses before it is cut into
-/// the experts selected and their weights, which would be two copies. Everything from the selection to the weighted sum
-/// is done there, so that one vector returns, to each device. Nothing less will do: these are read where they do not
-/// arise, and every other cut through the layer crosses more values or larger ones.
+/// Experts on the host need the activations and the router's result there. Both are mirrored on the devices, so one
+/// copy of each suffices. The router's result crosses before it is split into the selected experts and their weights,
+/// which would be two copies. The host computes everything from the selection to the weighted sum, so one vector
+/// returns to each device. This is minimal: the inputs are read away from where they arise, and every other cut through
+/// the layer crosses more or larger values.
 #[test]
 fn experts_on_the_host_cost_two_copies_there_and_one_back() {
     let mut seen = 0;
@@ -104,8 +104,8 @@ fn experts_on_the_host_cost_two_copies_there_and_one_back() {
     assert!(seen >= 2, "{seen} headers");
 }
 
-/// With the cache on the host, a layer sends the new keys and values there, each device those of its heads, and every
-/// device fetches the cells that are attended to of its own heads: every element crosses once each way.
+/// With the cache on the host, each device sends the new keys and values of its own heads there. Each device fetches
+/// the attended cells of its own heads. Every element therefore crosses once in each direction.
 #[test]
 fn a_cache_on_the_host_crosses_the_link_once() {
     let mut seen = 0;
@@ -138,7 +138,7 @@ fn a_cache_on_the_host_crosses_the_link_once() {
     assert!(seen >= 2, "{seen} headers");
 }
 
-/// However short the context is, what is fetched of a cache on the host is what is attended to.
+/// Devices fetch only the attended cells of a cache on the host, however short the context is.
 #[test]
 fn only_the_cells_attended_to_leave_a_cache_on_the_host() {
     let mut seen = 0;

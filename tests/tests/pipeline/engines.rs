@@ -20,18 +20,19 @@ struct Row {
     build: String,
 }
 
-/// The NMSE from which on logits are wrong. Quantised weights take up to 1e-3, and up to 0.014 where rounding chooses other experts.
+/// The NMSE from which on logits are wrong. Quantised weights take up to 1e-3, and up to 0.014 if rounding chooses
+/// other experts.
 const WRONG: f64 = 2e-2;
 
-/// Runs that end otherwise than predicted, by the beginning of their specification and their options; nobody has explained them yet.
-/// A run that ends as predicted leaves this list.
+/// Unexplained runs that end otherwise than predicted, by the beginning of their specification and their options. A run
+/// that ends as predicted leaves this list.
 const UNEXPLAINED: [(&str, &str); 2] = [
-    // Wrong where an abort is predicted.
+    // Predicted: an abort. Observed: wrong logits.
     (
         "qwen3next:layers=4,embd=256,heads=8,kv_heads=8",
         "-ot attn_qkv.*=CPU",
     ),
-    // An abort where the device in the middle has no share.
+    // The device in the middle has no share. Observed: an abort.
     ("qwen35:layers=4,embd=640,heads=10,kv_heads=5", "-ts 1,0,1"),
 ];
 
@@ -47,7 +48,7 @@ impl Row {
         }
     }
 
-    /// The end of the run.
+    /// Returns the end of the run.
     fn seen(&self) -> &'static str {
         match self.result.split_once(':') {
             Some(("refused", _)) => "refused",
@@ -60,7 +61,7 @@ impl Row {
         }
     }
 
-    /// The argument of an option.
+    /// Returns the argument of an option.
     fn option(&self, name: &str) -> Option<&str> {
         let mut words = self.options.split_whitespace();
         words.find(|w| *w == name)?;
@@ -72,7 +73,7 @@ impl Row {
     }
 }
 
-/// The geometry of a specification.
+/// Returns the geometry of a specification.
 fn geometry(spec: &str) -> Geometry {
     let whole = format!("{spec},header=1");
     let parsed = Spec::parse(&whole).unwrap_or_else(|d| panic!("{spec}: {d}"));
@@ -87,7 +88,7 @@ fn geometry(spec: &str) -> Geometry {
     Geometry::new(model.header(), lowered.as_ref().map(|l| &l.graph))
 }
 
-/// The runs of a line of the repository's file.
+/// Returns the runs of a line of the repository's file.
 fn runs(line: &str) -> Vec<Row> {
     let of: Value = serde_json::from_str(line).expect("a line of runs");
     let text = |v: &Value| v.as_str().expect("a text").to_owned();
@@ -106,7 +107,7 @@ fn runs(line: &str) -> Vec<Row> {
         .collect()
 }
 
-/// The rows of the repository, and those of `shared` where it is there.
+/// Returns the rows of the repository, and the rows of `shared` if it exists.
 fn rows() -> Vec<Row> {
     let read = |path: PathBuf| std::fs::read_to_string(path).expect("a file of rows");
     let own = read(tpc_tests::data().join("engines/geometry-0.8.0.jsonl"));

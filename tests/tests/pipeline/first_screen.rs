@@ -1,5 +1,5 @@
-//! The first screen of a plan: it answers whether the model fits, how fast it is and how to run it, and no line is wider
-//! than the terminal.
+//! The first screen of a plan answers three questions: if the model fits, how fast it is and how to run it. No line is
+//! wider than the terminal.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use tpc_gguf::GgufFile;
 use tpc_ir::DType;
 use tpc_lint::plan_report;
 
-/// A header by the beginning of its name: one of the repository, or one beside it where those are.
+/// Returns the header whose file name begins with `name`, from the repository or from `shared`.
 fn header(name: &str) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = ["data/headers", "../../shared/models"];
@@ -34,7 +34,7 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// The plan of a header under these options.
+/// Plans a header under these options.
 fn planned(header: &Path, options: &str) -> (Placement, tpc_core::pipeline::CompiledModel) {
     let file = GgufFile::open(header).expect("a header");
     let placement = tpc::placement(&words(options), DType::F16, SplitMode::Auto);
@@ -43,7 +43,7 @@ fn planned(header: &Path, options: &str) -> (Placement, tpc_core::pipeline::Comp
     (placement, compiled)
 }
 
-/// The report, for a file of this path.
+/// Returns the report for a file of this path.
 fn report(path: &str, header: &Path, options: &str) -> PlanReport {
     let (placement, compiled) = planned(header, options);
     let mut report = plan_report(path, &placement, &compiled);
@@ -62,7 +62,7 @@ fn no_wider(text: &str, width: u16) {
     }
 }
 
-/// The answers that a screen of 24 lines of 80 columns gives.
+/// Checks the answers on a screen of 24 lines of 80 columns.
 #[track_caller]
 fn answers(report: &PlanReport, expected: &[&str]) {
     let text = render(report, 80, Detail::Brief);
@@ -194,7 +194,7 @@ fn no_line_is_wider_than_the_terminal() {
     }
 }
 
-/// The options of a command behind the model.
+/// Returns the options that follow the model in a command.
 fn options_of(command: &ShellCommand) -> String {
     let words: Vec<String> = command.words().iter().skip(3).cloned().collect();
     words.join(" ")
@@ -232,7 +232,7 @@ fn the_command_asks_for_the_plan_that_is_shown() {
     }
 }
 
-/// The command of llama.cpp, or why there is none.
+/// Returns the llama.cpp command, or the reason that llama.cpp cannot run the model.
 fn llama_cpp(name: &str, options: &str) -> Result<String, String> {
     let header = header(name).expect("the repository has this header");
     let commands = report("m.gguf", &header, options).commands;

@@ -17,7 +17,7 @@ use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
 use super::random::Rng;
 
-/// A capture under construction: packed tensors, f32 but for positions.
+/// A capture under construction. Its tensors are packed, and f32 except for positions.
 #[derive(Default)]
 struct Capture {
     text: String,
@@ -49,7 +49,7 @@ impl Capture {
         id
     }
 
-    /// A weight; what the tests give it is known by its name.
+    /// Adds a weight; the tests bind its values by name.
     fn leaf(&mut self, ne: [u64; 4]) -> usize {
         self.line("NONE", "f32", ne, &[], &[])
     }
@@ -58,7 +58,7 @@ impl Capture {
         self.line(op, "f32", ne, src, params)
     }
 
-    /// The graph, of which nothing is worth more than the note that it has no batch.
+    /// Reads the capture; the only note allowed is that the graph has no batch.
     fn graph(&self) -> Verified<stage::Model> {
         let read =
             capture::read(&self.text, "ops").unwrap_or_else(|e| panic!("{e}\n{}", self.text));
@@ -78,26 +78,26 @@ fn random(seed: u64, n: usize) -> Vec<f64> {
     (0..n).map(|_| f64::from(rng.real() as f32)).collect()
 }
 
-/// Tokens, where there are positions.
+/// The number of tokens, in captures with positions.
 const TOKENS: u64 = 4;
 
-/// The number in the name `t<id>`.
+/// Returns the number in the name `t<id>`.
 fn number(name: &str) -> u64 {
     let digits = name.trim_start_matches('t').parse();
     digits.expect("captures name tensors t<id>")
 }
 
-/// The content of every leaf of the name `t<id>`.
+/// Returns the content of every leaf of the name `t<id>`.
 fn content(id: u64, n: usize) -> Vec<f64> {
     random(id + 17, n)
 }
 
-/// The named output of a whole graph whose weights hold [`content`].
+/// Returns the named output of a whole graph whose weights hold [`content`].
 fn run(graph: &Verified<stage::Model>, output: &str) -> Vec<f64> {
     run_with(graph, output, &stored(graph))
 }
 
-/// The same of programs; integers are 0, 1, 2, ….
+/// Returns the named output of a graph or of programs; integer inputs are 0, 1, 2, ….
 fn run_with<S: Executable>(graph: &Verified<S>, output: &str, weights: &MemoryWeights) -> Vec<f64> {
     let options = Options { gelu: Gelu::Exact };
     let mut interpreter =
@@ -140,7 +140,7 @@ fn close(found: &[f64], expected: &[f64]) {
     }
 }
 
-/// The result of one op on leaves of these sizes.
+/// Runs one op on leaves of these sizes.
 fn once(op: &str, leaves: &[[u64; 4]], ne: [u64; 4], params: &[i32]) -> Vec<f64> {
     let mut c = Capture::default();
     let src: Vec<usize> = leaves.iter().map(|&ne| c.leaf(ne)).collect();
@@ -336,7 +336,7 @@ fn rotations_go_back_and_start_anywhere() {
     );
 }
 
-/// The programs of a graph for a number of devices whose links cost nothing, and the number of split classes.
+/// Returns the programs of a graph for a number of devices with free links, and the number of split classes.
 fn divided(graph: &Verified<stage::Model>, devices: usize) -> (Verified<stage::Programs>, usize) {
     let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
     let mut request = PlanRequest::new(Topology::default(), Workload::new(64, 64, 16, 1), names);
@@ -408,7 +408,7 @@ fn split_around_the_op_is_the_same_as_whole() {
     }
 }
 
-/// The weights of a whole graph.
+/// Returns the weights of a whole graph.
 fn stored(graph: &Graph) -> MemoryWeights {
     let mut weights = MemoryWeights::new();
     for (_, data) in graph.insts() {

@@ -9,7 +9,7 @@ use super::support::{golden, placement, plan, round_trip, run};
 
 /// The logits of one engine, rounded here and there as that engine does.
 const AGAINST_GOLDEN: f64 = 1e-8;
-/// The same arithmetic in another order of summation.
+/// The bound for the same arithmetic in another order of summation.
 const AGAINST_UNSHARDED: f64 = 1e-11;
 
 #[test]
@@ -106,7 +106,7 @@ fn models_saved_by_another_program_agree() {
 
 #[test]
 fn a_wrong_program_is_noticed() {
-    // Dropping one all-reduce must show, or the comparison proves nothing.
+    // Without one all-reduce the logits must differ; otherwise the comparison is useless.
     let path = goldens()
         .into_iter()
         .find(|p| p.to_string_lossy().contains("qwen2-dense"))

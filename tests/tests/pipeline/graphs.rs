@@ -12,7 +12,7 @@ use super::random::{
 };
 use super::rare::{rare, smooth};
 
-/// A graph of real values `[n, m, n_tokens]` made by random ops from one another, from weights and from inputs.
+/// Builds a graph of real values `[n, m, n_tokens]`, by random ops on earlier values, weights and inputs.
 pub(crate) fn random_graph(b: &mut Builder) -> Value {
     let mut pool: Vec<Value> = Vec::new();
     let sizes = [2, 3, 4, 6, 8];
@@ -25,7 +25,7 @@ pub(crate) fn random_graph(b: &mut Builder) -> Value {
         let x = *b.rng.pick(&pool);
         pool.push(step(b, &pool, x));
     }
-    // What nobody used is used at the end, so that nothing is idle.
+    // Unused values are combined into the output, so that every value is used.
     let mut out = pool[pool.len() - 1];
     for &v in &pool[pool.len().saturating_sub(4)..pool.len() - 1] {
         if b.dims(v) == b.dims(out) {
@@ -89,7 +89,7 @@ fn step(b: &mut Builder, pool: &[Value], x: Value) -> Value {
             let kind = *b.rng.pick(&NormKind::ALL);
             b.push(Norm { kind, eps: 1e-3 }, vec![x])
         }
-        // Products with weights are what models are made of.
+        // Products with weights are drawn most often, as in models.
         7..=9 => {
             let out = *b.rng.pick(&[2, 3, 4, 6, 8]);
             let w = b.weight([n, out, 1, 1]);
@@ -307,7 +307,7 @@ fn rows(b: &mut Builder, x: Value) -> Value {
             b.push(MulMat, vec![turn, x])
         }
         0 => {
-            // A cache of rows, and what is in it now.
+            // A cache of rows, and its current content.
             let cells = 6;
             let cache = b.weight([n * m, cells, 1, 1]);
             let dims = [d(n * m), t.clone(), d(1), d(1)];
@@ -365,7 +365,7 @@ fn rows(b: &mut Builder, x: Value) -> Value {
     }
 }
 
-/// A convolution over the tokens, or a recurrence with a head per index of axis 1.
+/// Appends a convolution over the tokens, or a recurrence with a head per index of axis 1.
 fn recurrent(b: &mut Builder, x: Value) -> Value {
     let [n, m, t, _] = b.dims(x);
     let (n, m) = (constant(&n), constant(&m));
@@ -417,8 +417,8 @@ fn recurrent(b: &mut Builder, x: Value) -> Value {
     y
 }
 
-/// Names that no random graph has: leaves that are never split by themselves, what moves data between places, which
-/// plans of them have, and what nothing executes.
+/// Names of ops that random graphs do not contain. The planner does not split states by themselves, the interpreter
+/// does not run opaque ops, and only plans have ops that move data between places.
 const APART: [&str; 7] = [
     "state",
     "opaque",
@@ -485,7 +485,7 @@ fn what_the_verifier_refuses_is_wrong() {
     let (refused, alarms) = (of(Verdict::Refused), of(Verdict::FalseAlarm));
     println!("{alarms} false alarms in {} refusals", refused + alarms);
     assert!(refused > GRAPHS / 5, "{tally:?}");
-    // A state that no program depends on, and indices that nothing looks up, may be wrong without harm.
+    // Some refused faults are harmless: a state that the programs do not read, or indices that no lookup uses.
     assert!(alarms < refused, "{tally:?}");
 }
 

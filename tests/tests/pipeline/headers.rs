@@ -22,7 +22,7 @@ fn used_bytes(compiled: &CompiledModel, report: &PlanReport) -> u64 {
     report.model.bytes - report.model.unused_bytes
 }
 
-/// Number of times each weight byte of the file is held, counted index by index.
+/// Returns the bytes of each tensor that the devices hold together, counted index by index.
 fn bytes_by_tensor(compiled: &CompiledModel) -> BTreeMap<String, u64> {
     let mut out = BTreeMap::new();
     for (_, inst) in compiled.programs.insts() {
@@ -39,8 +39,8 @@ fn bytes_by_tensor(compiled: &CompiledModel) -> BTreeMap<String, u64> {
     out
 }
 
-/// All-reduces from the first layer on. The last layer's second one may be done after the rows of the batch that are
-/// wanted have been taken, so it counts wherever it is.
+/// Counts the all-reduces from the first layer on. The last layer's second one may follow the selection of the output
+/// rows, so it counts wherever it is.
 fn reductions(compiled: &CompiledModel) -> usize {
     let insts = || compiled.sharded.insts().map(|(_, i)| i);
     let first = insts().position(|i| i.layer.is_some()).unwrap_or(0);
@@ -67,7 +67,7 @@ fn headers_plan_for_one_to_eight_devices() {
             planned += 1;
             let r = plan_report(&name, &placement, &compiled);
             assert_eq!(r.verdict, "ok", "{name} on {devices}: {:?}", r.diagnostics);
-            // Per-device bytes are the file's tensor bytes plus what is held more than once.
+            // Per-device bytes are the file's tensor bytes plus the bytes that several devices hold.
             let held: u64 = r.devices.iter().map(|d| d.weights_bytes).sum();
             assert_eq!(
                 held,
@@ -117,7 +117,8 @@ fn headers_plan_for_one_to_eight_devices() {
                     data.name
                 );
             }
-            // What is held more than once for want of divisibility (edge blocks, KV heads) is told apart.
+            // Bytes that several devices hold because a size is not divisible (edge blocks, KV heads) are counted
+            // separately.
             let even = |c: &tpc_ir::ClassData| {
                 let n = devices as u64;
                 c.size.is_multiple_of(n) && c.ranges.iter().all(|r| r.len * n == c.size)
@@ -149,7 +150,7 @@ fn headers_plan_for_one_to_eight_devices() {
     );
 }
 
-/// The book and the refusals say so: the limits of a command are there for what is no model.
+/// The book and the error messages state this: a command's limits only stop input that is not a real model.
 #[test]
 fn no_model_known_takes_a_tenth_of_the_budget() {
     let counted = [
@@ -232,8 +233,8 @@ fn scarce_memory_is_a_constraint() {
             placement.ctx_size = Some(16);
             placement.ubatch_size = 16;
             let (free, _) = totals(&placement);
-            // A little less than what the plan takes when nobody asks: another that fits is found, or there is none and
-            // the report says so.
+            // A little less memory than the unlimited plan takes: tpc finds another plan that fits, or reports that
+            // none fits.
             placement.topology.devices[0].memory = Some(free as f64 - 1.0);
             let (tight, r) = totals(&placement);
             assert_eq!(

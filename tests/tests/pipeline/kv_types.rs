@@ -1,12 +1,12 @@
 //! Types of the KV cache: every pair of a type for keys and one for values, executed whole and split.
 //!
-//! What a pair rounds away is measured against the same model with f16 caches and compared with what llama.cpp measured
-//! (`kv-cache-error.json`): a quantised cache should do no worse. Those figures are of one sequence of 128 tokens that is
-//! not known. Other tokens move a figure by a tenth or two, and by a multiple where a router decides; so bounds on single
-//! pairs are wide, and medians and sums over many pairs are held to closer ones.
+//! Each pair's error against the same model with f16 caches is compared with llama.cpp's error (`kv-cache-error.json`):
+//! a quantised cache should be at least as accurate. The llama.cpp figures come from one sequence of 128 tokens that is
+//! unknown. Other tokens change a figure by a tenth or two, and by a multiple if a router decides. Bounds on single
+//! pairs are therefore wide, and bounds on medians and sums over many pairs are closer.
 //!
-//! By default each model takes three pairs, other ones for each model, on two or on three devices.
-//! `TPC_KV_TYPES=all` asks for all 81 of every model on both, and prints the figures.
+//! By default each model takes three pairs, other ones for each model, on two or on three devices. `TPC_KV_TYPES=all`
+//! runs all 81 pairs of every model on both and prints the figures.
 
 use crate::support::verified;
 use std::collections::BTreeMap;
@@ -22,12 +22,12 @@ use tpc_tests::{data, files, goldens, shared};
 
 use super::support::{placement, plan, run};
 
-/// The same arithmetic in another order of summation: a value may round to the neighbouring code, or a router choose
-/// another expert, on the last bit.
+/// The bound for the same arithmetic in another order of summation. The last bit may round a value to the neighbouring
+/// code, or make a router choose another expert.
 const AGAINST_UNSHARDED: f64 = 1e-7;
 /// Tokens of a sequence, as in the measurements.
 const TOKENS: usize = 128;
-/// More than f16 loses of f32. Where the figures know no error, f32 caches were taken for f16 ones.
+/// A bound above the error of f16 against f32. If the figures have no error, f32 caches were equal to f16 caches.
 const HALF: f64 = 1e-7;
 
 /// The measured error of each pair of types (`q8_0/q4_0`: keys, values), per model.
@@ -41,7 +41,7 @@ fn figures() -> Figures {
     serde_json::from_str(&text).expect("figures per model and pair")
 }
 
-/// The golden model of that name, whatever type its weights are in.
+/// Returns the golden model of that name, with weights of any type.
 fn golden_of(model: &str) -> Option<PathBuf> {
     let named = |p: &PathBuf| {
         let name = p.file_name().map(|n| n.to_string_lossy().into_owned());
@@ -50,7 +50,7 @@ fn golden_of(model: &str) -> Option<PathBuf> {
     goldens().into_iter().find(named)
 }
 
-/// Arbitrary tokens; each sequence has its own.
+/// Returns arbitrary tokens; each sequence has its own.
 fn tokens(sequence: u64) -> Vec<u32> {
     let next = |x: &u64| Some(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
     let states = std::iter::successors(Some(sequence + 1), next).skip(1);
@@ -73,7 +73,7 @@ struct Model {
 }
 
 impl Model {
-    /// `None` where the model is not there, or its architecture is not lowered.
+    /// Opens a golden model; `None` if the file is missing or its architecture has no plan.
     fn open(name: &str, sequences: u64) -> Option<Model> {
         let path = golden_of(name)?;
         plan(&path, &placement(1))?;
@@ -91,7 +91,8 @@ impl Model {
         run(&compiled.model.graph, &file, &compiled, &tokens(sequence))
     }
 
-    /// The error of a pair, by the mean over the sequences; the first is executed on so many devices as well.
+    /// Returns the error of a pair, as the mean over the sequences. Runs the first sequence on each of the given
+    /// numbers of devices as well.
     fn error(&self, pair: (DType, DType), devices: &[usize]) -> f64 {
         let mut sum = 0.0;
         for (sequence, exact) in (0..).zip(&self.exact) {
@@ -116,7 +117,7 @@ impl Model {
     }
 }
 
-/// Whether all pairs are asked for.
+/// True if `TPC_KV_TYPES` asks for all pairs.
 fn all_asked() -> bool {
     std::env::var("TPC_KV_TYPES").is_ok_and(|v| v == "all")
 }
@@ -124,7 +125,7 @@ fn all_asked() -> bool {
 /// Measured and known errors of pairs.
 type Measured = Vec<((DType, DType), f64, f64)>;
 
-/// The largest quotient of measured by known errors, each summed over the pairs that have a type on one side.
+/// Returns the largest quotient of measured by known errors, each summed over the pairs that have a type on one side.
 fn worst_type(measured: &Measured) -> f64 {
     let of = |side: fn(&(DType, DType)) -> DType, t: DType| {
         let pairs = measured.iter().filter(|(pair, ..)| side(pair) == t);
@@ -181,7 +182,7 @@ fn every_pair_of_types_runs_split_and_rounds_no_worse_than_llama_cpp() {
             let worst = worst_type(&measured);
             println!("{name}: at worst {worst:.2} of llama.cpp's error");
             assert!(worst <= if experts { 2.0 } else { 1.2 }, "{name}: {worst}");
-            // The median, as one flipped expert is hundreds of times the error of pairs that flip none.
+            // The median: one flipped expert has hundreds of times the error of pairs that flip none.
             let mut quotients: Vec<f64> =
                 measured.iter().map(|(_, e, f)| e / f.max(HALF)).collect();
             quotients.sort_by(f64::total_cmp);

@@ -18,7 +18,7 @@ use super::random::{Builder, Rng, plan_and_run_with};
 use super::support::{golden, placement, plan, run};
 use super::synthetic::make;
 
-/// The same arithmetic in another order of summation.
+/// The bound for the same arithmetic in another order of summation.
 const AGAINST_UNSHARDED: f64 = 1e-10;
 /// Tokens are few: a placement does not depend on their number.
 const TOKENS: usize = 8;
@@ -44,7 +44,7 @@ fn overridden(pattern: &str, place: &str) -> Way {
     })
 }
 
-/// A pattern made of what names of tensors are made of.
+/// Draws a pattern from parts of tensor names.
 fn random_pattern(rng: &mut Rng, n_layer: u64) -> String {
     let layer = match rng.range(0, 3) {
         0 => format!(r"blk\.{}\.", rng.range(0, n_layer.max(1) - 1)),
@@ -58,7 +58,7 @@ fn random_pattern(rng: &mut Rng, n_layer: u64) -> String {
     )
 }
 
-/// The placements of the acceptance list, and random ones.
+/// Returns the placements of the acceptance list, and random ones.
 pub(crate) fn ways(rng: &mut Rng, n_layer: u64, experts: bool, devices: usize) -> Vec<Way> {
     let mut out = vec![
         overridden(r"blk\.0\.attn.*", "CPU"),
@@ -102,7 +102,7 @@ pub(crate) fn ways(rng: &mut Rng, n_layer: u64, experts: bool, devices: usize) -
     out
 }
 
-/// No value is copied twice to one place.
+/// Checks that values are copied to a place at most once.
 fn copied_once(placed: &Graph) {
     let mut seen = std::collections::BTreeSet::new();
     for (_, data) in placed.insts() {
@@ -177,7 +177,7 @@ fn placed_models_agree_with_whole_ones() {
     assert!(ran > 20, "only {ran} placements ran");
 }
 
-/// The graph with its ops dealt to layers, in order.
+/// Returns the graph with its ops dealt to layers, in order.
 fn in_layers(graph: &Graph, rng: &mut Rng, layers: u32) -> Graph {
     let mut out = Graph::new(graph.name.clone());
     let mut layer = None;

@@ -51,7 +51,7 @@ fn every_rule_is_needed_by_its_witness() {
     }
 }
 
-/// The smallest number of rows or experts that an index counts.
+/// Returns the smallest number of rows or experts that an index counts.
 fn fewest_rows(graph: &Graph) -> usize {
     let counted = graph.insts().filter_map(|(_, data)| {
         let (operand, axis) = match data.op {
@@ -84,7 +84,7 @@ fn every_rule_has_a_witness_and_stands_in_the_book() {
     assert_eq!(found, files);
 }
 
-/// A sum that nobody does, in a graph without layers.
+/// A partial value without an all-reduce, in a graph without layers.
 #[test]
 fn a_sum_that_is_never_done_is_refuted() {
     let programs = "tpir 1
@@ -168,8 +168,8 @@ output \"out\" = v16
     );
 }
 
-/// Models that select from 8 rows or experts, by the op that does it: the lines of the model, those of the first device, and
-/// those of the second, which has no share of a contraction and so zeros for `ROWS` rows.
+/// Models that select from 8 rows or experts, by the op that selects. Each has the lines of the model, of the first
+/// device and of the second device. The second device has no share of a contraction, so it uses zeros for `ROWS` rows.
 const SELECTIONS: [(&str, &str, &str, &str, &str); 3] = [
     (
         "get_rows",
@@ -218,8 +218,8 @@ v27 \"out\": f32[4, 2, n_tokens] @dev1 = add_id v24, v25, v9",
     ),
 ];
 
-/// Zeros have rows to select only where they are as many as the model selects from: a table without rows is zero, as all
-/// values without elements are, and a device that reads a row of it reads what is not there.
+/// Zeros may replace a table only if they have the row count of the model's table. A table without rows equals zero, as
+/// all values without elements do, but a device that reads its rows reads out of bounds.
 #[test]
 fn nothing_is_selected_of_nothing() {
     let parse = |text: &str| {
@@ -235,7 +235,7 @@ v1 \"z\": f32[8, 2, n_tokens] @host = input {{name = \"z\"}}
 "
         );
         let model = format!("tpir 1\ngraph \"g\"\n\n{inputs}{model}\n\noutput \"out\" = v7\n");
-        // That zeros of a bias leave zeros as they are is no rule, for they come with the experts that they belong to.
+        // A bias of zeros has no rule that leaves zeros unchanged: a bias comes with the experts that it belongs to.
         for (rows, is_proved) in [("8", op != "add_id"), ("7", false), ("0", false)] {
             let second = second.replace("[0:ROWS]", if rows == "0" { "[]" } else { "[0:ROWS]" });
             let programs = format!(
@@ -259,7 +259,7 @@ output \"out\" = v20\n",
     }
 }
 
-/// Experts that are divided by number, as the planner divides none of these models.
+/// Experts divided by number; the planner does not divide these models so.
 #[test]
 fn experts_divided_by_number_are_proved() {
     for path in tpc_tests::captures() {

@@ -30,7 +30,7 @@ use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 #[derive(Clone, Debug)]
 pub(crate) struct Rng {
     random: SplitMix64,
-    /// The given numbers, the next one last; `None` for those of the seed.
+    /// The given numbers, in reverse order of use; `None` to draw numbers from the seed.
     given: Option<Vec<u64>>,
 }
 
@@ -42,7 +42,7 @@ impl Rng {
         }
     }
 
-    /// The source of these choices. Behind the last one, every choice is the simplest.
+    /// Returns a source of the given choices. After the last one, every choice is the simplest.
     pub(crate) fn of(choices: &[u64]) -> Rng {
         Rng {
             given: Some(choices.iter().rev().copied().collect()),
@@ -57,7 +57,7 @@ impl Rng {
         }
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub(crate) fn range(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }
@@ -66,7 +66,7 @@ impl Rng {
         self.next().is_multiple_of(n)
     }
 
-    /// A number in [-1, 1). Numbers of tensors are no choices: they follow from the seed.
+    /// Returns a number in [-1, 1). Tensor elements are not recorded as choices: they follow from the seed.
     pub(crate) fn real(&mut self) -> f64 {
         (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64 * 2.0 - 1.0
     }
@@ -76,7 +76,7 @@ impl Rng {
     }
 }
 
-/// Builds a graph from inputs, remembering what they may hold.
+/// Builds a graph from inputs and remembers the range of values that each input may hold.
 pub(crate) struct Builder {
     pub(crate) graph: Graph,
     pub(crate) rng: Rng,
@@ -85,7 +85,7 @@ pub(crate) struct Builder {
     inputs: BTreeMap<String, (TensorType, u64)>,
     weights: MemoryWeights,
     n_weights: usize,
-    /// Further outputs, beside the one that a case returns.
+    /// Further outputs, in addition to the one that a case returns.
     pub(crate) also: Vec<Value>,
 }
 
@@ -98,7 +98,7 @@ impl Builder {
         Builder::of(Rng::new(seed))
     }
 
-    /// A builder whose graph follows from these choices.
+    /// Returns a builder whose graph follows from the choices of `rng`.
     pub(crate) fn of(mut rng: Rng) -> Builder {
         let tokens = rng.range(1, 4);
         Builder {
@@ -112,7 +112,7 @@ impl Builder {
         }
     }
 
-    /// A weight of constant sizes with random values.
+    /// Adds a weight of constant sizes with random values.
     pub(crate) fn weight(&mut self, dims: [u64; 4]) -> Value {
         let name = format!("w{}", self.n_weights);
         self.n_weights += 1;
@@ -173,7 +173,7 @@ impl Builder {
         )
     }
 
-    /// Real numbers: an input, or a product whose sum may be pending.
+    /// Adds real numbers: an input, or a product whose sum may be pending.
     pub(crate) fn real(&mut self, dims: [Dim; 4]) -> Value {
         if self.rng.one_in(2) {
             return self.plain(dims);
@@ -191,7 +191,7 @@ impl Builder {
             .expect("the generator makes valid ops")
     }
 
-    /// An op with two results.
+    /// Adds an op with two results.
     pub(crate) fn push_two(&mut self, op: impl Into<Op>, operands: Vec<Value>) -> [Value; 2] {
         let op = op.into();
         let types: Vec<&TensorType> = operands.iter().map(|&v| &self.graph.value(v).ty).collect();
@@ -220,14 +220,14 @@ impl Builder {
     }
 }
 
-/// What became of a random split.
+/// The result of a random split.
 #[derive(Clone, Debug)]
 pub(crate) enum Fate {
-    /// Nothing could be split.
+    /// The graph has no class that could be split.
     Nothing,
     /// The splits contradict each other.
     PropagationConflict,
-    /// They ran, and gave what the unsplit graph gives.
+    /// The programs ran and computed the same outputs as the unsplit graph.
     Ran,
 }
 
@@ -260,7 +260,7 @@ pub(crate) fn random_ranges(rng: &mut Rng, size: u64, devices: usize) -> Vec<Int
         .collect()
 }
 
-/// Random splits of the graph's factors.
+/// Draws random splits of the graph's factors.
 pub(crate) fn random_choice(
     rng: &mut Rng,
     factors: &Factors,
@@ -342,7 +342,7 @@ pub(crate) fn random_choice(
 /// Splits the builder's graph (whose output is `out`) at random, runs both forms and compares.
 ///
 /// # Panics
-/// When what the passes make of the choice does not verify, cannot be lowered, or gives other numbers.
+/// Panics if the sharded graph does not verify, cannot be lowered, or computes other numbers.
 pub(crate) fn split_and_run(mut b: Builder, out: Value) -> Fate {
     let devices = b.rng.range(1, 5) as usize;
     split_by(b, out, devices, |rng, _, factors, analysis| {
@@ -350,11 +350,11 @@ pub(crate) fn split_and_run(mut b: Builder, out: Value) -> Fate {
     })
 }
 
-/// Splits the builder's graph (whose output is `out`) by a choice that is made from the graph as built and as placed,
-/// runs both forms and compares.
+/// Splits the builder's graph (whose output is `out`), runs both forms and compares. `choose` derives the split from
+/// the graph as built and as placed.
 ///
 /// # Panics
-/// When what the passes make of the choice does not verify, cannot be lowered, or gives other numbers.
+/// Panics if the sharded graph does not verify, cannot be lowered, or computes other numbers.
 pub(crate) fn split_by(
     mut b: Builder,
     out: Value,
@@ -385,7 +385,7 @@ pub(crate) fn plan_and_run(b: Builder, out: Value) -> usize {
     plan_and_run_with(b, out, |_, _| ())
 }
 
-/// [`plan_and_run`] with something else asked for.
+/// Runs [`plan_and_run`] with a changed request.
 pub(crate) fn plan_and_run_with(
     mut b: Builder,
     out: Value,
@@ -396,7 +396,7 @@ pub(crate) fn plan_and_run_with(
     let workload = Workload::new(64, 64, 16, 1);
     let mut request = PlanRequest::new(Topology::default(), workload, names(devices));
     if b.rng.one_in(2) {
-        // Links that cost nothing: whatever can be split is.
+        // Links without cost: the planner splits every class that can be split.
         request.topology.link = Link::new(1e18, 0.0);
     }
     if b.rng.one_in(3) {
@@ -458,7 +458,7 @@ fn compare(
     Fate::Ran
 }
 
-/// A sharded graph rewritten by all rules, for a machine like any.
+/// Rewrites a sharded graph by all rules, for the default machine.
 fn rewritten(sharded: &Verified<stage::Sharded>, limits: Limits) -> Verified<stage::Sharded> {
     verified(rewritten_by(sharded, limits, RULES).graph)
 }
@@ -478,11 +478,12 @@ fn rewritten_by(
     out
 }
 
-/// Splits the builder's graph (whose output is `out`) at random, rewrites it by these rules to any of the graphs that
-/// they hold equal, runs it and compares; whether the named rule had something to say.
+/// Splits the builder's graph (whose output is `out`) at random, rewrites it by the given rules, runs the result and
+/// compares. The rewritten graph is any of the graphs that the rules hold equal. Returns true if the named rule
+/// matched.
 ///
 /// # Panics
-/// When what comes out does not verify, cannot be lowered, or gives other numbers.
+/// Panics if the rewritten graph does not verify, cannot be lowered, or computes other numbers.
 pub(crate) fn rewrite_and_run(
     mut b: Builder,
     out: Value,
@@ -534,8 +535,8 @@ thread_local! {
     static PROOFS: RefCell<Proofs> = RefCell::default();
 }
 
-/// Asserts that at most so many in a thousand of the programs that this thread ran were not proved: all were right, but
-/// random graphs are of forms that no model has.
+/// Asserts that at most `in_thousand` of 1,000 programs that this thread ran were not proved. All were right, but
+/// random graphs have forms that no model has.
 pub(super) fn unproved_at_most(in_thousand: u64) {
     let Proofs { found, missing } = PROOFS.take();
     println!("{missing} of {} programs were not proved", found + missing);
@@ -557,7 +558,7 @@ fn execute(b: &Builder, trial: &Trial, sharded: &Verified<stage::Sharded>) {
 /// The most that numbers may differ for another order of summation.
 const EXACT: f64 = 1e-20;
 
-/// Values of a graph's inputs, and what it makes of them.
+/// The values of a graph's inputs and the outputs that the graph computes from them.
 struct Trial {
     model: Verified<stage::Model>,
     bindings: Bindings,
@@ -574,7 +575,7 @@ impl Trial {
                 std::array::from_fn(|i| ty.dims[i].eval(&bindings).expect("small") as usize);
             let n = dims.iter().product();
             let tensor = if *bound > 0 {
-                // Distinct along axis 0 where possible, so that writes by index do not collide.
+                // Distinct along axis 0 if possible, so that writes by index do not collide.
                 let shift = b.rng.next() % bound;
                 let data = (0..n)
                     .map(|i: usize| ((i as u64 + shift) % bound) as i64)
@@ -613,7 +614,7 @@ impl Trial {
         Ok(out.values().flat_map(numbers).collect())
     }
 
-    /// How far what programs make is from what the whole graph makes.
+    /// Returns the NMSE of the programs' outputs against the outputs of the whole graph.
     fn nmse(&self, b: &Builder, programs: &Verified<stage::Programs>) -> Result<f64, ExecError> {
         let parts = self.run(b, programs)?;
         assert_eq!(self.whole.len(), parts.len(), "{programs}");
@@ -621,22 +622,22 @@ impl Trial {
     }
 }
 
-/// What the verifier says of a sharded graph against what executing it says.
+/// The verifier's verdict on a sharded graph, compared with the result of running it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
-    /// Admitted, and what it makes is right.
+    /// Admitted, and the outputs are right.
     Admitted,
-    /// Refused, and there are no programs, or what they make is wrong.
+    /// Refused; the graph cannot be lowered, or its outputs are wrong.
     Refused,
-    /// Refused, though what it makes is right.
+    /// Refused, though the outputs are right.
     FalseAlarm,
 }
 
-/// Plans the builder's graph (whose output is `out`), changes the sharded graph at random, and compares what the
-/// verifier says of it with what it makes.
+/// Plans the builder's graph (whose output is `out`), changes the sharded graph at random, and compares the verifier's
+/// verdict with the outputs.
 ///
 /// # Panics
-/// When the verifier admits what cannot be lowered or gives other numbers.
+/// Panics if the verifier admits a graph that cannot be lowered or computes other numbers.
 pub(crate) fn judge(mut b: Builder, out: Value) -> Option<Verdict> {
     b.finish(out);
     let devices = b.rng.range(2, 4) as usize;
@@ -660,7 +661,7 @@ pub(crate) fn judge(mut b: Builder, out: Value) -> Option<Verdict> {
     }
     let trial = Trial::of(&mut b);
     let admitted = verify(&sharded).is_ok();
-    // What the verifier refuses keeps none of the promises that lowering relies on.
+    // A refused graph may break the promises that lowering relies on.
     let sharded = Verified::unchecked(sharded);
     let made = catch_unwind(AssertUnwindSafe(|| {
         let programs = canonicalise(lower(&sharded).map_err(|e| e.to_string())?);
@@ -740,7 +741,7 @@ fn resharded(graph: &mut Graph, rng: &mut Rng) -> bool {
     changed
 }
 
-/// The values that an output depends on.
+/// Returns the values that an output depends on.
 fn live(graph: &Graph) -> BTreeSet<Value> {
     let mut out: BTreeSet<Value> = graph.outputs.iter().map(Output::value).collect();
     for (_, data) in graph.insts().rev() {

@@ -15,7 +15,7 @@ pub(crate) const JUMPS: [UnaryKind; 6] = [
     UnaryKind::Trunc,
 ];
 
-/// A continuous function of numbers between -1 and 1.
+/// Applies a continuous function of numbers between -1 and 1.
 pub(crate) fn smooth(b: &mut Builder, x: Value) -> Value {
     let kinds = UnaryKind::ALL.iter().filter(|k| !JUMPS.contains(k));
     let kinds: Vec<UnaryKind> = kinds.copied().collect();
@@ -39,7 +39,7 @@ fn with(b: &mut Builder, kind: BinaryKind, x: Value, y: Value) -> Value {
     b.push(Binary { kind }, vec![x, y])
 }
 
-/// One of these ops on `x: [n, m, tokens]`.
+/// Applies one of these ops to `x: [n, m, tokens]`.
 pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
     let [n, m, t, _] = b.dims(x);
     let size = |d: &Dim| {
@@ -70,7 +70,7 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
             with(b, BinaryKind::Mul, x, rounded)
         }
         13 => {
-            // So is a selection. Of a plain input every device has the same order.
+            // A selection is discontinuous, too. On a plain input all devices select alike.
             let fixed = b.plain([n, m, t, d(1)]);
             let k = b.rng.range(1, 3);
             let mask = b.push(TopMask { k }, vec![fixed]);
@@ -82,7 +82,7 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
             with(b, BinaryKind::Add, x, mask)
         }
         14 => {
-            // So is a hash.
+            // A hash is discontinuous, too.
             let ids = b.plain([d(3), d(1), d(1), d(1)]);
             let table = |i: u64| Interval {
                 start: 3 * i,

@@ -1,4 +1,5 @@
-//! Models with recurrent states: how tokens are cut into batches, and what other sequences a batch has, must not matter.
+//! Models with recurrent states: the results do not depend on the cut of tokens into batches or on other sequences in a
+//! batch.
 
 use tpc_core::golden::distance;
 use tpc_core::pipeline::CompiledModel;
@@ -10,7 +11,7 @@ use tpc_tests::goldens;
 
 use super::support::{FileWeights, golden, placement, plan};
 
-/// The same arithmetic, one token after another or all at once.
+/// The bound for the same arithmetic, one token after another or all at once.
 const AGAINST_ONE_BATCH: f64 = 1e-10;
 
 /// A model with its golden tokens.
@@ -21,7 +22,7 @@ struct Model {
     tokens: Vec<u32>,
 }
 
-/// The golden models with recurrent states, on so many devices.
+/// Plans the golden models with recurrent states, on `devices` devices.
 fn models(devices: usize) -> Vec<Model> {
     let recurrent = |op: &Op| matches!(op, Op::Input(input) if input.kind == InputKind::StateCells);
     let mut out = Vec::new();
@@ -60,7 +61,7 @@ impl Model {
         out.reals().expect("logits are real").to_vec()
     }
 
-    /// The logits of all tokens as one batch.
+    /// Returns the logits of all tokens as one batch.
     fn at_once(&self) -> Vec<f64> {
         self.decode(&mut self.session(1), &Batch::sequence(&self.tokens, 0, 0))
     }
@@ -77,7 +78,7 @@ impl Model {
     }
 }
 
-/// The tokens from `range` on of two sequences in turns, the second reading backwards.
+/// Returns a batch of the tokens in `range` of two sequences in turns, the second reading backwards.
 fn in_turns(tokens: &[u32], range: std::ops::Range<usize>) -> Batch {
     let mut batch = Batch::default();
     for i in range {
@@ -91,7 +92,7 @@ fn in_turns(tokens: &[u32], range: std::ops::Range<usize>) -> Batch {
     batch
 }
 
-/// Every second row of logits, from `first` on.
+/// Returns every second row of logits, from `first` on.
 fn every_second(logits: &[f64], first: usize, n_vocab: usize) -> Vec<f64> {
     let rows = logits.chunks(n_vocab).skip(first).step_by(2);
     rows.flatten().copied().collect()
@@ -180,7 +181,7 @@ fn a_cell_is_clean_for_the_next_sequence() {
             "{}",
             model.name
         );
-        // The sequence that was there goes on as if nothing had happened.
+        // The earlier sequence continues as if the failed batch had not been sent.
         let rest = Batch::sequence(&model.tokens[7..], 7, 3);
         let got = model.decode(&mut session, &rest);
         model.compare("after a failure", &whole[whole.len() - got.len()..], got);

@@ -14,7 +14,7 @@ const GROUPS: usize = 4;
 const GROUPS_USED: usize = 2;
 const TOKENS: usize = 24;
 
-/// The indices of the `k` largest, largest first.
+/// Returns the indices of the `k` largest numbers, largest first.
 fn largest(of: &[f64], k: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..of.len()).collect();
     order.sort_by(|&a, &b| of[b].total_cmp(&of[a]));
@@ -22,7 +22,7 @@ fn largest(of: &[f64], k: usize) -> Vec<usize> {
     order
 }
 
-/// The experts of the groups whose two best score highest together, best first.
+/// Returns the best experts, best first, of the groups whose two best experts have the highest score together.
 fn expected(scores: &[f64]) -> Vec<usize> {
     const SIZE: usize = EXPERTS / GROUPS;
     let total = |group: &[f64]| largest(group, 2).iter().map(|&i| group[i]).sum();

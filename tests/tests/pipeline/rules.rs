@@ -1,5 +1,5 @@
-//! Every op's sharding rule, executed: random shapes, splits and numbers of devices, with uneven, empty and overlapping
-//! ranges, on operands that are whole, split or pending sums.
+//! Executes every op's sharding rule, with random shapes, splits and numbers of devices. Ranges are uneven, empty or
+//! overlapping; operands are whole, split or pending sums.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ fn dims(b: &mut Builder) -> [Dim; 4] {
     ]
 }
 
-/// The batch's tokens, or a constant number of them, which could be split.
+/// Returns the batch's tokens, or a constant number of them, which could be split.
 fn tokens(b: &mut Builder) -> Dim {
     if b.rng.one_in(2) {
         b.t()
@@ -154,7 +154,7 @@ fn fill(b: &mut Builder) -> Value {
     b.push(Binary { kind }, vec![x, filled])
 }
 
-/// Positions that every device makes for itself, added to what may be split across them.
+/// Builds positions that every device computes for itself, added to a value that may be split across them.
 fn arange(b: &mut Builder) -> Value {
     let t = tokens(b);
     let op = Arange {
@@ -266,7 +266,7 @@ fn norm(b: &mut Builder) -> Value {
     b.push(Norm { kind, eps: 1e-5 }, vec![x])
 }
 
-/// A norm over all heads of what a product gave, reshaped to heads: OLMo-2's.
+/// Builds a norm over all heads of a product, then reshaped to heads, as in OLMo-2.
 fn norm_over_heads(b: &mut Builder) -> Value {
     let (e, h, n, t) = (
         b.rng.range(1, 4),
@@ -328,7 +328,7 @@ fn mul_mat(b: &mut Builder) -> Value {
     b.push(MulMat, vec![w, x])
 }
 
-/// Two products in a row, the classical pair: columns, then rows.
+/// Builds the classical pair of products: columns, then rows.
 fn mul_mat_pair(b: &mut Builder) -> Value {
     let (k, m, n, t) = (
         d(b.rng.range(1, 5)),
@@ -406,7 +406,7 @@ fn add_id(b: &mut Builder) -> Value {
     b.push(AddId { window: None }, vec![x, bias, ids])
 }
 
-/// A whole feed-forward with experts: gate and up with biases, down, weighted sum.
+/// Builds a whole feed-forward with experts: gate and up with biases, down, weighted sum.
 fn experts(b: &mut Builder) -> Value {
     let (e, used, t) = expert_parts(b);
     let (n, f) = (d(b.rng.range(1, 5)), d(b.rng.range(1, 6)));
@@ -465,7 +465,7 @@ fn set_rows(b: &mut Builder) -> Value {
     b.push(SetRows { axis }, vec![dst, rows, index])
 }
 
-/// A slice of a cache, or of a value whose sum may be pending.
+/// Writes to a slice of a cache, or of a value whose sum may be pending.
 fn set_slice(b: &mut Builder) -> Value {
     let axis = b.rng.range(0, 2);
     let (before, len, after) = (b.rng.range(0, 2), b.rng.range(0, 3), b.rng.range(1, 2));
@@ -519,7 +519,8 @@ fn ssm_scan(b: &mut Builder) -> Value {
     y
 }
 
-/// A Mamba-2 block: one product cut into gate, convolved part and time steps; the convolved part cut into x, B and C.
+/// Builds a Mamba-2 block: one product cut into gate, convolved part and time steps; the convolved part cut into x, B
+/// and C.
 fn mamba_block(b: &mut Builder) -> Value {
     let (n, dim, each, groups) = (
         b.rng.range(1, 3),
@@ -662,7 +663,7 @@ fn soft_max(b: &mut Builder) -> Value {
         let batches = [repeated(b, &heads), repeated(b, &streams)];
         let [p, q] = batches;
         operands.push(b.plain([n, rows, p, q]));
-        // The index of a head is known where their number is.
+        // The index of a head is known if the number of heads is.
         if heads.as_const().is_some() && b.rng.one_in(2) {
             op.max_bias = 8.0;
         }
@@ -777,7 +778,7 @@ fn permute(b: &mut Builder) -> Value {
     b.push(Permute { axes }, vec![x])
 }
 
-/// A fused product cut into segments, as a fused QKV is.
+/// Builds a fused product cut into segments, as a fused QKV is.
 fn slice(b: &mut Builder) -> Value {
     let (e, h, n, t) = (
         b.rng.range(1, 3),
@@ -944,7 +945,7 @@ fn every_rule_holds_when_executed() {
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     unproved_at_most(40);
-    // Leaves and opaque ops hold no rule; transfers arise in every case above, or are tested beside the interpreter.
+    // Leaves and opaque ops have no rule. Transfers occur in every case above, or the interpreter's tests cover them.
     let apart = [
         "weight",
         "input",

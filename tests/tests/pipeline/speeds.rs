@@ -1,5 +1,5 @@
-//! The cost model against published speeds: the constants that are checked in, the errors on sources that they were not
-//! fitted on, and the bands that follow from these.
+//! Compares the cost model with published speeds: the checked-in constants, the errors on sources that they were not
+//! fitted on, and the resulting bands.
 
 use tpc_core::calibration::{BandTable, band_table};
 use tpc_core::placement::SplitMode;
@@ -8,7 +8,7 @@ use tpc_tests::speeds::cross;
 use tpc_tests::speeds::fit::Profiles;
 use tpc_tests::speeds::{Case, Phase, cases, pairs, quantile, rows};
 
-/// The cases; every third row in a sample.
+/// Returns the cases; a sample takes every third row.
 fn all() -> Vec<Case> {
     let (rows, left) = rows::read();
     assert!(left.len() < rows.len() / 4, "{} rows left out", left.len());
@@ -46,7 +46,7 @@ fn speeds_of_other_sources_are_as_published() {
     check("prompts", &of(Phase::Prompt), 0.40, 1.1);
 }
 
-/// Every published row of shared tensors is estimated within a quarter, where it is of an engine of today.
+/// Every published row with shared tensors is estimated within a quarter, if its engine is current.
 #[test]
 fn shared_tensors_are_estimated_within_a_quarter() {
     let (rows, _) = rows::read();

@@ -1,4 +1,4 @@
-//! What the tests do with models.
+//! Support for tests of models.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ impl WeightSource for FileWeights<'_> {
     }
 }
 
-/// A placement on `devices` devices, with exact caches.
+/// Returns a placement on `devices` devices, with exact caches.
 pub(crate) fn placement(devices: usize) -> Placement {
     Placement {
         cache_type_k: DType::F32,
@@ -51,7 +51,7 @@ pub(crate) fn plan(path: &Path, placement: &Placement) -> Option<(GgufFile, Comp
     }
 }
 
-/// The plan of a model, which must be proved.
+/// Plans a model and proves the plan.
 pub(crate) fn compiled(
     file: &GgufFile,
     placement: &Placement,
@@ -66,7 +66,7 @@ pub(crate) fn compiled(
     Ok(compiled)
 }
 
-/// The logits of `tokens`, fed as one batch from position 0.
+/// Returns the logits of `tokens`, fed as one batch from position 0.
 pub(crate) fn run<S: Executable>(
     graph: &Verified<S>,
     file: &GgufFile,
@@ -85,19 +85,19 @@ pub(crate) fn run<S: Executable>(
     out.reals().expect("logits are real").to_vec()
 }
 
-/// The golden logits that belong to a model.
+/// Returns the golden logits that belong to a model.
 pub(crate) fn golden(path: &Path) -> Golden {
     let path = path.with_extension("f32.logits");
     let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     Golden::parse(&path.display().to_string(), &bytes).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// A graph that must verify.
+/// Verifies a graph; panics if it does not verify.
 pub(crate) fn verified<S: Stage>(graph: Graph) -> Verified<S> {
     Verified::new(graph).unwrap_or_else(|v| panic!("{v}\n{}", v.graph))
 }
 
-/// A sharded graph rewritten by all rules.
+/// Rewrites a sharded graph by all rules.
 pub(crate) fn rewritten(
     sharded: &Verified<stage::Sharded>,
     request: &PlanRequest,
@@ -109,7 +109,7 @@ pub(crate) fn rewritten(
     rewrite(sharded, machine, Limits::default(), RULES)
 }
 
-/// Printing and parsing a graph gives the graph again.
+/// Checks that printing and parsing a graph gives the graph again.
 pub(crate) fn round_trip(graph: &Graph) {
     let text = graph.to_string();
     let parsed = tpc_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}\n{text}", e[0]));
@@ -120,7 +120,7 @@ pub(crate) fn round_trip(graph: &Graph) {
     assert_eq!(parsed.graph.to_string(), text);
 }
 
-/// Proves that programs compute what the model says.
+/// Proves that programs compute the model.
 pub(super) fn proved(
     model: &Verified<stage::Model>,
     programs: &Verified<stage::Programs>,

@@ -35,15 +35,15 @@ const EXACT: f64 = 1e-20;
 /// The tolerance if such a sum may also round a cached number to its other neighbour.
 const ROUNDED: f64 = 1e-11;
 
-/// The sizes that the tests share. They have no quantisation blocks, so counts alone decide what can be split.
+/// The sizes that the tests share. `f32` has no quantisation blocks, so only counts limit the splits.
 const SMALL: &str = "layers=1,embd=48,ff=40,vocab=24,ctx=32,type=f32";
 
-/// The model of a specification, written to a file that is mapped and then deleted.
+/// Writes the model of a specification to a file that is mapped and then deleted.
 pub(super) fn make(spec: &str) -> GgufFile {
     try_make(spec).unwrap_or_else(|e| panic!("{spec}: {e}"))
 }
 
-/// The same, where the specification may be no model.
+/// Makes the model of a specification; returns an error if the specification is invalid.
 pub(super) fn try_make(spec: &str) -> Result<GgufFile, String> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -57,12 +57,12 @@ pub(super) fn try_make(spec: &str) -> Result<GgufFile, String> {
     let file = std::fs::File::create(&path).expect("a temporary file");
     let written = model.write(file).map_err(|e| e.to_string());
     let file = written.and_then(|_| GgufFile::open(&path).map_err(|e| e.to_string()));
-    // Where a mapped file cannot be removed, the system's own cleaning does.
+    // If the system cannot remove a mapped file, its own cleaning of temporary files does.
     let _ = std::fs::remove_file(&path);
     file
 }
 
-/// The metadata of an architecture's tiny model beside its sizes: whole keys and values.
+/// Returns the metadata of an architecture's tiny model, except its sizes, as keys and values.
 pub(super) fn preset_keys(arch: &str) -> Vec<(String, String)> {
     let name = format!("{arch}-tiny");
     let preset = tpc_synth::presets().into_iter().find(|p| p.name == name);
@@ -74,7 +74,7 @@ pub(super) fn preset_keys(arch: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A placement on devices whose links take this time for any number of bytes.
+/// Returns a placement on devices whose links take `latency_us` for any number of bytes.
 fn linked(devices: usize, latency_us: f64) -> Placement {
     let link = Link::new(1e18, latency_us);
     Placement {
@@ -132,7 +132,7 @@ fn decode(session: &mut ReferenceSession<'_>, batch: &Batch) -> Vec<f64> {
     out.reals().expect("logits are real").to_vec()
 }
 
-/// A prompt, then three more tokens one by one.
+/// Runs a prompt, then three more tokens one by one.
 fn run<S: Executable>(graph: &Verified<S>, file: &GgufFile, compiled: &CompiledModel) -> Vec<f64> {
     let vocab = compiled.model.summary.n_vocab as u32;
     let tokens = tokens(7, vocab);
@@ -151,7 +151,7 @@ fn assert_close(what: &str, want: &[f64], got: &[f64], tolerance: f64) {
     assert!(d.nmse <= tolerance, "{what}: NMSE {:e}", d.nmse);
 }
 
-/// The sharding of a weight in a sharded graph.
+/// Returns the sharding of a weight in a sharded graph.
 fn sharding<'g>(graph: &'g Graph, tensor: &str) -> &'g Sharding {
     let loads = |v: Value| matches!(graph.def_op(v), Op::Weight(w) if w.tensor == tensor);
     let (_, data) = graph
@@ -161,7 +161,7 @@ fn sharding<'g>(graph: &'g Graph, tensor: &str) -> &'g Sharding {
     &data.sharding
 }
 
-/// The axis along which a weight is split.
+/// Returns the axis along which a weight is split.
 fn split_axis(compiled: &CompiledModel, tensor: &str) -> Option<usize> {
     let axes = &sharding(&compiled.sharded, tensor).axes;
     axes.iter().position(Option::is_some)
@@ -177,9 +177,9 @@ fn assert_split(what: &str, compiled: &CompiledModel, expected: &[(&str, Option<
     }
 }
 
-/// The plan that divides the axis that `first` names, the factors of the other weights' rows (heads, widths, vocabulary)
-/// if that is compatible, and never the model width. Of several candidates to divide a factor it takes number `way`,
-/// modulo their number.
+/// Returns the plan that divides the axis that `first` names, but never the model width. The plan also divides the rows
+/// of the other weights (heads, widths, vocabulary) if that is compatible. If a factor can be divided in several ways,
+/// it takes number `way`, modulo their count.
 fn divided(
     file: &GgufFile,
     placement: &Placement,
@@ -243,8 +243,8 @@ fn divided(
     compiled
 }
 
-/// The choice of these options, but for those that split only some summands of what an op needs whole or sums over, as
-/// the search for splits does not choose them either.
+/// Returns the choice of these options, without options that split only some summands of an op that needs or sums the
+/// whole. The search for splits does not choose such options either.
 fn consistent(facts: GraphFacts<'_>, mut options: Vec<SplitOption>) -> Choice {
     loop {
         let choice = Choice::from_options(options.clone());
@@ -270,8 +270,8 @@ const WAYS: std::ops::Range<usize> = 0..3;
 
 const HEADS: (&str, usize) = ("attn_q.", 1);
 
-/// The rows of keys begin within those of queries, so the heads are two summands, which attention's output is summed
-/// over: no plan splits one without the other.
+/// The rows of the keys begin within the rows of the queries. The heads are therefore two summands of attention's
+/// output, and every plan splits both or neither.
 #[test]
 fn joined_projections_whose_parts_overlap_are_divided_as_one() {
     let spec =
@@ -377,7 +377,7 @@ fn devices_take_uneven_shares() {
             let mut plans = vec![compiled];
             for way in WAYS {
                 let compiled = divided(&file, &placement, HEADS, way);
-                // With one device at work there is nothing to divide.
+                // A single active device has the whole model.
                 if split.iter().filter(|&&s| s > 0.0).count() > 1 {
                     assert_split(&what, &compiled, &FFN);
                     let attention = [("attn_q", Some(1)), ("attn_output", Some(0))];
@@ -501,7 +501,7 @@ fn blocks_at_the_edge_are_held_by_both_neighbours() {
     }
 }
 
-/// Whether a value of the sharded graph is a lookup in which each device reads its own rows.
+/// True if a value of the sharded graph is a lookup in which each device reads its own rows.
 fn looks_up_own_rows(graph: &Graph) -> bool {
     graph
         .insts()
@@ -799,17 +799,17 @@ fn devices_without_a_share_have_none() {
     }
 }
 
-/// Whether the architecture may have no layer whose projections have several forms.
+/// True if a model of the architecture may lack layers with projections of several forms.
 fn one_form(arch: &Arch) -> bool {
     arch.recurrent.is_some() || arch.attention.latent.is_some()
 }
 
-/// Whether every file has `output` beside the token embedding.
+/// True if every file has `output` in addition to the token embedding.
 fn own_head(arch: &Arch) -> bool {
     arch.head.output == Presence::Required
 }
 
-/// A random specification of a small model.
+/// Draws a random specification of a small model.
 fn random_spec(rng: &mut Rng) -> String {
     let arch = rng.pick(ARCHS);
     let layers = rng.range(1, 3);
@@ -893,7 +893,7 @@ fn random_models_run_however_they_are_divided() {
     for _ in 0..RANDOM_MODELS {
         let mut spec = random_spec(&mut rng);
         if try_make(&spec).is_err() {
-            // What a family's files have by other keys than those of sizes.
+            // A family's metadata whose keys are not sizes.
             let arch = spec.split(':').next().expect("an architecture").to_owned();
             for (key, value) in preset_keys(&arch) {
                 spec.push_str(&format!(",{key}={value}"));

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The number of inputs.
+/// Runs a target on every input, and returns the number of inputs.
 fn run(target: fn(&[u8]), paths: &[PathBuf]) -> io::Result<usize> {
     if paths.is_empty() {
         let mut data = Vec::new();

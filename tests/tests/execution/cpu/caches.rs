@@ -20,16 +20,18 @@ const PAIRS: [(DType, DType); 3] = [
     (DType::Q8_0, DType::Q4_0),
     (DType::Iq4Nl, DType::Iq4Nl),
 ];
-/// The CPU computes in f32: what lies on the edge between two codes may be stored as either.
+/// The allowed NMSE from the reference. The CPU computes in f32, so a value on the edge between two codes may be stored
+/// as either.
 const FROM_REFERENCE: f64 = 1e-4;
-/// Where a model makes more of that, it is this many times as far from itself with norms that f32 could have rounded so.
+/// A larger distance from the reference is allowed if it is at most this multiple of the model's distance from itself
+/// with nudged norms.
 const FROM_ITSELF: f64 = 4.0;
 /// By how much of themselves: a few roundings of f32.
 const NUDGE: f32 = 1e-6;
-/// One placement in so many may have a token whose router chooses another expert for that.
+/// One placement in this many may have a token whose router chooses another expert because of rounding.
 const FLIPPED: usize = 20;
 
-/// The distance from `wanted`, and the same without the token that is furthest.
+/// Returns the distance from `wanted`, and the distance without the token that is furthest.
 fn distances(wanted: &[f64], found: &[f64], tokens: usize) -> [f64; 2] {
     let each = wanted.len() / tokens;
     let lost =
@@ -45,7 +47,7 @@ fn distances(wanted: &[f64], found: &[f64], tokens: usize) -> [f64; 2] {
     [all / squares, (all - most) / squares]
 }
 
-/// The weights of a file, the norms of which are a little off.
+/// The weights of a file, with its norms changed by [`NUDGE`].
 struct Nudged<'a>(FileWeights<'a>, MemoryWeights);
 
 impl Nudged<'_> {
@@ -73,7 +75,7 @@ impl WeightSource for Nudged<'_> {
     }
 }
 
-/// What came of the models.
+/// The results of all models.
 #[derive(Default)]
 struct Tally {
     ran: usize,
@@ -83,7 +85,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// A model with a pair of caches on so many devices.
+    /// Runs a model with a pair of cache types on `devices` devices.
     fn run(&mut self, path: &Path, (k, v): (DType, DType), devices: usize) {
         let what = format!("{} {k}/{v} on {devices}", name(path));
         let tokens = golden(path).tokens;
@@ -136,8 +138,8 @@ impl Tally {
     }
 }
 
-/// The caches round, and far more than the CPU does: so it is compared with the reference that has the same caches, and rounds
-/// activations as the CPU does.
+/// The caches round far more than the CPU does. The CPU is therefore compared with the reference that has the same
+/// caches and rounds activations as the CPU does.
 #[test]
 fn models_with_quantised_caches_agree_with_the_reference() {
     let only = std::env::var("TPC_ONLY").unwrap_or_default();

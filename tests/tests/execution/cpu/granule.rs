@@ -10,8 +10,9 @@ use tpc_tests::Sweep;
 use super::{BY_SIZE, Subject};
 use crate::support::{Written, placement};
 
-/// Models whose widths are 768 and 512, three and two blocks of 256: of feed-forward networks and of experts. Their attention
-/// has as many heads as devices, each a quarter of a block, or half of one; the last one's heads end inside of 32 elements.
+/// Models whose widths are 768 and 512, three and two blocks of 256. The widths are of feed-forward networks and of
+/// experts. Their attention heads have 64 or 128 elements, a quarter or half of a block. The heads of the last model
+/// have 80, so that they end inside of 32 elements.
 const MODELS: [&str; 4] = [
     "llama:layers=2,embd=256,heads=8,kv_heads=8,head_dim=64,ff=768",
     "qwen3moe:layers=2,embd=256,heads=8,kv_heads=8,head_dim=128,ff=768,experts=3,experts_used=2",
@@ -19,17 +20,17 @@ const MODELS: [&str; 4] = [
     "llama:layers=2,embd=256,heads=16,kv_heads=16,head_dim=80,ff=512",
 ];
 
-/// The types with blocks of 256 and of 128 that can be written, and the mixture that files have; and those with blocks of 64, which
-/// stay whole.
+/// The writable types with blocks of 256 and of 128, the mixture that files have, and the types with blocks of 64,
+/// which stay whole.
 const TYPES: [&str; 12] = [
     "q4_k", "mixed", "q1_0", "q6_k", "q2_k", "q3_k", "q5_k", "iq4_xs", "tq1_0", "tq2_0", "nvfp4",
     "q2_0",
 ];
 
-/// The same arithmetic in another order of summation.
+/// The bound for the same arithmetic in another order of summation.
 const EXACT: f64 = 1e-20;
-/// What lies on the edge between two codes may be rounded either way: that is so much at most, or where a router or weights of
-/// one bit make more of it, so many times what it is on one device.
+/// The allowed NMSE, and its allowed multiple of the distance on one device if a router or 1-bit weights amplify it. A
+/// value on the edge between two codes may round either way.
 const EDGES: (f64, f64) = (1e-4, 2.0);
 
 fn subject(path: &Path, devices: usize) -> Subject {
@@ -38,7 +39,7 @@ fn subject(path: &Path, devices: usize) -> Subject {
     subject.expect("it has a plan")
 }
 
-/// Of each device, the elements along axis 0 that it holds of the matrices that lead back from this width; and whether one
+/// Returns the axis-0 elements per device of each matrix that leads back from this width. The flag is true if a share
 /// begins or ends inside a block.
 fn shares(subject: &Subject, width: u64) -> (Vec<Vec<u64>>, bool) {
     let graph = &subject.program.graph;

@@ -10,11 +10,11 @@ use tpc_tests::{Sweep, goldens};
 use super::{ALONE, BY_SIZE, MOST, Subject, allowed, engine, exact};
 use crate::support::{golden, name, placement};
 
-/// The part of a distance from the exact logits that may be left from a reference with the CPU's rounding, where a router
-/// chooses other experts by it: what lies on the edge between two codes may be rounded either way.
+/// The fraction of a distance to the exact logits that may remain to a reference with the CPU's rounding, if a router
+/// chooses other experts. A value on the edge between two codes may round either way.
 const LEFT: f64 = 0.1;
 
-/// Whether a distance is beyond what is allowed, or no number.
+/// True if a distance is above the allowed one or is not a number.
 fn beyond(distance: f64, allowed: f64) -> bool {
     distance.is_nan() || distance > allowed
 }
@@ -77,7 +77,7 @@ fn golden_models_agree_on_the_cpu() {
     assert!(flipped.len() <= 3, "{flipped:#?}");
 }
 
-/// The terms of the products with each tensor.
+/// Returns the terms of the products with each tensor.
 fn terms(path: &Path, devices: usize) -> BTreeMap<String, usize> {
     let tokens = golden(path).tokens;
     let subject = Subject::new(path, &placement(devices, DType::F16), &tokens).expect("a plan");
@@ -113,9 +113,10 @@ fn a_product_has_the_same_terms_on_any_number_of_devices() {
     }
 }
 
-/// Where each product takes its activations in one term, as those of large models do: how far the logits are, if that is further
-/// than those of the engine, which rounds in the same way. `Err` where it is not by rounding: a router may choose other experts
-/// where two are nearly as good, and a recurrence may grow what is lost, but then the reference does the same once it rounds.
+/// Runs the model with one term for the activations of each product, as large models do. Returns the NMSE if it exceeds
+/// the engine's, which rounds in the same way. Returns an error if rounding does not explain the distance. A router may
+/// choose other experts if two are nearly as good, and a recurrence may amplify an error. The reference must then show
+/// the same with rounding.
 fn one_term(
     subject: &Subject,
     (name, engine): (&str, Option<f64>),
@@ -123,7 +124,7 @@ fn one_term(
 ) -> Result<Option<String>, String> {
     let found = subject.logits(0).expect("it has loaded before");
     let nmse = from_exact(&found);
-    // The engine's own distance is above the most that is allowed where its routers choose other experts.
+    // The engine's own distance exceeds the limit if its routers choose other experts.
     let most = match engine {
         Some(engine) if engine > MOST => (engine + 1e-4).min(1.1 * engine),
         _ => allowed(name, engine),

@@ -1,7 +1,8 @@
-//! Models on the CPU executor: as near to the exact logits as the engine is that made them.
+//! Models on the CPU executor: their logits are as near to the exact logits as the logits of llama.cpp.
 //!
-//! The models are small, so the executor takes the activations of almost all of their products in two terms of int8, as it
-//! does of the small products of any model. What a large product loses with its one term is seen where all have one.
+//! The models are small. The executor takes the activations of almost all of their products in two terms of int8, as it
+//! does for small products of any model. Large products have one term; tests that force one term for all products show
+//! its loss.
 
 mod caches;
 mod granule;
@@ -39,12 +40,12 @@ impl Deref for Subject {
 }
 
 impl Subject {
-    /// `None` where there is no such plan.
+    /// Plans and assembles a model; `None` if the placement has no plan.
     fn new(path: &Path, placement: &Placement, tokens: &[u32]) -> Option<Subject> {
         Assembled::new(path, placement, tokens, &CpuTarget).map(Subject)
     }
 
-    /// An executor on so many threads, with two terms for products of up to so many weights.
+    /// Returns an executor on `threads` threads, with two terms for products of up to `two_terms` weights.
     fn executor(&self, threads: usize, two_terms: u64) -> Result<CpuExecutor, ExecError> {
         let options = CpuOptions {
             two_terms,
@@ -53,14 +54,14 @@ impl Subject {
         CpuExecutor::new(Arc::clone(&self.program), &FileWeights(&self.file), options)
     }
 
-    /// The logits on two threads.
+    /// Returns the logits on two threads.
     fn logits(&self, two_terms: u64) -> Result<Vec<f64>, ExecError> {
         let executor = self.executor(2, two_terms)?;
         let mut session = Session::with_executor(Box::new(executor), self.config)?;
         Ok(whole(&mut session, &self.tokens))
     }
 
-    /// How far the logits of the tokens one by one, on one thread, are from `found`.
+    /// Returns the NMSE between `found` and the logits of the tokens one by one, on one thread.
     fn alone(&self, found: &[f64]) -> f64 {
         let executor = self.executor(1, BY_SIZE).expect("it has loaded before");
         let session = Session::with_executor(Box::new(executor), self.config);
@@ -69,7 +70,8 @@ impl Subject {
         if d.nmse.is_nan() { f64::NAN } else { d.max_abs }
     }
 
-    /// The logits of the reference executor, which rounds the activations of these products to so many terms.
+    /// Returns the logits of the reference executor, which rounds the activations of these products to the given number
+    /// of terms.
     fn reference(&self, rounded: BTreeMap<Inst, usize>) -> Vec<f64> {
         self.reference_of(&FileWeights(&self.file), rounded)
     }
@@ -86,7 +88,7 @@ impl Subject {
         whole(&mut session.expect("it has logits"), &self.tokens)
     }
 
-    /// The distance from the reference that rounds as the CPU does.
+    /// Returns the distance from the reference that rounds as the CPU does.
     fn left_from_rounded(&self, found: &[f64], two_terms: u64) -> f64 {
         let executor = self.executor(1, two_terms).expect("it has loaded before");
         let wanted = self.reference(executor.rounded_products());
@@ -98,7 +100,7 @@ pub(crate) fn exact(golden: &Golden) -> Vec<f64> {
     golden.logits.iter().map(|&x| f64::from(x)).collect()
 }
 
-/// The distance of the engine's own logits from the exact ones.
+/// Returns the distance of the engine's own logits from the exact ones.
 pub(crate) fn engine(path: &Path, exact: &Golden, name: &str) -> Option<f64> {
     // The repository carries the exact logits only.
     let beside = path.with_extension("logits");
@@ -113,8 +115,8 @@ pub(crate) fn engine(path: &Path, exact: &Golden, name: &str) -> Option<f64> {
     Some(distance(wide(exact), wide(&own)).nmse)
 }
 
-/// The distance that is allowed: that of the engine and a little more, but no more than [`MOST`]; next to nothing where weights
-/// are not quantised.
+/// Returns the allowed distance: the engine's distance with a small margin, at most [`MOST`]. Unquantised weights are
+/// allowed 5e-6.
 pub(crate) fn allowed(name: &str, engine: Option<f64>) -> f64 {
     if ["-f32", "-f16", "-bf16"].iter().any(|t| name.ends_with(t)) {
         return 5e-6;

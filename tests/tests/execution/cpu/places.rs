@@ -28,7 +28,7 @@ const MORE: [&str; 12] = [
 /// Overrides by chance, per model and number of devices.
 const OVERRIDES: usize = 8;
 
-/// An override of some tensors of some layers.
+/// Draws an override of some tensors of some layers.
 fn overridden(random: &mut Random, devices: usize) -> String {
     let layers = [r"blk\.0\.", r"blk\.1\.", r"blk\.\d*[02468]\.", ""];
     let places: &[&str] = match devices {
@@ -42,7 +42,7 @@ fn overridden(random: &mut Random, devices: usize) -> String {
     format!("-ot {layer}.*{name}.*={place}")
 }
 
-/// What is wrong with the model so placed; `None` where it cannot be.
+/// Runs the model with the placement and returns its faults; `None` if the placement is impossible.
 fn run(path: &Path, devices: usize, way: &str) -> Option<Vec<String>> {
     let golden = golden(path);
     let name = name(path);

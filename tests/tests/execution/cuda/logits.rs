@@ -12,7 +12,7 @@ use super::{ALONE, Subject, devices};
 use crate::cpu::{allowed, engine, exact};
 use crate::support::{golden, name, placement};
 
-/// What is wrong with a model on one to four devices; `None` where there is no compiler.
+/// Checks a model on one to four devices and returns its faults; `None` without a C++ compiler.
 fn check(path: &Path, seed: usize) -> Option<Vec<String>> {
     let mut failed = Vec::new();
     let name = name(path);

@@ -1,6 +1,6 @@
-//! Models on emulated CUDA devices: as near to the exact logits as the engine is that made them.
+//! Models on emulated CUDA devices: their logits are as near to the exact logits as the logits of llama.cpp.
 //!
-//! Where there is no C++ compiler, these tests say so and pass.
+//! Without a C++ compiler, these tests print a note and pass.
 
 mod edges;
 mod launches;
@@ -19,16 +19,16 @@ use tpc_runtime::{ExecError, Session};
 
 use crate::support::{Assembled, FileWeights, behind, one_by_one, whole};
 
-/// The largest NMSE between a token alone and the same token in a batch. Their kernels of attention differ where the batch has more than
-/// a few tokens.
+/// The largest NMSE between a token alone and the same token in a batch. Batches of more than a few tokens use other
+/// attention kernels.
 const ALONE: f64 = 1e-6;
 
-/// Emulated devices; `None`, in words, where there is no compiler.
+/// Returns emulated devices; prints a note and returns `None` without a C++ compiler.
 fn devices(devices: usize, seed: u64) -> Option<EmulatedDriver> {
     emulated(devices, seed, Build::Plain)
 }
 
-/// The same, which check every access.
+/// Returns emulated devices that check every access.
 fn checked(devices: usize, seed: u64) -> Option<EmulatedDriver> {
     emulated(devices, seed, Build::Checked)
 }
@@ -62,7 +62,7 @@ impl Deref for Subject {
 }
 
 impl Subject {
-    /// `None` where there is no such plan.
+    /// Plans and assembles a model; `None` if the placement has no plan.
     fn new(path: &Path, placement: &Placement, tokens: &[u32]) -> Option<Subject> {
         Assembled::new(path, placement, tokens, &CudaTarget).map(Subject)
     }
@@ -89,8 +89,8 @@ impl Subject {
         Session::with_executor(Box::new(executor), self.config)
     }
 
-    /// The logits of all tokens as one batch, and the NMSE of those of a session: tokens alone, a batch behind them, and tokens alone
-    /// behind both.
+    /// Returns the logits of all tokens as one batch, and the NMSE of a session's logits. The session decodes single
+    /// tokens, then a batch, then single tokens.
     fn logits(&self, driver: EmulatedDriver) -> Result<(Vec<f64>, f64), ExecError> {
         let mut session = self.session(driver)?;
         let found = whole(&mut session, &self.tokens);

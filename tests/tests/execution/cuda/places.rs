@@ -1,5 +1,5 @@
-//! A seeded part of all models × devices × placements, quantised caches among them: host tensors, host caches, host experts,
-//! pipelines and uneven shares, on devices that check every access.
+//! A seeded part of all models × devices × placements, with host tensors, host caches, host experts, pipelines and
+//! uneven shares. Some placements have quantised caches. Some devices check every access.
 
 use std::path::Path;
 
@@ -14,7 +14,8 @@ use crate::cpu::{allowed, engine, exact};
 use crate::random::Random;
 use crate::support::{WAYS, golden, name, placed, placement};
 
-/// What is wrong with the model so placed; `None` where it cannot be, or there is no compiler.
+/// Runs the model with the placement and returns its faults. `None` if the placement is impossible or a C++ compiler is
+/// missing.
 fn run(
     path: &Path,
     (count, way): (usize, &str),
@@ -44,7 +45,7 @@ fn run(
     Some(wrong)
 }
 
-/// One placement of two hundred, of which every fourth is checked; one of ten with `TPC_FULL=1`.
+/// One placement in 200 runs, or one in 10 with `TPC_FULL=1`. Every fourth one runs in the checked build.
 #[test]
 fn placed_models_agree_on_emulated_devices() {
     let only = std::env::var("TPC_ONLY").unwrap_or_default();

@@ -5,7 +5,7 @@ use tpc_ir::{Buffer, Dim, Inst, Launch, Output, Value};
 
 use crate::random::Random;
 
-/// Changes a program and says how; `None` where it has nothing to change so.
+/// Changes a program and returns a description; `None` if the program has no place for the change.
 type Mutate = fn(&mut Program, &mut Random) -> Option<String>;
 
 /// Every kind.
@@ -36,17 +36,17 @@ pub(super) const KINDS: &[(&str, Mutate)] = &[
     ("weights swapped", weights_swapped),
 ];
 
-/// The kinds that change stores: states are updated in place where the old content is not read behind, so that few programs
-/// have any.
+/// The kinds that change stores. Only states whose old content has no later reader are updated in place, so few
+/// programs have any.
 pub(super) const OF_STORES: [&str; 2] = ["store missing", "stored early"];
 
-/// The buffers of an arena of a kind.
+/// Returns the buffers of an arena of a kind.
 fn buffers(p: &Program, kind: Option<ArenaKind>) -> Vec<usize> {
     let of = |i: &usize| kind.is_none_or(|k| p.arena(p.buffers[*i].arena).kind == k);
     (0..p.buffers.len()).filter(of).collect()
 }
 
-/// Every step, by phase, queue and position, that is one of these.
+/// Returns every matching step, by phase, queue and position.
 fn steps(p: &Program, is: impl Fn(&Program, &Step) -> bool) -> Vec<(usize, usize, usize)> {
     let mut out = Vec::new();
     for (n, phase) in p.phases.iter().enumerate() {
@@ -66,7 +66,7 @@ fn is_collective(p: &Program, step: &Step) -> bool {
     matches!(step, Step::Launch(l) if p.launch(*l).places.len() > 1)
 }
 
-/// The results of launches with homes that are their own, with the launch.
+/// Returns the results of the instructions that launches cover, with launch and instruction.
 fn computed(p: &Program) -> Vec<(Launch, Inst, Value)> {
     let mut out = Vec::new();
     for (i, launch) in p.launches.iter().enumerate() {
@@ -188,7 +188,7 @@ fn dropped_wait(p: &mut Program, r: &mut Random) -> Option<String> {
     Some(format!("phase {n}, queue {q}, step {i}"))
 }
 
-/// Removes a step; waits for steps behind it still wait for these.
+/// Removes a step. Waits for later steps of the queue are adjusted, so that they still wait for the same steps.
 fn remove_step(p: &mut Program, n: usize, q: usize, i: usize) {
     p.phases[n].queues[q].steps.remove(i);
     for queue in &mut p.phases[n].queues {
@@ -258,12 +258,12 @@ fn in_place(p: &mut Program, r: &mut Random) -> Option<String> {
         false => Layout::dense(&graph.value(value).ty)?,
     };
     let before = p.homes[value.index()].replace(Home { buffer, layout });
-    // Views, and what was written over the value, go with it.
+    // Views of the value, and the results written over it, move with it.
     follow(p, value, before?.buffer);
     Some(format!("{value} over {over}"))
 }
 
-/// Puts views of a value where the value is now.
+/// Moves views of a value to the value's new buffer.
 fn follow(p: &mut Program, value: Value, from: Buffer) {
     let covered: Vec<Inst> = p
         .launches
@@ -356,7 +356,7 @@ fn wrong_queue(p: &mut Program, r: &mut Random) -> Option<String> {
     Some(format!("phase {n}, queue {q}, step {i} to queue {to}"))
 }
 
-/// The launch runs at another place, and stands in the queue there.
+/// Moves a launch to another place and its queue.
 fn other_place(p: &mut Program, r: &mut Random) -> Option<String> {
     let alone =
         |p: &Program, s: &Step| matches!(s, Step::Launch(l) if p.launch(*l).places.len() == 1);
@@ -415,7 +415,7 @@ fn store_missing(p: &mut Program, r: &mut Random) -> Option<String> {
     Some(Launch::new(store).to_string())
 }
 
-/// A store stands before a launch that reads the old content.
+/// Moves a store before a launch that reads the old content.
 fn stored_early(p: &mut Program, r: &mut Random) -> Option<String> {
     let is_store = |p: &Program, s: &Step| matches!(s, Step::Launch(l) if matches!(p.launch(*l).work, Work::Store(_)));
     let (n, q, i) = r.of(&steps(p, is_store))?;

@@ -1,8 +1,8 @@
-//! Mutants of programs: the verifier rejects each that changes a result.
+//! Mutants of programs: the verifier rejects every mutant that changes a result.
 //!
-//! Whether a mutant is a *fault* is decided by running it on the reference executor, with several orders of its queues: one
-//! that fails, or gives other logits than the program that it was made of. The others are *equal*. Of equal ones the verifier
-//! may reject some: a wait may be needless on the batches that ran.
+//! The reference executor runs each mutant, with several orders of its queues. A mutant is a *fault* if it fails or
+//! gives other logits than the original program. The others are *equal*. The verifier may reject some equal mutants: a
+//! wait may be needless on the batches that ran.
 
 mod kinds;
 
@@ -24,7 +24,7 @@ use kinds::{KINDS, OF_STORES};
 
 /// Tokens of the first batch.
 const PROMPT: usize = 4;
-/// Tokens that are decoded one by one behind it.
+/// The number of tokens decoded one by one after the batch.
 const DECODED: usize = 2;
 
 /// A program, and all that running it takes.
@@ -53,7 +53,7 @@ impl Subject {
         }
     }
 
-    /// The bits of all logits that a program of the model gives, drafts included; `None` where it fails.
+    /// Returns the bits of all logits that a program of the model computes, drafts included; `None` if it fails.
     fn run(&self, program: &Program, seed: u64) -> Option<Vec<u64>> {
         let run = || -> Option<Vec<u64>> {
             let weights = FileWeights(&self.file);
@@ -81,7 +81,7 @@ impl Subject {
     }
 }
 
-/// What became of the mutants of a kind.
+/// The results of the mutants of a kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     mutants: usize,
@@ -149,7 +149,7 @@ fn the_verifier_rejects_every_fault() {
     }
     println!("all: {total:?}");
     assert!(slipped.is_empty(), "{}\n{slipped:#?}", slipped.len());
-    // A kind that never makes a fault tests nothing. One model has not all that kinds need.
+    // A kind that never makes a fault is useless. A single model cannot have the steps that all kinds need.
     if only.is_empty() {
         for (kind, _) in KINDS
             .iter()

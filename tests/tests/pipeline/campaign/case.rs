@@ -13,7 +13,7 @@ use crate::random::Rng;
 /// A configuration, as its user would type it.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
-    /// The options, but for the topology.
+    /// The options, without the topology.
     pub(super) options: Vec<(&'static str, String)>,
     /// The topology file; empty for the default.
     pub(super) topology: String,
@@ -40,7 +40,7 @@ const PATTERNS: [&str; 16] = [
 ];
 
 impl Case {
-    /// A random configuration on 1 to 8 devices of a model with so many layers.
+    /// Draws a configuration on 1 to 8 devices, for a model with `n_layer` layers.
     pub(super) fn random(rng: &mut Rng, n_layer: u64) -> Case {
         let devices = rng.range(1, 8);
         let mut options = vec![("--devices", devices.to_string())];
@@ -93,10 +93,10 @@ impl Case {
         Case { options, topology }
     }
 
-    /// The placement that the options mean; `None` where one of them is refused.
+    /// Returns the placement that the options describe; `None` if tpc refuses one of them.
     pub(super) fn placement(&self) -> Option<Placement> {
         let mut p = Placement::on(parse_devices(&self.options[0].1).ok()?);
-        // What `tpc plan` does without `-sm`.
+        // The default of `tpc plan` without `-sm`.
         p.split_mode = tpc_core::placement::SplitMode::Auto;
         if !self.topology.is_empty() {
             let file = TopologyFile::from_ron(&self.topology)
@@ -130,7 +130,7 @@ impl Case {
         Some(p)
     }
 
-    /// The command that makes the plan, and the topology file that it reads.
+    /// Returns the command that makes the plan, and the topology file that it reads.
     pub(super) fn command(&self, model: &str) -> String {
         let mut out = format!("tpc plan {model}");
         for (option, value) in &self.options {
@@ -147,7 +147,7 @@ impl Case {
     }
 }
 
-/// Device weights: equal, with zeros, or of ratios up to 1000.
+/// Draws device weights: equal, with zeros, or of ratios up to 1000.
 fn shares(rng: &mut Rng, devices: u64) -> String {
     loop {
         let one = |_| *rng.pick(&[0, 0, 1, 1, 2, 3, 10, 1000]);
@@ -159,7 +159,7 @@ fn shares(rng: &mut Rng, devices: u64) -> String {
     }
 }
 
-/// A machine of unequal devices, with links from none to 100 µs.
+/// Draws a machine of unequal devices, with link latencies of 0 to 100 µs.
 fn topology(rng: &mut Rng, devices: u64) -> String {
     let bandwidth = ["1e9", "1e10", "1e11", "5e11", "3e12"];
     let flops = ["1e12", "1e13", "2e14"];

@@ -29,7 +29,7 @@ fn machine(devices: &[f64], bandwidth: f64, latency_us: f64) -> Topology {
     topology
 }
 
-/// Links that cost nothing.
+/// Returns a machine whose links cost no time.
 fn free() -> Topology {
     let mut free = machine(&[1e9], 1e18, 0.0);
     (free.host_link.bandwidth, free.host_link.latency_us) = (25e12, 0.0);
@@ -57,7 +57,7 @@ fn proved(what: &str, compiled: Result<CompiledModel, Vec<tpc_diag::Diagnostic>>
     }
 }
 
-/// The file of that beginning, where it is there.
+/// Returns the file whose name begins with `name`, if it exists.
 fn named(files: Vec<PathBuf>, name: &str) -> Option<GgufFile> {
     let is = |p: &PathBuf| {
         p.file_name()
@@ -190,7 +190,7 @@ fn captured(name: &str, text: &str) {
     }
 }
 
-/// Scores of an indexer are sums of f32, to which a mask of f16 is added.
+/// The scores of an indexer are sums of f32, and the graph adds an f16 mask to them.
 #[test]
 fn sums_of_an_indexer_are_proved() {
     let path = tpc_tests::data().join("attacks/glm-dsa-moe.jsonl");

@@ -1,7 +1,7 @@
-//! Random configurations of all models: each is planned and proved, or refused with a reason that is the user's. Of some the
-//! small model is run, on one device and as divided.
+//! Random configurations of all models: tpc plans and proves each one, or refuses it with a reason that the user can
+//! act on. For some configurations the small model is run, on one device and divided.
 //!
-//! A configuration follows from its seed, and is printed as a command line where it fails. `TPC_CASES` sets the number of
+//! A configuration follows from its seed; a failure prints it as a command line. `TPC_CASES` sets the number of
 //! configurations of each test, `TPC_SEED` the first seed, and `TPC_MODEL` picks models by name.
 
 mod case;
@@ -23,7 +23,7 @@ use super::random::Rng;
 use super::synthetic::try_make;
 use case::Case;
 
-/// Of so many configurations one is run.
+/// One in this many configurations is run.
 const RUN_ONE_IN: u64 = 25;
 /// Failures that are printed.
 const SHOWN: usize = 40;
@@ -37,7 +37,7 @@ enum Outcome {
     Fault(String),
 }
 
-/// Plans a configuration, and runs it where `runs`.
+/// Plans a configuration, and runs it if `runs`.
 fn outcome(file: &GgufFile, case: &Case, runs: bool) -> Outcome {
     let Some(placement) = case.placement() else {
         return Outcome::Refused("the options");
@@ -56,16 +56,16 @@ fn outcome(file: &GgufFile, case: &Case, runs: bool) -> Outcome {
     }
 }
 
-/// What is wrong with the numbers of the small model that is divided alike, if anything.
+/// Runs the small model that is divided alike; returns a description of the difference, if any.
 fn run(compiled: &CompiledModel) -> Option<String> {
-    // Some models have no small form.
+    // Some models cannot be shrunk.
     let shrunk = shrink(compiled).ok().filter(|s| s.departure.is_none())?;
     let feed = Feed::Tokens(shrunk.window);
     let d = compare(&shrunk, &feed).err()?;
     (d.code == "TPC0394").then(|| format!("the numbers differ: {d}"))
 }
 
-/// What all configurations came to.
+/// The results of all configurations.
 #[derive(Default)]
 struct Tally {
     proved: u64,
@@ -77,7 +77,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Judges `count` configurations of models, each of which `open` gives with its name by a random number.
+/// Judges `count` configurations. `open` returns the model of each one, with its name, for a random number.
 fn campaign(
     what: &str,
     count: u64,
@@ -144,7 +144,7 @@ fn campaign(
     );
 }
 
-/// The number of layers that a header states.
+/// Returns the number of layers that a header states.
 fn layers(file: &GgufFile) -> u64 {
     let metadata = file.header().metadata();
     let arch = metadata.get_str("general.architecture").ok().flatten();
@@ -152,7 +152,7 @@ fn layers(file: &GgufFile) -> u64 {
     metadata.get_u64(&key).ok().flatten().unwrap_or(1)
 }
 
-/// A file among these, by its name in commands.
+/// Picks a file, and returns its name for commands.
 fn pick(rng: &mut Rng, paths: &[PathBuf]) -> (String, GgufFile) {
     let path = rng.pick(paths);
     let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
@@ -160,7 +160,7 @@ fn pick(rng: &mut Rng, paths: &[PathBuf]) -> (String, GgufFile) {
     (name.to_string_lossy().into_owned(), file)
 }
 
-/// The models that `TPC_MODEL` asks for.
+/// Returns the models that `TPC_MODEL` asks for.
 fn asked(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let only = std::env::var("TPC_MODEL").unwrap_or_default();
     let is_asked = |p: &PathBuf| p.to_string_lossy().contains(&only);
@@ -181,7 +181,7 @@ fn random_configurations_of_headers_are_proved() {
     campaign("headers", count, &|rng| Some(pick(rng, &paths)));
 }
 
-/// A specification of a small model of any architecture, of awkward sizes.
+/// Draws a specification of a small model of any architecture, of awkward sizes.
 fn specification(rng: &mut Rng) -> String {
     let arch = ARCHS[(rng.next() % ARCHS.len() as u64) as usize].name;
     let mut spec = format!("{arch}-tiny:layers={}", rng.range(1, 3));

@@ -14,10 +14,10 @@ use super::{carry_out, stem, text};
 /// Layers of the deep captures, about.
 const DEPTH: usize = 64;
 
-/// The lines of a capture and where all of its layers but the last are.
+/// The records of a capture and the range of all its layers but the last.
 struct Layers {
     records: Vec<Json>,
-    /// The first record of the first layer, and that of the last layer.
+    /// The first record of the first layer; `to` is the first record of the last layer.
     from: usize,
     to: usize,
     n: usize,
@@ -57,20 +57,20 @@ impl Layers {
         }
     }
 
-    /// The position of the record with an id.
+    /// Returns the position of the record with an id.
     fn position(&self, of: i64) -> usize {
         let found = self.records.iter().position(|r| id(r) == of);
         found.expect("ids refer to records")
     }
 
-    /// The records of the layers that are repeated, by id.
+    /// Returns the records of the layers that are repeated, by id.
     fn inside(&self) -> BTreeMap<i64, usize> {
         (self.from..self.to)
             .map(|i| (id(&self.records[i]), i))
             .collect()
     }
 
-    /// The ids that the other records refer to.
+    /// Returns the ids that the other records refer to.
     fn read_outside(&self) -> BTreeSet<i64> {
         let before = self.records[..self.from].iter();
         let outside = before.chain(&self.records[self.to..]);
@@ -96,7 +96,7 @@ impl Layers {
         common
     }
 
-    /// The ids that the first layer reads in place of the stream of a layer before it.
+    /// Returns the ids that the first layer reads in place of the stream of a layer before it.
     fn entry(&self, inside: &BTreeMap<i64, usize>) -> Vec<i64> {
         let mut entry: Vec<i64> = self.records[self.from..self.to]
             .iter()
@@ -109,7 +109,7 @@ impl Layers {
         entry
     }
 
-    /// The capture with all layers but the last `times` times.
+    /// Returns the capture with `times` copies of all layers but the last.
     fn repeated(&self, times: usize) -> String {
         let inside = self.inside();
         let read = self.read_outside();
@@ -214,7 +214,7 @@ fn check(path: &Path) {
     carry_out(planned, 8).unwrap_or_else(|e| panic!("{name}: {e}"));
 }
 
-/// Captures whose lines of one layer are no range: the next layer's states are read before.
+/// Captures whose records of one layer are not contiguous: the next layer's states are read before.
 const INTERLEAVED: [&str; 4] = [
     "granitehybrid-dense",
     "lfm2-dense",

@@ -1,5 +1,5 @@
 //! Splits that the planner would not choose, forced: every way to divide experts in every capture that has some, and
-//! every way to divide heads of any number among any number of devices. All are executed.
+//! every way to divide heads. All are executed.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bool {
         .any(|x| b.leaves.iter().any(|y| together(x, y)))
 }
 
-/// The leaves that number experts.
+/// Returns the leaves that number experts.
 fn numbers_of_experts(p: &PlannedGraph) -> BTreeSet<Var> {
     let roles = p.analysis.insts.iter().flat_map(|i| &i.roles);
     let experts = roles.filter(|r| r.role == Role::Expert);
@@ -31,7 +31,7 @@ fn numbers_of_experts(p: &PlannedGraph) -> BTreeSet<Var> {
         .collect()
 }
 
-/// The experts of a capture divided among so many devices.
+/// Divides the experts of a capture among `devices` devices.
 pub(super) fn by_number(whole: &Whole, devices: usize) -> Result<Divided, String> {
     let planned = divide(&whole.graph, devices)?.planned;
     let leaves = numbers_of_experts(&planned);
@@ -87,8 +87,8 @@ fn experts_of_every_capture_are_divided() {
     assert!(found >= 2, "the repository has two captures with experts");
 }
 
-/// Attention over a batch with `kv` heads of keys and `g` times as many of queries: the graph's result, and the weights
-/// of queries and of keys.
+/// Builds attention over a batch with `kv` heads of keys and `kv
+///  * g` heads of queries. Returns the graph's result, the weight of the queries and the weight of the keys.
 fn attention(b: &mut Builder, kv: u64, g: u64) -> (Value, Value, Value) {
     let (n, e, t) = (5, 2, b.t());
     let x = b.plain([d(n), t.clone(), d(1), d(1)]);
@@ -120,7 +120,7 @@ fn attention(b: &mut Builder, kv: u64, g: u64) -> (Value, Value, Value) {
     (b.push(Binary { kind }, vec![y, x]), wq, wk)
 }
 
-/// Ways to divide heads: the number of leaves, and the ranges of so many heads of keys and groups.
+/// A way to divide `kv` heads of keys with `g` queries each: the form of the split, and the range of each device.
 type Way = fn(kv: u64, g: u64, shares: &[f64]) -> Option<(Form, Vec<Interval>)>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -137,7 +137,7 @@ const WAYS: [Way; 4] = [
     |kv, g, shares| Some((Form::Chain, chain(kv, g, 1, ChainCuts::Free, shares)?)),
 ];
 
-/// Divides the heads of attention in a way, and runs it; `None` where there is nothing to divide in that way.
+/// Divides the heads of attention in a way and runs it; `None` if that way has only one head or group to divide.
 fn split_heads(
     seed: u64,
     devices: usize,

@@ -25,12 +25,12 @@ struct Engine {
     golden: Golden,
     /// Tokens that layers with a window see, and whether the first mask is of such layers.
     window: Option<(usize, bool)>,
-    /// Whether masks hold distances, for slopes per head, and not 0.
+    /// True if masks hold distances, for slopes per head, and not 0.
     slopes: bool,
     masks: Vec<String>,
 }
 
-/// The name of a tensor without what tells it from others of that name.
+/// Strips the suffix after `#`, which distinguishes tensors of the same name.
 fn plain(name: &str) -> &str {
     name.split_once('#').map_or(name, |(n, _)| n)
 }
@@ -67,7 +67,7 @@ impl Engine {
             |(_, d): (_, &tpc_ir::InstData)| matches!(&d.op, Op::FlashAttn(f) if f.max_bias > 0.0);
         Engine {
             golden: support::golden(model),
-            // In the first layer of mimo2 nothing has a window, in that of all others.
+            // The first layer of mimo2 has no window; the first layer of other models has one.
             window: (masks > 1).then_some((window as usize, arch != Some("mimo2"))),
             slopes: graph.insts().any(slopes),
             masks: Vec::new(),
@@ -75,7 +75,7 @@ impl Engine {
         }
     }
 
-    /// The name in the file: the captures were made for a longer context than the logits.
+    /// Returns the tensor's name in the file: the captures were made for a longer context than the logits.
     fn tensor<'n>(&self, name: &'n str) -> &'n str {
         match plain(name) {
             "rope_factors_long.weight" => "rope_factors_short.weight",
@@ -95,7 +95,7 @@ impl Engine {
         let ints = |f: &dyn Fn(usize) -> i64| Tensor::ints_of(dims, (0..n).map(f).collect());
         match plain(name) {
             "inp_tokens" => ints(&|i| i64::from(self.golden.tokens[i])),
-            // Text has one position in time, height and width, and none in the last.
+            // The position of text is equal in time, height and width; its fourth component is 0.
             "inp_pos" => ints(&|i| if i < 3 * t { (i % t) as i64 } else { 0 }),
             "rs_s_copy" => ints(&|_| 0),
             "inp_attn_scale" => Tensor::reals_of(dims, vec![1.0; n]),
@@ -123,7 +123,7 @@ impl Engine {
         Tensor::reals_of(dims, (0..dims[1]).flat_map(row).collect())
     }
 
-    /// The NMSE of what a graph answers against the engine's exact logits.
+    /// Returns the NMSE of a graph's logits against the exact logits.
     fn compare<S: Executable>(&mut self, graph: &Verified<S>) -> f64 {
         let n = self.golden.tokens.len() as u64;
         let counts = Symbol::ALL.into_iter().filter(|&s| s != Symbol::NSeqs);
@@ -141,14 +141,14 @@ impl Engine {
     }
 }
 
-/// The golden model of a capture's name.
+/// Returns the golden model of a capture's name.
 fn golden_of(capture: &Path) -> Option<PathBuf> {
     let prefix = format!("{}-", stem(capture));
     let mut models = tpc_tests::goldens().into_iter();
     models.find(|m| stem(m).starts_with(&prefix))
 }
 
-/// The graph of a capture with the types of the model's tensors.
+/// Returns the graph of a capture with the types of the model's tensors.
 fn quantised(text: &str, model: &Path) -> (Verified<stage::Model>, Engine) {
     let captured = read(text, &stem(model)).unwrap_or_else(|e| panic!("{}: {e}", stem(model)));
     let mut graph = exact(captured.graph).into_graph();
@@ -204,7 +204,7 @@ fn a_misread_capture_is_noticed() {
         let nmse = engine.compare(&graph);
         assert!(nmse > 1e-3, "{changes:?}: NMSE {nmse:e}");
     }
-    // A view of one tensor with another as its source is no view at all.
+    // A view of one tensor with another as its source is invalid.
     let torn = good.replacen(turned.0, turned.1, 1);
     let e = read(&torn, "torn").expect_err("two tensors");
     assert!(e.contains("src[0] 35, which is not the tensor"), "{e}");

@@ -1,8 +1,8 @@
 //! Captured graphs of a widely used engine: read back, planned, and run whole and split, with random weights and with
-//! those of golden models.
+//! the weights of golden models.
 //!
-//! Nothing but the golden tests' inputs knows a name, and nothing an architecture: what a capture says of memory is all
-//! there is.
+//! Only the golden tests' inputs depend on tensor names. The reader knows neither names nor architectures, only the
+//! memory that a capture describes.
 
 mod deep;
 mod forced;
@@ -48,7 +48,7 @@ fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Reads a capture, of which nothing is worth a note.
+/// Reads a capture; fails if the reader attaches a note to it.
 fn read(text: &str, name: &str) -> Result<CapturedGraph, String> {
     let captured = capture::read(text, name).map_err(|e| format!("read: {e}"))?;
     match captured.notes.first() {
@@ -57,7 +57,7 @@ fn read(text: &str, name: &str) -> Result<CapturedGraph, String> {
     }
 }
 
-/// The factors of a graph are inferred without cutting any.
+/// Checks that the factors of a graph are inferred without cutting any.
 fn infer(graph: &Verified<stage::Model>) -> Result<(), String> {
     let factors = Factors::infer(graph);
     if let Some((inst, cut)) = factors.opaque.first() {
@@ -70,19 +70,19 @@ fn infer(graph: &Verified<stage::Model>) -> Result<(), String> {
     Ok(())
 }
 
-/// A plan with what was made of it.
+/// A plan with its sharded graph and programs.
 struct Divided {
     planned: PlannedGraph,
     sharded: Verified<stage::Sharded>,
     programs: Verified<stage::Programs>,
 }
 
-/// The verified plan for so many devices.
+/// Returns the verified plan for `devices` devices.
 fn divide(graph: &Verified<stage::Model>, devices: usize) -> Result<Divided, String> {
     divide_on(graph, devices, Topology::default())
 }
 
-/// The verified plan for so many devices of a machine.
+/// Returns the verified plan for `devices` devices of a machine.
 fn divide_on(
     graph: &Verified<stage::Model>,
     devices: usize,
@@ -95,7 +95,7 @@ fn divide_on(
     carry_out_on(planned, &request)
 }
 
-/// The graph of a capture, and its programs with the experts divided by number; `None` where it has none.
+/// Returns the graph of a capture, and its programs with the experts divided by number; `None` if it has no experts.
 pub(crate) fn divided_experts(
     path: &Path,
     devices: usize,
@@ -106,7 +106,7 @@ pub(crate) fn divided_experts(
     Some((whole.graph, made.programs))
 }
 
-/// The verified sharded graph and programs of a plan for so many devices.
+/// Lowers a plan for `devices` devices to its verified sharded graph and programs.
 fn carry_out(planned: PlannedGraph, devices: usize) -> Result<Divided, String> {
     let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
     let workload = Workload::new(4096, 4096, 512, 1);
@@ -116,7 +116,7 @@ fn carry_out(planned: PlannedGraph, devices: usize) -> Result<Divided, String> {
     )
 }
 
-/// The verified sharded graph and programs of a plan.
+/// Returns the verified sharded graph and programs of a plan.
 fn carry_out_on(planned: PlannedGraph, request: &PlanRequest) -> Result<Divided, String> {
     let p = &planned;
     let devices = request.devices.len();
@@ -134,7 +134,8 @@ fn carry_out_on(planned: PlannedGraph, request: &PlanRequest) -> Result<Divided,
     })
 }
 
-/// The graph with exact caches and masks: rounding to f16 may turn a difference of the last bit into one of f16's.
+/// Returns the graph with exact caches and masks: rounding to f16 may amplify a difference of the last bit to one of
+/// f16.
 fn exact(graph: Verified<stage::Model>) -> Verified<stage::Model> {
     let mut graph = graph.into_graph();
     let values: Vec<_> = graph.values().map(|(v, _)| v).collect();
@@ -155,7 +156,7 @@ fn noise(name: &str) -> impl FnMut() -> f64 {
     move || rng.real()
 }
 
-/// Random weights for a graph.
+/// Draws random weights for a graph.
 pub(crate) fn random_weights(graph: &Graph) -> MemoryWeights {
     let mut out = MemoryWeights::new();
     for (_, data) in graph.insts() {
@@ -164,7 +165,7 @@ pub(crate) fn random_weights(graph: &Graph) -> MemoryWeights {
         let constant = |d: &Dim| d.as_const().expect("weights have constant sizes");
         let ne = ty.dims.each_ref().map(constant);
         assert_eq!(ty.dtype, DType::F32, "captures have f32 weights");
-        // Matrices keep the size of what they multiply.
+        // Scaled so that a product with the matrix keeps the magnitude of its input.
         let scale = if ne[1] > 1 {
             (3.0 / ne[0] as f64).sqrt()
         } else {
@@ -190,10 +191,12 @@ fn sizes(ty: &TensorType, bindings: &Bindings) -> [usize; 4] {
     ty.dims.each_ref().map(size)
 }
 
-/// Eight tokens, and nothing that an index counts along has fewer but the one cell of recurrent states.
+/// Eight tokens. Every axis that an index counts along has at least eight rows, except recurrent states, which have one
+/// cell.
 const ROWS: usize = 8;
 
-/// The named outputs of two batches, of which the second sees the states that the first left. Indices are below `rows`.
+/// Returns the named outputs of two batches; the second batch reads the states that the first one left. Indices are
+/// below `rows`.
 pub(crate) fn run_at_random<S: Executable>(
     graph: &Verified<S>,
     weights: &MemoryWeights,
@@ -231,7 +234,7 @@ pub(crate) fn run_at_random<S: Executable>(
     Ok(out)
 }
 
-/// A graph as captured, with exact numbers and random weights, and what it answers.
+/// A captured graph with exact numbers, its random weights, and its outputs.
 struct Whole {
     graph: Verified<stage::Model>,
     batch: Vec<(Symbol, u64)>,
@@ -258,7 +261,7 @@ impl Whole {
         })
     }
 
-    /// Whether programs answer the same.
+    /// Checks that programs compute the graph's outputs.
     fn compare(&self, programs: &Verified<stage::Programs>) -> Result<(), String> {
         super::support::proved(&self.graph, programs)?;
         let parts = run_at_random(programs, &self.weights, &self.batch, ROWS)?;

@@ -54,7 +54,7 @@ fn mixing_layers(graph: &Graph) -> usize {
     layers.len()
 }
 
-/// Plans a model's graph and its capture; what the capture took, without verification.
+/// Plans a model's graph and its capture; returns the planning time of the capture, without verification.
 fn check(name: &str, native: &CompiledModel) -> Duration {
     let devices = native.request.devices.len();
     let what = format!("{name} on {devices}");
@@ -106,8 +106,8 @@ fn native_graphs_plan_alike_when_captured() {
     assert!(compared >= 30, "the repository has ten headers");
 }
 
-/// Reading, inference and choice of a model of real size take some tenths of a second; the limit is for a busy machine
-/// and code that is not optimised.
+/// Reading, inference and choice of a model of real size take some tenths of a second. The limit allows for a busy
+/// machine and code that is not optimised.
 const LIMIT: Duration = Duration::from_secs(5);
 
 #[test]
@@ -130,7 +130,7 @@ const MANY: usize = 8;
 /// The most that the busiest device may hold, in even shares.
 const EVEN: f64 = 1.10;
 
-/// Models whose weights eight devices cannot share that evenly, with what they can and the reason.
+/// Models whose weights eight devices cannot share that evenly, with the load that they can reach and the reason.
 const UNEVEN: &[(&str, f64, &str)] = &[];
 
 fn busiest(path: &Path) -> Option<f64> {

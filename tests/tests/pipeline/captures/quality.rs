@@ -1,7 +1,7 @@
-//! The quality of plans of captured graphs: bytes held twice, collectives, and the balance of the load.
+//! The quality of plans of captured graphs: bytes held twice, collectives, and load balance.
 //!
-//! The captured models are tiny: two heads are the most that many of them have, and what has two heads is no work for
-//! eight devices. So the load is compared with what heads allow.
+//! The captured models are tiny, and many of them have only two heads, too few for eight devices. The tests therefore
+//! compare the load with the best load that the heads allow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use tpc_passes::plan::refusal;
 
 use super::{DEVICES, Divided, divide, read, stem, text};
 
-/// Figures of a plan. Bytes are those of weights.
+/// Figures of a plan. Bytes count weights only.
 #[derive(Clone, Debug)]
 struct Quality {
     devices: usize,
@@ -22,9 +22,9 @@ struct Quality {
     twice: u64,
     /// The busiest device's over an even share.
     busiest: f64,
-    /// The same if every tensor were shared as evenly as its heads allow.
+    /// The busiest device's load if every tensor were shared as evenly as its heads allow.
     possible: f64,
-    /// All-reduces of values, per layer; behind the last layer those outside of layers.
+    /// All-reduces of values, per layer; the last entry counts the all-reduces outside of layers.
     sums: Vec<usize>,
     /// All-reduces of the statistics of norms, in the same order.
     norms: Vec<usize>,
@@ -37,7 +37,7 @@ fn bytes(graph: &Graph, v: Value) -> u64 {
     bytes.expect("weights have constant sizes")
 }
 
-/// The factors that count heads of attention or of a recurrence.
+/// Returns the factors that count heads of attention or of a recurrence.
 fn heads(d: &Divided) -> BTreeSet<Var> {
     let mut out = BTreeSet::new();
     for (_, data) in d.planned.graph.insts() {
@@ -55,8 +55,8 @@ fn heads(d: &Divided) -> BTreeSet<Var> {
     out
 }
 
-/// The busiest device's even shares if every part of every tensor were divided by its heads as evenly as they are many,
-/// or evenly where it has no heads but something else that may be split.
+/// Returns the lowest possible load of the busiest device, in even shares. Every part of every tensor is divided by its
+/// heads as evenly as their number allows. Parts without heads that may be split are divided evenly.
 fn possible(d: &Divided, devices: usize) -> f64 {
     let (factors, analysis) = (&d.planned.factors, &d.planned.analysis);
     let heads = heads(d);
@@ -88,7 +88,7 @@ fn possible(d: &Divided, devices: usize) -> f64 {
     held * devices as f64 / all
 }
 
-/// Whether a value is a norm's statistics, or several of these together.
+/// True if a value is a norm's statistics, or several of them together.
 fn of_norms(graph: &Graph, v: Value) -> bool {
     match graph.def_op(v) {
         Op::NormStats(_) => true,
@@ -165,8 +165,8 @@ impl Quality {
     }
 }
 
-/// Captures of which a layer needs another number of all-reduces than two, one after its mixer of tokens and one after
-/// its feed-forward, whatever the number of devices.
+/// Captures with a layer whose number of all-reduces is not two, for any number of devices. The usual two are one after
+/// the token mixer and one after the feed-forward.
 const SUMS: &[(&str, &[usize], &str)] = &[
     (
         "cohere2",
@@ -246,17 +246,17 @@ const NORMS: &[(&str, usize, &str)] = &[
     ),
 ];
 
-/// Captures whose keys and values come of one latent row, which is attended to by its whole length: its projections are
-/// mirrored, and where there is but one head so are those of its queries.
+/// Captures whose keys and values come from one latent row, which attention reads by its whole length. The row's
+/// projections are mirrored. If the model has one head, the projections of its queries are mirrored as well.
 const LATENT: &[&str] = &["deepseek2", "mistral4", "minicpm3"];
 
-/// The least share of the bytes that is in split tensors, where nothing is latent.
+/// The least share of the bytes that split tensors hold, for models without latent attention.
 const SPLIT: f64 = 0.96;
 
 /// The load of the busiest device over the least that heads allow, at most.
 const NEAR: f64 = 1.07;
 
-/// Captures where it may be further above, for the sake of other things than weights.
+/// Captures with a higher limit, because the plan trades the balance of weights for other costs.
 const FURTHER: &[(&str, f64, &str)] = &[(
     "qwen35mtp",
     1.14,
@@ -291,7 +291,7 @@ impl Quality {
             self.sums[..layers].iter().all(|n| sums.contains(n)),
             "{what}"
         );
-        // Embeddings that are looked up where their rows are.
+        // The lookup of embeddings whose rows are split needs one sum.
         assert!(self.sums[layers] <= 1, "{what}");
         let norms = NORMS.iter().find(|s| of(&s.0)).map_or(0, |s| s.1);
         assert!(self.norms[..layers].iter().all(|&n| n <= norms), "{what}");
@@ -299,7 +299,7 @@ impl Quality {
         if !latent {
             assert!(self.split as f64 >= SPLIT * self.all as f64, "{what}");
             let near = FURTHER.iter().find(|s| of(&s.0)).map_or(NEAR, |s| s.1);
-            // What stays whole is little, but every device has it.
+            // Whole tensors are few, but every device holds them.
             let whole =
                 (self.all - self.split) as f64 / self.all as f64 * (self.devices - 1) as f64;
             assert!(self.busiest <= near * self.possible + whole, "{what}");

@@ -16,7 +16,7 @@ const CELLS: u64 = 24;
 const HEADS: u64 = 4;
 const HEAD: u64 = 16;
 
-/// Links that cost nothing: what can be split is, however small.
+/// Returns a topology with links that cost no time: the planner splits every class that can be split.
 fn free_links() -> Topology {
     Topology {
         link: Link::new(1e18, 0.0),
@@ -40,7 +40,7 @@ fn check(w: &Writer) -> Divided {
     first.expect("several numbers of devices")
 }
 
-/// Whether a leaf of that name is split.
+/// True if the leaf of that name is split.
 fn is_split(sharded: &Graph, name: &str) -> bool {
     let of = |op: &Op| match op {
         Op::Weight(w) => w.tensor == name,
@@ -69,12 +69,12 @@ fn embeddings(w: &mut Writer) -> Tensor {
     w.flags = 1;
     let tokens = w.leaf(DType::I32, [TOKENS, 1, 1, 1]);
     let x = w.op("GET_ROWS", [EMBD, TOKENS, 1, 1], &[table, tokens]);
-    // Nothing splits the width of the model.
+    // SOFT_MAX needs whole rows, so the planner does not split the width of the model.
     w.params = vec![1.0_f32.to_bits()];
     w.op("SOFT_MAX", [EMBD, TOKENS, 1, 1], &[x])
 }
 
-/// A product with a weight of that name.
+/// Appends a product with a weight of that name.
 fn project(w: &mut Writer, name: &str, x: Tensor, out: u64) -> Tensor {
     w.name = Some(name.to_owned());
     let weight = w.leaf(F32, [x.ne[0], out, 1, 1]);
@@ -86,7 +86,7 @@ fn cache(w: &mut Writer, name: &str, ne: [u64; 4]) -> Tensor {
     w.leaf(F32, ne)
 }
 
-/// Makes the graph's result of a value, which nothing splits.
+/// Makes a value the graph's result by an op that the planner does not split.
 fn finish(w: &mut Writer, x: Tensor) {
     w.params = vec![1.0_f32.to_bits()];
     w.op("SOFT_MAX", x.ne, &[x]);
@@ -105,7 +105,7 @@ fn cells(w: &mut Writer) -> (Tensor, Tensor) {
     (index, mask)
 }
 
-/// The rows of a cache by heads: [elements, cells, heads].
+/// Views the rows of a cache by heads: [elements, cells, heads].
 fn by_heads(w: &mut Writer, cache: Tensor, first: u64) -> Tensor {
     let ne = [HEAD, HEADS, CELLS, 1];
     let nb = [4, HEAD * 4, cache.nb[1], cache.nb[1] * CELLS];
@@ -113,7 +113,7 @@ fn by_heads(w: &mut Writer, cache: Tensor, first: u64) -> Tensor {
     w.permute(view, [0, 2, 1, 3])
 }
 
-/// Attention of queries over keys and values, and the product behind it.
+/// Appends attention of queries over keys and values, and the product that follows it.
 fn attend(w: &mut Writer, name: &str, q: Tensor, kv: &[Tensor], max_bias: f32) -> Tensor {
     let q = w.reshape(q, [HEAD, HEADS, TOKENS, 1]);
     let q = w.permute(q, [0, 2, 1, 3]);
@@ -395,7 +395,7 @@ fn keys_that_tpc_does_not_know_are_passed_over() {
     let y = project(&mut w, "down", y, EMBD);
     finish(&mut w, y);
     let plain = check(&w).sharded;
-    // Some captures say in whose memory a tensor is.
+    // Some captures name the memory that holds a tensor.
     let host = "\"buffer\":\"host\",\"flags\"";
     w.text = w.text.replace("\"flags\"", host);
     assert_eq!(check(&w).sharded, plain);

@@ -38,7 +38,7 @@ fn captures_are_planned_and_run_split_as_whole() {
     }
 }
 
-/// The capture with every tensor under another name and no input marked as such.
+/// Returns the capture with every tensor under another name and no input marked as such.
 fn anonymous(text: &str) -> String {
     let mut out = String::new();
     for (i, line) in text.lines().enumerate() {
@@ -51,7 +51,7 @@ fn anonymous(text: &str) -> String {
     out
 }
 
-/// Everything about a graph but names.
+/// Returns a graph without its names.
 fn form(graph: &Graph) -> impl PartialEq {
     let insts: Vec<_> = graph
         .insts()

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use tpc_ir::op::{GluKind, NormKind, RopeMode, SortOrder};
 use tpc_ir::{Bindings, DType, Dim, Graph, Inst, Op, Output, RANK, Value};
 
-/// A tensor that was written: where its elements are.
+/// A written tensor and the location of its elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tensor {
     /// Its line, from 0.
@@ -34,7 +34,7 @@ impl Tensor {
         self.nb == packed(self.dtype, self.ne)
     }
 
-    /// Bytes from one index of an axis to the next, of so many indices.
+    /// Returns the bytes from one index of an axis to the next, if the axis has `n` indices.
     fn step(&self, axis: usize, n: u64) -> u64 {
         if axis == 0 {
             assert!(n.is_multiple_of(self.dtype.block_len()), "whole blocks");
@@ -95,17 +95,17 @@ impl Writer {
         }
     }
 
-    /// A tensor that nothing computes.
+    /// Writes a tensor without an op: a leaf.
     pub(super) fn leaf(&mut self, dtype: DType, ne: [u64; RANK]) -> Tensor {
         self.line("NONE", &[], false, Writer::of(dtype, ne))
     }
 
-    /// A tensor of numbers that owns its memory.
+    /// Appends an f32 tensor that owns its memory.
     pub(super) fn op(&mut self, op: &str, ne: [u64; RANK], src: &[Tensor]) -> Tensor {
         self.typed(op, DType::F32, ne, src)
     }
 
-    /// A tensor that owns its memory.
+    /// Appends a tensor that owns its memory.
     pub(super) fn typed(
         &mut self,
         op: &str,
@@ -116,7 +116,7 @@ impl Writer {
         self.line(op, src, false, Writer::of(dtype, ne))
     }
 
-    /// A tensor in the memory of another, `at` bytes behind where that one begins.
+    /// Writes a view of another tensor's memory, `at` bytes after its begin.
     pub(super) fn view(
         &mut self,
         op: &str,
@@ -144,7 +144,7 @@ impl Writer {
         self.line(op, src, true, to)
     }
 
-    /// The elements under other sizes: in place where they are packed.
+    /// Gives the elements another shape: a view if the tensor is packed, otherwise a copy.
     pub(super) fn reshape(&mut self, t: Tensor, ne: [u64; RANK]) -> Tensor {
         if t.is_packed() {
             self.view("RESHAPE", t, ne, packed(t.dtype, ne), 0)
@@ -153,7 +153,7 @@ impl Writer {
         }
     }
 
-    /// The indices from `start` on of one axis.
+    /// Views `len` indices of one axis, from `start` on.
     pub(super) fn slice(&mut self, t: Tensor, axis: usize, start: u64, len: u64) -> Tensor {
         let mut ne = t.ne;
         ne[axis] = len;
@@ -161,7 +161,7 @@ impl Writer {
         self.view("VIEW", t, ne, t.nb, at)
     }
 
-    /// The axes in another order.
+    /// Views the axes in another order.
     pub(super) fn permute(&mut self, t: Tensor, axes: [u64; RANK]) -> Tensor {
         let (mut ne, mut nb) = (t.ne, t.nb);
         for (from, &to) in axes.iter().enumerate() {
@@ -187,10 +187,10 @@ struct Capture<'g> {
     last_use: BTreeMap<Value, Inst>,
 }
 
-/// The capture of a graph on the host whose batch has these sizes.
+/// Returns the capture of a graph on the host whose batch has these sizes.
 ///
 /// # Panics
-/// When the graph has what no engine does: a state read after it was written over, or an op of sharded graphs.
+/// Panics if the graph reads a state after it was overwritten, or has an op of sharded graphs. No engine does either.
 pub(super) fn capture(graph: &Graph, bindings: Bindings) -> String {
     let named = graph.outputs.iter().filter_map(|o| match o {
         Output::Named(_, v) => Some(*v),
@@ -231,7 +231,7 @@ impl Capture<'_> {
         std::array::from_fn(|i| self.eval(&self.graph.value(v).ty.dims[i]))
     }
 
-    /// The memory that an op changes: nothing reads what it held before.
+    /// Returns the memory that an op changes; the old content must have no other reader.
     fn overwritten(&self, inst: Inst) -> Tensor {
         let old = self.graph.inst(inst).operands[0];
         assert_eq!(
@@ -342,9 +342,9 @@ impl Capture<'_> {
     }
 }
 
-/// An op that has a counterpart with the same operands and one packed result, and its parameters.
+/// Returns the name and the parameters of an op whose counterpart has the same operands and one packed result.
 fn plain(op: &Op) -> (String, Vec<u32>) {
-    // Where the IR has ggml's name in small letters.
+    // For ops that the IR names as ggml does, in small letters.
     let upper = op.name().to_uppercase();
     let (name, params) = match op {
         Op::Unary(_)

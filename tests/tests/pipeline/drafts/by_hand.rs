@@ -20,7 +20,7 @@ type Row = Vec<f64>;
 struct Model<'a>(&'a GgufFile);
 
 impl Model<'_> {
-    /// The rows of a tensor, if the file has it.
+    /// Returns the rows of a tensor, if the file has it.
     fn rows(&self, name: &str) -> Option<Vec<Row>> {
         let info = self.0.header().tensor(name)?;
         let width = info.ne[0] as usize;
@@ -36,7 +36,7 @@ impl Model<'_> {
         self.rows(name).map(|rows| rows.concat())
     }
 
-    /// `w · x + b`, where there is a bias.
+    /// Returns `w · x`, or `w · x + b` if the file has a bias.
     fn linear(&self, stem: &str, x: &[f64]) -> Row {
         let w = self.rows(&format!("{stem}.weight"));
         let w = w.unwrap_or_else(|| panic!("no {stem}"));
@@ -48,7 +48,7 @@ impl Model<'_> {
         y
     }
 
-    /// The RMS norm of that stem, where there is one.
+    /// Returns the RMS norm with the weight of that stem; `x` if the file has no such weight.
     fn norm(&self, stem: &str, x: &[f64]) -> Row {
         let Some(weight) = self.row(&format!("{stem}.weight")) else {
             return x.to_vec();
@@ -111,7 +111,7 @@ impl Model<'_> {
         xs.iter().enumerate().map(one).collect()
     }
 
-    /// The stem of a block's own tensor, or of the model's.
+    /// Returns the stem of a block's own tensor, or of the model's.
     fn own(&self, layer: usize, own: &str, other: &str) -> String {
         let own = format!("blk.{layer}.{own}");
         match self.0.header().tensor(&format!("{own}.weight")) {
@@ -120,7 +120,7 @@ impl Model<'_> {
         }
     }
 
-    /// The logits of the model and of each draft, as the usual engine computes them.
+    /// Returns the logits of the model and of each draft, as the usual engine computes them.
     fn logits(&self, tokens: &[u32], layers: usize, drafts: usize) -> Vec<Row> {
         let fed = tokens.len() - drafts;
         let embedding = |stem: &str, t: u32| -> Row {
@@ -158,7 +158,7 @@ fn add(a: &[f64], b: &[f64]) -> Row {
     a.iter().zip(b).map(|(a, b)| a + b).collect()
 }
 
-/// All blocks are dense; with what a block may have of its own, and without.
+/// All blocks are dense; with the optional tensors of a block, and without.
 #[test]
 fn drafts_are_what_their_formulas_say() {
     for optionals in [0, 1] {

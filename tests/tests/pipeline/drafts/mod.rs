@@ -22,13 +22,13 @@ use super::random::Rng;
 use super::support::{FileWeights, placement, round_trip};
 use super::synthetic::make;
 
-/// The same arithmetic in another order of summation.
+/// The bound for the same arithmetic in another order of summation.
 const AGAINST_WHOLE: f64 = 1e-10;
-/// The same where a sum in another order may round a cached number to its other neighbour.
+/// The bound if a sum in another order may round a cached number to its other neighbour.
 const ROUNDED: f64 = 1e-7;
 
 /// Small models of every kind of block: attention to heads, gated and latent; dense and with experts; with a window;
-/// beside recurrent layers; one after another.
+/// next to recurrent layers; one after another.
 const SYNTHETIC: [&str; 7] = [
     "qwen35-tiny:drafts=1,layers=3,type=q8_0",
     "qwen35moe-tiny:drafts=2,type=q4_0",
@@ -43,7 +43,7 @@ const SYNTHETIC: [&str; 7] = [
 const LARGE: &str = "qwen35:layers=64,drafts=1,embd=5120,heads=24,kv_heads=4,head_dim=256,ff=17408,vocab=248320,\
                      ctx=262144,header=1";
 
-/// Of these files those that have such blocks, and synthetic ones.
+/// Returns the files that have blocks for drafts, and synthetic ones.
 fn with_drafts(paths: Vec<PathBuf>, synthetic: &[&str]) -> Vec<(String, GgufFile)> {
     let mut out = Vec::new();
     for path in paths {
@@ -61,7 +61,7 @@ fn with_drafts(paths: Vec<PathBuf>, synthetic: &[&str]) -> Vec<(String, GgufFile
     out
 }
 
-/// The golden models that have such blocks, and small ones of every kind.
+/// Returns the golden models that have blocks for drafts, and small ones of every kind.
 fn models() -> Vec<(String, GgufFile)> {
     with_drafts(goldens(), &SYNTHETIC)
 }
@@ -339,7 +339,8 @@ fn headers_with_drafts_plan_for_one_to_eight_devices() {
             assert!(help.contains("--spec-type draft-mtp"), "{what}");
             let (compiled, both) = report_of(Drafting::Mtp);
             assert!(both.diagnostics.iter().all(|d| d.code != "TPC0330"));
-            // Everything that the file has is planned, and what that adds is what the drafts are said to add.
+            // The plan includes every tensor of the file, and the added bytes equal the bytes that the report states
+            // for the drafts.
             assert_eq!(both.model.unused_bytes, 0, "{what}");
             let held = totals(&both).0 - both.mirrored_bytes;
             assert_eq!(held, both.model.bytes, "{what}");

@@ -54,7 +54,7 @@ fn differences() -> String {
     out
 }
 
-/// The page with the text between `<!-- NAME -->` and the next `<!-- end -->` replaced.
+/// Replaces the text between `<!-- NAME -->` and the next `<!-- end -->` of the page.
 fn with(page: &str, name: &str, text: &str) -> String {
     let open = format!("<!-- {name} -->\n");
     let (before, rest) = page.split_once(&open).expect("the page has the mark");
@@ -70,7 +70,7 @@ fn the_page_of_the_book_is_up_to_date() {
     expected = with(&expected, "equations", &equations());
     expected = with(&expected, "forms", &forms());
     expected = with(&expected, "differences", &differences());
-    // Figures are those of all captures.
+    // The figures need all captures.
     if let Some(table) = agreement() {
         expected = with(&expected, "agreement", &table);
     }

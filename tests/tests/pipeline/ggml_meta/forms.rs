@@ -1,4 +1,4 @@
-//! Small captures in forms that the engine refuses, each of which has an equivalent that it takes.
+//! Small captures in forms that the engine refuses; each has an equivalent form that it takes.
 
 use std::fmt::Write;
 
@@ -37,7 +37,7 @@ fn bits(x: f32) -> i64 {
 }
 
 impl Port {
-    /// A record: its name, op and element type, its memory, its sources.
+    /// Appends a record: its name, op and element type, its memory, its sources.
     fn line(&mut self, what: [&str; 3], s: Shape, src: &[T], params: &[i64], flags: u8) -> T {
         let [name, op, dtype] = what;
         let id = self.tensors.len();
@@ -112,7 +112,7 @@ impl Port {
         self.view("PERMUTE", x, ne, nb, 0, &axes.map(|a| a as i64))
     }
 
-    /// A range of an axis.
+    /// Views a range of an axis.
     fn slice(&mut self, x: T, axis: usize, start: u64, len: u64) -> T {
         let Shape { mut ne, nb, .. } = self.tensors[x];
         ne[axis] = len;
@@ -146,7 +146,7 @@ impl Port {
         self.product(w, x)
     }
 
-    /// The end of a layer: rows of all heads to [16, columns].
+    /// Ends a layer: projects rows of all heads to [16, columns].
     fn project(&mut self, x: T) {
         let columns = self.tensors[x].ne;
         let w = self.weight("blk.0.attn_output.weight", [columns[0], 16, 1, 1]);
@@ -165,7 +165,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// The capture.
+    /// Returns the text of the capture.
     pub(super) fn text(&self) -> String {
         let mut p = Port::default();
         (self.build)(&mut p);

@@ -1,4 +1,4 @@
-//! The rules of ggml's tensor split: their verdicts against those that were observed, and the repairs of what ggml refuses.
+//! The rules of ggml's tensor split: their verdicts against observed verdicts, and repairs of graphs that ggml refuses.
 
 mod book;
 mod forms;

@@ -1,4 +1,4 @@
-//! Repairs of what ggml refuses: found by saturation, accepted by its rules, and equal when executed.
+//! Repairs of graphs that ggml refuses: found by saturation, accepted by its rules, and equal when executed.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ fn weights(graph: &Graph) -> MemoryWeights {
     out
 }
 
-/// The results of a capture, on random numbers that depend on names only.
+/// Returns the results of a capture, on random numbers that depend on names only.
 pub(super) fn run(records: &[Record]) -> BTreeMap<String, Vec<f64>> {
     let text = capture::write(records);
     let read = capture::read(&text, "form").unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -135,7 +135,7 @@ fn every_equation_is_needed_by_some_form() {
 fn both_sides_of_an_equation_are_equal_when_executed() {
     let mut applied: BTreeMap<&str, usize> = BTreeMap::new();
     let alone = EQUATIONS.iter().map(std::slice::from_ref);
-    // Each alone, and all together, where one equation's terms are another's.
+    // Each equation alone, and all together: the terms of one equation may match another.
     for equations in alone.chain([EQUATIONS]) {
         for form in FORMS {
             let limits = Limits::default();

@@ -6,7 +6,7 @@ use tpc_ggml::capture::{self, Record};
 use tpc_ggml::meta::{self, FaultKind, Setup, Verdict};
 use tpc_ir::DType;
 
-/// The observed verdicts, in words: per architecture, per column.
+/// Returns the observed verdicts, in words: per architecture, per column.
 fn observed() -> BTreeMap<String, BTreeMap<String, String>> {
     let path = tpc_tests::data().join("ggml-meta/verdicts.md");
     let text = std::fs::read_to_string(path).expect("the table");
@@ -21,7 +21,7 @@ fn observed() -> BTreeMap<String, BTreeMap<String, String>> {
         .collect()
 }
 
-/// The options of a column.
+/// Returns the options of a column.
 fn setup(column: &str, name: &str, records: &[Record]) -> Setup {
     let mut s = Setup::new(if column == "tp3" { 3 } else { 2 });
     // The names of the captures are architectures, and kinds of test models.
@@ -137,7 +137,7 @@ fn compare() -> (Compared, usize) {
     (out, observed.len())
 }
 
-/// The table of the book, where all captures are there.
+/// Returns the table for the book; `None` if some captures are missing.
 pub(super) fn agreement() -> Option<String> {
     let (found, all) = compare();
     let mut out = String::from("| column | compared | agree |\n|---|---|---|\n");
@@ -186,7 +186,7 @@ fn captures_without_logits_run_or_abort() {
     }
 }
 
-/// The records of a capture, where it is there.
+/// Returns the records of a capture, if its file exists.
 fn named(name: &str) -> Option<Vec<Record>> {
     let paths = tpc_tests::captures();
     let path = paths
@@ -196,7 +196,7 @@ fn named(name: &str) -> Option<Vec<Record>> {
     Some(capture::records(&text).unwrap_or_else(|e| panic!("{e}")))
 }
 
-/// The first op that is refused, and its class.
+/// Returns the first refused op and its class.
 fn refused(name: &str) -> Option<(String, FaultKind)> {
     let records = named(name)?;
     let found = meta::infer(&records, &Setup::new(2));
@@ -212,7 +212,7 @@ fn without_their_names_refused_architectures_fail_at_an_op() {
         refused("olmo2-dense"),
         Some(("RMS_NORM".to_owned(), FaultKind::Rows))
     );
-    // The states behind a delta rule's result.
+    // The states that follow a delta rule's result.
     assert_eq!(
         refused("qwen35-dense"),
         Some(("VIEW".to_owned(), FaultKind::Shape))

@@ -1,6 +1,8 @@
 //! Captures that are small as files and large as graphs: chains of concatenations and views, one value joined in every
-//! order, huge pads and repetitions, wide fans, ops of many operands. Each is planned and proved, run small by numbers,
-//! and checked by the rules of ggml's backend: an answer or a diagnostic, soon.
+//! order, huge pads and repetitions, wide fans, ops of many operands.
+//!
+//! Each capture is planned and proved, run small by numbers, and checked by the rules of ggml's backend. Each step
+//! gives a result or a diagnostic soon.
 
 use serde_json::{Value as Json, json};
 use tpc_core::pipeline::{CompiledModel, compile_capture};
@@ -46,7 +48,7 @@ impl Writer {
         id
     }
 
-    /// The `len` indices from `start` on of an axis.
+    /// Appends the `len` indices from `start` on of an axis.
     fn slice(&mut self, of: usize, axis: usize, start: u64, len: u64) -> usize {
         let mut ne = self.ne[of];
         let nb = [4, 4 * ne[0], 4 * ne[0] * ne[1], 4 * ne[0] * ne[1] * ne[2]];
@@ -70,7 +72,7 @@ impl Writer {
     }
 }
 
-/// A capture of this class.
+/// Draws a capture of this class.
 fn blowup(rng: &mut Rng) -> Writer {
     let mut w = Writer::default();
     let width = *rng.pick(&[32, 64, 96, 256]);
@@ -127,7 +129,7 @@ fn chain_of_views(w: &mut Writer, rng: &mut Rng, h: usize, rows: u64, length: u6
     }
 }
 
-/// A value joined with itself again and again, along any axis.
+/// Joins a value with itself again and again, along random axes.
 fn doubled(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     let axes = rng.range(1, 4);
     let mut all = h;
@@ -179,7 +181,7 @@ fn padded(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     w.add("SUM_ROWS", [1, b, c, d], &[], &[at]);
 }
 
-/// One value that many read, and a sum of all that they make.
+/// Adds many readers of one value, and the sum of their results.
 fn fan(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     let op = *rng.pick(&["SILU", "SOFT_MAX", "RMS_NORM", "FOO"]);
     let ne = w.ne[h];
@@ -196,13 +198,13 @@ fn fan(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     }
 }
 
-/// An op of more operands than ggml knows.
+/// Adds an op with more operands than ggml supports.
 fn many_operands(w: &mut Writer, rng: &mut Rng, h: usize) {
     let n = *rng.pick(&[9, 33, 1000, 200_000]);
     w.add("FOO", w.ne[h], &[], &vec![h; n]);
 }
 
-/// Ops of any kind on values of any kind: what does not fit is refused.
+/// Appends ops of any kind on values of any kind; the reader must refuse operands that do not fit.
 fn any(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     let mut made = vec![h];
     for _ in 0..length {
@@ -272,7 +274,8 @@ fn linted(text: &str, devices: u64) -> &'static str {
     }
 }
 
-/// What broke once: long chains, a value doubled again and again, a pad of 1.6 GB, an op of a million operands.
+/// Returns captures of former failures: long chains, a value doubled again and again, a pad of 1.6 GB, an op of a
+/// million operands.
 fn known() -> Vec<(String, String)> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/attacks");
     let mut out: Vec<(String, String)> = Vec::new();

@@ -22,7 +22,7 @@ const KEYS: [&str; 11] = [
     "flags",
 ];
 
-/// Ops beside those of the captures: of forms that few graphs have, and unknown ones.
+/// Further ops that the captures lack: ops of rare forms, and unknown ones.
 const OPS: [&str; 12] = [
     "SET",
     "CPY",
@@ -63,7 +63,7 @@ fn odd_number(rng: &mut Rng, near: i64) -> i64 {
     }
 }
 
-/// One of the numbers of a key becomes another.
+/// Changes one of the numbers of a key.
 fn change_number(of: &mut Json, rng: &mut Rng) {
     match of {
         Json::Array(list) if list.is_empty() => list.push(json!(odd_number(rng, 1))),
@@ -103,7 +103,7 @@ fn mutate(lines: &mut Vec<Json>, rng: &mut Rng) {
         3 => {
             lines.truncate(at + 1);
         }
-        // What another record has.
+        // Copies the value of a key from another record.
         4..=6 => {
             let key = *rng.pick(&KEYS[2..]);
             lines[at][key] = lines[other][key].clone();
@@ -162,12 +162,12 @@ fn load(path: &std::path::PathBuf) -> Vec<Json> {
     text.lines().map(parse).collect()
 }
 
-/// The lines of every healthy capture.
+/// Returns the lines of every undamaged capture.
 pub(super) fn loaded() -> Vec<Vec<Json>> {
     tpc_tests::captures().iter().map(load).collect()
 }
 
-/// A capture with a few changes.
+/// Returns a capture with a few changes.
 pub(super) fn mutated(captures: &[Vec<Json>], rng: &mut Rng) -> String {
     let mut lines = rng.pick(captures).clone();
     for _ in 0..rng.range(1, 3) {
@@ -200,7 +200,7 @@ pub(super) fn damaged(runs: u64, tally: &mut Tally) {
                     Ok(captured) => captured,
                     Err(e) => {
                         assert!(!e.help().is_empty());
-                        // What is wrong with the capture is said; that the reader made nonsense of it is not.
+                        // The error must describe the capture's fault; TPC0187 would blame the reader's graph.
                         assert_ne!(e.code(), "TPC0187", "{e}");
                         return e.code().id;
                     }

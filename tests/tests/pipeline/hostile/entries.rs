@@ -18,7 +18,7 @@ use tpc_tests::Sweep;
 /// The longest that a case may take.
 const SLOWEST: Duration = Duration::from_secs(2);
 
-/// The most memory that a case may take beyond what the process had, in KiB.
+/// The limit on the memory that a case may add to the process, in KiB.
 const MOST: u64 = 500 << 10;
 
 /// Every argument that names a file.
@@ -100,7 +100,7 @@ fn every_argument_that_names_a_file_is_in_the_table() {
     }
 }
 
-/// The options of a case, beside its files.
+/// Draws the options of a case, without its files.
 fn options(command: &str, argument: &str, rng: &mut Rng) -> Vec<String> {
     let mut out = Vec::new();
     let mut add = |words: &[&str]| out.extend(words.iter().map(|w| (*w).to_owned()));
@@ -161,7 +161,7 @@ fn options(command: &str, argument: &str, rng: &mut Rng) -> Vec<String> {
     out
 }
 
-/// The command line of a case: `file` is damaged.
+/// Returns the command line of a case: `file` is damaged.
 fn command_line(
     entry: &(&str, &str, Input),
     file: &Path,
@@ -173,7 +173,7 @@ fn command_line(
     let mut line = vec!["tpc".to_owned(), (*command).to_owned()];
     match *argument {
         "model" | "models" => line.push(text(file)),
-        // The files that are linted are those of the settings.
+        // The settings name the files to lint.
         "config" if rng.one_in(2) => line.extend(["--config".to_owned(), text(file)]),
         "topology" if *command == "check" => {
             let artefact = text(&seeds.artefact);
@@ -198,7 +198,7 @@ struct Case {
     file: PathBuf,
 }
 
-/// Why a case fails, if it does.
+/// Returns the reason that a case fails, if it does.
 fn failure(case: &Case) -> Option<String> {
     // The peak of this case alone.
     let _ = fs::write("/proc/self/clear_refs", "5");

@@ -1,9 +1,9 @@
-//! Hostile input: damaged files, odd and impossible models, damaged captures, mangled IR text. Whatever it is, the
-//! answer is a plan or a diagnostic, soon and without taking much memory.
+//! Hostile input: damaged files, odd and impossible models, damaged captures, mangled IR text. tpc answers each with a
+//! plan or a diagnostic, soon and without taking much memory.
 //!
-//! The work is done by [`worker`], a test that does nothing unless it is told what to do. The other tests start it in
-//! a process of its own, so that its peak of memory is its own and an endless loop can be ended. `TPC_HOSTILE_RUNS`
-//! sets the number of mutations of each kind.
+//! [`worker`] is a test that runs a job only if its environment variables name one. The other tests start it in a
+//! process of its own. They can then measure its peak memory and end an endless loop. `TPC_HOSTILE_RUNS` sets the
+//! number of mutations of each kind.
 
 mod blowups;
 mod captures;
@@ -35,17 +35,17 @@ use tpc_passes::lower::lower;
 
 use crate::random::Rng;
 
-/// What a run may take on a quiet machine is a tenth of this.
+/// The time limit of a run: ten times the longest run on a quiet machine.
 const SLOWEST: Duration = Duration::from_secs(1);
 
 /// Growth of the process over all runs, in KiB.
 const MEMORY: u64 = 64 << 10;
 
-/// The same where small models are run.
+/// The growth allowed for jobs that run small models, in KiB.
 const NUMERIC_MEMORY: u64 = 480 << 10;
 
-/// Addresses that planning on several processors reserves for each thread but the first, for at most eight: its stack, of
-/// which few pages are used, and the pages that guard it. In KiB.
+/// Addresses, in KiB, that planning on several processors reserves per thread, for up to eight threads after the first.
+/// They hold the thread's stack, which uses few pages, and its guard pages.
 const STACK: u64 = (64 << 10) + 64;
 
 /// Addresses of all these threads, in KiB.
@@ -62,7 +62,7 @@ struct Model {
 }
 
 impl Model {
-    /// The model that a header describes.
+    /// Returns the model that a header describes.
     fn of(header: &Header) -> Model {
         let pairs = header.metadata().entries();
         Model {
@@ -78,7 +78,7 @@ impl Model {
         }
     }
 
-    /// A small model of this architecture with every optional tensor.
+    /// Builds a small model of this architecture with every optional tensor.
     fn small(arch: &str) -> Model {
         let numbers = [
             ("block_count", 2_u32),
@@ -150,7 +150,7 @@ impl Model {
         model
     }
 
-    /// Gives the model the tensors that its metadata ask for; `false` when they ask for none.
+    /// Gives the model the tensors that its metadata require; returns false if the metadata require no tensors.
     fn complete(&mut self) -> bool {
         let Ok(header) = self.writer().header() else {
             return false;
@@ -181,7 +181,7 @@ impl Model {
         self.pairs.push((key, value.into()));
     }
 
-    /// The pairs that a small model has not, in a line.
+    /// Describes in a line the pairs that the small model does not have.
     fn brief(&self, seed: u64) -> String {
         let arch = self
             .pairs
@@ -211,7 +211,7 @@ impl Model {
         w
     }
 
-    /// The header's bytes, where the writer consents.
+    /// Returns the header's bytes; `None` if the writer refuses the model.
     fn bytes(&self) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         self.writer().write_header(&mut bytes).ok()?;
@@ -219,7 +219,7 @@ impl Model {
     }
 }
 
-/// A number that someone might regret.
+/// Draws a number that parsers often mishandle.
 fn odd_number(rng: &mut Rng) -> u64 {
     let of_interest = [
         0, 1, 2, 3, 5, 7, 8, 16, 31, 32, 33, 48, 64, 96, 255, 256, 257, 1000,
@@ -330,7 +330,7 @@ fn mutate(model: &mut Model, rng: &mut Rng) {
     if recompute {
         model.complete();
     }
-    // Types for matrices whose rows are whole blocks, and now and then for what may have none.
+    // Half of the matrices get a random type whose blocks divide the rows; norms, biases and RoPE factors rarely do.
     for (name, dtype, ne) in &mut model.tensors {
         let plain = ["norm", "bias", "sinks", "rope"]
             .iter()
@@ -358,7 +358,7 @@ fn mutate(model: &mut Model, rng: &mut Rng) {
     }
 }
 
-/// A placement that the command line lets through.
+/// Draws a placement that the command line accepts.
 fn placement(rng: &mut Rng) -> Placement {
     let n = if rng.one_in(50) { 64 } else { rng.range(1, 9) };
     let mut p = Placement::on(parse_devices(&n.to_string()).expect("a count"));
@@ -388,7 +388,7 @@ fn placement(rng: &mut Rng) -> Placement {
     p
 }
 
-/// A placement in a line.
+/// Describes a placement in a line.
 fn brief(p: &Placement) -> String {
     let Placement {
         split_mode,
@@ -407,7 +407,7 @@ fn brief(p: &Placement) -> String {
     )
 }
 
-/// What came of many runs.
+/// The results of many runs.
 #[derive(Default)]
 struct Tally {
     runs: u64,
@@ -521,7 +521,7 @@ fn headers() -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// One mutation of a real header or a small model: the bytes, and what to say of it.
+/// Draws one mutation of a real header or a small model; returns the bytes and a description.
 fn hostile_bytes(
     seed: u64,
     small: &[Model],
@@ -612,7 +612,7 @@ fn damaged_headers(
         let (bytes, what) = hostile_bytes(seed, small, real, &mut rng);
         let mut placement = placement(&mut rng);
         if bytes.len() > 12_000 {
-            // A program per device of a real model takes what it takes.
+            // The memory of a real model's plan grows with the devices, so at most nine of them are kept.
             placement.devices.truncate(9);
             placement.tensor_split = placement.tensor_split.filter(|s| s.len() <= 9);
         }
@@ -638,7 +638,8 @@ fn truncations(tally: &mut Tally) {
     let header = model.writer().write(&mut bytes, zeros).expect("writes");
     let placement = Placement::on(parse_devices("2").expect("a count"));
     let start = header.data_offset as usize;
-    // Every one within the header; in the data, where a cut is found by its length alone, the ends of tensors and others.
+    // Every cut within the header. In the data, tpc finds a cut by the file's length alone, so the ends of tensors and
+    // some others suffice.
     let cuts = (0..start + 64)
         .chain((start + 64..bytes.len()).step_by(997))
         .chain([bytes.len() - 1]);
@@ -705,7 +706,7 @@ fn mangle(text: &str, rng: &mut Rng) -> String {
     out
 }
 
-/// The line with one of its numbers replaced.
+/// Replaces one number of the line.
 fn other_number(line: &str, rng: &mut Rng) -> String {
     let digits: Vec<usize> = line
         .char_indices()
@@ -722,7 +723,7 @@ fn other_number(line: &str, rng: &mut Rng) -> String {
     format!("{}{}{}", &line[..at], odd_number(rng), &line[at + len..])
 }
 
-/// The text of sharded plans of small models.
+/// Returns the texts of sharded plans of small models.
 fn texts() -> Vec<String> {
     let scratch = Scratch::new();
     let mut out = Vec::new();
@@ -770,7 +771,8 @@ fn mangled_texts(runs: u64, tally: &mut Tally) {
                     Err(violations) => return violations.errors[0].code().id,
                 };
                 match lower(&graph) {
-                    // What the verifier admits and has programs, has programs that it admits.
+                    // If the verifier admits a graph and it can be lowered, the verifier must admit the programs as
+                    // well.
                     Ok(programs) => {
                         let errors = verify(&programs).err().unwrap_or_default();
                         assert!(
@@ -787,14 +789,14 @@ fn mangled_texts(runs: u64, tally: &mut Tally) {
     }
 }
 
-/// A figure of this process, in KiB.
+/// Returns a figure of this process, in KiB.
 fn status(name: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find(|l| l.starts_with(name))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Time that this thread has spent on a processor.
+/// Returns the time that this thread has spent on a processor.
 fn on_processor() -> Option<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace()
@@ -823,7 +825,7 @@ fn worker() {
     let Ok(job) = std::env::var("TPC_HOSTILE_JOB") else {
         return;
     };
-    // What is damaged is the test's own, and so is what whole headers take.
+    // The baseline of the memory includes the seeds and the planning of undamaged headers.
     let whole = (job == "headers").then(|| (small_models(), headers()));
     let scratch = Scratch::new();
     for (_, header) in whole.iter().flat_map(|(_, real)| real) {
@@ -862,7 +864,7 @@ fn worker() {
         "{} failures, the first: {shown:#?}",
         tally.failures.len()
     );
-    // What is run by numbers may take what the budget allows.
+    // Jobs that run programs on numbers may use the numeric budget.
     let most = match job.as_str() {
         "blowups" => NUMERIC_MEMORY,
         _ => MEMORY,
@@ -880,7 +882,7 @@ fn work(job: &str) {
     assert!(status.success(), "`{job}`: {status}");
 }
 
-/// The end of a process with this job. With a file for its report, its output is dropped.
+/// Runs a process with this job and returns its exit status. If it writes a report file, its output is dropped.
 fn started(job: &str, report: Option<&Path>) -> std::process::ExitStatus {
     let program = std::env::current_exe().expect("this program");
     let mut child = Command::new(program);

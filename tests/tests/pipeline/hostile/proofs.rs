@@ -19,7 +19,7 @@ use crate::random::Rng;
 /// The most that numbers may differ for another order of summation.
 const SAME: f64 = 1e-20;
 
-/// The witnesses of the proof's rules, each a model with programs.
+/// Returns the witnesses of the proof's rules, each a model with programs.
 fn witnesses() -> Vec<(String, Graph, Graph)> {
     let folder = tpc_tests::data().join("proof");
     let mut names: Vec<String> = fs::read_dir(&folder)
@@ -75,7 +75,7 @@ fn interval(rng: &mut Rng) -> Interval {
     Interval { start, len }
 }
 
-/// Another value of the same kind of attribute.
+/// Returns another value of the same kind of attribute.
 fn attribute(value: &Attr, rng: &mut Rng) -> Attr {
     match value {
         Attr::Dim(_) | Attr::Negative(_) => Attr::Dim(size(rng)),
@@ -113,7 +113,7 @@ fn attribute(value: &Attr, rng: &mut Rng) -> Attr {
     }
 }
 
-/// The op with another parameter; as it is where it has none, or does not take the other.
+/// Returns the op with one parameter changed; unchanged if it has no parameters or refuses the new value.
 fn parameter(op: &Op, rng: &mut Rng) -> Op {
     let mut attrs = op.attrs();
     if attrs.is_empty() {
@@ -166,7 +166,7 @@ const LARGEST: u64 = 1 << 14;
 /// The sizes of the batch that accepted programs are run on.
 const BATCH: [(Symbol, u64); 2] = [(Symbol::NTokens, 8), (Symbol::NOutputs, 8)];
 
-/// Whether a graph is small enough to be run, with plain weights.
+/// True if a graph is small enough to be run, with plain weights.
 fn runs(graph: &Graph) -> bool {
     let bind = |b: Bindings, &(s, n): &(Symbol, u64)| b.with(s, n);
     let batch = BATCH.iter().fold(Bindings::default(), bind);
@@ -179,13 +179,13 @@ fn runs(graph: &Graph) -> bool {
     })
 }
 
-/// Whether accepted programs give what the model gives, in a batch of a few tokens.
+/// Checks that accepted programs compute the model's outputs, in a batch of a few tokens.
 fn same(model: &Graph, programs: &Graph) -> Result<(), String> {
     let (Ok(model), Ok(programs)) = (
         Verified::<stage::Model>::new(model.clone()),
         Verified::<stage::Programs>::new(programs.clone()),
     ) else {
-        // What does not verify does not run.
+        // Graphs that do not verify are not run.
         return Ok(());
     };
     if !runs(&model) || !runs(&programs) {

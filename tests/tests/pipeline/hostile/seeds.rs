@@ -1,4 +1,4 @@
-//! Healthy files of every kind that is read, and what becomes of them.
+//! Valid files of every kind that tpc reads, and ways to damage them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,7 +10,7 @@ use tpc_runtime::Checksum;
 use super::{Model, Scratch, captures, flip, mangle};
 use crate::random::Rng;
 
-/// What an argument is.
+/// The kind of an argument's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Input {
     /// A GGUF file.
@@ -31,9 +31,9 @@ pub(super) enum Input {
     Session,
     /// Text.
     Text,
-    /// What is written over, whatever was there.
+    /// Overwritten, whatever it held.
     Over,
-    /// A file that is written: nothing of it is read.
+    /// An output file: tpc does not read it.
     Written,
     /// A file that a server reads as another command does, or that developers of tpc write.
     Elsewhere,
@@ -51,7 +51,7 @@ const TOPOLOGY: &str = r#"Topology(
 )
 "#;
 
-/// Settings with every key. The files are those of a folder of damaged files.
+/// Settings with every key. The files are in a folder of damaged files.
 const SETTINGS: &str = r#"[lint]
 files = ["healthy.gguf", "*.gguf"]
 devices = "2x3090"
@@ -170,7 +170,7 @@ impl Seeds {
                 let mut bytes = rng.pick::<Vec<u8>>(&self.sessions).clone();
                 flip(&mut bytes, rng);
                 if let (true, Some(end)) = (rng.one_in(2), bytes.len().checked_sub(8)) {
-                    // The checksum is right, so that what it protects is looked at.
+                    // A correct checksum, so that tpc checks the content.
                     let sum = Checksum::of(&bytes[..end]);
                     bytes[end..].copy_from_slice(&sum.to_le_bytes());
                 }
@@ -189,7 +189,7 @@ impl Seeds {
     }
 }
 
-/// The metadata of a vocabulary as large as that of small models.
+/// Returns the metadata of a vocabulary with the size of a small model's vocabulary.
 fn vocabulary() -> Vec<(String, MetaValue)> {
     let tokens = ["<unk>", "<s>", "</s>", "\u{2581}"].map(str::to_owned);
     let letters = ('a'..='z').chain('0'..='9').map(String::from);
@@ -208,7 +208,7 @@ fn vocabulary() -> Vec<(String, MetaValue)> {
     ]
 }
 
-/// What runs of the healthy model save: a text, and a conversation.
+/// Returns the session files that runs of the healthy model save: a text and a conversation.
 fn sessions(scratch: &Scratch) -> Vec<Vec<u8>> {
     let [model, saved] = ["healthy.gguf", "healthy.session"].map(|f| scratch.0.join(f));
     let of = |asked: &[&str]| {
@@ -226,7 +226,7 @@ fn sessions(scratch: &Scratch) -> Vec<Vec<u8>> {
     ]
 }
 
-/// The plan of a model on two devices, as JSON.
+/// Returns the plan of a model on two devices, as JSON.
 fn plan_of(model: &Path) -> String {
     let file = tpc_gguf::GgufFile::open(model).expect("a healthy file");
     let devices = tpc_core::placement::parse_devices("2").expect("a count");
@@ -236,7 +236,7 @@ fn plan_of(model: &Path) -> String {
     serde_json::to_string(&report).expect("JSON")
 }
 
-/// One of the numbers of a text becomes another.
+/// Changes one of the numbers of a text.
 fn numbers(text: &str, rng: &mut Rng) -> String {
     let digits = |c: char| c.is_ascii_digit();
     let starts: Vec<usize> = (0..text.len())

@@ -28,7 +28,7 @@ fn model(name: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("no model {name}"))
 }
 
-/// A file of this specification, without data.
+/// Writes a file of this specification, without data.
 fn synthetic(spec: &str) -> PathBuf {
     let whole = format!("{spec},header=1");
     let parsed = Spec::parse(&whole).unwrap_or_else(|d| panic!("{spec}: {d}"));
@@ -40,8 +40,8 @@ fn synthetic(spec: &str) -> PathBuf {
     path
 }
 
-/// The findings of a line for a model on so many devices: a golden model, a header, or a specification. `0.5.0:` before the line
-/// names the release.
+/// Returns the findings of a command line for a model on `devices` devices. The model is a golden model, a header or a
+/// specification. A prefix `0.5.0:` of the line names the release.
 fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
     let (build, line) = match line.strip_prefix("0.5.0:") {
         Some(rest) => (Build::find(Maker::LlamaCpp, "0.5.0"), rest),
@@ -92,7 +92,7 @@ fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
     })
 }
 
-/// A draft that has other tokens than its model.
+/// Returns a draft that has other tokens than its model.
 fn draft_with_other_tokens() -> ExtraFileMemory {
     ExtraFileMemory {
         what: "draft",

@@ -181,7 +181,7 @@ pub(super) fn cases() -> Vec<Case> {
             "ffn=CPU,blk\\.0\\.=dev0",
             "ffn_down=dev0,blk\\.0\\.=dev0",
         ),
-        // An exception before what it is an exception of.
+        // An exception before the pattern that it excepts from.
         overrides(
             "TPC0813",
             "ffn=CPU,ffn_down|attn_q=dev0",

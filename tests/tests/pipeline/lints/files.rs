@@ -16,7 +16,7 @@ use tpc_tests::data;
 use super::super::support::plan;
 use super::Case;
 
-/// What a file consists of.
+/// The contents of a file.
 struct Parts {
     pairs: Vec<(String, MetaValue)>,
     tensors: Vec<(String, DType, Vec<u64>, Vec<u8>)>,
@@ -24,7 +24,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Those of a golden model of the repository.
+    /// Reads the contents of a golden model of the repository.
     fn of(name: &str) -> Parts {
         let path = data().join("golden").join(name);
         let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
@@ -48,7 +48,7 @@ impl Parts {
         self.pairs.push((key.to_owned(), value.into()));
     }
 
-    /// A tensor of this type and shape, whose data are no zeros.
+    /// Adds a tensor of this type and shape with nonzero data.
     fn tensor(&mut self, name: &str, dtype: DType, ne: &[u64]) {
         self.tensors.retain(|(n, ..)| n != name);
         let bytes = dtype.tensor_bytes(ne).expect("whole blocks");
@@ -57,7 +57,7 @@ impl Parts {
             .push((name.to_owned(), dtype, ne.to_vec(), bytes));
     }
 
-    /// The tensor of this name with another type.
+    /// Changes the type of the tensor of this name.
     fn retype(&mut self, name: &str, dtype: DType) {
         let found = self.tensors.iter().find(|(n, ..)| n == name);
         let ne = found.expect("there is such a tensor").2.clone();
@@ -101,14 +101,14 @@ fn findings(parts: &Parts) -> Vec<Diagnostic> {
     found
 }
 
-/// The findings of a plan of the small Llama, the last of whose blocks drafts tokens or not.
+/// Returns the findings of a plan of the small Llama, with the last `drafts` blocks drafting tokens.
 fn planned(drafts: u32) -> Vec<Diagnostic> {
     planned_with(Engine::Tpc, |p| {
         p.set("llama.nextn_predict_layers", drafts);
     })
 }
 
-/// The findings of a plan of the small Llama, changed, for an engine.
+/// Returns the findings of a plan of the small Llama after `edit`, for an engine.
 fn planned_with(engine: Engine, edit: impl FnOnce(&mut Parts)) -> Vec<Diagnostic> {
     let mut parts = Parts::of(LLAMA);
     edit(&mut parts);
@@ -175,7 +175,7 @@ pub(super) fn cases() -> Vec<Case> {
         case("TPC0600", |p| {
             p.tensor("blk.0.foo.weight", DType::F32, &[32]);
         }),
-        // Encoders are told by their plan.
+        // The plan reports encoders.
         near(
             "TPC0600",
             |p| p.tensor("foo.weight", DType::F32, &[32]),
@@ -191,7 +191,7 @@ pub(super) fn cases() -> Vec<Case> {
             || planned_with(Engine::LlamaCpp, |p| p.retype(DOWN, DType::Q6_0)),
             || planned_with(Engine::IkLlamaCpp, |p| p.retype(DOWN, DType::Q6_0)),
         ),
-        // Tensors of a block that is not counted are told once.
+        // The tensors of a block beyond the block count are reported once.
         near(
             "TPC0600",
             |p| p.tensor("foo.weight", DType::F32, &[32]),

@@ -1,4 +1,4 @@
-//! What fires on the models and captures as they are: every line of the list is true of its file.
+//! The lints that fire on unchanged models and captures: every line of the list is true of its file.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

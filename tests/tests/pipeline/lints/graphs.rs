@@ -33,7 +33,7 @@ fn of_captured(captured: &CapturedGraph) -> Vec<Diagnostic> {
     })
 }
 
-/// The first record of that op and name.
+/// Returns the first record of that op and name.
 fn at(records: &[Json], op: &str, name: &str) -> usize {
     let found = records
         .iter()
@@ -55,7 +55,7 @@ fn packed(ty: &str, ne: [u64; 4]) -> [u64; 4] {
     ]
 }
 
-/// A record that owns its memory.
+/// Returns a record that owns its memory.
 pub(super) fn record(id: u64, name: &str, op: &str, ty: &str, ne: [u64; 4], src: &[i64]) -> Json {
     json!({
         "id": id, "name": name, "op": op, "type": ty, "ne": ne, "nb": packed(ty, ne), "params": [], "src": src,
@@ -67,7 +67,7 @@ fn bits(x: f32) -> u32 {
     x.to_bits()
 }
 
-/// A product of rows of heads that were flattened, or not.
+/// Returns a product of rows of heads, flattened if `flat`.
 fn rotation(flat: bool) -> Vec<Json> {
     let mut x = record(0, "heads", "NONE", "f32", [128, 3, 8, 1], &[]);
     x["flags"] = 1.into();
@@ -83,7 +83,7 @@ fn rotation(flat: bool) -> Vec<Json> {
     ]
 }
 
-/// Three attentions of one head size with these scales.
+/// Returns a capture with three attentions of one head size and these scales.
 fn scales(scales: [f32; 3]) -> Vec<Json> {
     let mut out = llama();
     let first = at(&out, "FLASH_ATTN_EXT", "node_24");
@@ -249,7 +249,7 @@ pub(super) fn cases() -> Vec<Case> {
             r[attention]["src"][0] = 9000.into();
             r[attention]["ne"] = json!([128, 3, 8, 1]);
             r[attention]["nb"] = json!(packed("f32", [128, 3, 8, 1]));
-            // What follows has another number of heads.
+            // The records that follow expect another number of heads.
             r.truncate(attention + 1);
             r.insert(attention, q);
         }),

@@ -1,4 +1,4 @@
-//! Every lint fires where it should, and is silent where it should not.
+//! Every lint has an input that triggers it and a similar input that does not.
 
 mod commands;
 mod configs;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tpc_diag::{Diagnostic, Severity};
 use tpc_lint::{TOPICS, lints};
 
-/// Where a lint fires, and where, with little changed, it does not.
+/// An input that triggers a lint, and a slightly changed input that does not.
 pub(crate) struct Case {
     code: &'static str,
     fires: Box<dyn Fn() -> Vec<Diagnostic>>,

@@ -128,7 +128,7 @@ fn lints_fire() {
     );
 }
 
-/// The findings of a capture, split among devices.
+/// Returns the findings of a capture, split among devices.
 fn of_capture(name: &str, text: &str, devices: &str) -> Vec<Diagnostic> {
     let captured = tpc_ggml::capture::read(text, name).unwrap_or_else(|e| panic!("{e}"));
     let placement = Placement::on(parse_devices(devices).expect("devices"));
@@ -136,7 +136,7 @@ fn of_capture(name: &str, text: &str, devices: &str) -> Vec<Diagnostic> {
     plan_report("x", &placement, &compiled).diagnostics
 }
 
-/// The findings of a graph as text.
+/// Returns the findings of a graph as text.
 fn of_text(text: &str, devices: &str) -> Vec<Diagnostic> {
     let parsed = tpc_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e[0]));
     let captured = CapturedGraph {
@@ -157,7 +157,7 @@ fn of_text(text: &str, devices: &str) -> Vec<Diagnostic> {
 const CUT: &str = include_str!("../../../filetests/lint/rotation-cuts-heads.tpir");
 const UNCUT: &str = include_str!("../../../filetests/lint/blocks-across-heads.tpir");
 
-/// The findings of a plan whose search ended early, or not.
+/// Returns the findings of a plan; the search ended early unless `optimal`.
 fn unproven(optimal: bool) -> Vec<Diagnostic> {
     let path = headers()
         .into_iter()
@@ -168,7 +168,7 @@ fn unproven(optimal: bool) -> Vec<Diagnostic> {
     plan_report("x", &placement, &compiled).diagnostics
 }
 
-/// The findings of a plan whose rewriting had so many rounds.
+/// Returns the findings of a plan whose rewriting had `iterations` rounds.
 fn rewritten(iterations: usize) -> Vec<Diagnostic> {
     let path = headers()
         .into_iter()
@@ -214,7 +214,7 @@ pub(super) fn cases() -> Vec<Case> {
             || findings("llama-3.1-8b", "2", |_| ()),
         ),
         Case::new("TPC0309", move || findings(small, "8", |_| ()), large),
-        // What is on the host would be on the one device: that is another comparison.
+        // The plan for one device would hold the cache itself, so the lint does not compare it.
         Case::new(
             "TPC0309",
             move || findings(small, "8", |_| ()),
@@ -238,14 +238,14 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// The findings of a capture whose latent attention stays whole.
+/// Returns the findings of a capture whose latent attention stays whole.
 fn whole() -> Vec<Diagnostic> {
     let path = tpc_tests::data().join("graphs/deepseek2-moe.jsonl");
     let text = std::fs::read_to_string(path).expect("the capture is there");
     of_capture("deepseek2-moe", &text, "2")
 }
 
-/// The findings of a capture with an op that no rule is written for.
+/// Returns the findings of a capture with an op that no rule is written for.
 fn opaque() -> Vec<Diagnostic> {
     let ne = [512, 1, 1, 1];
     let mut x = record(0, "x", "NONE", "f32", ne, &[]);

@@ -56,19 +56,19 @@ impl Draft {
         }
     }
 
-    /// The line that defines a value.
+    /// Returns the line that defines a value.
     pub(crate) fn def(&self, value: usize) -> usize {
         let at = self.lines.iter().position(|l| l.results.contains(&value));
         at.expect("every value is defined")
     }
 
-    /// A new value like another.
+    /// Adds a value with the type and place of another.
     pub(crate) fn like(&mut self, value: usize) -> usize {
         self.cells.push(self.cells[value].clone());
         self.cells.len() - 1
     }
 
-    /// Puts a line before another, for which numbers of later lines change.
+    /// Inserts a line before another; the numbers of later lines change.
     pub(crate) fn insert(&mut self, at: usize, op: Op, operands: Vec<usize>, results: Vec<usize>) {
         let layer = self.lines[at.min(self.lines.len() - 1)].layer;
         self.lines.insert(
@@ -109,7 +109,7 @@ impl Draft {
         changed
     }
 
-    /// The graph; `None` where a value would be read before it is defined.
+    /// Builds the graph; `None` if it would read a value before its definition.
     pub(crate) fn graph(&self) -> Option<Graph> {
         let mut out = self.of.clone();
         let mut made: Vec<Option<Value>> = vec![None; self.cells.len()];
@@ -142,7 +142,7 @@ impl Draft {
     }
 }
 
-/// The instruction of a line.
+/// Returns the instruction of a line.
 pub(crate) fn inst(line: usize) -> Inst {
     Inst::new(line)
 }

@@ -15,7 +15,7 @@ pub(super) type Sites = Vec<usize>;
 /// A kind of fault.
 pub(super) struct Fault {
     pub(super) name: &'static str,
-    /// Makes the fault somewhere; `None` where there is no place for it.
+    /// Makes the fault somewhere; `None` if the draft has no place for it.
     pub(super) make: fn(&mut Draft, &mut Rng, &Graph) -> Option<Sites>,
 }
 
@@ -178,7 +178,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
 ];
 
-/// A line that `fits`.
+/// Picks a line that `fits`.
 fn some(d: &Draft, rng: &mut Rng, fits: impl Fn(usize) -> bool) -> Option<usize> {
     let all: Vec<usize> = (0..d.lines.len()).filter(|&i| fits(i)).collect();
     (!all.is_empty()).then(|| *rng.pick(&all))
@@ -190,7 +190,7 @@ fn all_reduces(d: &Draft, rng: &mut Rng) -> Option<usize> {
     })
 }
 
-/// Another value of the same type and place as `value` that is there before line `at`.
+/// Picks another value of the same type and place as `value`, defined before line `at`.
 fn another(d: &Draft, rng: &mut Rng, value: usize, at: usize) -> Option<usize> {
     let (ty, place) = (&d.cells[value].ty, d.cells[value].place);
     let found: Vec<usize> = d.lines[..at]
@@ -283,7 +283,8 @@ fn copies_swapped(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
             && cell(a).place != cell(b).place
             && cell(a).ty == cell(b).ty
     };
-    // Both sources must be there for the earlier copy: where they are not, it is moved down to the later.
+    // The earlier copy moves down to the later one, so that both sources are defined before it; no line between may
+    // read it.
     let free = |a: usize, b: usize| {
         let result = d.lines[a].results[0];
         d.lines[a..b].iter().all(|l| !l.operands.contains(&result))
@@ -309,7 +310,7 @@ fn copy_dropped(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     (!sites.is_empty()).then_some(sites)
 }
 
-/// The second device adds to its summand what the first adds to its own.
+/// Adds a value to the second device's summand that the first device already adds to its own.
 fn added_everywhere(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let is_add = |op: &Op| {
         matches!(
@@ -365,7 +366,7 @@ fn added_everywhere(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     None
 }
 
-/// A weight of which a device holds a part, and the size of the whole.
+/// Returns a weight whose parts are split across devices, the split axis and the size of the whole.
 fn split_weight(d: &Draft, rng: &mut Rng, model: &Graph) -> Option<(usize, usize, u64)> {
     let at = some(d, rng, |i| {
         matches!(&d.lines[i].op, Op::Weight(Weight { parts: Some(_), .. }))
@@ -722,7 +723,7 @@ fn add() -> Op {
     Binary { kind }.into()
 }
 
-/// The all-reduce and the rank of a summand whose rows are of constant length.
+/// Picks the all-reduce and the rank of a summand whose rows are of constant length.
 fn summand(d: &Draft, rng: &mut Rng) -> Option<(usize, usize)> {
     let at = all_reduces(d, rng)?;
     let rank = (rng.next() % d.lines[at].operands.len() as u64) as usize;
@@ -731,7 +732,7 @@ fn summand(d: &Draft, rng: &mut Rng) -> Option<(usize, usize)> {
     Some((at, rank))
 }
 
-/// Zeros like a value, before line `at`: made of none of its elements, as a device without a share would have them. They
+/// Inserts zeros like a value before line `at`, from an empty slice of it, as on a device without a share. The zeros
 /// take two lines.
 fn zeros(d: &mut Draft, at: usize, like: usize) -> Option<usize> {
     let after = d.cells[like].ty.dims[0].as_const()?;
@@ -753,7 +754,7 @@ fn zeros(d: &mut Draft, at: usize, like: usize) -> Option<usize> {
     Some(all)
 }
 
-/// Adds to one device's summand what `make` makes of zeros: something that is no number.
+/// Adds a value that is not a number, which `make` makes of zeros, to one device's summand.
 fn spoiled(
     d: &mut Draft,
     rng: &mut Rng,
@@ -770,7 +771,8 @@ fn spoiled(
     Some((first..=end).collect())
 }
 
-/// Rows of none of the rows of `z`, as many as `z` has: all values without elements are zeros, but none of these has a row.
+/// Selects no rows of an empty `z`, with the row count of `z`. All values without elements are zeros, but none of these
+/// has a row.
 fn rows_of_none(d: &mut Draft, at: usize, z: usize) -> Vec<usize> {
     let [_, a, b, c] = d.cells[z].ty.dims.clone();
     let slice = |axis: u64, len: u64| Slice {
@@ -830,11 +832,11 @@ fn zero_times_mask(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let product = d.result(at + 3, mul(), &[z, total]);
     let sum = d.result(at + 4, add(), &[own, product]);
     d.lines[at + 5].operands[rank] = sum;
-    // The sum of the mask is no value of the model either.
+    // The model has no value that is the sum of the mask either.
     Some(vec![at + 2, at + 3, at + 4])
 }
 
-/// A quotient by a sum of all devices becomes one by the device's summand.
+/// Divides by one device's summand in place of the sum of all devices.
 fn by_own_summand(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let own = |d: &Draft, at: usize| {
         let line = &d.lines[at];
@@ -850,7 +852,7 @@ fn by_own_summand(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
         d.lines[at].operands[1] = summand;
         return Some(vec![at]);
     }
-    // Where no divisor is a sum of devices, one device divides by zeros like its divisor.
+    // If no divisor is a sum over devices, one device divides by zeros of its divisor's shape.
     let at = some(d, rng, |i| {
         let l = &d.lines[i];
         matches!(&l.op, Op::Binary(b) if b.kind == BinaryKind::Div)

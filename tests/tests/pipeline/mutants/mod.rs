@@ -1,7 +1,7 @@
-//! Faults put into correct programs: the proof finds each of them, and names the op.
+//! Faults in correct programs: the proof finds each of them and names the op.
 //!
-//! A mutant that the proof accepts is run: it must give what the correct programs give, in two batches, so that a state
-//! that is not kept shows.
+//! A mutant that the proof accepts is run in two batches, so that a lost state shows. It must compute the outputs of
+//! the correct programs.
 
 pub(crate) mod draft;
 mod faults;
@@ -25,7 +25,7 @@ use faults::FAULTS;
 
 /// Tokens that an accepted mutant is run with.
 const TOKENS: usize = 6;
-/// The difference up to which logits are the same: sums in another order.
+/// The NMSE up to which logits count as equal; sums may have another order.
 const SAME: f64 = 1e-12;
 
 /// The mutants of one kind, by verdict.
@@ -36,11 +36,11 @@ struct Count {
     caught: usize,
     /// Accepted, and equal when run.
     equal: usize,
-    /// Of those rejected, where the named op is the changed one or reads it.
+    /// The number of rejected mutants whose named op is the changed one or reads it.
     named: usize,
 }
 
-/// The placements that programs are made for.
+/// Returns the placements that programs are made for.
 fn placements(devices: usize) -> Vec<(&'static str, Placement)> {
     let with = |set: &dyn Fn(&mut Placement)| {
         let mut p = placement(devices);
@@ -70,7 +70,7 @@ fn placements(devices: usize) -> Vec<(&'static str, Placement)> {
         (
             "-ts",
             with(&|p| {
-                // One device with little, and more where four of them share.
+                // The second device has the smallest share.
                 let shares = if devices == 4 { "3,1,2,2" } else { "3,1,2" };
                 p.tensor_split = parse_tensor_split(shares, devices).ok();
             }),
@@ -78,7 +78,7 @@ fn placements(devices: usize) -> Vec<(&'static str, Placement)> {
     ]
 }
 
-/// The logits of tokens in two batches.
+/// Returns the logits of tokens in two batches.
 fn logits(
     graph: &Verified<stage::Programs>,
     file: &GgufFile,

@@ -8,7 +8,7 @@ use tpc_tests::goldens;
 
 use super::{planned, small, tensors};
 
-/// A small model on two devices.
+/// Returns a small model on two devices.
 fn made() -> ShrunkModel {
     let mut models = goldens().into_iter();
     let path = models
@@ -17,7 +17,7 @@ fn made() -> ShrunkModel {
     small("qwen2", &planned(&path, &tensors(2)))
 }
 
-/// What is said of other programs.
+/// Returns the error for the small model with other programs.
 fn said(programs: Graph) -> String {
     let programs = Verified::unchecked(programs);
     let shrunk = ShrunkModel { programs, ..made() };
@@ -26,7 +26,7 @@ fn said(programs: Graph) -> String {
     d.to_string()
 }
 
-/// The programs with a line of their text changed.
+/// Returns the programs with a line of their text changed.
 fn changed(line: &dyn Fn(&str) -> bool, change: &dyn Fn(&str) -> String) -> Graph {
     let text = made().programs.to_string();
     let found = text
@@ -65,7 +65,8 @@ fn a_lost_all_reduce_is_named() {
     );
 }
 
-/// The search keeps every value of the model, which takes more than running it. What is left for it may be little.
+/// The search keeps every value of the model, which needs more of the budget than a run. A run may leave too little for
+/// it.
 #[test]
 fn what_is_wrong_is_told_where_the_budget_does_not_suffice_to_find_it() {
     let scaled = |l: &str| l.replacen("= swiglu", "= geglu", 1);
@@ -80,7 +81,7 @@ fn what_is_wrong_is_told_where_the_budget_does_not_suffice_to_find_it() {
     assert!(all.contains("by `geglu` on dev"), "{all}");
     for resource in [Resource::Bytes, Resource::Steps] {
         let with = |n: u64| said(Limits::NONE.with(resource, n));
-        // The least of it that suffices to run the model and its programs leaves nothing for the search.
+        // The smallest budget that suffices to run the model and its programs leaves none for the search.
         let (mut too_little, mut enough) = (0, 1 << 40);
         while enough - too_little > 1 {
             let middle = u64::midpoint(too_little, enough);

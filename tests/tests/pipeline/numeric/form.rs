@@ -10,8 +10,8 @@ use tpc_tests::headers;
 
 use super::{planned, small, stem, tensors};
 
-/// What there is to a split apart from sizes: per axis, the parts of classes that split it. Classes are numbered as the
-/// tensor mentions them.
+/// Describes a split without its sizes: per axis, the parts of classes that split it. Classes are numbered in the order
+/// in which the tensor mentions them.
 fn splits(graph: &Graph, v: Value) -> String {
     let data = graph.value(v);
     let mut out = format!("{} {}", data.place, data.sharding.granule);
@@ -51,7 +51,8 @@ fn stored(graph: &Graph) -> BTreeMap<String, (Option<u32>, String)> {
     all.collect()
 }
 
-/// Which devices hold nothing of a class, which share indices, and which hold more than others.
+/// Returns for each device if its range of a class is empty, if it overlaps an earlier range, and the rank of its
+/// length.
 fn pattern(class: &ClassData) -> Vec<(bool, bool, usize)> {
     let lens: BTreeSet<u64> = class.ranges.iter().map(|r| r.len).collect();
     let mut end = 0;
@@ -123,7 +124,8 @@ fn check(what: &str, compiled: &CompiledModel, shrunk: &ShrunkModel) {
             }
         }
     }
-    // Every kind of layer is there: what stands for a layer has its tensors, types and splits.
+    // The small model has every kind of layer: the layer that stands for another has the same tensors, types and
+    // splits.
     let kind = |of: &BTreeMap<String, (Option<u32>, String)>, layer: u32| -> BTreeSet<String> {
         of.iter()
             .filter(|(_, (l, _))| *l == Some(layer))

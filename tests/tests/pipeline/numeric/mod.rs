@@ -1,4 +1,4 @@
-//! `tpc verify --numeric`: small models stand for large ones, agree with their programs, and show what is wrong with them.
+//! `tpc verify --numeric`: small models stand for large ones, agree with their programs, and reveal faults in them.
 
 mod faults;
 mod form;
@@ -18,7 +18,7 @@ use tpc_tests::{captures, goldens, headers};
 
 use super::support::plan;
 
-/// The placement of a user who gives a number of devices and `-sm tensor`.
+/// Returns the placement of a user who gives a number of devices and `-sm tensor`.
 fn tensors(devices: usize) -> Placement {
     Placement {
         split_mode: SplitMode::Tensor,
@@ -31,14 +31,14 @@ fn stem(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// The small model of a plan, whose programs have the form of the large ones.
+/// Shrinks a plan's model, and checks that its programs have the form of the large ones.
 fn small(what: &str, compiled: &CompiledModel) -> ShrunkModel {
     let shrunk = shrink(compiled).unwrap_or_else(|d| panic!("{what}: {} {d}", d.code));
     assert_eq!(shrunk.departure, None, "{what}");
     shrunk
 }
 
-/// The small model of a plan agrees with its programs.
+/// Checks that the small model of a plan agrees with its programs.
 fn agrees(what: &str, compiled: &CompiledModel) -> Agreement {
     let shrunk = small(what, compiled);
     let feed = Feed::Tokens(shrunk.window);
@@ -129,7 +129,7 @@ fn placements_are_carried_over() {
             let mut placement = tensors(4);
             set(&mut placement);
             let file = tpc_gguf::GgufFile::open(&path).unwrap_or_else(|e| panic!("{e}"));
-            // What a model cannot do is told by the plan.
+            // The plan reports the ways that a model does not support.
             if let Ok(compiled) = tpc_core::pipeline::compile(&file, &placement) {
                 agrees(&format!("{} {way}", stem(&path)), &compiled);
             }

@@ -1,4 +1,4 @@
-//! Collectives per layer: as many as the algebra needs, and no more.
+//! Collectives per layer: exactly the number that the algebra needs.
 
 use tpc_core::placement::SplitMode;
 use tpc_ir::Op;
@@ -6,12 +6,13 @@ use tpc_tests::goldens;
 
 use crate::support::{placement, plan};
 
-/// All-reduces of a layer that are not the usual two, one for what mixes tokens and one for the feed-forward: of sums, and
-/// of norms' statistics.
+/// Layers whose all-reduces are not the usual two, one for the token mixer and one for the feed-forward. The numbers
+/// are all-reduces of sums and all-reduces of norms' statistics.
 ///
-/// Experts beside a shared expert need one for both, and so do a recurrent mixer beside attention (`falcon-h1`) and the
-/// layers of a hybrid (`granitehybrid`, `lfm2`, `qwen35`, `qwen3next`), each with one mixer. A norm behind a mixer (`gemma2`,
-/// `gemma3`, `glm4`, `olmo2`, `exaone4`) asks for its sum at once, which is as many.
+/// Some layers need the usual two in another form. Experts and a shared expert need one together, and so do a recurrent
+/// mixer and attention (`falcon-h1`). The layers of a hybrid (`granitehybrid`, `lfm2`, `qwen35`, `qwen3next`) have one
+/// mixer each. A norm after a mixer (`gemma2`, `gemma3`, `glm4`, `olmo2`, `exaone4`) needs its sum at once, which adds
+/// no all-reduce.
 const OTHERS: &[(&str, usize, usize)] = &[
     // Attention and feed-forward side by side: their sums are one.
     ("cohere2-", 1, 0),

@@ -1,5 +1,5 @@
-//! Rewriting: every rule is sound, every rule is needed, and the rewritten graph has no more collectives than the algebra
-//! needs.
+//! Rewriting: every rule is sound, every rule is needed, and the rewritten graph has only the collectives that the
+//! algebra needs.
 
 mod collectives;
 mod order;
@@ -26,14 +26,14 @@ use witness::{OF_FAST_LINKS, WITNESSES};
 /// The links of the priced machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Links {
-    /// Those of the default topology.
+    /// The links of the default topology.
     Default,
-    /// Links that cost nothing.
+    /// Links that cost no time.
     Free,
 }
 
 impl Links {
-    /// The links under which a rule pays off.
+    /// Returns the links under which a rule pays off.
     fn of_witness(rule: &str) -> Links {
         if OF_FAST_LINKS.contains(&rule) {
             Links::Free
@@ -43,7 +43,7 @@ impl Links {
     }
 }
 
-/// A request for so many devices.
+/// Returns a request for `devices` devices.
 fn request(devices: usize, links: Links) -> PlanRequest {
     let names = (0..devices).map(|d| format!("d{d}")).collect();
     let mut topology = Topology::default();
@@ -89,7 +89,7 @@ fn cost(graph: &Graph, links: Links) -> f64 {
     us(decode) + Workload::PROMPT_WEIGHT / request.workload.ubatch() * us(prefill)
 }
 
-/// The outputs of a graph on random weights and inputs.
+/// Returns the outputs of a graph on random weights and inputs.
 fn run(graph: &Verified<stage::Sharded>, rng: &Rng, tokens: u64) -> Vec<f64> {
     let programs = lower(graph).unwrap_or_else(|e| panic!("{e}\n{graph}"));
     let programs: Verified<stage::Programs> = verified(programs);
@@ -131,7 +131,7 @@ fn run(graph: &Verified<stage::Sharded>, rng: &Rng, tokens: u64) -> Vec<f64> {
     out.values().flat_map(reals).collect()
 }
 
-/// The random numbers that belong to a name.
+/// Returns the random numbers that belong to a name.
 fn named(rng: &Rng, name: &str) -> Rng {
     let hash = name.bytes().fold(7, |h: u64, b| h * 31 + u64::from(b));
     Rng::new(rng.clone().next() ^ hash)
@@ -146,7 +146,7 @@ fn every_rule_has_one_name_and_one_witness() {
     assert_eq!(different.len(), rules.len());
 }
 
-/// The rules as a table of the book.
+/// Returns the rules as a table of the book.
 fn table() -> String {
     let rows = RULES.iter().map(|r| {
         let row = [r.name, r.equation, r.condition];
@@ -226,7 +226,7 @@ fn witnesses_give_the_same_numbers_rewritten() {
     }
 }
 
-/// A rule, and one that must apply before it can.
+/// Returns a rule, with a rule that must apply before it, if any.
 fn with_what_it_needs(rule: &'static RewriteRule) -> Vec<&'static RewriteRule> {
     let needed = match rule.name {
         "parts-of-rows" | "norm-of-parts" => "scattered-sum",
@@ -259,7 +259,8 @@ fn every_rule_of_rewriting_holds_when_executed() {
         }
     }
     crate::random::unproved_at_most(60);
-    // No random graph copies there and back, and slices of inputs are made where these are: the witnesses do it.
+    // Random graphs do not copy there and back, and they slice inputs at the inputs' place. The witnesses test both
+    // rules.
     for rule in ["copy-of-copy", "slice-then-copy"] {
         ran.insert(rule, WANTED);
     }
@@ -301,14 +302,14 @@ fn chain(b: &mut Builder) -> Value {
         .fold(first, |y, x| b.push(Binary { kind }, vec![y, x]))
 }
 
-/// Several products joined.
+/// Joins several products joined.
 fn joined(b: &mut Builder) -> Value {
     let all: [Value; 3] = products(b);
     let axis = b.rng.range(0, 1);
     b.push(Concat { axis }, all.to_vec())
 }
 
-/// One product times another, and a third beside them.
+/// Builds the product of two matrix products, and subtracts a third.
 fn product(b: &mut Builder) -> Value {
     let [x, y, z] = products(b);
     let y = b.push(

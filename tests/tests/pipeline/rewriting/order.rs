@@ -1,4 +1,4 @@
-//! The order of sums: that of one device where it costs little.
+//! The order of sums: the order of one device if it is cheap.
 
 use tpc_core::placement::Placement;
 use tpc_ir::program::SumOrder;
@@ -7,7 +7,7 @@ use tpc_tests::headers;
 
 use crate::support::{placement, plan};
 
-/// The sums that come late in a plan.
+/// Counts the deferred sums of a plan.
 fn late(path: &std::path::Path, devices: usize, sums: SumOrder) -> usize {
     let placement = Placement {
         sums,
@@ -34,7 +34,7 @@ fn dense_models_keep_the_order_of_one_device() {
         assert_eq!(late(&dense, devices, SumOrder::OneDevice), 0, "{devices}");
         assert!(late(&dense, devices, SumOrder::Cheapest) > 0, "{devices}");
     }
-    // The order of one device cannot be had, so nothing is paid for it.
+    // The order of one device is impossible, so the planner does not pay for it.
     let cheapest = late(&dense, 3, SumOrder::Cheapest);
     assert_eq!(late(&dense, 3, SumOrder::Auto), cheapest);
     // The results of experts are added first, unless it is forbidden.

@@ -43,13 +43,13 @@ impl Writer {
         self.def(&format!("{ty} @host"), &op)
     }
 
-    /// An input of the batch, on every device.
+    /// Adds an input of the batch, on every device.
     fn whole(&mut self, ty: &str) -> String {
         let x = self.input(ty);
         self.def(&format!("{ty} @tp0"), &format!("copy {x}"))
     }
 
-    /// An unreduced sum of `f32[16, n_tokens]`.
+    /// Adds an unreduced sum of `f32[16, n_tokens]`.
     fn partial(&mut self) -> String {
         let ty = "f32[8, n_tokens]";
         let x = self.input(ty);
@@ -59,13 +59,13 @@ impl Writer {
         self.def("f32[16, n_tokens] @tp0 partial", &op)
     }
 
-    /// A sum of `f32[16, n_tokens]`, done where it arises.
+    /// Adds a sum of `f32[16, n_tokens]`, reduced as soon as it is computed.
     fn sum(&mut self) -> String {
         let partial = self.partial();
         self.def("f32[16, n_tokens] @tp0", &format!("all_reduce {partial}"))
     }
 
-    /// A product with the devices' own experts, summed: `f32[16, 2, n_tokens]`.
+    /// Adds a product with the devices' own experts, summed: `f32[16, 2, n_tokens]`.
     fn experts(&mut self, x: &str, ids: &str, rows: usize) -> String {
         let w = self.weight(&format!("f32[{rows}, 16, 4] @tp0 split(2: c1)"));
         let op = format!("mul_mat_id {w}, {x}, {ids}");
@@ -74,7 +74,7 @@ impl Writer {
         self.def(ty, &format!("all_reduce {own}"))
     }
 
-    /// Whole values on the host that are outputs.
+    /// Ends the graph with whole values on the host as outputs.
     fn finish(mut self, outputs: &[(&str, String)]) -> Graph {
         let mut outs = String::new();
         for (i, (ty, v)) in outputs.iter().enumerate() {
@@ -106,7 +106,7 @@ impl Writer {
     }
 }
 
-/// A graph for so many devices.
+/// Makes a graph for the given number of devices.
 type Make = fn(usize) -> Graph;
 
 const ROWS: &str = "f32[16, n_tokens]";
@@ -122,7 +122,7 @@ fn row_wise(devices: usize) -> Graph {
     w.finish(&[(ROWS, y)])
 }
 
-/// Rules that pay off only where links cost little.
+/// Rules that pay off only on fast links.
 pub(super) const OF_FAST_LINKS: &[&str] = &["scattered-sum", "parts-of-rows", "norm-of-parts"];
 
 /// A graph per rule, by the rule's name.

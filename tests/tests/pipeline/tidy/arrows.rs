@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{CRATES, root, sources};
 
-/// The crates of this workspace that a manifest names as dependencies.
+/// Returns the crates of this workspace that a manifest names as dependencies.
 fn depends(krate: &str) -> Vec<String> {
     let text = std::fs::read_to_string(root().join(krate).join("Cargo.toml")).expect("a manifest");
     let dependencies = text.split("[dependencies]").nth(1).unwrap_or_default();
@@ -176,8 +176,8 @@ fn only_numeric_the_engine_and_the_command_line_know_the_runtime() {
     }
 }
 
-/// The top-level modules of every crate: each imports from those before it only. The root of a crate (`lib.rs`) declares
-/// them, and what it defines itself is below them all.
+/// The top-level modules of every crate: each imports only from modules before it. The root of a crate (`lib.rs`)
+/// declares them; its own definitions come before all of them.
 const MODULES: [(&str, &[&str]); 22] = [
     (
         "ir",
@@ -530,7 +530,7 @@ const PASSES: [(&str, &[&str]); 20] = [
     ("reproducibility", &[]),
 ];
 
-/// The code of a file: no comments, and nothing from its tests on.
+/// Returns the code of a file, without comments and without its tests.
 fn code(text: &str) -> String {
     let text = text
         .split("#[cfg(test)]\nmod tests")
@@ -540,7 +540,7 @@ fn code(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The names that a file of `module` imports from the root of its crate.
+/// Returns the names that a file of `module` imports from the root of its crate.
 fn imported(text: &str, path: &Path) -> Vec<String> {
     let code = code(text);
     // `super::` of a file at the root, `super::super::` of one in a folder, and so on.

@@ -1,7 +1,7 @@
-//! No file imports, by any detour, from a file that imports from it.
+//! Checks that imports between files have no cycles.
 //!
-//! A file imports from the file that defines a name, even if a `mod.rs` between them passes the name on. A `mod.rs` that only
-//! passes names on (`pub use`) therefore imports nothing by doing so. Tests are left out.
+//! A file imports from the file that defines a name, even if a `mod.rs` between them re-exports the name. A `mod.rs`
+//! that only re-exports names (`pub use`) therefore imports no file. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,7 +20,7 @@ struct Import {
 /// Removes comments, strings and the module of tests from a file.
 fn code(text: &str) -> String {
     let end = text.find("#[cfg(test)]\nmod tests {");
-    // A raw string ends with its hashes: quotes in it are none.
+    // A raw string ends with its hashes; quotes inside it do not end it.
     let mut text = text[..end.unwrap_or(text.len())].to_owned();
     while let Some((before, raw)) = text.split_once("r#\"") {
         let behind = raw.split_once("\"#").map_or("", |(_, behind)| behind);
@@ -121,7 +121,7 @@ fn imports(code: &str) -> Vec<Import> {
     out
 }
 
-/// The files of a crate, with what they import and pass on.
+/// The files of a crate, with their imports and re-exports.
 #[derive(Default)]
 struct Crate {
     modules: BTreeMap<Module, Vec<Import>>,
@@ -152,7 +152,7 @@ impl Crate {
         out
     }
 
-    /// Finds the module that a path begins with, and the names behind it. `None` for a path into another crate.
+    /// Finds the module that a path begins with, and the names after it. `None` for a path into another crate.
     fn resolve(&self, from: &Module, path: &[String]) -> Option<(Module, Vec<String>)> {
         let mut rest = path.iter().peekable();
         let mut module = match path.first()?.as_str() {

@@ -15,7 +15,7 @@ const TABLES: &[(&str, &str)] = &[
     ("runtime/src/reference/ops/tests.rs", "ops"),
 ];
 
-/// The functions of a formatted file: name and number of lines.
+/// Returns the functions of a formatted file: name and number of lines.
 fn functions(text: &str) -> Vec<(String, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut out = Vec::new();
@@ -38,7 +38,7 @@ fn functions(text: &str) -> Vec<(String, usize)> {
             .split(|c: char| !c.is_alphanumeric() && c != '_')
             .next()
             .unwrap_or_default();
-        // The end is the first brace as far left as the head; a head that ends in `;` has no body.
+        // A function ends at the first brace with the indent of its head; a head that ends in `;` has no body.
         let end = lines[i..].iter().position(|l| {
             let left = l.len() - l.trim_start().len() == indent;
             left && (l.trim_start().starts_with('}') || l.ends_with(';'))

@@ -1,5 +1,5 @@
-//! Architecture invariants, many of them absences: which crate and module may import which, how long files and functions
-//! may be, and where names may be read.
+//! Architecture invariants: the allowed imports between crates and modules, the length of files and functions, and the
+//! places that may read names.
 
 mod arrows;
 mod circles;
@@ -112,7 +112,7 @@ fn the_page_on_architectures_shows_code_that_is_there() {
     let page = read(&root().join("docs/src/add-an-architecture.md"));
     let blocks = page.split("```rust\n").skip(1);
     let blocks = blocks.filter_map(|b| Some(b.split_once("```")?.0));
-    // An excerpt says so by an ellipsis.
+    // An ellipsis marks an excerpt.
     let whole: Vec<&str> = blocks.filter(|b| !b.contains('…')).collect();
     assert!(whole.len() >= 5);
     for block in whole {
