@@ -1,4 +1,4 @@
-//! A case: the header, the sections and the expectations of a file.
+//! Reads a case: the header, the sections and the expectations of a file.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::frontend::Frontend;
 /// The beginning of a section's title line.
 const SECTION: &str = "; ---- ";
 
-/// A file test, read.
+/// A parsed file test.
 #[derive(Debug)]
 pub struct Case {
     /// The whole file.
@@ -25,13 +25,13 @@ pub struct Case {
     pub(crate) target: Option<String>,
     /// The words of each `; shape`.
     pub(crate) shapes: Vec<String>,
-    /// The first line below the header, as an offset into the text.
+    /// The offset of the first line below the header.
     pub(crate) body: usize,
     /// The section below the body.
     pub(crate) section: Option<Section>,
-    /// Findings that lines expect, and at line 0 those that the header expects.
+    /// The expected findings. A finding that the header expects has line 0.
     pub(crate) expected: Vec<Reported>,
-    /// Lines with the shardings that a plan gives their values.
+    /// The lines with an expected sharding, each with the sharding.
     pub(crate) shardings: Vec<(usize, String)>,
 }
 
@@ -87,7 +87,7 @@ impl Case {
     /// Reads the text of a file test.
     ///
     /// # Errors
-    /// Faults of its header, sections and expectations, each `LINE: what`.
+    /// Returns the faults of the header, sections and expectations, each as `LINE: MESSAGE`.
     pub fn read(text: String, frontend: &Frontend) -> Result<Case, Failures> {
         let mut failures = Failures::new();
         let mut header = Header::default();
@@ -157,17 +157,17 @@ impl Case {
         }
     }
 
-    /// The command.
+    /// Returns the command.
     pub fn command(&self) -> Command {
         self.command
     }
 
-    /// The codes of the findings that the file expects.
+    /// Returns the codes of the findings that the file expects.
     pub fn codes(&self) -> BTreeSet<String> {
         self.expected.iter().map(|e| e.code.clone()).collect()
     }
 
-    /// A report on the line of a span of the text.
+    /// Makes a report on the line of a span of the text.
     pub(crate) fn at(&self, span: Span, code: &str, message: String) -> Reported {
         Reported {
             line: span.line(&self.text),
@@ -176,7 +176,7 @@ impl Case {
         }
     }
 
-    /// Directives and sections that the command does not take, or lacks.
+    /// Returns a failure for each directive or section that the command does not take or that is missing.
     fn misfits(&self) -> Failures {
         let mut failures = Failures::new();
         let mut refuse = |line: usize, what: &str| failures.push(format!("{line}: {what}"));
@@ -215,19 +215,19 @@ impl Case {
         failures
     }
 
-    /// The graph's text: the file up to its section, so that lines count from the top.
+    /// Returns the graph's text: the file up to its section, so that line numbers are correct.
     pub(crate) fn input(&self) -> &str {
         self.section
             .as_ref()
             .map_or(&self.text, |s| &self.text[..s.at])
     }
 
-    /// The text below the section's title; empty without a section.
+    /// Returns the text below the section's title; empty without a section.
     pub(crate) fn below(&self) -> &str {
         self.section.as_ref().map_or("", |s| &self.text[s.body..])
     }
 
-    /// The number of the line at an offset, from 1.
+    /// Returns the number of the line at an offset, counted from 1.
     pub(crate) fn line_at(&self, offset: usize) -> usize {
         self.text[..offset.min(self.text.len())]
             .matches('\n')

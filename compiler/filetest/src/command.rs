@@ -1,11 +1,11 @@
 //! The commands of file tests.
 
-/// A command: one per pass, and those on text.
+/// A command: one per pass, and the commands on text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// The text parses.
     Parse,
-    /// The text is what printing it gives.
+    /// Printing the parsed text reproduces it.
     Print,
     /// Parsing gives the expected errors.
     ParseError,
@@ -64,13 +64,13 @@ impl Command {
         ("lint", Command::Lint),
     ];
 
-    /// The command of a name.
+    /// Returns the command of this name.
     pub fn from_name(name: &str) -> Option<Command> {
         let found = Command::ALL.iter().find(|(n, _)| *n == name);
         found.map(|(_, c)| *c)
     }
 
-    /// The title of the section with the exact output, for commands that have one.
+    /// Returns the title of the section with the exact output, if the command has one.
     pub(crate) fn output(self) -> Option<&'static str> {
         match self {
             Command::Place => Some("placed"),
@@ -93,7 +93,7 @@ impl Command {
         }
     }
 
-    /// Whether the header may have `; options`.
+    /// Returns true if the header may have `; options`.
     pub(crate) fn takes_options(self) -> bool {
         matches!(
             self,
@@ -101,7 +101,7 @@ impl Command {
         )
     }
 
-    /// Whether the header may have `; target`.
+    /// Returns true if the header may have `; target`.
     pub(crate) fn takes_target(self) -> bool {
         matches!(
             self,
@@ -109,7 +109,7 @@ impl Command {
         )
     }
 
-    /// Whether the header may have `; shape`.
+    /// Returns true if the header may have `; shape`.
     pub(crate) fn takes_shapes(self) -> bool {
         matches!(self, Command::Buffers | Command::Schedule)
     }

@@ -1,23 +1,23 @@
-//! Expectations: findings that a line of a file test, or its header, expects.
+//! Expectations: the findings that the lines or the header of a file test expect.
 
 use crate::frontend::Frontend;
 
-/// An error, warning or note that a file expects, or that was reported.
+/// An error, warning or note, either expected by the file or reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reported {
-    /// The line, from 1; 0 for a finding about no line.
+    /// The line, counted from 1; 0 for a finding without a line.
     pub(crate) line: usize,
     pub(crate) code: String,
     pub(crate) message: String,
 }
 
-/// Failures of a case, each `LINE: what`.
+/// The failures of a case, each as `LINE: MESSAGE`.
 pub type Failures = Vec<String>;
 
-/// The beginnings of an expectation.
+/// The strings that begin an expectation.
 const SEVERITIES: [&str; 3] = ["; error[", "; warning[", "; note["];
 
-/// The expectations at the end of a line.
+/// Parses the expectations at the end of a line.
 pub(crate) fn expectations(
     number: usize,
     line: &str,
@@ -60,7 +60,7 @@ pub(crate) fn expectations(
         .collect()
 }
 
-/// The differences between expected and reported findings.
+/// Returns the differences between expected and reported findings.
 pub(crate) fn unmet(expected: &[Reported], reported: &[Reported]) -> Failures {
     let mut left: Vec<&Reported> = reported.iter().collect();
     let mut failures = Vec::new();

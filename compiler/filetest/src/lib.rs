@@ -33,16 +33,16 @@
 //! `; shape n_tokens=16 n_kv=64` gives the largest sizes of a batch; symbols that it leaves out are 1. Each `; shape` line
 //! adds a shape. Without one, the only shape is one token.
 //!
-//! *Expectations.* `; error[CODE]: words` stands at the end of the line on which the error is reported; the words, which
-//! may be left out, are part of its message. Several may follow one another. Findings of `lint` are expected as
-//! `; warning[CODE]: words` (or `note`, `error`), where the words may be part of the cure; findings about no line stand in
-//! the header as `; expect warning[CODE]: words`. `; sharding: split(1: c0)` at the end of a line says how the plan divides
-//! the value.
+//! *Expectations.* `; error[CODE]: words` at the end of a line expects an error on this line. The words are optional
+//! and must be part of the message. A line may have several expectations. For `lint`, write `; warning[CODE]: words`
+//! (or `note`, `error`); the words may also be part of the cure. For a finding without a line, write `; expect
+//! warning[CODE]: words` in the header. `; sharding: split(1: c0)` at the end of a line expects that the plan divides
+//! the value this way.
 //!
-//! Every text that parses is also printed, parsed and compared. Unknown directives, malformed expectations, texts
-//! without a command, sections that nothing reads and files of another kind fail.
+//! Every text that parses is also printed, parsed again and compared. Unknown directives, malformed expectations, texts
+//! without a command, unused sections and files other than `.tpir` fail.
 //!
-//! A new command is a variant of [`Command`], which the compiler then asks [`Case::run`] to handle.
+//! To add a command, add a variant to [`Command`]; the compiler then requires [`Case::run`] to handle it.
 
 mod case;
 mod command;
@@ -65,7 +65,7 @@ pub use frontend::{Frontend, ReadPlacement};
 /// Reads a file test.
 ///
 /// # Errors
-/// Faults of its header, sections and expectations, each `LINE: what`.
+/// Returns the faults of the header, sections and expectations, each as `LINE: MESSAGE`.
 pub fn read(path: &Path, frontend: &Frontend) -> Result<Case, Failures> {
     if path.extension().is_none_or(|e| e != "tpir") {
         return Err(vec!["1: not a .tpir file".to_owned()]);
@@ -74,8 +74,8 @@ pub fn read(path: &Path, frontend: &Frontend) -> Result<Case, Failures> {
     Case::read(text, frontend)
 }
 
-/// Reads and runs a file test; returns its failures, each `LINE: what`. With `bless`, an output that differs is written to
-/// the file instead.
+/// Reads and runs a file test. Returns its failures, each as `LINE: MESSAGE`. With `bless`, an output that differs is
+/// written to the file instead.
 pub fn check(path: &Path, frontend: &Frontend, bless: bool) -> Failures {
     match read(path, frontend) {
         Ok(case) => case.run(frontend, bless.then_some(path)),

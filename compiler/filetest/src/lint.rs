@@ -1,4 +1,4 @@
-//! Findings about a planned graph or a synthetic model.
+//! Compares the findings about a planned graph or a synthetic model.
 
 use std::collections::BTreeMap;
 
@@ -31,8 +31,8 @@ fn reported(line: usize, d: &Diagnostic) -> Reported {
     }
 }
 
-/// The findings about a graph and its plan, on the lines of the values that they name, and the lines whose shardings are
-/// other than expected.
+/// Returns the findings about a graph and its plan, and the lines with an unexpected sharding. Each finding is placed
+/// on the line of the value that it names.
 pub(crate) fn of_graph(case: &Case, parsed: &ParsedGraph, frontend: &Frontend) -> Outcome {
     let planned = placement(case, SplitMode::Tensor, frontend).and_then(|placement| {
         compile_capture(&captured(parsed)?, &placement)
@@ -59,13 +59,13 @@ pub(crate) fn of_graph(case: &Case, parsed: &ParsedGraph, frontend: &Frontend) -
     }
 }
 
-/// The lines whose values are divided otherwise than expected.
+/// Returns a failure for each line with an unexpected sharding.
 fn shardings(
     case: &Case,
     compiled: &CompiledModel,
     line_of: &dyn Fn(&str) -> Option<usize>,
 ) -> Failures {
-    // What a line of the text defines keeps its name; its copies and sums are transfers.
+    // A value that a line of the text defines keeps its name; its copies and sums are transfers.
     let printed = text::print(&compiled.sharded);
     let mut of_line: BTreeMap<usize, String> = BTreeMap::new();
     for (v, data) in compiled.sharded.values() {
@@ -86,7 +86,7 @@ fn shardings(
     wrong.collect()
 }
 
-/// The findings about a synthetic model and its plan; all of them are about no line.
+/// Returns the findings about a synthetic model and its plan. They are all reported without a line.
 pub(crate) fn of_model(case: &Case, spec: &str, frontend: &Frontend) -> Outcome {
     match findings(case, spec, frontend) {
         Ok(found) => Outcome::reported(found.iter().map(|d| reported(0, d)).collect()),

@@ -14,7 +14,7 @@ fn target(case: &Case, frontend: &Frontend) -> Result<&'static dyn Target, Strin
     (frontend.target)(name).ok_or_else(|| format!("`; target`: unknown target `{name}`"))
 }
 
-/// The shapes of batches: one per `; shape`, or one token.
+/// Returns the shapes of batches: one per `; shape`, or one token by default.
 fn shapes(case: &Case) -> Result<Vec<BatchShape>, String> {
     let shape = |words: &String| {
         let mut most = Bindings::default();
@@ -38,7 +38,7 @@ fn programs(parsed: &ParsedGraph) -> Result<Verified<stage::Programs>, String> {
     Verified::new(parsed.graph.clone()).map_err(|v| format!("the programs are not valid: {v}"))
 }
 
-/// The storage of weights, and the views.
+/// Prints the storage of weights, and the views.
 pub(crate) fn layout(
     case: &Case,
     parsed: &ParsedGraph,
@@ -49,7 +49,7 @@ pub(crate) fn layout(
     Ok(layout::print(&graph, &layouts))
 }
 
-/// The launches before memory is assigned.
+/// Prints the launches before memory is assigned.
 pub(crate) fn cover(
     case: &Case,
     parsed: &ParsedGraph,
@@ -61,7 +61,7 @@ pub(crate) fn cover(
     Ok(cover::print(&graph, &launches))
 }
 
-/// The assembled program, which the program verifier accepts.
+/// Assembles the program, and checks it with the program verifier.
 fn assemble_program(
     case: &Case,
     parsed: &ParsedGraph,
@@ -75,7 +75,7 @@ fn assemble_program(
     }
 }
 
-/// The buffers and the values in them.
+/// Prints the buffers and the values in them.
 pub(crate) fn buffers(
     case: &Case,
     parsed: &ParsedGraph,
@@ -84,7 +84,7 @@ pub(crate) fn buffers(
     Ok(buffers::print(&assemble_program(case, parsed, frontend)?))
 }
 
-/// The queues of the places, step by step.
+/// Prints the queues of the places, step by step.
 pub(crate) fn schedule(
     case: &Case,
     parsed: &ParsedGraph,

@@ -11,7 +11,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// The outcome of a command that only reports.
+    /// Makes the outcome of a command that only reports.
     pub(crate) fn reported(reported: Vec<Reported>) -> Outcome {
         Outcome {
             reported,
@@ -19,7 +19,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome of a pass: its output, or why there is none.
+    /// Makes the outcome of a pass from its output or its error.
     pub(crate) fn output(output: Result<String, String>) -> Outcome {
         match output {
             Ok(text) => Outcome {

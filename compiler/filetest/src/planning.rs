@@ -1,4 +1,4 @@
-//! The passes that divide a model, each on the graph of the stage before it.
+//! Runs the passes that divide a model, each on the graph of the preceding stage.
 
 use tpc_core::pipeline::{CompiledModel, compile_capture};
 use tpc_core::placement::SplitMode;
@@ -17,7 +17,7 @@ use crate::expectation::Reported;
 use crate::frontend::Frontend;
 use crate::outcome::Outcome;
 
-/// A captured graph of the layers that its text names, or of one.
+/// Makes a captured graph with the layers that its text names, or with one layer.
 pub(crate) fn captured(parsed: &ParsedGraph) -> Result<CapturedGraph, String> {
     let last = parsed.graph.insts().filter_map(|(_, data)| data.layer);
     Ok(CapturedGraph {
@@ -43,7 +43,7 @@ fn compiled(
         .map_err(|d| format!("no plan: {}: {}", d[0].code, d[0]))
 }
 
-/// The placed graph.
+/// Prints the placed graph.
 pub(crate) fn place(
     case: &Case,
     parsed: &ParsedGraph,
@@ -52,7 +52,7 @@ pub(crate) fn place(
     Ok(compiled(case, parsed, frontend)?.planned.graph.to_string())
 }
 
-/// The tables of factors.
+/// Prints the tables of factors.
 pub(crate) fn factors(
     case: &Case,
     parsed: &ParsedGraph,
@@ -61,7 +61,7 @@ pub(crate) fn factors(
     Ok(render_factors(&compiled(case, parsed, frontend)?))
 }
 
-/// The factors that are split, and the ranges of the devices.
+/// Prints the factors that are split, and the ranges of the devices.
 pub(crate) fn plan(
     case: &Case,
     parsed: &ParsedGraph,
@@ -72,7 +72,7 @@ pub(crate) fn plan(
     ))
 }
 
-/// The sharded graph before rewriting.
+/// Prints the sharded graph before rewriting.
 pub(crate) fn shard(
     case: &Case,
     parsed: &ParsedGraph,
@@ -85,7 +85,7 @@ fn verified<S: Stage>(graph: &Graph) -> Result<Verified<S>, String> {
     Verified::new(graph.clone()).map_err(|v| format!("the graph is not valid: {v}"))
 }
 
-/// The rewritten graph, on a machine of equal devices.
+/// Prints the rewritten graph, for a machine of equal devices.
 pub(crate) fn rewrite(parsed: &ParsedGraph) -> Result<String, String> {
     let sharded = verified(&parsed.graph)?;
     let (topology, workload) = (Topology::default(), Workload::new(4096, 0, 512, 1));
@@ -97,14 +97,14 @@ pub(crate) fn rewrite(parsed: &ParsedGraph) -> Result<String, String> {
     Ok(verified::<stage::Sharded>(&out.graph)?.to_string())
 }
 
-/// The programs of the devices.
+/// Prints the programs of the devices.
 pub(crate) fn lower(parsed: &ParsedGraph) -> Result<String, String> {
     let sharded = verified(&parsed.graph)?;
     let programs = tpc_passes::lower::lower(&sharded).map_err(|e| e.to_string())?;
     Ok(verified::<stage::Programs>(&programs)?.to_string())
 }
 
-/// Programs without dead, double or undone work, which are proved to compute what they did.
+/// Prints programs without dead, duplicate or undone work, and proves that they compute the same values as before.
 pub(crate) fn canonicalise(parsed: &ParsedGraph) -> Result<String, String> {
     let before: Verified<stage::Programs> = verified(&parsed.graph)?;
     let after = tpc_passes::canonicalise::canonicalise(Graph::clone(&before));
@@ -121,7 +121,7 @@ fn proved(model: &Graph, programs: &Graph) -> Result<Result<Proof, Box<Refutatio
     Ok(tpc_passes::prove::prove(&model, &programs))
 }
 
-/// The proof of the programs in the section, or its refusal on the line of the op that it names.
+/// Proves the programs in the section. A refusal is reported on the line of the op that it names.
 pub(crate) fn prove(case: &Case, model: &ParsedGraph) -> Outcome {
     let below = case.below();
     let programs = match text::parse(below) {

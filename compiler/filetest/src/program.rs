@@ -1,4 +1,4 @@
-//! Texts of programs.
+//! Runs cases on texts of programs.
 
 use tpc_ir::Program;
 use tpc_ir::program::text::{self, ParsedProgram, Part};
@@ -8,7 +8,7 @@ use tpc_ir::verify::Violations;
 use crate::case::Case;
 use crate::expectation::{Failures, Reported, unmet};
 
-/// The failures of a case: what its text reports must be what it expects.
+/// Returns the failures of a case: the differences between the reported and the expected findings.
 pub(crate) fn run(case: &Case, formats: &[StorageFormat]) -> Failures {
     let parsed = match text::parse(case.input(), formats) {
         Ok(parsed) => parsed,
@@ -38,7 +38,7 @@ pub(crate) fn run(case: &Case, formats: &[StorageFormat]) -> Failures {
     failures
 }
 
-/// The program, and what printing and parsing it changes.
+/// Returns the program, and the changes that printing and parsing make to it.
 fn round_trip(
     parsed: &ParsedProgram,
     formats: &[StorageFormat],

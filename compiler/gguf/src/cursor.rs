@@ -13,21 +13,22 @@ pub enum Endianness {
 
 /// A position in a header's bytes.
 ///
-/// Every read is checked against what is left, and no count is believed before [`Cursor::check_count`] has compared
-/// it with the bytes that remain.
+/// Every read is checked against the remaining bytes, and [`Cursor::check_count`] compares every count with them before
+/// it is used.
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Whether `bytes` ends at the limit on headers rather than at the end of the file.
+    /// True if `bytes` ends at the limit on headers rather than at the end of the file.
     clipped: bool,
-    /// Bytes of the header's part of the file behind `bytes`, which are not there yet.
+    /// The number of bytes after `bytes` that the file and the limit on headers allow, but that have not been read yet.
     behind: u64,
     pub(super) endianness: Endianness,
     pub(super) file: &'a str,
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor at the start of `bytes`, the beginning of a file of `file_len` bytes. It sees at most `limit` bytes.
+    /// Makes a cursor at the start of `bytes`, the beginning of a file of `file_len` bytes. It sees at most `limit`
+    /// bytes.
     pub(super) fn new(bytes: &'a [u8], file_len: u64, limit: usize, file: &'a str) -> Cursor<'a> {
         let clipped = bytes.len() > limit;
         let behind = file_len
@@ -44,22 +45,22 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Bytes from the start of the file to the cursor.
+    /// Returns the number of bytes from the start of the file to the cursor.
     pub(super) fn offset(&self) -> u64 {
         self.at as u64
     }
 
-    /// Bytes from the cursor to the end.
+    /// Returns the number of bytes from the cursor to the end.
     pub(super) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// An error at byte `offset` of this file.
+    /// Makes an error at byte `offset` of this file.
     pub(super) fn error_at(&self, offset: u64, kind: GgufErrorKind) -> GgufError {
         GgufError::new(self.file, kind).at(offset)
     }
 
-    /// The next `n` bytes. Messages call them `reading`.
+    /// Returns the next `n` bytes. Messages call them `reading`.
     pub(super) fn take(&mut self, n: u64, reading: &'static str) -> Result<&'a [u8], GgufError> {
         match usize::try_from(n) {
             Ok(n) if n <= self.left() => {
@@ -87,7 +88,7 @@ impl<'a> Cursor<'a> {
         self.error_at(self.offset(), kind)
     }
 
-    /// The next `N` bytes.
+    /// Returns the next `N` bytes.
     pub(super) fn chunk<const N: usize>(
         &mut self,
         reading: &'static str,

@@ -10,7 +10,7 @@ use super::lookalike;
 
 /// One defect of a GGUF file.
 ///
-/// Displays as `file: subject: defect (at byte N)`, where subject and offset appear when there is one.
+/// It displays as `file: subject: defect (at byte N)`. The subject and the offset are left out if they are unknown.
 #[derive(Debug)]
 pub struct GgufError {
     file: String,
@@ -31,10 +31,10 @@ pub enum Subject {
 /// The defect of a key or a tensor name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StringDefect {
-    /// It has no characters.
+    /// The name is empty.
     #[error("it is empty")]
     Empty,
-    /// It is longer than the format allows.
+    /// The name is longer than the format allows.
     #[error("it is {length} bytes long; at most {max} are allowed")]
     TooLong {
         /// Bytes declared.
@@ -42,15 +42,15 @@ pub enum StringDefect {
         /// Bytes allowed.
         max: u64,
     },
-    /// It is not UTF-8.
+    /// The name is not UTF-8.
     #[error("it is not valid UTF-8 (first bad byte: its byte {at})")]
     NotUtf8 {
-        /// Bytes from the start of the string to the first that is not UTF-8.
+        /// The offset in the string of the first byte that is not UTF-8.
         at: u64,
     },
 }
 
-/// The kinds of defect. [`GgufErrorKind::code`] gives their codes, and [`super::CODES`] explains these.
+/// The kinds of defect. [`GgufErrorKind::code`] returns their codes, and [`super::CODES`] explains the codes.
 #[derive(Debug, thiserror::Error)]
 #[expect(
     missing_docs,
@@ -179,7 +179,7 @@ fn guess(looks_like: &Option<&'static str>) -> String {
         .unwrap_or_default()
 }
 
-/// `shard 2`, or `shards 2, 3 and 5`; after a dozen, their number.
+/// Lists shards: `shard 2`, or `shards 2, 3 and 5`; for more than a dozen, their number.
 fn shards(numbers: &[u32]) -> String {
     let listed: Vec<String> = numbers.iter().map(u32::to_string).collect();
     match listed.as_slice() {
@@ -219,7 +219,7 @@ fn retired_type(id: u32) -> &'static str {
 }
 
 impl GgufErrorKind {
-    /// The stable code, `TPC0100` to `TPC0149`; the key into [`super::CODES`].
+    /// Returns the stable code, `TPC0100` to `TPC0149`, which [`super::CODES`] explains.
     pub fn code(&self) -> &'static Code {
         use GgufErrorKind as K;
         match self {
@@ -259,7 +259,7 @@ impl GgufErrorKind {
         }
     }
 
-    /// The cure, in a sentence or two.
+    /// Returns the cure, in a sentence or two.
     pub fn help(&self) -> String {
         use GgufErrorKind as K;
         match self {
@@ -332,7 +332,7 @@ impl GgufErrorKind {
 }
 
 impl GgufError {
-    /// A defect of `file`, without offset and subject.
+    /// Makes an error about `file`, without offset and subject.
     pub(super) fn new(file: &str, kind: GgufErrorKind) -> GgufError {
         GgufError {
             file: file.to_owned(),
@@ -342,50 +342,50 @@ impl GgufError {
         }
     }
 
-    /// This error, at `offset` bytes from the file's start.
+    /// Sets the position: `offset` bytes from the file's start.
     pub(super) fn at(mut self, offset: u64) -> GgufError {
         self.offset = Some(offset);
         self
     }
 
-    /// This error, about a metadata key.
+    /// Sets a metadata key as the subject.
     pub(super) fn in_key(mut self, key: &str) -> GgufError {
         self.subject = Some(Subject::Key(shorten(key)));
         self
     }
 
-    /// This error, about a tensor.
+    /// Sets a tensor as the subject.
     pub(super) fn in_tensor(mut self, name: &str) -> GgufError {
         self.subject = Some(Subject::Tensor(shorten(name)));
         self
     }
 
-    /// The file's name, as it was given.
+    /// Returns the file's name, as the caller gave it.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// Bytes from the file's start to the defect, if it has a place.
+    /// Returns the offset of the defect, in bytes from the file's start, if it has a position.
     pub fn offset(&self) -> Option<u64> {
         self.offset
     }
 
-    /// The key or tensor that the defect is about.
+    /// Returns the key or tensor that the defect is about.
     pub fn subject(&self) -> Option<&Subject> {
         self.subject.as_ref()
     }
 
-    /// The kind of defect.
+    /// Returns the kind of defect.
     pub fn kind(&self) -> &GgufErrorKind {
         &self.kind
     }
 
-    /// The stable code, `TPC0100` to `TPC0149`.
+    /// Returns the stable code, `TPC0100` to `TPC0149`.
     pub fn code(&self) -> &'static Code {
         self.kind.code()
     }
 
-    /// The cure.
+    /// Returns the cure.
     pub fn help(&self) -> String {
         self.kind.help()
     }
@@ -409,12 +409,12 @@ impl fmt::Display for GgufError {
 
 impl std::error::Error for GgufError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        // The message includes the kind's, so the next source is the kind's own.
+        // The message already includes the message of the kind, so the source of this error is the source of the kind.
         self.kind.source()
     }
 }
 
-/// A name of at most 100 characters and an ellipsis.
+/// Shortens a name to at most 100 characters and an ellipsis.
 pub(super) fn shorten(name: &str) -> String {
     const MAX: usize = 100;
     if name.chars().count() <= MAX {

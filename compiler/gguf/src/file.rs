@@ -1,7 +1,7 @@
-//! Opening the file or files of a model.
+//! Opens the file or files of a model.
 //!
-//! Files are mapped; the headers of a model elsewhere are read in ranges (`range`). Either way the shards of a split model
-//! are found by name.
+//! Local files are mapped; the headers of a remote model are read in ranges (`range`). In both cases, the shards of a
+//! split model are found by name.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,9 +17,9 @@ use super::parser;
 use super::range::{self, RangeSource};
 use super::split::{self, SplitKeys, SplitName};
 
-/// A model on disk: one GGUF file, or all the shards of a split one, mapped read-only.
+/// A model: one GGUF file, or all shards of a split model. Local files are mapped read-only.
 ///
-/// Invariant: either no shard with tensors has data, or each has all of its data.
+/// Invariant: either every shard that has tensors holds all their data, or all shards lack data.
 #[derive(Debug)]
 pub struct GgufFile {
     header: Header,
@@ -32,66 +32,66 @@ pub struct GgufFile {
 #[derive(Debug)]
 pub struct Shard {
     path: PathBuf,
-    /// The file's content; `None` for one elsewhere, of which only the header was read.
+    /// The file's content; `None` for a remote file, which is read up to the end of its header.
     map: Option<Mmap>,
     file_len: u64,
     data_offset: u64,
     has_data: bool,
 }
 
-/// The tensor data that a file lacks, since its download or copy was not finished.
+/// The tensor data missing from a file with an unfinished download or copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingData {
     /// The file.
     pub path: PathBuf,
-    /// Tensors of which data are missing.
+    /// The number of tensors with missing data.
     pub tensors: usize,
-    /// The first of them.
+    /// The name of the first such tensor.
     pub first: String,
-    /// Bytes that are missing, padding included.
+    /// The missing bytes, including padding.
     pub bytes: u64,
-    /// Length of the whole file in bytes.
+    /// The length of the complete file in bytes.
     pub whole: u64,
 }
 
-/// Whether a file may lack the data of tensors.
+/// The tensor data that a file must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Data {
-    /// All data are there, or none.
+    /// Either all data or only the header.
     Whole,
-    /// Any part of them.
+    /// Any part of the data.
     Unfinished,
 }
 
 impl Shard {
-    /// The path of the file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file's length in bytes; `u64::MAX` where a server does not say.
+    /// Returns the file's length in bytes; `u64::MAX` if a server does not report it.
     pub fn file_len(&self) -> u64 {
         self.file_len
     }
 
-    /// Bytes from the file's start to its tensor data section, which may be the file's end.
+    /// Returns the offset of the tensor data section, in bytes from the file's start. It may be the file's end.
     pub fn data_offset(&self) -> u64 {
         self.data_offset
     }
 
-    /// What comes before the tensor data, padding included as far as the file has it; `None` for a file elsewhere.
+    /// Returns the bytes before the tensor data, including the padding that the file holds; `None` for a remote file.
     pub fn header_bytes(&self) -> Option<&[u8]> {
         let map = self.map.as_ref()?;
         let end = usize::try_from(self.data_offset).map_or(map.len(), |n| n.min(map.len()));
         map.get(..end)
     }
 
-    /// Whether this file holds tensor data. A shard without tensors holds none.
+    /// Returns true if this file holds tensor data. It is false for a shard without tensors.
     pub fn has_data(&self) -> bool {
         self.has_data
     }
 
-    /// Whether there is something behind the header: data that are read, or, of a file elsewhere, bytes that its length has.
+    /// Returns true if the file continues after the header. For a remote file, this follows from its length.
     fn goes_on(&self) -> bool {
         let has_length = self.map.is_none() && self.file_len < u64::MAX;
         self.has_data || (has_length && self.file_len > self.data_offset)
@@ -100,7 +100,7 @@ impl Shard {
     fn open(path: &Path, data: Data) -> Result<(Shard, Header), GgufError> {
         let name = path.display().to_string();
         let fail = |action, source| GgufError::new(&name, GgufErrorKind::Io { action, source });
-        // Opening a pipe would wait for its other end, so look before opening.
+        // Opening a pipe would wait for its other end, so check the file type first.
         let attributes = fs::metadata(path).map_err(|e| fail("find the file", e))?;
         if !attributes.is_file() {
             let e = io::Error::new(io::ErrorKind::InvalidInput, kind(&attributes));
@@ -124,7 +124,7 @@ impl Shard {
         Ok((shard, header))
     }
 
-    /// A shard whose header was read from elsewhere.
+    /// Reads the header of a remote shard.
     fn open_remote(source: &mut dyn RangeSource) -> Result<(Shard, Header), Diagnostic> {
         let (header, file_len) = range::read_header(source)?;
         let shard = Shard {
@@ -137,7 +137,7 @@ impl Shard {
         Ok((shard, header))
     }
 
-    /// The data that the file lacks, `tensors` being those that it should have.
+    /// Returns the data of `tensors` that the file lacks; `None` if it is complete.
     fn missing<'t>(&self, tensors: impl Iterator<Item = &'t TensorInfo>) -> Option<MissingData> {
         let (mut count, mut first, mut whole) = (0, None, 0);
         for t in tensors {
@@ -157,7 +157,7 @@ impl Shard {
     }
 }
 
-/// What a path names that is no file.
+/// Describes a path that is not a regular file, for messages.
 fn kind(attributes: &fs::Metadata) -> &'static str {
     if attributes.is_dir() {
         return "it is a directory";
@@ -170,14 +170,14 @@ fn kind(attributes: &fs::Metadata) -> &'static str {
     reason = "mapping a file is unsafe because other processes can change it"
 )]
 fn map_read_only(file: &File) -> io::Result<Mmap> {
-    // SAFETY: the map is private to this module and read-only. Model files are written once; should another process
-    // change one while it is mapped, the bytes read may differ between reads, which the parser tolerates because it
-    // copies what it checks, and tensor data are plain numbers without invariants. Truncation meanwhile ends the
-    // process with a bus error, as with every program that maps its input.
+    // SAFETY: the map is private to this module and read-only. Model files are written once. If another process
+    // changes a mapped file, two reads of the same bytes may differ. The parser tolerates this because it copies the
+    // bytes that it checks, and tensor data are plain numbers without invariants. If another process truncates the
+    // file, a bus error ends this process, as in every program that maps its input.
     unsafe { Mmap::map(file) }
 }
 
-/// Drops the pages of a part of a map from this process's memory, where the system can.
+/// Drops the pages of a part of a map from this process's memory, if the system supports it.
 #[cfg_attr(
     unix,
     expect(
@@ -187,40 +187,40 @@ fn map_read_only(file: &File) -> io::Result<Mmap> {
 )]
 #[cfg_attr(not(unix), expect(unused_variables, reason = "Unix alone can"))]
 fn drop_pages(map: &Mmap, start: usize, len: usize) {
-    // SAFETY: nobody writes to the map, so that what is read again is what the file holds.
-    // A system that does not drop them keeps them.
+    // SAFETY: the map is never written, so dropped pages are read again from the file with the same content. An error
+    // is ignored: the pages then stay in memory.
     #[cfg(unix)]
     let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, len) };
 }
 
 impl GgufFile {
-    /// Opens a model, given the path of its file or of any of its shards.
+    /// Opens a model, given the path of its file or of any shard.
     ///
-    /// Only headers are read. The data are mapped, and read when used.
+    /// It reads only the headers. The data are mapped, and read on first use.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, a defect of a header ([`super::parse`]), or shards that are missing, misnamed or do
-    /// not belong together (TPC0123 to TPC0127).
+    /// Returns an error if a file cannot be read, if a header has a defect ([`super::parse`]), or if shards are
+    /// missing, misnamed or from different models (TPC0123 to TPC0127).
     pub fn open(path: impl AsRef<Path>) -> Result<GgufFile, GgufError> {
         GgufFile::open_local(path.as_ref(), Data::Whole)
     }
 
-    /// Opens a model of which data may be missing, as of a download that goes on: [`GgufFile::missing`] tells. Such a file
-    /// counts as one without data.
+    /// Opens a model whose files may be incomplete, for example during a download. [`GgufFile::missing`] lists the
+    /// missing data. A model with missing data counts as a bare header.
     ///
     /// # Errors
     ///
-    /// As [`GgufFile::open`], but for missing data.
+    /// Returns the errors of [`GgufFile::open`], except for missing data.
     pub fn open_unfinished(path: impl AsRef<Path>) -> Result<GgufFile, GgufError> {
         GgufFile::open_local(path.as_ref(), Data::Unfinished)
     }
 
-    /// Reads the headers of a model elsewhere, given its file or any of its shards. The data are not read.
+    /// Reads the headers of a remote model, given its file or any shard. The data are not read.
     ///
     /// # Errors
     ///
-    /// The source's own, and those of [`GgufFile::open`].
+    /// Returns the errors of the source and of [`GgufFile::open`].
     pub fn open_elsewhere(source: &mut dyn RangeSource) -> Result<GgufFile, Diagnostic> {
         let path = PathBuf::from(source.name());
         let given = Shard::open_remote(source)?;
@@ -229,7 +229,7 @@ impl GgufFile {
             Shard::open_remote(sibling.as_mut())
         };
         let mut out: GgufFile = GgufFile::join(&path, given, Data::Whole, &mut sibling)?;
-        // How long it is may be known, though nothing of its data is read.
+        // The data are not read, but a known file length shows if some are missing.
         out.missing = missing(&out.shards, &out.header);
         Ok(out)
     }
@@ -248,7 +248,7 @@ impl GgufFile {
         GgufFile::join(path, given, data, &mut sibling)
     }
 
-    /// A model in one file, or with the siblings that `sibling` opens by name.
+    /// Builds a model from one shard, and from the others that `sibling` opens by name if the model is split.
     fn join<E: From<GgufError>>(
         path: &Path,
         (shard, header): (Shard, Header),
@@ -268,7 +268,7 @@ impl GgufFile {
         }
     }
 
-    /// The model of these shards and the header of all.
+    /// Builds a model from its shards and their joined header.
     fn new(shards: Vec<Shard>, header: Header, data: Data) -> Result<GgufFile, GgufError> {
         let missing = match data {
             Data::Whole => Vec::new(),
@@ -283,39 +283,39 @@ impl GgufFile {
         })
     }
 
-    /// The header. That of a split model is the header of shard 1 with the tensors of all shards.
+    /// Returns the header. For a split model, it is the header of shard 1 with the tensors of all shards.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The byte order of the headers and of the tensor data.
+    /// Returns the byte order of the headers and of the tensor data.
     pub fn endianness(&self) -> Endianness {
         self.header.endianness
     }
 
-    /// The files, in the order of their numbers.
+    /// Returns the files, ordered by shard number.
     pub fn shards(&self) -> &[Shard] {
         &self.shards
     }
 
-    /// Whether the files hold the tensor data; `false` for a bare header.
+    /// Returns true if the files hold all tensor data; false for a bare header.
     pub fn has_data(&self) -> bool {
         self.has_data
     }
 
-    /// The files that lack data of tensors, of a model that was opened unfinished.
+    /// Returns the files with missing tensor data, if the model was opened by a function that allows them.
     pub fn missing(&self) -> &[MissingData] {
         &self.missing
     }
 
-    /// Whether the model is elsewhere, so that its data cannot be read.
+    /// Returns true if the model is remote. Its data cannot be read then.
     pub fn is_elsewhere(&self) -> bool {
         self.shards.iter().any(|s| s.map.is_none())
     }
 
-    /// The data of a tensor of this model, [`TensorInfo::bytes`] long, in the file's byte order.
+    /// Returns the data of a tensor of this model: [`TensorInfo::bytes`] bytes in the file's byte order.
     ///
-    /// `None` when the model is a bare header, or not whole.
+    /// Returns `None` if the model is a bare header or incomplete.
     pub fn tensor_data(&self, tensor: &TensorInfo) -> Option<&[u8]> {
         let shard = self.shards.get(tensor.shard).filter(|_| self.has_data)?;
         let start = usize::try_from(tensor.offset).ok()?;
@@ -323,8 +323,8 @@ impl GgufFile {
         shard.map.as_ref()?.get(start..end)
     }
 
-    /// Takes some of the bytes that [`GgufFile::tensor_data`] gave out of this process's memory, until they are read again. A
-    /// hint: some systems ignore it.
+    /// Drops a part of the bytes from [`GgufFile::tensor_data`] from this process's memory, until the next read. This
+    /// is a hint, which some systems ignore.
     pub fn release(&self, data: &[u8]) {
         for map in self.shards.iter().filter_map(|s| s.map.as_ref()) {
             let start = (data.as_ptr() as usize).wrapping_sub(map.as_ptr() as usize);
@@ -334,7 +334,7 @@ impl GgufFile {
         }
     }
 
-    /// Takes all data out of this process's memory, until they are read again. A hint, as [`GgufFile::release`].
+    /// Drops all data from this process's memory, until the next read. This is a hint, like [`GgufFile::release`].
     pub fn release_all(&self) {
         for map in self.shards.iter().filter_map(|s| s.map.as_ref()) {
             drop_pages(map, 0, map.len());
@@ -342,10 +342,10 @@ impl GgufFile {
     }
 }
 
-/// Opens a shard by its file name, given the number of shards.
+/// A function that opens a shard by its file name, given the number of shards.
 type Sibling<'a, E> = dyn FnMut(&str, u32) -> Result<(Shard, Header), E> + 'a;
 
-/// Opens the other shards of a model, given one of them, and joins all.
+/// Opens the other shards of a model, given one shard, and joins all.
 fn open_split<E: From<GgufError>>(
     name: &SplitName,
     keys: SplitKeys,
@@ -414,7 +414,7 @@ fn check_sibling(
     split::expect_equal(file, "split.tensors.count", &keys.tensors, &found.tensors)
 }
 
-/// The error that names the shards of the model at `path` that are not there.
+/// Returns the error that lists the missing shards of the model at `path`.
 fn missing_shards(path: &Path, count: u32) -> GgufError {
     let name = SplitName::of_path(path);
     let siblings =
@@ -430,7 +430,7 @@ fn missing_shards(path: &Path, count: u32) -> GgufError {
     GgufError::new(&path.display().to_string(), kind)
 }
 
-/// The data that the shards lack: of each that has some, and of those without where others have.
+/// Returns the missing data of all shards. If every shard is a bare header, the list is empty.
 fn missing(shards: &[Shard], header: &Header) -> Vec<MissingData> {
     if !shards.iter().any(Shard::goes_on) {
         return Vec::new();
@@ -440,7 +440,7 @@ fn missing(shards: &[Shard], header: &Header) -> Vec<MissingData> {
     all.filter_map(|(i, s)| s.missing(of(i))).collect()
 }
 
-/// Whether the shards hold their data; an error if only some of those with tensors do.
+/// Returns true if the shards hold their data, and an error if only some shards with tensors do.
 fn check_data_presence(shards: &[Shard], header: &Header) -> Result<bool, GgufError> {
     let Some(with) = shards.iter().find(|s| s.has_data) else {
         return Ok(false);

@@ -10,9 +10,9 @@ use super::value::{MetaArray, MetaValue, StrList};
 /// The most layers that a scalar is broadcast to. It bounds the allocations that a hostile `block_count` can cause.
 const MAX_LAYERS: usize = 65_535;
 
-/// The reason why a value does not decode.
+/// The reason why a value cannot be decoded.
 enum DecodeError {
-    /// The value is of another type.
+    /// The value has another type.
     Type,
     /// The value, shown here, is out of range.
     Range(String),
@@ -23,7 +23,7 @@ trait Decode<'a>: Sized {
     fn decode(value: &'a MetaValue) -> Result<Self, DecodeError>;
 }
 
-/// A scalar type of which arrays exist, and so values per layer.
+/// A scalar type that also decodes from arrays, and so supports one value per layer.
 trait DecodeArray: Sized {
     fn decode_array(array: &MetaArray) -> Result<Vec<Self>, DecodeError>;
 }

@@ -1,4 +1,4 @@
-//! The header of a GGUF file, checked.
+//! The checked header of a GGUF file.
 
 use tpc_ir::DType;
 
@@ -30,17 +30,17 @@ pub struct TensorInfo {
 }
 
 impl TensorInfo {
-    /// The axes that the file gives.
+    /// Returns the sizes of the axes that the file declares.
     pub fn shape(&self) -> &[u64] {
         &self.ne[..self.n_dims]
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn elements(&self) -> u64 {
         self.ne.iter().product()
     }
 
-    /// Bytes from the start of the shard's file to the end of the data.
+    /// Returns the offset of the end of the data, in bytes from the start of the shard's file.
     pub fn end(&self) -> u64 {
         self.offset + self.bytes
     }
@@ -48,7 +48,7 @@ impl TensorInfo {
 
 /// The header of one GGUF file, or of all the shards of a split model together.
 ///
-/// For a split model the scalar fields are those of shard 1, whose metadata are the model's.
+/// For a split model, the scalar fields and the metadata come from shard 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     /// Format version, 2 or 3.
@@ -65,33 +65,33 @@ pub struct Header {
 }
 
 impl Header {
-    /// The key/value pairs.
+    /// Returns the key/value pairs.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// The tensors, in file order; those of a split model shard by shard.
+    /// Returns the tensors in file order. The tensors of a split model are listed shard by shard.
     pub fn tensors(&self) -> &[TensorInfo] {
         &self.tensors
     }
 
-    /// The tensor of that name.
+    /// Returns the tensor `name`.
     pub fn tensor(&self, name: &str) -> Option<&TensorInfo> {
         self.by_name
             .find(&self.tensors, |t| &t.name, name)
             .map(|i| &self.tensors[i])
     }
 
-    /// Bytes of tensor data, without padding.
+    /// Returns the bytes of tensor data, without padding.
     pub fn data_bytes(&self) -> u128 {
         self.tensors.iter().map(|t| u128::from(t.bytes)).sum()
     }
 
-    /// The headers of a split model's shards, in order, as one.
+    /// Joins the headers of a split model's shards, in order.
     ///
     /// # Errors
     ///
-    /// A tensor that two shards have.
+    /// Returns an error if two shards have a tensor of the same name.
     pub(super) fn join(
         first: Header,
         rest: impl IntoIterator<Item = Header>,

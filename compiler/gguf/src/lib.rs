@@ -4,22 +4,22 @@
 //! key/value pairs, tensor infos, padding to the alignment, tensor data. Versions 2 and 3 are read, in either byte
 //! order, as one file or split over shards, with their data or as a bare header.
 //!
-//! There are three layers, each of which trusts the one below:
+//! The crate has three layers. Each one relies on the checks of the layer before it:
 //!
 //! - [`parse`] is a pure function from the bytes of one file to its [`Header`]. It checks every count, length, string,
-//!   dimension and offset, so whoever holds a `Header` computes with its numbers without checking them again.
-//! - [`GgufFile`] maps the files of a model, joins the headers of split files, and checks that the declared data
-//!   are there. Of a model elsewhere it reads the headers alone, in ranges that grow as the header asks ([`RangeSource`]).
-//! - [`Metadata`] answers typed questions about the key/value pairs and reports a value of the wrong kind by its key.
+//!   dimension and offset, so code that uses a `Header` need not check its numbers again.
+//! - [`GgufFile`] maps the files of a model, joins the headers of split files, and checks that the declared data are
+//!   present. For a remote model, it reads only the headers, in growing ranges ([`RangeSource`]).
+//! - [`Metadata`] has typed getters for the key/value pairs. An error for a value of the wrong kind names the key.
 //!
-//! [`GgufWriter`] writes files. It reads back every header before it writes it, so its files are readable.
+//! [`GgufWriter`] writes files. It parses every header before it writes it, so its files are readable.
 //!
 //! Invariants:
 //!
 //! - No input makes the reader panic, recurse beyond [`MAX_ARRAY_DEPTH`], take more than quasi-linear time, or
 //!   hold more memory than a small multiple of the header's own bytes. The reader never touches tensor data.
-//! - Every defect is a [`GgufError`] with a code in [`CODES`], the byte offset where it has one, and a cure.
-//! - This crate knows no architectures: keys other than `general.alignment` and `split.*` are opaque to it.
+//! - Every defect is a [`GgufError`] with a code in [`CODES`], a byte offset if it has a position, and a cure.
+//! - This crate is independent of architectures: it interprets only the keys `general.alignment` and `split.*`.
 
 mod codes;
 mod cursor;

@@ -17,8 +17,8 @@ pub struct Entry {
 
 /// The metadata of a model: distinct keys in file order, with lookup and typed getters.
 ///
-/// `get_*` answers `None` for an absent key, `require_*` makes that an error. Either is an error when the value is
-/// present but of another kind. The error names the file, the key, and the expected and the found kind.
+/// `get_*` returns `None` for an absent key, and `require_*` returns an error. Both return an error if the value has
+/// another kind. The error names the file, the key, the expected kind and the kind found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     pub(super) file: String,
@@ -27,11 +27,11 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// The metadata of `file` (a name for messages).
+    /// Builds the metadata of `file`, a name for messages.
     ///
     /// # Errors
     ///
-    /// A key that occurs duplicate.
+    /// Returns an error if a key occurs twice.
     pub(super) fn new(file: &str, entries: Vec<Entry>) -> Result<Metadata, GgufError> {
         match NameIndex::build(&entries, |e| &e.key) {
             Ok(by_key) => Ok(Metadata {
@@ -49,11 +49,11 @@ impl Metadata {
         }
     }
 
-    /// Metadata from pairs without a file; messages name `file`.
+    /// Builds metadata from pairs without a file; messages name `file`.
     ///
     /// # Errors
     ///
-    /// A key that occurs duplicate.
+    /// Returns an error if a key occurs twice.
     pub fn from_pairs(
         file: &str,
         pairs: impl IntoIterator<Item = (String, MetaValue)>,
@@ -69,39 +69,39 @@ impl Metadata {
         Metadata::new(file, entries)
     }
 
-    /// The pairs, in file order.
+    /// Returns the pairs in file order.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Number of pairs.
+    /// Returns the number of pairs.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if the metadata are empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The pair of a key.
+    /// Returns the pair of a key.
     pub fn entry(&self, key: &str) -> Option<&Entry> {
         self.by_key
             .find(&self.entries, |e| &e.key, key)
             .map(|i| &self.entries[i])
     }
 
-    /// The value of a key, whatever its type.
+    /// Returns the value of a key, whatever its type.
     pub fn value(&self, key: &str) -> Option<&MetaValue> {
         self.entry(key).map(|e| &e.value)
     }
 
-    /// Whether the metadata have the key.
+    /// Returns true if the metadata have the key.
     pub fn contains(&self, key: &str) -> bool {
         self.entry(key).is_some()
     }
 
-    /// Name of the file the metadata come from, as messages give it.
+    /// Returns the name of the metadata's file, as messages show it.
     pub fn file(&self) -> &str {
         &self.file
     }

@@ -2,11 +2,11 @@
 
 /// A permutation of `0..n` that sorts a list of names, for binary search.
 ///
-/// Invariant: it belongs to one list, whose names are distinct and do not change.
+/// Invariant: an index belongs to one list with distinct names that do not change.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct NameIndex(Vec<usize>);
 
-/// Two places of a list that hold the same name; `second` is the earliest place that repeats an earlier one.
+/// Two positions of a list with the same name; `second` is the earliest position that repeats an earlier name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Duplicate {
     pub(super) first: usize,
@@ -14,7 +14,7 @@ pub(super) struct Duplicate {
 }
 
 impl NameIndex {
-    /// The index of `items`, or the first repetition among their names.
+    /// Builds the index of `items`. If a name repeats, returns the first repetition as an error.
     pub(super) fn build<T>(items: &[T], name: impl Fn(&T) -> &str) -> Result<NameIndex, Duplicate> {
         let mut order: Vec<usize> = (0..items.len()).collect();
         // Equal names stay in list order, so neighbours are (earlier, later).
@@ -33,7 +33,7 @@ impl NameIndex {
         }
     }
 
-    /// The place of the name `wanted` in the list of the index.
+    /// Returns the position of the name `wanted` in the indexed list.
     pub(super) fn find<T>(
         &self,
         items: &[T],

@@ -1,4 +1,4 @@
-//! The parser: from the bytes of one file to its header.
+//! Parses the header of one file from its bytes.
 
 use super::cursor::{Cursor, Endianness};
 use super::error::{GgufError, GgufErrorKind};
@@ -12,33 +12,33 @@ use super::value::{self, MetaValue};
 /// The alignment of a file without `general.alignment`, in bytes.
 pub const DEFAULT_ALIGNMENT: u64 = 32;
 
-/// The longest header that is read, in bytes: far above any published model's. It bounds the memory that a hostile file
-/// can make the reader take.
+/// The longest header that is read, in bytes, far above that in any published model. It bounds the memory that a
+/// hostile file can make the reader allocate.
 pub const MAX_HEADER_BYTES: usize = 1 << 30;
 
-/// Fewest bytes of a key/value pair: a key's length and one character, a type, a value.
+/// The smallest size of a key/value pair, in bytes: the key's length, one character, a type and a value.
 const MIN_PAIR: u64 = 8 + 1 + 4 + 1;
 
 /// Reads and checks the header of one file.
 ///
-/// `bytes` is the file's contents, or any beginning that includes the header; `file_len` is the length of the whole
-/// file in bytes, and `name` its name for messages. A file that ends at or before its data offset is a bare header and
-/// correct; one that ends later must hold all its data. The parser ignores sharding: every tensor is in shard 0.
+/// `bytes` is the file's content, or any prefix that includes the header. `file_len` is the length of the whole file in
+/// bytes, and `name` its name for messages. A file that ends at or before its data offset is a valid bare header; a
+/// longer file must hold all its data. The parser ignores sharding: every tensor is in shard 0.
 ///
-/// Takes time `O(n log n)` and memory `O(n)` in the length of the header, which is at most [`MAX_HEADER_BYTES`].
+/// The time is `O(n log n)` and the memory `O(n)` in the length of the header, which is at most [`MAX_HEADER_BYTES`].
 ///
 /// # Errors
 ///
-/// The first defect found: codes TPC0101 to TPC0122.
+/// Returns the first defect found, with a code from TPC0101 to TPC0122.
 pub fn parse(bytes: &[u8], file_len: u64, name: &str) -> Result<Header, GgufError> {
     parse_limited(bytes, file_len, name, MAX_HEADER_BYTES, DataCheck::Present)
 }
 
-/// [`parse`] of a file that may hold only some of its data.
+/// Does the same as [`parse`] for a file that may hold only some of its data.
 ///
 /// # Errors
 ///
-/// As [`parse`], but for missing data.
+/// Returns the errors of [`parse`], except for missing data.
 pub(super) fn parse_unfinished(
     bytes: &[u8],
     file_len: u64,
@@ -47,16 +47,16 @@ pub(super) fn parse_unfinished(
     parse_limited(bytes, file_len, name, MAX_HEADER_BYTES, DataCheck::Skipped)
 }
 
-/// Whether the tensors' data have to be in the file.
+/// The check that the file holds the tensors' data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DataCheck {
-    /// All of them, or none.
+    /// The file must hold either all data or only the header.
     Present,
-    /// However many there are.
+    /// The file may hold any part of the data.
     Skipped,
 }
 
-/// [`parse`] with another limit on the header's length.
+/// Does the same as [`parse`] with another limit on the header's length.
 pub(super) fn parse_limited(
     bytes: &[u8],
     file_len: u64,
@@ -94,7 +94,8 @@ pub(super) fn parse_limited(
     })
 }
 
-/// Reads magic and version, and sets the byte order by the version: its low half is zero when read the wrong way.
+/// Reads magic and version, and derives the byte order from the version: in the wrong order, its low half reads as
+/// zero.
 fn read_preamble(cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<u32, GgufError> {
     let magic: [u8; 4] = cursor.chunk("the magic \"GGUF\"")?;
     if magic != *b"GGUF" {

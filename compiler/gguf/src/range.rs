@@ -1,4 +1,4 @@
-//! Headers of files elsewhere, read in ranges that grow as far as the header goes.
+//! Reads headers of remote files, in ranges that double until the header is complete.
 
 use tpc_diag::Diagnostic;
 
@@ -6,43 +6,42 @@ use super::error::GgufErrorKind;
 use super::header::Header;
 use super::parser::parse_unfinished;
 
-/// The longest header that is read from elsewhere, in bytes: ten times the longest published.
+/// The longest remote header that is read, in bytes: ten times the longest published header.
 pub const MAX_ELSEWHERE_BYTES: u64 = 256 << 20;
 
 /// The first range, in bytes: most headers without a token list fit.
 const FIRST: u64 = 1 << 20;
 
-/// A file elsewhere whose bytes are had by range, such as one on a server.
+/// A remote file that can be read by range, such as a file on a server.
 ///
-/// What a source says is not believed: lengths are compared with what is read, and the header is checked as that of any
-/// file.
+/// The source is not trusted: its length is compared with the bytes read, and the header is checked like any other.
 #[expect(
     clippy::len_without_is_empty,
     reason = "a file of no bytes is like any other that is too short"
 )]
 pub trait RangeSource {
-    /// The file's name, for messages and for the names of its siblings.
+    /// Returns the file's name, for messages and for the names of the other shards.
     fn name(&self) -> &str;
 
-    /// Appends at most `len` bytes from `from` on to `to`; fewer only where the file ends.
+    /// Appends `len` bytes, starting at byte `from`, to `to`; fewer only at the end of the file.
     ///
     /// # Errors
-    /// When the bytes cannot be had.
+    /// Returns an error if the bytes cannot be read.
     fn read(&mut self, from: u64, len: u64, to: &mut Vec<u8>) -> Result<(), Diagnostic>;
 
-    /// The file's length in bytes, where a read has told it.
+    /// Returns the file's length in bytes, if a read has reported it.
     fn len(&self) -> Option<u64>;
 
-    /// The file of that name beside this one.
+    /// Opens the file `name` in the same folder.
     ///
     /// # Errors
-    /// When there cannot be one.
+    /// Returns an error if the source cannot have other files.
     fn sibling(&self, name: &str) -> Result<Box<dyn RangeSource>, Diagnostic>;
 }
 
-/// Reads the header of a file elsewhere; with it the file's length, which is `u64::MAX` where nothing says it.
+/// Reads the header of a remote file. Returns the header and the file's length, which is `u64::MAX` if it is unknown.
 ///
-/// Each range doubles what is there, so that what is parsed in vain is no more than what is parsed.
+/// Each range doubles the bytes read. The failed attempts together parse no more bytes than the successful one.
 pub(super) fn read_header(source: &mut dyn RangeSource) -> Result<(Header, u64), Diagnostic> {
     let name = source.name().to_owned();
     let mut bytes: Vec<u8> = Vec::new();
@@ -51,7 +50,7 @@ pub(super) fn read_header(source: &mut dyn RangeSource) -> Result<(Header, u64),
         let have = bytes.len() as u64;
         source.read(have, wanted - have, &mut bytes)?;
         let have = bytes.len() as u64;
-        // A short read is the end, whatever the source has said.
+        // A short read marks the end of the file, whatever length the source has reported.
         let file_len = match source.len() {
             _ if have < wanted => have,
             Some(len) => len.max(have),
@@ -61,7 +60,7 @@ pub(super) fn read_header(source: &mut dyn RangeSource) -> Result<(Header, u64),
             Ok(header) => return Ok((header, file_len)),
             Err(e) => e,
         };
-        // The parser knows how many bytes the next part needs, but believes no length.
+        // The parser knows how many bytes the next part needs, but does not trust the length.
         let GgufErrorKind::TruncatedHeader { reading, .. } = cut.kind() else {
             return Err(cut.into());
         };

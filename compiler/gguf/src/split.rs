@@ -1,4 +1,4 @@
-//! Split models: the names of shards, and the keys that their headers have about each other.
+//! Split models: the file names of shards, and the `split.*` keys in their headers.
 //!
 //! llama.cpp's `gguf-split` names shard `i` of `n` `PREFIX-0000i-of-0000n.gguf`, counting from 1, and writes into each
 //! shard `split.no` (counting from 0), `split.count` and `split.tensors.count` (of the whole model).
@@ -8,7 +8,7 @@ use std::path::Path;
 use super::error::{GgufError, GgufErrorKind};
 use super::metadata::Metadata;
 
-/// The parts of a shard's file name: `PREFIX-00001-of-00003SUFFIX`, where the suffix begins with a dot.
+/// The parts of a shard's file name: `PREFIX-00001-of-00003SUFFIX`. The suffix begins with a dot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitName {
     /// The part before the numbers.
@@ -38,12 +38,12 @@ impl SplitName {
         })
     }
 
-    /// The parts of the name of the file at `path`.
+    /// Parses the name of the file at `path`.
     pub fn of_path(path: &Path) -> Option<SplitName> {
         SplitName::parse(path.file_name()?.to_str()?)
     }
 
-    /// The file name of shard `number`, from 1, of the same model.
+    /// Returns the file name of shard `number`, counted from 1, of the same model.
     pub fn sibling(&self, number: u32) -> String {
         format!(
             "{}-{number:05}-of-{:05}{}",
@@ -69,11 +69,11 @@ pub(super) struct SplitKeys {
 }
 
 impl SplitKeys {
-    /// The `split.*` keys; `None` for a model in one file.
+    /// Reads the `split.*` keys; `None` for a model in one file.
     ///
     /// # Errors
     ///
-    /// A key that is missing beside `split.count`, or of another type.
+    /// Returns an error if `split.count` is present but another key is missing, or if a key has another type.
     pub(super) fn read(metadata: &Metadata) -> Result<Option<SplitKeys>, GgufError> {
         match metadata.get_u32("split.count")? {
             None | Some(0 | 1) => Ok(None),
@@ -92,7 +92,7 @@ impl SplitKeys {
     }
 }
 
-/// The error for a file with a shard's name whose header has no `split.count`.
+/// Returns the error for a file that has a shard's name but lacks the key `split.count`.
 pub(super) fn missing_keys(file: &str, name: &SplitName) -> GgufError {
     let (expected, found) = (name.count.to_string(), "no such key".to_owned());
     GgufError::new(
@@ -105,7 +105,7 @@ pub(super) fn missing_keys(file: &str, name: &SplitName) -> GgufError {
     )
 }
 
-/// The error for a file with a shard's header and another name.
+/// Returns the error for a file that has a shard's header but another name.
 pub(super) fn bad_name(file: &str, path: &Path, keys: SplitKeys) -> GgufError {
     let SplitKeys { number, count, .. } = keys;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -120,7 +120,7 @@ pub(super) fn bad_name(file: &str, path: &Path, keys: SplitKeys) -> GgufError {
     )
 }
 
-/// Refuses a shard in which `what` differs from the other shards.
+/// Returns an error if `what` of a shard differs from the other shards.
 pub(super) fn expect_equal<T: PartialEq + std::fmt::Display + ?Sized>(
     file: &str,
     what: &'static str,

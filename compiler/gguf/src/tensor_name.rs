@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The name of a tensor, parsed: a stem, and the number of the layer that the tensor belongs to.
 ///
-/// Parsing is total, and a parsed name prints as it was. A number with a sign or leading zeros is part of the stem.
+/// Every name parses, and prints unchanged. A number with a sign or leading zeros is part of the stem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TensorName<'a> {
     /// `blk.LAYER.STEM`: a tensor of a file, such as `blk.7.attn_q.weight`.
@@ -32,7 +32,7 @@ pub enum TensorName<'a> {
     Global(&'a str),
 }
 
-/// The number that digits spell in the usual way.
+/// Parses a decimal number without sign and leading zeros.
 fn number(digits: &str) -> Option<u32> {
     let plain = digits == "0" || digits.starts_with(|c: char| ('1'..='9').contains(&c));
     if plain { digits.parse().ok() } else { None }
@@ -72,7 +72,7 @@ impl<'a> TensorName<'a> {
         }
     }
 
-    /// The name without the layer.
+    /// Returns the name without the layer.
     pub const fn stem(self) -> &'a str {
         match self {
             TensorName::Block { stem, .. }
@@ -82,7 +82,7 @@ impl<'a> TensorName<'a> {
         }
     }
 
-    /// The layer and the stem of a tensor of a block.
+    /// Returns the layer and the stem of a tensor of a block.
     pub const fn block(self) -> Option<(u32, &'a str)> {
         match self {
             TensorName::Block { layer, stem } => Some((layer, stem)),
@@ -90,7 +90,7 @@ impl<'a> TensorName<'a> {
         }
     }
 
-    /// The layer and the kind of a cache: `k` of `cache_k_l7`.
+    /// Returns the layer and the kind of a cache: `k` for `cache_k_l7`.
     pub fn cache(self) -> Option<(u32, &'a str)> {
         match self {
             TensorName::State { layer, stem } => Some((layer, stem.strip_prefix("cache_")?)),

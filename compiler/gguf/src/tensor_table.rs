@@ -8,13 +8,14 @@ use super::header::TensorInfo;
 use super::names::NameIndex;
 use super::strings;
 
-/// Fewest bytes of a tensor info: a name's length and one character, dimension count, one dimension, type, offset.
+/// The smallest size of a tensor info, in bytes: name length, one character, dimension count, one dimension, type,
+/// offset.
 pub(super) const MIN_INFO: u64 = 8 + 1 + 4 + 8 + 4 + 8;
 
-/// The largest element count, byte count or file offset, as ggml's signed 64-bit sizes have it.
+/// The largest element count, byte count or file offset. ggml's sizes are signed 64-bit integers.
 const MAX_SIZE: u64 = i64::MAX as u64;
 
-/// The tensors of one file, checked.
+/// The checked tensors of one file.
 pub(super) struct TensorTable {
     pub(super) tensors: Vec<TensorInfo>,
     pub(super) by_name: NameIndex,
@@ -41,7 +42,7 @@ impl InfoRecord {
 ///
 /// # Errors
 ///
-/// The first defect found: in one info, then a repeated name, then in the layout of the data.
+/// Returns the first defect found: in a single info, then a repeated name, then in the layout of the data.
 pub(super) fn read(
     cursor: &mut Cursor<'_>,
     count: usize,
@@ -148,7 +149,7 @@ fn read_dims(cursor: &mut Cursor<'_>) -> Result<([u64; 4], usize), GgufError> {
     Ok((ne, n_dims))
 }
 
-/// Bytes of a tensor; `None` if its elements or bytes reach 2^63.
+/// Returns the bytes of a tensor; `None` if its elements or bytes reach 2^63.
 fn data_bytes(dtype: DType, ne: &[u64; 4]) -> Option<u64> {
     let elements = ne.iter().try_fold(1u64, |product, &n| {
         product.checked_mul(n).filter(|&p| p <= MAX_SIZE)

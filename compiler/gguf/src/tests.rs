@@ -15,7 +15,7 @@ use tpc_ir::DType;
 
 use super::{GgufWriter, MetaArray, StrList};
 
-/// A small file with every value type, several tensor types, and gaps in need of padding.
+/// Makes a small file with every value type, several tensor types, and gaps that need padding.
 fn sample() -> GgufWriter {
     let mut w = GgufWriter::new("sample.gguf");
     w.meta("general.architecture", "llama")
@@ -49,7 +49,7 @@ fn sample() -> GgufWriter {
     w
 }
 
-/// The bytes of a whole file, in which tensor `i` is filled with `i + 1`.
+/// Returns the bytes of a whole file. All bytes of tensor `i` are `i + 1`.
 fn bytes_of(writer: &GgufWriter) -> Vec<u8> {
     let mut out = Vec::new();
     writer
@@ -63,7 +63,7 @@ fn bytes_of(writer: &GgufWriter) -> Vec<u8> {
     out
 }
 
-/// The bytes of a bare header.
+/// Returns the bytes of a bare header.
 fn header_of(writer: &GgufWriter) -> Vec<u8> {
     let mut out = Vec::new();
     writer.write_header(&mut out).unwrap();
@@ -96,7 +96,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A directory left behind harms nobody, and a panic here would hide the test's own.
+        // An error is ignored: a leftover directory is harmless, and a panic here would hide a panic of the test.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -3,8 +3,7 @@
 use super::cursor::{Cursor, Endianness};
 use super::error::{GgufError, GgufErrorKind};
 
-/// The deepest nesting of arrays that is read. An array of scalars has depth 1, and published files have no deeper
-/// ones.
+/// The deepest nesting of arrays that is read. An array of scalars has depth 1, the deepest in published files.
 pub const MAX_ARRAY_DEPTH: u32 = 4;
 
 macro_rules! value_types {
@@ -16,17 +15,17 @@ macro_rules! value_types {
         pub enum ValueType { $($variant = $id,)* }
 
         impl ValueType {
-            /// The type with that id in files; `None` for unknown ids.
+            /// Returns the type with this id in files; `None` for unknown ids.
             pub const fn from_gguf_id(id: u32) -> Option<ValueType> {
                 match id { $($id => Some(ValueType::$variant),)* _ => None }
             }
 
-            /// The id by which files name this type.
+            /// Returns the id of this type in files.
             pub const fn gguf_id(self) -> u32 {
                 self as u32
             }
 
-            /// The name used in messages.
+            /// Returns the name used in messages.
             pub const fn name(self) -> &'static str {
                 match self { $(ValueType::$variant => $name,)* }
             }
@@ -65,7 +64,7 @@ pub enum MetaValue {
     F32(f32),
     F64(f64),
     Bool(bool),
-    /// Bytes that are not UTF-8 read as U+FFFD.
+    /// Text; bytes that are not UTF-8 are replaced by U+FFFD.
     Str(String),
     Array(MetaArray),
 }
@@ -89,7 +88,7 @@ pub enum MetaArray {
     Array(Vec<MetaArray>),
 }
 
-/// Strings stored end to end: a token list of 128k entries is two allocations, not 128k.
+/// Strings stored end to end: a token list of 128k entries takes two allocations, not 128k.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StrList {
     text: String,
@@ -98,7 +97,7 @@ pub struct StrList {
 }
 
 impl StrList {
-    /// An empty list.
+    /// Makes an empty list.
     pub fn new() -> StrList {
         StrList::default()
     }
@@ -109,24 +108,24 @@ impl StrList {
         self.ends.push(self.text.len());
     }
 
-    /// Number of strings.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// String `i`, counted from 0, in constant time.
+    /// Returns string `i`, counted from 0, in constant time.
     pub fn get(&self, i: usize) -> Option<&str> {
         let end = *self.ends.get(i)?;
         let start = if i == 0 { 0 } else { self.ends[i - 1] };
         Some(&self.text[start..end])
     }
 
-    /// The strings in order.
+    /// Returns the strings in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         (0..self.len()).map(|i| self.get(i).expect("invariant: i < len"))
     }
@@ -143,7 +142,7 @@ impl<S: AsRef<str>> FromIterator<S> for StrList {
 }
 
 impl MetaValue {
-    /// The value's type.
+    /// Returns the value's type.
     pub fn value_type(&self) -> ValueType {
         match self {
             MetaValue::U8(_) => ValueType::U8,
@@ -162,7 +161,7 @@ impl MetaValue {
         }
     }
 
-    /// The value as reports show it: text in quotes, cut after 60 characters; of an array its length and first
+    /// Formats the value for reports: text in quotes, cut after 60 characters; an array as its length and first
     /// elements.
     pub fn preview(&self) -> String {
         const SHOWN: usize = 6;
@@ -209,7 +208,7 @@ impl MetaValue {
         }
     }
 
-    /// The type as messages name it: `u32`, `array of 5 f32`.
+    /// Describes the type for messages: `u32`, `array of 5 f32`.
     pub fn describe(&self) -> String {
         match self {
             MetaValue::Array(array) => {
@@ -219,7 +218,7 @@ impl MetaValue {
         }
     }
 
-    /// The value of an integer of any width.
+    /// Returns the value of an integer of any width.
     pub fn as_integer(&self) -> Option<i128> {
         match *self {
             MetaValue::U8(x) => Some(x.into()),
@@ -256,17 +255,17 @@ macro_rules! each_array {
 }
 
 impl MetaArray {
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         each_array!(self, v => v.len())
     }
 
-    /// Whether there are none.
+    /// Returns true if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The elements' type.
+    /// Returns the elements' type.
     pub fn element_type(&self) -> ValueType {
         match self {
             MetaArray::U8(_) => ValueType::U8,
@@ -285,7 +284,7 @@ impl MetaArray {
         }
     }
 
-    /// The elements of an array of integers of any width, in order.
+    /// Returns the elements of an array of integers of any width, in order.
     pub fn integers(&self) -> Option<Box<dyn Iterator<Item = i128> + '_>> {
         fn widen<T: Copy + Into<i128>>(v: &[T]) -> Option<Box<dyn Iterator<Item = i128> + '_>> {
             Some(Box::new(v.iter().map(|&x| x.into())))
@@ -474,13 +473,13 @@ fn read_array(cursor: &mut Cursor<'_>, depth: u32) -> Result<MetaArray, GgufErro
     })
 }
 
-/// The fewest bytes one array element of a type takes.
+/// Returns the fewest bytes that an array element of a type takes.
 fn min_bytes(element: ValueType) -> u64 {
     match element {
         ValueType::U8 | ValueType::I8 | ValueType::Bool => 1,
         ValueType::U16 | ValueType::I16 => 2,
         ValueType::U32 | ValueType::I32 | ValueType::F32 => 4,
-        // A string is at least its length.
+        // A string takes at least the 8 bytes of its length.
         ValueType::U64 | ValueType::I64 | ValueType::F64 | ValueType::Str => 8,
         // A type and a length.
         ValueType::Array => 12,

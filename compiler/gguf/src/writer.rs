@@ -1,4 +1,4 @@
-//! Writing GGUF files.
+//! Writes GGUF files.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use super::value::{MetaArray, MetaValue};
 /// The format version to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// Version 2, which old programs read. By the specification always little-endian.
+    /// Version 2, for old programs. The specification makes it always little-endian.
     V2,
     /// Version 3, the current one.
     V3,
@@ -21,9 +21,9 @@ pub enum Version {
 
 /// A GGUF file to be written: metadata in order, then tensors in order, at increasing offsets.
 ///
-/// Deterministic: the same calls give the same bytes. Writes version 3, little-endian, unless told otherwise, with the
-/// alignment of a `general.alignment` pair or else 32 bytes. The header is read back by [`super::parse`] before
-/// anything is written, so every defect that the reader finds is an error here too.
+/// The same calls give the same bytes. Version 3 and little-endian are the defaults. The alignment is that of a
+/// `general.alignment` pair, or else 32 bytes. [`super::parse`] reads the header back before a byte is written, and its
+/// errors are returned here.
 #[derive(Clone, Debug)]
 pub struct GgufWriter {
     name: String,
@@ -34,7 +34,7 @@ pub struct GgufWriter {
 }
 
 impl GgufWriter {
-    /// A file without metadata and tensors; `name` is its name for messages.
+    /// Makes a file without metadata and tensors; `name` is its name for messages.
     pub fn new(name: &str) -> GgufWriter {
         GgufWriter {
             name: name.to_owned(),
@@ -69,11 +69,11 @@ impl GgufWriter {
         self
     }
 
-    /// The header that will be written, with the tensors' offsets.
+    /// Returns the header that will be written, with the tensors' offsets.
     ///
     /// # Errors
     ///
-    /// The first defect in what was given, as [`super::parse`] reports it.
+    /// Returns the first defect of the header, as [`super::parse`] reports it.
     pub fn header(&self) -> Result<Header, GgufError> {
         self.encode().map(|(_, header)| header)
     }
@@ -82,18 +82,18 @@ impl GgufWriter {
     ///
     /// # Errors
     ///
-    /// A defect in what was given, or a failure to write.
+    /// Returns an error if the header has a defect or if a write fails.
     pub fn write_header(&self, mut out: impl Write) -> Result<Header, GgufError> {
         let (bytes, header) = self.encode()?;
         out.write_all(&bytes).map_err(|e| self.io_error(e))?;
         Ok(header)
     }
 
-    /// Writes the whole file; `data` is called for each tensor in order, with its index, to write its bytes.
+    /// Writes the whole file. It calls `data` with the index of each tensor, in order, to write the tensor's bytes.
     ///
     /// # Errors
     ///
-    /// A defect in what was given, a failure to write, or a call of `data` that wrote more or fewer bytes than the
+    /// Returns an error if the header has a defect, if a write fails, or if `data` wrote more or fewer bytes than the
     /// tensor takes.
     pub fn write(
         &self,
@@ -140,13 +140,13 @@ impl GgufWriter {
             .iter()
             .find(|(key, _)| key == "general.alignment");
         match given {
-            // Anything else is refused when the header is read back.
+            // The parser refuses any other value when the header is read back.
             Some((_, MetaValue::U32(a))) if a.is_power_of_two() => u64::from(*a),
             _ => DEFAULT_ALIGNMENT,
         }
     }
 
-    /// The padded bytes of the header, and the header read back from them.
+    /// Returns the padded bytes of the header, and the header parsed from these bytes.
     fn encode(&self) -> Result<(Vec<u8>, Header), GgufError> {
         let mut e = Encoder {
             bytes: b"GGUF".to_vec(),
@@ -173,7 +173,7 @@ impl GgufWriter {
             }
             e.u32(dtype.gguf_id());
             e.u64(offset);
-            // A size that is no number of whole blocks, or too large, is refused when the header is read back.
+            // The parser refuses partial blocks and sizes that are too large when the header is read back.
             let bytes = dtype.tensor_bytes(ne).unwrap_or(0);
             let next = offset
                 .checked_add(bytes)
@@ -182,7 +182,7 @@ impl GgufWriter {
         }
         let mut bytes = e.bytes;
         let padded = (bytes.len() as u64).next_multiple_of(alignment);
-        // Checked before the padding, which a large alignment makes long.
+        // The header is checked before it is padded, because a large alignment makes the padding long.
         let header = parser::parse(&bytes, bytes.len() as u64, &self.name)?;
         bytes.resize(
             usize::try_from(padded).expect("invariant: the padding is at most 2^31 bytes"),
@@ -246,7 +246,7 @@ impl Encoder {
         self.bytes.extend_from_slice(s.as_bytes());
     }
 
-    /// A value without its type.
+    /// Encodes a value without its type.
     fn value(&mut self, value: &MetaValue) {
         match value {
             MetaValue::U8(x) => put!(self, x),

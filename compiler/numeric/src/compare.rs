@@ -1,4 +1,4 @@
-//! The answers of a small model, whole and as programs, compared.
+//! Compares the outputs of a small model, run whole and as the programs of its devices.
 
 use serde::Serialize;
 use tpc_runtime::quant::can_quantise;
@@ -12,49 +12,50 @@ use tpc_core::shrink::{self, ShrunkModel};
 use tpc_diag::{Diagnostic, codes};
 use tpc_ir::{Budget, BudgetExceeded};
 
-/// The size of a comparison whose answers agree, and how well they do.
+/// The size of a comparison whose outputs agree, and the largest differences.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Agreement {
-    /// Batches that were run.
+    /// The number of batches.
     pub batches: usize,
-    /// Outputs that were compared, over all batches.
+    /// The number of outputs compared, over all batches.
     pub outputs: usize,
-    /// Numbers that were compared.
+    /// The number of elements compared.
     pub numbers: usize,
-    /// The largest error of an output, `Σ(a − b)² / Σa²` with the whole model's numbers as `a`.
+    /// The largest error of an output: `Σ(a − b)² / Σa²`, where `a` are the numbers of the whole model.
     pub nmse: f64,
     /// The largest difference of two numbers.
     pub max_abs: f64,
 }
 
-/// Makes a planned model small, in types that the runtime can write.
+/// Shrinks a planned model, and replaces types that the runtime cannot quantise.
 ///
 /// # Errors
-/// TPC0392 where no small sizes fit its ops.
+/// Returns TPC0392 if no small sizes fit the ops.
 pub fn shrink(compiled: &CompiledModel) -> Result<ShrunkModel, Diagnostic> {
     shrink::shrink(compiled, &can_quantise)
 }
 
-/// Runs a small model whole and as programs, and compares the answers.
+/// Runs a small model whole and as programs, and compares the outputs.
 ///
 /// # Errors
-/// TPC0392 when the model cannot be run, TPC0394 when the programs answer something else, TPC0395 when running it takes
-/// more than a command may spend.
+/// Returns TPC0392 if the model cannot be run, TPC0394 if the outputs differ, and TPC0395 if the run exceeds the budget
+/// of a command.
 pub fn compare(shrunk: &ShrunkModel, feed: &Feed) -> Result<Agreement, Box<Diagnostic>> {
     compare_within(shrunk, feed, &Budget::new(feed.limits()))
 }
 
-/// [`compare`] within a budget. Answers that differ are told however little is left; the first value that differs is
-/// looked for as far as it goes.
+/// Runs [`compare`] within a budget. A difference is always reported. The search for the first value that differs stops
+/// when the budget runs out.
 ///
 /// # Errors
-/// Those of [`compare`].
+/// Returns the errors of [`compare`].
 pub fn compare_within(
     shrunk: &ShrunkModel,
     feed: &Feed,
     budget: &Budget,
 ) -> Result<Agreement, Box<Diagnostic>> {
-    // What runs is dropped before a difference is looked for, and what it takes counts by itself.
+    // The comparison and the search for a difference each get the full budget, because the comparison frees its memory
+    // first.
     need::spend_in_turn(&[&shrunk.model, &shrunk.programs], feed, &budget.part())
         .map_err(|e| too_large(shrunk, &e))?;
     let cannot = |why: String| cannot_run(shrunk, &why);
@@ -127,7 +128,7 @@ fn cannot_run(shrunk: &ShrunkModel, why: &str) -> Box<Diagnostic> {
     )
 }
 
-/// The distance of an answer from that of the whole model; infinite where their sizes differ.
+/// Returns the distance of an output from the whole model's output; infinite if their sizes differ.
 fn answer_distance(whole: &Answer, parts: &Answer) -> Distance {
     if whole.values.len() != parts.values.len() {
         return Distance::INFINITE;

@@ -1,4 +1,4 @@
-//! The first value of the devices' programs that differs from the model's.
+//! Finds the first value of the devices' programs that differs from the model.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -13,25 +13,25 @@ use tpc_runtime::{MemoryWeights, Tensor};
 use super::feed::Feed;
 use super::need;
 
-/// What is done, for refusals of the budget.
+/// The name of this work in budget errors.
 const SEARCH: &str = "the search for the first value that differs";
 
-/// The largest error (NMSE) between answers that agree. Sums in another order differ by 1e-15 in each number, and by more
-/// where that decides how a number of a cache is rounded.
+/// The largest error (NMSE) between outputs that agree. Sums in another order differ by 1e-15 in each number. The
+/// difference is larger if it changes how a number in a cache is rounded.
 pub const TOLERANCE: f64 = 1e-9;
 
-/// A value of the programs that differs from the model's.
+/// A value of the programs that differs from the model.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Difference {
-    /// Its name in the model.
+    /// The name of the value in the model.
     pub(super) value: String,
-    /// The op that makes it.
+    /// The op that computes the value.
     op: &'static str,
-    /// Its place.
+    /// The place of the value.
     place: String,
-    /// Its layer; `None` outside of layers.
+    /// The layer of the op; `None` outside of layers.
     layer: Option<u32>,
-    /// Its distance from the model's.
+    /// The error (NMSE) against the model.
     nmse: f64,
 }
 
@@ -52,17 +52,17 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The tensors of the model's values, by value and the number of times that it had been computed before.
+/// The tensors of the model's values. The key is the value and the number of earlier computations of the same value.
 type ModelTensors = HashMap<(Value, usize), Tensor>;
 
-/// Finds the first value of the programs that differs from the model's; `None` where none does.
+/// Finds the first value of the programs that differs from the model; `None` if all agree.
 ///
-/// Values are matched by name. One is right if it is, for any of the model's values of its name, the part that the sharded
-/// graph has on its place. Terms of unreduced sums are passed over.
+/// Values are matched by name. A value is correct if it equals the part of a model value that the sharded graph assigns
+/// to its place. Any model value with the same name will do. Terms of unreduced sums are skipped.
 ///
 /// # Errors
-/// When the budget does not allow to run both again, to keep all values of the model, and to compare the programs' with
-/// them.
+/// Returns an error if the budget does not cover a second run of both, a copy of every model value, and the
+/// comparisons.
 pub(super) fn first_difference(
     shrunk: &ShrunkModel,
     feed: &Feed,
@@ -94,12 +94,12 @@ pub(super) fn first_difference(
     }
     let mut times: HashMap<Value, usize> = HashMap::new();
     let mut judge = |v: Value, t: &Tensor| search.judge(v, turn(&mut times, v), t);
-    // Programs that stop have made values before.
+    // An error is ignored: the values computed before it have been compared.
     let _ = feed.run(programs, weights, &mut judge);
     search.over.map(|()| search.found)
 }
 
-/// The number of times that a value has been computed before.
+/// Returns how often a value has been computed before, and counts this time.
 fn turn(times: &mut HashMap<Value, usize>, v: Value) -> usize {
     let n = times.entry(v).or_default();
     *n += 1;
@@ -118,7 +118,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Keeps a value of the model.
+    /// Copies a value of the model, if the sharded graph has a value of the same name.
     fn keep(&mut self, v: Value, turn: usize, t: &Tensor) {
         let name = self.shrunk.model.value(v).name.as_str();
         if self.over.is_ok() && self.held.contains_key(name) {
@@ -130,7 +130,7 @@ impl Search<'_> {
         }
     }
 
-    /// Compares a value of the programs, unless one before it differs.
+    /// Compares a value of the programs, unless an earlier one differs.
     fn judge(&mut self, v: Value, turn: usize, t: &Tensor) {
         let ShrunkModel {
             sharded, programs, ..
@@ -184,7 +184,7 @@ impl Search<'_> {
     }
 }
 
-/// The values of each name.
+/// Groups the named values of a graph by name.
 fn by_name(graph: &Graph) -> BTreeMap<&str, Vec<Value>> {
     let mut out: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     for (v, data) in graph.values().filter(|(_, d)| !d.name.is_empty()) {
@@ -193,7 +193,7 @@ fn by_name(graph: &Graph) -> BTreeMap<&str, Vec<Value>> {
     out
 }
 
-/// The error (NMSE) of tensors that may have infinite numbers, as masks do.
+/// Computes the error (NMSE) of tensors. Equal infinite numbers, as in masks, are left out.
 fn nmse(want: &[f64], got: &[f64]) -> f64 {
     let differ = |&(a, b): &(f64, f64)| a.is_finite() || a != b;
     let pairs = want.iter().copied().zip(got.iter().copied());
@@ -208,7 +208,7 @@ fn device(graph: &Graph, place: Place) -> String {
     }
 }
 
-/// The rank of a single place in a place that may be a group.
+/// Returns the rank of `place` in `of`, which may be a group; `None` if it is not part of it.
 fn rank(graph: &Graph, of: Place, place: Place) -> Option<usize> {
     match (of, place) {
         (Place::Group(g), Place::Device(d)) => graph.group(g).devices.iter().position(|&x| x == d),
@@ -216,7 +216,8 @@ fn rank(graph: &Graph, of: Place, place: Place) -> Option<usize> {
     }
 }
 
-/// The part of a whole tensor that the device of this rank should hold; `None` where ranges or sizes do not fit it.
+/// Returns the part of a whole tensor that the device of this rank should hold; `None` if ranges or sizes do not fit
+/// the tensor.
 fn part(whole: &Tensor, sharding: &Sharding, graph: &Graph, rank: usize) -> Option<Vec<f64>> {
     let dims = whole.dims();
     let values = whole.reals().ok()?;

@@ -1,4 +1,4 @@
-//! The batches that a small model is run on.
+//! The batches for a run of a small model.
 
 use tpc_ir::budget::Limits;
 use tpc_ir::op::InputKind;
@@ -14,9 +14,10 @@ use tpc_synth::Rng;
 /// The inputs of a small model.
 #[derive(Clone, Debug)]
 pub enum Feed {
-    /// Tokens of two sequences, in three batches. The window is that of the model's layers with sliding-window attention.
+    /// Tokens of two sequences, in three batches. The window applies to the model's layers with sliding-window
+    /// attention.
     Tokens(Option<Window>),
-    /// Random numbers for the inputs of a captured graph, in two batches. The symbols have the sizes that they had in the
+    /// Random numbers for the inputs of a captured graph, in two batches. The symbols have the sizes recorded in the
     /// capture.
     Captured(Vec<(Symbol, u64)>),
 }
@@ -24,22 +25,23 @@ pub enum Feed {
 /// An output of a batch.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    /// The output and the batch, as in `logits of batch 2`.
+    /// The output and the batch, for example `logits of batch 2`.
     pub(super) name: String,
     pub(super) values: Vec<f64>,
 }
 
-/// Cells of each cache.
+/// The number of cells in each cache.
 const CELLS: usize = 16;
 
-/// Tokens of each sequence, per batch: a prompt; a prompt of another sequence while the first goes on; a token of each.
+/// The tokens of both sequences per batch: a prompt; a second prompt while the first sequence continues; one token
+/// each.
 const BATCHES: [[u32; 2]; 3] = [[5, 0], [2, 3], [1, 1]];
 
-/// Batches of a captured graph.
+/// The number of batches of a captured graph.
 const CAPTURED: usize = 2;
 
 impl Feed {
-    /// The number of batches.
+    /// Returns the number of batches.
     pub fn batches(&self) -> usize {
         match self {
             Feed::Tokens(_) => BATCHES.len(),
@@ -47,8 +49,9 @@ impl Feed {
         }
     }
 
-    /// What running it may take. The sizes of a captured graph are whatever they are; what stays large of a model's is its
-    /// quantisation blocks, times its devices. Steps are those of both runs, the whole and the divided one.
+    /// Returns the limits for a run. A captured graph keeps its sizes, so it gets the limits of a command. A small
+    /// model still has whole quantisation blocks on each device, so it gets its own. The steps cover both runs: the
+    /// whole model and the programs.
     pub(super) fn limits(&self) -> Limits {
         match self {
             Feed::Captured(_) => Limits::COMMAND,
@@ -58,7 +61,7 @@ impl Feed {
         }
     }
 
-    /// The sizes of the largest batch.
+    /// Returns the sizes of the largest batch.
     pub(super) fn largest(&self) -> Bindings {
         let bind = |b: Bindings, &(s, n): &(Symbol, u64)| b.with(s, n);
         let cells = CELLS as u64;
@@ -82,7 +85,7 @@ impl Feed {
         }
     }
 
-    /// The outputs of all batches. A batch sees the states that those before it left.
+    /// Runs all batches in order, and returns their outputs. The states carry over from batch to batch.
     pub(super) fn run<S: Executable>(
         &self,
         graph: &Verified<S>,
@@ -177,8 +180,8 @@ fn capture_run<S: Executable>(
             let dims = [a?, b?, c?, d?];
             let n: usize = dims.iter().product();
             if ty.dtype.is_integer() {
-                // Indices are below 8: every axis that one counts along has eight entries, apart from the one cell of
-                // recurrent states.
+                // Indices are below 8: every indexed axis has eight entries, except the single cell of recurrent
+                // states.
                 let at = |i: usize| if number == 0 { i } else { n - 1 - i };
                 Tensor::ints_of(dims, (0..n).map(|i| (at(i) % 8) as i64).collect())
             } else if cells.contains(&ty.dims[0]) {

@@ -1,13 +1,16 @@
 //! # tpc-numeric: a plan checked by numbers
 //!
-//! A planned model is made small with the splits of its plan ([`shrink`]), given random weights, and run twice: whole on
-//! one place, and as the programs of its devices ([`compare`]). The batches are those of a [`Feed`]. Programs that
-//! answer something else than the model are TPC0394, and the diagnostic names the first value on a device that differs;
-//! a model that cannot be made small or run is TPC0392, and one that takes more memory or arithmetic than a command may
-//! spend is TPC0395: `need` counts both before anything is allocated.
+//! [`shrink`] makes a planned model small and keeps the splits of its plan. [`compare`] gives the small model random
+//! weights and runs it on the batches of a [`Feed`]: once whole on one place, and once as the programs of its devices.
 //!
-//! Everything is deterministic: the same plan gives the same weights, batches and answers. The interpreter gives every
-//! place a memory of its own, so agreement also says that no device reads what it does not hold.
+//! | code | error |
+//! |---|---|
+//! | TPC0392 | the model cannot be made small, or cannot be run |
+//! | TPC0394 | the outputs of the programs differ; the diagnostic names the first value on a device that differs |
+//! | TPC0395 | the run needs more memory or arithmetic than a command may spend; `need` counts both before it allocates |
+//!
+//! Everything is deterministic: the same plan gives the same weights, batches and outputs. The interpreter gives every
+//! place its own memory. Agreement therefore also shows that devices read only values that they hold.
 
 mod compare;
 mod difference;

@@ -1,4 +1,4 @@
-//! The memory and the arithmetic that running a small model takes, counted before anything is allocated.
+//! Counts the memory and the arithmetic of a run of a small model before it allocates memory.
 
 use tpc_ir::op::OpCategory;
 use tpc_ir::{Bindings, Budget, BudgetExceeded, Graph, InstData, Op, OpLocation, Resource, Value};
@@ -6,20 +6,20 @@ use tpc_runtime::Tensor;
 
 use super::feed::Feed;
 
-/// What is done, for refusals of the budget.
+/// The name of this work in budget errors.
 const RUNNING: &str = "running the small model";
 
-/// Bytes of an element: the executor computes in 64 bits.
+/// The bytes of an element. The executor computes in 64 bits.
 const ELEMENT: u64 = 8;
 
-/// Operations of the executor in the time of a step.
+/// The operations that the executor does in the time of a step.
 const OPERATIONS: u64 = 64;
 
-/// Spends what running a graph on all batches of a feed takes: the most bytes that are alive at once, weights and states
-/// included, and the operations.
+/// Charges a run of a graph on all batches of a feed to the budget: the peak of live bytes, including weights and
+/// states, and the operations.
 ///
 /// # Errors
-/// The instruction at which the budget runs out.
+/// Returns an error that names the instruction at which the budget runs out.
 pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), BudgetExceeded> {
     let bindings = feed.largest();
     let elements = |v: Value| elements(graph, v, &bindings);
@@ -36,7 +36,7 @@ pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), B
     for (inst, data) in graph.insts() {
         let made = data.results.iter().map(|&v| elements(v));
         let made = made.fold(0, u64::saturating_add);
-        // A transfer makes as many copies as it has results, and an op may unpack an operand.
+        // A transfer makes one copy per result, and an op may unpack an operand.
         let read = data.operands.iter().map(|&v| elements(v));
         let read = read.fold(0, u64::saturating_add);
         live = live.saturating_add(made.saturating_mul(ELEMENT));
@@ -52,7 +52,7 @@ pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), B
         budget.spend(Resource::Steps, operations / OPERATIONS, RUNNING, spot)?;
         operations %= OPERATIONS;
         if data.op.is_stored() {
-            // It stays from batch to batch.
+            // Weights and states stay alive from batch to batch.
             continue;
         }
         let dead = |v: &&Value| last_use[v.index()] == inst.index();
@@ -68,10 +68,11 @@ pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), B
     Ok(())
 }
 
-/// Spends what running these graphs one after the other takes: the operations of all, and the bytes of the largest.
+/// Charges a run of these graphs, one after the other, to the budget: the operations of all, and the bytes of the
+/// largest.
 ///
 /// # Errors
-/// The instruction at which the budget runs out.
+/// Returns an error that names the instruction at which the budget runs out.
 pub(super) fn spend_in_turn(
     graphs: &[&Graph],
     feed: &Feed,
@@ -88,27 +89,28 @@ pub(super) fn spend_in_turn(
     Ok(())
 }
 
-/// Bytes of a tensor that is kept.
+/// Returns the bytes that a copy of a tensor takes.
 pub(super) fn bytes(tensor: &Tensor) -> u64 {
     let sizes = tensor.dims().into_iter().map(|n| n as u64);
     sizes.fold(ELEMENT, u64::saturating_mul)
 }
 
-/// Steps of a comparison with so many numbers: each is found among the whole, and both are read.
+/// Returns the steps of a comparison with `numbers`. For each number, it finds the element of the whole tensor and
+/// reads both.
 pub(super) const fn comparison(numbers: &[f64]) -> u64 {
-    /// Operations for each number.
+    /// The operations for each number.
     const EACH: u64 = 4;
     1 + numbers.len() as u64 * EACH / OPERATIONS
 }
 
-/// Elements of a value; a size beyond 64 bits counts as the largest.
+/// Returns the number of elements of a value; a size beyond 64 bits counts as `u64::MAX`.
 fn elements(graph: &Graph, v: Value, bindings: &Bindings) -> u64 {
     let dims = graph.value(v).ty.dims.iter();
     let sizes = dims.map(|d| d.eval(bindings).unwrap_or(u64::MAX));
     sizes.fold(1, u64::saturating_mul)
 }
 
-/// Operations for each element of the results.
+/// Returns the operations for each element of the results.
 fn depth(graph: &Graph, data: &InstData, bindings: &Bindings) -> u64 {
     let size = |operand: usize, axis: usize| {
         let v = data.operands.get(operand);
@@ -118,7 +120,7 @@ fn depth(graph: &Graph, data: &InstData, bindings: &Bindings) -> u64 {
     match data.op.category() {
         OpCategory::Product => size(0, 0),
         OpCategory::Heavy => match data.op {
-            // For each cell a product of rows, and its part of the result.
+            // Each cell takes a dot product with a row of K, and adds its part of V to the result.
             Op::FlashAttn(_) => size(1, 1).saturating_mul(2),
             _ => size(0, 0),
         },

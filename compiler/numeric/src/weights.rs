@@ -1,4 +1,4 @@
-//! Random weights of a graph, in the types that it declares.
+//! Random weights for a graph, in the types that the graph declares.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,22 +9,22 @@ use tpc_runtime::{ExecError, MemoryWeights};
 
 use tpc_synth::Rng;
 
-/// Random elements per type; a tensor is put together from blocks of them.
+/// The random elements encoded per type. Tensors are assembled from their blocks.
 const SAMPLES: u64 = 1 << 14;
 
-/// The numbers that a weight may have, by the use that an op makes of it.
+/// The range of a weight's numbers, which depends on the op that uses the weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Domain {
     /// From −1 to 1.
     Any,
-    /// From −1 to 0: a decay, whose state would grow otherwise.
+    /// From −1 to 0: a decay. A positive decay would let the state grow.
     Negative,
-    /// From 1 to 2: others are divided by it.
+    /// From 1 to 2: a divisor.
     Divisor,
 }
 
-/// The domain of each weight for which not any number will do. A wrong answer shows: the whole model's outputs are then
-/// infinite or not numbers, which [`compare`](super::compare()) refuses.
+/// Returns the domain of each weight that needs a domain other than `Any`. If one is missing, the whole model's outputs
+/// become infinite or NaN, which [`compare`](super::compare()) refuses.
 fn domains(graph: &Graph) -> BTreeMap<Value, Domain> {
     let mut out = BTreeMap::new();
     for (_, data) in graph.insts() {
@@ -44,10 +44,10 @@ fn domains(graph: &Graph) -> BTreeMap<Value, Domain> {
     out
 }
 
-/// Encoded blocks of a type, to put tensors together from.
+/// Encoded blocks of a type, from which tensors are assembled.
 struct Blocks {
     bytes: Vec<u8>,
-    /// Bytes of a block.
+    /// The bytes of a block.
     each: usize,
 }
 
@@ -71,7 +71,7 @@ fn blocks(dtype: DType, domain: Domain, scale: f64) -> Result<Blocks, ExecError>
         .collect();
     let mut bytes = Vec::new();
     if dtype.is_integer() {
-        // Indices 0 and 1, which every axis has that one counts along.
+        // Indices 0 and 1, which are valid along every indexed axis.
         let each = usize::try_from(dtype.block_bytes()).unwrap_or(1);
         for x in &values {
             bytes.push(u8::from(*x > 0.0));
@@ -84,7 +84,7 @@ fn blocks(dtype: DType, domain: Domain, scale: f64) -> Result<Blocks, ExecError>
     Ok(Blocks { bytes, each })
 }
 
-/// Random weights for every weight of a graph, the same for the same graph.
+/// Makes random data for every weight of a graph. The same graph gets the same data.
 pub(super) fn random(graph: &Graph) -> Result<MemoryWeights, ExecError> {
     let domains = domains(graph);
     let mut made: BTreeMap<(DType, Domain, u64), Blocks> = BTreeMap::new();
@@ -95,7 +95,7 @@ pub(super) fn random(graph: &Graph) -> Result<MemoryWeights, ExecError> {
         let ty = &graph.value(v).ty;
         let ne: [u64; RANK] = ty.dims.each_ref().map(|d| d.as_const().unwrap_or(1));
         let domain = domains.get(&v).copied().unwrap_or(Domain::Any);
-        // A product with such a matrix has about the size of its input.
+        // The scale keeps the magnitude of the input in a product with the matrix.
         let matrix = ne[1] > 1 && domain == Domain::Any;
         let width = if matrix { ne[0] } else { 3 };
         let key = (ty.dtype, domain, width);

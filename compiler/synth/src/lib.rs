@@ -1,9 +1,9 @@
-//! Small models with random weights, and headers of models of any size.
+//! Makes small models with random weights, and headers of models of any size.
 //!
-//! A *specification* names an architecture and sizes; [`Spec::parse`] reads it from text. A [`Model`] follows from it:
-//! metadata, and the tensors that [`tpc_models::expected_tensors_in`] lists, so that the tensors of an architecture are
-//! written down once. Each tensor gets an element type as `llama-quantize` would choose it (`element_types.rs`) and
-//! random weights of about unit gain (`weights.rs`).
+//! A *specification* names an architecture and sizes; [`Spec::parse`] reads it from text. It determines a [`Model`]:
+//! its metadata, and the tensors that [`tpc_models::expected_tensors_in`] lists for the architecture. Each tensor gets
+//! the element type that `llama-quantize` would choose (`element_types.rs`), and random weights of about unit gain
+//! (`weights.rs`).
 //!
 //! Invariants:
 //!

@@ -8,10 +8,10 @@ use tpc_models::description::{
     ExpertLayers, Experts, LatentForm, LogitScale, RecurrentMixer, Residual, ScanHeads, Sections,
 };
 
-/// The factor on logits, if the architecture has a key for it.
+/// The factor on logits, for architectures that have a key for it.
 const LOGIT_SCALE: f32 = 0.0625;
 
-/// The metadata of a model, in the order of published files.
+/// Returns the metadata of a model, in the order of published files.
 pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
     let arch = spec.arch;
     let mut out: Vec<(String, MetaValue)> = vec![
@@ -70,13 +70,14 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
     out
 }
 
-/// KV heads and the sizes of heads. Latent vectors are as wide as four heads, and half of each key is rotated.
+/// Returns the number of KV heads and the sizes of heads. A latent vector is as wide as four heads, and half of each
+/// key is rotated.
 fn heads(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
     let d = spec.head_dim;
     let (kv_heads, key, value) = match spec.arch.attention.latent {
         None => (per_block(spec, &spec.kv_heads), d, d),
         Some(LatentForm::Expanded) => (per_block(spec, &spec.heads), 2 * d, d),
-        // What is rotated stands beside the latent vector.
+        // A key is the latent vector followed by its rotated part.
         Some(LatentForm::Absorbed) if spec.arch.attention.rope.is_none() => {
             (latent_heads(spec), 4 * d, 4 * d)
         }
@@ -98,7 +99,7 @@ fn heads(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
     out
 }
 
-/// The KV heads of latent attention: one, and none in layers without attention.
+/// Returns the KV heads of latent attention: 1 per layer, or 0 in layers without attention.
 fn latent_heads(spec: &Spec) -> MetaValue {
     match &spec.kv_heads {
         PerLayer::Same(_) => count(1),
@@ -109,7 +110,7 @@ fn latent_heads(spec: &Spec) -> MetaValue {
     }
 }
 
-/// The rotation of heads, if the architecture rotates them.
+/// Returns the RoPE parameters, if the architecture uses RoPE.
 fn rotation(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
     let Some(rope) = &spec.arch.attention.rope else {
         return Vec::new();
@@ -126,7 +127,7 @@ fn rotation(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
     out
 }
 
-/// The experts, if the model has some.
+/// Returns the keys of experts, if the model has experts.
 fn experts(spec: &Spec) -> Vec<(&'static str, u64)> {
     let Some(experts) = spec.experts else {
         return Vec::new();
@@ -136,7 +137,8 @@ fn experts(spec: &Spec) -> Vec<(&'static str, u64)> {
         ("expert_used_count", experts.used),
     ];
     let described = &spec.arch.ffn.experts;
-    // Widths per layer stay in the key of dense layers alone, which experts read if they have no key of their own.
+    // A list of widths per layer is written only to the key of dense layers. Experts without a key of their own read
+    // that key.
     if let (Experts::Always(_), PerLayer::Same(n)) = (described, &spec.ff) {
         out.push(("expert_feed_forward_length", *n));
     }
@@ -148,7 +150,8 @@ fn experts(spec: &Spec) -> Vec<(&'static str, u64)> {
     out
 }
 
-/// The sizes of recurrent layers: as many heads as attention has, and as many groups and key heads as KV heads.
+/// Returns the sizes of recurrent layers. Recurrent heads equal the attention heads; groups and key heads equal the KV
+/// heads.
 fn recurrent(spec: &Spec, mixer: RecurrentMixer) -> Vec<(&'static str, u64)> {
     match mixer {
         RecurrentMixer::Mamba1(form) => {
@@ -177,12 +180,12 @@ fn recurrent(spec: &Spec, mixer: RecurrentMixer) -> Vec<(&'static str, u64)> {
     }
 }
 
-/// A count, of 31 bits as all those of a specification.
+/// Encodes a count. Every count of a specification fits 31 bits.
 fn count(n: u64) -> MetaValue {
     u32::try_from(n).map_or(MetaValue::U64(n), MetaValue::U32)
 }
 
-/// A number per block. Draft blocks have that of the last layer where it is not 0.
+/// Encodes a number per block. Draft blocks get the number of the last layer with a number other than 0.
 fn per_block(spec: &Spec, n: &PerLayer) -> MetaValue {
     match n {
         PerLayer::Same(n) => count(*n),

@@ -1,4 +1,4 @@
-//! A model that follows from a specification, ready to be written.
+//! A model built from a specification, ready to be written.
 
 use std::io::{self, Write};
 
@@ -15,10 +15,10 @@ use tpc_models::{ArchError, Drafting, ExpectedTensor, LowerOptions, TensorRole, 
 /// A function that appends values to a buffer as whole blocks of a type, or returns the reason why it cannot.
 pub type Quantise<'a> = dyn Fn(DType, &[f32], &mut Vec<u8>) -> Result<(), String> + 'a;
 
-/// The most bytes of tensor data that are written. More are probably a slip, and take minutes.
+/// The most bytes of tensor data that are written. A larger model takes minutes and is probably a mistake.
 pub const MAX_DATA_BYTES: u64 = 4 << 30;
 
-/// A model that follows from a specification.
+/// A model built from a specification.
 pub struct Model<'q> {
     spec: Spec,
     tensors: Vec<ExpectedTensor>,
@@ -28,11 +28,11 @@ pub struct Model<'q> {
 }
 
 impl<'q> Model<'q> {
-    /// The model of a specification. `quantise` encodes its data.
+    /// Builds the model of a specification. `quantise` encodes its data.
     ///
     /// # Errors
-    /// TPC0408: the sizes make no model, the architecture lacks a choice, the data would exceed [`MAX_DATA_BYTES`], or
-    /// `quantise` does not know a type.
+    /// Returns TPC0408 if the sizes are invalid, if the architecture lacks a choice, if the data would exceed
+    /// [`MAX_DATA_BYTES`], or if `quantise` does not support a type.
     pub fn new(spec: Spec, quantise: &'q Quantise<'q>) -> Result<Model<'q>, Diagnostic> {
         let pairs = metadata::pairs(&spec);
         let metadata =
@@ -62,12 +62,12 @@ impl<'q> Model<'q> {
         Ok(model)
     }
 
-    /// The specification.
+    /// Returns the specification.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// The header that will be written.
+    /// Returns the header that will be written.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -101,10 +101,10 @@ impl<'q> Model<'q> {
         Ok(())
     }
 
-    /// Writes the file: the header, and the data unless the specification is of a bare header.
+    /// Writes the file: the header, and the data unless the specification asks for a bare header.
     ///
     /// # Errors
-    /// TPC0402: `out` fails.
+    /// Returns TPC0402 if a write to `out` fails.
     pub fn write(&self, out: impl Write) -> Result<(), Diagnostic> {
         let mut out = io::BufWriter::new(out);
         let written = match self.spec.contents {
@@ -137,7 +137,7 @@ impl<'q> Model<'q> {
     }
 }
 
-/// The tensors of a model with weights in these forms.
+/// Returns the tensors of a model, with its weights in the forms of the specification.
 fn tensors(
     spec: &Spec,
     metadata: &Metadata,
@@ -159,7 +159,7 @@ fn tensors(
     tpc_models::expected_tensors_in(metadata, &options, forms, keep).map_err(|e| no_model(&e))
 }
 
-/// Refuses choices without an effect, which are mistakes.
+/// Returns an error for choices without an effect, which are mistakes.
 fn check_choices(
     spec: &Spec,
     metadata: &Metadata,
@@ -188,7 +188,7 @@ fn no_model(e: &ArchError) -> Diagnostic {
         .help("change the size that the message names")
 }
 
-/// The error for a header that the GGUF reader refuses.
+/// Returns the error for a header that the GGUF reader refuses.
 fn bad_header(e: &GgufError) -> Diagnostic {
     let message = format!("these sizes make no GGUF file: {e}");
     Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message).help("give smaller sizes")

@@ -33,10 +33,10 @@ const KEYS: [&str; 18] = [
     "header",
 ];
 
-/// The largest size: more than any model has, and products of two fit 63 bits.
+/// The largest size. It exceeds the sizes of all models, and the product of two sizes fits 63 bits.
 const MAX_SIZE: u64 = (1 << 31) - 1;
 
-/// The most layers.
+/// The largest number of layers.
 const MAX_LAYERS: u64 = 2048;
 
 /// The longest specification, in bytes.
@@ -46,7 +46,7 @@ fn invalid(entity: &str, message: impl Into<tpc_diag::Message>) -> Diagnostic {
     Diagnostic::new(&codes::UNKNOWN_PRESET, shorten(entity), message)
 }
 
-/// The pairs of a specification: by the keys of specifications, and by metadata keys.
+/// The pairs of a specification. Keys of specifications and metadata keys are kept apart.
 #[derive(Default)]
 struct KeyValues<'a> {
     keys: BTreeMap<&'static str, &'a str>,
@@ -54,14 +54,14 @@ struct KeyValues<'a> {
 }
 
 impl Spec {
-    /// Reads `PRESET`, `ARCH:key=value,…`, or `PRESET:key=value,…`, which changes a preset.
+    /// Parses `PRESET`, `ARCH:key=value,…`, or `PRESET:key=value,…`, which changes a preset.
     ///
     /// `heads`, `kv_heads` and `ff` take a number or a list of one per layer, `4/2/4`. A key that begins with the
     /// architecture's name or `general.` sets the metadata key of that name: `llama.rope.freq_base=500000.0`.
-    /// Slashes make a list of its value: `4/2`, `4/` for a list of one, `u64:4/2` for one of wide numbers.
+    /// Slashes make a list: `4/2` has two elements, `4/` has one, and `u64:4/2` has elements of type u64.
     ///
     /// # Errors
-    /// TPC0408, with the key, what was found and what was expected.
+    /// Returns TPC0408 with the key, the value found and the values expected.
     pub fn parse(text: &str) -> Result<Spec, Diagnostic> {
         if text.len() > MAX_TEXT {
             let message = format!(
@@ -125,7 +125,7 @@ fn architecture(name: &str) -> Result<&'static Arch, Diagnostic> {
     })
 }
 
-/// The treatment of a key that is given twice.
+/// The treatment of a repeated key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OnRepeat {
     Refuse,
@@ -133,7 +133,7 @@ enum OnRepeat {
 }
 
 impl<'a> KeyValues<'a> {
-    /// Adds the pairs of `text`, which replace those of earlier texts.
+    /// Adds the pairs of `text`. They replace earlier pairs with the same key.
     fn read(&mut self, arch: &Arch, text: &'a str, on_repeat: OnRepeat) -> Result<(), Diagnostic> {
         let mut new = KeyValues::default();
         let pairs = text.split(',').map(str::trim).filter(|p| !p.is_empty());
@@ -177,7 +177,7 @@ impl<'a> KeyValues<'a> {
         let heads = self
             .per_layer("heads", layers, 1)?
             .unwrap_or(PerLayer::Same(8));
-        // In some architectures layers without KV heads are recurrent.
+        // In some architectures, layers without KV heads are recurrent.
         let recurrent = arch.recurrent.map(|form| form.layers);
         let least = u64::from(recurrent != Some(RecurrentLayers::WithoutKvHeads));
         let kv_heads = match self.per_layer("kv_heads", layers, least)? {
@@ -341,7 +341,7 @@ impl<'a> KeyValues<'a> {
         })
     }
 
-    /// The value of a key that is 0 or 1.
+    /// Returns the value of a key that is 0 or 1: `off` or `on`.
     fn switch<T>(&self, key: &'static str, off: T, on: T) -> Result<Option<T>, Diagnostic> {
         match self.keys.get(key) {
             None => Ok(None),
@@ -369,8 +369,8 @@ fn number(key: &str, text: &str, min: u64, max: u64) -> Result<u64, Diagnostic> 
         })
 }
 
-/// The value of a metadata key, of the first type that can hold it: u32, f32, bool, a list of one of these, or text. A
-/// list of one ends with a slash, and one of u64 begins with `u64:`.
+/// Parses the value of a metadata key. Its type is the first that fits: u32, f32, bool, a list of one of these, or
+/// text. A list of one element ends with a slash, and a list of u64 begins with `u64:`.
 fn meta_value(text: &str) -> MetaValue {
     fn list<T: std::str::FromStr>(text: &str) -> Option<Vec<T>> {
         let numbers = text.strip_suffix('/').unwrap_or(text);

@@ -7,7 +7,7 @@ use tpc_models::ARCHS;
 pub struct Preset {
     /// Its name.
     pub name: String,
-    /// The specification that it stands for.
+    /// The specification in full.
     pub spec: String,
 }
 
@@ -15,7 +15,7 @@ pub struct Preset {
 const TINY: &str =
     "layers=2,embd=256,heads=8,kv_heads=4,head_dim=32,ff=512,vocab=320,ctx=256,type=mixed";
 
-/// Further keys of the tiny models of some architectures, as files of the family have them.
+/// Additional keys of the tiny models of some architectures, following published files.
 const TINY_OF: &[(&str, &str)] = &[
     (
         "afmoe",
@@ -210,7 +210,7 @@ const TINY_OF: &[(&str, &str)] = &[
     ),
 ];
 
-/// Models of published sizes, as headers.
+/// Headers of models with published sizes.
 const SIZES: &[(&str, &str)] = &[
     (
         "command-r-35b",
@@ -278,7 +278,7 @@ const SIZES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Every preset: a tiny model of each architecture, then headers of published sizes.
+/// Returns every preset: a tiny model of each architecture, then headers of published sizes.
 pub fn presets() -> Vec<Preset> {
     let tiny = ARCHS.iter().map(|arch| {
         let more = TINY_OF.iter().find(|(name, _)| *name == arch.name);

@@ -11,7 +11,7 @@ use tpc_models::{Arch, WeightForms};
 pub struct Spec {
     /// The architecture.
     pub arch: &'static Arch,
-    /// `general.name`: the preset's name, or one of the architecture.
+    /// `general.name`: the preset's name, or a name derived from the architecture.
     pub name: String,
     /// Number of layers.
     pub layers: u64,
@@ -27,7 +27,7 @@ pub struct Spec {
     pub head_dim: u64,
     /// Width of the feed-forward network, or of one expert.
     pub ff: PerLayer,
-    /// The experts, if there are any.
+    /// The experts, if the model is a mixture of experts.
     pub experts: Option<Experts>,
     /// Number of tokens in the vocabulary.
     pub vocab: u64,
@@ -39,29 +39,29 @@ pub struct Spec {
     pub seed: u64,
     /// The file type, which decides the element types.
     pub file_type: FileType,
-    /// Whether the model has its optional tensors.
+    /// The choice of optional tensors.
     pub optionals: Optionals,
     /// The projection to logits.
     pub head: Head,
-    /// The form of weights that files hold in one of several.
+    /// The forms of weights that files store in different ways.
     pub forms: WeightForms,
-    /// Whether the file holds tensor data.
+    /// The contents of the file.
     pub contents: Contents,
-    /// Metadata given by their full keys. They replace those that follow from the sizes.
+    /// Metadata with full keys. They replace the metadata computed from the sizes.
     pub metadata: Vec<(String, MetaValue)>,
 }
 
 /// A number for all layers, or one for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PerLayer {
-    /// The same in all.
+    /// The same number for all layers.
     Same(u64),
-    /// One per layer.
+    /// One number per layer.
     Each(Vec<u64>),
 }
 
 impl PerLayer {
-    /// The number of a layer; 0 beyond the list.
+    /// Returns the number of a layer; 0 beyond the end of the list.
     pub fn at(&self, layer: u64) -> u64 {
         match self {
             PerLayer::Same(n) => *n,
@@ -94,12 +94,12 @@ pub struct Experts {
     pub used: u64,
 }
 
-/// Whether the model has its optional tensors: biases, norms, rotary factors.
+/// The optional tensors of a model: biases, norms, rotary factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Optionals {
-    /// None.
+    /// The model lacks all optional tensors.
     Without,
-    /// All.
+    /// The model has all optional tensors.
     With,
 }
 
@@ -117,6 +117,6 @@ pub enum Head {
 pub enum Contents {
     /// Metadata and tensor infos only.
     Header,
-    /// The tensor data, too.
+    /// Metadata, tensor infos and tensor data.
     Data,
 }

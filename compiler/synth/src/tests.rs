@@ -1,4 +1,4 @@
-//! Tests of specifications and of what is made of them.
+//! Tests of specifications and of the models built from them.
 
 use tpc_ir::DType;
 
@@ -6,14 +6,14 @@ use super::*;
 use tpc_gguf::{MetaArray, MetaValue, parse};
 use tpc_models::{ARCHS, Drafting, LowerOptions, lower};
 
-/// As many zero bytes as the values take.
+/// Encodes values as zero bytes of the right length.
 fn zeros(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), String> {
     let bytes = dtype.bytes(values.len() as u64).ok_or("partial block")?;
     out.resize(out.len() + bytes as usize, 0);
     Ok(())
 }
 
-/// The bytes of f32 values, the only type that it knows.
+/// Encodes f32 values, and refuses other types.
 fn plain(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), String> {
     if dtype != DType::F32 {
         return Err("only f32".into());
@@ -118,7 +118,7 @@ fn the_same_specification_gives_the_same_bytes() {
     assert_eq!(a, bytes(text).1);
     let (_, other) = bytes(&text.replace("seed=5", "seed=6"));
     assert_ne!(a[offset..], other[offset..]);
-    // The bits of the first weight: whoever changes the generator changes every model made with it.
+    // The first weight is fixed: a change of the generator would change every generated model.
     assert_eq!(a[offset..offset + 4], FIRST_WEIGHT.to_le_bytes());
 }
 

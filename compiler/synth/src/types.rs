@@ -14,7 +14,7 @@ pub enum FileType {
 }
 
 impl FileType {
-    /// The element types of weights: all but integers, f64 and those of intermediate results.
+    /// Returns the element types of weights: all except integers, f64 and the types of intermediate results.
     pub fn allowed_types() -> impl Iterator<Item = DType> {
         let intermediate = [DType::F64, DType::Q8_1, DType::Q8K];
         DType::ALL
@@ -23,7 +23,7 @@ impl FileType {
             .filter(move |t| !t.is_integer() && !intermediate.contains(t))
     }
 
-    /// The file type of that name.
+    /// Returns the file type of this name.
     pub fn from_name(name: &str) -> Option<FileType> {
         match name {
             "mixed" | "q4_k_m" => Some(FileType::Mixed),

@@ -1,14 +1,14 @@
-//! Random weights.
+//! Makes random weights.
 
 use tpc_ir::random::SplitMix64;
 use tpc_models::{ExpectedTensor, TensorRole};
 
-/// A generator of random numbers, the same on every machine.
+/// A random generator with the same output on every machine.
 #[derive(Clone, Debug)]
 pub struct Rng(SplitMix64);
 
 impl Rng {
-    /// The generator of a tensor. It depends on the seed and the tensor's name only.
+    /// Makes the generator of a tensor, seeded with `seed` and the tensor's name.
     pub fn new(seed: u64, tensor: &str) -> Rng {
         // FNV-1a.
         let hash = tensor.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |h, b| {
@@ -19,13 +19,13 @@ impl Rng {
         ))
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// An approximately normal number of mean 0 and variance 1: the sum of four uniform ones. An exactly normal one
-    /// takes logarithms and cosines, which differ between machines.
+    /// Returns an approximately normal number of mean 0 and variance 1, as the sum of four uniform numbers. An exactly
+    /// normal number needs logarithms and cosines, which differ between machines.
     fn normal(&mut self) -> f64 {
         let bits = self.next_u64();
         let sum: u64 = (0..4).map(|i| bits >> (16 * i) & 0xFFFF).sum();

@@ -1,4 +1,4 @@
-//! What a case must give, and how far results are from it.
+//! The expected results of a case, and the comparison with an executor's results.
 
 use tpc_ir::{Bindings, DType};
 use tpc_runtime::{OpContext, Tensor, eval};
@@ -7,16 +7,16 @@ use crate::cases::{Arg, Case};
 use crate::random::Random;
 use crate::stored::Stored;
 
-/// The operands of a case in memory, in random layouts.
+/// Stores the operands of a case in random layouts.
 pub fn operands(case: &Case, random: &Random) -> Vec<Stored> {
     let store = |arg: &Arg| Stored::of(arg.dtype, arg.dims, &arg.data, random);
     case.operands.iter().map(store).collect()
 }
 
-/// The reference's results.
+/// Computes the results with the reference.
 ///
 /// # Panics
-/// When the case does not fit its op.
+/// Panics if the operands or results do not fit the op.
 pub fn expected(case: &Case, operands: &[Stored]) -> Vec<Tensor> {
     let tensors: Vec<Tensor> = operands.iter().map(Stored::tensor).collect();
     let tensors: Vec<&Tensor> = tensors.iter().collect();
@@ -35,9 +35,9 @@ fn numbers(t: &Tensor) -> Vec<f64> {
     }
 }
 
-/// The first element that is further from the one expected than the case allows, in words.
+/// Describes the first element that differs by more than the case allows.
 pub fn difference(case: &Case, found: &Stored, wanted: &Tensor) -> Option<String> {
-    // What rounds beyond the largest f16 is infinite.
+    // Numbers from 65520 up round to an infinite f16.
     let largest = if found.dtype() == DType::F16 {
         65520.0
     } else {

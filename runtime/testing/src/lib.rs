@@ -1,8 +1,8 @@
 //! # Cases of every op
 //!
-//! The [suite] that holds the kernels of an executor against the reference, and its random operands: sizes, element types and attributes
-//! of every op ([`generator`]), and tensors with gaps and with axes in any order ([`Stored`]). The same name and number make the
-//! same [`Case`] everywhere.
+//! The [suite] compares the kernels of an executor with the reference on random cases. A [`generator`] picks the sizes, element
+//! types and attributes of an op. [`Stored`] holds tensors with gaps and with axes in any order. The same name and seed make the
+//! same [`Case`] on every machine.
 
 mod cases;
 mod compare;

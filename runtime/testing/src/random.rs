@@ -1,12 +1,12 @@
-//! Numbers that look random and are the same every time.
+//! Pseudo-random numbers, the same in every run.
 
 use std::cell::Cell;
 
-/// A generator (xorshift64*, Vigna 2016).
+/// A pseudo-random generator (xorshift64*, Vigna 2016).
 pub struct Random(Cell<u64>);
 
 impl Random {
-    /// The generator of a name and a number.
+    /// Seeds a generator with a name and a number.
     pub fn new(name: &str, seed: u64) -> Random {
         let start = name.bytes().fold(seed + 1, |h, b| {
             (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
@@ -26,32 +26,32 @@ impl Random {
         x.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `n`, which is above 0.
+    /// Returns a number below `n`, which must be above 0.
     pub fn below(&self, n: usize) -> usize {
         ((self.next() >> 33) as usize) % n
     }
 
-    /// A number from `low` to `high`.
+    /// Returns a number from `low` to `high`, both included.
     pub fn within(&self, low: usize, high: usize) -> usize {
         low + self.below(high - low + 1)
     }
 
-    /// Whether one of `n` chances falls.
+    /// Returns true with probability 1/`n`.
     pub fn one_in(&self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    /// One of these.
+    /// Returns an element of `from`.
     pub fn pick<T: Copy>(&self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 
-    /// A number in [-1, 1) that f32 holds.
+    /// Returns a number in [-1, 1) that an f32 represents exactly.
     pub fn real(&self) -> f64 {
         (self.next() >> 40) as f64 / 8_388_608.0 - 1.0
     }
 
-    /// An order of `0..N`.
+    /// Returns a permutation of `0..N`.
     pub fn order<const N: usize>(&self) -> [usize; N] {
         let mut out = std::array::from_fn(|i| i);
         for i in (1..N).rev() {

@@ -1,18 +1,18 @@
-//! Tests that need what this machine lacks: a compiler, a card, a model.
+//! Skips tests if the machine lacks a compiler, a card or a model.
 
 use std::fmt::Display;
 use std::io::Write;
 
-/// The variable under which a skipped test fails. `.ci/run` sets it if it could install everything.
+/// The environment variable that makes skipped tests fail. `.ci/run` sets it if it could install everything.
 const REQUIRE_ALL: &str = "TPC_REQUIRE_ALL";
-/// The variable with the file that gets a line per skipped test.
+/// The environment variable that names a file, to which each skipped test appends a line.
 const LIST: &str = "TPC_SKIPPED";
 
-/// Reports that the rest of a test is skipped, and why. The line goes to standard error past the capture of the test harness, and to
-/// the file of `TPC_SKIPPED`.
+/// Reports that the rest of a test is skipped, with the reason. The line goes to standard error, which the test harness does not
+/// capture here, and to the file that `TPC_SKIPPED` names.
 ///
 /// # Panics
-/// Panics if `TPC_REQUIRE_ALL` is 1: nothing may be skipped then.
+/// Panics if `TPC_REQUIRE_ALL` is 1, which forbids skipped tests.
 pub fn skip(why: impl Display) {
     let line = line(why);
     if std::env::var_os(REQUIRE_ALL).is_some_and(|v| v == "1") {
@@ -21,7 +21,8 @@ pub fn skip(why: impl Display) {
     report(&line);
 }
 
-/// Reports that the rest of a test is skipped for want of a card. No script installs one, so `TPC_REQUIRE_ALL` does not ask for it.
+/// Reports that the rest of a test is skipped because the machine has no suitable card. `TPC_REQUIRE_ALL` does not forbid this,
+/// because no script can install a card.
 pub fn skip_without_card(why: impl Display) {
     report(&line(why));
 }

@@ -6,7 +6,7 @@ use tpc_runtime::{Data, Shape, Tensor};
 
 use crate::random::Random;
 
-/// A tensor's bytes, and where its elements lie among them.
+/// A tensor in memory: its bytes, with the offset and strides of its elements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
     bytes: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Memory full of a pattern, for a tensor of this shape. Axes lie in any order, with gaps between their indices.
+    /// Fills memory for a tensor of this shape with a pattern. The order of the axes and the gaps along them are random.
     pub fn poison(shape: Shape, random: &Random) -> Stored {
         let Shape { dtype, dims } = shape;
         let (block, unit) = (dtype.block_len() as usize, dtype.block_bytes() as usize);
@@ -25,7 +25,7 @@ impl Stored {
         counts[0] = dims[0].div_ceil(block);
         let mut order = [0, 1, 2, 3];
         if random.one_in(2) {
-            // Blocks of a row stay together, but for a few tensors.
+            // The blocks of a row stay adjacent in quantised tensors and in half of the others.
             let keep = block > 1 || random.one_in(2);
             let first = usize::from(keep);
             let rest = random.order::<3>();
@@ -60,14 +60,14 @@ impl Stored {
         }
     }
 
-    /// A tensor of these elements, rounded to its type.
+    /// Stores these elements, rounded to `dtype`, in a random layout.
     pub fn of(dtype: DType, dims: [usize; 4], data: &Data, random: &Random) -> Stored {
         let mut stored = Stored::poison(Shape { dtype, dims }, random);
         stored.write(data);
         stored
     }
 
-    /// Writes these elements, rounded to its type.
+    /// Writes these elements, rounded to the tensor's type.
     pub fn write(&mut self, data: &Data) {
         let dtype = self.dtype;
         let block = dtype.block_len() as usize;
@@ -91,7 +91,7 @@ impl Stored {
         }
     }
 
-    /// Where each block begins, in order of the elements.
+    /// Returns the byte offset of each block, in the order of the elements.
     fn places(&self) -> Vec<usize> {
         let blocks = self.dims[0] / self.dtype.block_len() as usize;
         let [_, n1, n2, n3] = self.dims;
@@ -109,7 +109,7 @@ impl Stored {
         out
     }
 
-    /// The elements as the reference sees them.
+    /// Returns the elements as a tensor of the reference.
     pub fn tensor(&self) -> Tensor {
         let (block, unit) = (
             self.dtype.block_len() as usize,
@@ -138,22 +138,22 @@ impl Stored {
         Tensor::new(self.dims, data).expect("as many elements as sizes say")
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// Its bytes, elements and gaps.
+    /// Returns all bytes, including the gaps.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// [`Self::bytes`], to be changed.
+    /// Returns all bytes, including the gaps, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 
-    /// The tensor without gaps, in memory full of a pattern.
+    /// Returns a tensor of the same type and sizes without gaps, filled with a pattern.
     #[must_use]
     pub fn dense(self) -> Stored {
         let (block, unit) = (self.dtype.block_len(), self.dtype.block_bytes() as usize);
@@ -167,7 +167,7 @@ impl Stored {
         }
     }
 
-    /// The same elements without gaps.
+    /// Copies the elements to a tensor without gaps.
     #[must_use]
     pub fn packed(self) -> Stored {
         let unit = self.dtype.block_bytes() as usize;
@@ -180,22 +180,22 @@ impl Stored {
         }
     }
 
-    /// Where its first element is among the bytes.
+    /// Returns the byte offset of the first element.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Its sizes.
+    /// Returns the size of each axis.
     pub fn dims(&self) -> [usize; 4] {
         self.dims
     }
 
-    /// Bytes between neighbours along each axis; along axis 0, between blocks.
+    /// Returns the bytes from one index to the next along each axis; along axis 0, from one block to the next.
     pub fn strides(&self) -> [usize; 4] {
         self.strides
     }
 
-    /// The same elements and gaps, from the first byte on: for devices that read whole elements only.
+    /// Drops bytes from the front until the offset is a multiple of 16, for devices that read whole elements only.
     #[must_use]
     pub fn aligned(mut self) -> Stored {
         let skipped = self.offset % 16;
@@ -204,7 +204,7 @@ impl Stored {
         self
     }
 
-    /// Whether the bytes that are no element are those of `other`, which has the same layout.
+    /// Returns true if the gaps have the same bytes as in `other`, which must have the same layout.
     pub fn same_gaps(&self, other: &Stored) -> bool {
         let (mut a, mut b) = (self.bytes.clone(), other.bytes.clone());
         let unit = self.dtype.block_bytes() as usize;

@@ -1,4 +1,4 @@
-//! Every code fires, on a file made for it, at the right place; and the catalogue is complete.
+//! Checks that every code is reported at the right offset of a file made for it, and that the catalogue is complete.
 
 use tpc_ir::DType;
 
@@ -9,7 +9,7 @@ use super::super::{CODES, GgufError, GgufFile, GgufWriter, MetaArray, Subject, p
 use super::shards::shard;
 use super::{Scratch, bytes_of, header_of, sample};
 
-/// A header put together by hand, so that it can be wrong.
+/// A header assembled by hand, which may be invalid.
 struct Raw(Vec<u8>);
 
 impl Raw {
@@ -47,7 +47,7 @@ impl Raw {
         self.u32(type_id).u64(offset)
     }
 
-    /// The defect, in a file followed by nothing but `zeros` zero bytes.
+    /// Returns the defect of a file that consists of the header and `zeros` zero bytes.
     fn defect(mut self, zeros: usize) -> GgufError {
         self.0.resize(self.0.len() + zeros, 0);
         parse(&self.0, self.0.len() as u64, "raw.gguf").unwrap_err()
@@ -61,7 +61,7 @@ fn one_tensor(name: &str, ne: &[u64], type_id: u32, offset: u64) -> GgufError {
     Raw::new(1, 0).tensor(name, ne, type_id, offset).defect(0)
 }
 
-/// In files of one tensor named `t`: where its dimension count, dimensions stand.
+/// The offsets of the dimension count and of the dimensions, in files with one tensor named `t`.
 const N_DIMS_AT: u64 = PREAMBLE + 8 + 1;
 const DIMS_AT: u64 = N_DIMS_AT + 4;
 

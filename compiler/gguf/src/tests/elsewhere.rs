@@ -1,4 +1,4 @@
-//! Headers read in ranges, and files that are not whole.
+//! Tests of headers read in ranges, and of incomplete files.
 
 use tpc_diag::Diagnostic;
 use tpc_ir::DType;
@@ -7,13 +7,13 @@ use super::super::{GgufFile, GgufWriter, RangeSource, StrList};
 use super::shards::shard;
 use super::{Scratch, bytes_of};
 
-/// Files in memory, one of which is read.
+/// Files in memory, with the one that is read.
 struct Shelf {
     name: String,
     files: Vec<(String, Vec<u8>)>,
-    /// The length that is said.
+    /// The reported length.
     says: Option<u64>,
-    /// Bytes of each read.
+    /// The length of each read.
     reads: Vec<u64>,
 }
 
@@ -64,7 +64,7 @@ impl RangeSource for Shelf {
     }
 }
 
-/// A model whose header takes some megabytes.
+/// Makes a model with a header of several megabytes.
 fn long() -> Vec<u8> {
     let mut w = GgufWriter::new("long");
     let tokens: Vec<String> = (0..400_000).map(|i| format!("token{i}")).collect();
@@ -115,7 +115,7 @@ fn data_that_are_missing_elsewhere_are_told_where_the_length_is_known() {
 #[test]
 fn what_a_source_says_of_its_length_is_not_believed() {
     let bytes = long();
-    // The file ends inside its header, whatever the source says.
+    // The file ends inside its header, whatever length the source reports.
     for says in [Some(u64::MAX), Some(bytes.len() as u64), None] {
         let mut shelf = Shelf::new("m.gguf", &[("m.gguf", bytes[..1_500_000].to_vec())]);
         shelf.says = says;
@@ -131,7 +131,7 @@ fn what_a_source_says_of_its_length_is_not_believed() {
     assert_eq!((d.code.id, shelf.reads.len()), ("TPC0105", 1), "{d}");
 }
 
-/// A header that goes on for ever.
+/// A source with an endless header.
 struct Endless;
 
 impl RangeSource for Endless {
@@ -210,7 +210,7 @@ fn a_file_that_is_not_whole_says_what_it_lacks() {
             .iter()
             .all(|t| cut.tensor_data(t).is_none())
     );
-    // A bare header lacks nothing.
+    // A bare header has an empty list of missing data.
     let offset = usize::try_from(whole.header().data_offset).unwrap();
     let bare = GgufFile::open_unfinished(dir.file("bare.gguf", &bytes[..offset])).unwrap();
     assert!(bare.missing().is_empty());

@@ -1,10 +1,10 @@
-//! Damaged files: an error or a header, never a panic, never memory out of proportion.
+//! Checks that damaged files give an error or a header, without a panic and without excessive memory.
 
 use super::super::{Endianness, Header, MetaValue, parse};
 use super::{bytes_of, header_of, sample};
 use tpc_ir::random::SplitMix64;
 
-/// Uses everything a header offers, so that a broken invariant shows.
+/// Calls every getter of a header, so that a broken invariant shows.
 fn exercise(header: &Header, file_len: u64) {
     for tensor in header.tensors() {
         assert!(tensor.offset >= header.data_offset);

@@ -1,4 +1,4 @@
-//! The header skeletons of published models, where a checkout has them beside it.
+//! Reads the header skeletons of published models, if the checkout has them.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A written file reads back unchanged.
+//! Checks that a written file reads back unchanged.
 
 use tpc_ir::DType;
 

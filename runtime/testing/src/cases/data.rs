@@ -19,7 +19,7 @@ pub const CACHES: [DType; 9] = [
     DType::Iq4Nl,
 ];
 
-/// Mostly f32.
+/// Returns a float type, mostly f32.
 pub(super) fn float(random: &Random) -> DType {
     random.pick(&[
         DType::F32,
@@ -31,7 +31,7 @@ pub(super) fn float(random: &Random) -> DType {
     ])
 }
 
-/// Any type whose blocks divide rows of `n` elements.
+/// Returns a type whose blocks divide rows of `n` elements.
 pub(super) fn readable(random: &Random, n: usize) -> DType {
     let more = [
         DType::Mxfp4,
@@ -56,7 +56,7 @@ pub(super) fn integer(random: &Random) -> DType {
     random.pick(&[DType::I32, DType::I64])
 }
 
-/// Sizes of any rank; rows are sometimes longer than a chunk, and sometimes there is nothing.
+/// Returns sizes of any rank. Some rows are longer than a chunk, and one tensor in 30 gets an axis of size 0.
 pub(super) fn sizes(random: &Random) -> [usize; 4] {
     let row = match random.below(8) {
         0 => 1,
@@ -81,7 +81,7 @@ pub(super) fn count(dims: [usize; 4]) -> usize {
     dims.iter().product()
 }
 
-/// Real numbers from `-scale` to `scale`.
+/// Makes an operand of real numbers from `-scale` to `scale`.
 pub(super) fn real(random: &Random, dtype: DType, dims: [usize; 4], scale: f64) -> Arg {
     let data = (0..count(dims)).map(|_| random.real() * scale).collect();
     Arg {
@@ -91,7 +91,7 @@ pub(super) fn real(random: &Random, dtype: DType, dims: [usize; 4], scale: f64) 
     }
 }
 
-/// Integers made by `f`.
+/// Makes an operand whose element `i` is the integer that `f` returns for `i`.
 pub(super) fn ints(
     random: &Random,
     dims: [usize; 4],
@@ -106,7 +106,7 @@ pub(super) fn ints(
     }
 }
 
-/// A type for results: mostly f32.
+/// Returns a type for results, mostly f32.
 pub(super) fn result(random: &Random) -> DType {
     if random.one_in(6) {
         random.pick(&[DType::F16, DType::Bf16])

@@ -15,14 +15,14 @@ use crate::random::Random;
 
 pub use data::CACHES;
 
-/// An operand.
+/// An operand of a case.
 #[derive(Clone)]
 pub struct Arg {
-    /// The type of its elements.
+    /// The element type.
     pub dtype: DType,
-    /// Its sizes.
+    /// The size of each axis.
     pub dims: [usize; 4],
-    /// Its elements, before they are rounded to the type.
+    /// The elements before rounding to the type.
     pub data: Data,
 }
 
@@ -32,27 +32,27 @@ impl std::fmt::Debug for Arg {
     }
 }
 
-/// An op on operands.
+/// An op with its operands, and the accuracy that its results need.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The op.
     pub op: Op,
-    /// Its operands.
+    /// The operands.
     pub operands: Vec<Arg>,
-    /// The types and sizes of its results.
+    /// The types and sizes of the results.
     pub results: Vec<(DType, [usize; 4])>,
-    /// Choices outside the op.
+    /// Options of the executor that are not attributes of the op.
     pub options: Options,
-    /// The largest difference, as a part of the number expected or of `magnitude`, whichever is larger.
+    /// The largest allowed difference, relative to the expected number or to `magnitude`, whichever is larger.
     pub tolerance: f64,
-    /// Numbers below it count as this.
+    /// The smallest size that `tolerance` is relative to.
     pub magnitude: f64,
-    /// The operand whose memory may be that of a result, and the result.
+    /// The index of an operand and of the result that may overwrite it.
     pub in_place: Option<(usize, usize)>,
 }
 
 impl Case {
-    /// A case with one result, exact.
+    /// Makes a case with one result, which must be exact.
     pub fn new(op: impl Into<Op>, operands: Vec<Arg>, result: (DType, [usize; 4])) -> Case {
         Case {
             op: op.into(),
@@ -65,7 +65,7 @@ impl Case {
         }
     }
 
-    /// With a tolerance, to which the rounding of the results is added.
+    /// Sets the magnitude, and the tolerance plus the rounding error of the result type.
     pub fn within(mut self, tolerance: f64, magnitude: f64) -> Case {
         let rounding = |(dtype, _): &(DType, [usize; 4])| match dtype {
             DType::F16 => 6e-4,
@@ -78,23 +78,23 @@ impl Case {
         self
     }
 
-    /// The shapes of its results.
+    /// Returns the shapes of the results.
     pub fn shapes(&self) -> Vec<Shape> {
         let shape = |&(dtype, dims): &(DType, [usize; 4])| Shape { dtype, dims };
         self.results.iter().map(shape).collect()
     }
 
-    /// That may also run in place.
+    /// Allows the result to overwrite the operand.
     pub fn in_place(mut self, operand: usize, result: usize) -> Case {
         self.in_place = Some((operand, result));
         self
     }
 }
 
-/// Makes a case of the op of that name.
+/// A function that makes a case of an op, given the op's name.
 pub type Generator = fn(&str, &Random) -> Case;
 
-/// The generator of the op of that name; `None` for leaves and collectives.
+/// Returns the generator for the op `name`; `None` for leaves and collectives.
 pub fn generator(name: &str) -> Option<Generator> {
     use tpc_ir::op::{BinaryKind, GluKind, UnaryKind};
     if UnaryKind::ALL.iter().any(|k| k.name() == name) {
@@ -153,7 +153,8 @@ pub fn generator(name: &str) -> Option<Generator> {
     })
 }
 
-/// A case of ggml's op of that name, of those that move numbers or change them little; any other has an operand that it lacks.
+/// Makes a case of the opaque ggml op `name`: `soft_max_back`, `get_rows` or `view`. Any other op gets one operand and the result
+/// type i32.
 pub fn foreign(name: &str, random: &Random) -> Case {
     use tpc_ir::op::{MemoryView, Opaque};
     let dims = [32, 6, 1, 1];
@@ -183,10 +184,10 @@ pub fn foreign(name: &str, random: &Random) -> Case {
     }
 }
 
-/// A case of an op whose indices are all `value`.
+/// Makes a case of an op with indices that are all `value`.
 pub fn out_of_range(name: &str, value: i64) -> Case {
     let generate = generator(name).unwrap_or_else(|| panic!("no cases of {name}"));
-    // A case with an index, without windows, along whole rows.
+    // Searches a case with an index, without windows, along whole rows.
     for seed in 0.. {
         let mut case = generate(name, &Random::new(name, seed));
         let windowed = format!("{:?}", case.op).contains("Some(");

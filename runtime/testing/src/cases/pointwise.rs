@@ -11,7 +11,7 @@ fn gelu(random: &Random) -> Gelu {
     random.pick(&[Gelu::GgmlTable, Gelu::Exact])
 }
 
-/// The tolerance of a function that rounds to f16 where its form is ggml's table: an f16 may be the neighbour.
+/// Sets the tolerance of GELU. ggml's table rounds to f16, and a result may be the adjacent f16.
 fn gelu_tolerance(case: Case, form: Gelu, rounds: bool) -> Case {
     let mut case = if form == Gelu::GgmlTable && rounds {
         case.within(1.2e-3, 1e-2)
@@ -41,7 +41,8 @@ pub(super) fn unary(name: &str, random: &Random) -> Case {
     gelu_tolerance(case, form, rounds)
 }
 
-/// Floats round to exactly the reference's; numbers of blocks may differ in their last bit before they are rounded.
+/// Makes a case of `cast`. Floats must round exactly as in the reference; quantised numbers may differ in the last bit before
+/// rounding.
 pub(super) fn cast(_: &str, random: &Random) -> Case {
     let dims = sizes(random);
     let x = real(random, readable(random, dims[0]), dims, 3.0);
@@ -92,7 +93,7 @@ pub(super) fn binary(name: &str, random: &Random) -> Case {
             _ => *n,
         };
     }
-    // Nothing repeated is nothing; something never divides nothing but by dividing it.
+    // Repeating an empty axis gives an empty axis, and an axis of size 0 does not divide a larger size.
     for (a, b) in a.iter().zip(&mut b) {
         *b = if *a == 0 { 1 } else { *b };
     }

@@ -8,7 +8,7 @@ use super::data::{CACHES, count, float, integer, ints, readable, real, result, s
 use super::{Arg, Case};
 use crate::random::Random;
 
-/// A row length: sometimes whole blocks of any format.
+/// Returns a row length. Some are multiples of the largest block.
 fn row(random: &Random) -> usize {
     match random.below(3) {
         0 => 256 * random.within(1, 3),
@@ -27,7 +27,7 @@ pub(super) fn mul_mat(_: &str, random: &Random) -> Case {
         .within(2e-6, (k as f64).sqrt())
 }
 
-/// A window of some of `total` things.
+/// Returns a window of `total` items, or `None` for all of them, and its length.
 fn window(random: &Random, total: usize) -> (Option<Interval>, usize) {
     if random.one_in(2) {
         return (None, total);
@@ -89,7 +89,7 @@ pub(super) fn get_rows(_: &str, random: &Random) -> Case {
     Case::new(op, vec![table, index], (result(random), [n, r, p, q])).within(0.0, 1e-3)
 }
 
-/// A destination, of a type whose blocks the rows and the axis allow.
+/// Makes a destination of a type whose blocks fit the rows and the axis.
 fn destination(random: &Random, dims: [usize; 4], axis: usize) -> Arg {
     let fits = |t: tpc_ir::DType| dims[0].is_multiple_of(t.block_len() as usize);
     let dtype = random.pick(&CACHES);

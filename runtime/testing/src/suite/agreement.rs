@@ -1,4 +1,4 @@
-//! Results against the reference's.
+//! Compares an executor's results with the reference.
 
 use tpc_ir::op::Op;
 
@@ -11,10 +11,11 @@ use crate::stored::Stored;
 
 type Executors = Vec<Box<dyn ExecutorUnderTest>>;
 
-/// Runs the cases of every `parts`-th op from op `part` on. `TPC_ONLY` chooses the ops whose names contain it.
+/// Runs the cases of every `parts`-th op, starting at op `part`. `TPC_ONLY` limits the ops to names that contain its value.
 ///
 /// # Panics
-/// When a result is not the reference's, when an op is skipped without an exception, and when an exception no longer applies.
+/// Panics if a result differs from the reference, if an executor skips an op without an exception, or if an exception no longer
+/// applies.
 pub fn agree(factory: &Factory, part: usize, parts: usize) {
     let mut executors = (factory.build)();
     if executors.is_empty() {
@@ -30,7 +31,7 @@ pub fn agree(factory: &Factory, part: usize, parts: usize) {
     assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Runs the cases of an op. What is wrong, in words.
+/// Runs the cases of an op, and describes each failure.
 fn check_op(factory: &Factory, op: &str, executors: &mut Executors) -> Vec<String> {
     let exception = exception(factory.executor, Check::Agreement, op);
     let Some(generate) = generator(op) else {
@@ -52,7 +53,7 @@ fn check_op(factory: &Factory, op: &str, executors: &mut Executors) -> Vec<Strin
     wrong.collect()
 }
 
-/// Runs a case on all executors, and in place on one of them where it may be.
+/// Runs a case on all executors, and in place on a random one if the case allows it.
 fn check(case: &Case, executors: &mut Executors, random: &Random) -> Result<(), Failure> {
     let operands = executors[0].operands(case, random);
     let results = executors[0].results(case, &operands, random);

@@ -1,11 +1,11 @@
-//! The ops that an executor may skip or accept against the rule, each with its reason.
+//! The exceptions: ops that an executor may skip or accept, each with its reason.
 
 /// A check of the suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// The results are those of the reference.
+    /// The results agree with the reference.
     Agreement,
-    /// Results of other sizes than the op's are refused.
+    /// The executor refuses results whose sizes do not fit the op.
     Misfit,
 }
 
@@ -22,7 +22,7 @@ pub struct Exception {
     pub why: &'static str,
 }
 
-/// The name that stands for all executors: the op has no cases.
+/// The name that stands for all executors, for ops without cases.
 pub(super) const EVERY: &str = "every";
 
 const LEAF: &str = "a leaf, which an executor loads and does not compute";
@@ -61,7 +61,7 @@ const fn accept(executor: &'static str, op: &'static str, why: &'static str) -> 
     }
 }
 
-/// The exception of an op on an executor.
+/// Returns the exception for an op on an executor.
 pub(super) fn exception(executor: &str, check: Check, op: &str) -> Option<&'static Exception> {
     let concerns =
         |e: &&Exception| [executor, EVERY].contains(&e.executor) && e.check == check && e.op == op;

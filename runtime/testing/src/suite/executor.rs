@@ -7,23 +7,23 @@ use crate::compare::operands;
 use crate::random::Random;
 use crate::stored::Stored;
 
-/// The reason for which an executor did not run a case.
+/// The reason why an executor did not run a case.
 #[derive(Clone, Debug)]
 pub enum Failure {
-    /// It has no kernel for the op on these types.
+    /// The executor lacks a kernel for the op on these types.
     NoKernel(String),
     /// An index of an operand is out of range.
     Index {
-        /// The thing that the index names, where the executor says it.
+        /// The word for the indexed item, if the executor reports it.
         what: Option<&'static str>,
         /// The index.
         index: i64,
-        /// The number of things.
+        /// The number of items.
         bound: i64,
     },
     /// The sizes do not fit the op.
     Shape(String),
-    /// Anything else, wrong results included.
+    /// Any other failure, including wrong results.
     Other(String),
 }
 
@@ -44,10 +44,10 @@ impl From<ExecError> for Failure {
 
 /// An executor that runs the op of a case on tensors in memory.
 pub trait ExecutorUnderTest {
-    /// Runs the op. `in_place` names an operand and the result that has the operand's memory instead of its own.
+    /// Runs the op. `in_place` names an operand, and a result to write into the operand's memory instead of its own.
     ///
     /// # Errors
-    /// When the executor refuses the case, or fails.
+    /// Returns an error if the executor refuses the case or fails.
     fn run(
         &mut self,
         case: &Case,
@@ -56,29 +56,30 @@ pub trait ExecutorUnderTest {
         in_place: Option<(usize, usize)>,
     ) -> Result<(), Failure>;
 
-    /// The operands in the layouts that the executor reads.
+    /// Stores the operands in layouts that the executor reads.
     fn operands(&self, case: &Case, random: &Random) -> Vec<Stored> {
         operands(case, random)
     }
 
-    /// The memory of the results before the op runs.
+    /// Returns memory for the results, filled with a pattern.
     fn results(&self, case: &Case, _operands: &[Stored], random: &Random) -> Vec<Stored> {
         let poison = |shape| Stored::poison(shape, random);
         case.shapes().into_iter().map(poison).collect()
     }
 
-    /// The tolerance of the executor's kernel for a case.
+    /// Returns the tolerance of the executor's kernel for a case.
     fn tolerance(&self, case: &Case) -> f64 {
         case.tolerance
     }
 }
 
-/// Builds executors under test.
+/// A factory of executors under test.
 pub struct Factory {
     /// The executor's name in [`EXCEPTIONS`](super::EXCEPTIONS).
     pub executor: &'static str,
     /// Cases per op.
     pub cases: u64,
-    /// Builds variants of the executor, which give the same bits. Without what they need it reports a skipped test, and builds none.
+    /// Builds variants of the executor, which must agree bit for bit. If the machine lacks a requirement, it reports a skipped
+    /// test and returns an empty list.
     pub build: fn() -> Vec<Box<dyn ExecutorUnderTest>>,
 }

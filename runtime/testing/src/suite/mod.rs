@@ -1,7 +1,7 @@
 //! One suite for all executors: a factory builds the executors under test, and the suite runs every case on them.
 //!
-//! The exceptions stand in one table, which the suite holds to be true: an op that an executor skips needs an entry, and an entry
-//! needs an op that is still skipped.
+//! One table lists the exceptions. The suite fails if an executor skips an op without an entry, and if the executor passes an op
+//! that has an entry.
 
 mod agreement;
 mod exceptions;
