@@ -11,10 +11,10 @@ use tpc_passes::machine::Engine;
 use super::fit::Profiles;
 use super::{Case, Phase};
 
-/// Parts that the sources are divided into: each is estimated with constants that were fitted on the others.
+/// The number of groups of sources: each group is estimated with constants that were fitted on the others.
 const FOLDS: usize = 8;
 
-/// The error of a row with constants that no row of its source was used for.
+/// The error of a row with constants fitted without any row of its source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeldOut {
     /// The row.

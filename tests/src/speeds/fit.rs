@@ -1,4 +1,5 @@
-//! The fit of the constants: a search along each of them, which needs no derivatives and gives the same on every machine.
+//! The fit of the constants: a search along each of them, without derivatives and with the same result on every
+//! machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -108,7 +109,7 @@ others! {
 /// The spread that factors of classes are expected to have, as a logarithm: one with few rows stays near 1.
 const CLASS_SPREAD: f64 = 0.3;
 
-/// Random changes of several numbers at once that are tried in every round.
+/// The number of random changes of several numbers at once that every round tries.
 const TRIES: usize = 400;
 
 /// The profiles of both engines.

@@ -16,7 +16,7 @@ use tpc_passes::machine::{Backend, DeviceProfile, Engine, LinkKind};
 pub struct Row {
     /// Its number in the data.
     pub id: u64,
-    /// Who published it: rows of one source share their machine and their mistakes.
+    /// The publisher: rows of one source share their machine and their mistakes.
     pub source: String,
     /// The engine.
     pub engine: Engine,
@@ -63,7 +63,7 @@ pub enum LeftOut {
     Model,
     /// The quantisation is not stated.
     Quantisation,
-    /// Rows of tensors are split, which no plan here does, or the mode is not stated and may be that.
+    /// The rows of tensors are split, which tpc does not do, or the mode is not stated and may be that one.
     RowSplit,
     /// Weights on the host, but the row does not state the tensors or the host's memory.
     Host,
@@ -146,7 +146,7 @@ fn names(json: Json) -> Names {
         cards.join(", ")
     );
     let file = TopologyFile::from_ron(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
-    // Rows hold cards of the table, which is never freed; neither are these few.
+    // The rows refer to cards of the table, which is never freed. These few cards are not freed either.
     let own = file.cards.into_iter().map(|c| {
         let card: &'static Card = Box::leak(Box::new(c));
         (card.name.clone(), card)

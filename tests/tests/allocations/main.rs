@@ -55,7 +55,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Tokens that are decoded before calls are counted, and while.
+/// The number of tokens decoded before calls are counted, and while they are counted.
 const WARM_UP: usize = 4;
 const COUNTED: usize = 64;
 

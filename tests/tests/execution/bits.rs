@@ -82,7 +82,7 @@ fn even_shares_have_the_bits_of_one_device() {
     println!("{same} have the bits of one device, {promised} of them by their shares");
 }
 
-/// Every type that a file of weights can have keeps the order of sums, whichever kernels multiply it.
+/// Every weight type of a file keeps the order of sums, in all of its kernels.
 #[test]
 fn each_type_of_weights_has_the_bits_that_are_promised() {
     let mut kept = Vec::new();
@@ -106,7 +106,7 @@ fn each_type_of_weights_has_the_bits_that_are_promised() {
         }
     }
     println!("{kept:?}");
-    // Of four devices the shares of longer blocks end elsewhere.
+    // With four devices, the shares of longer blocks end elsewhere.
     for (dtype, devices) in [
         (DType::F16, 4),
         (DType::Q8_0, 4),

@@ -59,7 +59,7 @@ fn plans_of_golden_models_have_the_bytes_of_their_arenas() {
         let all: Vec<(usize, &str)> = (1..=4)
             .flat_map(|n| WAYS.iter().map(move |way| (n, *way)))
             .collect();
-        // A sample has each way and each number of devices on other models.
+        // A sample varies the way and the number of devices with the model.
         let some = [0, 1].map(|n| all[(i * 27 + n * 43) % all.len()]);
         for &(devices, way) in Sweep::asked().pick(&some[..], &all[..]) {
             let placement = placed(devices, way);

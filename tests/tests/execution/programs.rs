@@ -1,4 +1,4 @@
-//! Programs verify, and the reference executor gets the interpreter's logits of them, to the bit.
+//! Programs verify, and the reference executor computes the interpreter's logits, bit for bit.
 
 use tpc_ir::program::{FileTarget, text, verify};
 use tpc_ir::{DType, Program};

@@ -2,7 +2,7 @@
 
 use tpc_ir::random::Xorshift64;
 
-/// A generator of numbers that are the same in every run.
+/// A random number generator with the same numbers in every run.
 pub(crate) struct Random(Xorshift64);
 
 impl Random {

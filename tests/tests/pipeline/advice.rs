@@ -61,7 +61,7 @@ fn shares_shift_until_a_plan_fits() {
         let compiled =
             super::support::compiled(&file, &placement).unwrap_or_else(|d| panic!("{}", d[0]));
         assert_eq!(compiled.fits(), room, "{gigabytes:?} GB");
-        // Shares that are asked for are taken as they are.
+        // The planner does not change shares that the user gives.
         let asked = Placement {
             tensor_split: Some(vec![1.0; gigabytes.len()]),
             ..placement
@@ -176,7 +176,7 @@ fn grid(file: &GgufFile, base: &Placement) -> Vec<(f64, [bool; 2], Placement)> {
     out
 }
 
-/// Bytes that the fullest device needs for all as it is asked.
+/// Returns the bytes that the fullest device needs for the requested placement.
 fn needed(file: &GgufFile, base: &Placement) -> f64 {
     let r = report(file, base, LIMITS).1;
     let total = r.devices.iter().map(|d| d.total_bytes).max();
@@ -247,7 +247,7 @@ fn nothing_faster_by_more_than_a_tenth_is_missing() {
     assert!(checked > 100, "{checked} configurations fit");
 }
 
-/// The step of contexts that the search names, in cells.
+/// The step between contexts that the search tries, in cells.
 const CELLS: u64 = 256;
 
 /// Returns the placement of an advice with one option (besides the mode), one step closer to the request. Returns
@@ -493,7 +493,7 @@ fn advice_is_not_bound_to_the_mode_that_fails() {
     assert_eq!(first.price, "");
 }
 
-/// Shares that the user gives are not corrected, but better ones are named.
+/// The planner does not correct shares that the user gives, but names better ones.
 #[test]
 fn better_shares_are_named() {
     let file = header("llama-3.1-8b").expect("in the repository");
@@ -548,7 +548,7 @@ fn so_many_devices_suffice() {
     assert!(compiled.fits());
 }
 
-/// A host and a device that are too small for anything.
+/// A host and a device that are too small for any placement.
 #[test]
 fn where_nothing_helps_the_least_that_is_missing_is_told() {
     let file = header("llama-3.1-8b").expect("in the repository");
@@ -590,7 +590,7 @@ fn what_is_faster_is_planned_before_it_is_named() {
         .expect("a help")
         .to_string();
     assert!(help.starts_with("-sm "), "{help}");
-    // Too large for one device, and as slow in sequence as in parallel.
+    // Too large for one device; two in sequence are as slow as in parallel.
     base.topology
         .devices
         .iter_mut()

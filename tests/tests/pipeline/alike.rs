@@ -1,4 +1,4 @@
-//! Layers that are alike are planned once, as far as they are.
+//! Layers that are alike are planned once.
 
 use tpc_ir::{Op, stage, text};
 use tpc_passes::machine::{Link, Topology, Workload};

@@ -65,7 +65,7 @@ fn measured_rows_are_reproduced() {
     }
 }
 
-/// A machine that is a fifth slower than its profile in reading is found to be so.
+/// Calibration finds that a machine reads a fifth slower than its profile.
 #[test]
 fn a_slow_machine_is_found() {
     let model = header(SPEC);

@@ -93,7 +93,7 @@ pub(crate) fn each_graph(cases: u64, test: impl Fn(Builder)) -> Result<(), Strin
     outcome.map_err(|e| e.to_string())
 }
 
-/// Of a failure that takes two choices, these two are left.
+/// A failure that needs two choices shrinks to these two.
 #[test]
 fn failures_shrink() {
     let fails = |choices: &[u64]| choices.iter().filter(|c| **c % 7 == 3).count() >= 2;

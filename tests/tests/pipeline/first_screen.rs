@@ -296,7 +296,7 @@ fn commands_of_llama_cpp_place_alike_or_say_why_not() {
         "--devices 2 -sm layer -ot x{1,2}=CPU -c 4096",
         "comma",
     );
-    // The layers of each device, the output counted as one, are the proportions.
+    // The proportions are the numbers of layers per device; the output counts as one layer.
     let by_layers = llama_cpp("llama-3.1-8b", "--devices 2 -sm layer -c 4096").expect("a command");
     let split = by_layers
         .split(" -ts ")

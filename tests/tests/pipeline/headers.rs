@@ -1,4 +1,4 @@
-//! Headers of real models: they plan for 1 to 8 devices, and the numbers add up.
+//! Headers of real models: tpc plans them for 1 to 8 devices, and the totals of the report are consistent.
 
 use std::collections::BTreeMap;
 

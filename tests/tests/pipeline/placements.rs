@@ -1,5 +1,5 @@
-//! Tensors, layers and caches kept on the host or on one device: every plan verifies, and gives the logits of the model
-//! in whole.
+//! Tensors, layers and caches kept on the host or on one device: every plan verifies and computes the logits of the
+//! whole model.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -121,7 +121,7 @@ fn copied_once(placed: &Graph) {
     }
 }
 
-/// Runs the model under every placement `chosen` admits; how many ran.
+/// Runs the model under every placement that `chosen` admits; returns the number of runs.
 fn check(path: &Path, chosen: &mut dyn FnMut() -> bool) -> usize {
     let Some((file, single)) = plan(path, &placement(1)) else {
         return 0;

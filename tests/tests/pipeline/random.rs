@@ -377,10 +377,10 @@ pub(crate) fn split_by(
     compare(&mut b, &placed, &factors, &analysis, &choice)
 }
 
-/// Splits the builder's graph as the planner does, runs both forms and compares; the number of classes split.
+/// Splits the builder's graph as the planner does, runs both forms and compares. Returns the number of split classes.
 ///
 /// # Panics
-/// When the plan cannot be carried out, does not verify, or gives other numbers.
+/// Panics if the plan cannot be carried out, does not verify, or computes other numbers.
 pub(crate) fn plan_and_run(b: Builder, out: Value) -> usize {
     plan_and_run_with(b, out, |_, _| ())
 }
@@ -442,7 +442,7 @@ fn compare(
     };
     let trial = Trial::of(b);
     execute(b, &trial, &sharded);
-    // Any of the graphs that the rules of rewriting hold equal: sums are done late, early and in between.
+    // Draws one of the graphs that the rules of rewriting hold equal: sums are done late, early and in between.
     let any = Some(b.rng.next());
     execute(
         b,
@@ -681,7 +681,7 @@ pub(crate) fn judge(mut b: Builder, out: Value) -> Option<Verdict> {
     })
 }
 
-/// Gives a value on the group another sharding, or a class other ranges; whether there was anything to change.
+/// Gives a value on the group another sharding, or a class other ranges. Returns true if the graph had one to change.
 fn resharded(graph: &mut Graph, rng: &mut Rng) -> bool {
     let live = live(graph);
     let on_group: Vec<Value> = graph

@@ -1,4 +1,4 @@
-//! Which experts a token goes to, against a plain account of the rule.
+//! The experts that a token is routed to, compared with a plain implementation of the rule.
 
 use crate::support::verified;
 use tpc_ir::op::InputKind;

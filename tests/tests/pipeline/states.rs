@@ -1,4 +1,4 @@
-//! States whose new content is worked out as a whole, as recurrent models do.
+//! States whose new content is computed as a whole, as in recurrent models.
 
 use tpc_ir::verify::verify;
 use tpc_ir::{Graph, Group, Op, stage, text};

@@ -634,7 +634,7 @@ fn a_sliding_window_wraps_around_its_cache() {
                 }
                 assert_close(&what, &whole, &got, EXACT);
             }
-            // In batches of uneven length, with just as many cells as they need.
+            // In batches of uneven length, with exactly the cells that they need.
             for mut batches in sessions(window + 4) {
                 let mut got = Vec::new();
                 let mut at = 0;

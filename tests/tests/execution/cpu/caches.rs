@@ -26,7 +26,7 @@ const FROM_REFERENCE: f64 = 1e-4;
 /// A larger distance from the reference is allowed if it is at most this multiple of the model's distance from itself
 /// with nudged norms.
 const FROM_ITSELF: f64 = 4.0;
-/// By how much of themselves: a few roundings of f32.
+/// The relative change of a nudged norm: a few roundings of f32.
 const NUDGE: f32 = 1e-6;
 /// One placement in this many may have a token whose router chooses another expert because of rounding.
 const FLIPPED: usize = 20;

@@ -22,10 +22,10 @@ use tpc_runtime::{ExecError, Options, ProgramInterpreter, Session, WeightSource}
 
 use crate::support::{Assembled, FileWeights, one_by_one, whole};
 
-/// How far a token alone may be from the same token in a batch.
+/// The largest NMSE between a token alone and the same token in a batch.
 pub(crate) const ALONE: f64 = 1e-5;
 
-/// The terms of products as they are chosen by size.
+/// The size limit that gives each product its default number of terms.
 const BY_SIZE: u64 = CpuOptions::TWO_TERMS;
 
 /// A model with its program for the CPU.

@@ -64,7 +64,7 @@ fn run(path: &Path, devices: usize, way: &str) -> Option<Vec<String>> {
     Some(wrong)
 }
 
-/// One placement of a hundred and fifty; one of ten with `TPC_FULL=1`.
+/// Runs one placement in 150, or one in 10 with `TPC_FULL=1`.
 #[test]
 fn placed_models_agree_on_the_cpu() {
     let only = std::env::var("TPC_ONLY").unwrap_or_default();

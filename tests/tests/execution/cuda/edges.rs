@@ -1,4 +1,5 @@
-//! Kernels that start before the one before them has ended: logits have the same bits, in every order that is tried.
+//! Kernels that start before the previous kernel has ended: logits have the same bits in every order that the tests
+//! try.
 
 use tpc_cuda::Edges;
 use tpc_cuda_emulator::Build;
@@ -8,7 +9,7 @@ use tpc_tests::goldens;
 use super::{Subject, emulated};
 use crate::support::{golden, name, one_by_one, placement, whole};
 
-/// A dense model, and one with experts: on how many devices.
+/// A dense model and one with experts, with their numbers of devices.
 const MODELS: [(&str, usize); 2] = [("llama-dense", 1), ("gpt-oss-moe", 2)];
 
 /// The tokens of each; all with `TPC_FULL`.

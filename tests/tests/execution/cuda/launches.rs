@@ -1,4 +1,4 @@
-//! How many kernels a device launches for a token, on headers of real models.
+//! The number of kernels that a device launches per token, on headers of real models.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use tpc_tests::headers;
 
 use crate::support::{name, placement};
 
-/// Of each model the devices, and the most launches of one for a layer of a token.
+/// Per model, the devices and the limit of launches of one device per layer and token.
 const MOST: [(&str, usize, f64); 10] = [
     ("llama-3.1-8b-instruct", 1, 8.4),
     ("llama-3.1-8b-instruct", 2, 8.4),

@@ -76,7 +76,7 @@ fn placed_models_agree_on_emulated_devices() {
     assert!(failed.is_empty(), "{}\n{failed:#?}", failed.len());
 }
 
-/// Caches of blocks on devices: near the logits with caches of f32 that the same program has otherwise.
+/// Block-quantised caches on devices: the logits are near the logits of the same program with f32 caches.
 #[test]
 fn caches_of_blocks_are_near_those_of_numbers() {
     let models = goldens();

@@ -76,7 +76,7 @@ impl Subject {
             }
             Some(bits)
         };
-        // The executor is made for programs that the verifier accepts.
+        // The executor requires programs that the verifier accepts.
         catch_unwind(AssertUnwindSafe(run)).ok().flatten()
     }
 }
@@ -175,7 +175,7 @@ fn the_verifier_accepts_every_program() {
         let all: Vec<(usize, &str)> = (1..=4)
             .flat_map(|n| WAYS.iter().map(move |way| (n, *way)))
             .collect();
-        // A sample has each way and each number of devices on other models.
+        // A sample varies the way and the number of devices with the model.
         let some = [all[i * 5 % all.len()]];
         for &(devices, way) in sweep.pick(&some[..], &all[..]) {
             let placement = placed(devices, way);

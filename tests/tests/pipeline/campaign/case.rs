@@ -1,4 +1,4 @@
-//! One random configuration: the options of a command line, and the placement that they mean.
+//! One random configuration: the options of a command line, and the placement that they describe.
 
 use std::fmt::Write as _;
 
@@ -55,7 +55,7 @@ impl Case {
         }
         for _ in 0..rng.range(0, 2) {
             let place = *rng.pick(&["CPU", "CPU", "mirrored", "dev0", "dev1"]);
-            // A device that there is not is an error of its own.
+            // A device that does not exist is an error of its own.
             if place != "dev1" || devices > 1 {
                 options.push(("-ot", format!("{}={place}", rng.pick(&PATTERNS))));
             }

@@ -1,4 +1,4 @@
-//! Configurations that were refused once, though their plans were right.
+//! Configurations that tpc once refused, though their plans were right.
 
 use std::path::PathBuf;
 
@@ -113,7 +113,7 @@ fn whole_summands_of_devices_without_a_share_cross_layers() {
     }
 }
 
-/// The device's zeros were read as a part of larger zeros, and its bias as a part of a larger bias.
+/// The proof once read the device's zeros as a part of larger zeros, and its bias as a part of a larger bias.
 #[test]
 fn a_bias_alone_is_a_summand() {
     let file = make("falcon-h1-tiny:heads=2,kv_heads=1,type=mxfp4_moe,fused=1");
@@ -138,7 +138,7 @@ fn an_op_on_copies_is_the_copies_of_the_op() {
     proved("minicpm3", compile(&file, &placement));
 }
 
-/// Rewriting cut the rows of a cache in the middle of its blocks.
+/// Rewriting once cut the rows of a cache in the middle of its blocks.
 #[test]
 fn rewriting_keeps_blocks_whole() {
     let file = make("qwen2moe-tiny:ff=320,type=mxfp4_moe");

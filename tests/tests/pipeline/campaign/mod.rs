@@ -87,7 +87,7 @@ fn campaign(
     let (count, first) = (asked.unwrap_or(count), number("TPC_SEED").unwrap_or(0));
     let tally = Mutex::new(Tally::default());
     let next = AtomicU64::new(first);
-    // Only a campaign that is asked for takes all processors.
+    // Only a campaign that the user requests takes all processors.
     let workers = match asked.is_some() || Sweep::asked() == Sweep::Full {
         true => std::thread::available_parallelism().map_or(1, usize::from),
         false => 1,

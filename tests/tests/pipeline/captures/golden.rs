@@ -1,6 +1,6 @@
-//! Captures with the weights of golden models: whole and split they give the engine's exact logits.
+//! Captures with the weights of golden models: whole and split, they compute the engine's exact logits.
 //!
-//! How the engine fills the inputs of its graphs is the tests' only use of names.
+//! The tests use tensor names only to fill the inputs as the engine does.
 
 use crate::support::verified;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const AGAINST_GOLDEN: f64 = 1e-8;
 struct Engine {
     file: GgufFile,
     golden: Golden,
-    /// Tokens that layers with a window see, and whether the first mask is of such layers.
+    /// The number of tokens that layers with a window see. The flag is true if the first mask is of such layers.
     window: Option<(usize, bool)>,
     /// True if masks hold distances, for slopes per head, and not 0.
     slopes: bool,
@@ -100,7 +100,7 @@ impl Engine {
             "rs_s_copy" => ints(&|_| 0),
             "inp_attn_scale" => Tensor::reals_of(dims, vec![1.0; n]),
             "attn_inp_kq_mask" => self.mask(name, dims),
-            // Each token has the cell and the output of its number.
+            // Token `i` has cell `i` and output `i`.
             _ => ints(&|i| i as i64),
         }
     }

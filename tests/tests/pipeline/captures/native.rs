@@ -1,5 +1,5 @@
-//! The graphs that tpc makes of model files, written as an engine would capture them: read back they plan as the model
-//! files do.
+//! The graphs that tpc makes of model files, written as an engine would capture them. Read back, they have the plans of
+//! the model files.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn sums(sharded: &Graph) -> usize {
         .count()
 }
 
-/// Layers that mix tokens: a capture counts one without as part of the one before.
+/// Layers with a token mixer: a capture counts a layer without one as part of the layer before.
 fn mixing_layers(graph: &Graph) -> usize {
     let mixes = |op: &Op| matches!(op, Op::FlashAttn(_) | Op::SsmConv(_));
     let layers = graph.insts().filter(|(_, d)| mixes(&d.op));

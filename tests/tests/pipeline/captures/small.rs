@@ -1,4 +1,4 @@
-//! Habits of engines that are easily misread, each in a small capture that is planned, split, and executed as the whole.
+//! Engine habits that are easily misread. Each is a small capture that is planned, split, and compared with the whole.
 
 use tpc_ir::op::Op;
 use tpc_ir::{DType, Graph};
@@ -24,7 +24,7 @@ fn free_links() -> Topology {
     }
 }
 
-/// Reads, plans and runs a capture on 2 to 5 devices; the plan for two.
+/// Reads, plans and runs a capture on 2 to 5 devices; returns the plan for two.
 fn check(w: &Writer) -> Divided {
     let captured = read(&w.text, "small").unwrap_or_else(|e| panic!("{e}\n{}", w.text));
     let text = captured.graph.to_string();

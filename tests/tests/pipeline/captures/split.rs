@@ -1,4 +1,4 @@
-//! Every capture, planned for several numbers of devices: run split as whole, whatever its tensors are called.
+//! Every capture, planned for several numbers of devices: the split programs compute the whole, with any tensor names.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Blocks that guess further tokens ahead: planned with the model whose weights and caches they share.
+//! Blocks that draft further tokens: planned with the model, whose weights and caches they share.
 
 mod by_hand;
 
@@ -89,7 +89,7 @@ fn tokens(n: u32, compiled: &CompiledModel) -> Vec<u32> {
 /// Logits of the model, and of each guess.
 type Logits = Vec<Vec<f64>>;
 
-/// Feeds `tokens` but the last few, which are only there to come next, in batches of `sizes`.
+/// Feeds `tokens` in batches of `sizes`, without the last few, which are only the next tokens to predict.
 fn run<S: Executable>(
     graph: &Verified<S>,
     file: &GgufFile,
@@ -196,7 +196,7 @@ fn drafts_token_by_token_equal_those_of_one_batch() {
     }
 }
 
-/// Two sequences in one batch, of unequal length, draft as each by itself.
+/// Two sequences of unequal length in one batch draft as each does alone.
 #[test]
 fn sequences_draft_as_if_alone() {
     for (name, file) in models() {
@@ -285,7 +285,7 @@ fn drafts_have_quantised_caches_too() {
                     ..drafting(devices)
                 }
             };
-            // Latent heads of some are too narrow for blocks; those are refused with and without drafts.
+            // The latent heads of some models are too narrow for blocks; these are refused with and without drafts.
             let Ok(whole) = crate::support::compiled(&file, &cached(1)) else {
                 continue;
             };

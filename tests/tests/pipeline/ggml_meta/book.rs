@@ -1,4 +1,4 @@
-//! The page of the book, which has tables made of the code.
+//! The page of the book with tables generated from the code.
 
 use std::fmt::Write;
 use std::fs;

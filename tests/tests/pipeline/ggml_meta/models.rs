@@ -1,4 +1,4 @@
-//! A model's graph with the form that was reported most: a rotation of flattened queries and keys in every layer.
+//! A model's graph with the most frequently reported form: a rotation of flattened queries and keys in every layer.
 
 use serde_json::{Value, json};
 use tpc_diag::Severity;

@@ -84,7 +84,7 @@ pub(super) const DIFFERENT: [Different; 2] = [
     },
 ];
 
-/// The columns that are compared, with the numbers of verdicts and of those that agree.
+/// The compared columns, with the numbers of verdicts and of matching verdicts.
 const AGREEMENT: [(&str, usize, usize); 8] = [
     ("tp2", 54, 54),
     ("kvq8", 54, 54),
@@ -171,7 +171,7 @@ fn verdicts_agree_with_what_was_observed() {
     }
 }
 
-/// Captures without logits to compare with, and whether the engine ran them on two devices.
+/// Captures without logits to compare. The flag is true if the engine ran them on two devices.
 #[test]
 fn captures_without_logits_run_or_abort() {
     for (name, runs) in [

@@ -54,7 +54,7 @@ impl Writer {
         let nb = [4, 4 * ne[0], 4 * ne[0] * ne[1], 4 * ne[0] * ne[1] * ne[2]];
         ne[axis] = len;
         let owner = self.lines[of]["view"].as_i64().unwrap_or(-1);
-        // Views of views have another layout; these here are of whole tensors.
+        // Views of views would have another layout; these are views of whole tensors.
         assert_eq!(owner, -1);
         self.put("VIEW", ne, nb, &[], &[of], (of as i64, start * nb[axis]))
     }

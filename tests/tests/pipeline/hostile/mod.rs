@@ -430,7 +430,7 @@ impl Tally {
         let start = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(&f));
         let mut took = start.elapsed();
-        // Others may have had the processor, or its caches: what counts is the least time on it.
+        // Other processes may have used the processor or its caches, so the least time counts.
         let mut again = if took > SLOWEST / 20 { 3 } else { 0 };
         while outcome.is_ok() && again > 0 {
             let before = on_processor();
@@ -478,7 +478,7 @@ fn code_of(result: Result<(), Vec<Diagnostic>>) -> &'static str {
         Ok(()) => "ok",
         Err(diagnostics) => {
             let first = diagnostics.first().expect("a refusal says why");
-            // The verifier rejects a plan, which is never the input's fault.
+            // A plan that the verifier rejects is never the input's fault.
             assert_ne!(first.code, "TPC0390", "{first}");
             first.code.id
         }
@@ -530,7 +530,7 @@ fn hostile_bytes(
 ) -> (Vec<u8>, String) {
     let kind = rng.range(0, 19);
     if kind == 0 {
-        // The real headers are large, and each takes its time: now and then.
+        // The real headers are large and slow, so they are drawn rarely.
         let (name, bytes) = rng.pick(real);
         if rng.one_in(4) {
             let header = tpc_gguf::parse(bytes, bytes.len() as u64, name).expect("a real header");
@@ -898,7 +898,7 @@ fn started(job: &str, report: Option<&Path>) -> std::process::ExitStatus {
             "--test-threads=1",
         ])
         .env("TPC_HOSTILE_JOB", job)
-        // Otherwise the allocator reserves addresses for every thread, which count as mapped and are not memory.
+        // With more arenas the allocator reserves addresses for every thread, which count as mapped but are not memory.
         .env("MALLOC_ARENA_MAX", "1")
         .stdin(Stdio::null())
         .spawn()

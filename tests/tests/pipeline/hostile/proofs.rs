@@ -1,5 +1,5 @@
-//! Changed programs: whatever their ops, parameters, sizes and layers, the proof refuses them or accepts what computes the
-//! same, soon. It is asked whether the verifier admits them or not.
+//! Changed programs, with any ops, parameters, sizes and layers: the proof soon refuses them, or accepts programs that
+//! compute the same. The proof runs even if the verifier rejects the programs.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};

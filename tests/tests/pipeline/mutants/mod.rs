@@ -123,7 +123,7 @@ fn judge(
             let Some(mutant) = draft.graph().filter(|g| *g != **programs) else {
                 continue;
             };
-            // The proof must find the fault, whether the verifier would or not.
+            // The proof must find the fault even if the verifier does not admit the programs.
             let mutant = Verified::unchecked(mutant);
             let count = counts.entry(fault.name).or_default();
             count.mutants += 1;
@@ -235,7 +235,7 @@ fn every_fault_is_rejected_and_named() {
         100.0 * all.named as f64 / all.caught.max(1) as f64
     );
     assert_eq!(all.mutants - all.equal, all.caught);
-    // The choice of models in the repository has not every kind.
+    // The models in the repository do not cover every kind.
     if only.is_empty() && tpc_tests::shared().is_some() {
         assert!(
             all.named * 100 >= all.caught * 95,

@@ -1,4 +1,4 @@
-//! Wrong programs are noticed, and the first wrong value is named.
+//! Wrong programs are detected, and the error names the first wrong value.
 
 use tpc_core::shrink::ShrunkModel;
 use tpc_ir::budget::Limits;

@@ -40,7 +40,7 @@ fn layers_have_no_more_collectives_than_they_need() {
         let Some((_, compiled)) = plan(&path, &placement) else {
             continue;
         };
-        // The last layer's second sum may come after the rows that are wanted have been taken, so the first is counted.
+        // The last layer's second sum may follow the selection of the output rows, so the first layer is counted.
         let graph = &compiled.sharded;
         let mut found = (0, 0);
         for (_, data) in graph.insts().filter(|(_, d)| d.layer == Some(0)) {

@@ -189,7 +189,7 @@ fn without_a_rule_its_witness_costs_more() {
         let without = rewritten(&graph, limits, &others, links);
         assert!(with.report.is_saturated(), "{rule}: {:?}", with.report);
         let (a, b) = (cost(&with.graph, links), cost(&without.graph, links));
-        // To stop short of saturation is worse, whatever was found until then.
+        // A rule also counts as needed if the search does not saturate without it.
         assert!(
             a < b * (1.0 - 1e-6) || !without.report.is_saturated(),
             "{rule}: {a} with it, {b} without\n{}\n{}",

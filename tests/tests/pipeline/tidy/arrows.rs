@@ -503,7 +503,7 @@ const MODULES: [(&str, &[&str]); 22] = [
     ),
 ];
 
-/// The modules of `passes`, each with those that it may import.
+/// The modules of `passes`, each with the modules that it may import.
 const PASSES: [(&str, &[&str]); 20] = [
     ("gcd", &[]),
     ("users", &[]),

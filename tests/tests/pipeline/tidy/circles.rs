@@ -11,7 +11,7 @@ use super::{CRATES, root, sources};
 /// A file of a crate: the path of its module, empty for `lib.rs`.
 type Module = Vec<String>;
 
-/// A `use` or a path in code: whether it is public, and its segments.
+/// A `use` or a path in code: true if it is public, and its segments.
 struct Import {
     public: bool,
     path: Vec<String>,

@@ -27,7 +27,7 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// The folder of every crate, those that need less before those that need more.
+/// The folder of every crate, each after the crates that it needs.
 const CRATES: [&str; 23] = [
     "ir",
     "passes",
@@ -123,7 +123,7 @@ fn the_page_on_architectures_shows_code_that_is_there() {
     }
 }
 
-/// A clone stays small: the data that tests have without `../shared`.
+/// A clone stays small: the data of tests without `../shared`.
 #[test]
 fn data_of_tests_take_no_more_than_20_megabytes() {
     fn bytes(folder: &Path) -> u64 {
