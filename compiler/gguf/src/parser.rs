@@ -12,7 +12,7 @@ use super::value::{self, MetaValue};
 /// The alignment of a file without `general.alignment`, in bytes.
 pub const DEFAULT_ALIGNMENT: u64 = 32;
 
-/// The longest header that is read, in bytes, far above that in any published model. It bounds the memory that a
+/// The longest header that is read, in bytes. Published headers are far shorter. The limit bounds the memory that a
 /// hostile file can make the reader allocate.
 pub const MAX_HEADER_BYTES: usize = 1 << 30;
 

@@ -21,8 +21,8 @@ pub enum Version {
 
 /// A GGUF file to be written: metadata in order, then tensors in order, at increasing offsets.
 ///
-/// The same calls give the same bytes. Version 3 and little-endian are the defaults. The alignment is that of a
-/// `general.alignment` pair, or else 32 bytes. [`super::parse`] reads the header back before a byte is written, and its
+/// The same calls give the same bytes. Version 3 and little-endian are the defaults. A `general.alignment` pair sets
+/// the alignment; the default is 32 bytes. [`super::parse`] reads the header back before a byte is written, and its
 /// errors are returned here.
 #[derive(Clone, Debug)]
 pub struct GgufWriter {

@@ -19,7 +19,7 @@ const OPERATIONS: u64 = 64;
 /// states, and the operations.
 ///
 /// # Errors
-/// Returns an error that names the instruction at which the budget runs out.
+/// Returns an error that names the instruction that exhausts the budget.
 pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), BudgetExceeded> {
     let bindings = feed.largest();
     let elements = |v: Value| elements(graph, v, &bindings);
@@ -72,7 +72,7 @@ pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), B
 /// largest.
 ///
 /// # Errors
-/// Returns an error that names the instruction at which the budget runs out.
+/// Returns an error that names the instruction that exhausts the budget.
 pub(super) fn spend_in_turn(
     graphs: &[&Graph],
     feed: &Feed,

@@ -44,7 +44,7 @@ fn domains(graph: &Graph) -> BTreeMap<Value, Domain> {
     out
 }
 
-/// Encoded blocks of a type, from which tensors are assembled.
+/// Encoded blocks of a type. Tensors are assembled from them.
 struct Blocks {
     bytes: Vec<u8>,
     /// The bytes of a block.

@@ -77,7 +77,7 @@ fn heads(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
     let (kv_heads, key, value) = match spec.arch.attention.latent {
         None => (per_block(spec, &spec.kv_heads), d, d),
         Some(LatentForm::Expanded) => (per_block(spec, &spec.heads), 2 * d, d),
-        // A key is the latent vector followed by its rotated part.
+        // With RoPE, a key has `d` rotated elements in addition to the latent vector of `4 d` elements.
         Some(LatentForm::Absorbed) if spec.arch.attention.rope.is_none() => {
             (latent_heads(spec), 4 * d, 4 * d)
         }

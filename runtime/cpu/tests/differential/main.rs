@@ -1,4 +1,4 @@
-//! The suite of all executors on CPU kernels: one to four workers and every instruction set give the same bits.
+//! Runs the suite on CPU kernels. One to four workers and every instruction set must agree bit for bit.
 
 use tpc_cpu::product::Isa;
 use tpc_cpu::{Kernel, KernelError, Sizes, Team, View};
@@ -13,7 +13,7 @@ const CPU: Factory = Factory {
     build,
 };
 
-/// Workers, and the instruction set of their kernels if it is not the kernel's choice.
+/// An executor with a team of workers. `isa` overrides the instruction set that a kernel chooses.
 struct Workers {
     team: Team,
     isa: Option<Isa>,
@@ -61,7 +61,7 @@ impl ExecutorUnderTest for Workers {
     }
 }
 
-/// Runs a kernel on views; every worker has scratch memory of its own, as much as the kernel asks for.
+/// Runs a kernel on views. Every worker gets its own scratch memory, of the size that the kernel requests.
 fn launch(
     team: &mut Team,
     kernel: &Kernel,
@@ -72,8 +72,8 @@ fn launch(
     let bytes = kernel.scratch_bytes(&sizes(operands), &sizes(results));
     team.run(|worker| {
         let mut scratch = vec![0xa5; bytes];
-        // SAFETY: the views are of memory that lives and that nobody else uses; results overlap operands only where the
-        // kernel allows it.
+        // SAFETY: the views point to live memory that is used only here. Results overlap operands only if the kernel allows
+        // it.
         #[allow(unsafe_code)]
         unsafe {
             kernel.run(worker, operands, results, &mut scratch)
@@ -81,7 +81,7 @@ fn launch(
     })
 }
 
-/// The view of a tensor.
+/// Returns the view of a tensor.
 fn view(stored: &mut Stored) -> View {
     let (dtype, dims, strides) = (stored.dtype(), stored.dims(), stored.strides());
     let ptr = stored.bytes_mut().as_mut_ptr();

@@ -1,4 +1,5 @@
-//! Attention whose cells several blocks share: any depth, any types of caches, any heads, the same bits alone and with others.
+//! Tests of decode attention, which splits the cells among several blocks: depths, cache types and numbers of heads. A token must
+//! get the same bits alone and in a batch.
 
 use tpc_cuda::kernels::Kernel;
 use tpc_cuda_emulator::{Build, EmulatedDriver};
@@ -28,7 +29,7 @@ fn real(dtype: DType, dims: [usize; 4], random: &Random, scale: f64) -> Arg {
     }
 }
 
-/// A mask in which token `t` sees cells before `seen(t)`, but for some of them and for whole stretches.
+/// Makes a mask that shows token `t` the cells before `seen(t)`, except some single cells and whole ranges.
 fn mask(cells: usize, tokens: usize, random: &Random, seen: impl Fn(usize) -> usize) -> Arg {
     let hidden = random.below(cells.div_ceil(150));
     let mut data = Vec::new();
@@ -71,7 +72,7 @@ pub(super) fn case(sizes: Sizes, types: [DType; 2], random: &Random) -> Case {
     Case::new(op, operands, result).within(3e-6, 1.0)
 }
 
-/// Runs a case, whose results must be near the reference's. They, and the bytes of K and V that were read.
+/// Runs a case and compares its result with the reference. Returns the result and the bytes of K and of V that were read.
 fn check(case: &Case, rig: &mut Rig<EmulatedDriver>, random: &Random) -> (Stored, [u64; 2]) {
     let stored: Vec<Stored> = operands(case, random)
         .into_iter()
@@ -103,7 +104,7 @@ fn run(
 
 #[test]
 fn deep_caches_are_joined() {
-    // Chunks are joined at once up to 16 of them, and then in two steps.
+    // Up to 16 chunks are combined in one step, and more in two.
     let depths = [128, 129, 2048, 2049, 2500];
     for (i, cells) in depths.into_iter().enumerate() {
         let build = match i % 2 {
@@ -130,7 +131,7 @@ fn deep_caches_are_joined() {
     }
 }
 
-/// Every type is read as K and as V; every pair with `TPC_FULL=1`.
+/// Every type is tested as K and as V. `TPC_FULL=1` tests every pair.
 #[test]
 fn caches_of_all_types_are_shared() {
     let full = std::env::var("TPC_FULL").is_ok_and(|v| v == "1");
@@ -154,7 +155,7 @@ fn caches_of_all_types_are_shared() {
     }
 }
 
-/// Heads that share a KV head beyond those of a block, and rows that leave room for few or none.
+/// Tests more query heads per KV head than a block takes, wide rows, and one query head per KV head.
 #[test]
 fn heads_of_any_number_and_width_are_shared() {
     let Some(mut rig) = rig(42, Build::Checked) else {
@@ -176,7 +177,7 @@ fn heads_of_any_number_and_width_are_shared() {
     }
 }
 
-/// The elements at some indices of an axis.
+/// Returns the elements at some indices of an axis.
 pub(super) fn elements(
     dims: [usize; 4],
     data: &[f64],
@@ -190,7 +191,7 @@ pub(super) fn elements(
         .collect()
 }
 
-/// An operand at some indices of an axis.
+/// Returns the part of an operand with some indices of an axis.
 pub(super) fn cut(arg: &Arg, axis: usize, from: usize, len: usize) -> Arg {
     let Data::F64(data) = &arg.data else {
         panic!("cases are of reals")
@@ -205,7 +206,7 @@ pub(super) fn cut(arg: &Arg, axis: usize, from: usize, len: usize) -> Arg {
     }
 }
 
-/// The same token with more cells, more tokens, and other rows in its block.
+/// Compares a token alone with the same token among more cells and tokens, and with other rows in its block.
 #[test]
 fn a_token_has_the_same_bits_alone_and_with_others() {
     let Some(mut rig) = rig(43, Build::Plain) else {
@@ -222,7 +223,7 @@ fn a_token_has_the_same_bits_alone_and_with_others() {
     let (found, _) = check(&together, &mut rig, &random);
     let found = found.tensor();
     for t in 0..5 {
-        // Fewer cells, as many as it sees: other chunks are not there at all.
+        // The cache holds only the cells that the token sees, so the later chunks do not exist.
         let cells = 2300 - (4 - t) * 3;
         let of = &together.operands;
         let mut operands = vec![
@@ -244,7 +245,7 @@ fn a_token_has_the_same_bits_alone_and_with_others() {
     }
 }
 
-/// A decode step reads each byte of the cache once, however many query heads share a KV head; beyond eight of them once for each eight.
+/// A decode step reads each byte of the cache once for each group of up to eight query heads that share a KV head.
 #[test]
 fn a_decode_step_reads_the_cache_once_for_a_group() {
     let Some(mut rig) = rig(44, Build::Checked) else {
@@ -259,10 +260,10 @@ fn a_decode_step_reads_the_cache_once_for_a_group() {
             cells: 300,
         };
         let mut case = case(sizes, [DType::F16, DType::Q8_0], &random);
-        // All cells are seen: those of chunks that none sees are not read.
+        // The mask shows all cells, because chunks hidden from every token are not read.
         case.operands[3].data = Data::F64(vec![0.0; 300]);
         let (_, [k, v]) = check(&case, &mut rig, &random);
-        // Rows of q8_0 begin and end within 16 bytes, which are read by both.
+        // Rows of q8_0 begin and end inside a unit of 16 bytes, so adjacent rows both read it.
         let cells = 2 * 300 * times;
         assert_eq!(k, cells * 128, "K, {group} heads");
         assert!(
@@ -289,11 +290,11 @@ fn hidden_cells_are_not_read() {
     let window = |c: usize| if c < 900 { f64::NEG_INFINITY } else { 0.0 };
     case.operands[3].data = Data::F64((0..1000).map(window).collect());
     let (_, [k, v]) = check(&case, &mut rig, &random);
-    // Those from 896 on: tiles have 32 cells of such rows.
+    // The cells from 896 on are read, because a tile has 32 cells at this row width.
     assert_eq!((k, v), (104 * 128, 104 * 128));
 }
 
-/// What a kernel needs besides tensors grows with the cells, not with the batch's empty places.
+/// The scratch memory of a kernel grows with the cells of the largest batch.
 #[test]
 fn scratch_memory_is_that_of_the_largest_batch() {
     let random = Random::new("scratch", 1);
@@ -311,6 +312,6 @@ fn scratch_memory_is_that_of_the_largest_batch() {
     // Eight rows of 64 values, a maximum and a sum for each chunk.
     assert_eq!(one.scratch.parts, 8 * 66 * 4);
     assert_eq!(two.scratch.parts, 2 * one.scratch.parts);
-    // A counter of the chunks and one of what is joined, for each KV head.
+    // Each KV head has a counter of chunks and a counter of combined results.
     assert_eq!((one.scratch.counters, two.scratch.counters), (16, 16));
 }

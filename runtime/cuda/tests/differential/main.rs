@@ -1,7 +1,7 @@
-//! The suite of all executors on CUDA kernels: on emulated devices that check each access, in random orders, and on a card.
+//! Runs the suite on CUDA kernels: on emulated devices that check each access, in random orders, and on a card.
 //!
-//! Where there is no C++ compiler or no card, the tests say so and pass. A launch has the sizes that the assembler inferred, so the
-//! suite's misfits do not arise.
+//! Without a C++ compiler or a card, the tests report that they are skipped, and pass. The suite's misfits are not tested,
+//! because a launch always has the sizes that the assembler inferred.
 
 mod attention;
 mod prompt;
@@ -54,7 +54,7 @@ fn kernels_on_a_card_agree_with_the_reference() {
     suite::refuse_indices(&CARD);
 }
 
-/// Weights of every format, also those that nothing encodes here, as products read them: against the decoder.
+/// Compares the weights that products decode with the reference decoder, in every format, including formats without an encoder.
 #[test]
 fn weights_of_every_format_are_decoded() {
     let Some(mut rig) = rig(5, Build::Plain) else {
@@ -64,7 +64,7 @@ fn weights_of_every_format_are_decoded() {
         let n = dtype.block_len() as usize * 3;
         let random = Random::new(dtype.name(), 1);
         let bytes = dtype.block_bytes() as usize * 3;
-        // Scales of one byte pattern are neither infinite nor NaN.
+        // Bytes below 0x70 encode neither infinite nor NaN scales.
         let bytes: Vec<u8> = (0..bytes).map(|_| random.below(0x70) as u8).collect();
         let mut wanted = vec![0.0; n];
         tpc_runtime::quant::dequantise(dtype, &bytes, &mut wanted).expect("a decoder");

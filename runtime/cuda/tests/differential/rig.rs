@@ -1,4 +1,4 @@
-//! A device that runs single kernels: emulated, or a card.
+//! Runs single kernels on an emulated device or a card.
 
 use std::collections::HashMap;
 
@@ -13,19 +13,19 @@ use tpc_ir::Dim;
 use tpc_op_cases::suite::{ExecutorUnderTest, Failure};
 use tpc_op_cases::{Case, Random, Stored, operands};
 
-/// A device with the kernels that it has loaded.
+/// A device with its loaded kernels.
 pub(super) struct Rig<D> {
     pub(super) driver: D,
     pub(super) functions: HashMap<String, Function>,
-    /// The bytes of a memory that were read, if the driver counts them.
+    /// Returns the bytes read from an allocation, if the driver counts them.
     read: fn(&D, Memory) -> u64,
 }
 
-/// What a kernel left: its results, and the index out of range that it told of.
+/// The state after a launch: the tensors, and the reported index out of range with its bound.
 pub(super) struct Left {
     pub(super) operands: Vec<Stored>,
     pub(super) results: Vec<Stored>,
-    /// The bytes of each that were read, as often as they were; of the checked build.
+    /// The bytes read from each tensor, counted once per read. Only the checked build counts them.
     pub(super) read: Vec<u64>,
     pub(super) fault: Option<(i64, i64)>,
 }
@@ -50,7 +50,7 @@ pub(super) fn rig(seed: u64, build: Build) -> Option<Rig<EmulatedDriver>> {
     }
 }
 
-/// The first card of the machine, if there are a driver for it and NVRTC.
+/// Opens the first card of the machine, if the CUDA driver and NVRTC are installed.
 pub(super) fn card() -> Option<Rig<CudaDriver>> {
     let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/cubins");
     let driver = match Nvrtc::find() {
@@ -93,7 +93,7 @@ impl<D: Driver> Rig<D> {
         Ok(function)
     }
 
-    /// Runs a kernel on copies of these tensors, of which some may be one memory.
+    /// Runs a kernel on copies of these tensors. `in_place` names an operand and the result that shares its memory.
     pub(super) fn launch(
         &mut self,
         (kernel, size): (&Kernel, Option<u64>),
@@ -183,7 +183,7 @@ impl<D: Driver> Rig<D> {
     }
 }
 
-/// The kernel of a case, and the size in its attributes that it works with.
+/// Returns the kernel of a case, and the size attribute that it takes as an argument.
 pub(super) fn kernel(case: &Case) -> Result<(Kernel, Option<u64>), Failure> {
     let operands = case.operands.iter().map(|a| Sizes::new(a.dtype, a.dims));
     let results = case.results.iter().map(|r| Sizes::new(r.0, r.1));
@@ -198,7 +198,7 @@ pub(super) fn kernel(case: &Case) -> Result<(Kernel, Option<u64>), Failure> {
     Ok((kernel, size))
 }
 
-/// The case's results in memory full of a pattern. An update is given what it updates.
+/// Returns memory for the results, filled with a pattern. An update gets a copy of the tensor that it updates.
 pub(super) fn results(case: &Case, operands: &[Stored], random: &Random) -> Vec<Stored> {
     let shapes = case.shapes().into_iter();
     match case.op.is_update() {
@@ -209,7 +209,7 @@ pub(super) fn results(case: &Case, operands: &[Stored], random: &Random) -> Vec<
     }
 }
 
-/// A case with the tolerance of its kernel: weights of prompts, and values that are decoded, have the 11 bits of f16.
+/// Returns the case with the tolerance of its kernel. Attention weights of prompts, and decoded values, have the 11 bits of f16.
 pub(super) fn tolerated(case: &Case, kernel: &Kernel) -> Case {
     let more = match kernel.instance.name().starts_with("flash_prefill") {
         true => 6e-4,

@@ -187,7 +187,7 @@ pub fn foreign(name: &str, random: &Random) -> Case {
 /// Makes a case of an op with indices that are all `value`.
 pub fn out_of_range(name: &str, value: i64) -> Case {
     let generate = generator(name).unwrap_or_else(|| panic!("no cases of {name}"));
-    // Searches a case with an index, without windows, along whole rows.
+    // Search for a case with an index, without windows, along whole rows.
     for seed in 0.. {
         let mut case = generate(name, &Random::new(name, seed));
         let windowed = format!("{:?}", case.op).contains("Some(");
