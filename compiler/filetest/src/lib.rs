@@ -35,9 +35,9 @@
 //!
 //! *Expectations.* `; error[CODE]: words` at the end of a line expects an error on this line. The words are optional
 //! and must be part of the message. A line may have several expectations. For `lint`, write `; warning[CODE]: words`
-//! (or `note`, `error`); the words may also be part of the cure. For a finding without a line, write `; expect
-//! warning[CODE]: words` in the header. `; sharding: split(1: c0)` at the end of a line expects that the plan divides
-//! the value this way.
+//! (or `note`, `error`); the words may also be part of the cure. For a finding without a line, write
+//! `; expect warning[CODE]: words` in the header. `; sharding: split(1: c0)` at the end of a line expects that the plan
+//! divides the value this way.
 //!
 //! Every text that parses is also printed, parsed again and compared. Unknown directives, malformed expectations, texts
 //! without a command, unused sections and files other than `.tpir` fail.

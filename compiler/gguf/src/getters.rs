@@ -202,7 +202,7 @@ macro_rules! getters {
             ///
             /// # Errors
             ///
-            /// The value is of another type or does not fit.
+            /// Returns an error if the value has another type or does not fit.
             pub fn $get(&self, key: &str) -> Result<Option<$ty>, GgufError> {
                 self.decode(key, $what)
             }
@@ -211,7 +211,7 @@ macro_rules! getters {
             ///
             /// # Errors
             ///
-            /// The key is absent, or its value is of another type or does not fit.
+            /// Returns an error if the key is absent, or if its value has another type or does not fit.
             pub fn $require(&self, key: &str) -> Result<$ty, GgufError> {
                 self.require(self.decode(key, $what)?, key, $what)
             }
@@ -239,11 +239,11 @@ macro_rules! per_layer {
     ($($get:ident, $require:ident: $ty:ty, $what:literal;)*) => {
         impl Metadata {$(
             #[doc = concat!("The value of `key` for each of `n_layers` layers, ", $what, "; a scalar holds for all.")]
-            /// `None` when the key is absent.
+            /// Returns `None` if the key is absent.
             ///
             /// # Errors
             ///
-            /// The value is of another type, does not fit, or is an array of another length.
+            /// Returns an error if the value has another type, does not fit, or is an array of another length.
             pub fn $get(&self, key: &str, n_layers: usize) -> Result<Option<Vec<$ty>>, GgufError> {
                 self.decode_per_layer(key, n_layers, $what)
             }
@@ -252,7 +252,8 @@ macro_rules! per_layer {
             ///
             /// # Errors
             ///
-            /// The key is absent, or its value is of another type, does not fit, or is an array of another length.
+            /// Returns an error if the key is absent, or if its value has another type, does not fit, or is an array of
+            /// another length.
             pub fn $require(&self, key: &str, n_layers: usize) -> Result<Vec<$ty>, GgufError> {
                 self.require(self.decode_per_layer(key, n_layers, $what)?, key, $what)
             }
