@@ -101,7 +101,7 @@ impl ExecutorOptions {
     ///
     /// # Errors
     /// Returns an error if a card or the C++ compiler for emulated devices is missing, memory is too small, or an op has no
-    /// kernel.
+    /// kernel. The reference executor runs graphs, so it refuses programs.
     pub fn load(
         &self,
         program: Arc<Program>,
@@ -110,8 +110,10 @@ impl ExecutorOptions {
         kernels: &PrebuiltCode,
     ) -> Result<LoadedExecutor, ExecError> {
         match self.kind {
-            // The interpreter runs graphs, so programs of the reference run on the CPU executor.
-            ExecutorKind::Reference | ExecutorKind::Cpu => {
+            ExecutorKind::Reference => Err(ExecError::Malformed {
+                what: "the reference executor runs graphs, and this is a program".to_owned(),
+            }),
+            ExecutorKind::Cpu => {
                 let options = CpuOptions {
                     profile: self.profile,
                     ..CpuOptions::with_threads(self.threads)

@@ -278,7 +278,7 @@ impl RunState {
             .iter()
             .filter(|&&n| self.nodes[n].begun > 0);
         let mut what = format!(
-            "{} blocks wait for what does not come: {}",
+            "{} blocks wait forever: {}",
             self.parked_blocks.len(),
             block.describe_waits()
         );

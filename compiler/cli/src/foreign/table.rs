@@ -75,7 +75,7 @@ const fn named(arity: Arity, names: &'static [&'static str]) -> OptionSpec {
 use Effect::{Ignored, Means, Model, Refused, Repository, RepositoryFile, Translated, Unplanned};
 
 pub(super) const THREADS: &str = "threads have no influence on a plan";
-pub(super) const SAMPLING: &str = "tokens are chosen after what is planned";
+pub(super) const SAMPLING: &str = "sampling does not change a plan";
 pub(super) const LENGTH: &str =
     "a plan is for one token and one batch; --depth says how full the cache is";
 pub(super) const LOADING: &str = "how a file is loaded has no influence on a plan";

@@ -225,7 +225,7 @@ const UNDERSTOOD: &[Row] = &[
         "plan {m} -c 4k -b 2048 --temp 0.7 -s 1 --port 8080 --jinja",
         0,
         "TPC0420",
-        "tokens are chosen after",
+        "sampling does not change a plan",
     ),
     ("plan {m} -c 4k -fit on -fitc 4096", 0, "TPC0420", "TPC0300"),
     (

@@ -27,7 +27,7 @@ impl RaceDetector {
         }
         let node = self
             .node(origin)
-            .expect("invariant: one node but for two stamps");
+            .expect("invariant: every origin except two stamps has a node");
         if node != actor.node && self.reach.starts_after(node, actor.node) {
             return true;
         }

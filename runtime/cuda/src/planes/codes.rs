@@ -88,7 +88,7 @@ fn decode_32(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
         DType::Q5_1 => (4, 0, 4),
         DType::Mxfp4 => (0, 1, 0),
         DType::Nvfp4 => (0, 4, 0),
-        // Other types have no planes.
+        // Only the types above are stored in planes.
         _ => return,
     };
     let (before, rest) = b.split_at(heads + scales + fifths);
@@ -158,7 +158,7 @@ fn decode_256(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) 
             fields::<2>(&b[..64], 32, 0, codes);
             heads(&b[64..66]);
         }
-        // Other types have no planes.
+        // Only the types above are stored in planes.
         _ => {}
     }
 }

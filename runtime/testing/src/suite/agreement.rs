@@ -68,7 +68,10 @@ fn check(case: &Case, executors: &mut Executors, random: &Random) -> Result<(), 
         executor.run(case, &mut inputs, &mut outputs, None)?;
         hold(inputs == operands, "an operand has changed")?;
         for (output, result) in outputs.iter().zip(&results) {
-            hold(output.same_gaps(result), "bytes beside the result")?;
+            hold(
+                output.same_gaps(result),
+                "the kernel wrote bytes outside its result",
+            )?;
         }
         match &first {
             Some(first) => hold(*first == outputs, &format!("other bits on variant {i}"))?,

@@ -239,7 +239,7 @@ impl GraphGuard {
 
     fn join(&self, label: &str) -> NodeResult {
         let mut node = std::ptr::null_mut();
-        // SAFETY: the node has no edges.
+        // SAFETY: the list of edges is null and its length is 0.
         let result =
             unsafe { sys::cuGraphAddEmptyNode(&raw mut node, self.0, std::ptr::null(), 0) };
         check(label, result).map(|()| node)
