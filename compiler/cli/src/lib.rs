@@ -173,6 +173,23 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Returns the options of other programs, each with its effect in tpc, in Markdown.
+pub fn foreign_options() -> Vec<[String; 2]> {
+    foreign::rows(&Cli::command())
+}
+
+/// Checks a command line, which begins with the program's name, without running it.
+///
+/// # Errors
+/// Returns the diagnostic that the program would print.
+pub fn check_usage(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Box<Diagnostic>> {
+    let said = foreign::translate(normalise(arguments), &Cli::command())?;
+    match Cli::try_parse_from(said.arguments) {
+        Err(e) if e.use_stderr() => Err(Box::new(usage(&e))),
+        _ => Ok(()),
+    }
+}
+
 /// Returns the diagnostic of a clap error. Values that tpc's own functions refuse already have a diagnostic.
 fn usage(e: &clap::Error) -> Diagnostic {
     if let Some(d) = e.source().and_then(|s| s.downcast_ref::<Diagnostic>()) {

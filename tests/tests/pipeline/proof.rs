@@ -66,15 +66,9 @@ fn fewest_rows(graph: &Graph) -> usize {
 }
 
 #[test]
-fn every_rule_has_a_witness_and_stands_in_the_book() {
-    let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/proof.md");
-    let book = fs::read_to_string(&book).unwrap_or_else(|e| panic!("{e}"));
+fn every_rule_has_a_witness() {
     let mut files = BTreeSet::new();
-    for (name, equation) in rules() {
-        assert!(
-            book.contains(&format!("| `{name}` | {equation} |")),
-            "docs/src/proof.md lacks rule {name}: {equation}"
-        );
+    for (name, _) in rules() {
         files.extend(["model", "programs"].map(|kind| format!("{name}.{kind}.tpir")));
     }
     let entries = fs::read_dir(folder()).unwrap_or_else(|e| panic!("{e}"));

@@ -5,6 +5,7 @@
 //! the nearest known one.
 
 mod misplaced;
+mod page;
 mod repeated;
 mod running;
 mod short;
@@ -21,6 +22,7 @@ use tpc_ggml::llama_cpp::Arity;
 
 use super::{codes, engine_memory_args};
 use misplaced::misplaced;
+pub(super) use page::rows;
 use repeated::{Given, overridden};
 use running::Running;
 pub use short::normalise;

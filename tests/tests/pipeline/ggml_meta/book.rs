@@ -5,29 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use tpc_ggml::capture;
+use tpc_ggml::meta::Setup;
 use tpc_ggml::meta::repair::{EQUATIONS, Limits, repair};
-use tpc_ggml::meta::{RULES, Setup};
 
 use super::forms::FORMS;
 use super::verdicts::{DIFFERENT, agreement};
-
-fn rules() -> String {
-    let mut out = String::from("| ops | takes → makes |\n|---|---|\n");
-    for r in RULES {
-        let ops: Vec<String> = r.ops().map(|op| format!("`{op}`")).collect();
-        let _ = writeln!(out, "| {} | {} |", ops.join(" "), r.says);
-    }
-    let _ = writeln!(out, "| any other | the process aborts |");
-    out
-}
-
-fn equations() -> String {
-    let mut out = String::from("| equation | both sides |\n|---|---|\n");
-    for e in EQUATIONS {
-        let _ = writeln!(out, "| {} | {} |", e.name, e.says);
-    }
-    out
-}
 
 fn forms() -> String {
     let mut out = String::new();
@@ -66,9 +48,7 @@ fn with(page: &str, name: &str, text: &str) -> String {
 fn the_page_of_the_book_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/ggml-meta.md");
     let found = fs::read_to_string(&path).expect("the page");
-    let mut expected = with(&found, "rules", &rules());
-    expected = with(&expected, "equations", &equations());
-    expected = with(&expected, "forms", &forms());
+    let mut expected = with(&found, "forms", &forms());
     expected = with(&expected, "differences", &differences());
     // The figures need all captures.
     if let Some(table) = agreement() {

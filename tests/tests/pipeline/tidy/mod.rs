@@ -5,6 +5,7 @@ mod arrows;
 mod circles;
 mod functions;
 mod names;
+mod prose;
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +29,7 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 }
 
 /// The folder of every crate, each after the crates that it needs.
-const CRATES: [&str; 23] = [
+const CRATES: [&str; 24] = [
     "ir",
     "passes",
     "runtime",
@@ -51,6 +52,7 @@ const CRATES: [&str; 23] = [
     "compiler/engine",
     "compiler/filetest",
     "compiler/cli",
+    "docs/reference",
     "tests",
 ];
 
