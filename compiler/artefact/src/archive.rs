@@ -35,12 +35,24 @@ pub struct Entry<'a> {
 
 /// Returns the error for an entry with the given name.
 fn error(name: &[u8], defect: EntryDefect) -> ArtefactError {
-    let name = String::from_utf8_lossy(name);
-    let shown: String = name.chars().take(64).collect();
     ArtefactError::Entry {
-        name: shown.escape_default().to_string(),
+        name: shown(name),
         defect,
     }
+}
+
+/// Escapes and shortens a name for a message.
+fn shown(name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name);
+    let short: String = name.chars().take(64).collect();
+    short.escape_default().to_string()
+}
+
+/// Returns the name of the first entry of a zip archive of any form, escaped and shortened.
+pub(crate) fn first_name(bytes: &[u8]) -> Option<String> {
+    let archive = ZipArchive::from_slice(bytes).ok()?;
+    let first = archive.entries().next()?.ok()?;
+    Some(shown(first.file_path().as_bytes()))
 }
 
 /// Checks that an entry may have this name.

@@ -176,10 +176,13 @@ struct Opened<'a> {
 }
 
 fn opened(bytes: &[u8]) -> Result<Opened<'_>, ArtefactError> {
-    let entries = archive::read(bytes)?;
+    let entries = archive::read(bytes).map_err(|e| match archive::first_name(bytes) {
+        Some(first) if first != MANIFEST => ArtefactError::Foreign { first },
+        _ => e,
+    })?;
     let Some((first, rest)) = entries.split_first().filter(|(e, _)| e.name == MANIFEST) else {
-        let what = format!("its first entry is not {MANIFEST}");
-        return Err(ArtefactError::Archive(what));
+        let first = archive::first_name(bytes).unwrap_or_else(|| "missing".to_owned());
+        return Err(ArtefactError::Foreign { first });
     };
     let manifest = Manifest::parse(first.data)?;
     match rest {

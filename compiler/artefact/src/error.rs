@@ -12,6 +12,12 @@ pub enum ArtefactError {
     /// The container as a whole is invalid.
     #[error("{0}")]
     Archive(String),
+    /// A zip archive that `tpc compile` did not write.
+    #[error("this zip archive is not an artefact: its first entry is {first}, not `manifest.ron`")]
+    Foreign {
+        /// The name of the first entry, escaped and shortened, or `missing`.
+        first: String,
+    },
     /// An entry of the container is invalid.
     #[error("entry `{name}`: {defect}")]
     Entry {
@@ -53,7 +59,9 @@ impl ArtefactError {
     /// Returns the error's code.
     pub fn code(&self) -> &'static Code {
         match self {
-            ArtefactError::Archive(_) | ArtefactError::Entry { .. } => &codes::DAMAGED,
+            ArtefactError::Archive(_)
+            | ArtefactError::Foreign { .. }
+            | ArtefactError::Entry { .. } => &codes::DAMAGED,
             ArtefactError::Manifest(_) => &codes::MANIFEST,
             ArtefactError::Kernels(_) => &codes::KERNELS,
             ArtefactError::Newer { .. } | ArtefactError::UnknownSection(_) => &codes::NEWER,
@@ -64,6 +72,9 @@ impl ArtefactError {
     /// Returns the remedy.
     pub fn help(&self) -> &'static str {
         match self {
+            ArtefactError::Foreign { .. } => {
+                "give a file that `tpc compile MODEL -o FILE.tpc` wrote"
+            }
             ArtefactError::Archive(_) | ArtefactError::Entry { .. } => {
                 "compile the model again, or fetch the artefact again from a source you trust"
             }

@@ -32,7 +32,7 @@ use tpc_models::Drafting;
 pub(super) struct PlacementArgs {
     /// A count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1`; plan takes several [default: all of --topology, else
     /// one; for run and bench the processor].
-    #[arg(long, value_name = "SPEC", value_parser = values::devices())]
+    #[arg(long, value_name = "SPEC", allow_negative_numbers = true, value_parser = values::devices())]
     devices: Vec<Parsed<DeviceLists>>,
     /// Devices and links of a machine; its devices may be named in --devices.
     #[arg(long, value_name = "FILE.ron")]
@@ -91,11 +91,12 @@ pub(super) struct PlacementArgs {
     /// Type of the V cache [-ctv; default: f16; for eval: f32].
     #[arg(long, value_name = "TYPE", value_parser = values::cache_type_v())]
     cache_type_v: Option<Parsed<DType>>,
-    /// Cells of the KV cache, such as 32768 or 32k; 0 is the model's context; plan takes several [default: 0].
+    /// Cells of the KV cache, such as 32768 or 32k; 0 is the model's context; plan compares several, such as 8k,32k [default: 0].
     #[arg(
         long,
         short = 'c',
         value_name = "N",
+        value_delimiter = ',',
         allow_negative_numbers = true,
         value_parser = values::ctx_size()
     )]

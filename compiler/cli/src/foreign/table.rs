@@ -143,6 +143,20 @@ pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
         )],
     ),
     foreign(
+        Means("--devices"),
+        &[named(
+            One,
+            &[
+                "--device-count",
+                "--num-devices",
+                "--n-devices",
+                "--gpu-count",
+                "--num-gpus",
+                "--n-gpus",
+            ],
+        )],
+    ),
+    foreign(
         Means("--n-gpu-layers"),
         &[named(
             One,
@@ -335,17 +349,7 @@ pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
             "the number of devices has another name",
             "say --devices N, such as --devices 2, or name them: --devices 2x3090",
         ),
-        &[named(
-            One,
-            &[
-                "--gpus",
-                "--gpu",
-                "--num-gpus",
-                "--n-gpus",
-                "--num-devices",
-                "--gpu-count",
-            ],
-        )],
+        &[named(One, &["--gpus", "--gpu"])],
     ),
     foreign(
         Refused(

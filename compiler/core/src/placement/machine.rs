@@ -212,7 +212,10 @@ impl MachineRequest<'_> {
         if let Ok(member) = whole {
             return Ok((1, member));
         }
-        let member = self.one(name, notes)?;
+        let member = self.one(name, notes).map_err(|d| match misread(text) {
+            Some(help) => d.help(help),
+            None => d,
+        })?;
         if count == 0 || count > MAX_DEVICES {
             return Err(wrong(format!("a plan cannot be for {count} devices")).help(cure()));
         }
@@ -248,6 +251,11 @@ impl MachineRequest<'_> {
                 .help(format!("write one of {}", names.join(", ")))),
             CardMatch::Unknown(near) => {
                 let shown = tpc_diag::suggest::shorten(name);
+                if let Some(help) = misread(name) {
+                    return Err(
+                        wrong(format!("`{shown}` is neither a device nor a card")).help(help)
+                    );
+                }
                 let listed = self.file.map(|f| {
                     let names: Vec<&str> = f.devices.iter().map(|d| d.name.as_str()).collect();
                     format!("the topology's devices are {}; ", names.join(", "))
@@ -441,6 +449,17 @@ fn bridge_note(cards: &[&Card], link: Link) -> Option<Diagnostic> {
     );
     let d = Diagnostic::new(&codes::LINK_ASSUMED, "--devices", message);
     Some(d.help("`--link nvlink` if a bridge joins each pair, `--link pcie-p2p` if the driver copies from card to card"))
+}
+
+/// Returns the help for a list in another form: counts between commas, or cards joined by `+` or `&`.
+fn misread(name: &str) -> Option<String> {
+    if name.bytes().all(|b| b.is_ascii_digit()) {
+        let help = "a count stands alone: --devices 2; to compare plans, repeat the option: --devices 2 --devices 4";
+        return Some(help.to_owned());
+    }
+    let parts: Vec<&str> = name.split(['+', '&']).map(str::trim).collect();
+    let all = parts.len() > 1 && parts.iter().all(|p| !p.is_empty());
+    all.then(|| format!("separate cards by commas: `{}`", parts.join(",")))
 }
 
 #[cfg(test)]
