@@ -117,8 +117,8 @@ const OPTIONS: &[Row] = &[
 
 /// Mistakes in files and addresses.
 const FILES: &[Row] = &[
-    ("plan {d}/two", 2, "TPC0100", "it holds 2 models"),
-    ("plan {d}/none", 2, "TPC0100", "no .gguf file"),
+    ("plan {d}/two", 2, "TPC0100", "holds 2 models"),
+    ("plan {d}/none", 2, "TPC0100", "a .gguf file"),
     ("plan {d}/st", 2, "TPC0100", "convert_hf_to_gguf.py"),
     (
         "plan {d}/m.safetensors",
@@ -162,13 +162,13 @@ const FILES: &[Row] = &[
     ),
     ("plan {d}/loop", 2, "TPC0100", "path"),
     ("plan --graph {m}", 2, "TPC0180", "capture"),
-    ("plan -", 2, "TPC0100", "save it as a file"),
+    ("plan -", 2, "TPC0100", "as a file"),
     ("plan {d}/*.nothing", 2, "TPC0100", "pattern"),
     ("plan ~/x.gguf", 2, "TPC0100", "quotes"),
-    ("plan _{d}/m.gguf", 2, "TPC0100", "blank"),
+    ("plan _{d}/m.gguf", 2, "TPC0100", "a space"),
     ("plan {m}f", 2, "TPC0100", "did you mean"),
     ("plan {d}/begun.gguf", 2, "TPC0100", "begun.gguf.part"),
-    ("plan {d}/nowhere/m.gguf", 2, "TPC0100", "no folder"),
+    ("plan {d}/nowhere/m.gguf", 2, "TPC0100", "does not exist"),
     (
         "plan user/name:Q4_K_M",
         2,
@@ -219,7 +219,7 @@ const UNDERSTOOD: &[Row] = &[
         "plan {m} -c 4k -t 16 -tb 8",
         0,
         "TPC0420",
-        "threads have no influence",
+        "does not depend on threads",
     ),
     (
         "plan {m} -c 4k -b 2048 --temp 0.7 -s 1 --port 8080 --jinja",
@@ -232,13 +232,13 @@ const UNDERSTOOD: &[Row] = &[
         "plan {m} -c 4k --max-gpu 2 -fmoe -rtr -amb 512 -mla 3",
         0,
         "TPC0420",
-        "weighs groups",
+        "compares groups",
     ),
     (
         "plan {m} -c 4k --draft-max 8",
         0,
         "TPC0420",
-        "counts with --engine llama.cpp alone",
+        "needs --engine llama.cpp",
     ),
     (
         "plan {m} -c 4k --devices 2 -sm row",

@@ -120,7 +120,7 @@ fn options_that_are_off_are_accepted_and_others_are_not() {
     // The note names unsupported features, and does not call the result the same.
     let ran = with("-sp --mlock");
     assert!(
-        ran.stderr.contains("does not do what they ask for"),
+        ran.stderr.contains("tpc does not support them"),
         "{}",
         ran.stderr
     );
