@@ -37,7 +37,7 @@ pub(super) struct PlacementArgs {
     /// Devices and links of a machine; --devices may name its devices.
     #[arg(long, value_name = "FILE.ron")]
     topology: Option<PathBuf>,
-    /// Links between cards: nvlink, pcie-p2p or pcie [default: as `tpc devices` shows].
+    /// Links between cards: nvswitch, nvlink, pcie-p2p or pcie [default: as `tpc devices` shows].
     #[arg(long, value_name = "KIND", value_parser = values::link())]
     link: Option<Parsed<LinkKind>>,
     /// Memory per device left to the driver, such as `1GiB` or `2GiB,0` [default: 1GiB for a card, 0 for a cpu].

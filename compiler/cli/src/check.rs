@@ -16,13 +16,13 @@ use tpc_engine::artefact::{self as fit, Mismatch};
 pub(super) struct Args {
     /// An artefact (.tpc).
     model: PathBuf,
-    /// Its model, also as `--model FILE` [default: in the artefact's folder].
+    /// Model of an artefact, also as `--model FILE` [default: in the artefact's folder].
     #[arg(value_name = "WEIGHTS.gguf")]
     weights: Option<PathBuf>,
-    /// The devices to check for, such as `cpu,cpu`.
+    /// Devices: a count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1` [default: the artefact's].
     #[arg(long, value_name = "SPEC")]
     devices: Option<String>,
-    /// The topology file of the machine to check for.
+    /// Devices and links of a machine; --devices may name its devices.
     #[arg(long, value_name = "FILE.ron")]
     topology: Option<PathBuf>,
     /// Output format.

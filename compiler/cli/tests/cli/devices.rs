@@ -72,7 +72,7 @@ fn the_cards_and_this_machine() {
 #[test]
 fn a_driver_that_is_absent_fails_lies_or_hangs() {
     for (script, said) in [
-        ("", "no nvidia-smi"),
+        ("", "nvidia-smi is missing"),
         ("echo broken; exit 9", "failed"),
         (
             "echo 'Voodoo 2, many, [N/A], x, y, z'",
@@ -93,7 +93,7 @@ fn a_driver_that_is_absent_fails_lies_or_hangs() {
             ran.stdout
         );
         assert!(
-            !ran.stdout.contains("plan for it"),
+            !ran.stdout.contains("plan for this machine"),
             "{script}: {}",
             ran.stdout
         );
