@@ -157,7 +157,7 @@ pub(super) struct Defaults {
     pub(super) split_mode: SplitMode,
 }
 
-/// Returns each value by itself, or one empty list if there are no values.
+/// Returns each value by itself, or one empty list without values.
 fn choices<T: Clone>(values: &[T]) -> Vec<Vec<T>> {
     if values.is_empty() {
         return vec![Vec::new()];

@@ -38,7 +38,7 @@ pub(super) fn named<'a>(first: &'a Path, second: Option<&'a Path>) -> Option<Nam
     }
 }
 
-/// True if the name or the first bytes are those of an artefact.
+/// True if a file is an artefact, by its name or first bytes.
 pub(super) fn is_artefact(path: &Path) -> bool {
     if path
         .extension()

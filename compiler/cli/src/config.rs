@@ -214,7 +214,7 @@ fn parse(name: &str, text: &str) -> Result<Config, Diagnostic> {
 }
 
 impl Config {
-    /// Returns the folder to which patterns are relative.
+    /// Returns the base folder of patterns.
     pub(super) fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }

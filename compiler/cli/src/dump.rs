@@ -26,7 +26,7 @@ enum Stage {
     Placed,
     /// The placed model with shardings; partial sums are reduced at once.
     Sharded,
-    /// The sharded model with copies and collectives where they cost least.
+    /// The sharded model with copies and collectives at their cheapest places.
     Rewrite,
     /// One program per place.
     Programs,

@@ -145,7 +145,7 @@ fn read_golden(path: &Path) -> Result<Golden, Failure> {
     Golden::parse(&name, &bytes).map_err(Failure::usage)
 }
 
-/// Returns the golden file's tokens, or else those of `--tokens`.
+/// Returns the tokens of the golden file, or else of `--tokens`.
 fn tokens(args: &Args, golden: Option<&Golden>) -> Result<Vec<u32>, Failure> {
     let tokens = golden.map(|g| g.tokens.clone()).or(args.tokens.clone());
     let tokens = tokens.unwrap_or_default();

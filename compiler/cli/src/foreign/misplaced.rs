@@ -107,7 +107,7 @@ mod tests {
             d.help.map(|h| h.to_string())
         };
         assert!(help("rnu").is_some_and(|h| h.contains("`tpc run`")));
-        assert!(help("serve").is_some_and(|h| h.contains("no server")));
+        assert!(help("serve").is_some_and(|h| h.contains("server is not supported")));
         assert!(help("qqqqqqqq").is_some_and(|h| h.contains("--help")));
         assert_eq!(help("--help"), None);
     }

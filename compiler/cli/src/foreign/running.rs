@@ -39,7 +39,7 @@ const DEPENDENT: &str = "--mirostat-lr --mirostat-ent --dynatemp-exp --dry-base 
 const OFF_ANYWAY: &str = "the value switches the feature off, as in tpc";
 const FILES_SCALING: &str = "the file alone decides how positions are scaled";
 
-/// Returns the reason if the value of an option that may change the text has no effect.
+/// Returns the reason if an option that may change the text has a value without effect.
 pub(super) fn off(name: &str, value: &str) -> Option<&'static str> {
     let is_in = |names: &str| names.split_whitespace().any(|n| n == name);
     if name == "--rope-scaling" && value == "none" {

@@ -24,7 +24,7 @@ pub(super) fn locate(path: &Path) -> Result<Place, Failure> {
     }
 }
 
-/// True if the name or the first bytes are those of a captured graph.
+/// True if a file is a captured graph, by its name or first bytes.
 pub(crate) fn is_capture(path: &Path) -> bool {
     let extension = path.extension().and_then(|e| e.to_str());
     if extension.is_some_and(|e| ["jsonl", "ndjson"].contains(&e.to_ascii_lowercase().as_str())) {

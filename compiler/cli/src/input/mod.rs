@@ -114,7 +114,7 @@ pub(super) fn with_data(file: GgufFile, word: &Path) -> Result<GgufFile, Failure
     )))
 }
 
-/// True if a word's name and first bytes are those of an artefact.
+/// True if a word names an artefact, by its name and first bytes.
 fn is_artefact(word: &Path) -> bool {
     let named = word
         .extension()

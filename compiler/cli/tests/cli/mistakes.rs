@@ -1,7 +1,8 @@
-//! Mistakes on the command line, and habits of other programs' users: every message has a cure, and exit statuses are stable.
+//! Mistakes on the command line, and habits of other programs' users: every message has a cure, and exit statuses are
+//! stable.
 //!
-//! A row is a command line, its exit status, the code, and a part of the cure. `{m}` is a header, `{d}` a folder of files that
-//! are not models. Blanks separate words, and `_` within a word becomes a blank.
+//! A row is a command line, its exit status, the code, and a part of the cure. `{m}` is a header, `{d}` a folder
+//! without models. `_` within a word becomes a space.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +13,6 @@ use super::support::{Ran, SMALL, Scratch, path, tpc, tpc_in, words};
 
 type Row = (&'static str, i32, &'static str, &'static str);
 
-/// Mistakes in the options.
 const OPTIONS: &[Row] = &[
     (
         "plan -hf u/n:Q4_K_M",
@@ -115,7 +115,6 @@ const OPTIONS: &[Row] = &[
     ("lint -- llama-server -m {m} -c", 2, "TPC0400", "-c VALUE"),
 ];
 
-/// Mistakes in files and addresses.
 const FILES: &[Row] = &[
     ("plan {d}/two", 2, "TPC0100", "holds 2 models"),
     ("plan {d}/none", 2, "TPC0100", "a .gguf file"),
@@ -210,7 +209,6 @@ const FILES: &[Row] = &[
     ("lint {m} --config {d}/codes.toml", 2, "TPC0407", "TPC0306"),
 ];
 
-/// Options of other programs that tpc understands.
 const UNDERSTOOD: &[Row] = &[
     ("plan -m {m} -c 0", 0, "", ""),
     ("plan {m} -c 32k", 0, "", ""),
@@ -273,7 +271,7 @@ const UNDERSTOOD: &[Row] = &[
     ("explain tpc306", 0, "", ""),
 ];
 
-/// Makes the folder of files that are not models.
+/// Makes the folder without models.
 fn folder() -> Scratch {
     let d = Scratch::new();
     for folder in ["two", "none", "st", "one"] {
@@ -341,7 +339,7 @@ fn run(line: &str, d: &Scratch, model: &str) -> Ran {
             .replace("{m}", model)
             .replace("{d}", d.0.to_str().unwrap())
     };
-    // Underscores in real names are not replaced by blanks.
+    // Underscores in real names stay.
     let word = |w: &str| match w.starts_with('_') {
         true => expand(w),
         false => w
@@ -351,7 +349,6 @@ fn run(line: &str, d: &Scratch, model: &str) -> Ran {
     tpc_in(&d.0, line.split_whitespace().map(word))
 }
 
-/// Returns the fault in the message of a row.
 fn fault(row: &Row, ran: &Ran) -> Option<String> {
     let (line, status, code, part) = row;
     let text = words(&ran.stderr);
@@ -402,7 +399,6 @@ fn mistakes_in_options() {
 #[test]
 fn mistakes_in_files_and_addresses() {
     all_told(FILES);
-    // The tables have more than 100 rows.
     assert!(OPTIONS.len() + FILES.len() > 100);
 }
 
@@ -441,7 +437,7 @@ fn many_files_are_linted_with_settings() {
         ran.stdout
     );
     assert!(!ran.stdout.contains("TPC0611"), "{}", ran.stdout);
-    // The command line overrides the settings, and the worst status counts.
+    // The command line overrides the settings; the worst status counts.
     let a = d.path("two/a.gguf");
     let a = a.to_str().unwrap();
     let ran = lint(&[
@@ -464,10 +460,9 @@ fn many_files_are_linted_with_settings() {
     let ran = lint(&[a, "--deny", "TPC0611", "--devices", "4"]);
     assert_eq!(ran.status, 1, "{}", ran.stderr);
     assert_eq!(ran.stderr.matches("TPC0611").count(), 1, "{}", ran.stderr);
-    // One device does not share tensors, so the finding is left out.
+    // A single device does not share tensors.
     let ran = lint(&[a, "--deny", "TPC0611", "--devices", "1"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    // Every format lists all files.
     let pattern = d.path("two/*.gguf");
     let pattern = pattern.to_str().unwrap();
     for format in ["text", "json", "sarif", "github"] {
