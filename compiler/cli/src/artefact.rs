@@ -54,10 +54,7 @@ pub(super) fn is_artefact(path: &Path) -> bool {
     read.is_some_and(|mut f| f.read_exact(&mut head).is_ok() && head == *b"PK\x03\x04")
 }
 
-/// Refuses a second file after a model.
-///
-/// # Errors
-/// Returns TPC0400 for a second file, if the first is not an artefact.
+/// Refuses a second file after a model with TPC0400.
 pub(super) fn no_second(second: Option<&Path>) -> Result<(), Failure> {
     let Some(path) = second else { return Ok(()) };
     let message = format!("unexpected second file `{}`", path.display());
@@ -67,10 +64,10 @@ pub(super) fn no_second(second: Option<&Path>) -> Result<(), Failure> {
     )))
 }
 
-/// Reads the bytes of an artefact.
+/// Reads an artefact's bytes.
 ///
 /// # Errors
-/// Returns TPC0402 if the file cannot be read or is too long.
+/// Returns TPC0402 if the file is unreadable or too long.
 pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     input::read_file(path, MAX_BYTES)
 }
@@ -136,7 +133,7 @@ impl Named<'_> {
     /// Opens the artefact's model, if its file exists.
     ///
     /// # Errors
-    /// Returns an error for an unreadable model, or for a named file that does not exist.
+    /// Returns an error for an unreadable model or a missing named file.
     pub(super) fn model(&self, artefact: &Artefact) -> Result<Option<GgufFile>, Failure> {
         let path = self.model_path(artefact);
         match self.model.is_none() && !path.exists() {

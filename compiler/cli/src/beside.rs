@@ -1,4 +1,4 @@
-//! Files that are loaded in addition to the model, from options of `tpc plan` or from a llama.cpp command line.
+//! Files in addition to the model, from options of `tpc plan` or from a llama.cpp command line.
 
 use std::path::Path;
 
@@ -118,7 +118,7 @@ impl BesideArgs {
         Ok(out)
     }
 
-    /// Adds the memory of the extra files to the placement.
+    /// Adds the extra files' memory to the placement.
     ///
     /// # Errors
     /// Returns TPC0400 for an unreadable file.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 use tpc_diag::Code;
 
-/// Returns every code of the compiler and the runtime, in order. Only this crate depends on both.
+/// Returns every code, in order. Only this crate depends on both the compiler and the runtime.
 pub fn codes() -> Vec<&'static Code> {
     let mut out: Vec<&Code> = tpc_lint::lints().map(|l| &l.code).collect();
     for table in [
@@ -33,7 +33,7 @@ pub fn codes() -> Vec<&'static Code> {
     out
 }
 
-/// Returns every argument that names a file, by its type or its value's name, as (subcommand, argument).
+/// Returns every argument that names a file, as (subcommand, argument).
 pub fn file_arguments() -> Vec<(String, String)> {
     const NAMES: [&str; 8] = [
         "FILE", "MODEL", "CAPTURE", "URL", ".json", ".ron", ".toml", "PATH",

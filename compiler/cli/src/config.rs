@@ -1,7 +1,7 @@
 //! `tpc.toml`: the files, devices and policy of `tpc lint` in a folder.
 //!
-//! The file is untrusted: its length is limited. An unknown key is an error with the nearest known key, a wrong value
-//! an error with its line and column.
+//! The file is untrusted: its length is limited. Errors name the nearest known key, or the line and column of a wrong
+//! value.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

@@ -64,7 +64,7 @@ pub(super) struct Kernels {
 /// Compiles a program's kernels for these targets. Without NVRTC, prints a note and returns an empty result.
 ///
 /// # Errors
-/// Returns an error if a kernel does not compile, or spills registers.
+/// Returns an error if a kernel does not compile or spills registers.
 pub(super) fn compiled(program: &Program, targets: &[String]) -> Result<Kernels, Failure> {
     let modules = modules(program, Options::default())?;
     let nvrtc = match Nvrtc::find() {

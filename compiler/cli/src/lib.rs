@@ -1,8 +1,8 @@
 //! # tpc: the command line
 //!
-//! A module per subcommand reads arguments, calls the libraries and prints. `args` and `values` read option values
-//! during parsing. `output` prints results and diagnostics, and sets the exit status. Only this crate and `tpc-numeric`
-//! depend on both the compiler and the runtime.
+//! Each subcommand is a module. `args` and `values` read option values during parsing. `output` prints results and
+//! diagnostics, and sets the exit status. Only this crate and `tpc-numeric` depend on both the compiler and the
+//! runtime.
 
 pub mod advise;
 mod args;

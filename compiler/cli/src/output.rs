@@ -200,9 +200,6 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// Checks that [`replace_by`] can write a file, without changing the file.
-///
-/// # Errors
-/// Returns the errors of `replace_by`.
 pub(super) fn try_replace(path: &Path) -> io::Result<()> {
     let (target, part) = places(path)?;
     let Some(part) = part else {
@@ -234,9 +231,6 @@ fn places(path: &Path) -> io::Result<(PathBuf, Option<PathBuf>)> {
 }
 
 /// Replaces a file like [`replace`], with bytes from `write`.
-///
-/// # Errors
-/// Returns the errors of `write` and of the file.
 pub(super) fn replace_by(
     path: &Path,
     write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,

@@ -201,7 +201,7 @@ impl SourceArgs {
             .unwrap_or_default()
     }
 
-    /// Returns the defaults of options. For a capture, the split mode is `tensor`: `auto` would not split small test
+    /// Returns the defaults of options. A capture is split by `tensor`, because `auto` would not split small test
     /// models.
     pub(super) fn defaults(&self) -> Defaults {
         Defaults {

@@ -60,10 +60,7 @@ pub(super) struct DeviceLists {
 }
 
 impl DeviceLists {
-    /// Returns `n` generic devices.
-    ///
-    /// # Errors
-    /// Returns TPC0400 for 0, and above [`MAX_DEVICES`].
+    /// Returns `n` generic devices; TPC0400 for 0, and above [`MAX_DEVICES`].
     pub(super) fn count(n: usize) -> Parsed<DeviceLists> {
         DeviceLists::parse(&n.to_string())
     }
@@ -106,10 +103,7 @@ impl DeviceLists {
         self.lists.iter().map(one).collect()
     }
 
-    /// Returns the only list.
-    ///
-    /// # Errors
-    /// Returns TPC0400 for a range of counts.
+    /// Returns the only list; TPC0400 for a range of counts.
     pub(super) fn only(&self) -> Parsed<&DeviceList> {
         if self.text.contains("..") {
             let message = format!("`{}` is a range of counts", self.text);
@@ -341,10 +335,7 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Parses a regular expression.
-    ///
-    /// # Errors
-    /// Returns TPC0400 for an invalid expression.
+    /// Parses a regular expression; TPC0400 for an invalid one.
     fn parse(option: &'static str, text: &str) -> Parsed<Pattern> {
         match fancy_regex::Regex::new(text) {
             Ok(regex) => Ok(Pattern { option, regex }),
@@ -356,10 +347,7 @@ impl Pattern {
         }
     }
 
-    /// True if the expression matches a part of the name.
-    ///
-    /// # Errors
-    /// Returns TPC0400 if matching takes too many steps.
+    /// True if the expression matches a part of the name; TPC0400 if matching takes too many steps.
     pub(super) fn found_in(&self, name: &str) -> Parsed<bool> {
         self.regex.is_match(name).map_err(|e| {
             let message = format!("the pattern cannot be matched against `{name}`: {e}");

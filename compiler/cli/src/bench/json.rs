@@ -46,7 +46,7 @@ struct Same {
     type_v: String,
 }
 
-/// Another program, timed in alternation with tpc. Sample `i` and tpc's sample `i` are of one round.
+/// Another program, timed in alternation. Sample `i` and tpc's sample `i` are of one round.
 #[derive(Serialize)]
 struct Compare {
     command: String,

@@ -32,7 +32,7 @@ impl Test {
         }
     }
 
-    /// Returns the number of tokens per sequence in the cache before the test.
+    /// Returns the tokens per sequence in the cache before the test.
     pub(super) fn depth(&self) -> usize {
         match *self {
             Test::Prompt { depth, .. }
@@ -83,7 +83,7 @@ pub(super) struct Measured {
     pub(super) sequences: usize,
     /// The time of each repetition.
     pub(super) times: Vec<Duration>,
-    /// The time of each kernel over all repetitions; empty without profiling.
+    /// Each kernel's time over all repetitions; empty without profiling.
     pub(super) profile: Vec<KernelTime>,
     /// The other program's result for this test, with `--compare`.
     pub(super) other: Option<Compared>,
@@ -128,7 +128,7 @@ pub(super) struct Compared {
 }
 
 impl Compared {
-    /// Returns each round's ratio of tpc's speed to the other program's, ascending.
+    /// Returns each round's speed ratio, tpc to the other program, ascending.
     pub(super) fn ratios(&self, ours: &[f64]) -> Vec<f64> {
         let mut out: Vec<f64> = ours.iter().zip(&self.speeds).map(|(a, b)| a / b).collect();
         out.sort_by(f64::total_cmp);
@@ -154,9 +154,6 @@ pub(super) enum Warmup {
 
 impl Bench<'_, '_> {
     /// Runs a test once to warm up, then `repetitions` times.
-    ///
-    /// # Errors
-    /// Returns the model's errors.
     pub(super) fn measure(
         &mut self,
         test: Test,
@@ -180,9 +177,6 @@ impl Bench<'_, '_> {
     }
 
     /// Runs a test once. The tokens of its depth run first, untimed.
-    ///
-    /// # Errors
-    /// Returns the model's errors.
     pub(super) fn once(&mut self, test: Test) -> Result<(Duration, Vec<KernelTime>), ExecError> {
         self.model.clear()?;
         let mut tokens = Tokens {
@@ -221,7 +215,7 @@ impl Bench<'_, '_> {
         Ok((begun.elapsed(), self.model.take_profile()))
     }
 
-    /// Runs tokens at the positions of `at`, with the logits of each sequence's last token per batch.
+    /// Runs tokens at the positions of `at`; each sequence's last token per batch has logits.
     fn read(
         &mut self,
         tokens: &[u32],

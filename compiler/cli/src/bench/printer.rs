@@ -1,4 +1,4 @@
-//! Prints each result when it is measured, so that an interrupted run keeps earlier results.
+//! Prints each result at once, so that an interrupted run keeps its results.
 
 use super::args::Format;
 use super::measure::{Measured, Test};

@@ -67,7 +67,7 @@ pub(super) fn interrupted() -> Arc<AtomicBool> {
     pressed
 }
 
-/// Captures clients' graphs until Ctrl-C, or with `once` until graphs were captured and all clients have disconnected.
+/// Captures graphs until Ctrl-C; with `once`, until graphs were captured and all clients have disconnected.
 pub(super) fn capture(server: &Server, once: bool) -> Captures {
     let captures = Captures::default();
     let pressed = interrupted();
@@ -79,7 +79,7 @@ pub(super) fn capture(server: &Server, once: bool) -> Captures {
     captures
 }
 
-/// Writes one file per kind of graph into a folder, creating the folder if needed.
+/// Writes one file per kind of graph into a folder.
 ///
 /// # Errors
 /// Returns TPC0758 without a graph, and the errors of writing files.

@@ -11,7 +11,7 @@ use crate::output::{self, Failure};
 use tpc_diag::{Diagnostic, codes as common};
 use tpc_rpc::{Captures, Device, Limits};
 
-/// Runs a llama.cpp command on a capturing device until the command ends.
+/// Runs a llama.cpp command on a capturing device.
 ///
 /// # Errors
 /// Returns TPC0400 for an empty command, and TPC0759 if the command cannot run or fails before its first graph.

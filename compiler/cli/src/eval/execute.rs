@@ -14,8 +14,8 @@ pub(super) struct Evaluation {
 }
 
 impl Evaluation {
-    /// Compares the draft for the token `ahead` places further with the model's choice there. Returns the numbers of
-    /// equal choices and of comparisons.
+    /// Compares the draft for the token `ahead` places further with the model's choice. Returns the numbers of equal
+    /// choices and of comparisons.
     pub(super) fn agreement(&self, ahead: usize, draft: &[f64]) -> (usize, usize) {
         let choices = |logits: &[f64]| -> Vec<Option<usize>> {
             let best = |row: &[f64]| {
@@ -30,7 +30,7 @@ impl Evaluation {
     }
 }
 
-/// Runs the tokens as one sequence in batches of at most `ubatch`, and drafts after each batch.
+/// Runs the tokens as one sequence in batches of at most `ubatch`, drafting after each batch.
 pub(super) fn execute(
     model: &mut AnySession<'_>,
     tokens: &[u32],

@@ -1,9 +1,5 @@
 //! The model, the executor and the devices of a command line.
 //!
-//! - `options`: the executor's options, with threads;
-//! - `subject`: a model to plan now, or an artefact;
-//! - `limits`: a warning about contexts beyond the training context.
-//!
 //! Commands that run a model call [`SubjectArgs::open`], plan, and call [`load`].
 
 mod limits;
@@ -132,9 +128,6 @@ pub(super) fn plan(
 }
 
 /// Loads a model, with progress on a terminal.
-///
-/// # Errors
-/// Returns the engine's error.
 pub(super) fn load<'a>(
     loader: Loader<'a>,
     args: &ExecutionArgs,

@@ -102,7 +102,7 @@ impl ExecutionArgs {
     /// Returns the executor's options, with threads for `devices` devices.
     ///
     /// # Errors
-    /// Returns TPC0400 if a list of threads does not have one entry per device.
+    /// Returns TPC0400 like `threads`.
     pub(crate) fn executor_options(
         &self,
         kind: ExecutorKind,

@@ -32,8 +32,7 @@ impl SubjectArgs {
     /// Reads the artefact, or else calls `placement`, and opens the model.
     ///
     /// # Errors
-    /// Returns an error for an unreadable file, for an artefact and a model that do not match, and for placement
-    /// options that differ from the artefact's.
+    /// Returns an error for an unreadable file, and for a model or placement options that do not match the artefact.
     pub(crate) fn open(
         &self,
         options: &PlacementArgs,
@@ -112,9 +111,6 @@ impl Opened {
     }
 
     /// Plans the model, or takes the artefact's plan.
-    ///
-    /// # Errors
-    /// Returns the errors of planning.
     pub(crate) fn plan(&self) -> Result<PreparedModel, Failure> {
         match &self.source {
             Source::Model(placement) => {

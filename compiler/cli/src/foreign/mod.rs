@@ -1,8 +1,7 @@
-//! Translates options of llama.cpp, ik_llama.cpp and other programs into tpc's.
+//! Translates options of llama.cpp, ik_llama.cpp and other programs into tpc's, before parsing.
 //!
-//! Translation precedes parsing. The subcommand's own options stay. Another program's option becomes tpc's option, is
-//! left out with a note, or is refused with an alternative (`table`). An unknown option is refused with the nearest
-//! known one.
+//! The subcommand's own options stay. Another program's option becomes tpc's option, is left out with a note, or is
+//! refused with an alternative (`table`). An unknown option is refused with the nearest known one.
 
 mod misplaced;
 mod repeated;
@@ -230,8 +229,8 @@ impl Reader<'_> {
         }
     }
 
-    /// True for words that clap parses: several short options in one word (`-vc4096`), negative numbers, and every
-    /// option of a subcommand without placement options.
+    /// True for words that clap parses: short options in one word (`-vc4096`), negative numbers, and every option of a
+    /// subcommand without placement options.
     fn is_cluster(&self, name: &str) -> bool {
         let rest = name.trim_start_matches('-');
         let first = rest.chars().next();

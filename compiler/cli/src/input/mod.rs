@@ -1,6 +1,6 @@
 //! The inputs of a command line: files, folders, addresses.
 //!
-//! - `local` finds models and helps with other paths: missing, a folder, a pipe;
+//! - `local` finds models, and helps with other paths;
 //! - `web` reads headers by address;
 //! - `regular` reads whole files and refuses endless ones;
 //! - `text` reads prompts.

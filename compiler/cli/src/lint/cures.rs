@@ -1,4 +1,4 @@
-//! Cures of a llama.cpp command line: edits of the line, which are linted before they are shown.
+//! Cures of a llama.cpp command line: edits that are linted before they are shown.
 
 use super::line::on_devices;
 use super::subject::{EngineLine, Subject, is_open, shares_of_memory};
@@ -84,8 +84,8 @@ impl<'a> Checked<'a> {
         found.into_iter().filter(is_error).collect()
     }
 
-    /// True if a cure is shown: the edited line has only old errors, and either asks for the advised placement or fits
-    /// and is proved. Rewrites the cure as options of the line.
+    /// True if a cure is shown: the edited line has only old errors, and asks for the advised placement or fits and is
+    /// proved. Rewrites the cure as options of the line.
     pub(super) fn holds(&self, advice: &mut Advice) -> bool {
         let Some((line, words)) = self.edited(&advice.changes) else {
             return false;

@@ -239,8 +239,8 @@ fn on_devices(
     Ok(out)
 }
 
-/// Adapts a plan's findings to the line's program. A model that llama.cpp does not load is an error. A model that does
-/// not fit is a note if llama.cpp makes it fit.
+/// Adapts a plan's findings to the line's program. A model that llama.cpp does not load is an error, a model that
+/// llama.cpp makes fit a note.
 fn fitted(subject: &Subject, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let Some(line) = subject.line.as_ref().map(|l| &l.command) else {
         return found;
@@ -283,8 +283,8 @@ fn settings(args: &Args) -> Result<Config, Failure> {
     }
 }
 
-/// Returns the files to lint: the given ones, or else the settings'. With `--graph` or a command line, a single word is
-/// not a pattern.
+/// Returns the given files to lint, or else the settings'. With `--graph` or a command line, a single word is not a
+/// pattern.
 fn subjects(args: &Args, config: &Config) -> Result<Vec<Option<PathBuf>>, Failure> {
     if args.graph.is_some() || !args.command.is_empty() {
         return match args.models.as_slice() {
@@ -324,7 +324,7 @@ fn to_paths(words: &[String]) -> Vec<PathBuf> {
     words.iter().map(PathBuf::from).collect()
 }
 
-/// Returns a file's policy from the settings, their overrides and the command line; a later entry wins.
+/// Returns a file's policy: settings, overrides, command line; a later entry wins.
 fn policy(args: &Args, config: &Config, file: &Path) -> Result<Policy, Failure> {
     let (mut deny, mut allow): (Vec<String>, Vec<String>) = Default::default();
     for section in config.sections(file) {

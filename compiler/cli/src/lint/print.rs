@@ -87,7 +87,7 @@ fn total(all: &[Checked]) -> Summary {
 }
 
 /// Prints results on standard output. With several files as text, each file's findings follow its line on standard
-/// error, and totals come last. JSON output also has the plans.
+/// error; totals come last. JSON output also has the plans.
 pub(super) fn print(format: Format, all: &[Checked], plans: &[PlanReport]) -> Result<(), Failure> {
     match (format, all) {
         (Format::Text, [one]) => match one.failed {

@@ -118,7 +118,7 @@ impl Subject {
         }
         let beside = beside::of_line(&command);
         same.options.extend(beside.words());
-        // The options before the command describe the machine. Without devices, the command decides their number.
+        // The options before the command describe the machine; without devices, the command decides their number.
         let mut machine = args.placement.machine_words();
         if args.placement.devices().is_none() && !of_file {
             let count = devices.as_ref().map_or("…", |lists| lists.text.as_str());

@@ -1,5 +1,4 @@
-//! `tpc plan`: plans a model on devices, as tables, JSON, RON or a page. Also compares a plan with an earlier one, and
-//! several plans with each other.
+//! `tpc plan`: plans a model on devices, as tables, JSON, RON or a page. Also compares plans.
 
 mod calibrate;
 mod earlier;

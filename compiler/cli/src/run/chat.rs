@@ -23,9 +23,6 @@ pub(super) enum Ended {
 }
 
 /// Answers each line of a terminal. After an invalid message, prints the error and continues.
-///
-/// # Errors
-/// Returns the errors of the model, and of input and output.
 pub(super) fn talk<'t>(
     generator: &mut Generator<'_>,
     slot: &mut Slot<'t, Stream<'t>>,

@@ -50,9 +50,6 @@ impl KeptArgs {
     }
 
     /// Reads the initial file and checks that the output file is writable, before the model is loaded.
-    ///
-    /// # Errors
-    /// Returns an error if a file cannot be read or written.
     pub(super) fn read(&self) -> Result<Option<SessionFile>, Failure> {
         if let Some(path) = self.target() {
             output::try_replace(path).map_err(|e| Failure::file(path, &e))?;
@@ -68,9 +65,6 @@ impl KeptArgs {
     }
 
     /// Checks early that the executor can save and load a session.
-    ///
-    /// # Errors
-    /// Returns the executor's error if it does not support states.
     pub(super) fn check(&self, session: &AnySession<'_>) -> Result<(), Failure> {
         match self.is_asked() {
             true => Ok(session_file::check(session)?),
@@ -79,9 +73,6 @@ impl KeptArgs {
     }
 
     /// Saves the only slot, and its conversation's turns.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be written, or the session does not support states.
     pub(super) fn save(
         &self,
         session: &AnySession<'_>,

@@ -1,6 +1,6 @@
 //! `tpc run`: answers a prompt, or chats.
 //!
-//! - `asker` reads the prompts of the command line;
+//! - `asker` reads the prompts;
 //! - `stream` writes answers token by token, `interrupt` ends them, `speed` prints their speed;
 //! - `chat` answers the lines of a terminal;
 //! - `kept` has the options for session files.
@@ -124,7 +124,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     end(ended, &speed, loaded)
 }
 
-/// Prints the speed, and returns the exit status. If the run failed before its first token, reports only the error.
+/// Prints the speed, and returns the exit status. After a failure before the first token, reports only the error.
 fn end(ended: Result<Ended, Failure>, speed: &Speed, loaded: Duration) -> Result<(), Failure> {
     if ended.is_ok() || speed.began() {
         let _ = writeln!(io::stderr().lock(), "{}", speed::line(speed, loaded));
@@ -150,7 +150,7 @@ fn opened(args: &Args) -> Result<(Opened, ExecutorKind), Failure> {
     Ok((opened, executor))
 }
 
-/// Checks that the model generates token by token, and with `--context-shift`, that it can forget single tokens.
+/// Checks that the model generates token by token, and with `--context-shift`, forgets single tokens.
 fn may_run(args: &Args, ready: &PreparedModel) -> Result<(), Failure> {
     if ready.bidirectional {
         return Err(not_token_by_token());

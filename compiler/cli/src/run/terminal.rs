@@ -30,7 +30,7 @@ pub(super) enum Typed {
 pub(super) struct Terminal(Editor<Lines, MemHistory>);
 
 impl Terminal {
-    /// Opens the terminal that the program was started from.
+    /// Opens the program's terminal.
     ///
     /// # Errors
     /// Returns [`Failure`] TPC0402 if that fails.

@@ -85,7 +85,7 @@ fn failure(name: &str, all: Vec<Diagnostic>) -> Failure {
 }
 
 /// Proves that an artefact computes its model, independently of planning. The model's graph comes from its header and
-/// the options that affect the graph.
+/// the artefact's options.
 fn proved(read: &Artefact, file: &GgufFile) -> Result<Proof, Vec<Diagnostic>> {
     let manifest = read.manifest();
     let other = |what: &str, found: &str, model: &str| {

@@ -37,9 +37,6 @@ impl Signals {
     }
 
     /// Runs a program to its end. A signal ends the program with its children, then this program.
-    ///
-    /// # Errors
-    /// Returns an error if the program cannot be started or waited for.
     pub(super) fn output(&self, command: &mut Command) -> io::Result<Output> {
         in_group(command);
         let mut child = command

@@ -1,11 +1,9 @@
 //! Times another program in alternation with tpc.
 //!
 //! A machine's speed changes from minute to minute, so only speeds measured together are comparable. Each round runs
-//! tpc's test and the other program; every second round swaps the order. The report prints the median and the range of
-//! the rounds' ratios.
+//! both programs; every second round swaps the order. The report prints the median and the range of the rounds' ratios.
 //!
-//! - `child` runs the other program, and ends it on an interrupt;
-//! - `speeds` reads its speeds.
+//! `child` runs the other program; `speeds` reads its speeds.
 
 mod child;
 mod speeds;
@@ -100,7 +98,7 @@ impl<'a> Other<'a> {
     /// Measures the common tests in rounds.
     ///
     /// # Errors
-    /// Returns the model's errors, TPC0427 if the other program fails, and TPC0400 without a common test.
+    /// Returns TPC0427 if the other program fails, and TPC0400 without a common test.
     pub(super) fn measure(
         &self,
         bench: &mut Bench<'_, '_>,
