@@ -1,7 +1,7 @@
 //! The printable characters that represent bytes in byte-level BPE vocabularies.
 //!
-//! The mapping is `bytes_to_unicode` of GPT-2's `encoder.py`. Bytes that are printable in Latin-1 represent themselves.
-//! The other 68 map to U+0100 and the following characters, in order. A space is `Ġ`, a line feed `Ċ`.
+//! The mapping is `bytes_to_unicode` of GPT-2's `encoder.py`. Bytes that are printable in Latin-1 represent themselves;
+//! the other 68 map to U+0100 and up, in order. A space is `Ġ`, a line feed `Ċ`.
 
 /// True if a byte represents itself.
 const fn printable(byte: u8) -> bool {
@@ -29,15 +29,14 @@ const fn characters() -> [char; 256] {
     }
 }
 
-/// The character of each byte.
 const CHARACTERS: [char; 256] = characters();
 
-/// Returns the character that represents a byte.
+/// Returns a byte's character.
 pub(crate) const fn character(byte: u8) -> char {
     CHARACTERS[byte as usize]
 }
 
-/// Returns the byte that a character represents.
+/// Returns a character's byte.
 pub(crate) fn byte(c: char) -> Option<u8> {
     let code = u32::from(c);
     match u8::try_from(code) {

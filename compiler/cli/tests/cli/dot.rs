@@ -113,9 +113,9 @@ fn chosen_layers_are_drawn_with_what_they_read() {
         (&["--layers", "2"], "--format dot"),
         (
             &["--format", "dot", "--layers", "4-3"],
-            "first and the last",
+            "a range such as 3-5",
         ),
-        (&["--format", "dot", "--layers", "x"], "first and the last"),
+        (&["--format", "dot", "--layers", "x"], "a range such as 3-5"),
     ] {
         let ran = draw(more);
         refuses(&ran, 2, "TPC0400");
