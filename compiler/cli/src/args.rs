@@ -424,7 +424,8 @@ impl PlacementArgs {
             Some(main) => {
                 let message = format!("--main-gpu {main}: a main device needs -sm none or auto");
                 let d = Diagnostic::new(&crate::codes::NO_INFLUENCE, "--main-gpu", message);
-                out.notes.push(d.help("leave it out, or add -sm none"));
+                out.notes
+                    .push(d.help("leave out --main-gpu, or add -sm none"));
                 Ok(out)
             }
             None => Ok(out),
@@ -478,7 +479,7 @@ pub(super) fn read_topology(path: &Path) -> Result<TopologyFile, Failure> {
     let name = path.display().to_string();
     let unusable = |message: String, cure: Option<String>| {
         let d = Diagnostic::new(&codes::TOPOLOGY_FILE, &name, message);
-        let cure = cure.unwrap_or_else(|| "`tpc explain TPC0403` shows one".to_owned());
+        let cure = cure.unwrap_or_else(|| "`tpc explain TPC0403` shows a valid file".to_owned());
         Failure::usage(d.help(cure))
     };
     let bytes = input::read_file(path, MAX_TOPOLOGY)?;

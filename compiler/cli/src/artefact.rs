@@ -111,7 +111,7 @@ pub(super) fn options_are_free(
     let d = Diagnostic::new(&codes::FIXED, name, message);
     let again = command((path, artefact.manifest()), model, None, None);
     Err(Failure::usage(d.help(format!(
-        "leave them out, or compile again with other values: {again}"
+        "leave out these options, or compile again with other values: {again}"
     ))))
 }
 

@@ -133,7 +133,7 @@ impl BesideArgs {
         let mut names = names.chain(request.adapters.iter().map(|a| a.file.as_str()));
         if let Some((file, e)) = names.find_map(unread) {
             let message = format!("`{file}` cannot be read: {e}");
-            let d = Diagnostic::new(&codes::COMMAND_LINE, "beside the model", message);
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "additional files", message);
             return Err(Failure::usage(
                 d.help("give a GGUF file; its header suffices"),
             ));

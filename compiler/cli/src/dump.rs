@@ -149,7 +149,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         let message = format!("unknown layer {last}");
         let help = match highest {
             Some(h) => format!("layers are 0 to {h}"),
-            None => "leave it out: the graph is not divided into layers".to_owned(),
+            None => "leave out --layers: the graph is not divided into layers".to_owned(),
         };
         return Err(wrong("--layers", message, &help));
     }

@@ -31,7 +31,7 @@ pub(super) fn target(text: &str) -> Result<Target, Diagnostic> {
     let refused = |message: String| {
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--target", message);
         Err(d.help(format!(
-            "cpu, cuda, or kinds of cards among these: cuda:{}",
+            "give cpu, cuda, or kinds of cards among these: cuda:{}",
             TARGETS.join(",")
         )))
     };
@@ -70,7 +70,7 @@ pub(super) fn compiled(program: &Program, targets: &[String]) -> Result<Kernels,
     let nvrtc = match Nvrtc::find() {
         Ok(nvrtc) => nvrtc,
         Err(e @ NvrtcError::Missing { .. }) => {
-            let message = format!("the artefact holds no kernels: {e}");
+            let message = format!("the artefact does not hold kernels: {e}");
             let d = Diagnostic::new(e.code(), "NVRTC", message);
             output::diagnostic(&Diagnostic {
                 severity: Severity::Note,

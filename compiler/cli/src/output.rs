@@ -54,9 +54,9 @@ impl Failure {
         );
         Failure::usage(d.help(match e.kind() {
             io::ErrorKind::PermissionDenied => {
-                "make it readable for this user (chmod, chown), or copy it"
+                "make the file readable for this user (chmod, chown), or copy the file"
             }
-            io::ErrorKind::IsADirectory => "it is a folder: name a file in it",
+            io::ErrorKind::IsADirectory => "the path is a folder: name a file in the folder",
             io::ErrorKind::InvalidInput => {
                 "give the path of a file; save a pipe's output to a file first"
             }

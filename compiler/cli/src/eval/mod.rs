@@ -47,7 +47,8 @@ fn tolerance(text: &str) -> Result<f64, Diagnostic> {
     let number = text.parse::<f64>().ok().filter(|x| *x >= 0.0);
     number.ok_or_else(|| {
         let message = format!("--tolerance must be a non-negative number, not `{text}`");
-        Diagnostic::new(&codes::COMMAND_LINE, "--tolerance", message).help("an NMSE such as 1e-3")
+        Diagnostic::new(&codes::COMMAND_LINE, "--tolerance", message)
+            .help("give an NMSE such as 1e-3")
     })
 }
 

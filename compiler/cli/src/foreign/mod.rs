@@ -341,7 +341,7 @@ impl Reader<'_> {
                         "`{shown}` would change the text, but tpc {} does not support it yet",
                         self.command.get_name()
                     ),
-                    "leave it out; `tpc run --help` lists the options",
+                    "leave out the option; `tpc run --help` lists the options",
                 ));
             }
             Effect::Ignored(why) | Effect::Unplanned(why) => {
@@ -442,9 +442,9 @@ impl Reader<'_> {
             let options = self.engine_memory.drain(..).map(|option| (option, why));
             self.ignored.extend(options);
         }
-        let help = "you can leave them out: the result is the same";
+        let help = "you can leave out these options: the result is the same";
         self.said.notes.extend(note(&self.ignored, help));
-        let help = "leave them out: tpc does not support them";
+        let help = "leave out these options: tpc does not support them";
         self.said.notes.extend(note(&self.undone, help));
     }
 }

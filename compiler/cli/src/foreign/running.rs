@@ -106,7 +106,7 @@ const BY_NAME: &[(&str, &str, Running)] = &[
     (
         "",
         "--warmup",
-        Same("bench always runs each test once to warm up; run does not need it"),
+        Same("bench always warms up; run does not need a warm-up"),
     ),
     ("run", "--no-warmup", Same("run never warms up")),
     (

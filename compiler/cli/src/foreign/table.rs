@@ -349,7 +349,7 @@ pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
     foreign(
         Refused(
             "an answer ends at the model's end token, or after -n tokens",
-            "leave it out, or write -n N",
+            "leave out --stop, or write -n N",
         ),
         &[named(One, &["--stop"])],
     ),
@@ -424,7 +424,9 @@ fn mebibytes(value: &str) -> Translation {
 /// Translates a number of layers into overrides that keep their dense feed-forward weights on the host.
 fn dense_on_host(value: &str) -> Translation {
     match value.parse::<u64>() {
-        Ok(0) | Err(_) => Translation::Dropped("0 keeps all feed-forward weights on the devices"),
+        Ok(0) | Err(_) => {
+            Translation::Dropped("the value keeps all feed-forward weights on the devices")
+        }
         Ok(n) => Translation::Other(
             tpc_ggml::llama_cpp::ffn_on_host(n),
             "the feed-forward weights of these layers stay on the host",

@@ -120,7 +120,7 @@ fn in_folder(folder: &Path) -> Result<Place, Failure> {
             .iter()
             .any(|p| has_extension(p, "safetensors"));
         match (below.is_empty(), safetensors) {
-            (false, _) => format!("give one of the models in it: {}", listed(&below)),
+            (false, _) => format!("give one of the folder's models: {}", listed(&below)),
             (true, true) => format!(
                 "the folder holds safetensors: convert them with llama.cpp's python convert_hf_to_gguf.py {}",
                 quote(&folder.display().to_string())

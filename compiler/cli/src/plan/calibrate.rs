@@ -80,11 +80,11 @@ fn note(name: &str, found: &CalibrationFit, buffers: &[LogBuffer], further: usiz
         x => format!(", prompts within {}", percent(x)),
     };
     let mut message = format!(
-        "{engine} on this machine, by {rows} of {name}: {changed}; decoding is estimated within {}{prompts}",
+        "calibrated {engine} with {rows} of {name}: {changed}; estimates of decoding are within {}{prompts}",
         percent(c.residual)
     );
     if further > 0 {
-        message += &format!("; {further} further lines cannot be used");
+        message += &format!("; {further} more lines are unusable");
     }
     let mut held: BTreeMap<&str, f64> = BTreeMap::new();
     for b in buffers {
@@ -94,7 +94,7 @@ fn note(name: &str, found: &CalibrationFit, buffers: &[LogBuffer], further: usiz
         let each = held
             .iter()
             .map(|(d, mib)| format!("{} {}", printable(d), bytes((mib * 1048576.0) as u64)));
-        message += &format!("; its buffers: {}", each.collect::<Vec<_>>().join(", "));
+        message += &format!("; buffers: {}", each.collect::<Vec<_>>().join(", "));
     }
     let d = Diagnostic::new(&codes::CALIBRATED, "--calibrate", message);
     d.help("keep the calibration with --write-topology FILE.ron, use it with --topology FILE.ron")
@@ -116,7 +116,7 @@ fn write(target: &Path, job: &Job, placement: &Placement) -> Result<(), Failure>
         Failure::usage(
             d.help(
                 e.cure
-                    .unwrap_or_else(|| "`tpc explain TPC0403` shows one".to_owned()),
+                    .unwrap_or_else(|| "`tpc explain TPC0403` shows a valid file".to_owned()),
             ),
         )
     })?;

@@ -38,7 +38,10 @@ fn raise_exception(message: String) -> Result<Value, Error> {
 }
 
 /// Implements transformers' filter `tojson`: Python's `json.dumps`, without escapes for HTML.
-#[expect(clippy::needless_pass_by_value, reason = "the engine calls filters so")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the engine passes filter arguments by value"
+)]
 fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value, Error> {
     let named = options.get::<Option<Value>>("indent")?;
     let indent = named

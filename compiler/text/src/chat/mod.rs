@@ -221,8 +221,7 @@ impl ChatTemplate {
         }
         match (self.write(tokenizer, conversation, &merged), first) {
             (Ok(text), first) if first.is_err() || text.contains(system) => {
-                let message =
-                    "the chat template takes no system message: it was put before the user's first";
+                let message = "the chat template does not support system messages: the system message was put before the first user message";
                 let d = Diagnostic::new(&codes::SYSTEM_MERGED, self.file.as_str(), message);
                 done(text, vec![d])
             }
