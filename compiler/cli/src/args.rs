@@ -150,7 +150,6 @@ struct PlacementOnly {
     placement: PlacementArgs,
 }
 
-/// Defaults that depend on the source and the command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Defaults {
     pub(super) cache: DType,
@@ -340,7 +339,6 @@ impl PlacementArgs {
         Ok([given(&self.cache_type_k)?, given(&self.cache_type_v)?])
     }
 
-    /// Returns the placement on the devices of `--devices`.
     pub(super) fn placement(&self, defaults: Defaults) -> Result<Placement, Failure> {
         let lists = match self.devices() {
             Some(lists) => lists,

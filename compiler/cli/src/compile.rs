@@ -22,7 +22,7 @@ use tpc_engine::{self as engine, ExecutorKind, check_types};
 pub(super) struct Args {
     /// A GGUF file, or any shard of one; the header suffices.
     model: PathBuf,
-    /// The artefact to write.
+    /// Artefact to write.
     #[arg(short, long, value_name = "OUT.tpc")]
     output: PathBuf,
     /// Write a make rule with every input file as a prerequisite.
@@ -126,7 +126,6 @@ fn target(args: &Args) -> (Target, ExecutorKind) {
     (target, executor)
 }
 
-/// Checks that the output is not one of the input files.
 fn is_no_input(args: &Args, file: &GgufFile) -> Result<(), Failure> {
     let real = |p: &Path| fs::canonicalize(p).ok();
     for output in [Some(&args.output), args.depfile.as_ref()]
@@ -155,7 +154,6 @@ fn is_no_input(args: &Args, file: &GgufFile) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns every input file's path, as the user gave it.
 fn dependencies(args: &Args, file: &GgufFile) -> Vec<String> {
     let shards = file.shards().iter().map(|s| s.path().display().to_string());
     let topology = args.placement.topology_path();

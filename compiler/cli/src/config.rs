@@ -24,9 +24,7 @@ const EXAMPLE: &str =
 pub(super) struct Config {
     /// The file's path; empty without a file.
     pub(super) path: PathBuf,
-    /// `[lint]`.
     pub(super) lint: Section,
-    /// Every `[[lint.override]]`, in order.
     pub(super) overrides: Vec<Section>,
 }
 
@@ -35,11 +33,9 @@ pub(super) struct Config {
 pub(super) struct Section {
     /// File patterns, relative to the settings file's folder.
     pub(super) files: Vec<String>,
-    /// The value of `--devices`.
     pub(super) devices: Option<String>,
     /// Codes, or `warnings`, that become errors.
     pub(super) deny: Vec<String>,
-    /// Codes to leave out.
     pub(super) allow: Vec<String>,
 }
 
@@ -74,7 +70,6 @@ pub(super) fn read(path: &Path) -> Result<Config, Failure> {
     })
 }
 
-/// A settings file's text and name.
 struct Text<'t> {
     name: &'t str,
     text: &'t str,
@@ -145,7 +140,6 @@ impl Text<'_> {
         }
     }
 
-    /// Reads a table of settings, with its overrides.
     fn section(
         &self,
         table: &Table<'_>,

@@ -23,8 +23,8 @@ pub enum Show {
     Special,
 }
 
-/// Converts ids to text, token by token. The output is valid UTF-8: an incomplete character is held back. Invalid bytes
-/// become U+FFFD, as in [`String::from_utf8_lossy`] of the whole text.
+/// Converts ids to text, token by token. An incomplete character is held back. Invalid bytes become U+FFFD, as in
+/// [`String::from_utf8_lossy`] of the whole text.
 #[derive(Clone, Debug)]
 pub struct Detokenizer<'t> {
     tokenizer: &'t Tokenizer,
@@ -45,7 +45,7 @@ impl<'t> Detokenizer<'t> {
         }
     }
 
-    /// Appends the text that is complete after this token to `out`.
+    /// Appends the text that is complete after this token.
     ///
     /// # Errors
     /// Returns an error if the id is not in the vocabulary.
@@ -71,7 +71,7 @@ impl<'t> Detokenizer<'t> {
         let mut kept = 0;
         while let Some(chunk) = chunks.next() {
             out.push_str(chunk.valid());
-            // The last bytes may begin a character that the next token completes.
+            // The next token may complete the last character.
             if chunks.peek().is_none() && begins_character(chunk.invalid()) {
                 kept = chunk.invalid().len();
             } else if !chunk.invalid().is_empty() {
@@ -88,7 +88,6 @@ impl<'t> Detokenizer<'t> {
     }
 }
 
-/// True if the bytes are an incomplete character.
 fn begins_character(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|e| e.valid_up_to() == 0 && e.error_len().is_none())
 }

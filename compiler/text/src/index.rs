@@ -4,9 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
-/// Distinct strings, numbered in insertion order and stored end to end.
-///
-/// A random hash key prevents crafted collisions. Orders do not depend on the key.
+/// Distinct strings, numbered in insertion order and stored end to end. A random hash key prevents crafted collisions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
     text: String,
@@ -37,7 +35,7 @@ impl Index {
         self.table.find(hash, |&i| self.get(i) == s).copied()
     }
 
-    /// Inserts a string and returns its number, or the existing number as an error.
+    /// Inserts a string; returns its number, or the existing number as an error.
     pub(crate) fn insert(&mut self, s: &str) -> Result<u32, u32> {
         if let Some(there) = self.find(s) {
             return Err(there);

@@ -8,10 +8,10 @@
 //!
 //! Steps of tokenization:
 //!
-//! 1. `partition` extracts special tokens: user-defined tokens always, control tokens on request.
-//! 2. For byte-level BPE, `pre` splits the rest into words, by a table of the values of `tokenizer.ggml.pre`.
+//! 1. `partition` finds special tokens: user-defined ones always, control tokens on request.
+//! 2. For byte-level BPE, `pre` splits the rest into words by `tokenizer.ggml.pre`.
 //! 3. `models` has an algorithm for each `tokenizer.ggml.model`. BPE and SentencePiece merge neighbours (`merge`); the
-//! others search for tokens that are prefixes of the text (`trie`).
+//!    others search for tokens that are prefixes of the text (`trie`).
 //!
 //! Invariants:
 //!

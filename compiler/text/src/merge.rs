@@ -50,7 +50,7 @@ impl Merger {
         self.queue.clear();
     }
 
-    /// Appends a symbol from the last symbol's end to byte `end`. A text must have fewer than 2^32 - 1 bytes.
+    /// Appends a symbol up to byte `end`. A text must have fewer than 2^32 - 1 bytes.
     pub(crate) fn push(&mut self, end: usize, piece: u32) {
         let number = |n: usize| u32::try_from(n).expect("invariant: texts are shorter than 4 GiB");
         let at = number(self.symbols.len());

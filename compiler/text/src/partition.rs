@@ -21,15 +21,13 @@ pub(crate) enum Fragment {
     Token(u32),
 }
 
-/// A special token, and the white space that it absorbs.
+/// A special token. It may absorb the white space at either side.
 #[derive(Clone, Copy, Debug)]
 struct Special {
     id: u32,
     /// True if the token is found only with [`SpecialText::Read`].
     hidden: bool,
-    /// True if white space before the token is dropped.
     strips_left: bool,
-    /// True if white space after the token is dropped.
     strips_right: bool,
 }
 
@@ -41,7 +39,7 @@ pub(crate) struct Partition {
     trie: Trie,
 }
 
-/// The special tokens that absorb white space. Files lack a key for this; names in the file decide.
+/// The tokens that absorb white space. Files lack a key for this; names decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strips {
     Nothing,
@@ -52,7 +50,7 @@ pub(crate) enum Strips {
 }
 
 impl Strips {
-    /// Returns the rule for the model's name in lower case, the pre-tokenizer and the architecture.
+    /// Returns the rule for the lower-case model name, the pre-tokenizer and the architecture.
     pub(crate) fn of_names(model: &str, pre: &str, architecture: &str) -> Strips {
         let jina = ["jina-v2-de", "jina-v2-es", "jina-v2-code"];
         let bert = ["nomic-bert-moe", "jina-bert-v3"];
@@ -118,7 +116,7 @@ impl Partition {
             return fragments;
         }
         fragments.push(Fragment::Text(0..text.len()));
-        // Vocabularies may have thousands of special tokens, so the few present ones are found first.
+        // Vocabularies may have thousands of special tokens: find the few present ones first.
         let bytes = text.as_bytes();
         let mut seen = vec![false; self.specials.len()];
         for at in 0..bytes.len() {

@@ -29,7 +29,7 @@ const MODELS: [&str; 8] = [
 /// bytes.
 const LONGEST: usize = 1 << 30;
 
-/// The treatment of the begin and end tokens that the file requires.
+/// The treatment of the begin and end tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Markers {
     /// Added.
@@ -116,7 +116,7 @@ impl Tokenizer {
         self.vocabulary.len()
     }
 
-    /// True if the vocabulary is empty, which a file's vocabulary never is.
+    /// True if the vocabulary is empty; a file's never is.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -131,7 +131,7 @@ impl Tokenizer {
         self.special.ends.binary_search(&id).is_ok()
     }
 
-    /// Returns a token's text as in the file, where other characters may represent bytes and spaces.
+    /// Returns a token's text as in the file, which may represent bytes and spaces by other characters.
     pub fn token_text(&self, id: u32) -> Option<&str> {
         self.known(id).then(|| self.vocabulary.text(id))
     }
@@ -177,8 +177,7 @@ impl Tokenizer {
         out
     }
 
-    /// Tokenizes a prompt from a chat template. Recognises special tokens. Adds the begin token unless the prompt
-    /// starts with its text.
+    /// Tokenizes a chat prompt. Recognises special tokens. Adds the begin token unless the prompt starts with its text.
     pub fn encode_prompt(&self, prompt: &str) -> Vec<u32> {
         let written = self
             .begin
@@ -206,7 +205,6 @@ impl Tokenizer {
         Ok(())
     }
 
-    /// True if a space is added before a text.
     pub(crate) fn adds_space(&self) -> bool {
         self.model.adds_space()
     }

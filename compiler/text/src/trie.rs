@@ -20,7 +20,7 @@ struct Edge {
     to: u32,
 }
 
-/// Hashes an edge. Nodes are numbered in insertion order, so a file cannot choose them, and a fixed hash suffices.
+/// Hashes an edge. A file cannot choose node numbers, so a fixed hash suffices.
 fn hash(from: u32, byte: u8) -> u64 {
     let key = u64::from(from) << 8 | u64::from(byte);
     let mixed = (key ^ key >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -38,7 +38,7 @@ impl Default for Trie {
 }
 
 impl Trie {
-    /// Inserts a non-empty string; a repetition replaces the value.
+    /// Inserts a non-empty string. A repetition replaces the value.
     pub(crate) fn insert(&mut self, text: &[u8], value: u32) {
         let mut node = None;
         for &byte in text {

@@ -32,7 +32,6 @@ pub(super) struct Present {
 
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Gpu {
-    /// The driver's name.
     pub(super) name: String,
     /// The card in the table.
     pub(super) card: Option<&'static str>,
@@ -49,7 +48,6 @@ pub(super) struct Gpu {
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Cpu {
     pub(super) name: Option<String>,
-    /// Hardware threads.
     pub(super) threads: Option<usize>,
     /// The total memory, in bytes.
     pub(super) memory_bytes: Option<u64>,

@@ -27,7 +27,6 @@ use table::{Effect, FOREIGN_OPTIONS, ForeignOption, Translation};
 pub(super) use words::is_address;
 use words::{is_option, lookup, near, own, quoted, refused};
 
-/// A command line after translation.
 #[derive(Debug, Default)]
 pub(super) struct TranslatedLine {
     pub(super) arguments: Vec<OsString>,
@@ -265,7 +264,6 @@ impl Reader<'_> {
         refused(name, format!("unknown option `{name}`"), help)
     }
 
-    /// Reads the value of another program's option.
     fn value(
         &mut self,
         foreign: &ForeignOption,

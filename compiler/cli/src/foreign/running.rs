@@ -2,7 +2,6 @@
 
 use super::table;
 
-/// The effect of an option on a running command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Running {
     /// No effect: the command already behaves this way, or the option switches a feature off.

@@ -15,7 +15,6 @@ pub(super) fn refused(
     Diagnostic::new(&common::COMMAND_LINE, entity, message.into()).help(help.into())
 }
 
-/// True if a word is a web address.
 pub(crate) fn is_address(word: &str) -> bool {
     let head = word.get(..8).unwrap_or(word).to_ascii_lowercase();
     head.starts_with("http://") || head.starts_with("https://")

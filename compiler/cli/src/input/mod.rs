@@ -135,7 +135,6 @@ fn is_compiled(word: &Path) -> Diagnostic {
     )
 }
 
-/// Builds the note on missing data.
 fn unfinished(missing: &tpc_gguf::MissingData) -> Diagnostic {
     let name = missing.path.display().to_string();
     let message = format!(

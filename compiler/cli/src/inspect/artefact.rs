@@ -38,7 +38,6 @@ struct SectionReport {
 
 #[derive(Serialize)]
 struct ArenaReport {
-    /// The place: `dev0`, `host`.
     place: String,
     device: String,
     kind: &'static str,

@@ -53,7 +53,6 @@ struct TensorReport<'f> {
 }
 
 impl<'f> Report<'f> {
-    /// Reports the selected part of a file.
     pub(super) fn new(file: &'f GgufFile, selection: &Selection<'f>) -> Report<'f> {
         let header = selection.header;
         let files = file.shards().iter().map(|s| FileReport {

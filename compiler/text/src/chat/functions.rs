@@ -37,7 +37,7 @@ fn raise_exception(message: String) -> Result<Value, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message).with_source(Refusal))
 }
 
-/// Implements transformers' filter `tojson`: Python's `json.dumps`, without escapes for HTML.
+/// Implements transformers' filter `tojson`: `json.dumps` without escapes for HTML.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "the engine passes filter arguments by value"
@@ -62,7 +62,6 @@ fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value
     json::dumps(value, indent).map(Value::from)
 }
 
-/// Implements methods of Python's strings, lists and dictionaries.
 fn method(
     state: &State<'_, '_>,
     value: &Value,
@@ -84,14 +83,14 @@ pub(super) fn strftime_now(now: SystemTime) -> Value {
     Value::from_function(move |format: String| date::strftime(now, &format))
 }
 
-/// Adds the functions and filters that do not depend on the conversation.
+/// Adds the functions and filters that need no conversation.
 pub(super) fn add(environment: &mut Environment<'static>) {
     environment.add_function("raise_exception", raise_exception);
     environment.add_filter("tojson", tojson);
     environment.set_unknown_method_callback(method);
 }
 
-/// Removes `{% generation %}` marks, by which transformers finds the answers in a prompt.
+/// Removes `{% generation %}` marks, which transformers uses to find answers.
 pub(super) fn without_generation_marks(source: &str) -> String {
     let mark = Regex::new(r"\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}")
         .expect("invariant: a constant expression");

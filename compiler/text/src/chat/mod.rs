@@ -1,10 +1,9 @@
-//! Chat templates: render conversations to prompts like Hugging Face's `apply_chat_template`.
+//! Chat templates: render conversations like Hugging Face's `apply_chat_template`.
 //!
 //! A template is a Jinja program by the file's author. It cannot access files or the environment; its only clock is the
 //! caller's time.
 //!
-//! Steps and output length are limited. Intermediate texts are not: a template that doubles a text in a loop exhausts
-//! memory.
+//! Steps and output length are limited. Intermediate texts are not: doubling a text in a loop exhausts memory.
 
 mod date;
 mod functions;
@@ -28,13 +27,12 @@ const KEY: &str = "tokenizer.chat_template";
 const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}\
                       {% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
-/// The step limit of a template.
 const FUEL: u64 = 20_000_000;
 
 /// The longest prompt, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// The longest template, in bytes. Published templates have at most some tens of thousands.
+/// The longest template, in bytes. Published templates have some tens of thousands.
 const LONGEST_TEMPLATE: usize = 4 << 20;
 
 /// A message of a conversation.
@@ -72,7 +70,7 @@ pub struct Conversation<'a> {
     pub messages: &'a [Message],
     /// The end of the prompt.
     pub ending: Ending,
-    /// The template's time, in UTC. Without a time, the template may use its own default date.
+    /// The time in UTC. Without a time, the template may use its own default date.
     pub now: Option<SystemTime>,
     /// Switches such as `enable_thinking`.
     pub switches: &'a [(String, bool)],
@@ -96,7 +94,7 @@ pub struct ChatTemplate {
     notes: Vec<Diagnostic>,
 }
 
-/// Returns the names of a file's named templates in alphabetical order.
+/// Returns the names of a file's named templates, sorted.
 fn names(metadata: &Metadata) -> Vec<&str> {
     let keys = metadata.entries().iter().map(|e| e.key.as_str());
     let mut names: Vec<&str> = keys
@@ -274,8 +272,7 @@ impl ChatTemplate {
     }
 }
 
-/// Returns the messages with the leading system message merged into the first user message, or `None` if either is
-/// missing.
+/// Merges the leading system message into the first user message; `None` if either is missing.
 fn without_system(messages: &[Message]) -> Option<Vec<Message>> {
     let (system, rest) = messages.split_first()?;
     let user = rest.iter().position(|m| m.role == "user")?;

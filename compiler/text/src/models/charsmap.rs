@@ -28,7 +28,7 @@ impl CharsMap {
     /// Reads a file's map.
     ///
     /// # Errors
-    /// Returns an error if the value is not an array of bytes, or is shorter than its header states.
+    /// Returns an error for other types, and for a value shorter than its header states.
     pub(crate) fn read(metadata: &Metadata) -> Result<CharsMap, Diagnostic> {
         let blob: Vec<u8> = match metadata.value(KEY) {
             None => return Ok(CharsMap::default()),
@@ -65,7 +65,7 @@ impl CharsMap {
         })
     }
 
-    /// Returns the length of the longest replaceable prefix in bytes, and its replacement.
+    /// Returns the longest replaceable prefix's length in bytes, and its replacement.
     fn find(&self, text: &[u8]) -> Option<(usize, &[u8])> {
         let unit = |i: u32| self.units.get(i as usize).copied();
         let offset = |u: u32| (u >> 10) << ((u & 0x200) >> 6);

@@ -31,7 +31,7 @@ pub(crate) enum Model {
 }
 
 impl Model {
-    /// Appends a text's ids. `prefixed` is true at the start of a text and after a special token.
+    /// Appends a text's ids. `prefixed`: at the start of a text or after a special token.
     pub(crate) fn encode(
         &self,
         vocabulary: &Vocabulary,

@@ -94,7 +94,7 @@ impl SentencePiece {
         }
     }
 
-    /// Appends the tokens of a character's bytes, or the unknown token if a byte lacks a token.
+    /// Appends the tokens of a character's bytes, or else the unknown token.
     fn bytes(&self, character: &str, out: &mut Vec<u32>) {
         let ids = character.bytes().map(|b| self.fallback[usize::from(b)]);
         match ids.clone().all(|id| id != NONE) {

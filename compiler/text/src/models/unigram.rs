@@ -12,12 +12,10 @@ use crate::vocabulary::{TokenKind, Vocabulary};
 /// The difference between the worst score and the unknown token's (SentencePiece's `kUnkPenalty`).
 const UNKNOWN_PENALTY: f64 = 10.0;
 
-/// The treatment of spaces before tokenization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spacing {
-    /// True if a space is added before the text.
     pub(crate) prefix: bool,
-    /// True if runs of spaces are merged and spaces at both ends removed.
+    /// True if runs of spaces are merged, and removed at both ends.
     pub(crate) merge: bool,
 }
 
@@ -35,13 +33,11 @@ pub(crate) struct Unigram {
 /// The best split of a text up to some byte.
 #[derive(Clone, Copy, Debug)]
 struct Best {
-    /// The last token and its start.
     id: u32,
     start: usize,
     score: f64,
 }
 
-/// Returns the length of the character with this first byte.
 fn length(first: u8) -> usize {
     match first {
         0xf0.. => 4,

@@ -1,7 +1,7 @@
 //! BERT's WordPiece: cleans a text, splits it into words, and each word into the longest tokens from its start.
 //!
-//! This follows `BertNormalizer` and `BertPreTokenizer` of Hugging Face's tokenizers. In GGUF files, tokens that begin
-//! a word start with `▁`; tokens inside a word lack a prefix.
+//! Follows `BertNormalizer` and `BertPreTokenizer` of Hugging Face's tokenizers. In GGUF files, tokens that begin a
+//! word start with `▁`; other tokens lack a prefix.
 
 use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
@@ -12,9 +12,7 @@ use crate::vocabulary::Vocabulary;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cleaning {
-    /// True if letters become lower case.
     pub(crate) lowercase: bool,
-    /// True if accents are removed.
     pub(crate) strip_accents: bool,
 }
 
@@ -30,8 +28,7 @@ pub(crate) struct WordPiece {
     words: Regex,
 }
 
-/// A Han character, a punctuation mark, or a run of other characters. The ranges are from `is_chinese_char` of Hugging
-/// Face's code.
+/// A Han character, a punctuation mark, or other characters. The ranges are from Hugging Face's `is_chinese_char`.
 const WORDS: &str = concat!(
     r"[\p{P}$+<=>^`|~\u{4e00}-\u{9fff}\u{3400}-\u{4dbf}\u{20000}-\u{2a6df}\u{2a700}-\u{2b73f}\u{2b740}-\u{2b81f}",
     r"\u{2b920}-\u{2ceaf}\u{f900}-\u{faff}\u{2f800}-\u{2fa1f}]",

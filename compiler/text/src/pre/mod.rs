@@ -1,7 +1,7 @@
 //! Pre-tokenizers: rules that split a text into words. Byte pairs merge only within words.
 //!
-//! A pre-tokenizer is a list of steps. Each step splits the parts of the previous step, so matches never cross an
-//! earlier boundary. Matches and the text between them become parts.
+//! Each step of a pre-tokenizer splits the parts of the previous step, so matches never cross an earlier boundary.
+//! Matches and the text between them become parts.
 //!
 //! The expressions are the models' own, except for final white space. Most models end with `\s+(?!\S)|\s+`: white space
 //! up to the last character of a run, which belongs to the next word. Such a lookahead is not possible in linear time.
@@ -34,7 +34,7 @@ pub(crate) enum Step {
     Words(&'static str, Spaces),
     /// Keeps matches and drops the text between them.
     Only(&'static str),
-    /// Splits matches, which are runs of digits, into groups of three from their end; keeps the text between.
+    /// Splits matches, which are runs of digits, into groups of three from their end.
     Thousands(&'static str),
 }
 

@@ -9,15 +9,13 @@ use super::Step::{self, Only, Thousands, Words};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pre {
     pub(crate) name: &'static str,
-    /// The steps that split a text into words.
     pub(crate) steps: &'static [Step],
-    /// True if a word that is a token stays whole, whatever the merges.
+    /// True if a word that is a token stays whole.
     pub(crate) ignore_merges: bool,
     /// True if texts begin with the begin token by default.
     pub(crate) add_bos: bool,
-    /// The representation of bytes in the vocabulary.
     pub(crate) bytes: Bytes,
-    /// True if the file may lack merges. Pairs that form a token are then merged, smaller ids first.
+    /// True if the file may lack merges: pairs that form a token are merged, smaller ids first.
     pub(crate) may_lack_merges: bool,
     /// True if the begin token lacks a default id.
     pub(crate) no_default_bos: bool,
@@ -74,7 +72,6 @@ impl Pre {
     }
 }
 
-/// Subexpressions that several expressions share.
 macro_rules! part {
     (contraction) => {
         "'(?:[sStTmMdD]|[lL][lL]|[vV][eE]|[rR][eE])"

@@ -34,7 +34,7 @@ impl Candidate {
     }
 }
 
-/// Chooses tokens for one sequence. After the first token, allocates memory only if the vocabulary size changes.
+/// Chooses tokens for one sequence. After the first token, allocates only if the vocabulary size changes.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     settings: Settings,
@@ -69,7 +69,7 @@ impl Sampler {
         self.counts.fill(0);
     }
 
-    /// Records a token of the prompt or a chosen token, for the penalties.
+    /// Records a token for the penalties.
     pub fn accept(&mut self, id: u32) {
         if self.settings.window == 0 {
             return;

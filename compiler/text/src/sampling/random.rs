@@ -1,5 +1,4 @@
-//! Random numbers that are stable across versions: PCG32, 64-bit XSH-RR (O'Neill 2014, "PCG: A Family of Simple Fast
-//! Space-Efficient Statistically Good Algorithms for Random Number Generation").
+//! Random numbers that are stable across versions: PCG32, 64-bit XSH-RR (O'Neill 2014).
 
 /// A generator with 2^63 streams; a sampler uses one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +40,7 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// The expected numbers are from the reference implementation's demo (`pcg32-demo`, seed 42, stream 54).
+    /// The numbers are from the reference implementation's demo (`pcg32-demo`, seed 42, stream 54).
     #[test]
     fn numbers_are_those_of_the_reference() {
         let mut random = Random::new(42, 54);

@@ -17,7 +17,7 @@ pub struct Settings {
     pub min_p: f32,
     /// The number of recent tokens for the penalties.
     pub window: usize,
-    /// The repetition penalty: divides positive logits of tokens in the window and multiplies others; 1 means none.
+    /// The repetition penalty: divides positive logits of tokens in the window, multiplies others; 1 means none.
     pub repetition: f32,
     /// Subtracted from a token's logit per occurrence in the window.
     pub frequency: f32,

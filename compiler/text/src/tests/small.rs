@@ -19,7 +19,7 @@ fn vocabulary(model: &str, tokens: &[(String, i32, f32)]) -> Pairs {
     pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
 }
 
-/// Returns the special tokens, the byte tokens if `bytes`, and the words with decreasing scores.
+/// Returns the special tokens, the byte tokens if `bytes`, and words with decreasing scores.
 fn tokens(special: &[(&str, i32)], bytes: bool, words: &[&str]) -> Vec<(String, i32, f32)> {
     let mut out: Vec<(String, i32, f32)> = special
         .iter()

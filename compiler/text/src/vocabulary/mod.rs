@@ -13,13 +13,11 @@ pub use kinds::TokenKind;
 pub use special::SpecialTokens;
 pub(crate) use special::{Defaults, find};
 
-/// The key of the token texts.
 const TOKENS: &str = "tokenizer.ggml.tokens";
 /// The key of the scores: log probabilities, or negated merge ranks.
 const SCORES: &str = "tokenizer.ggml.scores";
 const KINDS: &str = "tokenizer.ggml.token_type";
 
-/// A file's tokens, by id.
 #[derive(Clone, Debug)]
 pub(crate) struct Vocabulary {
     texts: Index,
@@ -37,8 +35,8 @@ impl Vocabulary {
     /// Reads a file's vocabulary. An empty token with id `n` is named `[EMPTY_n]`.
     ///
     /// # Errors
-    /// Returns an error if the token list is missing, empty or has duplicates, if another list is shorter, or if a
-    /// score is NaN.
+    /// Returns an error for a token list that is missing, empty or has duplicates, for another list that is shorter,
+    /// and for a NaN score.
     pub(crate) fn read(metadata: &Metadata) -> Result<Vocabulary, Diagnostic> {
         let tokens = metadata.require_array_str(TOKENS)?;
         if tokens.is_empty() || tokens.len() >= NONE as usize {

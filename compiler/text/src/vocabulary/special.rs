@@ -1,6 +1,6 @@
-//! Special tokens: the begin and end of a text, and other tokens with a meaning of their own.
+//! Special tokens: the begin and end of a text, and other tokens with a meaning.
 //!
-//! Files name few of them. As in llama.cpp (`llama_vocab::impl::load`), the rest are recognised by their texts:
+//! Files name few of them. As in llama.cpp (`llama_vocab::impl::load`), the others are recognised by their texts:
 //! end-of-turn tokens, tokens that end a generation, fill-in-the-middle marks.
 
 use tpc_diag::Diagnostic;
@@ -57,7 +57,6 @@ const END_OF_TURN: &[&str] = &[
 ];
 const END_OF_MESSAGE: &[&str] = &["<|eom_id|>"];
 
-/// More texts of tokens that end a generation.
 const ENDS: &[&str] = &[
     "<|return|>",
     "<|call|>",
@@ -168,7 +167,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Finds the first of these texts that is a token, and makes the token a control token.
+    /// Finds the first of these texts that is a token, and makes it a control token.
     fn text(&mut self, texts: &[&str]) -> Option<u32> {
         let id = texts.iter().find_map(|t| self.vocabulary.find(t))?;
         self.vocabulary.set_kind(id, TokenKind::Control);
@@ -224,7 +223,7 @@ pub(crate) fn find(
         vocabulary,
         notes,
     };
-    // BERT texts begin with the classifier token, which files from 2024 name.
+    // BERT texts begin with the classifier token; files from 2024 use the key `cls`.
     let classifier = reader.id("cls", defaults.bos)?;
     let mut out = SpecialTokens {
         bos: reader.id("bos", classifier)?,

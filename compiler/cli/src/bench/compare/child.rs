@@ -17,7 +17,6 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(super) struct Signals {
     /// True if a signal has its usual effect: no child is running.
     usual: Arc<AtomicBool>,
-    /// The signal that arrived.
     came: Arc<AtomicUsize>,
 }
 
@@ -68,7 +67,6 @@ impl Signals {
     }
 }
 
-/// Reads a program's output on a thread.
 fn reader<R: Read + Send + 'static>(from: Option<R>) -> Option<JoinHandle<Vec<u8>>> {
     let mut from = from?;
     Some(thread::spawn(move || {

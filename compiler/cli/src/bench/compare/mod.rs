@@ -26,7 +26,6 @@ use speeds::Speeds;
 /// Lines of standard error that a diagnostic shows.
 const ERROR_LINES: usize = 5;
 
-/// The program to compare tpc with.
 pub(super) struct Other<'a> {
     command: &'a str,
     signals: Signals,
