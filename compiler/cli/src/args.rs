@@ -46,7 +46,7 @@ pub(super) struct PlacementArgs {
     /// Total host memory, such as `64GiB`, with any part that devices share [default: from --topology, else unknown].
     #[arg(long, value_name = "BYTES", value_parser = values::host_memory())]
     host_memory: Option<Parsed<f64>>,
-    /// RPC servers of llama.cpp, `HOST:PORT,…`. They own the first devices, under -sm tensor the last ones.
+    /// RPC servers of llama.cpp, `HOST:PORT,…`, with the first devices, under -sm tensor the last ones.
     #[arg(long, value_name = "SERVERS", value_parser = values::servers())]
     rpc: Option<Parsed<Servers>>,
     /// Split of the model: auto, tensor, layer or none [-sm; default: auto; captured graphs: tensor].

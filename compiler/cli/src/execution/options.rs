@@ -37,7 +37,7 @@ pub(crate) struct ExecutionArgs {
     #[arg(long, short = 't', value_name = "N", value_parser = threads, allow_hyphen_values = true)]
     threads: Option<Threads>,
     /// Let a CUDA kernel start before the previous one ends (programmatic dependent launch); needs compute capability
-    /// 9.0.
+    /// 9.0 or newer.
     #[arg(
         long,
         value_enum,
