@@ -136,6 +136,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 output::diagnostic(&usage(&e));
                 return ExitCode::from(2);
             }
+            // Help and version are not errors.
             let _ = e.print();
             return ExitCode::SUCCESS;
         }

@@ -29,6 +29,7 @@ fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
             help,
         )
     })?;
+    // Unreadable folders are skipped.
     let files = paths.filter_map(Result::ok).filter(|p| p.is_file());
     let files: Vec<PathBuf> = files.take(MAX_FILES + 1).collect();
     match files.len() {

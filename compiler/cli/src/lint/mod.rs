@@ -164,6 +164,7 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
                     is_implied,
                 };
                 let mut found = on_devices(subject, opened.as_ref(), &machine)?;
+                // The user did not give these shares.
                 found.retain(|d| !is_implied || d.code != tpc_lint::SHARES);
                 // The sequences of such a program are parts of a batch, each with the whole context.
                 let chunks = |l: &EngineLine| l.command.kind == Program::Chunks;
@@ -221,6 +222,7 @@ fn on_devices(
     let planned = subject.source.compile(placement);
     let mut out = match planned.and_then(|s| s.proved(Unproved::Error)) {
         Ok(source) => of_plan(subject, opened, on, &source),
+        // An unusable option or file spoils every plan.
         Err(failure) if failure.status != 1 => return Err(failure),
         Err(failure) => failure.diagnostics,
     };

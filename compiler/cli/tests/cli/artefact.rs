@@ -219,6 +219,7 @@ fn an_artefact_runs_and_is_timed() {
     assert_eq!(found[0]["model_filename"], artefact);
     let of_file = json(&["inspect", &text(&model), "--format", "json"]);
     assert_eq!(found[0]["params"], of_file["n_params"]);
+    // The test needs more cells than the artefact has.
     let ran = tpc(["bench", &artefact, "-p", "512"]);
     refuses(&ran, 2, "TPC0400");
 }

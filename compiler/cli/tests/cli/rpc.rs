@@ -97,6 +97,7 @@ fn served(options: &[&str], conversations: &[Vec<u8>]) -> (i32, String, String) 
     }
     for (stream, sent) in streams.iter_mut().zip(conversations) {
         let _ = stream.write_all(&sent[33..]);
+        // The server may have closed the connection.
         let _ = stream.shutdown(std::net::Shutdown::Write);
     }
     for stream in &mut streams {
@@ -294,6 +295,7 @@ fn weights_that_a_client_clears_are_loaded_again() {
         .concat(),
     );
     sent.extend([graph, &get].concat());
+    // BUFFER_CLEAR of all weights; the last graph again.
     sent.extend(message(
         5,
         &[WEIGHTS.to_le_bytes().as_slice(), &[0]].concat(),

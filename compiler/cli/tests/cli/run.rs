@@ -250,6 +250,7 @@ fn an_interrupt_ends_the_answer_and_the_speed_is_told() {
         .spawn()
         .unwrap();
     let mut out = child.stdout.take().unwrap();
+    // The first bytes show that generation has begun.
     let mut begin = [0];
     out.read_exact(&mut begin).unwrap();
     let sent = Command::new("kill")

@@ -55,6 +55,7 @@ impl BytePairs {
                 let mut ranks = HashMap::new();
                 let mut merged = String::new();
                 for (rank, merge) in (0..).zip(list.iter()) {
+                    // A piece may begin with a space.
                     let space = merge.bytes().skip(1).position(|b| b == b' ');
                     let Some((left, right)) = space.map(|at| (&merge[..=at], &merge[at + 2..]))
                     else {

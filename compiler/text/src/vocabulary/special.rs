@@ -231,6 +231,7 @@ pub(crate) fn find(
         eot: reader.id("eot", None)?,
         eom: reader.id("eom", None)?,
         unknown: reader.id("unknown", defaults.unknown)?,
+        // The format spells the key this way.
         separator: reader.id("seperator", defaults.separator)?,
         padding: reader.id("padding", defaults.padding)?,
         mask: reader.id("mask", defaults.mask)?,
