@@ -18,16 +18,16 @@ pub struct LineVerdict {
     pub model: String,
     /// The device counts that were planned.
     pub devices: Vec<usize>,
-    /// The release of the engine, and the source of the facts about it.
+    /// The engine's release, and the source of its facts.
     pub engine: EngineFacts,
-    /// The findings, each with a code, a severity, a message and a cure.
+    /// The findings; each has a code, severity, message and cure.
     pub findings: Vec<Finding>,
     /// The equivalent `tpc plan` command.
     pub equivalent: Option<String>,
 }
 
 impl LineVerdict {
-    /// True if the engine refuses the line, fails on it, or has too little memory for it.
+    /// True if the engine refuses the line, fails, or lacks memory.
     pub fn has_errors(&self) -> bool {
         let mut all = self.findings.iter();
         all.any(|f| f.diagnostic.severity == tpc_diag::Severity::Error)

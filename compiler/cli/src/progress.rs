@@ -11,7 +11,7 @@ const DELAY: Duration = Duration::from_secs(1);
 /// Time between two redraws.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A line with the current work. It appears only on a terminal, after a second, and vanishes when dropped.
+/// A line with the current work, only on a terminal and after a second. Vanishes when dropped.
 pub(super) struct Progress {
     bar: ProgressBar,
     /// Dropping the sender ends the wait for the line to appear.

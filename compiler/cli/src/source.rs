@@ -171,7 +171,7 @@ impl SourceArgs {
         self.graph.as_deref().or_else(model)
     }
 
-    /// Returns the notes on how the source was found. They are complete after compiling.
+    /// Returns the notes on how the source was found, complete after compiling.
     pub(super) fn notes(&self) -> Vec<Diagnostic> {
         let model = self.opened.get().map(|m| m.notes.clone());
         model

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
+/// A missing symbol or piece.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// A part of a text: a character, or a merge of several.

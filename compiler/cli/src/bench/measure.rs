@@ -41,7 +41,7 @@ impl Test {
         }
     }
 
-    /// Returns the number of cells that each sequence fills.
+    /// Returns the cells that each sequence fills.
     pub(super) fn cells(&self) -> usize {
         self.tokens() + self.depth()
     }

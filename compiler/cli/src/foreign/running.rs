@@ -162,7 +162,7 @@ const REASONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns the meaning of an option for `run` and `bench`; `None` if it equals the plan's.
+/// Returns the meaning for `run` and `bench`; `None` if it equals the plan's.
 pub(super) fn meaning(command: &str, name: &str, why: &'static str) -> Option<Running> {
     if !["run", "bench"].contains(&command) {
         return None;

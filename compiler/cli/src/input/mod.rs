@@ -65,7 +65,7 @@ pub(super) fn shown(word: &Path) -> String {
     }
 }
 
-/// Opens a model for planning: a header suffices, and an unfinished download's data may be missing.
+/// Opens a model for planning: a header or an unfinished download suffices.
 pub(super) fn open(word: &Path) -> Result<Model, Failure> {
     let (path, note) = match locate(word)? {
         Place::Local(path, note) => (path, note),

@@ -117,7 +117,7 @@ impl<'a> Checked<'a> {
         Some(placement)
     }
 
-    /// Returns the edited line, and the changed options as a user types them.
+    /// Returns the edited line, and the changed options as typed.
     fn edited(&self, changes: &[Change]) -> Option<(CommandLine, String)> {
         let mut line = self.line.clone();
         let mut words: Vec<String> = Vec::new();

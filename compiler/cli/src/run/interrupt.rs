@@ -9,7 +9,7 @@ use signal_hook::flag;
 /// The exit status after Ctrl-C by the convention of shells: 128 plus the signal's number.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// A flag that is true if the next Ctrl-C ends the program: no answer is in progress, or the user already ended it.
+/// True if the next Ctrl-C ends the program: no answer is in progress, or the user already ended it.
 #[derive(Clone, Debug)]
 pub(super) struct Interrupt(Arc<AtomicBool>);
 

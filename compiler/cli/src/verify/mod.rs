@@ -1,4 +1,4 @@
-//! `tpc verify`: proves that the devices' programs compute the model, and optionally runs a small model.
+//! `tpc verify`: proves that the devices' programs compute the model; can also run a small model.
 
 mod artefact;
 mod json;

@@ -45,6 +45,7 @@ fn name_in(name: &Json, layer: &Json) -> String {
     }
 }
 
+/// Returns `[start, len]` of every range.
 fn unpacked(runs: &Json) -> Vec<[u64; 2]> {
     let one = |run: &Json| {
         let n: Vec<u64> = list(run).iter().map(|n| n.as_u64().unwrap()).collect();

@@ -42,6 +42,7 @@ fn is_leap(year: u64) -> bool {
     year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400)
 }
 
+/// Returns the date `since` days after 1 January 1970.
 fn day(since: u64) -> Day {
     // 400 years have 146,097 days.
     let mut year = 1970 + since / 146_097 * 400;
