@@ -35,8 +35,8 @@ impl Vocabulary {
     /// Reads a file's vocabulary. An empty token with id `n` is named `[EMPTY_n]`.
     ///
     /// # Errors
-    /// Returns an error for a token list that is missing, empty or has duplicates, for another list that is shorter,
-    /// and for a NaN score.
+    /// Returns an error if the token list is missing, empty or has duplicates, another list is shorter, or a score is
+    /// NaN.
     pub(crate) fn read(metadata: &Metadata) -> Result<Vocabulary, Diagnostic> {
         let tokens = metadata.require_array_str(TOKENS)?;
         if tokens.is_empty() || tokens.len() >= NONE as usize {
@@ -127,7 +127,7 @@ impl Vocabulary {
         self.ids().map(|id| self.text(id).len()).max().unwrap_or(0)
     }
 
-    /// Returns the texts, to whose copy other pieces may be added.
+    /// Returns the texts. A copy may take more pieces.
     pub(crate) fn texts(&self) -> &Index {
         &self.texts
     }
