@@ -285,7 +285,7 @@ mod tests {
             (
                 "[[lint.override]]\nfiles = [\"a\"]\noverride = []",
                 "line 3, column 1",
-                "no key",
+                "unknown key",
                 "allow",
             ),
         ] {

@@ -109,7 +109,7 @@ const OPTIONS: &[Row] = &[
         "lint {m} {m} -- llama-server -c 4096",
         2,
         "TPC0400",
-        "alone",
+        "only the model",
     ),
     ("lint -- vllm serve", 2, "TPC0400", "llama-server"),
     ("lint -- llama-server -m {m} -c", 2, "TPC0400", "-c VALUE"),
