@@ -1,4 +1,4 @@
-//! Findings in a command line of llama.cpp, as a library function: `tpc lint -- llama-server …` for other programs.
+//! Lints llama.cpp command lines for other programs: `tpc lint -- llama-server …` as a library function.
 
 use std::ffi::OsString;
 
@@ -11,30 +11,29 @@ use tpc_diag::Diagnostic;
 use tpc_lint::Finding;
 use tpc_lint::format::EngineFacts;
 
-/// The findings in a command line of llama.cpp, for one model.
+/// The findings in a llama.cpp command line, for one model.
 #[derive(Clone, Debug)]
 pub struct LineVerdict {
-    /// The model's file, followed by the name of the test if the line is a benchmark with several tests.
+    /// The model's file, and the name of the test if a benchmark has several.
     pub model: String,
     /// The device counts that were planned.
     pub devices: Vec<usize>,
-    /// The release that the line is for, and the source of the facts about it.
+    /// The engine's release, and the source of its facts.
     pub engine: EngineFacts,
-    /// The findings; each diagnostic has a code, a severity, a message and a cure.
+    /// The findings; each has a code, severity, message and cure.
     pub findings: Vec<Finding>,
     /// The equivalent `tpc plan` command.
     pub equivalent: Option<String>,
 }
 
 impl LineVerdict {
-    /// True if the engine refuses the line, fails on it, or has too little memory for it.
+    /// True if the engine refuses the line, fails, or lacks memory.
     pub fn has_errors(&self) -> bool {
         let mut all = self.findings.iter();
         all.any(|f| f.diagnostic.severity == tpc_diag::Severity::Error)
     }
 }
 
-/// The arguments of `tpc lint`.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true, args_override_self = true)]
 struct LintOnly {
@@ -42,14 +41,14 @@ struct LintOnly {
     args: lint::Args,
 }
 
-/// Returns the findings in a command line of llama.cpp or ik_llama.cpp: one verdict, or one per test of a benchmark.
+/// Lints a llama.cpp or ik_llama.cpp command line and returns one verdict, or one per test of a benchmark.
 ///
-/// `line` has the words of the command, with any environment variables before the program. `machine` has the options that precede
-/// the `--` of `tpc lint`, such as `--devices 2x3090` or `--engine llama.cpp@0.5.0`. The function prints no output. The only
-/// settings file it reads is the one of `--config`, or the nearest `tpc.toml` in the folder or above it.
+/// `line` has the words of the command, with any environment variables before the program. `machine` has the options
+/// before the `--` of `tpc lint`, such as `--devices 2x3090` or `--engine llama.cpp@0.5.0`. Reads settings only from
+/// `--config`, or from the nearest `tpc.toml` in the folder or above. Prints no output.
 ///
 /// # Errors
-/// Returns the diagnostics of a line or an option that cannot be read.
+/// Returns the diagnostics of an unreadable line or option.
 pub fn lint_line(line: &[String], machine: &[String]) -> Result<Vec<LineVerdict>, Vec<Diagnostic>> {
     let given = machine.iter().cloned().chain(["--".to_owned()]);
     let words: Vec<String> = given.chain(line.iter().cloned()).collect();

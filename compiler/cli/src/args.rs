@@ -30,30 +30,29 @@ use tpc_models::Drafting;
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Placement")]
 pub(super) struct PlacementArgs {
-    /// A count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1`; plan takes several [default: all of --topology, else
-    /// one; for run and bench the processor].
+    /// Devices: a count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1`; plan: repeat it to compare [default: all of
+    /// --topology, else one; run and bench: the processor].
     #[arg(long, value_name = "SPEC", allow_negative_numbers = true, value_parser = values::devices())]
     devices: Vec<Parsed<DeviceLists>>,
-    /// Devices and links of a machine; its devices may be named in --devices.
+    /// Devices and links of a machine; --devices may name its devices.
     #[arg(long, value_name = "FILE.ron")]
     topology: Option<PathBuf>,
-    /// Links between cards: nvlink, pcie-p2p or pcie [default: the links that `tpc devices` shows].
+    /// Links between cards: nvswitch, nvlink, pcie-p2p or pcie [default: as `tpc devices` shows].
     #[arg(long, value_name = "KIND", value_parser = values::link())]
     link: Option<Parsed<LinkKind>>,
-    /// Memory of each device left to the driver, such as `1GiB` or `2GiB,0` [default: 1GiB for a card, 0 for a cpu].
+    /// Memory per device left to the driver, such as `1GiB` or `2GiB,0` [default: 1GiB for a card, 0 for a cpu].
     #[arg(long, value_name = "BYTES", value_parser = values::reserve())]
     reserve: Option<Parsed<Reserve>>,
-    /// Memory of the host, such as `64GiB` [default: the value in --topology, else unknown]. If devices share the host's memory:
-    /// all of it.
+    /// Total host memory, such as `64GiB`, with any part that devices share [default: from --topology, else unknown].
     #[arg(long, value_name = "BYTES", value_parser = values::host_memory())]
     host_memory: Option<Parsed<f64>>,
-    /// Servers of llama.cpp's RPC, `HOST:PORT,…`. The first devices are on these servers, under -sm tensor the last ones.
+    /// RPC servers of llama.cpp, `HOST:PORT,…`, with the first devices, under -sm tensor the last ones.
     #[arg(long, value_name = "SERVERS", value_parser = values::servers())]
     rpc: Option<Parsed<Servers>>,
-    /// How devices share the model [-sm; default: auto; for captured graphs: tensor].
+    /// Split of the model: auto, tensor, layer or none [-sm; default: auto; captured graphs: tensor].
     #[arg(long, value_name = "MODE", value_parser = values::split_mode())]
     split_mode: Option<Parsed<SplitMode>>,
-    /// Proportions of the devices, such as `3,1` [-ts].
+    /// Proportions of the model per device, such as `3,1` [-ts].
     #[arg(
         long,
         value_name = "N,…",
@@ -61,7 +60,7 @@ pub(super) struct PlacementArgs {
         value_parser = values::tensor_split()
     )]
     tensor_split: Option<Parsed<TensorSplit>>,
-    /// The device for -sm none, by its position in --devices [-mg; default: 0].
+    /// Position in --devices of the device for -sm none [-mg; default: 0].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::main_gpu())]
     main_gpu: Option<Parsed<u64>>,
     /// Place matching tensors on the host, a device, or mirrored; repeatable [-ot].
@@ -76,7 +75,8 @@ pub(super) struct PlacementArgs {
     /// Keep the KV cache on the host [-nkvo].
     #[arg(long)]
     no_kv_offload: bool,
-    /// Run the last N layers on the devices, the output counted as one; a number, `all` or `auto` [-ngl; default: all].
+    /// Run the last N layers and the output (counted as one) on devices; a number, `all` or `auto` [-ngl; default:
+    /// all].
     #[arg(
         long,
         alias = "gpu-layers",
@@ -85,13 +85,13 @@ pub(super) struct PlacementArgs {
         value_parser = values::gpu_layers()
     )]
     n_gpu_layers: Option<Parsed<GpuLayers>>,
-    /// Type of the K cache [-ctk; default: f16; for eval: f32].
+    /// Type of the K cache [-ctk; default: f16; eval: f32].
     #[arg(long, value_name = "TYPE", value_parser = values::cache_type_k())]
     cache_type_k: Option<Parsed<DType>>,
-    /// Type of the V cache [-ctv; default: f16; for eval: f32].
+    /// Type of the V cache [-ctv; default: f16; eval: f32].
     #[arg(long, value_name = "TYPE", value_parser = values::cache_type_v())]
     cache_type_v: Option<Parsed<DType>>,
-    /// Cells of the KV cache, such as 32768 or 32k; 0 is the model's context; plan compares several, such as 8k,32k [default: 0].
+    /// Cells of the KV cache, such as 32768 or 32k; 0: the model's context; plan compares several, such as 8k,32k [default: 0].
     #[arg(
         long,
         short = 'c',
@@ -101,26 +101,25 @@ pub(super) struct PlacementArgs {
         value_parser = values::ctx_size()
     )]
     ctx_size: Vec<Parsed<u64>>,
-    /// Largest batch of tokens [-ub; default: 512].
+    /// Largest batch, in tokens [-ub; default: 512].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::ubatch_size())]
     ubatch_size: Option<Parsed<u64>>,
     /// Number of sequences [-np; default: 1].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::parallel())]
     parallel: Option<Parsed<u64>>,
-    /// Drafting of tokens: `draft-mtp` plans the file's drafting blocks.
+    /// Drafting: `draft-mtp` plans the file's drafting blocks.
     #[arg(long, value_name = "TYPE", default_value = "none", value_parser = values::spec_type())]
     spec_type: Parsed<Drafting>,
-    /// The engine of the plan: tpc, llama.cpp or ik_llama.cpp, with a release if it is not the newest.
+    /// Engine to plan for: tpc, llama.cpp or ik_llama.cpp, with a release if not the newest.
     #[arg(long, value_name = "NAME[@VERSION]", default_value = "tpc", value_parser = values::engine())]
     engine: Parsed<EngineChoice>,
-    /// The back end of llama.cpp's devices: CUDA, ROCm, Vulkan, SYCL, Metal, CPU or RPC [default: the back end of the cards'
-    /// maker].
+    /// Back end of llama.cpp's devices: CUDA, ROCm, Vulkan, SYCL, Metal, CPU or RPC [default: by the cards' maker].
     #[arg(long, value_name = "NAME", value_parser = values::backend())]
     backend: Option<Parsed<Backend>>,
-    /// Tokens in the cache for the estimate of the decoding speed.
+    /// Cached tokens for the estimate of the decoding speed.
     #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true, value_parser = values::depth())]
     depth: Parsed<u64>,
-    /// Give sums over devices the bits of one device; auto does so if it costs at most 3 %.
+    /// Reduce over devices in single-device order, bit for bit; auto: if the cost is at most 3 %.
     #[arg(
         long,
         value_name = "on|off|auto",
@@ -145,7 +144,6 @@ pub(super) struct PlacementArgs {
     engine_memory: EngineMemoryArgs,
 }
 
-/// The placement options by themselves.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true, args_override_self = true)]
 struct PlacementOnly {
@@ -153,15 +151,13 @@ struct PlacementOnly {
     placement: PlacementArgs,
 }
 
-/// The defaults that depend on the source and the command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Defaults {
-    /// Element type of the caches.
     pub(super) cache: DType,
     pub(super) split_mode: SplitMode,
 }
 
-/// Returns each value of an option by itself, or one empty list if the option is not given.
+/// Returns each value by itself, or one empty list without values.
 fn choices<T: Clone>(values: &[T]) -> Vec<Vec<T>> {
     if values.is_empty() {
         return vec![Vec::new()];
@@ -175,22 +171,22 @@ fn only<T: Clone>(option: &str, values: &[Parsed<T>]) -> Option<Parsed<T>> {
         [] => None,
         [one] => Some(one.clone()),
         [..] => {
-            let message = format!("{option} is given {} times", values.len());
+            let message = format!(
+                "{option} is given {} times, but takes one value here",
+                values.len()
+            );
             let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
-            Some(Err(
-                d.help("give it once; `tpc plan` alone compares several")
-            ))
+            Some(Err(d.help("give it once; only `tpc plan` compares several")))
         }
     }
 }
 
-/// Returns the value of an option, if it is given.
 fn given<T: Clone>(option: &Option<Parsed<T>>) -> Result<Option<T>, Failure> {
     option.clone().transpose().map_err(Failure::usage)
 }
 
 impl PlacementArgs {
-    /// Reads placement options from the words of a command line.
+    /// Reads placement options from words of a command line.
     pub(super) fn read(words: &[String]) -> Result<PlacementArgs, Failure> {
         let words = foreign::normalise(words.iter().map(OsString::from));
         let said =
@@ -217,8 +213,8 @@ impl PlacementArgs {
         }
     }
 
-    /// True if every given option has the value that it has in `made`, or the default if `made` does not give it. The options of
-    /// the machine are not compared.
+    /// True if every given option has its value in `made`, or the default if `made` lacks it. Ignores the options of
+    /// the machine.
     pub(super) fn agree_with(&self, made: &PlacementArgs) -> bool {
         fn one<T: PartialEq>(
             given: &Option<Parsed<T>>,
@@ -263,45 +259,40 @@ impl PlacementArgs {
             && defaults(|a, b| a.rpc == b.rpc)
     }
 
-    /// Returns the release that the options name if it is of the engine of `maker`, else the newest release of that engine.
+    /// Returns the release of the options if `maker` made it, else the maker's newest release.
     pub(super) fn build_of(&self, maker: Maker) -> &'static Build {
         let given = self.engine.as_ref().ok().map(|choice| choice.build);
         let given = given.filter(|build| build.engine == maker);
         given.unwrap_or_else(|| Build::newest(maker))
     }
 
-    /// Returns the value of `--devices`, if it is given.
     pub(super) fn devices(&self) -> Option<Parsed<DeviceLists>> {
         only("--devices", &self.devices)
     }
 
-    /// True if the options give devices or a topology.
     pub(super) fn names_a_machine(&self) -> bool {
         !self.devices.is_empty() || self.topology.is_some()
     }
 
-    /// True if the options give links, reserved memory or host memory.
     pub(super) fn says_links(&self) -> bool {
         self.link.is_some() || self.reserve.is_some() || self.host_memory.is_some()
     }
 
-    /// Returns the path of the topology file.
     pub(super) fn topology_path(&self) -> Option<&Path> {
         self.topology.as_deref()
     }
 
-    /// Reads the content of the topology file.
     pub(super) fn topology_bytes(&self) -> Result<Option<Vec<u8>>, Failure> {
         let path = self.topology.as_deref();
         path.map(|p| input::read_file(p, MAX_TOPOLOGY)).transpose()
     }
 
-    /// Returns the context size, if the options give one above 0.
+    /// Returns the context size, if it is given and above 0.
     pub(super) fn ctx_size(&self) -> Result<Option<u64>, Failure> {
         Ok(given(&only("--ctx-size", &self.ctx_size))?.filter(|&n| n > 0))
     }
 
-    /// Returns one set of options per combination of the given devices and contexts, which `tpc plan` compares.
+    /// Returns one set of options per combination of devices and contexts, for `tpc plan` to compare.
     pub(super) fn each(&self) -> Vec<PlacementArgs> {
         let devices: Vec<Parsed<DeviceLists>> = (self.devices.iter())
             .flat_map(|lists| match lists {
@@ -310,7 +301,6 @@ impl PlacementArgs {
             })
             .collect();
         let mut out = Vec::new();
-        // An option that is not given counts as one choice.
         for devices in choices(&devices) {
             for ctx_size in choices(&self.ctx_size) {
                 out.push(PlacementArgs {
@@ -323,7 +313,7 @@ impl PlacementArgs {
         out
     }
 
-    /// Returns the options that describe the machine, as they were given.
+    /// Returns the machine's options as they were given.
     pub(super) fn machine_words(&self) -> Vec<String> {
         let mut out = Vec::new();
         if let Some(Ok(lists)) = self.devices() {
@@ -345,12 +335,11 @@ impl PlacementArgs {
         out
     }
 
-    /// Returns the types of the K and the V cache, if they are given.
+    /// Returns the given types of the K and V caches.
     pub(super) fn cache_types(&self) -> Result<[Option<DType>; 2], Failure> {
         Ok([given(&self.cache_type_k)?, given(&self.cache_type_v)?])
     }
 
-    /// Returns the placement on the devices of `--devices`.
     pub(super) fn placement(&self, defaults: Defaults) -> Result<Placement, Failure> {
         let lists = match self.devices() {
             Some(lists) => lists,
@@ -360,7 +349,7 @@ impl PlacementArgs {
         self.placement_on(lists.only().map_err(Failure::usage)?, defaults)
     }
 
-    /// Returns the placement on these devices and ignores `--devices`.
+    /// Returns the placement on `list`, ignoring `--devices`.
     pub(super) fn placement_on(
         &self,
         list: &DeviceList,
@@ -425,24 +414,23 @@ impl PlacementArgs {
         self.with_main(out)
     }
 
-    /// Adds the main device to the placement, if `--main-gpu` names one.
+    /// Adds the device of `--main-gpu`, if it is given.
     fn with_main(&self, mut out: Placement) -> Result<Placement, Failure> {
         match given(&self.main_gpu)? {
             Some(main) if matches!(out.split_mode, SplitMode::None | SplitMode::Auto) => {
                 out.with_main_device(main).map_err(Failure::usage)
             }
             Some(main) => {
-                let message =
-                    format!("--main-gpu {main}: only -sm none and auto have a main device");
+                let message = format!("--main-gpu {main}: a main device needs -sm none or auto");
                 let d = Diagnostic::new(&crate::codes::NO_INFLUENCE, "--main-gpu", message);
-                out.notes.push(d.help("leave it out, or add -sm none"));
+                out.notes
+                    .push(d.help("leave out --main-gpu, or add -sm none"));
                 Ok(out)
             }
             None => Ok(out),
         }
     }
 
-    /// Returns the machine with the devices of this list.
     fn machine(&self, list: &DeviceList) -> Result<Machine, Failure> {
         let file = self.topology.as_deref().map(read_topology).transpose()?;
         let reserve = given(&self.reserve)?;
@@ -457,7 +445,7 @@ impl PlacementArgs {
         request.machine().map_err(Failure::usage)
     }
 
-    /// Returns the same options, with the devices of servers at these positions.
+    /// Returns the options with the servers' devices at these positions.
     pub(super) fn with_servers_at(mut self, positions: Option<Vec<usize>>) -> PlacementArgs {
         if let Some(Ok(servers)) = &mut self.rpc {
             servers.at = positions;
@@ -465,7 +453,7 @@ impl PlacementArgs {
         self
     }
 
-    /// Returns the servers of other machines. llama.cpp lists their devices first, but last under a tensor split.
+    /// Returns the servers of `--rpc`. llama.cpp lists their devices first, but last under a tensor split.
     fn servers(&self) -> Result<Servers, Failure> {
         let mut servers = given(&self.rpc)?.unwrap_or_default();
         servers.last = given(&self.split_mode)? == Some(SplitMode::Tensor);
@@ -486,12 +474,11 @@ impl PlacementArgs {
 /// The longest accepted topology file, in bytes.
 const MAX_TOPOLOGY: u64 = 16 << 20;
 
-/// Reads a topology file.
 pub(super) fn read_topology(path: &Path) -> Result<TopologyFile, Failure> {
     let name = path.display().to_string();
     let unusable = |message: String, cure: Option<String>| {
         let d = Diagnostic::new(&codes::TOPOLOGY_FILE, &name, message);
-        let cure = cure.unwrap_or_else(|| "`tpc explain TPC0403` shows one".to_owned());
+        let cure = cure.unwrap_or_else(|| "`tpc explain TPC0403` shows a valid file".to_owned());
         Failure::usage(d.help(cure))
     };
     let bytes = input::read_file(path, MAX_TOPOLOGY)?;

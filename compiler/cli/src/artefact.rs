@@ -1,4 +1,4 @@
-//! The artefact that a command line names: its file, its model, and the options that it was compiled with.
+//! The artefact of a command line: its file, its model, and its compile options.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use crate::args::PlacementArgs;
 use crate::input;
 use crate::output::{self, Failure};
 
-/// An artefact, and the path of its model if the command line gives it.
+/// An artefact, and its model's path if given.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named<'a> {
     pub(super) artefact: &'a Path,
     model: Option<&'a Path>,
 }
 
-/// Finds the artefact among one or two paths of the command line, in either order. `--model FILE` may give the first one.
+/// Finds the artefact among one or two paths, in either order. `--model FILE` may give the first one.
 pub(super) fn named<'a>(first: &'a Path, second: Option<&'a Path>) -> Option<Named<'a>> {
     let second_is = |p: &&Path| !is_artefact(first) && is_artefact(p);
     match second.filter(second_is) {
@@ -38,7 +38,7 @@ pub(super) fn named<'a>(first: &'a Path, second: Option<&'a Path>) -> Option<Nam
     }
 }
 
-/// True if a file is an artefact, by its name or by its first bytes.
+/// True if a file is an artefact, by its name or first bytes.
 pub(super) fn is_artefact(path: &Path) -> bool {
     if path
         .extension()
@@ -54,23 +54,20 @@ pub(super) fn is_artefact(path: &Path) -> bool {
     read.is_some_and(|mut f| f.read_exact(&mut head).is_ok() && head == *b"PK\x03\x04")
 }
 
-/// Refuses a second file after a model.
-///
-/// # Errors
-/// Returns TPC0400 if there is a second file although the first is not an artefact.
+/// Refuses a second file after a model with TPC0400.
 pub(super) fn no_second(second: Option<&Path>) -> Result<(), Failure> {
     let Some(path) = second else { return Ok(()) };
-    let message = format!("`{}` is one file too many", path.display());
+    let message = format!("unexpected second file `{}`", path.display());
     let d = Diagnostic::new(&common::COMMAND_LINE, path.display().to_string(), message);
     Err(Failure::usage(d.help(
-        "a model needs no other file; an artefact (.tpc) may be given with its model; options begin with hyphens",
+        "give one model, or an artefact (.tpc) and its model; options begin with hyphens",
     )))
 }
 
-/// Reads the bytes of an artefact.
+/// Reads an artefact's bytes.
 ///
 /// # Errors
-/// Returns TPC0402 if the file cannot be read or is too long.
+/// Returns TPC0402 if the file is unreadable or too long.
 pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     input::read_file(path, MAX_BYTES)
 }
@@ -78,14 +75,14 @@ pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 /// Reads an artefact and verifies its program.
 ///
 /// # Errors
-/// Returns TPC0402 if the file cannot be read, and TPC0580 to TPC0583 if it is not a valid artefact.
+/// Returns TPC0402 for an unreadable file, and TPC0580 to TPC0583 for an invalid artefact.
 pub(super) fn read(path: &Path) -> Result<Artefact, Failure> {
     let bytes = bytes(path)?;
     let name = path.display().to_string();
     Artefact::read(&bytes, STORAGE_FORMATS).map_err(|e| Failure::usage(e.diagnostic(&name)))
 }
 
-/// Checks that the placement options except `--devices` agree with the options that the artefact was compiled with.
+/// Checks that the placement options except `--devices` agree with the artefact's.
 ///
 /// # Errors
 /// Returns TPC0587 if they differ, or if links, reserved memory or host memory are given.
@@ -108,23 +105,22 @@ pub(super) fn options_are_free(
         .map(|w| quote(w))
         .collect();
     let message = format!(
-        "{name} was compiled with {}; placement options cannot change that",
+        "{name} was compiled with {}; placement options cannot change it",
         words.join(" ")
     );
     let d = Diagnostic::new(&codes::FIXED, name, message);
     let again = command((path, artefact.manifest()), model, None, None);
     Err(Failure::usage(d.help(format!(
-        "leave them out; to change them compile again with other values: {again}"
+        "leave out these options, or compile again with other values: {again}"
     ))))
 }
 
 impl Named<'_> {
-    /// Returns the path of the artefact, and of its model if the command line names it.
     pub(super) fn files(&self) -> (&Path, Option<&Path>) {
         (self.artefact, self.model)
     }
 
-    /// Returns the path of the model: the given one, or else the model's file name in the folder of the artefact.
+    /// Returns the given path of the model, or else its file name in the artefact's folder.
     pub(super) fn model_path(&self, artefact: &Artefact) -> PathBuf {
         let beside = || {
             let file = artefact.manifest().model.files.first();
@@ -137,7 +133,7 @@ impl Named<'_> {
     /// Opens the artefact's model, if its file exists.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read as a model, or if a named file does not exist.
+    /// Returns an error for an unreadable model or a missing named file.
     pub(super) fn model(&self, artefact: &Artefact) -> Result<Option<GgufFile>, Failure> {
         let path = self.model_path(artefact);
         match self.model.is_none() && !path.exists() {
@@ -147,8 +143,8 @@ impl Named<'_> {
     }
 }
 
-/// Binds an artefact to its model and to the devices and the topology of the options. A mismatch is an error, except that another
-/// topology is a warning. Returns the model.
+/// Checks that an artefact, its model, and the devices and topology of the options match; returns the model. Another
+/// topology is a warning.
 ///
 /// # Errors
 /// Returns TPC0584 without a model, TPC0585, TPC0586, TPC0588 or TPC0592 for a mismatch, and TPC0405 for a bare header.
@@ -189,15 +185,13 @@ pub(super) fn bind(
     input::with_data(file, &named.model_path(artefact))
 }
 
-/// Builds the diagnostic of a missing model.
 fn not_there(named: &Named<'_>, artefact: &Artefact) -> Diagnostic {
     let path = named.model_path(artefact);
     let name = named.artefact.display().to_string();
-    let message = format!("its model is not beside it: there is no {}", path.display());
+    let message = format!("model not found at {}", path.display());
     Diagnostic::new(&codes::NO_MODEL, name, message).help("give the model's file: --model PATH")
 }
 
-/// Builds the note that an artefact was checked without its model.
 pub(super) fn without_model(named: &Named<'_>, artefact: &Artefact) -> Diagnostic {
     let d = not_there(named, artefact);
     Diagnostic {

@@ -1,4 +1,4 @@
-//! Files that are loaded in addition to the model: by options of `tpc plan`, or by a command line of llama.cpp.
+//! Files in addition to the model, from options of `tpc plan` or from a llama.cpp command line.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ use tpc_gguf::GgufFile;
 use tpc_ir::DType;
 use tpc_models::Drafting;
 
-/// The files that `tpc plan` counts in addition to the model.
+/// Files that `tpc plan` counts in addition to the model.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Beside the model, as llama.cpp loads it")]
+#[command(next_help_heading = "Additional files, as llama.cpp loads them")]
 pub(crate) struct BesideArgs {
-    /// A draft model in a file of its own; its weights, cache and buffers are counted [-md].
+    /// A draft model in its own file; counts its weights, cache and buffers [-md].
     #[arg(long, alias = "spec-draft-model", value_name = "FILE")]
     model_draft: Option<String>,
-    /// Layers of the draft on the devices [-ngld; default: all].
+    /// Layers of the draft on devices [-ngld; default: all].
     #[arg(
         long, aliases = ["n-gpu-layers-draft", "spec-draft-ngl"],
         value_name = "N",
@@ -28,7 +28,7 @@ pub(crate) struct BesideArgs {
         value_parser = values::gpu_layers()
     )]
     gpu_layers_draft: Option<Parsed<GpuLayers>>,
-    /// Cells of the draft's context [-cd; default: the model's context, as in llama.cpp].
+    /// Cells of the draft's KV cache [-cd; default: the model's context, as in llama.cpp].
     #[arg(long, value_name = "N", requires = "model_draft", value_parser = values::ctx_size())]
     ctx_size_draft: Option<Parsed<u64>>,
     /// Devices of the draft, such as `dev0,dev2`, or `none` for the host [-devd; default: all].
@@ -39,13 +39,13 @@ pub(crate) struct BesideArgs {
         requires = "model_draft"
     )]
     device_draft: Option<String>,
-    /// An encoder of images or sound, on the first device [-mm].
+    /// Image or sound encoder, on the first device [-mm].
     #[arg(long, value_name = "FILE")]
     mmproj: Option<String>,
     /// Keep the encoder on the host.
     #[arg(long, requires = "mmproj")]
     no_mmproj_offload: bool,
-    /// The device of the encoder, such as `dev1` [-mmdev].
+    /// Device of the encoder, such as `dev1` [-mmdev].
     #[arg(long, value_name = "DEVICE", requires = "mmproj")]
     mmproj_device: Option<String>,
     /// LoRA adapters; repeatable.
@@ -56,7 +56,7 @@ pub(crate) struct BesideArgs {
     control_vector: Vec<String>,
 }
 
-/// Returns the position of a device by its name: `dev1`, `CUDA1`.
+/// Returns the position of `dev1` or `CUDA1`.
 fn position(option: &str, name: &str) -> Result<usize, Failure> {
     use tpc_ggml::llama_cpp::{Buffer, buffer};
     match buffer(name) {
@@ -64,21 +64,19 @@ fn position(option: &str, name: &str) -> Result<usize, Failure> {
         _ => {
             let message = format!("`{}` is not a device", tpc_diag::suggest::shorten(name));
             let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
-            Err(Failure::usage(d.help(
-                "name devices by position, such as dev0, or write none",
-            )))
+            Err(Failure::usage(
+                d.help("give a position such as dev0, or `none`"),
+            ))
         }
     }
 }
 
-/// Splits lists of files at the commas.
 fn files(lists: &[String]) -> impl Iterator<Item = String> {
     let all = lists.iter().flat_map(|l| l.split(','));
     all.map(|f| f.trim().to_owned()).filter(|f| !f.is_empty())
 }
 
 impl BesideArgs {
-    /// Returns the extra files that the options name.
     fn request(&self, caches: [DType; 2]) -> Result<Request, Failure> {
         fn given<T: Clone>(option: &Option<Parsed<T>>) -> Result<Option<T>, Failure> {
             option.clone().transpose().map_err(Failure::usage)
@@ -120,10 +118,10 @@ impl BesideArgs {
         Ok(out)
     }
 
-    /// Adds the memory of the extra files that the options name to the placement.
+    /// Adds the extra files' memory to the placement.
     ///
     /// # Errors
-    /// Returns TPC0400 if a file cannot be read.
+    /// Returns TPC0400 for an unreadable file.
     pub(crate) fn on(&self, placement: Placement, model: &GgufFile) -> Result<Placement, Failure> {
         let request = self.request(placement.engine_options.draft_caches)?;
         if request.is_empty() {
@@ -135,12 +133,12 @@ impl BesideArgs {
         let mut names = names.chain(request.adapters.iter().map(|a| a.file.as_str()));
         if let Some((file, e)) = names.find_map(unread) {
             let message = format!("`{file}` cannot be read: {e}");
-            let d = Diagnostic::new(&codes::COMMAND_LINE, "beside the model", message);
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "additional files", message);
             return Err(Failure::usage(
                 d.help("give a GGUF file; its header suffices"),
             ));
         }
-        // A draft model from its own file replaces the model's drafting blocks.
+        // The draft model's own file replaces the model's drafting blocks.
         let drafting = match request.draft {
             Some(_) => Drafting::None,
             None => placement.drafting,
@@ -153,7 +151,7 @@ impl BesideArgs {
     }
 }
 
-/// Adds the memory of the readable files of a request to the placement.
+/// Adds the memory of the readable files to the placement.
 pub(crate) fn counted(request: &Request, placement: Placement, model: &GgufFile) -> Placement {
     let open = |file: &str| GgufFile::open(file).ok();
     let beside: Vec<ExtraFileMemory> = count(request, model, &placement, &open);
@@ -163,7 +161,7 @@ pub(crate) fn counted(request: &Request, placement: Placement, model: &GgufFile)
     }
 }
 
-/// Returns the extra files of a line that exist on this machine.
+/// Returns the line's extra files that exist on this machine.
 pub(crate) fn of_line(line: &CommandLine) -> Request {
     let here = |file: &str| Path::new(file).exists();
     let kind = |option: &str, t: Option<&String>| {

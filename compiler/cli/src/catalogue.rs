@@ -1,4 +1,4 @@
-//! The catalogue of diagnostic codes, and of the arguments that name files.
+//! The catalogues of diagnostic codes and of arguments that name files.
 
 use std::any::TypeId;
 use std::path::PathBuf;
@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 use tpc_diag::Code;
 
-/// Returns every code of the compiler and of the runtime, in order. The compiler's libraries do not depend on the runtime, so
-/// this crate joins the two lists.
+/// Returns every code, in order. Only this crate depends on both the compiler and the runtime.
 pub fn codes() -> Vec<&'static Code> {
     let mut out: Vec<&Code> = tpc_lint::lints().map(|l| &l.code).collect();
     for table in [
@@ -34,7 +33,7 @@ pub fn codes() -> Vec<&'static Code> {
     out
 }
 
-/// Returns every argument of a subcommand that names a file, as (subcommand, argument): by its type, or by its value's name.
+/// Returns every argument that names a file, as (subcommand, argument).
 pub fn file_arguments() -> Vec<(String, String)> {
     const NAMES: [&str; 8] = [
         "FILE", "MODEL", "CAPTURE", "URL", ".json", ".ron", ".toml", "PATH",

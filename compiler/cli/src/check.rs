@@ -1,4 +1,4 @@
-//! `tpc check`: reports whether an artefact can run here, before it is loaded.
+//! `tpc check`: reports if an artefact can run here, before loading it.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -16,13 +16,13 @@ use tpc_engine::artefact::{self as fit, Mismatch};
 pub(super) struct Args {
     /// An artefact (.tpc).
     model: PathBuf,
-    /// Its model; also as `--model FILE` [default: the model in the artefact's folder].
+    /// Model of an artefact, also as `--model FILE` [default: in the artefact's folder].
     #[arg(value_name = "WEIGHTS.gguf")]
     weights: Option<PathBuf>,
-    /// The devices to check for, such as `cpu,cpu`.
+    /// Devices: a count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1` [default: the artefact's].
     #[arg(long, value_name = "SPEC")]
     devices: Option<String>,
-    /// The topology file of the machine to check for.
+    /// Devices and links of a machine; --devices may name its devices.
     #[arg(long, value_name = "FILE.ron")]
     topology: Option<PathBuf>,
     /// Output format.
@@ -30,12 +30,11 @@ pub(super) struct Args {
     format: Format,
 }
 
-/// The result as an object.
 #[derive(Serialize)]
 struct Report<'a> {
     tpc: u32,
     artefact: &'a str,
-    /// `valid`, `rebuild` or `no model`. A refused file gives a diagnostic instead.
+    /// `valid`, `rebuild` or `no model`. A refused file is a diagnostic instead.
     verdict: &'static str,
     mismatches: Vec<Row<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +52,7 @@ struct Row<'a> {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let Some(named) = artefact::named(&args.model, args.weights.as_deref()) else {
         let name = args.model.display().to_string();
-        let message = format!("{name} is no artefact");
+        let message = format!("{name} is not an artefact");
         let d = Diagnostic::new(&common::COMMAND_LINE, name, message);
         return Err(Failure::usage(d.help(
             "give a file that `tpc compile` wrote; `tpc lint` checks models",
@@ -109,7 +108,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Returns the machine of the options.
 fn options(args: &Args) -> Result<PlacementArgs, Failure> {
     let devices = args.devices.iter();
     let mut words: Vec<String> = devices
@@ -130,7 +128,6 @@ fn row(m: &Mismatch) -> Row<'_> {
     }
 }
 
-/// Formats the result as text.
 fn text(name: &str, found: &[Mismatch], command: &str, verdict: &str) -> String {
     if found.is_empty() {
         return format!("{name}: {verdict}\n");

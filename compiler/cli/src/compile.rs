@@ -1,4 +1,4 @@
-//! `tpc compile`: plans a model for devices and writes an artefact that runs without planning.
+//! `tpc compile`: plans a model and writes an artefact that runs without planning.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,13 +22,13 @@ use tpc_engine::{self as engine, ExecutorKind, check_types};
 pub(super) struct Args {
     /// A GGUF file, or any shard of one; the header suffices.
     model: PathBuf,
-    /// The artefact to write.
+    /// Artefact to write.
     #[arg(short, long, value_name = "OUT.tpc")]
     output: PathBuf,
     /// Write a make rule with every input file as a prerequisite.
     #[arg(long, value_name = "FILE")]
     depfile: Option<PathBuf>,
-    /// Compile for cpu, cuda, or kinds of cards, such as cuda:sm_90a,sm_120f [default: cuda for devices such as cuda:0, else
+    /// Target: cpu, cuda, or kinds of cards such as cuda:sm_90a,sm_120f [default: cuda for devices such as cuda:0, else
     /// cpu].
     #[arg(long, value_name = "TARGET", value_parser = kernels::target)]
     target: Option<Target>,
@@ -41,8 +41,8 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let (target, executor) = target(args);
-    let cure = "`--target cuda` compiles for cards, and so do devices such as cuda:0 without --target; `--devices cpu` or \
-                `cpu,cpu` is the processor";
+    let cure = "`--target cuda` or devices such as cuda:0 compile for cards; `--devices cpu` or `cpu,cpu` \
+                compiles for the processor";
     let placement = execution::placement_for(
         &args.placement,
         Defaults {
@@ -98,21 +98,21 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     ))
 }
 
-/// Builds the diagnostic of an artefact that does not verify after it was compiled. This is a fault of tpc, and no file is
+/// Builds the diagnostic of a compiled artefact that does not verify. This is a bug in tpc; the artefact is not
 /// written.
 fn refusal(e: &ArtefactError, name: &str) -> Diagnostic {
     match e {
         ArtefactError::Program { what, .. } => {
             let d = Diagnostic::new(&codes::UNVERIFIED_PLAN, name, what.clone());
             d.help(
-                "this is a fault of tpc, and nothing is written; please report it; tpc run --executor reference runs the model",
+                "this is a bug in tpc, and the artefact was not written: please report it; meanwhile `tpc run --executor reference` runs the model",
             )
         }
         e => e.diagnostic(name),
     }
 }
 
-/// Returns the target: the value of `--target`, or else the kind of the devices.
+/// Returns the value of `--target`, or else the kind of the devices.
 fn target(args: &Args) -> (Target, ExecutorKind) {
     let by_devices = || match execution::names_cards(&args.placement) {
         true => Target::cards(),
@@ -126,7 +126,6 @@ fn target(args: &Args) -> (Target, ExecutorKind) {
     (target, executor)
 }
 
-/// Checks that the output is not one of the input files.
 fn is_no_input(args: &Args, file: &GgufFile) -> Result<(), Failure> {
     let real = |p: &Path| fs::canonicalize(p).ok();
     for output in [Some(&args.output), args.depfile.as_ref()]
@@ -140,20 +139,21 @@ fn is_no_input(args: &Args, file: &GgufFile) -> Result<(), Failure> {
             .any(|p| real(Path::new(p)).as_ref() == Some(&output))
         {
             let name = output.display().to_string();
-            let message = format!("{name} is read, and would be overwritten");
+            let message = format!("the output {name} is also an input");
             let d = Diagnostic::new(&codes::COMMAND_LINE, name, message);
-            return Err(Failure::usage(d.help("give another name to -o: OUT.tpc")));
+            return Err(Failure::usage(d.help("give another output: -o OUT.tpc")));
         }
     }
     if args.depfile.as_ref() == Some(&args.output) {
-        let message = "the artefact and its rule have one name";
+        let message = "-o and --depfile name the same file";
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--depfile", message);
-        return Err(Failure::usage(d.help("such as -o m.tpc --depfile m.d")));
+        return Err(Failure::usage(
+            d.help("give two names, such as -o m.tpc --depfile m.d"),
+        ));
     }
     Ok(())
 }
 
-/// Returns the path of every input file, as the user named it.
 fn dependencies(args: &Args, file: &GgufFile) -> Vec<String> {
     let shards = file.shards().iter().map(|s| s.path().display().to_string());
     let topology = args.placement.topology_path();
@@ -176,7 +176,7 @@ mod tests {
         let help = d.help.expect("a cure").to_string();
         assert_eq!(d.code.id, "TPC0390");
         assert!(
-            help.contains("a fault of tpc") && !help.contains("compile"),
+            help.contains("a bug in tpc") && !help.contains("compile"),
             "{help}"
         );
         let other = refusal(&ArtefactError::Kernels("none".to_owned()), "z.tpc");

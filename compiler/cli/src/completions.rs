@@ -1,4 +1,4 @@
-//! `tpc completions`: scripts for shells, generated from the definition of the arguments.
+//! `tpc completions`: prints completion scripts for shells.
 
 use clap_complete::{Shell, generate};
 
@@ -10,7 +10,6 @@ pub(super) struct Args {
     shell: Shell,
 }
 
-/// Prints the script that completes commands and options of `command`.
 pub(super) fn run(args: &Args, mut command: clap::Command) -> Result<(), Failure> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();

@@ -1,7 +1,7 @@
 //! `tpc.toml`: the files, devices and policy of `tpc lint` in a folder.
 //!
-//! The file is untrusted input: its length has a limit. An unknown key is an error that suggests the nearest known one. A wrong
-//! value is reported with its line and column.
+//! The file is untrusted: its length is limited. Errors name the nearest known key, or the line and column of a wrong
+//! value.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,41 +14,34 @@ use super::input;
 use super::output::Failure;
 use tpc_diag::{Diagnostic, suggest};
 
-/// The name of the file.
 const NAME: &str = "tpc.toml";
 /// The longest accepted file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
-/// An example, for cures.
 const EXAMPLE: &str =
     "[lint]\nfiles = [\"models/*.gguf\"]\ndevices = \"2x3090\"\ndeny = [\"warnings\"]";
 
-/// The settings of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Config {
-    /// The path of the file; empty without a file.
+    /// The file's path; empty without a file.
     pub(super) path: PathBuf,
-    /// `[lint]`.
     pub(super) lint: Section,
-    /// Every `[[lint.override]]`, in order.
     pub(super) overrides: Vec<Section>,
 }
 
-/// Settings of all files, or of the files that patterns match.
+/// Settings for all files, or for files that patterns match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Section {
     /// File patterns, relative to the settings file's folder.
     pub(super) files: Vec<String>,
-    /// The value of `--devices`.
     pub(super) devices: Option<String>,
     /// Codes, or `warnings`, that become errors.
     pub(super) deny: Vec<String>,
-    /// Codes that are left out.
     pub(super) allow: Vec<String>,
 }
 
 const KEYS: [&str; 5] = ["files", "devices", "deny", "allow", "override"];
 
-/// Finds the nearest `tpc.toml` in a folder or above it.
+/// Finds the nearest `tpc.toml` in a folder or above.
 pub(super) fn find(folder: &Path) -> Option<PathBuf> {
     let mut above = folder.ancestors().map(|f| f.join(NAME));
     above.find(|p| p.is_file())
@@ -57,7 +50,7 @@ pub(super) fn find(folder: &Path) -> Option<PathBuf> {
 /// Reads a settings file.
 ///
 /// # Errors
-/// Returns TPC0402 if the file cannot be read, and TPC0424 if its content is invalid.
+/// Returns TPC0402 for an unreadable file, and TPC0424 for invalid content.
 pub(super) fn read(path: &Path) -> Result<Config, Failure> {
     let bytes = input::read_file(path, MAX_BYTES)?;
     let shown = path.display().to_string();
@@ -77,7 +70,6 @@ pub(super) fn read(path: &Path) -> Result<Config, Failure> {
     })
 }
 
-/// The text of a settings file, with its name.
 struct Text<'t> {
     name: &'t str,
     text: &'t str,
@@ -112,7 +104,7 @@ impl Text<'_> {
             Some(near) => format!("did you mean `{near}`? {list}"),
             None => list,
         };
-        self.wrong(&key.span(), format!("there is no key `{name}`"), help)
+        self.wrong(&key.span(), format!("unknown key `{name}`"), help)
     }
 
     fn table<'v, 'd>(
@@ -122,11 +114,7 @@ impl Text<'_> {
     ) -> Result<&'v Table<'d>, Diagnostic> {
         match value.get_ref() {
             DeValue::Table(table) => Ok(table),
-            _ => Err(self.wrong(
-                &value.span(),
-                format!("a table is expected: {form}"),
-                EXAMPLE,
-            )),
+            _ => Err(self.wrong(&value.span(), format!("expected a table: {form}"), EXAMPLE)),
         }
     }
 
@@ -152,7 +140,6 @@ impl Text<'_> {
         }
     }
 
-    /// Reads the settings of a table, and its overrides.
     fn section(
         &self,
         table: &Table<'_>,
@@ -177,7 +164,7 @@ impl Text<'_> {
                             "[[lint.override]]\nfiles = [\"drafts/*.gguf\"]\nallow = [\"TPC0309\"]";
                         return Err(self.wrong(
                             &value.span(),
-                            "overrides are written in double brackets",
+                            "an override needs double brackets",
                             help,
                         ));
                     };
@@ -188,7 +175,7 @@ impl Text<'_> {
                             let help = "files = [\"drafts/*.gguf\"]";
                             return Err(self.wrong(
                                 &item.span(),
-                                "the override is for no files",
+                                "the override names no files",
                                 help,
                             ));
                         }
@@ -205,11 +192,7 @@ fn parse(name: &str, text: &str) -> Result<Config, Diagnostic> {
     let this = Text { name, text };
     let root = DeTable::parse(text).map_err(|e| {
         let at = e.span().unwrap_or(0..0);
-        this.wrong(
-            &at,
-            e.message(),
-            format!("the file is TOML, such as\n{EXAMPLE}"),
-        )
+        this.wrong(&at, e.message(), format!("write TOML, such as\n{EXAMPLE}"))
     })?;
     let mut out = Config::default();
     for (key, value) in root.get_ref() {
@@ -225,7 +208,7 @@ fn parse(name: &str, text: &str) -> Result<Config, Diagnostic> {
 }
 
 impl Config {
-    /// Returns the folder that patterns are relative to.
+    /// Returns the base folder of patterns.
     pub(super) fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
@@ -236,7 +219,6 @@ impl Config {
         std::iter::once(&self.lint).chain(self.overrides.iter().filter(matching))
     }
 
-    /// True if a pattern matches a file.
     fn matches(&self, pattern: &str, file: &Path) -> bool {
         let here = |p: &Path| std::path::absolute(p).unwrap_or_else(|_| p.to_owned());
         let pattern = here(&self.folder().join(pattern));
@@ -264,10 +246,10 @@ mod tests {
             (
                 "[lint]\nfils = []",
                 "line 2, column 1",
-                "no key `fils`",
+                "unknown key `fils`",
                 "`files`",
             ),
-            ("[lnt]", "line 1, column 2", "no key `lnt`", "`lint`"),
+            ("[lnt]", "line 1, column 2", "unknown key `lnt`", "`lint`"),
             ("lint = 3", "line 1, column 8", "a table", "[lint]"),
             (
                 "[lint]\ndeny = \"warnings\"",
@@ -303,7 +285,7 @@ mod tests {
             (
                 "[[lint.override]]\nfiles = [\"a\"]\noverride = []",
                 "line 3, column 1",
-                "no key",
+                "unknown key",
                 "allow",
             ),
         ] {

@@ -1,4 +1,4 @@
-//! `tpc dump`: prints the IR after a stage, as text or for Graphviz.
+//! `tpc dump`: prints the IR after a stage as text or for Graphviz.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -18,25 +18,23 @@ use tpc_diag::{Diagnostic, codes};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Stage {
-    /// The model on one place, as its architecture describes it.
+    /// The model on one place.
     Model,
-    /// The factors of each distinct layer: the tensors that they run through, and the reasons against splitting them.
+    /// Factors of each distinct layer: their tensors, and the reasons against splitting.
     Factors,
     /// The model with places and copies.
     Placed,
-    /// The placed model with shardings; unreduced sums are reduced immediately.
+    /// The placed model with shardings; partial sums are reduced at once.
     Sharded,
     /// The sharded model with copies and collectives at their cheapest places.
     Rewrite,
-    /// The programs of the host and of every device.
+    /// One program per place.
     Programs,
-    /// The programs with an address for every value and the order of all work, for two sizes of batches: one token, and the
-    /// largest batch of a prompt (-c, -ub).
+    /// The programs with addresses and an order, for batches of one token and of the largest prompt batch (-c, -ub).
     Program,
 }
 
 impl Stage {
-    /// Returns the graph of the stage, if the stage has one.
     fn graph(self, compiled: &CompiledModel) -> Option<&Graph> {
         match self {
             Stage::Model => Some(&compiled.model.graph),
@@ -57,7 +55,7 @@ enum Format {
     Dot,
 }
 
-/// A layer range: `3`, or `3-5`.
+/// A layer or a range of layers: `3`, `3-5`.
 #[derive(Clone, Copy, Debug)]
 struct Layers(LayerRange);
 
@@ -68,7 +66,7 @@ impl FromStr for Layers {
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         match (first.trim().parse(), last.trim().parse()) {
             (Ok(first), Ok(last)) if first <= last => Ok(Layers((first, last))),
-            _ => Err("a layer such as 3, or the first and the last such as 3-5".to_owned()),
+            _ => Err("give a layer such as 3, or a range such as 3-5".to_owned()),
         }
     }
 }
@@ -77,24 +75,24 @@ impl FromStr for Layers {
 pub(super) struct Args {
     #[command(flatten)]
     source: SourceArgs,
-    /// The stage to print.
+    /// Stage to print.
     #[arg(long, value_enum)]
     stage: Stage,
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Draw only these layers, and the values that they read from elsewhere (with --format dot).
+    /// Draw only these layers and the values they read, such as 3 or 3-5 (with --format dot).
     #[arg(long, value_name = "N|N-M")]
     layers: Option<Layers>,
     #[command(flatten)]
     placement: PlacementArgs,
 }
 
-/// Assembles the program for batches of one token and for the largest batches. `storage` decides the layout of weights; without
-/// known devices it is the file's layout.
+/// Assembles programs for one-token batches and for the largest batches. `storage` is the weight layout; without known
+/// devices, the file's.
 fn program(compiled: &CompiledModel, storage: &dyn Target) -> Result<Program, Failure> {
     assemble(&compiled.programs, &compiled.batch_shapes(), storage).map_err(|e| {
-        let help = "ask for a shorter context (-c) or smaller batches (-ub)";
+        let help = "give a shorter context (-c) or smaller batches (-ub)";
         Failure::usage(Diagnostic::new(&codes::COMMAND_LINE, "program", e.to_string()).help(help))
     })
 }
@@ -103,14 +101,13 @@ fn wrong(option: &str, message: String, help: &str) -> Failure {
     Failure::usage(Diagnostic::new(&codes::COMMAND_LINE, option, message).help(help))
 }
 
-/// Prints the program of an artefact.
 fn of_artefact(args: &Args, path: &Path) -> Result<(), Failure> {
     if args.stage != Stage::Program {
-        let message = "an artefact has a program, and no graph of the stages before".to_owned();
+        let message = "an artefact holds only the stage `program`".to_owned();
         return Err(wrong(
             "--stage",
             message,
-            "--stage program, or give the model",
+            "use --stage program, or give the model",
         ));
     }
     let read = artefact::read(path)?;
@@ -120,8 +117,8 @@ fn of_artefact(args: &Args, path: &Path) -> Result<(), Failure> {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let drawn = match args.stage {
-        Stage::Factors => Err("factors are a table, not a graph"),
-        Stage::Program => Err("a program is a graph and the memory and queues of its work"),
+        Stage::Factors => Err("the stage `factors` is a table, not a graph"),
+        Stage::Program => Err("the stage `program` is more than a graph: it has memory and queues"),
         Stage::Model | Stage::Placed | Stage::Sharded | Stage::Rewrite | Stage::Programs => Ok(()),
     };
     if let (Format::Dot, Err(why)) = (args.format, drawn) {
@@ -130,7 +127,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         return Err(wrong("--format dot", message, help));
     }
     if args.format == Format::Text && args.layers.is_some() {
-        let message = "the text form has whole graphs only".to_owned();
+        let message = "--layers needs --format dot".to_owned();
         return Err(wrong("--layers", message, "add --format dot"));
     }
     if let Some(path) = args.source.given().filter(|p| artefact::is_artefact(p)) {
@@ -149,10 +146,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(Layers((_, last))) = args.layers
         && highest.is_none_or(|h| last > h)
     {
-        let message = format!("there is no layer {last}");
+        let message = format!("unknown layer {last}");
         let help = match highest {
             Some(h) => format!("layers are 0 to {h}"),
-            None => "leave it out: this graph has no layers".to_owned(),
+            None => "leave out --layers: the graph is not divided into layers".to_owned(),
         };
         return Err(wrong("--layers", message, &help));
     }

@@ -1,4 +1,4 @@
-//! The options of an engine's command that change its memory.
+//! Options of an engine's command that change its memory.
 
 use clap::Args;
 use tpc_ir::DType;
@@ -7,32 +7,32 @@ use super::output::Failure;
 use super::values::{self, Parsed};
 use tpc_core::placement::EngineOptions;
 
-/// The heading of the options in help; `foreign` recognises the options by it.
+/// The options' heading in help; `foreign` recognises the options by it.
 pub(super) const HEADING: &str = "Memory of llama.cpp (with --engine llama.cpp)";
 
-/// The options. They have an effect only with `--engine llama.cpp`.
+/// Options with an effect only under `--engine llama.cpp`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = HEADING)]
 pub(super) struct EngineMemoryArgs {
-    /// Plan the memory of the engine's server: the logits of last tokens only, and without -np four slots in one cache.
+    /// Plan the server's memory: logits of last tokens only; without -np, four slots in one cache.
     #[arg(long)]
     server: bool,
-    /// Share one cache among the engine's sequences.
+    /// Share one cache among sequences.
     #[arg(long)]
     kv_unified: bool,
-    /// Give the engine's caches of sliding-window layers a cell per token of the context.
+    /// Give the caches of sliding-window layers one cell per token of the context.
     #[arg(long)]
     swa_full: bool,
-    /// Type of the K cache of the engine's draft [-ctkd; default: f16].
+    /// Type of the draft's K cache [-ctkd; default: f16].
     #[arg(long, alias = "spec-draft-type-k", value_name = "TYPE", value_parser = values::cache_type_k())]
     cache_type_k_draft: Option<Parsed<DType>>,
-    /// Type of the V cache of the engine's draft [-ctvd; default: f16].
+    /// Type of the draft's V cache [-ctvd; default: f16].
     #[arg(long, alias = "spec-draft-type-v", value_name = "TYPE", value_parser = values::cache_type_v())]
     cache_type_v_draft: Option<Parsed<DType>>,
-    /// Tokens that the engine drafts at once [default: 3].
+    /// Tokens drafted at once [default: 3].
     #[arg(long, value_name = "N", value_parser = values::drafted_tokens())]
     spec_draft_n_max: Option<Parsed<u64>>,
-    /// Device memory for experts that are on the host, in MiB.
+    /// Device memory that caches experts of the host, in MiB.
     #[arg(long, value_name = "N", value_parser = values::expert_cache())]
     moe_cache_mib: Option<Parsed<u64>>,
 }
@@ -42,7 +42,7 @@ fn given<T: Clone>(value: Option<&Parsed<T>>) -> Result<Option<T>, Failure> {
 }
 
 impl EngineMemoryArgs {
-    /// Returns the engine's options. `open_slots` means that the line does not give `-np`.
+    /// Returns the engine's options. `open_slots`: the line does not give `-np`.
     pub(super) fn options(&self, open_slots: bool) -> Result<EngineOptions, Failure> {
         let default = EngineOptions::default();
         let [k, v] = default.draft_caches;

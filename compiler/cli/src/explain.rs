@@ -1,4 +1,4 @@
-//! `tpc explain`: the documentation of diagnostic codes.
+//! `tpc explain`: documents diagnostic codes.
 
 use super::output::{self, Failure};
 use tpc_diag::{Code, Diagnostic, suggest};
@@ -32,14 +32,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             Diagnostic::new(
                 &tpc_diag::codes::UNKNOWN_CODE,
                 "explain",
-                format!("there is no code `{code}`"),
+                format!("unknown code `{code}`"),
             )
             .help(near(&wanted, &all)),
         )),
     }
 }
 
-/// Returns the code in its full form: `TPC0306` for `306`, `tpc306` and `tpc-0306`.
+/// Completes a code: `TPC0306` for `306`, `tpc306` and `tpc-0306`.
 fn spelt_out(code: &str) -> String {
     let upper = code.trim().to_ascii_uppercase();
     let digits = upper.strip_prefix("TPC").unwrap_or(&upper);
@@ -50,7 +50,6 @@ fn spelt_out(code: &str) -> String {
     }
 }
 
-/// Returns the help text for an unknown code.
 fn near(wanted: &str, all: &[&Code]) -> String {
     let list = "`tpc explain` lists all codes";
     match suggest::nearest_code(wanted, all.iter().map(|c| c.id)) {

@@ -10,7 +10,7 @@ use tpc_ir::program::{FileTarget, Target};
 
 use super::output::{self, Failure};
 
-/// The parsers of options, codes and targets that file tests use.
+/// The parsers that file tests use.
 pub const FRONTEND: Frontend = Frontend {
     placement: super::placement,
     codes: super::catalogue::codes,
@@ -20,7 +20,7 @@ pub const FRONTEND: Frontend = Frontend {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The file tests; TPC_BLESS=1 rewrites outputs that differ.
+    /// File tests; TPC_BLESS=1 rewrites outputs that differ.
     #[arg(value_name = "TEST.tpir", required = true)]
     files: Vec<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Kernels of an artefact, compiled ahead of time.
+//! Compiles an artefact's kernels ahead of time.
 
 use std::thread;
 
@@ -13,17 +13,14 @@ use tpc_runtime::Options;
 use crate::output::{self, Failure};
 use crate::progress::Progress;
 
-/// The target of an artefact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// Threads of the processor.
     Cpu,
     /// Cards with these compute capabilities, in the order of [`TARGETS`].
     Cuda(Vec<String>),
 }
 
 impl Target {
-    /// Returns the target of all kinds of cards.
     pub(super) fn cards() -> Target {
         Target::Cuda(TARGETS.map(str::to_owned).to_vec())
     }
@@ -34,7 +31,7 @@ pub(super) fn target(text: &str) -> Result<Target, Diagnostic> {
     let refused = |message: String| {
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--target", message);
         Err(d.help(format!(
-            "cpu, cuda, or kinds of cards among these: cuda:{}",
+            "give cpu, cuda, or kinds of cards among these: cuda:{}",
             TARGETS.join(",")
         )))
     };
@@ -42,7 +39,7 @@ pub(super) fn target(text: &str) -> Result<Target, Diagnostic> {
         None if text == "cpu" => return Ok(Target::Cpu),
         None if text == "cuda" => return Ok(Target::cards()),
         Some(("cuda", list)) => list,
-        _ => return refused(format!("there is no target `{text}`")),
+        _ => return refused(format!("unknown target `{text}`")),
     };
     let mut asked = Vec::new();
     for word in list.split(',').map(str::trim) {
@@ -52,30 +49,28 @@ pub(super) fn target(text: &str) -> Result<Target, Diagnostic> {
         });
         match found {
             Some(found) => asked.push(*found),
-            None => return refused(format!("there are no cards of `{word}`")),
+            None => return refused(format!("unknown kind of card `{word}`")),
         }
     }
     let all = TARGETS.iter().filter(|t| asked.contains(t));
     Ok(Target::Cuda(all.map(|t| (*t).to_owned()).collect()))
 }
 
-/// The result of compiling kernels.
 pub(super) struct Kernels {
-    /// The modules of the artefact.
     pub(super) modules: Vec<KernelModule>,
     built: Vec<BuildOutput>,
 }
 
-/// Compiles the kernels of a program for these targets. Without NVRTC the result is empty, and a note is printed.
+/// Compiles a program's kernels for these targets. Without NVRTC, prints a note and returns an empty result.
 ///
 /// # Errors
-/// Returns an error if a kernel does not compile, or spills registers.
+/// Returns an error if a kernel does not compile or spills registers.
 pub(super) fn compiled(program: &Program, targets: &[String]) -> Result<Kernels, Failure> {
     let modules = modules(program, Options::default())?;
     let nvrtc = match Nvrtc::find() {
         Ok(nvrtc) => nvrtc,
         Err(e @ NvrtcError::Missing { .. }) => {
-            let message = format!("the artefact holds no kernels: {e}");
+            let message = format!("the artefact does not hold kernels: {e}");
             let d = Diagnostic::new(e.code(), "NVRTC", message);
             output::diagnostic(&Diagnostic {
                 severity: Severity::Note,
@@ -86,7 +81,7 @@ pub(super) fn compiled(program: &Program, targets: &[String]) -> Result<Kernels,
         }
         Err(e) => return Err(failure(&e)),
     };
-    // Without a cache folder, code is compiled each time.
+    // Without a cache folder, kernels are compiled each time.
     let cache = cache_dir("cubins").ok().map(Cache::new);
     let steps = modules.len() * targets.len();
     let progress = Progress::with_steps("compiling kernels", steps);
@@ -118,7 +113,7 @@ fn failure(e: &NvrtcError) -> Failure {
 }
 
 impl Kernels {
-    /// Formats a table of the resources of each kernel on each target, in the order of the file.
+    /// Formats each kernel's resources on each target, in the order of the file.
     pub(super) fn table(&self) -> String {
         let widest = self.built.iter().flat_map(|b| &b.compiled.kernels);
         let width = widest.map(|k| k.kernel.len()).max().unwrap_or(0).max(6);

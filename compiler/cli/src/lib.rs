@@ -1,8 +1,8 @@
 //! # tpc: the command line
 //!
-//! A module per subcommand reads its arguments, calls the libraries, and prints. Values of options are read while the arguments
-//! are parsed (`args`, `values`). Results and diagnostics are printed by `output`, which knows terminals, widths and exit
-//! statuses. Only this crate and `tpc-numeric` depend on both the compiler and the runtime.
+//! Each subcommand is a module. `args` and `values` read option values during parsing. `output` prints results and
+//! diagnostics, and sets the exit status. Only this crate and `tpc-numeric` depend on both the compiler and the
+//! runtime.
 
 pub mod advise;
 mod args;
@@ -55,7 +55,8 @@ use tpc_core::placement::{Placement, SplitMode};
 use tpc_diag::{Diagnostic, codes as common};
 use tpc_ir::DType;
 
-/// Plans, proves and runs tensor-parallel inference of quantised GGUF models.
+/// tpc is a compiler for tensor-parallel inference of quantised GGUF models. It reads a model's header and splits the
+/// model over two or more devices before any weight is loaded.
 #[derive(Debug, Parser)]
 #[command(name = "tpc", version, about, long_about = None, max_term_width = 100, args_override_self = true)]
 struct Cli {
@@ -65,33 +66,33 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Plan the layouts of a model on devices: splits, memory, transfers, times.
+    /// Plan a model on devices: splits, memory, transfers, times.
     Plan(Box<plan::Args>),
-    /// Find mistakes in a model file, a captured graph, options, or a command line of llama.cpp.
+    /// Find mistakes in models, captured graphs, options and llama.cpp commands.
     Lint(lint::Args),
-    /// Show the metadata, tensors, types and bytes of a GGUF file, or the content of an artefact.
+    /// Show the content of a GGUF file or an artefact.
     Inspect(inspect::Args),
     /// Prove that the devices' programs compute the model.
     Verify(verify::Args),
-    /// List the built-in table of cards, and this machine's devices.
+    /// List the built-in cards and this machine's devices.
     Devices(devices::Args),
     /// Print the IR after a stage.
     Dump(dump::Args),
     /// Run tokens through a model; compare or write the logits.
     Eval(eval::Args),
-    /// Compile a model for devices into an artefact that runs without planning.
+    /// Compile a model into an artefact that runs without planning.
     Compile(compile::Args),
-    /// Check if an artefact runs here, or must be compiled again.
+    /// Check if an artefact runs here or needs a rebuild.
     Check(check::Args),
-    /// Run a model: the answer to a prompt, or a chat.
+    /// Run a model: answer a prompt, or chat.
     Run(run::Args),
     /// Time prompts and generation, in the format of llama-bench.
     Bench(bench::Args),
-    /// Serve ggml's RPC protocol: run llama.cpp's graphs, or capture and lint them.
+    /// Serve ggml's RPC protocol: run or capture llama.cpp's graphs.
     Rpc(rpc::Args),
-    /// Print the token ids of a text, or of a message in the model's chat format.
+    /// Print the token ids of a text or chat message.
     Tokenize(tokenize::Args),
-    /// Write a small model with random weights, or a header of any size.
+    /// Write a model with random weights, or only its header.
     Synth(synth::Args),
     /// Explain a diagnostic code, or list all codes.
     Explain(explain::Args),
@@ -100,11 +101,11 @@ enum Command {
     Filetest(filetest::Args),
     /// Print a completion script for a shell.
     Completions(completions::Args),
-    /// Print the manual page, or write the pages of all commands.
+    /// Print the manual page, or write all pages.
     Man(man::Args),
 }
 
-/// Returns the placement of these options. Options that are not given default to caches of type `cache` and to `split_mode`.
+/// Returns the placement of these options. `cache` and `split_mode` are the defaults.
 ///
 /// # Errors
 /// Returns the diagnostics that the program would print.
@@ -119,7 +120,7 @@ pub fn placement(
         .map_err(|f| f.diagnostics)
 }
 
-/// Runs the program with these arguments, which begin with its own name, and returns its exit status.
+/// Runs the program and returns its exit status. The first argument is the program's name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let said = match foreign::translate(normalise(arguments), &Cli::command()) {
         Ok(said) => said,
@@ -135,7 +136,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 output::diagnostic(&usage(&e));
                 return ExitCode::from(2);
             }
-            // Help and version are answers, not errors.
+            // Help and version are not errors.
             let _ = e.print();
             return ExitCode::SUCCESS;
         }
@@ -190,14 +191,14 @@ pub fn check_usage(arguments: impl IntoIterator<Item = OsString>) -> Result<(), 
     }
 }
 
-/// Returns the diagnostic of a clap error. Values that tpc's own functions refuse already have a diagnostic.
+/// Returns the diagnostic of a clap error. Values that tpc's own parsers refuse bring their diagnostic.
 fn usage(e: &clap::Error) -> Diagnostic {
     if let Some(d) = e.source().and_then(|s| s.downcast_ref::<Diagnostic>()) {
         return d.clone();
     }
     if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let d = Diagnostic::new(&common::COMMAND_LINE, "tpc", "a subcommand is missing");
-        return d.help("`tpc --help` lists them");
+        return d.help("`tpc --help` lists the subcommands");
     }
     if let Some(d) = wrong_value(e) {
         return d;
@@ -220,7 +221,6 @@ fn usage(e: &clap::Error) -> Diagnostic {
     Diagnostic::new(&common::COMMAND_LINE, entity, message).help(help.join("\n"))
 }
 
-/// Returns the text of a part of a clap error.
 fn part(e: &clap::Error, kind: ContextKind) -> Option<String> {
     match e.get(kind)? {
         ContextValue::Strings(all) => Some(all.join(", ")),
@@ -228,7 +228,7 @@ fn part(e: &clap::Error, kind: ContextKind) -> Option<String> {
     }
 }
 
-/// Returns the diagnostic of a value that is missing or not among the possible values.
+/// Returns the diagnostic of a missing or impossible value.
 fn wrong_value(e: &clap::Error) -> Option<Diagnostic> {
     if e.kind() != ErrorKind::InvalidValue {
         return None;
@@ -240,11 +240,11 @@ fn wrong_value(e: &clap::Error) -> Option<Diagnostic> {
     let near = near.map_or_else(String::new, |n| format!("did you mean {n}? "));
     let message = match value.is_empty() {
         true => format!("`{option}` needs a value"),
-        false => format!("`{value}` is no value of `{option}`"),
+        false => format!("`{value}` is not a value of `{option}`"),
     };
     let help = match valid {
         Some(valid) => format!("{near}use one of {valid}"),
-        None => format!("write {option}, a value in place of the name"),
+        None => format!("write {option} with a value in place of the name"),
     };
     Some(Diagnostic::new(&common::COMMAND_LINE, option, message).help(help))
 }

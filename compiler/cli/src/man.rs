@@ -1,4 +1,4 @@
-//! `tpc man`: manual pages, generated from the definition of the arguments.
+//! `tpc man`: writes manual pages.
 
 use std::fs;
 use std::io;
@@ -10,12 +10,12 @@ use super::output::{self, Failure};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Write the pages of all commands into this folder [default: print the page of `tpc`].
+    /// Folder for the pages of all commands [default: print the page of `tpc`].
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
 
-/// Writes the manual pages of `command` and its subcommands: `tpc.1`, `tpc-plan.1` and so on.
+/// Writes the pages of `command` and its subcommands: `tpc.1`, `tpc-plan.1` and so on.
 pub(super) fn run(args: &Args, command: clap::Command) -> Result<(), Failure> {
     // The pages already have the text of `tpc help`.
     let mut command = command.disable_help_subcommand(true);

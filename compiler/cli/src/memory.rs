@@ -1,8 +1,8 @@
 //! The allocator of this program.
 
-/// Returns freed memory from the allocator to the system. Planning needs more memory than the plan afterwards.
+/// Returns freed memory to the system. Planning needs more memory than the plan afterwards.
 #[allow(unsafe_code)]
 pub(super) fn give_back() {
-    // SAFETY: `mi_collect` takes no pointers, and any thread may call it at any time.
+    // SAFETY: `mi_collect` takes no pointers; any thread may call it at any time.
     unsafe { libmimalloc_sys::mi_collect(true) }
 }

@@ -1,4 +1,4 @@
-//! Results on standard output, diagnostics on standard error, and the exit status that follows.
+//! Prints results on standard output and diagnostics on standard error; sets the exit status.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -15,7 +15,7 @@ use tpc_runtime::ExecError;
 
 use super::progress::Progress;
 
-/// The format of a result: text for people, or one object.
+/// Format of a result: text for people, or one JSON object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     Text,
@@ -23,17 +23,15 @@ pub(super) enum Format {
     Json,
 }
 
-/// The end of a subcommand with a non-zero exit status.
+/// A failed subcommand.
 #[derive(Debug)]
 pub(super) struct Failure {
-    /// Diagnostics for standard error.
     pub(super) diagnostics: Vec<Diagnostic>,
     /// 1: the plan or comparison found errors. 2: bad usage or unreadable input.
     pub(super) status: u8,
 }
 
 impl Failure {
-    /// Returns the failure of a plan or a comparison with findings.
     pub(super) fn findings(diagnostics: Vec<Diagnostic>) -> Failure {
         Failure {
             diagnostics,
@@ -41,7 +39,6 @@ impl Failure {
         }
     }
 
-    /// Returns the failure of bad usage or unreadable input.
     pub(super) fn usage(d: impl Into<Diagnostic>) -> Failure {
         Failure {
             diagnostics: vec![d.into()],
@@ -49,7 +46,6 @@ impl Failure {
         }
     }
 
-    /// Returns the failure of a file that cannot be read or written.
     pub(super) fn file(path: &Path, e: &io::Error) -> Failure {
         let d = Diagnostic::new(
             &codes::FILE_ACCESS,
@@ -58,23 +54,23 @@ impl Failure {
         );
         Failure::usage(d.help(match e.kind() {
             io::ErrorKind::PermissionDenied => {
-                "make it readable for this user (chmod, chown), or copy it"
+                "make the file readable for this user (chmod, chown), or copy the file"
             }
-            io::ErrorKind::IsADirectory => "it is a folder: name a file in it",
+            io::ErrorKind::IsADirectory => "the path is a folder: name a file in the folder",
             io::ErrorKind::InvalidInput => {
-                "give the path of a file; save what comes from a pipe first"
+                "give the path of a file; save a pipe's output to a file first"
             }
-            _ => "check the path, and that this user may use it",
+            _ => "check the path and its permissions",
         }))
     }
 
-    /// Returns the failure of a result that cannot be written.
     pub(super) fn write(entity: &str, e: &impl Display) -> Failure {
         let d = Diagnostic::new(&codes::FILE_ACCESS, entity, e.to_string());
-        Failure::usage(d.help("check where the output goes: a full disk, a closed terminal"))
+        Failure::usage(
+            d.help("check the output's target: the disk may be full, or the terminal closed"),
+        )
     }
 
-    /// Returns the same error as an error of the engine.
     pub(super) fn into_engine(self) -> tpc_engine::Error {
         tpc_engine::Error {
             diagnostics: self.diagnostics,
@@ -118,12 +114,10 @@ impl From<ExecError> for Failure {
     }
 }
 
-/// Shows the events of the engine on standard error.
+/// Prints the engine's events on standard error.
 #[derive(Default)]
 pub(super) struct Console<'p> {
-    /// The progress of loading.
     pub(super) progress: Option<&'p Progress>,
-    /// True if details are shown.
     pub(super) verbose: bool,
 }
 
@@ -145,7 +139,7 @@ impl Observer for Console<'_> {
     }
 }
 
-/// Returns a diagnostic that is safe to print on a terminal.
+/// Returns a diagnostic without characters that a terminal would interpret.
 fn visible_on_terminal(d: &Diagnostic) -> Diagnostic {
     let text = |m: &Message| Message::from(visible(&m.to_string()).into_owned());
     Diagnostic {
@@ -156,7 +150,6 @@ fn visible_on_terminal(d: &Diagnostic) -> Diagnostic {
     }
 }
 
-/// Reports a diagnostic on standard error.
 pub(super) fn diagnostic(d: &Diagnostic) {
     let d = &visible_on_terminal(d);
     let stderr = std::io::stderr();
@@ -181,7 +174,7 @@ pub(super) fn diagnostic(d: &Diagnostic) {
     let _ = writeln!(stderr.lock(), "{}", text.trim_end());
 }
 
-/// Prints a result on standard output. A closed reader ends the output without an error.
+/// Prints a result on standard output. A closed reader is not an error.
 pub(super) fn result(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -192,25 +185,21 @@ pub(super) fn result(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Prints an object as JSON on standard output.
 pub(super) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_string_pretty(value).map_err(|e| {
         let d = Diagnostic::new(&codes::FILE_ACCESS, "report", e.to_string());
-        Failure::usage(d.help("--format text says the same"))
+        Failure::usage(d.help("use --format text"))
     })?;
     text.push('\n');
     result(&text)
 }
 
-/// Writes a file whole or not at all: a failure leaves the former content. Pipes and terminals are written directly.
+/// Writes a file whole or not at all: on failure the old content stays. Pipes and terminals are written directly.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     replace_by(path, &mut |out| out.write_all(bytes)).map_err(|e| Failure::file(path, &e))
 }
 
-/// Checks that [`replace_by`] can write a file, and leaves the file as it is.
-///
-/// # Errors
-/// Returns the error that `replace_by` would return.
+/// Checks that [`replace_by`] can write a file, without changing the file.
 pub(super) fn try_replace(path: &Path) -> io::Result<()> {
     let (target, part) = places(path)?;
     let Some(part) = part else {
@@ -223,7 +212,7 @@ pub(super) fn try_replace(path: &Path) -> io::Result<()> {
     fs::remove_file(&part)
 }
 
-/// Returns the target of a path, and the temporary file that is written first; `None` for pipes and terminals.
+/// Returns the path's target, and the temporary file to write first (`None` for pipes and terminals).
 fn places(path: &Path) -> io::Result<(PathBuf, Option<PathBuf>)> {
     // A link keeps its target.
     let target = match fs::canonicalize(path) {
@@ -241,10 +230,7 @@ fn places(path: &Path) -> io::Result<(PathBuf, Option<PathBuf>)> {
     Ok((target, Some(part)))
 }
 
-/// Replaces a file like [`replace`], with the bytes that `write` writes.
-///
-/// # Errors
-/// Returns the errors of `write` and of the file.
+/// Replaces a file like [`replace`], with bytes from `write`.
 pub(super) fn replace_by(
     path: &Path,
     write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
@@ -267,7 +253,6 @@ pub(super) fn replace_by(
     sync_folder(folder_of(&target))
 }
 
-/// Returns the folder of a file.
 fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -275,7 +260,7 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Flushes a folder's entries to the disk, if the system and the file system support it.
+/// Flushes a folder's entries to the disk, if system and file system support it.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     if !cfg!(unix) {
         return Ok(());
@@ -295,10 +280,10 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The default width, in columns, without a terminal.
+/// The width without a terminal, in columns.
 const WIDTH: u16 = 100;
 
-/// Returns the width of tables on standard output, in columns: `COLUMNS`, or else the terminal's width.
+/// Returns the width of tables, in columns: `COLUMNS`, or else the terminal's width.
 pub(super) fn width() -> u16 {
     let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
     let terminal = || terminal_size::terminal_size_of(io::stdout()).map(|(w, _)| w.0);
@@ -309,7 +294,7 @@ pub(super) fn width() -> u16 {
         .unwrap_or(WIDTH)
 }
 
-/// Returns the width of diagnostics on standard error: at most [`WIDTH`], because they are prose.
+/// Returns the width of diagnostics, which are prose: at most [`WIDTH`] columns.
 fn prose_width() -> usize {
     let terminal = terminal_size::terminal_size_of(io::stderr()).map(|(w, _)| w.0);
     terminal.map_or(WIDTH, |w| w.clamp(40, WIDTH)).into()

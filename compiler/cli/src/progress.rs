@@ -1,4 +1,4 @@
-//! Progress: a line on standard error with the current work.
+//! Shows the current work in a line on standard error.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{JoinHandle, spawn};
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// The delay before the line appears.
+/// Delay before the line appears.
 const DELAY: Duration = Duration::from_secs(1);
-/// The time between two redraws.
+/// Time between two redraws.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A line with the current work. It appears only on a terminal, after a second, and vanishes when it is dropped.
+/// A line with the current work, only on a terminal and after a second. Vanishes when dropped.
 pub(super) struct Progress {
     bar: ProgressBar,
     /// Dropping the sender ends the wait for the line to appear.
@@ -25,24 +25,22 @@ impl Progress {
         Progress::of_style(None, "{spinner} {elapsed:>4}  {wide_msg}", work.into())
     }
 
-    /// Begins work of `steps` steps.
     pub(super) fn with_steps(work: impl Into<String>, steps: usize) -> Progress {
         let template = "{spinner} {elapsed:>4}  {pos} of {len}, {eta} left: {wide_msg}";
         Progress::of_style(Some(steps as u64), template, work.into())
     }
 
-    /// Begins work whose steps are counted, but of unknown length.
+    /// Begins work of unknown length with counted steps.
     pub(super) fn counting(work: impl Into<String>) -> Progress {
         let template = "{spinner} {elapsed:>4}  {pos} tried: {wide_msg}";
         Progress::of_style(None, template, work.into())
     }
 
-    /// Counts steps as done.
     pub(super) fn advance(&self, steps: usize) {
         self.bar.inc(steps as u64);
     }
 
-    /// Runs `print` while the line is hidden.
+    /// Hides the line while `print` runs.
     pub(super) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }
@@ -57,7 +55,7 @@ impl Progress {
         let shown = bar.clone();
         let delayed = spawn(move || {
             if stopped.recv_timeout(DELAY) == Err(RecvTimeoutError::Timeout) {
-                // The line is not drawn if standard error is not a terminal.
+                // indicatif draws the line only if standard error is a terminal.
                 shown.set_draw_target(ProgressDrawTarget::stderr());
                 shown.enable_steady_tick(TICK);
             }

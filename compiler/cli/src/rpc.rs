@@ -20,10 +20,10 @@ use tpc_engine::ExecutorKind;
 use tpc_engine::rpc::{Executors, GraphDevice};
 use tpc_rpc::{Device, Limits, Server};
 
-/// The memory that computing devices report to clients by default.
+/// The default memory that computing devices report to clients, in bytes.
 const MEMORY: u64 = 8 << 30;
 
-/// The default address, with the port that llama.cpp's programs expect.
+/// The default address, with the default port of llama.cpp's programs.
 const ADDRESS: &str = "127.0.0.1:50052";
 
 #[derive(Debug, clap::Args)]
@@ -31,22 +31,22 @@ pub(super) struct Args {
     /// Record client graphs in this folder without running them; lint them on exit.
     #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
-    /// The listen address; port 0 takes any free port.
+    /// Listen address; port 0: any free port.
     #[arg(long, value_name = "ADDR:PORT", default_value = ADDRESS)]
     listen: String,
-    /// The listen address without its port, as in ggml-rpc-server.
+    /// Listen address without its port, as in ggml-rpc-server.
     #[arg(long, short = 'H', value_name = "ADDR", conflicts_with = "listen")]
     host: Option<String>,
-    /// The listen port.
+    /// Listen port.
     #[arg(long, short, value_name = "PORT", conflicts_with = "listen")]
     port: Option<u16>,
-    /// Allow a listen address that other machines can reach. The protocol has no authentication.
+    /// Allow a listen address that other machines can reach; the protocol lacks authentication.
     #[arg(long)]
     allow_remote: bool,
-    /// The memory that clients see, such as `80 GiB` [default: 1 TiB for --capture, 8 GiB else].
+    /// Memory that clients see, such as `80 GiB` [default: 1 TiB for --capture, else 8 GiB].
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     memory: Option<u64>,
-    /// End after clients computed a graph and have disconnected, instead of by Ctrl-C.
+    /// End when clients have computed a graph and disconnected, instead of by Ctrl-C.
     #[arg(long)]
     once: bool,
     #[command(flatten)]
@@ -58,7 +58,6 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Returns the listen address.
     fn address(&self) -> String {
         if self.host.is_none() && self.port.is_none() {
             return self.listen.clone();
@@ -72,7 +71,6 @@ impl Args {
     }
 }
 
-/// Parses a number of bytes.
 fn memory(text: &str) -> Result<u64, Diagnostic> {
     let wrong = |message: String| {
         Diagnostic::new(&common::COMMAND_LINE, "--memory", message)
@@ -81,16 +79,16 @@ fn memory(text: &str) -> Result<u64, Diagnostic> {
     let bytes = quantity(text, Unit::Bytes).map_err(|e| wrong(e.message))?;
     match (1.0..=ANY_MEMORY as f64 * 64.0).contains(&bytes) {
         true => Ok(bytes as u64),
-        false => Err(wrong(format!("`{text}` is no memory of a device"))),
+        false => Err(wrong(format!("invalid memory size `{text}`"))),
     }
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if args.capture.is_none() && !args.placement.names_a_machine() {
-        let message = "`tpc rpc` is told neither to compute graphs nor to capture them";
+        let message = "`tpc rpc` needs --devices (run graphs) or --capture (record graphs)";
         let d = Diagnostic::new(&common::COMMAND_LINE, "rpc", message);
         return Err(Failure::usage(d.help(
-            "--devices cpu,cpu computes them on these devices; --capture DIR writes them down and says what is to be said of them",
+            "`--devices cpu,cpu` runs graphs on these devices; `--capture DIR` records and lints them",
         )));
     }
     if let Some(folder) = args.capture.as_ref().filter(|f| f.exists() && !f.is_dir()) {
@@ -100,12 +98,12 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let address = clients::address(&args.address())?;
     if !address.ip().is_loopback() {
         let message = format!(
-            "{address} can be reached from other machines, and the protocol has no authentication"
+            "{address} can be reached from other machines, and the RPC protocol lacks authentication"
         );
         if !args.allow_remote {
             let d = Diagnostic::new(&codes::OPEN_SERVER, "--listen", message);
             return Err(Failure::usage(d.help(
-                "listen at 127.0.0.1, or add --allow-remote in a network that you trust",
+                "listen at 127.0.0.1, or add --allow-remote in a trusted network",
             )));
         }
         output::diagnostic(&Diagnostic::milder(
@@ -143,7 +141,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Builds the device that runs graphs on the devices of the options.
 fn computing(args: &Args) -> Result<GraphDevice, Failure> {
     let defaults = Defaults {
         cache: DType::F16,
@@ -151,9 +148,11 @@ fn computing(args: &Args) -> Result<GraphDevice, Failure> {
     };
     let kind = args.engine.executor(&args.placement, ExecutorKind::Cpu);
     if kind == ExecutorKind::Reference {
-        let message = "the reference executor runs no graphs of clients";
+        let message = "the reference executor cannot run client graphs";
         let d = Diagnostic::new(&common::UNSUPPORTED_OPTION, "--executor", message);
-        return Err(Failure::usage(d.help("--executor cpu, or cuda for cards")));
+        return Err(Failure::usage(
+            d.help("use --executor cpu, or cuda for cards"),
+        ));
     }
     let placement = execution::placement(&args.placement, defaults, kind)?;
     if kind == ExecutorKind::Cuda {
@@ -170,13 +169,12 @@ fn computing(args: &Args) -> Result<GraphDevice, Failure> {
     Ok(GraphDevice::new(placement, executors, Arc::new(console)))
 }
 
-/// Captures the graphs of clients, plans them, and lints them.
 fn capture(args: &Args, server: &Server, folder: &Path) -> Result<(), Failure> {
     let captures = clients::capture(server, args.once);
     let paths = clients::write(&captures, folder)?;
     let mut plans = Vec::new();
     for path in &paths {
-        // A graph without a plan gets its reason with the findings.
+        // Graphs without a plan get their reason with the findings.
         plans.extend(plan::of_capture(path, &args.placement));
     }
     if args.verdict.is_text() {

@@ -1,4 +1,4 @@
-//! The source of a plan: a model file, or a captured graph.
+//! The source of a plan: a model file or a captured graph.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,6 @@ use tpc_ggml::capture::{self, CapturedGraph};
 use tpc_lint::plan_report_with_advice;
 use tpc_passes::machine::Engine;
 
-/// A model or a capture.
 #[derive(Clone, Debug, Args)]
 pub(super) struct SourceArgs {
     /// A GGUF file, any shard of one, its folder, or its address; the header suffices.
@@ -30,12 +29,11 @@ pub(super) struct SourceArgs {
     /// A captured ggml graph (JSON lines), instead of a model.
     #[arg(long, value_name = "CAPTURE.jsonl")]
     graph: Option<PathBuf>,
-    /// The model, opened at the first use; clones share it.
+    /// The model, opened at first use; clones share it.
     #[arg(skip)]
     opened: Rc<OnceCell<Rc<Model>>>,
 }
 
-/// An open model file, or a captured graph.
 pub(super) enum Opened {
     File(Rc<Model>),
     Capture(Box<CapturedGraph>),
@@ -50,30 +48,27 @@ impl Opened {
     }
 }
 
-/// A verified plan, with facts about its source.
+/// A verified plan, and facts about its source.
 pub(super) struct Source {
     pub(super) compiled: CompiledModel,
-    /// The planned model or capture.
     opened: Opened,
-    /// Notes of a capture, or on how a model was found.
+    /// Notes on a capture, or on how a model was found.
     pub(super) notes: Vec<Diagnostic>,
-    /// The line of a capture for each instruction of the model's graph; empty for a model.
+    /// The capture's line for each instruction of the model's graph; empty for a model.
     pub(super) lines: Vec<usize>,
     /// The size of each symbol in a capture; `None` for a model.
     pub(super) batch: Option<Vec<(Symbol, u64)>>,
 }
 
-/// The treatment of a plan that is not proved.
+/// The treatment of an unproved plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unproved {
-    /// Refuse the plan.
     Error,
-    /// Give the plan with a warning.
     Warning,
 }
 
 impl Source {
-    /// Returns the plan if it is proved or a warning suffices.
+    /// Returns the plan if it is proved, or if a warning suffices.
     pub(super) fn proved(mut self, unproved: Unproved) -> Result<Source, Failure> {
         match (self.compiled.proof_error(), unproved) {
             (None, _) => {}
@@ -86,7 +81,6 @@ impl Source {
         Ok(self)
     }
 
-    /// True if the source is a model's header without its data.
     pub(super) fn is_bare_header(&self) -> bool {
         match &self.opened {
             Opened::File(model) => !model.file.has_data(),
@@ -94,7 +88,7 @@ impl Source {
         }
     }
 
-    /// Builds the report of the plan, with advice for the placement's engine.
+    /// Builds the plan's report, with advice for the placement's engine.
     pub(super) fn report(&self, path: &str, placement: &Placement) -> PlanReport {
         let cures = Cures {
             engine: placement.engine,
@@ -104,7 +98,7 @@ impl Source {
         self.report_with(path, placement, &cures)
     }
 
-    /// Builds the report of the plan, with advice. A line on a terminal shows the search for other options.
+    /// Builds the plan's report with advice; shows the search on a terminal.
     pub(super) fn report_with(
         &self,
         path: &str,
@@ -124,10 +118,10 @@ impl Source {
     }
 }
 
-/// The engine that cures are for, and their last check.
+/// The engine of the cures, and their last check.
 pub(super) struct Cures<'a> {
     pub(super) engine: Engine,
-    /// True if the user did not give the placement's shares.
+    /// True if the placement's shares are not the user's.
     pub(super) implied_shares: bool,
     pub(super) vet: &'a AdviceCheck<'a>,
 }
@@ -135,7 +129,6 @@ pub(super) struct Cures<'a> {
 /// The longest accepted capture, in bytes.
 const MAX_CAPTURE: u64 = 1 << 30;
 
-/// Reads a capture.
 pub(super) fn read_capture(path: &Path) -> Result<CapturedGraph, Failure> {
     let bytes = input::read_file(path, MAX_CAPTURE)?;
     let text = String::from_utf8_lossy(&bytes);
@@ -153,7 +146,6 @@ pub(super) fn read_capture(path: &Path) -> Result<CapturedGraph, Failure> {
 }
 
 impl SourceArgs {
-    /// Makes a source from a model or a capture.
     pub(super) fn new(model: Option<PathBuf>, graph: Option<PathBuf>) -> SourceArgs {
         SourceArgs {
             model,
@@ -162,25 +154,24 @@ impl SourceArgs {
         }
     }
 
-    /// Opens the model once; `None` for a capture.
     pub(super) fn model(&self) -> Result<Option<&Rc<Model>>, Failure> {
         let Some(path) = self.model.as_deref().filter(|_| self.graph().is_none()) else {
             return Ok(None);
         };
         if self.opened.get().is_none() {
-            // The cell is not shared with other threads. If it were already set, its file would do.
+            // The cell is not shared with other threads; an earlier file would do.
             let _ = self.opened.set(Rc::new(input::open(path)?));
         }
         Ok(self.opened.get())
     }
 
-    /// Returns the capture: the value of `--graph`, or a capture in the place of a model.
+    /// Returns the capture: the value of `--graph`, or a capture in place of a model.
     pub(super) fn graph(&self) -> Option<&Path> {
         let model = || self.model.as_deref().filter(|m| input::is_capture(m));
         self.graph.as_deref().or_else(model)
     }
 
-    /// Returns the notes on how the source was found. They are complete after it was compiled.
+    /// Returns the notes on how the source was found, complete after compiling.
     pub(super) fn notes(&self) -> Vec<Diagnostic> {
         let model = self.opened.get().map(|m| m.notes.clone());
         model
@@ -190,16 +181,15 @@ impl SourceArgs {
             .collect()
     }
 
-    /// Builds the note on a capture in the place of a model.
     fn note(&self) -> Option<Diagnostic> {
         let path = self.graph().filter(|_| self.graph.is_none())?;
         let path = path.display().to_string();
-        let message = format!("`{path}` is a captured graph, and is read as `--graph {path}`");
+        let message = format!("`{path}` is a captured graph: read as `--graph {path}`");
         let d = Diagnostic::new(&codes::READ_AS, &path, message);
         Some(d.help(format!("write --graph {path}")))
     }
 
-    /// Returns the word in the place of a model.
+    /// Returns the word in place of a model.
     pub(super) fn given(&self) -> Option<&Path> {
         self.model.as_deref()
     }
@@ -211,8 +201,8 @@ impl SourceArgs {
             .unwrap_or_default()
     }
 
-    /// Returns the values of options that are not given. The default split mode of a capture is `tensor`: `auto` would not split
-    /// the small test models that captures are often taken from.
+    /// Returns the defaults of options. A capture is split by `tensor`, because `auto` would not split small test
+    /// models.
     pub(super) fn defaults(&self) -> Defaults {
         Defaults {
             cache: DType::F16,
@@ -223,7 +213,7 @@ impl SourceArgs {
         }
     }
 
-    /// Returns the path of the model itself if a folder was given, for programs that take only files.
+    /// Returns the model's own path if a folder was given, for programs that take only files.
     pub(super) fn model_path(&self) -> String {
         let word = self.file();
         match word.is_dir().then(|| input::locate(&word)) {
@@ -232,12 +222,10 @@ impl SourceArgs {
         }
     }
 
-    /// Returns the file's path, for reports.
     pub(super) fn path(&self) -> String {
         input::shown(&self.file())
     }
 
-    /// Plans the source and verifies the plan.
     pub(super) fn compile(&self, placement: &Placement) -> Result<Source, Failure> {
         let devices = placement.devices.len();
         let _progress = Progress::start(format!("planning {} for {devices} devices", self.path()));
@@ -268,7 +256,7 @@ impl SourceArgs {
     }
 }
 
-/// Returns the failure of a missing model. The parser of arguments already asks for a model or a capture.
+/// Returns the failure of a missing model. clap already asks for a model or a capture.
 fn missing() -> Failure {
     let d = Diagnostic::new(&common::COMMAND_LINE, "MODEL", "a model is missing");
     Failure::usage(d.help("give a GGUF file, or --graph CAPTURE.jsonl"))

@@ -1,4 +1,4 @@
-//! `tpc synth`: small models with random weights, and headers of any size.
+//! `tpc synth`: writes models with random weights, and headers of any size.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,17 +12,15 @@ use tpc_synth::{Model, Spec};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A preset such as `llama-tiny` or `llama-70b`, or sizes such as
-    /// `llama:layers=4,embd=512,heads=8,kv_heads=2,ff=1024,type=q4_k`.
+    /// A preset such as `llama-tiny`, or sizes such as `llama:layers=4,embd=512,heads=8,kv_heads=2,ff=1024,type=q4_k`.
     ///
     /// Keys: layers drafts embd heads kv_heads head_dim ff experts experts_used vocab ctx window seed type biases tied
     /// fused header, and any metadata key of the architecture: `llama.rope.freq_base=500000.0`. `heads`, `kv_heads` and
     /// `ff` take one number, or one per layer: 4/2/4. `type` is a GGUF type, `mixed` (as Q4_K_M) or `mxfp4_moe`;
-    /// `header=1` writes metadata and tensor infos only. A preset may be changed: `llama-8b:layers=4`. Sizes that are not
-    /// given are small.
+    /// `header=1` omits tensor data. A preset takes changes: `llama-8b:layers=4`. Other sizes are small.
     #[arg(value_name = "PRESET|SPEC")]
     spec: String,
-    /// The file to write.
+    /// File to write.
     #[arg(short, long, value_name = "OUT.gguf")]
     output: PathBuf,
 }

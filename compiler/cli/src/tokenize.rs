@@ -1,4 +1,4 @@
-//! `tpc tokenize`: the token ids of a text, by a file's own vocabulary.
+//! `tpc tokenize`: converts a text to token ids, by a file's own vocabulary.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -13,12 +13,12 @@ use tpc_text::{
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A GGUF file with its vocabulary, any shard of one, its folder, or its address.
+    /// A GGUF file with a vocabulary, any shard of one, its folder, or its address.
     model: PathBuf,
-    /// The text, whose ids are printed on one line with commas.
+    /// Text; its ids are printed on one line with commas.
     #[arg(value_name = "TEXT", conflicts_with_all = ["prompt", "file"])]
     text: Option<String>,
-    /// The text, whose tokens are listed one per line [default: standard input].
+    /// Text; its tokens are listed one per line [default: standard input].
     #[arg(
         long,
         short,
@@ -27,27 +27,27 @@ pub(super) struct Args {
         conflicts_with = "file"
     )]
     prompt: Option<String>,
-    /// A file with the text, whose ids are printed on one line.
+    /// File with the text; its ids are printed on one line with commas.
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Print the text of these token ids.
     #[arg(long, value_name = "1,2,…", conflicts_with_all = ["text", "prompt", "file", "ids", "special", "no_bos", "chat"])]
     detokenize: Option<Ids>,
-    /// Print only the ids, with commas between, for any source of the text.
+    /// Print only ids, separated by commas, for any source of the text.
     #[arg(long)]
     ids: bool,
     /// Parse special tokens in the text, such as `<|im_end|>`.
     #[arg(long)]
     special: bool,
-    /// Leave out the tokens that the file adds at the beginning and the end of a text.
+    /// Omit the tokens that the vocabulary adds before and after a text.
     #[arg(long)]
     no_bos: bool,
-    /// Treat the text as a user's message, and make a prompt of it with the file's chat template.
+    /// Format the text as a user's message with the file's chat template.
     #[arg(long, conflicts_with_all = ["special", "no_bos"])]
     chat: bool,
 }
 
-/// Token ids in the order of a text.
+/// Token ids in order.
 #[derive(Clone, Debug)]
 struct Ids(Vec<u32>);
 
@@ -58,38 +58,36 @@ impl std::str::FromStr for Ids {
         let words = text.split([',', ' ', '\n']).filter(|w| !w.is_empty());
         let ids: Result<Vec<u32>, _> = words.map(str::parse).collect();
         ids.map(Ids).map_err(|_| {
-            let message = format!("`{text}` is no list of token ids");
+            let message = format!("`{text}` is not a list of token ids");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--detokenize", message);
-            d.help("numbers with commas between, such as 1,15043")
+            d.help("separate numbers by commas, such as 1,15043")
         })
     }
 }
 
 impl Args {
-    /// Reads the text from the command line, a file or standard input.
     fn text(&self) -> Result<String, Failure> {
         let Some(path) = &self.file else {
             return input::text(self.text.as_deref().or(self.prompt.as_deref()));
         };
         let bytes = input::read_file(path, LONGEST)?;
         String::from_utf8(bytes).map_err(|e| {
-            let message = format!("the text is no UTF-8: {}", e.utf8_error());
+            let message = format!("the text is not UTF-8: {}", e.utf8_error());
             let name = path.display().to_string();
             let d = Diagnostic::new(&codes::FILE_ACCESS, name, message);
-            Failure::usage(d.help("give a file of text in UTF-8"))
+            Failure::usage(d.help("give text in UTF-8"))
         })
     }
 
-    /// True if only the ids are printed.
     fn prints_ids(&self) -> bool {
         self.ids || self.text.is_some() || self.file.is_some()
     }
 }
 
-/// The longest accepted file of text, in bytes.
+/// The longest accepted text file, in bytes.
 const LONGEST: u64 = 256 << 20;
 
-/// Formats a line per token: its id and its bytes.
+/// Formats one line per token: id and bytes.
 fn listing(tokenizer: &Tokenizer, ids: &[u32]) -> Result<String, Failure> {
     let mut out = String::new();
     let mut bytes = Vec::new();

@@ -18,15 +18,14 @@ use tpc_ggml::engines::Backend;
 use tpc_models::{CACHE_TYPES, Drafting};
 use tpc_passes::machine::{Engine, LinkKind};
 
-/// The value of an option, or its refusal. The parser of arguments accepts refusals, because with `--format json` the command
-/// prints them as results.
+/// An option's value or its refusal. clap accepts refusals: with `--format json`, the command prints them as results.
 pub(super) type Parsed<T> = Result<T, Diagnostic>;
 
 /// A parser of an option's value, for clap.
 #[derive(Clone)]
 pub(super) struct Reader<T> {
     parse: fn(&str) -> Parsed<T>,
-    /// The values that completion offers and the manual lists; empty if there are too many.
+    /// Values for completion and the manual; empty if there are too many.
     values: Vec<&'static str>,
 }
 
@@ -51,25 +50,22 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Reader<T> {
     }
 }
 
-/// The devices to plan for: a list, or several for a range of counts, which `tpc plan` and `tpc lint` take.
+/// Devices to plan for: a list, or several for a range of counts, which `tpc plan` and `tpc lint` take.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct DeviceLists {
-    /// The option's value as given.
+    /// The value as given.
     pub(super) text: String,
-    /// The lists, in order; at least one.
+    /// At least one list, in order.
     pub(super) lists: Vec<DeviceList>,
 }
 
 impl DeviceLists {
-    /// Returns a list of `n` generic devices.
-    ///
-    /// # Errors
-    /// Returns TPC0400 for 0, and for more than [`MAX_DEVICES`].
+    /// Returns `n` generic devices; TPC0400 for 0, and above [`MAX_DEVICES`].
     pub(super) fn count(n: usize) -> Parsed<DeviceLists> {
         DeviceLists::parse(&n.to_string())
     }
 
-    /// Returns all devices of the topology file; one device without a file.
+    /// Returns all devices of the topology file, or one device without a file.
     pub(super) fn all() -> DeviceLists {
         DeviceLists {
             text: "1".to_owned(),
@@ -95,7 +91,7 @@ impl DeviceLists {
         Ok(DeviceLists { text, lists })
     }
 
-    /// Returns each list by itself, with the text that gives it.
+    /// Returns each list by itself, with its text.
     pub(super) fn each(&self) -> Vec<DeviceLists> {
         if !self.text.contains("..") {
             return vec![self.clone()];
@@ -107,21 +103,20 @@ impl DeviceLists {
         self.lists.iter().map(one).collect()
     }
 
-    /// Returns the only list.
-    ///
-    /// # Errors
-    /// Returns TPC0400 for a range of counts.
+    /// Returns the only list; TPC0400 for a range of counts.
     pub(super) fn only(&self) -> Parsed<&DeviceList> {
         if self.text.contains("..") {
             let message = format!("`{}` is a range of counts", self.text);
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--devices", message);
-            return Err(d.help("one count, such as 2; `tpc plan` and `tpc lint` take ranges"));
+            return Err(
+                d.help("give one count, such as 2; only `tpc plan` and `tpc lint` take ranges")
+            );
         }
         Ok(&self.lists[0])
     }
 }
 
-/// Returns the counts from `first` to `last`, both included.
+/// Returns the counts from `first` to `last` inclusive.
 fn range(text: &str, first: &str, last: &str) -> Parsed<std::ops::RangeInclusive<usize>> {
     let count = |t: &str| t.trim().trim_start_matches('=').parse::<usize>().ok();
     match (count(first), count(last)) {
@@ -130,7 +125,7 @@ fn range(text: &str, first: &str, last: &str) -> Parsed<std::ops::RangeInclusive
             let message = format!("`{text}` is not a range of counts");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--devices", message);
             Err(d.help(format!(
-                "two counts from 1 to {MAX_DEVICES}, the smaller first, such as `2..8`"
+                "give two counts from 1 to {MAX_DEVICES}, the smaller first, such as `2..8`"
             )))
         }
     }
@@ -199,7 +194,7 @@ pub(super) fn overrides() -> Reader<Vec<OverridePattern>> {
     }
 }
 
-/// The number of layers on the devices; `None` for all layers.
+/// The number of layers on devices; `None` for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GpuLayers(pub(super) Option<u64>);
 
@@ -210,10 +205,10 @@ pub(super) fn gpu_layers() -> Reader<GpuLayers> {
     }
 }
 
-/// Parses a number, or a multiple of 1024 or 1024² such as `32k` and `1M`.
+/// Parses a number, or a multiple of 1024 or 1024², such as `32k` and `1M`.
 ///
 /// # Errors
-/// Returns TPC0400 with `help` for any other text, and for numbers below `least`.
+/// Returns TPC0400 with `help` for other text, and for numbers below `least`.
 fn count(option: &'static str, text: &str, least: u64, help: &str) -> Parsed<u64> {
     let trimmed = text.trim();
     let (digits, unit) = match trimmed.char_indices().next_back() {
@@ -233,7 +228,6 @@ fn count(option: &'static str, text: &str, least: u64, help: &str) -> Parsed<u64
     })
 }
 
-/// Makes a parser of a count.
 fn counts(parse: fn(&str) -> Parsed<u64>) -> Reader<u64> {
     Reader {
         parse,
@@ -333,7 +327,7 @@ pub(super) fn backend() -> Reader<Backend> {
     }
 }
 
-/// A regular expression that names are searched for.
+/// A regular expression that is searched for in names.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     option: &'static str,
@@ -341,25 +335,19 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Parses a regular expression.
-    ///
-    /// # Errors
-    /// Returns TPC0400 if the text is not a regular expression.
+    /// Parses a regular expression; TPC0400 for an invalid one.
     fn parse(option: &'static str, text: &str) -> Parsed<Pattern> {
         match fancy_regex::Regex::new(text) {
             Ok(regex) => Ok(Pattern { option, regex }),
             Err(e) => {
                 let message = format!("`{text}` is not a regular expression: {e}");
                 let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
-                Err(d.help("give a regex in quotes, such as 'ffn_.*_exps'; `.` is any letter, `.*` any text"))
+                Err(d.help("give a regex in quotes, such as 'ffn_.*_exps'; `.` matches any letter, `.*` any text"))
             }
         }
     }
 
-    /// True if the expression matches a part of the name.
-    ///
-    /// # Errors
-    /// Returns TPC0400 if matching takes too many steps.
+    /// True if the expression matches a part of the name; TPC0400 if matching takes too many steps.
     pub(super) fn found_in(&self, name: &str) -> Parsed<bool> {
         self.regex.is_match(name).map_err(|e| {
             let message = format!("the pattern cannot be matched against `{name}`: {e}");
@@ -369,7 +357,6 @@ impl Pattern {
     }
 }
 
-/// Makes a parser of the pattern of `--tensors`.
 pub(super) fn tensors() -> Reader<Pattern> {
     Reader {
         parse: |text| Pattern::parse("--tensors", text),
@@ -377,7 +364,6 @@ pub(super) fn tensors() -> Reader<Pattern> {
     }
 }
 
-/// Makes a parser of the pattern of `--keys`.
 pub(super) fn keys() -> Reader<Pattern> {
     Reader {
         parse: |text| Pattern::parse("--keys", text),

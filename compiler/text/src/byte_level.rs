@@ -1,9 +1,8 @@
 //! The printable characters that represent bytes in byte-level BPE vocabularies.
 //!
-//! The mapping is `bytes_to_unicode` of GPT-2's `encoder.py`. Bytes that are printable in Latin-1 represent themselves.
-//! The other 68 map to U+0100 and the following characters, in order. A space is `Ġ`, a line feed `Ċ`.
+//! The mapping is `bytes_to_unicode` of GPT-2's `encoder.py`. Bytes that are printable in Latin-1 represent themselves;
+//! the other 68 map to U+0100 and up, in order. A space is `Ġ`, a line feed `Ċ`.
 
-/// True if a byte represents itself.
 const fn printable(byte: u8) -> bool {
     matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff)
 }
@@ -29,15 +28,12 @@ const fn characters() -> [char; 256] {
     }
 }
 
-/// The character of each byte.
 const CHARACTERS: [char; 256] = characters();
 
-/// Returns the character that represents a byte.
 pub(crate) const fn character(byte: u8) -> char {
     CHARACTERS[byte as usize]
 }
 
-/// Returns the byte that a character represents.
 pub(crate) fn byte(c: char) -> Option<u8> {
     let code = u32::from(c);
     match u8::try_from(code) {

@@ -1,4 +1,4 @@
-//! Incremental conversion of ids to text.
+//! Converts ids to text incrementally.
 
 use tpc_diag::Diagnostic;
 
@@ -8,7 +8,7 @@ use super::vocabulary::TokenKind;
 /// The position of the first token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// The start of a text: the space that the tokenizer added is removed.
+    /// At the start of a text: the tokenizer's added space is removed.
     Text,
     /// After other text, such as an answer after its prompt.
     Continuation,
@@ -23,20 +23,19 @@ pub enum Show {
     Special,
 }
 
-/// Converts ids to text, token by token. The output is always valid UTF-8: an incomplete character is held back until
-/// it is complete. Invalid bytes become U+FFFD, exactly as in [`String::from_utf8_lossy`] of the whole text.
+/// Converts ids to text, token by token. An incomplete character is held back. Invalid bytes become U+FFFD, as in
+/// [`String::from_utf8_lossy`] of the whole text.
 #[derive(Clone, Debug)]
 pub struct Detokenizer<'t> {
     tokenizer: &'t Tokenizer,
     show: Show,
-    /// True if a leading space must still be removed.
     strip: bool,
-    /// The bytes of an incomplete character.
+    /// An incomplete character.
     held: Vec<u8>,
 }
 
 impl<'t> Detokenizer<'t> {
-    /// Creates a detokenizer before its first token.
+    /// Creates a detokenizer.
     pub fn new(tokenizer: &'t Tokenizer, start: Start, show: Show) -> Detokenizer<'t> {
         Detokenizer {
             tokenizer,
@@ -46,7 +45,7 @@ impl<'t> Detokenizer<'t> {
         }
     }
 
-    /// Appends the text that is complete after this token to `out`.
+    /// Appends the text that is complete after this token.
     ///
     /// # Errors
     /// Returns an error if the id is not in the vocabulary.
@@ -67,13 +66,12 @@ impl<'t> Detokenizer<'t> {
         Ok(())
     }
 
-    /// Moves complete characters to `out`.
     fn release(&mut self, out: &mut String) {
         let mut chunks = self.held.utf8_chunks().peekable();
         let mut kept = 0;
         while let Some(chunk) = chunks.next() {
             out.push_str(chunk.valid());
-            // The last bytes may begin a character that the next token completes.
+            // The next token may complete the last character.
             if chunks.peek().is_none() && begins_character(chunk.invalid()) {
                 kept = chunk.invalid().len();
             } else if !chunk.invalid().is_empty() {
@@ -90,7 +88,6 @@ impl<'t> Detokenizer<'t> {
     }
 }
 
-/// True if the bytes are an incomplete character.
 fn begins_character(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|e| e.valid_up_to() == 0 && e.error_len().is_none())
 }

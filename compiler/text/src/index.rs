@@ -4,13 +4,11 @@ use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
-/// Distinct strings, numbered in insertion order and stored end to end.
-///
-/// The hash has a random key, so a crafted file cannot cause collisions. The hash does not affect any order.
+/// Distinct strings, numbered in insertion order and stored end to end. A random hash key prevents crafted collisions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
     text: String,
-    /// The end offset of each string in `text`, in bytes. Invariant: non-decreasing, on character boundaries.
+    /// Each string's end offset in `text`, in bytes. Invariant: non-decreasing, on character boundaries.
     ends: Vec<usize>,
     table: HashTable<u32>,
     hash: RandomState,
@@ -23,23 +21,21 @@ fn part<'t>(text: &'t str, ends: &[usize], i: u32) -> &'t str {
 }
 
 impl Index {
-    /// Returns the number of strings.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Returns string `i`. `i` must be below [`Index::len`].
+    /// Returns string `i`, which must be below [`Index::len`].
     pub(crate) fn get(&self, i: u32) -> &str {
         part(&self.text, &self.ends, i)
     }
 
-    /// Returns the number of a string.
     pub(crate) fn find(&self, s: &str) -> Option<u32> {
         let hash = self.hash.hash_one(s);
         self.table.find(hash, |&i| self.get(i) == s).copied()
     }
 
-    /// Inserts a string and returns its number. Returns the existing number as an error if the string is present.
+    /// Inserts a string; returns its number, or the existing number as an error.
     pub(crate) fn insert(&mut self, s: &str) -> Result<u32, u32> {
         if let Some(there) = self.find(s) {
             return Err(there);
@@ -53,7 +49,7 @@ impl Index {
         Ok(i)
     }
 
-    /// Returns the number of a string, inserting the string if necessary.
+    /// Returns a string's number, inserting the string if necessary.
     pub(crate) fn intern(&mut self, s: &str) -> u32 {
         self.insert(s).unwrap_or_else(|there| there)
     }

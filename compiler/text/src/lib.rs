@@ -1,24 +1,22 @@
 //! # Text: tokenization with a GGUF file's own metadata
 //!
-//! - A [`Tokenizer`] converts text to token ids, using the file's vocabulary and rules. A file with an unknown
-//!   tokenizer or contradictory lists is rejected with a diagnostic. The file is not trusted.
-//! - A [`Detokenizer`] converts ids to text incrementally. Its output is always valid UTF-8.
-//! - A [`ChatTemplate`] renders a conversation to a prompt, using the template in the file.
+//! - A [`Tokenizer`] converts text to token ids by the file's vocabulary and rules. The file is untrusted: an unknown
+//!   tokenizer or contradictory lists are a diagnostic.
+//! - A [`Detokenizer`] converts ids to text incrementally, always in valid UTF-8.
+//! - A [`ChatTemplate`] renders a conversation to a prompt by the file's template.
 //! - A [`Sampler`] chooses the next token from the logits.
 //!
-//! A text is tokenized in these steps:
+//! Steps of tokenization:
 //!
-//! 1. `partition` extracts the special tokens in the text: user-defined tokens always, control tokens only if the
-//!    caller requests this.
-//! 2. For byte-level BPE, `pre` splits the rest into words with the pre-tokenizer named by `tokenizer.ggml.pre`. One
-//!    table has a row for each name.
-//! 3. `models` has an algorithm for each `tokenizer.ggml.model`. BPE and SentencePiece merge neighbours and share the
-//!    algorithm in `merge`. The others search for tokens that are prefixes of the text and share the trie in `trie`.
+//! 1. `partition` finds special tokens: user-defined ones always, control tokens on request.
+//! 2. For byte-level BPE, `pre` splits the rest into words by `tokenizer.ggml.pre`.
+//! 3. `models` has an algorithm for each `tokenizer.ggml.model`. BPE and SentencePiece merge neighbours (`merge`); the
+//!    others search for tokens that are prefixes of the text (`trie`).
 //!
 //! Invariants:
 //!
 //! - Tokenization takes at most `O(n log n)` time for a given vocabulary, and never panics.
-//! - The same file and text give the same ids on every machine.
+//! - A file and a text give the same ids on every machine.
 //! - Ids are indices into the file's token list, below [`Tokenizer::len`].
 
 mod byte_level;

@@ -1,45 +1,44 @@
-//! Merging neighbours, best pair first: shared by byte-pair encoding and SentencePiece.
+//! Merges neighbours, best pair first, for byte-pair encoding and SentencePiece.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-/// The value for a missing symbol or piece.
+/// A missing symbol or piece.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A part of a text: initially one character, longer after merges.
+/// A part of a text: a character, or a merge of several.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Symbol {
-    /// The offset of the first byte in the text.
+    /// The first byte's offset in the text.
     start: u32,
-    /// The offset after the last byte. Equal to `start` if the symbol was merged into its left neighbour.
+    /// The offset after the last byte; equal to `start` after a merge into the left neighbour.
     end: u32,
-    /// The number of the part's text, or [`NONE`] for a text without a number.
+    /// The number of the part's text, or [`NONE`].
     pub(crate) piece: u32,
     previous: u32,
     next: u32,
 }
 
 impl Symbol {
-    /// Returns the byte range in the text.
     pub(crate) fn range(&self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 }
 
-/// A pair that may be merged. Candidates are ordered by rank, then from left to right.
+/// A pair that may be merged. Order: by rank, then from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     rank: u32,
     left: u32,
     right: u32,
     piece: u32,
-    /// The right part's end when the pair was found. The pair is stale if the right part has grown or is no longer
-    /// adjacent. The left part can only grow by merging this neighbour.
+    /// The right part's end when the pair was found. The pair is stale if the right part has grown or moved away. The
+    /// left part can only grow by merging this neighbour.
     end: u32,
 }
 
-/// The merge of one text. Its buffers are reused for the next text.
+/// The merge of one text. The next text reuses its buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Merger {
     symbols: Vec<Symbol>,
@@ -47,14 +46,12 @@ pub(crate) struct Merger {
 }
 
 impl Merger {
-    /// Starts a text without symbols.
     pub(crate) fn clear(&mut self) {
         self.symbols.clear();
         self.queue.clear();
     }
 
-    /// Appends a symbol that ends at byte `end` and begins at the end of the last symbol. A text must have fewer than
-    /// 2^32 - 1 bytes.
+    /// Appends a symbol up to byte `end`. A text must have fewer than 2^32 - 1 bytes.
     pub(crate) fn push(&mut self, end: usize, piece: u32) {
         let number = |n: usize| u32::try_from(n).expect("invariant: texts are shorter than 4 GiB");
         let at = number(self.symbols.len());
@@ -71,14 +68,15 @@ impl Merger {
         });
     }
 
-    /// Merges neighbours until no pair has a rank. `rank` returns a pair's rank and the number of the merged piece.
-    /// Smaller ranks merge first.
+    /// Merges neighbours until all pairs lack a rank. `rank` returns a pair's rank and the merged piece; smaller ranks
+    /// merge first.
     ///
     /// A text of `n` symbols takes at most `3 n` calls of `rank` and `O(n log n)` steps.
     pub(crate) fn run(&mut self, rank: impl Fn(&Symbol, &Symbol) -> Option<(u32, u32)>) {
         let mut found = std::mem::take(&mut self.queue).into_vec();
         for right in 1..self.symbols.len() {
-            let right = u32::try_from(right).expect("invariant: as many as were pushed");
+            let right =
+                u32::try_from(right).expect("invariant: `push` checks the number of symbols");
             found.extend(self.candidate(right - 1, right, &rank).map(Reverse));
         }
         self.queue = BinaryHeap::from(found);

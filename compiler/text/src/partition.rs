@@ -1,41 +1,37 @@
-//! Special tokens written in a text.
+//! Finds special tokens in a text.
 
 use std::ops::Range;
 
 use super::trie::Trie;
 use super::vocabulary::{TokenKind, Vocabulary};
 
-/// The treatment of control tokens written in a text, such as `<|im_end|>`.
+/// The treatment of control tokens in a text, such as `<|im_end|>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpecialText {
-    /// Control tokens are recognised: the text is a prompt from a template.
+    /// Recognised: the text is a prompt from a template.
     Read,
-    /// Control tokens are ordinary text: the text comes from a user.
+    /// Ordinary text: the text comes from a user.
     Plain,
 }
 
-/// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fragment {
-    /// Bytes of the text for further splitting.
+    /// Text to split further, as a byte range.
     Text(Range<usize>),
-    /// A special token.
     Token(u32),
 }
 
-/// A special token, and the white space that it absorbs.
+/// A special token. It may absorb the white space at either side.
 #[derive(Clone, Copy, Debug)]
 struct Special {
     id: u32,
     /// True if the token is found only with [`SpecialText::Read`].
     hidden: bool,
-    /// True if white space before the token is dropped.
     strips_left: bool,
-    /// True if white space after the token is dropped.
     strips_right: bool,
 }
 
-/// The special tokens of a vocabulary, longest first. Tokens of equal length keep their order.
+/// A vocabulary's special tokens, longest first, else in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Partition {
     specials: Vec<Special>,
@@ -43,19 +39,18 @@ pub(crate) struct Partition {
     trie: Trie,
 }
 
-/// The special tokens that absorb white space. The file has no key for this; the rule depends on names in the file.
+/// The tokens that absorb white space. Files lack a key for this; names decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strips {
-    /// No token absorbs white space.
     Nothing,
-    /// The token with this text absorbs white space before it.
+    /// This token absorbs white space before it.
     Left(&'static str),
-    /// The rule of Phi-3: all but three tokens absorb white space after them.
+    /// Phi-3: all but three tokens absorb white space after them.
     Phi3,
 }
 
 impl Strips {
-    /// Returns the rule for the model's name in lower case, the pre-tokenizer and the architecture.
+    /// Returns the rule for the lower-case model name, the pre-tokenizer and the architecture.
     pub(crate) fn of_names(model: &str, pre: &str, architecture: &str) -> Strips {
         let jina = ["jina-v2-de", "jina-v2-es", "jina-v2-code"];
         let bert = ["nomic-bert-moe", "jina-bert-v3"];
@@ -79,13 +74,12 @@ impl Strips {
     }
 }
 
-/// True if the byte is white space in C's `isspace`.
+/// True for white space in C's `isspace`.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | 0x09..=0x0d)
 }
 
 impl Partition {
-    /// Creates the partition for a vocabulary.
     pub(crate) fn new(vocabulary: &Vocabulary, strips: Strips) -> Partition {
         let special = |id: u32| {
             let hidden = match vocabulary.kind(id) {
@@ -110,7 +104,7 @@ impl Partition {
         Partition { specials, trie }
     }
 
-    /// Splits a text at its special tokens. Longer tokens take precedence at any position.
+    /// Splits a text at its special tokens. Longer tokens take precedence.
     pub(crate) fn cut(
         &self,
         vocabulary: &Vocabulary,
@@ -122,7 +116,7 @@ impl Partition {
             return fragments;
         }
         fragments.push(Fragment::Text(0..text.len()));
-        // Vocabularies may have thousands of special tokens. Find the few that are present before searching for each.
+        // Vocabularies may have thousands of special tokens: find the few present ones first.
         let bytes = text.as_bytes();
         let mut seen = vec![false; self.specials.len()];
         for at in 0..bytes.len() {

@@ -1,4 +1,4 @@
-//! The tokenizer of a model file.
+//! A model file's tokenizer.
 
 use tpc_diag::{Diagnostic, suggest};
 use tpc_gguf::{GgufFile, Metadata};
@@ -14,7 +14,6 @@ use super::vocabulary::{self, Defaults, SpecialTokens, TokenKind, Vocabulary, un
 const MODEL: &str = "tokenizer.ggml.model";
 const PRE: &str = "tokenizer.ggml.pre";
 
-/// The supported values of `tokenizer.ggml.model`.
 const MODELS: [&str; 8] = [
     "bert",
     "gemma4",
@@ -26,16 +25,16 @@ const MODELS: [&str; 8] = [
     "whitespace",
 ];
 
-/// The maximum length of a part that is tokenized at once, in bytes. Longer parts are split there. The limit keeps
-/// offsets below 2^32, even if each space is replaced by three bytes.
+/// The longest part to tokenize at once, in bytes. The limit keeps offsets below 2^32, even if each space becomes three
+/// bytes.
 const LONGEST: usize = 1 << 30;
 
-/// The treatment of the begin and end tokens that the file requires.
+/// The treatment of the begin and end tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Markers {
-    /// The tokens are added.
+    /// Added.
     Add,
-    /// The tokens are omitted: the text is a part of a longer one.
+    /// Omitted: the text is a part of a longer one.
     Omit,
 }
 
@@ -46,13 +45,13 @@ pub struct Tokenizer {
     special: SpecialTokens,
     partition: Partition,
     model: Model,
-    /// The tokens added before and after a text.
+    /// The tokens before and after a text.
     begin: Option<u32>,
     end: Option<u32>,
     notes: Vec<Diagnostic>,
 }
 
-/// The defaults of a kind of tokenizer for keys that the file lacks.
+/// The defaults for keys that the file lacks.
 struct Habits {
     defaults: Defaults,
     add_bos: bool,
@@ -60,7 +59,7 @@ struct Habits {
 }
 
 impl Tokenizer {
-    /// Creates the tokenizer of a model.
+    /// Creates a model's tokenizer.
     ///
     /// # Errors
     /// Returns TPC0560 to TPC0563 if the tokenizer is missing or unknown, or if its lists contradict each other.
@@ -77,9 +76,9 @@ impl Tokenizer {
         let name = metadata.get_str(MODEL)?;
         let name = name.filter(|n| !["no_vocab", "none"].contains(n));
         let Some(name) = name else {
-            let message = "the file has no vocabulary, so that it takes token ids and no text";
+            let message = "the file lacks a vocabulary, so tpc cannot convert text to tokens";
             let d = Diagnostic::new(&codes::NO_TOKENIZER, metadata.file(), message);
-            return Err(d.help("use a file with its vocabulary, or give token ids"));
+            return Err(d.help("use a file with a vocabulary, or give token ids"));
         };
         let Some(&name) = MODELS.iter().find(|&&m| m == name) else {
             return Err(unknown_model(metadata, name));
@@ -107,7 +106,7 @@ impl Tokenizer {
         })
     }
 
-    /// Returns notes on the file's tokenizer: guesses, and unused keys.
+    /// Returns notes on the tokenizer: guesses, and unused keys.
     pub fn notes(&self) -> &[Diagnostic] {
         &self.notes
     }
@@ -117,7 +116,7 @@ impl Tokenizer {
         self.vocabulary.len()
     }
 
-    /// True if the vocabulary is empty, which is impossible for a tokenizer read from a file.
+    /// True if the vocabulary is empty; a file's never is.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -132,7 +131,7 @@ impl Tokenizer {
         self.special.ends.binary_search(&id).is_ok()
     }
 
-    /// Returns the token's text as spelled in the file, where other characters may represent bytes and spaces.
+    /// Returns a token's text as in the file, which may represent bytes and spaces by other characters.
     pub fn token_text(&self, id: u32) -> Option<&str> {
         self.known(id).then(|| self.vocabulary.text(id))
     }
@@ -142,7 +141,7 @@ impl Tokenizer {
         self.known(id).then(|| self.vocabulary.kind(id))
     }
 
-    /// Returns the token with this text, as spelled in the file.
+    /// Returns the token with this text.
     pub fn find(&self, text: &str) -> Option<u32> {
         self.vocabulary.find(text)
     }
@@ -178,8 +177,7 @@ impl Tokenizer {
         out
     }
 
-    /// Tokenizes a prompt from a chat template. Special tokens are recognised. The begin token is added unless the
-    /// prompt starts with its text.
+    /// Tokenizes a chat prompt. Recognises special tokens. Adds the begin token unless the prompt starts with its text.
     pub fn encode_prompt(&self, prompt: &str) -> Vec<u32> {
         let written = self
             .begin
@@ -190,21 +188,23 @@ impl Tokenizer {
         out
     }
 
-    /// Appends the bytes of a token. They may be an incomplete character.
+    /// Appends a token's bytes, which may be an incomplete character.
     ///
     /// # Errors
     /// Returns an error if the id is not in the vocabulary.
     pub fn piece(&self, id: u32, out: &mut Vec<u8>) -> Result<(), Diagnostic> {
         if !self.known(id) {
-            let message = format!("token {id}: the vocabulary has {} tokens", self.len());
+            let message = format!(
+                "token {id} is not among the vocabulary's {} tokens",
+                self.len()
+            );
             return Err(Diagnostic::new(&codes::UNKNOWN_ID, id.to_string(), message)
-                .help("use ids that this file's tokenizer gave"));
+                .help("use ids from this file's tokenizer"));
         }
         self.model.piece(&self.vocabulary, id, out);
         Ok(())
     }
 
-    /// True if a space is added before a text.
     pub(crate) fn adds_space(&self) -> bool {
         self.model.adds_space()
     }
@@ -219,7 +219,7 @@ fn unknown_model(metadata: &Metadata, name: &str) -> Diagnostic {
         .help(format!("{near}supported are {}", MODELS.join(", ")))
 }
 
-/// Returns the pre-tokenizer of a byte-pair encoding, or `None` for other algorithms.
+/// Returns a byte-pair encoding's pre-tokenizer, or `None` for other algorithms.
 fn pre_tokenizer(
     metadata: &Metadata,
     model: &str,
@@ -232,7 +232,7 @@ fn pre_tokenizer(
     };
     if name.is_empty() {
         let message =
-            format!("{PRE} is missing: the default rules are used, and answers may be worse");
+            format!("{PRE} is missing: tpc uses the default rules, and answers may be worse");
         let d = Diagnostic::new(&codes::NO_PRE_TOKENIZER, metadata.file(), message);
         notes.push(d.help("convert the model again with a current llama.cpp"));
         return Ok(pre::find("default"));
@@ -337,7 +337,7 @@ fn build(
             let unknown = special.unknown.ok_or_else(|| {
                 unusable(
                     metadata,
-                    "tokenizer.ggml.unknown_token_id is missing, and token 2 too",
+                    "tokenizer.ggml.unknown_token_id and token 2 are missing",
                 )
             })?;
             Model::Unigram(Unigram::read(metadata, vocabulary, spacing, unknown)?)
@@ -355,7 +355,6 @@ fn build(
     })
 }
 
-/// Returns the tokens added before and after a text.
 fn ends(
     metadata: &Metadata,
     habits: &Habits,
@@ -370,11 +369,11 @@ fn ends(
             (true, Some(id)) => Ok(Some(id)),
             (true, None) => Err(unusable(
                 metadata,
-                format!("{key} is true, and {id_key} names no token"),
+                format!("{key} is true, but {id_key} does not name a token"),
             )),
         }
     };
-    // BERT texts always begin and end with its two special tokens, regardless of the keys.
+    // BERT texts have both special tokens, whatever the keys.
     let bert = name == "bert";
     let gemma = pre.is_some_and(|p| p.bytes == Bytes::Gemma);
     let begin = add(

@@ -1,15 +1,13 @@
-//! A trie that finds the set's strings that are prefixes of a text.
+//! A trie that finds strings that are prefixes of a text.
 
 use hashbrown::HashTable;
 
 use super::merge::NONE;
 
-/// A set of byte strings with values, stored as a tree of their bytes.
+/// A set of byte strings with values, as a tree of bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Trie {
-    /// The root's child for each byte.
     first: [u32; 256],
-    /// All other edges.
     edges: HashTable<Edge>,
     /// The value of the string that ends at each node, or [`NONE`].
     values: Vec<u32>,
@@ -22,7 +20,7 @@ struct Edge {
     to: u32,
 }
 
-/// Hashes an edge. Nodes are numbered in insertion order, so a file cannot choose them, and a fixed hash is sufficient.
+/// Hashes an edge. A file cannot choose node numbers, so a fixed hash suffices.
 fn hash(from: u32, byte: u8) -> u64 {
     let key = u64::from(from) << 8 | u64::from(byte);
     let mixed = (key ^ key >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -40,7 +38,7 @@ impl Default for Trie {
 }
 
 impl Trie {
-    /// Inserts a non-empty string. A repeated string replaces the earlier value.
+    /// Inserts a non-empty string. A repetition replaces the value.
     pub(crate) fn insert(&mut self, text: &[u8], value: u32) {
         let mut node = None;
         for &byte in text {
@@ -79,7 +77,7 @@ impl Trie {
         to
     }
 
-    /// Returns the set's strings that are prefixes of `text`, shortest first, as (length, value).
+    /// Returns the strings that are prefixes of `text`, shortest first, as (length, value).
     pub(crate) fn prefixes(&self, text: &[u8]) -> impl Iterator<Item = (usize, u32)> {
         let mut node = None;
         let nodes = text.iter().map_while(move |&byte| {

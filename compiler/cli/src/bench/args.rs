@@ -6,7 +6,6 @@ use tpc_diag::{Diagnostic, codes};
 use crate::args::PlacementArgs;
 use crate::execution::{ExecutionArgs, SubjectArgs};
 
-/// The maximum number of repetitions of a test.
 const MAX_REPETITIONS: u64 = 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -26,7 +25,7 @@ pub(super) enum Format {
 pub(crate) struct Args {
     #[command(flatten)]
     pub(super) subject: SubjectArgs,
-    /// Prompt lengths to test, in tokens; a list makes a test of each, 0 leaves it out.
+    /// Prompt lengths to time, in tokens; several make a test each, 0 omits the test.
     #[arg(
         long,
         short = 'p',
@@ -35,7 +34,7 @@ pub(crate) struct Args {
         default_value = "512"
     )]
     pub(super) n_prompt: Vec<usize>,
-    /// Generated lengths to test, in tokens; a list makes a test of each, 0 leaves it out.
+    /// Generated lengths to time, in tokens; several make a test each, 0 omits the test.
     #[arg(
         long,
         short = 'n',
@@ -44,10 +43,10 @@ pub(crate) struct Args {
         default_value = "128"
     )]
     pub(super) n_gen: Vec<usize>,
-    /// Test a prompt and the tokens generated after it together; repeatable [-pg].
+    /// Time a prompt and the tokens generated after it together; repeatable [-pg].
     #[arg(long = "pg", value_name = "PROMPT,N", value_parser = prompt_and_generation)]
     pub(super) n_both: Vec<[usize; 2]>,
-    /// Tokens already in the cache before a test; a list makes tests of each.
+    /// Cached tokens before a test; several make a test each.
     #[arg(
         long,
         short = 'd',
@@ -56,7 +55,7 @@ pub(crate) struct Args {
         default_value = "0"
     )]
     pub(super) n_depth: Vec<usize>,
-    /// Number of timed runs per test.
+    /// Timed runs per test.
     #[arg(
         long,
         short,
@@ -65,17 +64,17 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u64).range(1..=MAX_REPETITIONS)
     )]
     pub(super) repetitions: u64,
-    /// Time each test without a warm-up run.
+    /// Omit the untimed run before each test.
     #[arg(long)]
     pub(super) no_warmup: bool,
     /// Print the time of each kernel.
     #[arg(long)]
     pub(super) profile: bool,
-    /// Time another program in alternation with this one. It must print its speeds as llama-bench does; each repetition is a
-    /// round of both.
+    /// Time another program in alternation with tpc; each repetition is a round of both. The program must print speeds
+    /// as llama-bench does.
     #[arg(long, value_name = "COMMAND", conflicts_with = "profile")]
     pub(super) compare: Option<String>,
-    /// The format of the result.
+    /// Output format.
     #[arg(
         long,
         short = 'o',
@@ -90,11 +89,11 @@ pub(crate) struct Args {
     pub(super) placement: PlacementArgs,
 }
 
-/// Reads the lengths of a prompt and of the tokens generated after it.
 fn prompt_and_generation(text: &str) -> Result<[usize; 2], Diagnostic> {
     let numbers: Option<Vec<usize>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
     numbers.and_then(|n| n.try_into().ok()).ok_or_else(|| {
         let message = format!("-pg must be two numbers of tokens, not `{text}`");
-        Diagnostic::new(&codes::COMMAND_LINE, "-pg", message).help("such as -pg 512,128")
+        Diagnostic::new(&codes::COMMAND_LINE, "-pg", message)
+            .help("give two numbers, such as -pg 512,128")
     })
 }

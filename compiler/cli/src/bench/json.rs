@@ -1,4 +1,4 @@
-//! The results as an array of objects, with llama-bench's keys if it has them.
+//! The results as an array of objects, if possible with llama-bench's keys.
 
 use serde::Serialize;
 
@@ -35,7 +35,7 @@ pub(super) struct Row {
     compare: Option<Compare>,
 }
 
-/// Fields that llama-bench names differently, or that it prints in addition.
+/// Fields that llama-bench lacks or names differently.
 #[derive(Clone, Serialize)]
 struct Same {
     model_type: String,
@@ -46,14 +46,14 @@ struct Same {
     type_v: String,
 }
 
-/// Another program, timed in alternation with tpc. Sample `i` is of the same round as tpc's sample `i`.
+/// Another program, timed in alternation. Sample `i` and tpc's sample `i` are of one round.
 #[derive(Serialize)]
 struct Compare {
     command: String,
     samples_ts: Vec<f64>,
     median_ts: f64,
     other_median_ts: f64,
-    /// The median ratio over the rounds; the next fields are the minimum and the maximum.
+    /// The median ratio over the rounds; minimum and maximum follow.
     ratio: f64,
     ratio_min: f64,
     ratio_max: f64,
@@ -80,11 +80,11 @@ struct Kernel {
     ns: u64,
 }
 
-/// The names of the columns of [`csv`].
+/// The columns of [`csv`].
 pub(super) const CSV: &str = "model_filename,model_type,model_size,model_n_params,backends,devices,split_mode,n_threads,n_ubatch,type_k,\
     type_v,n_prompt,n_gen,n_depth,avg_ns,stddev_ns,avg_ts,stddev_ts\n";
 
-/// Returns the row of a test as quoted, comma-separated values.
+/// Formats a test as quoted, comma-separated values.
 pub(super) fn csv(subject: &Subject, m: &Measured) -> String {
     let r = row(subject, m);
     let cells = [
@@ -111,12 +111,10 @@ pub(super) fn csv(subject: &Subject, m: &Measured) -> String {
     quoted.join(",") + "\n"
 }
 
-/// Returns the array of results.
 pub(super) fn report(subject: &Subject, measured: &[Measured]) -> Vec<Row> {
     measured.iter().map(|m| row(subject, m)).collect()
 }
 
-/// Returns the row of a test.
 pub(super) fn row(subject: &Subject, m: &Measured) -> Row {
     let [n_prompt, n_gen] = m.test.lengths();
     let nanoseconds: Vec<f64> = m.times.iter().map(|t| t.as_nanos() as f64).collect();

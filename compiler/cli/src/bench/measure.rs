@@ -9,7 +9,7 @@ use super::statistics::spread;
 use crate::progress::Progress;
 use tpc_engine::AnySession;
 
-/// A test: the tokens that are timed.
+/// A test: the tokens to time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Test {
     /// A prompt of `n` tokens, read in batches.
@@ -25,7 +25,6 @@ pub(super) enum Test {
 }
 
 impl Test {
-    /// Returns the number of timed tokens per sequence.
     pub(super) fn tokens(&self) -> usize {
         match *self {
             Test::Prompt { n, .. } | Test::Generation { n, .. } => n,
@@ -33,7 +32,7 @@ impl Test {
         }
     }
 
-    /// Returns the number of tokens per sequence that are in the cache before the test.
+    /// Returns the tokens per sequence in the cache before the test.
     pub(super) fn depth(&self) -> usize {
         match *self {
             Test::Prompt { depth, .. }
@@ -42,12 +41,12 @@ impl Test {
         }
     }
 
-    /// Returns the number of cache cells that each sequence fills.
+    /// Returns the cells that each sequence fills.
     pub(super) fn cells(&self) -> usize {
         self.tokens() + self.depth()
     }
 
-    /// Returns the number of prompt tokens and the number of generated tokens.
+    /// Returns the numbers of prompt tokens and generated tokens.
     pub(super) const fn lengths(&self) -> [usize; 2] {
         match *self {
             Test::Prompt { n, .. } => [n, 0],
@@ -56,7 +55,7 @@ impl Test {
         }
     }
 
-    /// Returns the name of the test: `pp512`, `tg128 @ d4096`, `pp512+tg128`.
+    /// Returns the test's name: `pp512`, `tg128 @ d4096`, `pp512+tg128`.
     pub(super) fn name(&self) -> String {
         let name = match *self {
             Test::Prompt { n, .. } => format!("pp{n}"),
@@ -78,16 +77,15 @@ impl Test {
     }
 }
 
-/// The result of a test.
 pub(super) struct Measured {
     pub(super) test: Test,
-    /// The number of sequences that are run in parallel.
+    /// The number of parallel sequences.
     pub(super) sequences: usize,
     /// The time of each repetition.
     pub(super) times: Vec<Duration>,
-    /// The time of each kernel in all repetitions; empty unless profiling is on.
+    /// Each kernel's time over all repetitions; empty without profiling.
     pub(super) profile: Vec<KernelTime>,
-    /// The other program's result for the same test, with `--compare`.
+    /// The other program's result for this test, with `--compare`.
     pub(super) other: Option<Compared>,
 }
 
@@ -102,12 +100,11 @@ impl Measured {
         }
     }
 
-    /// Returns the name of the test: `tg128`, or `tg128 ×4` for four sequences.
     pub(super) fn name(&self) -> String {
         self.test.name_of(self.sequences)
     }
 
-    /// Returns the tokens per second of each repetition, summed over all sequences.
+    /// Returns each repetition's tokens per second, summed over all sequences.
     pub(super) fn speeds(&self) -> Vec<f64> {
         let n = (self.test.tokens() * self.sequences) as f64;
         self.times
@@ -116,23 +113,22 @@ impl Measured {
             .collect()
     }
 
-    /// Returns the mean of the speeds and their sample standard deviation, as llama-bench prints them.
+    /// Returns the mean speed and the sample standard deviation, as llama-bench prints them.
     pub(super) fn speed(&self) -> (f64, f64) {
         spread(&self.speeds())
     }
 }
 
-/// The speeds of the other program for a test, one per round.
+/// The other program's speeds for a test, one per round.
 #[derive(Debug)]
 pub(super) struct Compared {
-    /// The command line.
     pub(super) command: String,
     /// Tokens per second.
     pub(super) speeds: Vec<f64>,
 }
 
 impl Compared {
-    /// Returns the rounds' ratios of tpc's speeds to the other program's, ascending.
+    /// Returns each round's speed ratio, tpc to the other program, ascending.
     pub(super) fn ratios(&self, ours: &[f64]) -> Vec<f64> {
         let mut out: Vec<f64> = ours.iter().zip(&self.speeds).map(|(a, b)| a / b).collect();
         out.sort_by(f64::total_cmp);
@@ -140,13 +136,11 @@ impl Compared {
     }
 }
 
-/// The model that is measured.
 pub(super) struct Bench<'m, 'a> {
     pub(super) model: &'m mut AnySession<'a>,
     pub(super) n_vocab: u32,
-    /// The maximum number of tokens per batch.
+    /// The largest batch, in tokens.
     pub(super) batch: usize,
-    /// The number of sequences.
     pub(super) sequences: usize,
     pub(super) warmup: Warmup,
 }
@@ -159,10 +153,7 @@ pub(super) enum Warmup {
 }
 
 impl Bench<'_, '_> {
-    /// Runs a test once to warm up, and then `repetitions` times.
-    ///
-    /// # Errors
-    /// Returns the errors of the model.
+    /// Runs a test once to warm up, then `repetitions` times.
     pub(super) fn measure(
         &mut self,
         test: Test,
@@ -185,10 +176,7 @@ impl Bench<'_, '_> {
         Ok(out)
     }
 
-    /// Runs a test once. The tokens of its depth run first and are not timed.
-    ///
-    /// # Errors
-    /// Returns the errors of the model.
+    /// Runs a test once. The tokens of its depth run first, untimed.
     pub(super) fn once(&mut self, test: Test) -> Result<(Duration, Vec<KernelTime>), ExecError> {
         self.model.clear()?;
         let mut tokens = Tokens {
@@ -227,7 +215,7 @@ impl Bench<'_, '_> {
         Ok((begun.elapsed(), self.model.take_profile()))
     }
 
-    /// Runs tokens at the positions that `at` returns, with the logits of the last token of each sequence per batch.
+    /// Runs tokens at the positions of `at`; each sequence's last token per batch has logits.
     fn read(
         &mut self,
         tokens: &[u32],

@@ -1,8 +1,8 @@
-//! `tpc bench`: the speed of prompts and of generation, in the format of llama-bench.
+//! `tpc bench`: times prompts and generation, in the format of llama-bench.
 //!
-//! - `measure` runs a test and times it;
-//! - `compare` times another program in alternation with tpc;
-//! - `printer` prints each result as soon as it is measured, by `table` or `json`; `profile` prints the time per kernel.
+//! - `measure` times a test;
+//! - `compare` times another program in alternation;
+//! - `printer` prints each result at once, by `table` or `json`; `profile` prints the time per kernel.
 
 mod args;
 mod compare;
@@ -30,7 +30,7 @@ use measure::{Bench, Measured, Test, Warmup};
 use printer::Printer;
 use subject::Subject;
 
-/// Returns the tests, in llama-bench's order.
+/// Returns the tests in llama-bench's order.
 fn tests(args: &Args) -> Vec<Test> {
     let mut out = Vec::new();
     for &depth in &args.n_depth {
@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let executor = opened.executor(&args.engine, executor);
     let sequences = opened.sequences();
     let cells = cells.saturating_mul(sequences);
-    // If `-c` is not given, the context is as large as the largest test.
+    // Without `-c`, the context fits the largest test.
     opened.default_context(cells as u64);
     let ready = opened.plan()?;
     let longest = tests.iter().map(|t| t.cells().max(1)).max().unwrap_or(1);
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         batch: (ready.ubatch)
             .min(longest.saturating_mul(sequences))
             .max(sequences),
-        // A batch may hold the ends of several prompts, and each end needs logits.
+        // A batch may hold the ends of several prompts, which need logits.
         outputs: sequences,
         sequences,
         executor: ExecutorOptions {
@@ -79,11 +79,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     };
     if longest > loader.sequence_ctx_size() {
         let message = format!(
-            "a test needs {longest} cells, and the context has {} for a sequence",
+            "a test needs {longest} cells, but the context has {} per sequence",
             loader.sequence_ctx_size()
         );
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--ctx-size", message);
-        return Err(Failure::usage(d.help("leave -c out, or make it larger")));
+        return Err(Failure::usage(d.help("leave out -c, or give a larger -c")));
     }
     if let Some(d) = execution::beyond_training(&opened.file, longest) {
         output::diagnostic(&d);
@@ -112,16 +112,15 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     report(args.format, &subject, &measured, other)
 }
 
-/// Returns the number of cells of the largest test.
+/// Returns the cells of the largest test.
 fn cells(tests: &[Test]) -> Result<usize, Failure> {
     tests.iter().map(Test::cells).max().ok_or_else(|| {
-        let message = "there is nothing to measure";
+        let message = "missing test: all lengths are 0";
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--n-prompt", message);
-        Failure::usage(d.help("-p 512, -n 128, or both"))
+        Failure::usage(d.help("give -p 512, -n 128, or both"))
     })
 }
 
-/// Prints the report after the last test.
 fn report(
     format: Format,
     subject: &Subject,
@@ -142,7 +141,7 @@ fn report(
     }
 }
 
-/// Runs the tests, each after an untimed run. With `--compare`, runs only the tests that both programs have.
+/// Runs the tests, each after an untimed run. With `--compare`, runs only the common tests.
 fn measure(
     bench: &mut Bench<'_, '_>,
     tests: &[Test],

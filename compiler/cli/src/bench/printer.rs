@@ -1,4 +1,4 @@
-//! Printing of results as they are measured, so that an interrupted run keeps the results so far.
+//! Prints each result at once, so that an interrupted run keeps its results.
 
 use super::args::Format;
 use super::measure::{Measured, Test};
@@ -7,7 +7,6 @@ use super::table::Growing;
 use super::{json, table};
 use crate::output::{self, Failure};
 
-/// Prints results.
 pub(super) struct Printer<'s> {
     format: Format,
     subject: &'s Subject,
@@ -23,7 +22,7 @@ impl<'s> Printer<'s> {
         }
     }
 
-    /// Prints the head of the results of these tests.
+    /// Prints the head of the results.
     pub(super) fn begin(&mut self, tests: &[Test], sequences: usize) -> Result<(), Failure> {
         match self.format {
             Format::Json | Format::Jsonl => Ok(()),
@@ -37,7 +36,6 @@ impl<'s> Printer<'s> {
         }
     }
 
-    /// Prints a result.
     pub(super) fn row(&self, m: &Measured) -> Result<(), Failure> {
         match (self.format, &self.table) {
             (Format::Jsonl, _) => {
@@ -51,7 +49,6 @@ impl<'s> Printer<'s> {
         }
     }
 
-    /// Prints all results at once.
     pub(super) fn all(&mut self, measured: &[Measured]) -> Result<(), Failure> {
         match self.format {
             Format::Table => output::result(&table::report(self.subject, measured)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::measure::Measured;
 
-/// Lists the time of each kernel on the first device per repetition, the slowest first. The rest of the total is the host's time:
+/// Lists each kernel's time on the first device per repetition, slowest first. The rest of the total is host time:
 /// inputs, masks, logits.
 pub(super) fn report(m: &Measured) -> String {
     let n = m.times.len().max(1) as f64;
@@ -15,7 +15,7 @@ pub(super) fn report(m: &Measured) -> String {
     let width = kernels.iter().map(|k| k.kernel.len()).max().unwrap_or(0);
     let width = width.max("between launches".len());
     let mut out = format!(
-        "\n{}: {:.2} ms each time\n{:width$}  {:>8}  {:>10}  {:>7}\n",
+        "\n{}: {:.2} ms per run\n{:width$}  {:>8}  {:>10}  {:>7}\n",
         m.name(),
         whole.as_secs_f64() * 1e3 / n,
         "kernel",

@@ -12,7 +12,7 @@ pub(super) fn median(numbers: &[f64]) -> f64 {
     }
 }
 
-/// Returns the mean and the standard deviation of a sample.
+/// Returns the mean and the standard deviation.
 pub(super) fn spread(sample: &[f64]) -> (f64, f64) {
     let n = sample.len() as f64;
     let mean = sample.iter().sum::<f64>() / n.max(1.0);

@@ -1,29 +1,26 @@
-//! The subject of a measurement.
+//! The measured model.
 
 use std::path::Path;
 
 use tpc_core::pipeline::ModelSize;
 use tpc_engine::{ExecutorKind, Loader, PreparedModel};
 
-/// The model that is measured, with its executor and devices.
+/// The measured model, with its executor and devices.
 pub(super) struct Subject {
-    /// The model's name.
     pub(super) model: String,
-    /// The path of the model's file.
     pub(super) file: String,
     pub(super) size: ModelSize,
     pub(super) backend: &'static str,
     pub(super) devices: String,
     pub(super) n_devices: usize,
     pub(super) ubatch: usize,
-    /// The types of the K and the V cache.
+    /// The types of the K and V caches.
     pub(super) cache_types: [String; 2],
     pub(super) threads: usize,
     pub(super) split_mode: String,
 }
 
 impl Subject {
-    /// Describes a model that is loaded from `path`.
     pub(super) fn new(path: &Path, ready: &PreparedModel, loader: &Loader<'_>) -> Subject {
         Subject {
             model: ready.name.clone(),

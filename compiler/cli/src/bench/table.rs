@@ -1,4 +1,4 @@
-//! The results as llama-bench's table, which is Markdown.
+//! Formats results as llama-bench's Markdown table.
 
 use super::measure::Measured;
 use super::subject::Subject;
@@ -7,7 +7,6 @@ use tpc_core::format::{bytes, count};
 /// A column of a table.
 pub(super) struct Column {
     head: String,
-    /// True if the cells are aligned to the right.
     right: bool,
 }
 
@@ -33,7 +32,7 @@ impl Column {
         }
     }
 
-    /// Returns the rule below the head of the column.
+    /// Returns the rule below a column's head.
     fn rule(&self, width: usize) -> String {
         let rule = "-".repeat(width - usize::from(self.right));
         if self.right { rule + ":" } else { rule }
@@ -48,7 +47,6 @@ pub(super) fn markdown(columns: &[Column], rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Returns the width of each column.
 fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
     let width = |(i, c): (usize, &Column)| {
         let cells = rows.iter().map(|r| r[i].chars().count());
@@ -63,7 +61,7 @@ fn line(columns: &[Column], widths: &[usize], cells: &[String]) -> String {
     format!("|{}\n", cells.collect::<String>())
 }
 
-/// Formats the names of the columns and the rules below them.
+/// Formats the columns' names and rules.
 fn head(columns: &[Column], widths: &[usize]) -> String {
     let heads: Vec<String> = columns.iter().map(|c| c.head.clone()).collect();
     let rules: Vec<String> = columns
@@ -74,17 +72,16 @@ fn head(columns: &[Column], widths: &[usize]) -> String {
     line(columns, widths, &heads) + &line(columns, widths, &rules)
 }
 
-/// A table whose rows are printed one by one.
+/// A table that is printed row by row.
 pub(super) struct Growing {
     columns: Vec<Column>,
     widths: Vec<usize>,
 }
 
-/// The width of the speed column, in characters, before the speeds are known.
+/// The width of the speed column before speeds are known, in characters.
 const SPEED: usize = 16;
 
 impl Growing {
-    /// Returns the table of these tests, and its head.
     pub(super) fn new(subject: &Subject, tests: &[String]) -> (Growing, String) {
         let columns = columns(subject);
         let widest = tests.iter().max_by_key(|t| t.chars().count());
@@ -98,19 +95,17 @@ impl Growing {
         (out, head)
     }
 
-    /// Formats the line of a test.
     pub(super) fn row(&self, subject: &Subject, m: &Measured) -> String {
         line(&self.columns, &self.widths, &row_of(subject, m))
     }
 }
 
-/// Formats the whole table.
 pub(super) fn report(subject: &Subject, measured: &[Measured]) -> String {
     let rows: Vec<Vec<String>> = measured.iter().map(|m| row_of(subject, m)).collect();
     markdown(&columns(subject), &rows)
 }
 
-/// Returns the columns. A cache type has a column only if it is not `f16`.
+/// Returns the columns. Cache types other than `f16` have a column.
 fn columns(subject: &Subject) -> Vec<Column> {
     let mut out = vec![
         Column::left("model"),

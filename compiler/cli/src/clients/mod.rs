@@ -1,4 +1,4 @@
-//! llama.cpp programs as clients: a server that they use as a device, and the graphs that they compute.
+//! Serves llama.cpp programs as a device and captures their graphs.
 
 mod program;
 
@@ -16,7 +16,7 @@ pub(super) use program::capture_program;
 use tpc_diag::{Diagnostic, codes as common};
 use tpc_rpc::{Captures, Count, Device, Event, Limits, Server, Tell};
 
-/// The memory that a capturing device reports: more than any model needs.
+/// The memory that a capturing device reports, in bytes: more than any model needs.
 pub(super) const ANY_MEMORY: u64 = 1 << 40;
 
 /// The exit status after Ctrl-C.
@@ -26,28 +26,25 @@ const INTERRUPTED: i32 = 130;
 pub(super) fn address(text: &str) -> Result<SocketAddr, Failure> {
     let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
     found.ok_or_else(|| {
-        let message = format!("`{text}` is no address to listen at");
+        let message = format!("invalid listen address `{text}`");
         let d = Diagnostic::new(&common::COMMAND_LINE, "--listen", message);
         Failure::usage(
-            d.help(
-                "an address and a port, such as 127.0.0.1:50052; the port 0 is any that is free",
-            ),
+            d.help("give an address and a port, such as 127.0.0.1:50052; port 0 is any free port"),
         )
     })
 }
 
-/// Binds a server to the address.
 pub(super) fn listen(address: SocketAddr, limits: Limits) -> Result<Server, Failure> {
     Server::bind(address, limits).map_err(|e| {
         let message = format!("cannot listen at {address}: {e}");
         let d = Diagnostic::new(&codes::LISTEN, "--listen", message);
         Failure::usage(d.help(
-            "end the program that listens there, or take another port; 0 is any that is free",
+            "stop the program that listens there, or choose another port; 0 is any free port",
         ))
     })
 }
 
-/// Serves clients until `ends` returns true. Refused requests are reported on standard error.
+/// Serves clients until `ends` returns true. Reports refused requests on standard error.
 pub(super) fn serve(
     server: &Server,
     device: &Arc<dyn Device>,
@@ -61,17 +58,16 @@ pub(super) fn serve(
     server.run(device, &tell, ends);
 }
 
-/// Returns a flag that the first Ctrl-C sets; the second one ends the program.
+/// Returns a flag that the first Ctrl-C sets; the second ends the program.
 pub(super) fn interrupted() -> Arc<AtomicBool> {
     let pressed = Arc::new(AtomicBool::new(false));
-    // The order of the two handlers matters: the first reads the flag before the second sets it.
+    // The first handler must read the flag before the second sets it.
     let _ = flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&pressed))
         .and_then(|_| flag::register(SIGINT, Arc::clone(&pressed)));
     pressed
 }
 
-/// Serves clients and captures their graphs until Ctrl-C. With `once` it ends when graphs were captured and all
-/// clients have disconnected.
+/// Captures graphs until Ctrl-C; with `once`, until graphs were captured and all clients have disconnected.
 pub(super) fn capture(server: &Server, once: bool) -> Captures {
     let captures = Captures::default();
     let pressed = interrupted();
@@ -83,7 +79,7 @@ pub(super) fn capture(server: &Server, once: bool) -> Captures {
     captures
 }
 
-/// Writes one file per kind of graph into a folder, and creates the folder if it is missing.
+/// Writes one file per kind of graph into a folder.
 ///
 /// # Errors
 /// Returns TPC0758 without a graph, and the errors of writing files.
@@ -92,9 +88,9 @@ pub(super) fn write(captures: &Captures, folder: &Path) -> Result<Vec<PathBuf>, 
     if texts.is_empty() {
         let message = "no client has computed a graph";
         let d = Diagnostic::new(&codes::NO_GRAPH, "client", message);
-        return Err(Failure::findings(vec![d.help(
-            "run a program of llama.cpp with --rpc and the address, and with -ngl 99 so that it uses the device",
-        )]));
+        return Err(Failure::findings(vec![
+            d.help("run a llama.cpp program with --rpc ADDRESS and -ngl 99"),
+        ]));
     }
     std::fs::create_dir_all(folder).map_err(|e| Failure::file(folder, &e))?;
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Running a llama.cpp program to capture its graphs.
+//! Runs a llama.cpp program to capture its graphs.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
@@ -11,10 +11,10 @@ use crate::output::{self, Failure};
 use tpc_diag::{Diagnostic, codes as common};
 use tpc_rpc::{Captures, Device, Limits};
 
-/// Runs a llama.cpp command on a capturing device until the command ends.
+/// Runs a llama.cpp command on a capturing device.
 ///
 /// # Errors
-/// Returns TPC0400 if the command is empty, TPC0759 if it cannot be run, or fails before it has computed a graph.
+/// Returns TPC0400 for an empty command, and TPC0759 if the command cannot run or fails before its first graph.
 pub(crate) fn capture_program(command: &str, memory: u64) -> Result<Captures, Failure> {
     if command.trim().is_empty() {
         let d = Diagnostic::new(
@@ -23,7 +23,7 @@ pub(crate) fn capture_program(command: &str, memory: u64) -> Result<Captures, Fa
             "the command is empty",
         );
         return Err(Failure::usage(d.help(
-            "a program of llama.cpp with its model, such as `llama-bench -m X.gguf -r 1 -p 8 -n 2`",
+            "give a llama.cpp program with its model, such as `llama-bench -m X.gguf -r 1 -p 8 -n 2`",
         )));
     }
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -46,13 +46,13 @@ pub(crate) fn capture_program(command: &str, memory: u64) -> Result<Captures, Fa
     });
     let ended = match status {
         Some(s) if s.success() => None,
-        Some(s) => Some(format!("it ends with {s}")),
-        None => Some("it was not waited for".to_owned()),
+        Some(s) => Some(format!("failed with {s}")),
+        None => Some("the program's exit status is unknown".to_owned()),
     };
     match ended {
         None => {}
         Some(what) if captures.graphs() == 0 => return Err(failed(command, &what)),
-        // The program failed after it computed graphs, which are still checked.
+        // Graphs from before the failure are still checked.
         Some(what) => failed(command, &what)
             .diagnostics
             .iter()
@@ -61,7 +61,7 @@ pub(crate) fn capture_program(command: &str, memory: u64) -> Result<Captures, Fa
     Ok(captures)
 }
 
-/// Adds `--rpc` with the address to the command, and `-ngl 99` if the command does not set the layers.
+/// Adds `--rpc` with the address, and `-ngl 99` if the command does not set the layers.
 fn pointed(command: &str, address: SocketAddr) -> String {
     let layers = |w: &str| ["-ngl", "--gpu-layers", "--n-gpu-layers"].contains(&w);
     let says = command.split_whitespace().any(layers);
@@ -69,11 +69,11 @@ fn pointed(command: &str, address: SocketAddr) -> String {
     format!("{command} --rpc {address}{all}")
 }
 
-/// Starts a command by the shell. Its output goes to standard error, together with the log.
+/// Starts a command by the shell. Its output goes to standard error, with the log.
 fn start(command: &str) -> std::io::Result<Child> {
     let (program, option) = match cfg!(windows) {
         true => ("cmd", "/C".to_owned()),
-        // `exec` replaces the shell by the program, so that a signal reaches the program.
+        // `exec` lets signals reach the program.
         false => ("sh", "-c".to_owned()),
     };
     let command = match cfg!(windows) {
@@ -95,7 +95,7 @@ fn failed(command: &str, what: &str) -> Failure {
         format!("`{command}`: {what}"),
     );
     Failure::findings(vec![d.help(
-        "try the command alone; it must be of a llama.cpp that is built with -DGGML_RPC=ON",
+        "try the command alone; its llama.cpp must be built with -DGGML_RPC=ON",
     )])
 }
 

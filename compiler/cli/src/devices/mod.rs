@@ -1,4 +1,4 @@
-//! `tpc devices`: the built-in table of cards, and the devices of this machine.
+//! `tpc devices`: the built-in cards and this machine's devices.
 
 mod present;
 
@@ -20,19 +20,18 @@ enum Format {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A card to show in full, such as 3090 or H100-SXM [default: list all cards, and this machine's devices].
+    /// Card to show in full, such as 3090 or H100-SXM [default: list all cards and this machine's devices].
     name: Vec<String>,
     /// Output format.
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
 
-/// The object that `--format json` prints.
 #[derive(Serialize)]
 struct Listing<'a> {
     tpc: u32,
     cards: Vec<CardReport<'a>>,
-    /// Names that several cards share, with the card that tpc takes.
+    /// Names that several cards share, with tpc's choice.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     meant: Vec<Meant<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +84,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Returns the card of a name, or all cards that share it.
+/// Returns the card of a name, or all cards that share the name.
 fn named(name: &str) -> Result<Vec<&'static Card>, Failure> {
     let known = table();
     let all = |names: &[&str]| {
@@ -101,7 +100,7 @@ fn named(name: &str) -> Result<Vec<&'static Card>, Failure> {
         }
         CardMatch::Several(names) => Ok(all(&names)),
         CardMatch::Unknown(near) => {
-            let message = format!("there is no card `{}`", suggest::shorten(name));
+            let message = format!("unknown card `{}`", suggest::shorten(name));
             let near = match near.as_slice() {
                 [] => String::new(),
                 near => format!("did you mean {}? ", near.join(" or ")),
@@ -115,15 +114,13 @@ fn named(name: &str) -> Result<Vec<&'static Card>, Failure> {
     }
 }
 
-/// Returns the remarks below the table.
 fn remarks(width: u16) -> String {
-    let text = "* a bridge joins them where there is one: --link nvlink\n\
-                fp16, int8: 10¹² dense operations per second; links: GB/s each way. GiB are what the driver gives to a program, of \
-                which plans leave 1 (--reserve). `tpc devices 3090` shows a card in full; `tpc plan MODEL --devices 2x3090` plans for two.";
+    let text = "* with an NVLink bridge: --link nvlink\n\
+                fp16, int8: 10¹² dense operations per second; links: GB/s each way. GiB: the memory that the driver gives to a \
+                program; plans reserve 1 GiB of it (--reserve). `tpc devices 3090` shows a card in full; `tpc plan MODEL --devices 2x3090` plans for two.";
     format!("\n{}", wrapped(text, usize::from(width), 2))
 }
 
-/// Formats the devices of this machine.
 fn this_machine(here: &Present, width: u16) -> String {
     let mut out = "\nthis machine\n".to_owned();
     let mut line = |text: String| {
@@ -142,7 +139,9 @@ fn this_machine(here: &Present, width: u16) -> String {
         line(note.clone());
     }
     if let Some(devices) = &here.devices {
-        line(format!("plan for it: tpc plan MODEL --devices {devices}"));
+        line(format!(
+            "plan for this machine: tpc plan MODEL --devices {devices}"
+        ));
     }
     out
 }

@@ -1,5 +1,5 @@
-//! The devices of this machine, as the driver and the system report them. The reports are untrusted: texts are cut and cleaned,
-//! numbers have bounds, and a hanging `nvidia-smi` is killed.
+//! This machine's devices, as reported by the driver and the system. The reports are untrusted: texts are cut and
+//! cleaned, numbers have bounds, and a hanging `nvidia-smi` is killed.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -14,31 +14,24 @@ use tpc_cuda::DeviceInfo;
 
 use tpc_engine::devices::host_memory;
 
-/// The timeout of `nvidia-smi`.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// The most output that is read from it, in bytes.
+/// The limit of its output, in bytes.
 const OUTPUT: u64 = 64 << 10;
-/// The maximum number of GPUs that are listed.
 const GPUS: usize = 64;
 const MIB: u64 = 1 << 20;
 
-/// This machine.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Present {
-    /// The GPUs that the driver reports.
     pub(super) gpus: Vec<Gpu>,
-    /// The value of `--devices` for these GPUs, if all are known cards.
+    /// The value of `--devices` for these GPUs, if tpc knows all cards.
     pub(super) devices: Option<String>,
-    /// The processor.
     pub(super) cpu: Cpu,
-    /// Reasons for missing facts, and differences from the table of cards.
+    /// Reasons for missing facts, and differences from the table.
     pub(super) notes: Vec<String>,
 }
 
-/// A GPU.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Gpu {
-    /// The driver's name for it.
     pub(super) name: String,
     /// The card in the table.
     pub(super) card: Option<&'static str>,
@@ -46,20 +39,15 @@ pub(super) struct Gpu {
     pub(super) memory_bytes: Option<u64>,
     /// The free memory, in bytes.
     pub(super) free_bytes: Option<u64>,
-    /// Its PCI bus address, or the driver's number for it.
+    /// The PCI bus address, or the driver's number.
     pub(super) bus: String,
-    /// The PCI Express generation.
     pub(super) pcie_gen: Option<u32>,
-    /// The number of PCI Express lanes.
     pub(super) pcie_lanes: Option<u32>,
 }
 
-/// The processor.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Cpu {
-    /// Its name.
     pub(super) name: Option<String>,
-    /// Hardware threads.
     pub(super) threads: Option<usize>,
     /// The total memory, in bytes.
     pub(super) memory_bytes: Option<u64>,
@@ -67,7 +55,6 @@ pub(super) struct Cpu {
     pub(super) available_bytes: Option<u64>,
 }
 
-/// Detects the devices of this machine.
 pub(super) fn present() -> Present {
     let mut out = Present {
         cpu: cpu(),
@@ -95,7 +82,6 @@ pub(super) fn present() -> Present {
     out
 }
 
-/// Describes a GPU by the driver's library.
 fn of_driver(card: &DeviceInfo) -> Gpu {
     let name = printable(&card.name.chars().take(80).collect::<String>());
     Gpu {
@@ -109,7 +95,7 @@ fn of_driver(card: &DeviceInfo) -> Gpu {
     }
 }
 
-/// Compares a GPU with the card of its name, and reports a difference.
+/// Returns the difference between a GPU and the card of its name, if any.
 fn differs(gpu: &Gpu) -> Option<String> {
     let card = card_named(&gpu.name)?;
     let memory = gpu.memory_bytes?;
@@ -117,7 +103,7 @@ fn differs(gpu: &Gpu) -> Option<String> {
     if !(0.93..=1.08).contains(&ratio) {
         let mib = memory / MIB;
         return Some(format!(
-            "{} has {mib} MiB here and {:.0} MiB in the table: plan with a topology file, (devices: [(card: \"{}\", memory: \
+            "{} has {mib} MiB here and {:.0} MiB in the table: plan with a topology file (devices: [(card: \"{}\", memory: \
              \"{mib} MiB\")])",
             gpu.name,
             card.memory / MIB as f64,
@@ -126,7 +112,7 @@ fn differs(gpu: &Gpu) -> Option<String> {
     }
     let lanes = gpu.pcie_lanes.filter(|&n| n < card.pcie.lanes)?;
     Some(format!(
-        "{} has {lanes} of {} lanes here: (card: \"{}\", pcie_lanes: {lanes}) in a topology file says so",
+        "{} has {lanes} of {} lanes here: write (card: \"{}\", pcie_lanes: {lanes}) in a topology file",
         gpu.name, card.pcie.lanes, card.name
     ))
 }
@@ -138,7 +124,7 @@ fn card_named(name: &str) -> Option<&'static Card> {
     }
 }
 
-/// Runs `nvidia-smi` and returns its output, or the reason for the failure.
+/// Returns the output of `nvidia-smi`, or the reason for its failure.
 fn ask() -> Result<String, String> {
     let query = "--query-gpu=name,memory.total,memory.free,pci.bus_id,pcie.link.gen.max,pcie.link.width.max";
     let child = Command::new("nvidia-smi")
@@ -148,7 +134,9 @@ fn ask() -> Result<String, String> {
         .stderr(Stdio::null())
         .spawn();
     let mut child = child.map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => "no nvidia-smi: no GPU is found without it".to_owned(),
+        std::io::ErrorKind::NotFound => {
+            "nvidia-smi is missing, so GPUs cannot be listed".to_owned()
+        }
         _ => format!("nvidia-smi cannot be started: {e}"),
     })?;
     let started = Instant::now();
@@ -173,15 +161,15 @@ fn ask() -> Result<String, String> {
         (_, Some(status)) => Err(format!(
             "nvidia-smi failed ({status}): is the driver loaded?"
         )),
-        (_, None) => Err("nvidia-smi did not answer within 3 seconds, and was ended".to_owned()),
+        (_, None) => Err("nvidia-smi did not answer within 3 seconds and was stopped".to_owned()),
     }
 }
 
-/// Reads a child's output; `None` if the child does not end before the timeout.
+/// Reads a child's output; `None` after the timeout.
 fn read(child: &mut Child) -> Option<Vec<u8>> {
     let stdout = child.stdout.take()?;
     let (send, receive) = mpsc::channel();
-    // The thread ends when the child ends, or with this program.
+    // The thread ends with the child or with this program.
     thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = stdout.take(OUTPUT).read_to_end(&mut bytes);
@@ -190,7 +178,7 @@ fn read(child: &mut Child) -> Option<Vec<u8>> {
     receive.recv_timeout(TIMEOUT).ok()?.ok()
 }
 
-/// Parses the GPUs of comma-separated lines. Lines with other fields are left out.
+/// Parses comma-separated lines of GPUs, skipping lines with other fields.
 fn gpus(text: &str) -> Vec<Gpu> {
     let number =
         |field: &str, most: u64| field.parse::<u64>().ok().filter(|n| (1..=most).contains(n));
@@ -218,7 +206,7 @@ fn gpus(text: &str) -> Vec<Gpu> {
     text.lines().filter_map(gpu).take(GPUS).collect()
 }
 
-/// Describes the processor by the files of `/proc`.
+/// Describes the processor from `/proc`.
 fn cpu() -> Cpu {
     let read = |path: &str| {
         let mut text = String::new();

@@ -1,23 +1,21 @@
-//! Runs tokens through a model and collects the logits of every token.
+//! Runs tokens and collects the logits of each.
 
 use tpc_runtime::{Batch, ExecError};
 
 use crate::progress::Progress;
 use tpc_engine::AnySession;
 
-/// The logits of a sequence of tokens.
 pub(super) struct Evaluation {
-    /// The size of the vocabulary.
     pub(super) n_vocab: usize,
     /// The model's logits, `[n_vocab]` per token.
     pub(super) logits: Vec<f64>,
-    /// Per block that drafts a further token, its logits.
+    /// The logits of each block that drafts a further token.
     pub(super) drafts: Vec<Vec<f64>>,
 }
 
 impl Evaluation {
-    /// Compares the draft of the token `ahead` places further with the model's own choice there. Returns the number of equal
-    /// choices and the number of comparisons.
+    /// Compares the draft for the token `ahead` places further with the model's choice. Returns the numbers of equal
+    /// choices and of comparisons.
     pub(super) fn agreement(&self, ahead: usize, draft: &[f64]) -> (usize, usize) {
         let choices = |logits: &[f64]| -> Vec<Option<usize>> {
             let best = |row: &[f64]| {
@@ -32,7 +30,7 @@ impl Evaluation {
     }
 }
 
-/// Runs the tokens as one sequence, in batches of at most `ubatch`, and drafts after each batch.
+/// Runs the tokens as one sequence in batches of at most `ubatch`, drafting after each batch.
 pub(super) fn execute(
     model: &mut AnySession<'_>,
     tokens: &[u32],
@@ -50,7 +48,7 @@ pub(super) fn execute(
         out.n_vocab = logits.dims()[0];
         out.logits.extend_from_slice(&logits.reals()?);
         for (ahead, draft) in (1..).zip(&mut out.drafts) {
-            // The tokens after the last one are unknown and are replaced by zeros. Their drafts are ignored.
+            // Tokens after the last one are unknown: zeros replace them, and their drafts are ignored.
             let later = tokens.iter().copied().skip(first as usize + ahead);
             let next: Vec<u32> = later.chain(std::iter::repeat(0)).take(part.len()).collect();
             draft.extend_from_slice(&model.draft_step(&next)?.reals()?);

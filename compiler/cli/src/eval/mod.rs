@@ -1,4 +1,4 @@
-//! `tpc eval`: runs tokens through the devices' programs, and compares or writes the logits.
+//! `tpc eval`: runs tokens through the devices' programs, and compares or writes logits.
 
 mod execute;
 
@@ -20,10 +20,10 @@ use tpc_engine::{ExecutorKind, Loader, check_tokens};
 pub(super) struct Args {
     #[command(flatten)]
     subject: SubjectArgs,
-    /// Compare with these logits.
+    /// File of golden logits to compare with.
     #[arg(long, value_name = "FILE")]
     golden: Option<PathBuf>,
-    /// Token ids to run, instead of a golden file's tokens.
+    /// Token ids to run, instead of a golden file's.
     #[arg(
         long,
         value_name = "1,2,3",
@@ -31,10 +31,10 @@ pub(super) struct Args {
         conflicts_with = "golden"
     )]
     tokens: Option<Vec<u32>>,
-    /// Write the logits here.
+    /// File for the logits.
     #[arg(long, value_name = "OUT")]
     logits: Option<PathBuf>,
-    /// The largest error (NMSE) that passes.
+    /// Largest error that passes (NMSE).
     #[arg(long, default_value_t = 1e-3, value_parser = tolerance, allow_hyphen_values = true)]
     tolerance: f64,
     #[command(flatten)]
@@ -43,25 +43,24 @@ pub(super) struct Args {
     placement: PlacementArgs,
 }
 
-/// Parses the largest error that passes.
 fn tolerance(text: &str) -> Result<f64, Diagnostic> {
     let number = text.parse::<f64>().ok().filter(|x| *x >= 0.0);
     number.ok_or_else(|| {
         let message = format!("--tolerance must be a non-negative number, not `{text}`");
-        Diagnostic::new(&codes::COMMAND_LINE, "--tolerance", message).help("an NMSE such as 1e-3")
+        Diagnostic::new(&codes::COMMAND_LINE, "--tolerance", message)
+            .help("give an NMSE such as 1e-3")
     })
 }
 
-/// Returns the placement of the options.
 fn placement(args: &Args, executor: ExecutorKind) -> Result<Placement, Failure> {
-    // The reference executor is exact, so its caches are f32 unless the options give a type.
+    // The reference executor is exact, so its caches default to f32.
     let defaults = Defaults {
         cache: DType::F32,
         split_mode: SplitMode::Auto,
     };
     let asked = args.placement.placement(defaults)?;
     Ok(match executor {
-        // The reference executor runs the plan of any devices.
+        // The reference executor runs plans for any devices.
         ExecutorKind::Reference => asked,
         ExecutorKind::Cpu
         | ExecutorKind::Cuda
@@ -88,7 +87,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         _ => "--tokens".to_owned(),
     };
     check_tokens(tokens.iter().copied(), ready.n_vocab, &whose)?;
-    // Programs have memory for the logits of `ready.outputs` tokens. The reference executor is not limited.
+    // Programs hold the logits of `ready.outputs` tokens. The reference executor is not limited.
     let most = match executor {
         ExecutorKind::Reference => usize::MAX,
         ExecutorKind::Cpu
@@ -99,7 +98,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let batch = ready.ubatch.min(most).clamp(1, tokens.len());
     if ready.bidirectional && batch < tokens.len() {
         let n = tokens.len();
-        let message = format!("{n} tokens attend to one another, and a batch has at most {batch}");
+        let message =
+            format!("{n} tokens attend to one another, but a batch holds at most {batch}");
         let d = Diagnostic::new(&crate::codes::BOTH_WAYS, "model", message);
         return Err(Failure::usage(d.help(format!("--ubatch-size {n}"))));
     }
@@ -107,7 +107,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         name: args.subject.path(),
         file: &opened.file,
         model: &ready,
-        // The context of the options decides the graph, but cells are allocated only for the tokens that are run.
+        // The options' context decides the graph; cells are allocated only for the tokens to run.
         ctx_size: tokens.len(),
         batch,
         outputs: batch,
@@ -119,7 +119,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     for (ahead, draft) in (1..).zip(&evaluation.drafts) {
         let (alike, all) = evaluation.agreement(ahead, draft);
         output::result(&format!(
-            "draft {ahead}: the model's choice in {alike} of {all} places\n"
+            "draft {ahead}: agrees with the model in {alike} of {all} places\n"
         ))?;
     }
     if let Some(path) = &args.logits {
@@ -138,7 +138,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// The longest accepted golden file, in bytes.
 const MAX_GOLDEN: u64 = 4 << 30;
 
 fn read_golden(path: &Path) -> Result<Golden, Failure> {
@@ -147,26 +146,22 @@ fn read_golden(path: &Path) -> Result<Golden, Failure> {
     Golden::parse(&name, &bytes).map_err(Failure::usage)
 }
 
-/// Returns the tokens to run: the golden file's tokens, or else the tokens of `--tokens`.
+/// Returns the tokens of the golden file, or else of `--tokens`.
 fn tokens(args: &Args, golden: Option<&Golden>) -> Result<Vec<u32>, Failure> {
     let tokens = golden.map(|g| g.tokens.clone()).or(args.tokens.clone());
     let tokens = tokens.unwrap_or_default();
     if tokens.is_empty() {
-        let d = Diagnostic::new(
-            &codes::COMMAND_LINE,
-            "--tokens",
-            "there are no tokens to run",
-        );
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "--tokens", "missing tokens to run");
         return Err(Failure::usage(d.help(
-            "`--golden FILE` runs the tokens of a file and compares their logits; `--tokens 1,2,3 --logits OUT` writes those of \
-             any; `tpc run` generates text",
+            "`--golden FILE` runs a file's tokens and compares the logits; `--tokens 1,2,3 --logits OUT` runs any tokens and \
+             writes the logits; `tpc run` generates text",
         )));
     }
     if golden.is_none() && args.logits.is_none() {
-        let what = "nothing is done with the logits of --tokens";
+        let what = "--tokens needs --logits";
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--logits", what);
         return Err(Failure::usage(d.help(
-            "--logits OUT writes them; `tpc run --tokens 1,2,3` generates tokens",
+            "add --logits OUT, or generate tokens with `tpc run --tokens 1,2,3`",
         )));
     }
     Ok(tokens)
@@ -186,7 +181,7 @@ fn same_vocabulary(golden: &Golden, n_vocab: usize) -> Result<(), Failure> {
     ]))
 }
 
-/// Prints the distance of the logits from golden ones, and fails if it is above the tolerance.
+/// Prints the error of the logits, and fails above the tolerance.
 fn compare(golden: &Golden, evaluation: Evaluation, tolerance: f64) -> Result<(), Failure> {
     let want = golden.logits.iter().map(|&x| f64::from(x));
     let d = distance(want, evaluation.logits);
@@ -202,6 +197,6 @@ fn compare(golden: &Golden, evaluation: Evaluation, tolerance: f64) -> Result<()
     let message = format!("NMSE {:e} is above the tolerance {tolerance:e}", d.nmse);
     let d = Diagnostic::new(&codes::LOGITS_DIFFER, "logits", message);
     Err(Failure::findings(vec![d.help(
-        "give the golden file of this model and its tokens, or allow more with --tolerance",
+        "give the golden file of this model and its tokens, or raise --tolerance",
     )]))
 }

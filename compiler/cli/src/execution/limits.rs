@@ -1,10 +1,10 @@
-//! A warning about contexts longer than the model's training context.
+//! Warns of contexts longer than the model's training context.
 
 use tpc_diag::Diagnostic;
 use tpc_gguf::GgufFile;
 use tpc_models::{RopeScaling, Stretch};
 
-/// Returns a warning if sequences of `each` tokens are longer than the context that the model was trained with.
+/// Returns a warning if sequences of `each` tokens exceed the training context.
 pub(crate) fn beyond_training(file: &GgufFile, each: usize) -> Option<Diagnostic> {
     let metadata = file.header().metadata();
     let architecture = metadata.get_str("general.architecture").ok().flatten()?;

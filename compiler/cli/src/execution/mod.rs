@@ -1,10 +1,6 @@
 //! The model, the executor and the devices of a command line.
 //!
-//! - `options` has the options for the executor and its threads;
-//! - `subject` is the model that a command plans now, or an artefact;
-//! - `limits` warns of contexts longer than the model's training context.
-//!
-//! Every command that runs a model takes the same steps: [`SubjectArgs::open`], a plan, [`load`].
+//! Commands that run a model call [`SubjectArgs::open`], plan, and call [`load`].
 
 mod limits;
 mod options;
@@ -30,7 +26,7 @@ pub(super) use limits::beyond_training;
 pub(super) use options::ExecutionArgs;
 pub(super) use subject::{Opened, SubjectArgs};
 
-/// Returns the devices that the options name, or `None` if the options describe no machine.
+/// Returns the options' devices, or `None` if the options do not describe a machine.
 pub(super) fn devices(args: &PlacementArgs) -> Result<Option<TargetDevices>, Failure> {
     if !args.names_a_machine() {
         return Ok(None);
@@ -53,19 +49,20 @@ pub(super) fn devices(args: &PlacementArgs) -> Result<Option<TargetDevices>, Fai
     }))
 }
 
-/// Returns the placement of the options, by default on one CPU device, or on `cuda:0` for the CUDA executor. Emulated devices may
-/// have the names of any cards.
+/// Returns the options' placement, by default one CPU device, or `cuda:0` for the CUDA executor. Emulated devices may
+/// have any card's name.
 pub(super) fn placement(
     args: &PlacementArgs,
     defaults: Defaults,
     executor: ExecutorKind,
 ) -> Result<Placement, Failure> {
-    let cure = "`--executor cuda` runs it on cards; without one, `--executor emulated-cuda` runs the same kernels slowly, and \
-                `--devices cpu` or `cpu,cpu` runs on the processor";
+    let cure = "use `--executor cuda` for cards, `--executor emulated-cuda` to emulate cards (slow), or \
+                `--devices cpu` or `cpu,cpu` for the processor";
     placement_for(args, defaults, executor, cure)
 }
 
-/// Returns the placement like [`placement`]. If a device is a card and the executor takes no cards, the error suggests `cure`.
+/// Returns the placement like [`placement`]. If a device is a card but the executor does not run on cards, suggests
+/// `cure`.
 pub(super) fn placement_for(
     args: &PlacementArgs,
     defaults: Defaults,
@@ -88,7 +85,7 @@ pub(super) fn placement_for(
     match card {
         Some(card) if !executor.takes_cards() => {
             let message = format!(
-                "{} is a card, and the {} executor runs on the processor",
+                "{} is a card, but the {} executor runs on the processor",
                 card.name,
                 executor.name()
             );
@@ -102,7 +99,7 @@ pub(super) fn placement_for(
     }
 }
 
-/// True if the devices are all cards: by their numbers, or by names that this machine's cards have.
+/// True if all devices are cards, by number or by the names of this machine's cards.
 pub(super) fn names_cards(args: &PlacementArgs) -> bool {
     match args.devices() {
         Some(Ok(DeviceLists { lists, .. })) => {
@@ -112,16 +109,15 @@ pub(super) fn names_cards(args: &PlacementArgs) -> bool {
     }
 }
 
-/// Checks that no device is the processor.
+/// Checks that all devices are cards.
 ///
 /// # Errors
-/// Returns TPC0401 if one is.
+/// Returns TPC0401 otherwise.
 pub(super) fn on_cards(placement: &Placement) -> Result<(), Failure> {
     let kinds: Vec<DeviceKind> = placement.devices.iter().map(|d| d.kind).collect();
     Ok(cards::no_processor(&kinds)?)
 }
 
-/// Plans a model and proves the plan, with progress on a terminal.
 pub(super) fn plan(
     name: &Path,
     file: &GgufFile,
@@ -132,9 +128,6 @@ pub(super) fn plan(
 }
 
 /// Loads a model, with progress on a terminal.
-///
-/// # Errors
-/// Returns the engine's error.
 pub(super) fn load<'a>(
     loader: Loader<'a>,
     args: &ExecutionArgs,

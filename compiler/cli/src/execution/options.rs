@@ -10,19 +10,17 @@ use super::names_cards;
 use crate::args::PlacementArgs;
 use crate::output::Failure;
 
-/// The largest accepted number of threads.
 const MAX_THREADS: usize = 1024;
 
-/// The executor of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ExecutorName {
-    /// CPU kernels on threads of the processor.
+    /// CPU kernels on threads.
     Cpu,
     /// CUDA kernels on graphics cards.
     Cuda,
-    /// CUDA kernels on emulated devices, to find faults of plans: slow. It needs a C++ compiler.
+    /// CUDA kernels on emulated devices, to find errors of plans: slow, needs a C++ compiler.
     EmulatedCuda,
-    /// The emulated CUDA kernels, with checks of every access to memory: bounds, devices, races.
+    /// Emulated CUDA kernels that check every memory access: bounds, devices, races.
     CheckedCuda,
     /// The exact reference in f64: slow.
     Reference,
@@ -32,15 +30,14 @@ enum ExecutorName {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Execution")]
 pub(crate) struct ExecutionArgs {
-    /// The executor of the programs [default: cuda for devices such as cuda:0, else cpu; of eval: reference].
+    /// Executor of the programs [default: cuda for devices such as cuda:0, else cpu; eval: reference].
     #[arg(long, value_enum)]
     executor: Option<ExecutorName>,
-    /// Total threads over all devices, at least one per device; or the threads of each, such as `1,1` [default: the cores that
-    /// this process may use].
+    /// Threads of all devices together, or of each, such as `1,1` [default: the cores that this process may use].
     #[arg(long, short = 't', value_name = "N", value_parser = threads, allow_hyphen_values = true)]
     threads: Option<Threads>,
-    /// On CUDA devices, let a kernel start before the previous kernel has ended (programmatic dependent launch). It needs compute
-    /// capability 9.0 or newer.
+    /// Let a CUDA kernel start before the previous one ends (programmatic dependent launch); needs compute capability
+    /// 9.0 or newer.
     #[arg(
         long,
         value_enum,
@@ -49,17 +46,16 @@ pub(crate) struct ExecutionArgs {
         hide_possible_values = true
     )]
     pdl: Pdl,
-    /// Print details: how cards exchange data; in `tpc rpc`, which programs are made, and how long graphs take.
+    /// Print details: data exchange between cards; for `tpc rpc`, the programs made and the times of graphs.
     #[arg(long, short)]
     verbose: bool,
 }
 
-/// The use of programmatic dependent launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Pdl {
     /// Kernels start early on devices that support it.
     On,
-    /// A kernel starts when the previous kernels have ended.
+    /// Kernels start when earlier kernels have ended.
     Off,
 }
 
@@ -76,10 +72,10 @@ impl From<ExecutorName> for ExecutorKind {
 }
 
 impl ExecutionArgs {
-    /// Returns the total number of threads for `devices` devices: the same number per device, and at least one.
+    /// Returns the total number of threads, equal per device and at least one each.
     ///
     /// # Errors
-    /// Returns TPC0400 if the list of threads does not have one entry per device.
+    /// Returns TPC0400 if a list of threads does not have one entry per device.
     fn threads(&self, devices: usize) -> Result<usize, Failure> {
         let devices = devices.max(1);
         let all = match self.threads {
@@ -93,20 +89,20 @@ impl ExecutionArgs {
                 all: Some(listed), ..
             }) => {
                 let message =
-                    format!("-t lists the threads of {listed} devices, and there are {devices}");
+                    format!("-t lists threads for {listed} devices, but the plan has {devices}");
                 let d = Diagnostic::new(&codes::COMMAND_LINE, "--threads", message);
                 return Err(Failure::usage(d.help(
-                    "one number is that of all devices together; --devices says how many there are",
+                    "one number sets the total; --devices sets the number of devices",
                 )));
             }
         };
         Ok(engine::threads(all, devices))
     }
 
-    /// Returns the options of the executor, with threads for `devices` devices.
+    /// Returns the executor's options, with threads for `devices` devices.
     ///
     /// # Errors
-    /// Returns TPC0400 if the list of threads does not have one entry per device.
+    /// Returns TPC0400 like `threads`.
     pub(crate) fn executor_options(
         &self,
         kind: ExecutorKind,
@@ -120,12 +116,10 @@ impl ExecutionArgs {
         })
     }
 
-    /// True if `--executor` is given.
     pub(crate) const fn says_executor(&self) -> bool {
         self.executor.is_some()
     }
 
-    /// Returns the dependencies between CUDA kernel launches.
     const fn edges(&self) -> Edges {
         match self.pdl {
             Pdl::On => Edges::Programmatic,
@@ -133,12 +127,11 @@ impl ExecutionArgs {
         }
     }
 
-    /// True if the loader prints its decisions.
     pub(crate) const fn verbose(&self) -> bool {
         self.verbose
     }
 
-    /// Returns the executor: the value of `--executor`, else CUDA if all devices are cards, else the command's `default`.
+    /// Returns the executor: `--executor`, else CUDA if all devices are cards, else `default`.
     pub(crate) fn executor(&self, devices: &PlacementArgs, default: ExecutorKind) -> ExecutorKind {
         match self.executor {
             Some(executor) => executor.into(),
@@ -148,16 +141,15 @@ impl ExecutionArgs {
     }
 }
 
-/// The value of `--threads`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Threads {
-    /// The total, or the threads of each device if the option is a list.
+    /// The total, or each device's threads if the option is a list.
     each: usize,
-    /// The length of the list, if the option is a list.
+    /// The length of the list, if any.
     all: Option<usize>,
 }
 
-/// Parses a total number of threads, or a list of equal numbers, one per device.
+/// Parses a total number of threads, or equal numbers per device.
 fn threads(text: &str) -> Result<Threads, Diagnostic> {
     let refused = |message: String, help: &str| {
         Diagnostic::new(&codes::COMMAND_LINE, "--threads", message).help(help)
@@ -167,7 +159,7 @@ fn threads(text: &str) -> Result<Threads, Diagnostic> {
     let each = each.ok_or_else(|| {
         refused(
             format!("--threads must be a number from 1 to {MAX_THREADS}, not `{text}`"),
-            "such as 8; 4,4 gives each of two devices four",
+            "give a total such as 8, or a list such as 4,4 for two devices",
         )
     })?;
     if each.iter().any(|n| *n != each[0]) {
@@ -183,8 +175,8 @@ fn threads(text: &str) -> Result<Threads, Diagnostic> {
             all: Some(each.len()).filter(|n| *n > 1),
         }),
         false => Err(refused(
-            format!("`{text}` are {all} threads"),
-            "at most 1024 in all",
+            format!("`{text}` gives {all} threads in total"),
+            "give at most 1024 in total",
         )),
     }
 }

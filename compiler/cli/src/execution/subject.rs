@@ -1,4 +1,4 @@
-//! The subject of a command that runs a model: a model file that is planned now, or an artefact.
+//! The subject of a command that runs a model: a model to plan now, or an artefact.
 
 use std::path::{Path, PathBuf};
 
@@ -18,13 +18,12 @@ use crate::output::Failure;
 pub(crate) struct SubjectArgs {
     /// A GGUF file with its data, any shard of one, or an artefact (.tpc).
     model: PathBuf,
-    /// The model of an artefact; also as `--model FILE` [default: the model in the artefact's folder].
+    /// Model of an artefact, also as `--model FILE` [default: in the artefact's folder].
     #[arg(value_name = "WEIGHTS.gguf")]
     weights: Option<PathBuf>,
 }
 
 impl SubjectArgs {
-    /// Returns the subject's name in messages.
     pub(crate) fn path(&self) -> &Path {
         artefact::named(&self.model, self.weights.as_deref())
             .map_or(self.model.as_path(), |named| named.artefact)
@@ -33,8 +32,7 @@ impl SubjectArgs {
     /// Reads the artefact, or else calls `placement`, and opens the model.
     ///
     /// # Errors
-    /// Returns an error if a file cannot be read, if artefact and model do not match, or if placement options differ from the
-    /// artefact's.
+    /// Returns an error for an unreadable file, and for a model or placement options that do not match the artefact.
     pub(crate) fn open(
         &self,
         options: &PlacementArgs,
@@ -74,25 +72,23 @@ enum Source {
     Artefact(Box<Artefact>),
 }
 
-/// A subject with open files.
 pub(crate) struct Opened {
-    /// The model's file.
     pub(crate) file: GgufFile,
     name: PathBuf,
-    /// The value of `--devices` that an artefact is bound to, if it is given.
+    /// The given `--devices` that an artefact is bound to.
     devices: Option<String>,
     source: Source,
 }
 
 impl Opened {
-    /// Sets the context of a model if `-c` is not given. An artefact keeps its own context.
+    /// Sets a model's context if `-c` is not given. An artefact keeps its own.
     pub(crate) fn default_context(&mut self, cells: u64) {
         if let Source::Model(placement) = &mut self.source {
             placement.ctx_size = placement.ctx_size.or(Some(cells));
         }
     }
 
-    /// Returns the number of parallel sequences: the value of `-np`, or the artefact's number.
+    /// Returns the number of parallel sequences: `-np`, or the artefact's.
     pub(crate) fn sequences(&self) -> usize {
         match &self.source {
             Source::Model(placement) => usize::try_from(placement.parallel)
@@ -114,10 +110,7 @@ impl Opened {
         }
     }
 
-    /// Plans the model, or takes the plan of the artefact.
-    ///
-    /// # Errors
-    /// Returns the errors of planning.
+    /// Plans the model, or takes the artefact's plan.
     pub(crate) fn plan(&self) -> Result<PreparedModel, Failure> {
         match &self.source {
             Source::Model(placement) => {

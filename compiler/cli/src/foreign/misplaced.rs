@@ -8,10 +8,10 @@ use tpc_diag::{Diagnostic, suggest};
 
 use super::words::{is_address, lookup, own, quoted, refused};
 
-/// Returns the diagnostic of a first word that is not a subcommand but a program, model, option or other tool's subcommand.
+/// Returns the diagnostic of a first word that is a program, model, option or other tool's subcommand.
 pub(super) fn misplaced(word: &str, words: &[OsString], program: &Command) -> Option<Diagnostic> {
     let mut line: Vec<String> = words.iter().map(|w| quoted(&w.to_string_lossy())).collect();
-    // A subcommand further behind comes first in the corrected line.
+    // A later subcommand comes first in the corrected line.
     let later = words.iter().position(|w| {
         let word = w.to_str();
         word.is_some_and(|w| program.find_subcommand(w).is_some())
@@ -31,7 +31,7 @@ pub(super) fn misplaced(word: &str, words: &[OsString], program: &Command) -> Op
             word,
             message,
             format!(
-                "tpc lint -- {line} says what that engine would do, and the tpc plan for the same"
+                "lint the command: tpc lint -- {line}; the result also has the equivalent tpc plan"
             ),
         ));
     }
@@ -45,7 +45,7 @@ pub(super) fn misplaced(word: &str, words: &[OsString], program: &Command) -> Op
         };
         return Some(refused(
             word,
-            format!("a subcommand is missing before `{word}`"),
+            format!("missing subcommand before `{word}`"),
             help,
         ));
     }
@@ -56,7 +56,7 @@ pub(super) fn misplaced(word: &str, words: &[OsString], program: &Command) -> Op
     if model {
         return Some(refused(
             word,
-            format!("`{word}` is a model, and a subcommand is missing before it"),
+            format!("missing subcommand before the model `{word}`"),
             format!("tpc plan {line}"),
         ));
     }
@@ -71,34 +71,27 @@ pub(super) fn misplaced(word: &str, words: &[OsString], program: &Command) -> Op
         }
         (None, None) => "`tpc --help` lists the subcommands".to_owned(),
     };
-    Some(refused(
-        word,
-        format!("there is no subcommand `{word}`"),
-        help,
-    ))
+    Some(refused(word, format!("unknown subcommand `{word}`"), help))
 }
 
 /// Subcommands of other programs, with the equivalent in tpc.
 const MEANT: &[(&str, &str)] = &[
     (
         "serve server api",
-        "tpc has no server; `tpc run MODEL` answers prompts, `--prompts FILE -np N` several side by side",
+        "a server is not supported; `tpc run MODEL` answers prompts, with `--prompts FILE -np N` several at once",
     ),
     (
         "chat cli generate complete completion ask",
-        "`tpc run MODEL` is a chat, and with -p TEXT an answer",
+        "`tpc run MODEL` starts a chat; -p TEXT answers one prompt",
     ),
     ("benchmark perf time", "`tpc bench MODEL` times a model"),
-    ("show info", "`tpc inspect MODEL` shows what is in a file"),
+    ("show info", "`tpc inspect MODEL` shows a file's content"),
     ("list ls gpus", "`tpc devices` lists cards"),
-    (
-        "perplexity ppl",
-        "`tpc eval` compares logits with those of a file",
-    ),
-    ("build", "`tpc compile MODEL -o OUT.tpc` makes an artefact"),
+    ("perplexity ppl", "`tpc eval` compares logits with a file"),
+    ("build", "`tpc compile MODEL -o OUT.tpc` writes an artefact"),
     (
         "split shard",
-        "`tpc plan MODEL --devices N` says how devices share a model",
+        "`tpc plan MODEL --devices N` shows how devices share a model",
     ),
 ];
 
@@ -114,7 +107,7 @@ mod tests {
             d.help.map(|h| h.to_string())
         };
         assert!(help("rnu").is_some_and(|h| h.contains("`tpc run`")));
-        assert!(help("serve").is_some_and(|h| h.contains("no server")));
+        assert!(help("serve").is_some_and(|h| h.contains("server is not supported")));
         assert!(help("qqqqqqqq").is_some_and(|h| h.contains("--help")));
         assert_eq!(help("--help"), None);
     }

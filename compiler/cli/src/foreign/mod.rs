@@ -1,8 +1,7 @@
-//! Translation of options of llama.cpp, ik_llama.cpp and other programs into tpc's options.
+//! Translates options of llama.cpp, ik_llama.cpp and other programs into tpc's, before parsing.
 //!
-//! Arguments are translated before they are parsed. An option of the subcommand stays as it is. An option of another program is
-//! replaced by tpc's option, left out with a note, or refused with an alternative (`table`). An unknown option is refused with
-//! the nearest known one.
+//! The subcommand's own options stay. Another program's option becomes tpc's option, is left out with a note, or is
+//! refused with an alternative (`table`). An unknown option is refused with the nearest known one.
 
 mod misplaced;
 mod page;
@@ -30,19 +29,17 @@ use table::{Effect, FOREIGN_OPTIONS, ForeignOption, Translation};
 pub(super) use words::is_address;
 use words::{is_option, lookup, near, own, quoted, refused};
 
-/// A command line after translation.
 #[derive(Debug, Default)]
 pub(super) struct TranslatedLine {
-    /// The arguments for the parser.
     pub(super) arguments: Vec<OsString>,
-    /// Notes about options that were left out or replaced.
+    /// Notes on options that were left out or replaced.
     pub(super) notes: Vec<Diagnostic>,
 }
 
-/// Translates the program's arguments, which begin with its own name, for their subcommand.
+/// Translates the program's arguments for their subcommand. The first argument is the program's name.
 ///
 /// # Errors
-/// Returns TPC0400 for an option that is refused or unknown, or for a model in the place of the subcommand.
+/// Returns TPC0400 for a refused or unknown option, or for a model in place of the subcommand.
 pub(super) fn translate(
     arguments: Vec<OsString>,
     program: &Command,
@@ -72,7 +69,7 @@ pub(super) fn translate(
 /// Translates the words after a subcommand.
 ///
 /// # Errors
-/// Returns TPC0400 for an option that is refused or unknown.
+/// Returns TPC0400 for a refused or unknown option.
 pub(super) fn translate_words(
     words: Vec<OsString>,
     command: &Command,
@@ -110,13 +107,12 @@ struct Reader<'c> {
     command: &'c Command,
     words: Peekable<IntoIter<OsString>>,
     said: TranslatedLine,
-    /// Options without influence as they were given, each with the reason.
+    /// Options without influence as given, each with the reason.
     ignored: Vec<(String, &'static str)>,
-    /// Options for features that tpc does not have, each with the reason.
+    /// Options for features that tpc lacks, each with the reason.
     undone: Vec<(String, &'static str)>,
-    /// Options for llama.cpp's memory, as they were given.
+    /// Options for llama.cpp's memory, as given.
     engine_memory: Vec<String>,
-    /// True if `--engine` was given.
     names_engine: bool,
     /// Options of the subcommand that take one value.
     given: Vec<Given>,
@@ -157,7 +153,7 @@ impl Reader<'_> {
             return Ok(());
         }
         let foreign = lookup(&name).filter(|h| match h.effect {
-            // If the subcommand has the option, only its value may need a translation.
+            // An option of the subcommand may need only a translated value.
             Effect::Translated(to, _) => to == name || own.is_none(),
             _ => own.is_none(),
         });
@@ -171,7 +167,7 @@ impl Reader<'_> {
         }
         let start = self.said.arguments.len();
         self.said.arguments.push(text.into());
-        // The next word is the option's value, unless it looks like an option itself.
+        // The next word is the value, unless it looks like an option.
         if takes && value.is_none() {
             let optional = own
                 .and_then(Arg::get_num_args)
@@ -183,7 +179,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Records the words of an option, from index `start` on.
+    /// Records an option's words, from index `start` on.
     fn took(&mut self, own: Option<&Arg>, start: usize) {
         if own.is_some_and(|a| a.get_help_heading() == Some(engine_memory_args::HEADING)) {
             let text = self.said.arguments[start..].join(" ".as_ref());
@@ -195,8 +191,8 @@ impl Reader<'_> {
         self.given.extend(given);
     }
 
-    /// Reads llama-bench's values of options that are switches or take one value in tpc: `-nkvo 1`, `-ub 16,32`. Returns true if
-    /// the option is done.
+    /// Reads llama-bench's values of options that are switches or take one value in tpc: `-nkvo 1`, `-ub 16,32`.
+    /// Returns true if the option is done.
     fn is_switched(&mut self, name: &str, value: Option<&str>) -> Result<bool, Diagnostic> {
         let behind = value.is_none();
         let next = self.words.peek().and_then(|w| w.to_str());
@@ -204,7 +200,7 @@ impl Reader<'_> {
         if LISTED.contains(&name) && value.contains(',') {
             return Err(refused(
                 name,
-                format!("`{name} {value}` is a list, and tpc bench has one value of it at a time"),
+                format!("`{name} {value}` is a list, but tpc bench takes one value of {name}"),
                 format!(
                     "for v in {}; do tpc bench … {name} $v; done",
                     value.replace(',', " ")
@@ -234,8 +230,8 @@ impl Reader<'_> {
         }
     }
 
-    /// True for words that the parser of arguments reads: several short options in one word (`-vc4096`), negative numbers, and
-    /// every option of a subcommand without placement options.
+    /// True for words that clap parses: short options in one word (`-vc4096`), negative numbers, and every option of a
+    /// subcommand without placement options.
     fn is_cluster(&self, name: &str) -> bool {
         let rest = name.trim_start_matches('-');
         let first = rest.chars().next();
@@ -267,10 +263,9 @@ impl Reader<'_> {
             Some(near) => format!("did you mean {near}? {list}"),
             None => list,
         };
-        refused(name, format!("there is no option `{name}`"), help)
+        refused(name, format!("unknown option `{name}`"), help)
     }
 
-    /// Reads the value of another program's option.
     fn value(
         &mut self,
         foreign: &ForeignOption,
@@ -305,7 +300,7 @@ impl Reader<'_> {
                 format!("`{name}` needs a value"),
                 match foreign.effect {
                     Effect::Repository => format!(
-                        "name a repository and a file of it: {name} USER/NAME -hff FILE.gguf"
+                        "give a repository and a file in it: {name} USER/NAME -hff FILE.gguf"
                     ),
                     _ => format!("write {name} VALUE"),
                 },
@@ -343,10 +338,10 @@ impl Reader<'_> {
                 return Err(refused(
                     name,
                     format!(
-                        "`{shown}` would change the text, and tpc {} does not have it yet",
+                        "`{shown}` would change the text, but tpc {} does not support it yet",
                         self.command.get_name()
                     ),
-                    "leave it out; `tpc run --help` lists the options",
+                    "leave out the option; `tpc run --help` lists the options",
                 ));
             }
             Effect::Ignored(why) | Effect::Unplanned(why) => {
@@ -359,7 +354,7 @@ impl Reader<'_> {
             Effect::Refused(what, cure) => {
                 return Err(refused(
                     name,
-                    format!("`{shown}` is not tpc's: {what}"),
+                    format!("`{shown}` is not an option of tpc: {what}"),
                     cure,
                 ));
             }
@@ -373,11 +368,11 @@ impl Reader<'_> {
         self.took(own(self.command, option), start);
     }
 
-    /// Replaces an option by tpc's `option`, with a note. If the subcommand does not have `option`, it is left out with a note.
+    /// Replaces an option by tpc's `option`, or leaves it out if the subcommand lacks `option`. Adds a note.
     fn means(&mut self, option: &'static str, value: &str, shown: &str, why: Option<&'static str>) {
         if own(self.command, option).is_none() {
             self.ignored
-                .push((shown.to_owned(), "this command has nothing like it"));
+                .push((shown.to_owned(), "this command does not have an equivalent"));
             return;
         }
         let same = format!("{option} {}", quoted(value));
@@ -390,19 +385,19 @@ impl Reader<'_> {
         self.push(option, value);
     }
 
-    /// True if the subcommand needs a model's data on this machine. A model at an address has only its header.
+    /// True if the subcommand needs a model's data on this machine; an address gives only the header.
     fn reads_data(&self) -> bool {
         ["run", "bench", "eval", "compile"].contains(&self.command.get_name())
     }
 
-    /// Adds the address of a repository's file to the arguments, if a repository was named.
+    /// Adds the address of a repository's file, if a repository was named.
     fn take_repository(&mut self) -> Result<(), Diagnostic> {
         let (repository, file) = (self.repository.take(), self.file.take());
         let Some(repository) = repository else {
             return match file {
                 Some(file) => Err(refused(
                     "-hff",
-                    format!("`-hff {file}` names a file of no repository"),
+                    format!("`-hff {file}` needs a repository"),
                     format!(
                         "add -hf USER/NAME, or give the file: tpc {} {}",
                         self.command.get_name(),
@@ -424,37 +419,37 @@ impl Reader<'_> {
                 let from = format!("https://huggingface.co/{name}/tree/main");
                 let help = match self.reads_data() {
                     true => format!(
-                        "download a file of {from} and give its path: tpc {command} FILE.gguf; tpc plan takes its address: \
+                        "download a file of {from} and give its path: tpc {command} FILE.gguf; tpc plan also takes its address: \
                          tpc plan {}",
                         at("FILE.gguf")
                     ),
                     false => format!(
-                        "take a file of {from} and give its address, of which only the header is read: tpc {command} {}; or \
+                        "choose a file of {from} and give its address (only the header is read): tpc {command} {}; or \
                          add -hff FILE.gguf",
                         at("FILE.gguf")
                     ),
                 };
-                let what = "names a repository, and tpc reads a file of it";
+                let what = "names a repository, but tpc needs a file in it";
                 Err(refused("-hf", format!("`-hf {repository}` {what}"), help))
             }
         }
     }
 
-    /// Adds the notes about options without influence and about features that tpc does not have.
+    /// Adds the notes on options without influence and on missing features.
     fn told(&mut self) {
         if !self.names_engine {
-            let why = "the option counts with --engine llama.cpp alone";
+            let why = "the option needs --engine llama.cpp";
             let options = self.engine_memory.drain(..).map(|option| (option, why));
             self.ignored.extend(options);
         }
-        let help = "leave them out, or not: the result is the same";
+        let help = "you can leave out these options: the result is the same";
         self.said.notes.extend(note(&self.ignored, help));
-        let help = "leave them out: tpc does not do what they ask for";
+        let help = "leave out these options: tpc does not support them";
         self.said.notes.extend(note(&self.undone, help));
     }
 }
 
-/// Builds the note about some options with their reasons; `None` for an empty list.
+/// Builds a note from options and reasons; `None` for an empty list.
 fn note(options: &[(String, &'static str)], help: &str) -> Option<Diagnostic> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for (shown, why) in options {

@@ -1,4 +1,4 @@
-//! Options that are given twice: the last one counts, as in llama.cpp.
+//! Options given twice: the last one counts, as in llama.cpp.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -9,16 +9,15 @@ use tpc_diag::Diagnostic;
 use super::words::quoted;
 use crate::codes;
 
-/// An option of the subcommand, with the positions of its words among the arguments.
+/// An option of the subcommand, and the positions of its words.
 #[derive(Debug)]
 pub(super) struct Given {
     id: String,
     words: Range<usize>,
 }
 
-/// True if an option takes one value for this subcommand.
 fn is_single(command: &Command, arg: &Arg) -> bool {
-    // Only the parser of arguments knows if the next word is the value of such an option.
+    // Only clap knows if the next word is this option's value.
     if arg.get_num_args().is_some_and(|n| n.min_values() == 0) && arg.get_action().takes_values() {
         return false;
     }
@@ -33,7 +32,7 @@ fn is_single(command: &Command, arg: &Arg) -> bool {
 }
 
 impl Given {
-    /// Records an option with the positions of its words, if its subcommand takes one value of it.
+    /// Records an option that takes one value.
     pub(super) fn new(command: &Command, arg: &Arg, words: Range<usize>) -> Option<Given> {
         is_single(command, arg).then(|| Given {
             id: arg.get_id().to_string(),
@@ -42,13 +41,12 @@ impl Given {
     }
 }
 
-/// Joins the words as they were given.
 fn shown(words: &[OsString]) -> String {
     let words: Vec<String> = words.iter().map(|w| quoted(&w.to_string_lossy())).collect();
     words.join(" ")
 }
 
-/// Removes options that a later one overrides, with a note if the value changes.
+/// Removes overridden options, with a note if the value changes.
 pub(super) fn overridden(arguments: &mut Vec<OsString>, given: &[Given]) -> Vec<Diagnostic> {
     let mut notes = Vec::new();
     let mut out: Vec<Range<usize>> = Vec::new();

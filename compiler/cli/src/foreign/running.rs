@@ -1,22 +1,20 @@
-//! Meanings of other programs' options that differ between running a model and planning it.
+//! Other programs' options whose meaning differs between running and planning.
 
 use super::table;
 
-/// The effect of an option that a running command does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Running {
-    /// No effect: the command already behaves this way, or the option asks for a feature that is off.
+    /// No effect: the command already behaves this way, or the option switches a feature off.
     Same(&'static str),
-    /// The feature is not supported.
     Undone(&'static str),
 }
 
 use Running::{Same, Undone};
 
-/// Names of options, and a test for the values that switch them off.
+/// Option names, and a test for values that switch them off.
 type Off = (&'static str, fn(f64) -> bool);
 
-/// Options of samplers and of positions that these values switch off, which is also tpc's behaviour.
+/// Sampler and position options that these values switch off, as tpc has them.
 const OFF: &[Off] = &[
     (
         "--mirostat --dynatemp-range --dry-multiplier --xtc-probability --rope-freq-base",
@@ -37,8 +35,8 @@ const OFF: &[Off] = &[
 const DEPENDENT: &str = "--mirostat-lr --mirostat-ent --dynatemp-exp --dry-base --dry-allowed-length --dry-penalty-last-n \
      --dry-sequence-breaker --xtc-threshold --adaptive-decay -gaw --grp-attn-w";
 
-const OFF_ANYWAY: &str = "it is off, as it is without the option";
-const FILES_SCALING: &str = "positions are scaled as the file says, if it does";
+const OFF_ANYWAY: &str = "the value switches the feature off, as in tpc";
+const FILES_SCALING: &str = "the file alone decides how positions are scaled";
 
 /// Returns the reason if an option that may change the text has a value without effect.
 pub(super) fn off(name: &str, value: &str) -> Option<&'static str> {
@@ -47,7 +45,7 @@ pub(super) fn off(name: &str, value: &str) -> Option<&'static str> {
         return Some(FILES_SCALING);
     }
     if is_in(DEPENDENT) {
-        return Some("it counts only where another option is on that tpc does not have");
+        return Some("the option depends on another one that tpc does not support");
     }
     let number: f64 = value.trim().parse().ok()?;
     let found = OFF
@@ -56,108 +54,115 @@ pub(super) fn off(name: &str, value: &str) -> Option<&'static str> {
     found.map(|_| OFF_ANYWAY)
 }
 
-/// Meanings by option name, for the named command, or for `run` and `bench` if the name is empty.
+/// Meanings by command and option name. An empty command means `run` and `bench`.
 const BY_NAME: &[(&str, &str, Running)] = &[
     (
         "run",
         "-sp --special",
-        Undone("tokens that stand for no text are not printed"),
+        Undone("special tokens are not printed"),
     ),
     (
         "run",
         "-i --interactive -if --interactive-first -cnv --conversation",
-        Undone("-p is answered once; a chat is tpc run without it, on a terminal"),
+        Undone("-p asks for one answer; for a chat, leave out -p on a terminal"),
     ),
     (
         "run",
         "-mli --multiline-input",
         Undone("each line of a chat is a message"),
     ),
-    ("run", "-co --color", Undone("answers have no colours")),
+    (
+        "run",
+        "-co --color",
+        Undone("coloured answers are not supported"),
+    ),
     (
         "run",
         "--display-prompt",
-        Undone("the prompt is not printed again"),
+        Undone("printing the prompt is not supported"),
     ),
     (
         "run",
         "-st --single-turn",
-        Same("-p is answered once anyway"),
+        Same("-p always asks for one answer"),
     ),
     (
         "run",
         "--no-display-prompt --simple-io",
-        Same("the prompt is never printed again"),
+        Same("the prompt is never printed"),
     ),
     (
         "run",
         "--prefill-assistant",
-        Undone("an answer has no begin that is given"),
+        Undone("a prefilled answer is not supported"),
     ),
     (
         "run",
         "--no-jinja",
-        Undone("the file's template is always read as Jinja"),
+        Undone("the chat template is always read as Jinja"),
     ),
     ("", "--mlock", Undone("weights are not locked in memory")),
     (
         "",
         "--warmup",
-        Same("bench runs each test once to warm up, run has no need to"),
+        Same("bench always warms up; run does not need a warm-up"),
     ),
-    ("run", "--no-warmup", Same("there is no run to warm up")),
+    ("run", "--no-warmup", Same("run never warms up")),
     (
         "",
         "-tb --threads-batch",
-        Undone("-t are the threads of prompts, too"),
+        Undone("-t also sets the threads for prompts"),
     ),
     (
         "",
         "-C --cpu-mask -Cr --cpu-range --cpu-strict --prio --poll -Cb --cpu-mask-batch -Crb --cpu-range-batch \
          --cpu-strict-batch --prio-batch --poll-batch --numa",
-        Undone("threads go where the system puts them: taskset or numactl before tpc binds them"),
+        Undone("the system places threads; to bind them, start tpc with taskset or numactl"),
     ),
-    (
-        "bench",
-        "--delay",
-        Undone("a test follows the one before at once"),
-    ),
+    ("bench", "--delay", Undone("tests run without a delay")),
     (
         "bench",
         "-oe --output-err",
-        Undone("results go to standard output alone: redirect that"),
+        Undone("results go only to standard output, which you can redirect"),
     ),
-    ("bench", "--progress", Same("a terminal shows it anyway")),
+    (
+        "bench",
+        "--progress",
+        Same("progress is always shown on a terminal"),
+    ),
 ];
 
-/// Reasons of a plan, each with the reason for running commands.
+/// A plan's reasons, each with the reason for running commands.
 const REASONS: &[(&str, &str)] = &[
-    (table::THREADS, "tpc has no such threads"),
-    (table::SAMPLING, "the tokens are random: none is chosen"),
-    (table::LENGTH, "this command has no such length"),
+    (table::THREADS, "tpc does not use such threads"),
+    (table::SAMPLING, "the tokens are random, not sampled"),
+    (table::LENGTH, "this command does not use the length"),
     (
         table::LOADING,
-        "weights are copied into memory of their own before the first token",
+        "tpc copies all weights before the first token",
     ),
-    (table::SERVER, "there is no server here"),
-    (table::CHAT, "the text is as it is without it"),
+    (table::SERVER, "tpc does not run a server"),
+    (table::CHAT, "the option does not change the text"),
     (
         table::CACHED,
-        "a session is kept by --save and --prompt-cache alone",
+        "only --save and --prompt-cache keep a session",
     ),
     (
         table::FITTING,
-        "a context and layers are as they were asked for",
+        "tpc keeps the context and the layers of the options",
     ),
     (
         table::DRAFTING,
-        "no second model drafts; --spec-type draft-mtp uses the file's own blocks",
+        "drafting with a second model is not supported; --spec-type draft-mtp uses the file's own blocks",
     ),
-    (table::BESIDE, "nothing is loaded beside the model"),
-    (table::POSITIONS, "positions are scaled as the file says"),
+    (table::BESIDE, "only the model is loaded"),
+    (
+        table::POSITIONS,
+        "the file decides how positions are scaled",
+    ),
 ];
 
-/// Returns the meaning of an option for `run` and `bench`; `None` if it is the same as for a plan.
+/// Returns the meaning for `run` and `bench`; `None` if it equals the plan's.
 pub(super) fn meaning(command: &str, name: &str, why: &'static str) -> Option<Running> {
     if !["run", "bench"].contains(&command) {
         return None;

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 
-/// Short options of several letters, with their long forms.
 pub(super) const SHORT: &[(&str, &str)] = &[
     ("-sm", "--split-mode"),
     ("-ts", "--tensor-split"),
@@ -33,7 +32,7 @@ pub(super) const SHORT: &[(&str, &str)] = &[
     ("-no-cnv", "--no-conversation"),
 ];
 
-/// Replaces short options by the long ones, up to `--`.
+/// Replaces short options by long ones, up to `--`.
 pub fn normalise(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut literal = false;
     arguments

@@ -1,58 +1,49 @@
-//! The options of other programs with their meanings in tpc: an entry per option, or per group of similar options.
+//! Other programs' options with their meanings in tpc: an entry per option, or per group of similar options.
 //!
-//! A subcommand's own options take precedence over this table. A new option is one line here.
+//! A subcommand's own options take precedence.
 
 use tpc_ggml::llama_cpp::Arity::{self, One, Switch};
 use tpc_ggml::llama_cpp::{OptionSpec, Setting, groups};
 
-/// The meaning of another program's option in tpc.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Effect {
-    /// The model: a file, or an address.
     Model,
-    /// A repository of Hugging Face, `USER/NAME:QUANT`.
+    /// A Hugging Face repository, `USER/NAME:QUANT`.
     Repository,
-    /// A file of the repository.
     RepositoryFile,
-    /// An option of tpc, with the same value.
+    /// An option of tpc with the same value.
     Means(&'static str),
-    /// An option of tpc with another value, which the function makes.
+    /// An option of tpc with another value, from the function.
     Translated(&'static str, fn(&str) -> Translation),
-    /// No effect, for this reason.
     Ignored(&'static str),
-    /// No effect on a plan, for this reason. Commands that generate text refuse it, because it would change their text.
+    /// No effect on a plan, for this reason. Commands that generate text refuse the option, because it would change the
+    /// text.
     Unplanned(&'static str),
-    /// A mistake: the message, and the cure.
+    /// A mistake: message and cure.
     Refused(&'static str, &'static str),
 }
 
-/// The value of an option of tpc.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Translation {
-    /// The value as it is.
     Same,
-    /// Another value, with the reason.
     Other(String, &'static str),
-    /// No value: the option is left out, for this reason.
+    /// No value: the option is left out for this reason.
     Dropped(&'static str),
 }
 
-/// Options of other programs that have the same meaning in tpc.
+/// Other programs' options with one meaning.
 #[derive(Debug)]
 pub(super) struct ForeignOption {
     /// At least one option; all take the same number of values.
     options: &'static [OptionSpec],
-    /// Their meaning in tpc.
     pub(super) effect: Effect,
 }
 
 impl ForeignOption {
-    /// Returns their spellings.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.options.iter().flat_map(|o| o.names).copied()
     }
 
-    /// Returns the number of values that they take.
     pub(super) fn arity(&self) -> Arity {
         self.options[0].arity
     }
@@ -62,7 +53,7 @@ const fn foreign(effect: Effect, options: &'static [OptionSpec]) -> ForeignOptio
     ForeignOption { options, effect }
 }
 
-/// Describes spellings that llama.cpp's programs do not have, or that alone differ in meaning from the rest of their option.
+/// Describes spellings that llama.cpp's programs lack, or whose meaning differs from the rest of their option.
 const fn named(arity: Arity, names: &'static [&'static str]) -> OptionSpec {
     OptionSpec {
         names,
@@ -74,24 +65,24 @@ const fn named(arity: Arity, names: &'static [&'static str]) -> OptionSpec {
 
 use Effect::{Ignored, Means, Model, Refused, Repository, RepositoryFile, Translated, Unplanned};
 
-pub(super) const THREADS: &str = "threads have no influence on a plan";
+pub(super) const THREADS: &str = "a plan does not depend on threads";
 pub(super) const SAMPLING: &str = "sampling does not change a plan";
 pub(super) const LENGTH: &str =
-    "a plan is for one token and one batch; --depth says how full the cache is";
-pub(super) const LOADING: &str = "how a file is loaded has no influence on a plan";
-pub(super) const SERVER: &str = "a server's settings have no influence on a plan";
-pub(super) const CHAT: &str = "the text has no influence on a plan";
-const LOGS: &str = "tpc has no such log";
-pub(super) const FITTING: &str = "a plan that does not fit says so, with options that do (TPC0300)";
-pub(super) const POSITIONS: &str =
-    "positions are scaled without changing a size; -c is the context";
-pub(super) const DRAFTING: &str = "tpc plan -md FILE counts a draft with a file of its own; --spec-type draft-mtp plans the model's own blocks";
-pub(super) const BESIDE: &str = "tpc plan counts files beside the model: --mmproj, --lora, --control-vector; set the bytes of others aside with --reserve";
-const SCHEDULE: &str = "tpc decides itself in which order and by which kernels ops run";
-pub(super) const CACHED: &str = "prompts that are kept have no influence on a plan";
-const UNIFIED: &str = "-c is the cells of all sequences together, each of which has its part";
+    "a plan covers one token and one batch; --depth sets the cached tokens";
+pub(super) const LOADING: &str = "a plan does not depend on loading";
+pub(super) const SERVER: &str = "a plan does not depend on a server's settings";
+pub(super) const CHAT: &str = "a plan does not depend on the text";
+const LOGS: &str = "tpc does not write such a log";
+pub(super) const FITTING: &str = "if a plan does not fit, TPC0300 names options that fit";
+pub(super) const POSITIONS: &str = "scaling positions does not change sizes; -c sets the context";
+pub(super) const DRAFTING: &str =
+    "tpc plan -md FILE counts a draft model; --spec-type draft-mtp plans the model's own blocks";
+pub(super) const BESIDE: &str = "tpc plan counts the files of --mmproj, --lora and --control-vector; reserve memory for others with --reserve";
+const SCHEDULE: &str = "tpc chooses the order and the kernels of ops";
+pub(super) const CACHED: &str = "a plan does not depend on cached prompts";
+const UNIFIED: &str = "-c is the cache of all sequences together, with a part for each";
 
-/// Every option that other programs have and tpc does not, and tpc options whose values have other names there.
+/// Options that other programs have and tpc lacks, and options of tpc whose values have other names there.
 pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
     // llama.cpp: options that change a plan.
     foreign(Model, &[groups::MODEL, groups::MODEL_URL]),
@@ -99,15 +90,15 @@ pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
     foreign(RepositoryFile, &[groups::HF_FILE]),
     foreign(
         Refused(
-            "Docker's registry is not read",
-            "download the model, and give its file: tpc plan MODEL.gguf",
+            "tpc does not read Docker's registry",
+            "download the model and give its file: tpc plan MODEL.gguf",
         ),
         &[groups::DOCKER_REPO],
     ),
     foreign(
         Refused(
-            "the file is planned as it is",
-            "write the change into a copy with llama.cpp's gguf_set_metadata.py, and plan that",
+            "tpc plans the file's own metadata",
+            "change a copy with llama.cpp's gguf_set_metadata.py, and plan the copy",
         ),
         &[groups::OVERRIDE_KV],
     ),
@@ -164,13 +155,11 @@ pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
         )],
     ),
     foreign(
-        Ignored("the cache is on the devices anyway; -nkvo keeps it on the host"),
+        Ignored("the cache is on the devices by default; -nkvo keeps it on the host"),
         &[groups::KV_OFFLOAD],
     ),
     foreign(
-        Ignored(
-            "a batch is computed in parts of --ubatch-size tokens, which decide memory and speed",
-        ),
+        Ignored("memory and speed depend on --ubatch-size, into which batches are divided"),
         &[groups::BATCH],
     ),
     foreign(Ignored(FITTING), &[groups::FIT]),
@@ -187,17 +176,15 @@ pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
     foreign(Ignored(DRAFTING), &[groups::DRAFT_CPU_MOE]),
     foreign(Means("--spec-draft-n-max"), &[groups::DRAFT_MAX]),
     foreign(
-        Ignored("how many tokens are drafted at least, and how sure of them, changes no memory"),
+        Ignored("thresholds for drafts do not change memory"),
         &[groups::DRAFT_THRESHOLDS],
     ),
     foreign(
-        Ignored(
-            "how tokens are drafted is not planned; --spec-type draft-mtp plans the file's blocks",
-        ),
+        Ignored("drafting itself is not planned; --spec-type draft-mtp plans the file's blocks"),
         &[groups::DRAFT_DEFAULTS],
     ),
     foreign(
-        Ignored("drafts from the text before take no memory of the devices"),
+        Ignored("drafts from earlier text do not use device memory"),
         &[groups::NGRAM_DRAFTS],
     ),
     foreign(
@@ -229,13 +216,13 @@ pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
     ),
     foreign(
         Refused(
-            "options have no list of devices",
-            "`tpc devices` lists the cards that tpc knows, and those of this machine",
+            "listing devices is a subcommand",
+            "`tpc devices` lists the cards that tpc knows, and this machine's devices",
         ),
         &[groups::LIST_DEVICES],
     ),
     foreign(
-        Ignored("tensors on the host are worked on there"),
+        Ignored("the host computes with the tensors that it holds"),
         &[groups::OP_OFFLOAD, named(Switch, &["-nopo"])],
     ),
     // llama.cpp: options that do not change a plan.
@@ -276,58 +263,53 @@ pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
     ),
     foreign(
         Refused(
-            "options do not ask questions of llama.cpp here",
-            "`tpc --help` and `tpc COMMAND --help` say what tpc takes",
+            "tpc does not answer questions about llama.cpp",
+            "`tpc --help` and `tpc COMMAND --help` list tpc's options",
         ),
         &[groups::QUESTIONS],
     ),
     // llama-bench.
     foreign(Ignored(LOADING), &[groups::BENCH_MMAP]),
     foreign(
-        Ignored("logits are computed of the last token, embeddings of none"),
+        Ignored("tpc computes the last token's logits, and embeddings are not supported"),
         &[groups::BENCH_EMBEDDINGS],
     ),
     foreign(
-        Ignored("results go to standard output alone, and messages to standard error"),
+        Ignored("results go only to standard output, messages to standard error"),
         &[groups::BENCH_STDERR],
     ),
-    foreign(
-        Ignored("a test follows the one before at once"),
-        &[groups::BENCH_DELAY],
-    ),
+    foreign(Ignored("tests run without a delay"), &[groups::BENCH_DELAY]),
     // ik_llama.cpp.
     foreign(
         Ignored(
-            "`-sm auto` weighs groups of devices of every size itself; for N devices in all: --devices N",
+            "`-sm auto` compares groups of devices of every size; --devices N sets the number of devices",
         ),
         &[groups::IK_MAX_GPU],
     ),
     foreign(Ignored(SCHEDULE), &[groups::IK_GRAPH_SWITCHES]),
     foreign(Ignored(SCHEDULE), &[groups::IK_GRAPH]),
     foreign(
-        Ignored(
-            "the file says whether attention has a latent cache; tpc keeps that cache as it is",
-        ),
+        Ignored("the file decides if attention has a latent cache; tpc does not change it"),
         &[groups::IK_MLA],
     ),
     foreign(
-        Ignored("every expert that the router draws is computed"),
+        Ignored("tpc computes every expert that the router selects"),
         &[groups::IK_EXPERT_REDUCTION],
     ),
     foreign(
-        Ignored("tensors keep the file's types and form"),
+        Ignored("tensors keep the file's types and layout"),
         &[groups::IK_MERGING],
     ),
     foreign(
-        Ignored("keys and values that are quantised are rotated anyway"),
+        Ignored("quantised keys and values are always rotated"),
         &[groups::IK_CACHE_ROTATION],
     ),
     foreign(NO_FLASH, &[groups::IK_NO_FLASH_ATTENTION]),
     // vLLM, SGLang, LM Studio, Ollama.
     foreign(
         Refused(
-            "vLLM's parallelism is tpc's number of devices and split mode",
-            "say --devices N -sm tensor",
+            "tpc sets parallelism by the number of devices and the split mode",
+            "write --devices N -sm tensor",
         ),
         &[named(
             One,
@@ -336,8 +318,8 @@ pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
     ),
     foreign(
         Refused(
-            "vLLM's parallelism is tpc's number of devices and split mode",
-            "say --devices N -sm layer",
+            "tpc sets parallelism by the number of devices and the split mode",
+            "write --devices N -sm layer",
         ),
         &[named(
             One,
@@ -346,15 +328,15 @@ pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
     ),
     foreign(
         Refused(
-            "the number of devices has another name",
-            "say --devices N, such as --devices 2, or name them: --devices 2x3090",
+            "--devices sets the number of devices",
+            "write --devices N, such as --devices 2, or name cards: --devices 2x3090",
         ),
         &[named(One, &["--gpus", "--gpu"])],
     ),
     foreign(
         Refused(
-            "tpc counts bytes, not shares of a memory",
-            "keep some of each device free with --reserve BYTES, such as --reserve 2G",
+            "tpc reserves bytes, not a share of memory",
+            "reserve memory on each device with --reserve BYTES, such as --reserve 2G",
         ),
         &[named(
             One,
@@ -363,22 +345,22 @@ pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
     ),
     foreign(
         Refused(
-            "keys and values have a type each",
-            "say -ctk TYPE -ctv TYPE, such as -ctk q8_0 -ctv q8_0",
+            "keys and values each have a type",
+            "write -ctk TYPE -ctv TYPE, such as -ctk q8_0 -ctv q8_0",
         ),
         &[named(One, &["--kv-cache-dtype", "--cache-type", "-ct"])],
     ),
     foreign(
         Refused(
-            "answers end where the model ends them, or after -n tokens",
-            "leave it out, or say -n N",
+            "an answer ends at the model's end token, or after -n tokens",
+            "leave out --stop, or write -n N",
         ),
         &[named(One, &["--stop"])],
     ),
     foreign(
         Refused(
-            "a GGUF file is quantised as it is",
-            "plan the file of the quantisation that you want",
+            "tpc does not quantise a GGUF file",
+            "plan a file with the quantisation that you want",
         ),
         &[named(One, &["--quantization", "--dtype", "--quant"])],
     ),
@@ -391,17 +373,17 @@ fn split_mode(value: &str) -> Translation {
     let other = |why| Translation::Other("tensor".to_owned(), why);
     match value {
         "row" => {
-            other("llama.cpp's `row` splits matrices alone; tpc's `tensor` splits whole layers")
+            other("llama.cpp's `row` splits only matrices; tpc's `tensor` splits whole layers")
         }
         "graph" => other("ik_llama.cpp's `graph` is tpc's `tensor`"),
-        "attn" => other(
-            "ik_llama.cpp's `attn` splits attention alone; tpc's `tensor` splits whole layers",
-        ),
+        "attn" => {
+            other("ik_llama.cpp's `attn` splits only attention; tpc's `tensor` splits whole layers")
+        }
         _ => Translation::Same,
     }
 }
 
-/// Translates a number of sequences; a server chooses it for `-1` and `auto`.
+/// Translates a number of sequences; `-1` and `auto` let a server choose.
 fn parallel(value: &str) -> Translation {
     match value {
         "-1" | "auto" => Translation::Dropped("a server chooses it; the plan is for one sequence"),
@@ -417,7 +399,7 @@ fn devices(value: &str) -> Translation {
             .is_some_and(|n| n.parse::<u32>().is_ok())
     };
     let lower: Vec<String> = names.iter().map(|n| n.to_ascii_lowercase()).collect();
-    let why = "the devices' names are tpc's";
+    let why = "tpc uses its own device names";
     if lower == ["none"] {
         return Translation::Other("cpu".to_owned(), why);
     }
@@ -427,17 +409,18 @@ fn devices(value: &str) -> Translation {
     }
     match names.iter().any(|n| n.is_empty()) {
         true => Translation::Same,
-        false => Translation::Other(names.len().to_string(), "they are counted"),
+        false => Translation::Other(names.len().to_string(), "tpc counts the named devices"),
     }
 }
 
-/// Translates a number of MiB, or a list per device; the largest number of a list counts.
+/// Translates MiB; of a list per device, the largest counts.
 fn mebibytes(value: &str) -> Translation {
     let numbers: Option<Vec<u64>> = value.split(',').map(|n| n.trim().parse().ok()).collect();
     match numbers.and_then(|n| n.into_iter().max()?.checked_mul(1 << 20)) {
-        Some(bytes) => {
-            Translation::Other(bytes.to_string(), "it is MiB that stay free on each device")
-        }
+        Some(bytes) => Translation::Other(
+            bytes.to_string(),
+            "the value is the free memory per device, in MiB",
+        ),
         None => Translation::Same,
     }
 }
@@ -446,7 +429,7 @@ fn mebibytes(value: &str) -> Translation {
 fn dense_on_host(value: &str) -> Translation {
     match value.parse::<u64>() {
         Ok(0) | Err(_) => {
-            Translation::Dropped("it keeps the feed-forward weights of no layer on the host")
+            Translation::Dropped("the value keeps all feed-forward weights on the devices")
         }
         Ok(n) => Translation::Other(
             tpc_ggml::llama_cpp::ffn_on_host(n),

@@ -1,4 +1,4 @@
-//! The words of a command line: options of tpc, options of other programs, addresses, values.
+//! Classifies the words of a command line: options of tpc or other programs, addresses, values.
 
 use std::ffi::OsString;
 
@@ -15,7 +15,6 @@ pub(super) fn refused(
     Diagnostic::new(&common::COMMAND_LINE, entity, message.into()).help(help.into())
 }
 
-/// True if a word is a web address.
 pub(crate) fn is_address(word: &str) -> bool {
     let head = word.get(..8).unwrap_or(word).to_ascii_lowercase();
     head.starts_with("http://") || head.starts_with("https://")
@@ -25,14 +24,14 @@ pub(super) fn quoted(word: &str) -> String {
     tpc_ggml::llama_cpp::quote(word)
 }
 
-/// Finds the entry of a spelling.
+/// Finds a spelling's entry.
 pub(super) fn lookup(name: &str) -> Option<&'static ForeignOption> {
     FOREIGN_OPTIONS
         .iter()
         .find(|h| h.names().any(|n| n == name))
 }
 
-/// Finds the argument of a subcommand with this spelling.
+/// Finds a subcommand's argument with this spelling.
 pub(super) fn own<'c>(command: &'c Command, name: &str) -> Option<&'c Arg> {
     let long = name.strip_prefix("--");
     let short = name
@@ -46,7 +45,7 @@ pub(super) fn own<'c>(command: &'c Command, name: &str) -> Option<&'c Arg> {
     })
 }
 
-/// True if a word after an option is an option itself, and not its value.
+/// True if a word after an option is an option, not its value.
 pub(super) fn is_option(word: &OsString) -> bool {
     let Some(word) = word.to_str() else {
         return false;
@@ -55,7 +54,7 @@ pub(super) fn is_option(word: &OsString) -> bool {
     rest.next() == Some('-') && rest.next().is_some_and(|c| !c.is_ascii_digit() && c != '.')
 }
 
-/// Finds the option nearest to a misspelt one. Leading hyphens do not count as similarity.
+/// Finds the option nearest to a misspelt one, ignoring leading hyphens.
 pub(super) fn near<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     fn bare(name: &str) -> &str {
         name.trim_start_matches('-')

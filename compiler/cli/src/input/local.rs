@@ -1,4 +1,4 @@
-//! Paths of models, and help texts for paths that are not a model.
+//! Finds models at paths, and gives help for paths that are not a model.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,12 +11,12 @@ use tpc_gguf::{GgufError, GgufErrorKind, GgufFile, SplitName};
 use super::{Place, codes};
 use crate::output::Failure;
 
-/// The maximum number of a folder's entries that are read.
+/// The limit of a folder's entries that are read.
 const MAX_ENTRIES: usize = 10_000;
-/// The maximum number of files that a message lists.
+/// The limit of files that a message lists.
 const MAX_LISTED: usize = 8;
 
-/// Finds the model at a path: the file itself, or the only model of a folder.
+/// Finds a path's model: the file itself, or the only model of a folder.
 pub(super) fn locate(path: &Path) -> Result<Place, Failure> {
     match path.is_dir() {
         true => in_folder(path),
@@ -24,7 +24,7 @@ pub(super) fn locate(path: &Path) -> Result<Place, Failure> {
     }
 }
 
-/// True if a file is a captured graph, by its name or by its first bytes.
+/// True if a file is a captured graph, by its name or first bytes.
 pub(crate) fn is_capture(path: &Path) -> bool {
     let extension = path.extension().and_then(|e| e.to_str());
     if extension.is_some_and(|e| ["jsonl", "ndjson"].contains(&e.to_ascii_lowercase().as_str())) {
@@ -40,7 +40,7 @@ pub(crate) fn is_capture(path: &Path) -> bool {
     head.starts_with(b"{\"id\":")
 }
 
-/// Returns the paths in a folder, sorted.
+/// Returns a folder's paths, sorted.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let Ok(read) = fs::read_dir(folder) else {
         return Vec::new();
@@ -66,7 +66,7 @@ fn name(path: &Path) -> String {
         .into_owned()
 }
 
-/// Returns the models of a folder: the first shard of a split model, and no image encoders (`mmproj*`).
+/// Returns a folder's models: of a split model only the first shard; without image encoders (`mmproj*`).
 fn models(folder: &Path) -> Vec<PathBuf> {
     let all = entries(folder).into_iter();
     let files = all.filter(|p| has_extension(p, "gguf") && p.is_file());
@@ -76,7 +76,7 @@ fn models(folder: &Path) -> Vec<PathBuf> {
         .filter(|p| first(p) && !name(p).starts_with("mmproj"))
         .collect();
     if out.is_empty() {
-        // If every model lacks its first shard, one file is enough: the error names the missing shard.
+        // If all models lack their first shard, one file suffices: its error names the shard.
         out = files.take(1).collect();
     }
     out
@@ -94,12 +94,11 @@ fn listed(paths: &[PathBuf]) -> String {
     }
 }
 
-/// Returns the only model of a folder.
 fn in_folder(folder: &Path) -> Result<Place, Failure> {
     let models = models(folder);
     if let [model] = models.as_slice() {
         let message = format!(
-            "`{}` is a folder, and {} is its model",
+            "`{}` is a folder: using its model {}",
             folder.display(),
             name(model)
         );
@@ -121,28 +120,30 @@ fn in_folder(folder: &Path) -> Result<Place, Failure> {
             .iter()
             .any(|p| has_extension(p, "safetensors"));
         match (below.is_empty(), safetensors) {
-            (false, _) => format!("give one of the models in it: {}", listed(&below)),
+            (false, _) => format!("give one of the folder's models: {}", listed(&below)),
             (true, true) => format!(
-                "it holds safetensors: convert them with python convert_hf_to_gguf.py {} (of llama.cpp)",
+                "the folder holds safetensors: convert them with llama.cpp's python convert_hf_to_gguf.py {}",
                 quote(&folder.display().to_string())
             ),
-            (true, false) => "there is no .gguf file in it: give the path of one".to_owned(),
+            (true, false) => {
+                "the folder does not hold a .gguf file: give the path of one".to_owned()
+            }
         }
     } else {
         format!(
-            "it holds {} models; give one: {}",
+            "the folder holds {} models; give one: {}",
             models.len(),
             listed(&models)
         )
     };
-    // Opening the folder gives the reader's error, as for any path.
+    // Opening the folder gives the reader's usual error.
     match GgufFile::open(folder) {
         Err(e) => Err(Failure::usage(Diagnostic::from(e).help(help))),
         Ok(_) => Ok(Place::Local(folder.to_owned(), None)),
     }
 }
 
-/// Returns the failure of a file that cannot be opened. If the path does not exist, it has a help text.
+/// Returns the failure of a file that cannot be opened, with help if the path does not exist.
 pub(super) fn unreadable(path: &Path, e: GgufError) -> Failure {
     let absent = matches!(e.kind(), GgufErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
     let d = Diagnostic::from(e);
@@ -152,7 +153,7 @@ pub(super) fn unreadable(path: &Path, e: GgufError) -> Failure {
     }])
 }
 
-/// Returns the help text for a path that does not exist.
+/// Returns the help for a path that does not exist.
 fn cure(path: &Path) -> String {
     let text = path.to_string_lossy();
     if let Some(help) = slip(&text) {
@@ -169,12 +170,12 @@ fn cure(path: &Path) -> String {
         {
             let repository = text.split(':').next().unwrap_or_default();
             return format!(
-                "check the path; of a repository of Hugging Face give a file: \
+                "check the path; for a Hugging Face repository, give a file: \
                  https://huggingface.co/{repository}/resolve/main/FILE.gguf"
             );
         }
         return format!(
-            "check the path: there is no folder {}",
+            "check the path: folder {} does not exist",
             quote(&folder.display().to_string())
         );
     }
@@ -184,7 +185,7 @@ fn cure(path: &Path) -> String {
         [".part", ".incomplete", ".crdownload", ".download"].map(|e| format!("{wanted}{e}"));
     if let Some(part) = here.iter().find(|p| begun.contains(&name(p))) {
         return format!(
-            "its download is not finished; its header may be: give {}",
+            "the download is not finished, but the header may be complete: give {}",
             quote(&part.display().to_string())
         );
     }
@@ -207,60 +208,66 @@ fn cure(path: &Path) -> String {
         );
     }
     match models.is_empty() {
-        true => "check the path: it names nothing, and there is no .gguf file beside it".to_owned(),
-        false => format!("check the path; beside it are {}", listed(&models)),
+        true => "check the path: its folder does not hold a .gguf file".to_owned(),
+        false => format!("check the path; its folder holds {}", listed(&models)),
     }
 }
 
-/// Returns the help text for a word that is not a path.
+/// Returns the help for a word that cannot be a path.
 fn slip(text: &str) -> Option<String> {
     if text.is_empty() {
-        return Some("the path is empty: a variable of the shell may be unset".to_owned());
+        return Some("the path is empty: a shell variable may be unset".to_owned());
     }
     if text == "-" {
         return Some(
-            "a model is read at any position, so not from standard input: save it as a file"
+            "models need random access, so standard input does not work: save the model as a file"
                 .to_owned(),
         );
     }
     if let Some(option) = text.strip_prefix(['\u{2013}', '\u{2014}', '\u{2212}']) {
         let option = option.trim_start_matches(['-', '\u{2013}', '\u{2014}', '\u{2212}']);
         return Some(format!(
-            "options begin with hyphens, not dashes (pages and documents change them): --{option}"
+            "options begin with hyphens, not dashes (web pages often replace them): --{option}"
         ));
     }
     if text.contains(['\u{201c}', '\u{201d}', '\u{2018}', '\u{2019}', '\u{201e}']) {
-        return Some("the shell knows straight quotes alone: type them again".to_owned());
+        return Some("use straight quotes: the shell does not know typographic ones".to_owned());
     }
     if text.starts_with('-') {
         return Some(format!(
-            "options stand before `--`: write {text} there, or ./{text} for a file of that name"
+            "write {text} before `--`, or ./{text} for a file of that name"
         ));
     }
     if text.chars().all(|c| c.is_ascii_digit() || c == ',') {
         return Some(format!(
-            "`{text}` stands where a model does: an option takes one value, right behind it or after `=`"
+            "`{text}` is in the place of a model: an option takes one value, as the next word or after `=`"
         ));
     }
     let bare = text.strip_prefix("www.").unwrap_or(text);
     if bare.starts_with("huggingface.co/") || bare.starts_with("hf.co/") {
-        return Some(format!("an address begins with https://: https://{bare}"));
+        return Some(format!("write an address with https://: https://{bare}"));
     }
     if text.starts_with("~/") || text.starts_with("$HOME") || text.starts_with("${") {
-        return Some("the shell replaces ~ and variables outside of single quotes alone: leave the quotes away".to_owned());
+        return Some(
+            "remove the quotes: the shell does not expand ~ or variables in single quotes"
+                .to_owned(),
+        );
     }
     if text.contains(['*', '?']) {
-        return Some("no file matches the pattern: check the folder; `tpc lint` takes patterns, the others one model".to_owned());
+        return Some(
+            "no file matches the pattern: check the folder; only `tpc lint` takes patterns"
+                .to_owned(),
+        );
     }
     if text.contains('\\') && !cfg!(windows) {
         return Some(format!(
-            "folders are separated by `/` here: {}",
+            "separate folders by `/`: {}",
             quote(&text.replace('\\', "/"))
         ));
     }
     if text.trim() != text {
         return Some(format!(
-            "the path begins or ends with a blank: {}",
+            "the path begins or ends with a space; write {}",
             quote(text.trim())
         ));
     }

@@ -1,9 +1,9 @@
 //! The inputs of a command line: files, folders, addresses.
 //!
-//! - `local` helps with a path that is not a model file: it is missing, a folder, a pipe;
+//! - `local` finds models, and helps with other paths;
 //! - `web` reads headers by address;
 //! - `regular` reads whole files and refuses endless ones;
-//! - `text` reads the texts of prompts.
+//! - `text` reads prompts.
 
 mod local;
 mod regular;
@@ -30,18 +30,17 @@ pub(super) use text::given_or_piped as text;
 #[derive(Debug)]
 pub(super) struct Model {
     pub(super) file: GgufFile,
-    /// Notes about how the model was found.
+    /// Notes on how the model was found.
     pub(super) notes: Vec<Diagnostic>,
 }
 
-/// The location of a model.
 pub(super) enum Place {
     /// The file, with a note if it was chosen in a folder.
     Local(PathBuf, Option<Diagnostic>),
     Web(Address),
 }
 
-/// Finds the model that a word names: a file, the only model of a folder, or an address.
+/// Finds the model of a word: a file, the only model of a folder, or an address.
 pub(super) fn locate(word: &Path) -> Result<Place, Failure> {
     if is_artefact(word) {
         return Err(Failure::usage(is_compiled(word)));
@@ -57,7 +56,7 @@ pub(super) fn locate(word: &Path) -> Result<Place, Failure> {
     }
 }
 
-/// Returns a word as reports show it: an address loses its secret parts.
+/// Returns a word for reports, without the secret parts of an address.
 pub(super) fn shown(word: &Path) -> String {
     let address = word.to_str().filter(|t| is_address(t));
     match address.and_then(|t| Address::parse(t).ok()) {
@@ -66,7 +65,7 @@ pub(super) fn shown(word: &Path) -> String {
     }
 }
 
-/// Opens a model for planning: headers suffice, and the data of an unfinished download may be missing.
+/// Opens a model for planning: a header or an unfinished download suffices.
 pub(super) fn open(word: &Path) -> Result<Model, Failure> {
     let (path, note) = match locate(word)? {
         Place::Local(path, note) => (path, note),
@@ -84,18 +83,18 @@ pub(super) fn open(word: &Path) -> Result<Model, Failure> {
     Ok(Model { file, notes })
 }
 
-/// Opens a model on this machine that must be complete.
+/// Opens a complete model on this machine.
 pub(super) fn open_whole(word: &Path) -> Result<GgufFile, Failure> {
     match locate(word)? {
         Place::Local(path, _) => GgufFile::open(&path).map_err(|e| local::unreadable(&path, e)),
         Place::Web(address) => {
-            let message = "only the header is read by address, and the data are needed here";
+            let message = "an address gives only the header, but this command needs the data";
             let d = Diagnostic::new(
                 &tpc_diag::codes::NO_TENSOR_DATA,
                 address.display_name(),
                 message,
             );
-            Err(Failure::usage(d.help("download the file and give its path; plan, verify, lint and inspect take an address")))
+            Err(Failure::usage(d.help("download the file and give its path; only plan, verify, lint and inspect take an address")))
         }
     }
 }
@@ -108,14 +107,14 @@ pub(super) fn with_data(file: GgufFile, word: &Path) -> Result<GgufFile, Failure
     if file.has_data() {
         return Ok(file);
     }
-    let message = "a header without data cannot be executed";
+    let message = "a header without data cannot run";
     let d = Diagnostic::new(&tpc_diag::codes::NO_TENSOR_DATA, shown(word), message);
     Err(Failure::usage(d.help(
         "give the whole model; `tpc synth` makes a small one",
     )))
 }
 
-/// True if a word names an artefact, by its name and its first bytes.
+/// True if a word names an artefact, by its name and first bytes.
 fn is_artefact(word: &Path) -> bool {
     let named = word
         .extension()
@@ -126,22 +125,20 @@ fn is_artefact(word: &Path) -> bool {
     read.is_some_and(|r| r.is_ok()) && head == *b"PK\x03\x04"
 }
 
-/// Builds the diagnostic of an artefact in the place of a model.
+/// Builds the diagnostic of an artefact in place of a model.
 fn is_compiled(word: &Path) -> Diagnostic {
     let name = word.display().to_string();
-    let message =
-        format!("{name} is an artefact, and this command takes the model that it was compiled of");
+    let message = format!("{name} is an artefact, but this command needs its model");
     let d = Diagnostic::new(&tpc_diag::codes::COMMAND_LINE, name, message);
     d.help(
-        "give the .gguf file; run, bench, eval, check, verify, inspect and dump take an artefact",
+        "give the .gguf file; only run, bench, eval, check, verify, inspect and dump take an artefact",
     )
 }
 
-/// Builds the note on a file with missing data.
 fn unfinished(missing: &tpc_gguf::MissingData) -> Diagnostic {
     let name = missing.path.display().to_string();
     let message = format!(
-        "{} of {} are missing: the data of {} tensors, from {} on; the header is whole, and is all that planning needs",
+        "{} of {} are missing: the data of {} tensors, from {} on; the header is complete and suffices for planning",
         bytes(missing.bytes),
         bytes(missing.whole),
         missing.tensors,
@@ -149,7 +146,7 @@ fn unfinished(missing: &tpc_gguf::MissingData) -> Diagnostic {
     );
     let d = Diagnostic::new(&codes::UNFINISHED, name, message);
     d.help(match missing.path.to_str().is_some_and(is_address) {
-        true => "the file there is not whole: take another before the model is run",
-        false => "finish the download before the model is run",
+        true => "the file at the address is incomplete: use another one to run the model",
+        false => "finish the download before you run the model",
     })
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::output::Failure;
 
-/// True if a path has a content that ends: a file, or a pipe of this command line (`<(…)`, standard input).
+/// True if the content ends: a file, or a pipe of this command line (`<(…)`, standard input).
 fn ends(path: &Path, attributes: &Metadata) -> bool {
     let piped = ["/dev/fd/", "/dev/stdin", "/proc/self/fd/"];
     let is_piped = path
@@ -29,18 +29,18 @@ fn is_character_device(_: &Metadata) -> bool {
 /// Reads a file of at most `most` bytes.
 ///
 /// # Errors
-/// Returns TPC0402 if the path cannot be read, may never end, or is longer.
+/// Returns TPC0402 if the path is unreadable, may never end, or is longer.
 pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     let failed = |e: io::Error| Failure::file(path, &e);
     let invalid = |what: String| failed(io::Error::new(io::ErrorKind::InvalidInput, what));
-    // Opening a pipe waits for its other end, so the attributes are checked first.
+    // Opening a pipe waits for its other end, hence the earlier check.
     let attributes = fs::metadata(path).map_err(failed)?;
     if attributes.is_dir() {
-        return Err(invalid("it is a directory".to_owned()));
+        return Err(invalid("the path is a directory".to_owned()));
     }
     if !ends(path, &attributes) {
         return Err(invalid(
-            "it is a pipe or a device, which may never end".to_owned(),
+            "the path is a pipe or a device, which may never end".to_owned(),
         ));
     }
     let mut out = Vec::new();
@@ -48,7 +48,7 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     file.take(most + 1).read_to_end(&mut out).map_err(failed)?;
     if out.len() as u64 > most {
         return Err(invalid(format!(
-            "it is longer than {most} bytes, so it is no such file"
+            "the file is longer than the limit of {most} bytes"
         )));
     }
     Ok(out)

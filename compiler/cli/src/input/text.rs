@@ -16,7 +16,7 @@ pub(crate) fn given_or_piped(prompt: Option<&str>) -> Result<String, Failure> {
     }
     let refused = |message: String| {
         let d = Diagnostic::new(&codes::FILE_ACCESS, "standard input", message);
-        Failure::usage(d.help("give text in UTF-8, here or by -p TEXT"))
+        Failure::usage(d.help("give UTF-8 text on standard input or by -p TEXT"))
     };
     let mut bytes = Vec::new();
     let mut input = std::io::stdin().lock().take(LONGEST + 1);
@@ -27,5 +27,5 @@ pub(crate) fn given_or_piped(prompt: Option<&str>) -> Result<String, Failure> {
         return Err(refused(format!("the text is longer than {LONGEST} bytes")));
     }
     String::from_utf8(bytes)
-        .map_err(|e| refused(format!("the text is no UTF-8: {}", e.utf8_error())))
+        .map_err(|e| refused(format!("the text is not UTF-8: {}", e.utf8_error())))
 }

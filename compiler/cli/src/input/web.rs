@@ -1,4 +1,4 @@
-//! Headers by address, with `HF_TOKEN` and `SSL_CERT_FILE` of the environment.
+//! Reads headers by address, with `HF_TOKEN` and `SSL_CERT_FILE` of the environment.
 
 use std::path::Path;
 
@@ -8,10 +8,9 @@ use tpc_gguf::GgufFile;
 use super::regular;
 use crate::output::Failure;
 
-/// The longest accepted file of certificates, in bytes.
+/// The longest certificate file, in bytes.
 const MAX_CERTIFICATES: u64 = 16 << 20;
 
-/// Reads the header of the model at an address.
 pub(super) fn open(address: Address) -> Result<GgufFile, Failure> {
     let token = std::env::var("HF_TOKEN").ok();
     let token = token.as_deref().and_then(Token::hugging_face);

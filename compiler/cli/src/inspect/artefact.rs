@@ -1,4 +1,4 @@
-//! The content of an artefact.
+//! Reports an artefact's content.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,7 +13,6 @@ use super::Args;
 use crate::artefact;
 use crate::output::{self, Failure, Format};
 
-/// The report.
 #[derive(Serialize)]
 struct Report<'a> {
     tpc: u32,
@@ -25,7 +24,7 @@ struct Report<'a> {
     arenas: Vec<ArenaReport>,
     /// The number of launches per kernel.
     kernels: BTreeMap<&'a str, usize>,
-    /// Kernels that were compiled ahead of time.
+    /// Kernels compiled ahead of time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     modules: Vec<&'a KernelRecord>,
 }
@@ -39,9 +38,7 @@ struct SectionReport {
 
 #[derive(Serialize)]
 struct ArenaReport {
-    /// The place: `dev0`, `host`.
     place: String,
-    /// The device's name.
     device: String,
     kind: &'static str,
     bytes: u64,
@@ -49,9 +46,11 @@ struct ArenaReport {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if args.tensors.is_some() || args.keys.is_some() {
-        let message = "an artefact has no tensors and no metadata: these are its model's";
+        let message = "an artefact does not hold tensors or metadata";
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--tensors, --keys", message);
-        return Err(Failure::usage(d.help("leave them out, or give the model")));
+        return Err(Failure::usage(
+            d.help("leave out --tensors and --keys, or give the model"),
+        ));
     }
     let name = args.model.display().to_string();
     let refused = |e: tpc_artefact::ArtefactError| Failure::usage(e.diagnostic(&name));
@@ -88,7 +87,7 @@ fn report<'a>(name: &str, file: &[u8], read: &'a Artefact, found: Vec<Section>) 
     }
 }
 
-/// Formats the shapes as the text of programs does.
+/// Formats shapes like the text form of programs.
 fn shapes(program: &Program) -> Vec<String> {
     let each = program.shapes.iter().map(|s| {
         let sizes = tpc_ir::Symbol::ALL.into_iter().filter_map(|symbol| {
@@ -114,7 +113,7 @@ fn arenas(program: &Program) -> Vec<ArenaReport> {
     each.collect()
 }
 
-/// Formats the report as text; with all options if it is `verbose`.
+/// Formats the report as text, with all options if `verbose`.
 fn text(report: &Report<'_>, verbose: bool) -> String {
     let m = report.manifest;
     let mut out = format!(

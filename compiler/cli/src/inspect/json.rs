@@ -1,4 +1,4 @@
-//! The content of a GGUF file as JSON. Keys may be added, never changed.
+//! A GGUF file's content as JSON. Keys may be added, never changed.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 use super::{Selection, order};
 use tpc_gguf::{GgufFile, MetaArray, MetaValue};
 
-/// The report.
 #[derive(Debug, Serialize)]
 pub(super) struct Report<'f> {
     tpc: u32,
@@ -46,15 +45,14 @@ struct TensorReport<'f> {
     dtype: &'static str,
     ne: [u64; 4],
     n_dims: usize,
-    /// The index into `files`, from 0.
+    /// The index into `files`.
     file: usize,
-    /// The offset from the start of that file, in bytes.
+    /// The offset from the file's start, in bytes.
     offset: u64,
     bytes: u64,
 }
 
 impl<'f> Report<'f> {
-    /// Builds the report of the selected part of a file.
     pub(super) fn new(file: &'f GgufFile, selection: &Selection<'f>) -> Report<'f> {
         let header = selection.header;
         let files = file.shards().iter().map(|s| FileReport {
@@ -98,7 +96,7 @@ impl<'f> Report<'f> {
     }
 }
 
-/// Returns a number, or its text if JSON cannot represent it.
+/// Returns a number, or its text if JSON cannot represent the number.
 fn float(x: f64) -> Value {
     serde_json::Number::from_f64(x).map_or_else(|| Value::String(x.to_string()), Value::Number)
 }

@@ -1,4 +1,4 @@
-//! `tpc inspect`: the content of a GGUF file, or of an artefact.
+//! `tpc inspect`: shows the content of a GGUF file or an artefact.
 
 mod artefact;
 mod json;
@@ -22,10 +22,10 @@ pub(super) struct Args {
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// List the tensors whose names match a regular expression.
+    /// List tensors whose names match a regular expression.
     #[arg(long, value_name = "REGEX", value_parser = values::tensors())]
     tensors: Option<Parsed<Pattern>>,
-    /// Show the metadata whose keys match a regular expression.
+    /// Show metadata whose keys match a regular expression.
     #[arg(long, value_name = "REGEX", value_parser = values::keys())]
     keys: Option<Parsed<Pattern>>,
 }
@@ -44,7 +44,7 @@ fn order(endianness: Endianness) -> &'static str {
     }
 }
 
-/// Returns the items whose name matches the pattern, or all items without a pattern.
+/// Returns the items whose names match, or all without a pattern.
 fn matching<'a, T>(
     all: &'a [T],
     pattern: &Option<Parsed<Pattern>>,

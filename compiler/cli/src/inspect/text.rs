@@ -1,4 +1,4 @@
-//! The content of a GGUF file as text.
+//! Formats a GGUF file's content as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use super::{Selection, order};
 use tpc_core::format::bytes;
 use tpc_gguf::{GgufFile, TensorInfo};
 
-/// Returns a description of the file's data: complete, unfinished, or missing.
+/// Describes the file's data: complete, unfinished, or missing.
 fn data(file: &GgufFile) -> &'static str {
     match (
         file.has_data(),
@@ -21,7 +21,7 @@ fn data(file: &GgufFile) -> &'static str {
     }
 }
 
-/// Formats the report: the file, metadata, sums by type, and the tensors if they are `listed`.
+/// Formats the file, metadata, sums by type, and the tensors if `listed`.
 pub(super) fn render(file: &GgufFile, selection: &Selection<'_>, listed: bool) -> String {
     let header = selection.header;
     let mut out = String::new();

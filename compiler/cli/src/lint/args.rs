@@ -15,7 +15,7 @@ pub(super) enum Format {
     Github,
 }
 
-/// An engine whose rules a captured graph is checked against.
+/// An engine with rules for captured graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Target {
     /// ggml's backend for several devices.
@@ -24,37 +24,38 @@ pub(super) enum Target {
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// GGUF files, captures, folders, patterns in quotes such as 'models/*.gguf', or addresses [default: the files of tpc.toml].
+    /// GGUF files, captures, folders, patterns in quotes such as 'models/*.gguf', or addresses [default: from
+    /// tpc.toml].
     #[arg(value_name = "MODEL", conflicts_with = "graph")]
     pub(super) models: Vec<PathBuf>,
     /// A captured ggml graph (JSON lines), instead of a model.
     #[arg(long, value_name = "CAPTURE.jsonl", conflicts_with = "command")]
     pub(super) graph: Option<PathBuf>,
-    /// Run a llama.cpp program on a device that captures its graphs, and check the graphs.
+    /// Run a llama.cpp program on a device that captures its graphs, and check them.
     #[arg(long, value_name = "llama-bench …", conflicts_with_all = ["models", "graph", "command", "target"])]
     pub(super) rpc_command: Option<String>,
-    /// Keep the graphs of --rpc-command in this folder.
+    /// Folder that keeps the graphs of --rpc-command.
     #[arg(long, value_name = "DIR", requires = "rpc_command")]
     pub(super) capture: Option<PathBuf>,
-    /// Check the graph against the rules of another engine.
+    /// Check the graph against another engine's rules.
     #[arg(long, value_enum, value_name = "ENGINE", conflicts_with = "command")]
     pub(super) target: Option<Target>,
-    /// The graph's architecture; the engine of --target may refuse it by name.
+    /// Architecture of the graph; the engine of --target may refuse it by name.
     #[arg(long, value_name = "NAME", requires = "target")]
     pub(super) architecture: Option<String>,
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,
-    /// Turn all warnings (`warnings`), or findings with these codes, into errors; repeatable.
+    /// Turn findings with these codes, or all `warnings`, into errors; repeatable.
     #[arg(long, value_name = "warnings|CODE")]
     pub(super) deny: Vec<String>,
-    /// Leave out the findings with these codes; repeatable.
+    /// Omit findings with these codes; repeatable.
     #[arg(long, value_name = "CODE")]
     pub(super) allow: Vec<String>,
     /// Settings: files, devices, denied and allowed codes [default: tpc.toml here or above].
     #[arg(long, value_name = "FILE.toml")]
     pub(super) config: Option<PathBuf>,
-    /// A llama.cpp command line, with any environment variables before it.
+    /// A llama.cpp command, with any environment variables before it.
     #[arg(last = true, value_name = "llama-server …")]
     pub(super) command: Vec<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The verdicts on graphs that clients have computed.
+//! Verdicts on graphs that clients have computed.
 
 use std::path::PathBuf;
 
@@ -9,16 +9,16 @@ use crate::clients::{ANY_MEMORY, capture_program, write};
 use crate::output::Failure;
 use tpc_core::report::PlanReport;
 
-/// The format and the policy of verdicts on captured graphs.
+/// Format and policy of the verdicts.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct VerdictArgs {
-    /// Output format of the verdicts.
+    /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Turn all warnings (`warnings`), or findings with these codes, into errors; repeatable.
+    /// Turn findings with these codes, or all `warnings`, into errors; repeatable.
     #[arg(long, value_name = "warnings|CODE")]
     deny: Vec<String>,
-    /// Leave out the findings with these codes; repeatable.
+    /// Omit findings with these codes; repeatable.
     #[arg(long, value_name = "CODE")]
     allow: Vec<String>,
 }
@@ -35,7 +35,7 @@ impl VerdictArgs {
     }
 }
 
-/// Prints the verdicts of tpc and of ggml's tensor split on captures. JSON output also has the plans.
+/// Prints the verdicts of tpc and of ggml's tensor split on captures; as JSON, also the plans.
 pub(crate) fn verdicts(
     captures: &[PathBuf],
     args: &VerdictArgs,
@@ -82,7 +82,7 @@ fn of_all(captures: &[PathBuf], args: &Args) -> Result<Vec<Checked>, Failure> {
     Ok(out)
 }
 
-/// Runs `tpc lint --rpc-command`: runs the program and lints the graphs that it computes.
+/// Runs `tpc lint --rpc-command`: runs the program and lints its graphs.
 pub(super) fn run(args: &Args, command: &str) -> Result<(), Failure> {
     let captures = capture_program(command, ANY_MEMORY)?;
     let (folder, is_kept) = match &args.capture {

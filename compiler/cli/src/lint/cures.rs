@@ -1,4 +1,4 @@
-//! Cures of a llama.cpp command line. Each cure is an edit of the line, and the edited line is linted before it is shown.
+//! Cures of a llama.cpp command line: edits that are linted before they are shown.
 
 use super::line::on_devices;
 use super::subject::{EngineLine, Subject, is_open, shares_of_memory};
@@ -27,11 +27,10 @@ pub(super) struct Checked<'a> {
     devices: usize,
     model: String,
     assumed: bool,
-    /// The errors of the unedited line.
     errors: Vec<Diagnostic>,
 }
 
-/// An option that replaces the options of the same settings.
+/// An option that replaces options of the same setting.
 struct Edit {
     replaces: &'static [Setting],
     words: [String; 2],
@@ -62,7 +61,7 @@ impl<'a> Checked<'a> {
         out
     }
 
-    /// Returns the engine whose program the line runs.
+    /// Returns the engine of the line's program.
     pub(super) fn engine(&self) -> Engine {
         match self.line.maker {
             Maker::LlamaCpp => Engine::LlamaCpp,
@@ -70,7 +69,7 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// Returns the errors that the lints of command lines find.
+    /// Returns the errors that the command-line lints find.
     fn errors_of(&self, line: &CommandLine, placement: &Placement) -> Vec<Diagnostic> {
         let found = lint_command(&Command {
             line,
@@ -85,7 +84,7 @@ impl<'a> Checked<'a> {
         found.into_iter().filter(is_error).collect()
     }
 
-    /// True if a cure is shown: the edited line does not have new errors, and either asks for the advised placement or fits and is
+    /// True if a cure is shown: the edited line has only old errors, and asks for the advised placement or fits and is
     /// proved. Rewrites the cure as options of the line.
     pub(super) fn holds(&self, advice: &mut Advice) -> bool {
         let Some((line, words)) = self.edited(&advice.changes) else {
@@ -107,7 +106,6 @@ impl<'a> Checked<'a> {
         planned.is_ok_and(|compiled| compiled.fits() && compiled.proof.is_ok())
     }
 
-    /// Returns the placement of a line.
     fn placement(&self, line: &CommandLine) -> Option<Placement> {
         let same = TpcCommand::from_line(line, Some(self.model.clone()))?;
         let args = PlacementArgs::read(&same.options).ok()?;
@@ -119,7 +117,7 @@ impl<'a> Checked<'a> {
         Some(placement)
     }
 
-    /// Returns the line after the changes, and the changed options as a user types them.
+    /// Returns the edited line, and the changed options as typed.
     fn edited(&self, changes: &[Change]) -> Option<(CommandLine, String)> {
         let mut line = self.line.clone();
         let mut words: Vec<String> = Vec::new();
@@ -134,7 +132,7 @@ impl<'a> Checked<'a> {
                 let spec = option(&line, &name)?;
                 words.push(name.clone());
                 let shown = match (self.line.kind, name.as_str()) {
-                    // In llama-bench, commas separate tests.
+                    // llama-bench separates tests by commas.
                     (Program::Bench, "-ts") => Some(value.replace(',', "/")),
                     (Program::Bench, "-ot") => Some(value.replace(',', ";")),
                     (Program::Bench, "-nkvo") => Some("1".to_owned()),
@@ -152,7 +150,7 @@ impl<'a> Checked<'a> {
         Some((line, words.join(" ")))
     }
 
-    /// Returns the options of a change; `None` if the program does not have them.
+    /// Returns the options of a change; `None` if the program lacks them.
     fn edits(&self, change: &Change) -> Option<Vec<Edit>> {
         let one = |replaces: &'static [Setting], name: &str, value: String| {
             Some(vec![Edit {
@@ -207,7 +205,7 @@ impl<'a> Checked<'a> {
                     words: ["-ctv".to_owned(), v.name().to_owned()],
                 },
             ]),
-            // Programs other than the general ones derive their contexts from their tests.
+            // Other programs derive their contexts from their tests.
             Change::Context { .. } | Change::Sequences { .. } if !is_general => None,
             Change::Context { ctx_size, .. } => {
                 one(&[Setting::CtxSize], "-c", ctx_size.to_string())
@@ -217,7 +215,7 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// Returns the line's own name for the place of an override.
+    /// Returns the line's own name for an override's place.
     fn buffer(&self, o: &Override) -> Option<String> {
         let names = self.line.all(Setting::Override).flat_map(|given| {
             let parts = given.value.split(',');
@@ -233,7 +231,6 @@ impl<'a> Checked<'a> {
     }
 }
 
-/// Finds the program's option by its name.
 fn option(line: &CommandLine, name: &str) -> Option<&'static OptionSpec> {
     let is_switch = line.kind == Program::Bench && name == "-nkvo";
     if is_switch {
@@ -245,7 +242,6 @@ fn option(line: &CommandLine, name: &str) -> Option<&'static OptionSpec> {
     known.find(|o| o.names.contains(&name))
 }
 
-/// True if two placements are equivalent.
 fn is_same(a: &Placement, b: &Placement) -> bool {
     let main = |p: &Placement| (p.split_mode == SplitMode::None).then_some(p.main_device);
     a.split_mode == b.split_mode

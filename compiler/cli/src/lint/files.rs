@@ -1,4 +1,4 @@
-//! The files to lint: named files, files that match patterns, and models in folders.
+//! The files to lint: named files, pattern matches, and models in folders.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,21 +7,21 @@ use crate::output::Failure;
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::SplitName;
 
-/// The maximum number of files that a pattern may match.
+/// The limit of files that a pattern may match.
 const MAX_FILES: usize = 10_000;
 
 fn wrong(pattern: &str, message: String, help: &str) -> Failure {
     Failure::usage(Diagnostic::new(&codes::COMMAND_LINE, pattern, message).help(help))
 }
 
-/// True if a word is a pattern: it contains a wildcard, and a file of that name does not exist.
+/// True if a word contains a wildcard, and does not name a file.
 fn is_pattern(word: &str) -> bool {
     word.contains(['*', '?', '[']) && !word.contains("://") && !Path::new(word).exists()
 }
 
-/// Returns the files that a pattern matches, in order.
+/// Returns a pattern's files, in order.
 fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
-    let help = "`*` is any part of a name, `**` any folders, `[ab]` a letter of these";
+    let help = "`*` matches any part of a name, `**` any folders, `[ab]` one of these letters";
     let paths = glob::glob(pattern).map_err(|e| {
         wrong(
             pattern,
@@ -36,18 +36,19 @@ fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
         0 => Err(wrong(
             pattern,
             format!("no file matches `{pattern}`"),
-            "check the folder and the letters' case; `**` stands for any folders",
+            "check the folder and upper or lower case; `**` matches any folders",
         )),
         n if n > MAX_FILES => Err(wrong(
             pattern,
             format!("`{pattern}` matches more than {MAX_FILES} files"),
-            "begin with a folder that has fewer",
+            "give a pattern that matches fewer files",
         )),
         _ => Ok(files),
     }
 }
 
-/// Returns the files that words name. A split model is linted once, by its first shard, unless a word names another shard.
+/// Returns the files of these words. A split model is linted once, by its first shard, unless a word names another
+/// shard.
 pub(super) fn expand(words: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let first = |p: &PathBuf| SplitName::of_path(p).is_none_or(|s| s.number == 1);
     let mut out = Vec::new();

@@ -1,10 +1,10 @@
-//! A llama.cpp line on a number of devices: unsuitable values become faults, and the rest of the line is planned.
+//! A llama.cpp line on a number of devices: unsuitable values become faults, and the rest is planned.
 
 use tpc_core::placement::{OverridePattern, TensorSplit};
 use tpc_ggml::llama_cpp::{Buffer, CommandLine, Fault, ParsedOption, Setting, buffer, position};
 
-/// Returns the line without values that do not suit `devices` devices: surplus proportions, missing main devices, and invalid
-/// overrides. Each removed value becomes a fault.
+/// Returns the line without surplus proportions, missing main devices and invalid overrides. Each removed value becomes
+/// a fault.
 pub(super) fn on_devices(line: &CommandLine, devices: usize) -> CommandLine {
     let mut out = line.clone();
     let mut faults = Vec::new();
@@ -37,7 +37,7 @@ fn with(given: &ParsedOption, value: String) -> ParsedOption {
     }
 }
 
-/// Returns the fault of a list of proportions. A valid list has at most one number per device.
+/// Returns the fault of `-ts`, which takes at most one number per device.
 fn proportions(given: &ParsedOption, devices: usize) -> Option<Fault> {
     let (spelling, text) = (given.spelling.as_str(), given.value.as_str());
     let parts: Vec<&str> = text.split([',', '/']).collect();
@@ -52,7 +52,7 @@ fn proportions(given: &ParsedOption, devices: usize) -> Option<Fault> {
     Some(Fault {
         spelling: spelling.to_owned(),
         what: format!(
-            "{spelling} {text} has {} proportions for {devices} device{}: llama.cpp drops those behind",
+            "{spelling} {text} has {} proportions for {devices} device{}: llama.cpp drops the rest",
             parts.len(),
             if devices == 1 { "" } else { "s" }
         ),
@@ -61,7 +61,7 @@ fn proportions(given: &ParsedOption, devices: usize) -> Option<Fault> {
     })
 }
 
-/// Returns the fault of the main device of a model on one device.
+/// Returns the fault of the main device under `-sm none`.
 fn main_device(given: &ParsedOption, devices: usize) -> Option<Fault> {
     let n: usize = given.value.parse().ok()?;
     let takes = format!("a number from 0 to {}", devices.saturating_sub(1));
@@ -85,11 +85,10 @@ fn overrides(
     (!right.is_empty()).then(|| with(given, right.join(",")))
 }
 
-/// Returns the fault of an override.
 fn override_fault(line: &CommandLine, spelling: &str, part: &str, devices: usize) -> Option<Fault> {
     let stops = |takes: &str| Some(Fault::stops(spelling, part, takes));
     let Some((_, name)) = part.rsplit_once('=').filter(|(p, _)| !p.is_empty()) else {
-        return stops("REGEX=BUFFER, such as 'ffn_.*_exps=CPU'; a comma ends the pattern");
+        return stops("REGEX=BUFFER, such as 'ffn_.*_exps=CPU'; a comma ends the regex");
     };
     match buffer(name) {
         None => return stops("the buffers of the host and of devices: CPU, CUDA0, CUDA1, …"),

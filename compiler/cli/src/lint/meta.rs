@@ -1,4 +1,4 @@
-//! Checks a captured graph by the rules of ggml's backend for several devices (`--target ggml-meta`).
+//! Checks a captured graph by the rules of ggml's multi-device backend (`--target ggml-meta`).
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ use tpc_ggml::capture::Record;
 use tpc_ggml::meta::{self, Setup};
 use tpc_lint::{Finding, merge};
 
-/// Returns the ops of a capture that the engine refuses or computes wrongly with this placement and these types of the K and V
-/// caches. A cache without a given type has the capture's type.
+/// Returns the ops that the engine refuses or computes wrongly with this placement and these K and V cache types
+/// (default: the capture's).
 pub(super) fn findings(
     graph: Option<&Path>,
     architecture: Option<&str>,
@@ -21,11 +21,7 @@ pub(super) fn findings(
     cache_types: [Option<DType>; 2],
 ) -> Result<Vec<Finding>, Failure> {
     let Some(path) = graph else {
-        let d = Diagnostic::new(
-            &codes::COMMAND_LINE,
-            "--target",
-            "there is no captured graph to check",
-        );
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "--target", "missing captured graph");
         return Err(Failure::usage(d.help(
             "add a graph: tpc lint --graph CAPTURE.jsonl --target ggml-meta",
         )));
@@ -37,7 +33,6 @@ pub(super) fn findings(
     Ok(merge(meta::diagnose(&captured.records, &setup)))
 }
 
-/// Returns the engine's configuration for this placement.
 fn setup(records: &[Record], placement: &Placement) -> Result<Setup, Failure> {
     let mut setup = Setup::new(placement.devices.len());
     setup.proportions = placement.tensor_split.clone().unwrap_or_default();

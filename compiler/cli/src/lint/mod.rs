@@ -1,4 +1,4 @@
-//! `tpc lint`: findings in a model, a capture or a llama.cpp command line, and in their plans.
+//! `tpc lint`: finds mistakes in a model, a capture or a llama.cpp command line, and in their plans.
 
 mod args;
 mod clients;
@@ -37,18 +37,17 @@ use tpc_lint::{
 };
 use tpc_models::LoweredModel;
 
-/// The findings of all plans, and their numbers of devices.
+/// The findings of all plans, and their device counts.
 #[derive(Default)]
 struct Findings {
     findings: Vec<Finding>,
     devices: Vec<usize>,
-    /// The back ends of the devices of the last plan.
     backends: Vec<Option<Backend>>,
 }
 
 impl Findings {
-    /// Leaves out findings about uneven shards unless a planned number of devices has them. A single device count needs no list
-    /// of devices per finding.
+    /// Leaves out findings on uneven shards unless a planned device count has them. With a single count, removes the
+    /// device lists from findings.
     fn keep_shared(&mut self, opened: &Option<Opened<'_>>) {
         let shares_evenly = |n: usize| match opened {
             Some(opened) => !tpc_lint::is_uneven(&opened.view(), n),
@@ -66,7 +65,7 @@ impl Findings {
     }
 }
 
-/// A model's file, and its graph if it can be built.
+/// A model's file, and its graph if the graph can be built.
 struct Opened<'s> {
     file: &'s GgufFile,
     model: Option<LoweredModel>,
@@ -81,17 +80,17 @@ impl Opened<'_> {
     }
 }
 
-/// Opens the model of a subject, or returns `None` for a capture.
+/// Opens a subject's model; `None` for a capture.
 fn open(subject: &Subject) -> Result<Option<Opened<'_>>, Failure> {
     let Some(Model { file, .. }) = subject.source.model()?.map(AsRef::as_ref) else {
         return Ok(None);
     };
-    // The planner reports the reason for a missing graph.
+    // The planner reports why the graph is missing.
     let model = graph_of(file);
     Ok(Some(Opened { file, model }))
 }
 
-/// Returns the findings in a capture that do not depend on the devices.
+/// Returns a capture's findings that do not depend on devices.
 fn of_capture(subject: &Subject) -> Result<Vec<Diagnostic>, Failure> {
     let Some(path) = subject.source.graph() else {
         return Ok(Vec::new());
@@ -105,7 +104,7 @@ fn of_capture(subject: &Subject) -> Result<Vec<Diagnostic>, Failure> {
     };
     let notes = captured.notes.iter();
     let mut out: Vec<Diagnostic> = notes
-        .map(|d| graph.with_excerpt(d.clone(), "what it became"))
+        .map(|d| graph.with_excerpt(d.clone(), "the op in the IR"))
         .collect();
     out.extend(lint_graph(&graph));
     Ok(out)
@@ -180,15 +179,14 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
     Ok(())
 }
 
-/// The devices that a subject is planned for.
 struct On<'a> {
     list: &'a DeviceList,
     placement: &'a Placement,
-    /// True if the user did not give the placement's shares.
+    /// True if the placement's shares are not the user's.
     is_implied: bool,
 }
 
-/// Returns the findings in a plan. Its cures are checked as edits of the llama.cpp command line.
+/// Returns a plan's findings. Their cures are checked as edits of the command line.
 fn of_plan(
     subject: &Subject,
     opened: Option<&Opened<'_>>,
@@ -209,12 +207,12 @@ fn of_plan(
         _ => source.report(&path, on.placement),
     };
     let mut found = report.diagnostics;
-    // The lints of command lines report the same facts, with the line's own options.
+    // Command-line lints report these facts with the line's own options.
     found.retain(|d| subject.line.is_none() || !tpc_lint::is_of_command(d.code));
     fitted(subject, found)
 }
 
-/// Returns the findings in a plan, and in llama.cpp's execution of the command line.
+/// Returns the findings in a plan, and in llama.cpp's execution of the line.
 fn on_devices(
     subject: &Subject,
     opened: Option<&Opened<'_>>,
@@ -243,8 +241,8 @@ fn on_devices(
     Ok(out)
 }
 
-/// Adapts the findings in a plan to the line's program. A model that llama.cpp does not load is an error. A model that does not
-/// fit is a note if llama.cpp makes it fit by itself.
+/// Adapts a plan's findings to the line's program. A model that llama.cpp does not load is an error, a model that
+/// llama.cpp makes fit a note.
 fn fitted(subject: &Subject, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let Some(line) = subject.line.as_ref().map(|l| &l.command) else {
         return found;
@@ -258,16 +256,20 @@ fn fitted(subject: &Subject, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
         return found;
     }
     let changes = match (fitted.context, fitted.layers) {
-        (true, true) => "-c, and then -ngl and the place of tensors,",
+        (true, true) => "first -c, then -ngl and the placement of tensors,",
         (true, false) => "-c",
-        (false, _) => "-ngl and the place of tensors",
+        (false, _) => "-ngl and the placement of tensors",
     };
     let found = found
         .into_iter()
         .map(|d| match *d.code == *tpc_lint::CAPACITY {
             true => Diagnostic {
                 severity: Severity::Note,
-                message: message!("{}; llama.cpp lowers {} until it fits", d.message, changes),
+                message: message!(
+                    "{}; llama.cpp changes {} until the model fits",
+                    d.message,
+                    changes
+                ),
                 ..d
             },
             false => d,
@@ -275,7 +277,6 @@ fn fitted(subject: &Subject, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     found.collect()
 }
 
-/// Returns the settings of `--config`, or of the nearest `tpc.toml`.
 fn settings(args: &Args) -> Result<Config, Failure> {
     let nearest = || config::find(&std::env::current_dir().ok()?);
     match args.config.clone().or_else(nearest) {
@@ -284,8 +285,8 @@ fn settings(args: &Args) -> Result<Config, Failure> {
     }
 }
 
-/// Returns the files to lint: the given ones, or else the ones of the settings. With `--graph` or a command line, a single word
-/// is not expanded as a pattern.
+/// Returns the given files to lint, or else the settings'. With `--graph` or a command line, a single word is not a
+/// pattern.
 fn subjects(args: &Args, config: &Config) -> Result<Vec<Option<PathBuf>>, Failure> {
     if args.graph.is_some() || !args.command.is_empty() {
         return match args.models.as_slice() {
@@ -293,12 +294,12 @@ fn subjects(args: &Args, config: &Config) -> Result<Vec<Option<PathBuf>>, Failur
             [one] => Ok(vec![Some(one.clone())]),
             several => {
                 let message = format!(
-                    "a command line of llama.cpp is for one model, and {} are given",
+                    "a llama.cpp command needs one model, but {} are given",
                     several.len()
                 );
                 let d = Diagnostic::new(&common::COMMAND_LINE, "MODEL", message);
                 Err(Failure::usage(
-                    d.help("give the model alone that the command line runs"),
+                    d.help("give only the model that the command runs"),
                 ))
             }
         };
@@ -308,10 +309,14 @@ fn subjects(args: &Args, config: &Config) -> Result<Vec<Option<PathBuf>>, Failur
         named => files::expand(named, Path::new(""))?,
     };
     if files.is_empty() {
-        let d = Diagnostic::new(&common::COMMAND_LINE, "MODEL", "there is nothing to lint");
+        let d = Diagnostic::new(
+            &common::COMMAND_LINE,
+            "MODEL",
+            "no model, capture or command to lint",
+        );
         return Err(Failure::usage(d.help(
-            "give models, captures or patterns: tpc lint MODEL.gguf 'models/*.gguf'; or --graph CAPTURE.jsonl; or a command \
-             line: tpc lint -- llama-server -m MODEL.gguf; or list files in tpc.toml",
+            "give models, captures or patterns (tpc lint MODEL.gguf 'models/*.gguf'), --graph CAPTURE.jsonl, or a command \
+             (tpc lint -- llama-server -m MODEL.gguf); or list files in tpc.toml",
         )));
     }
     Ok(files.into_iter().map(Some).collect())
@@ -321,7 +326,7 @@ fn to_paths(words: &[String]) -> Vec<PathBuf> {
     words.iter().map(PathBuf::from).collect()
 }
 
-/// Returns the policy for a file: the settings, then their overrides, then the command line. A later entry wins.
+/// Returns a file's policy: settings, overrides, command line; a later entry wins.
 fn policy(args: &Args, config: &Config, file: &Path) -> Result<Policy, Failure> {
     let (mut deny, mut allow): (Vec<String>, Vec<String>) = Default::default();
     for section in config.sections(file) {
@@ -346,7 +351,6 @@ fn policy(args: &Args, config: &Config, file: &Path) -> Result<Policy, Failure> 
     Policy::parse(&deny, &allow, &crate::catalogue::codes()).map_err(Failure::usage)
 }
 
-/// Lints one file, capture or command line.
 fn check(
     args: &Args,
     config: &Config,
@@ -362,7 +366,7 @@ fn check(
     let mut findings = policy.apply(found.findings);
     let status = failed.as_ref().map(|f| f.status);
     if let Some(f) = failed {
-        // `--allow` does not hide the reasons for an unusable file or option.
+        // `--allow` does not hide why a file or option is unusable.
         findings.extend(merge(f.diagnostics));
     }
     let label = subject.line.as_ref().map(|l| l.label.as_str());
@@ -379,7 +383,6 @@ fn check(
     })
 }
 
-/// Lints every subject of the arguments.
 pub(super) fn checked(args: &Args) -> Result<Vec<Checked>, Failure> {
     let config = settings(args)?;
     let files = subjects(args, &config)?;
@@ -407,7 +410,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     finish(args, &checked)
 }
 
-/// Returns the exit status and the diagnostics of the findings.
+/// Returns the failure of the findings, if any.
 fn finish(args: &Args, checked: &[Checked]) -> Result<(), Failure> {
     let status = checked.iter().map(Checked::status).max().unwrap_or(0);
     // With several files as text, the diagnostics are already printed.

@@ -9,21 +9,19 @@ use tpc_diag::Diagnostic;
 use tpc_lint::Finding;
 use tpc_lint::format::{EngineFacts, LintReport, Summary, github, sarif};
 
-/// The findings of a file.
 pub(crate) struct Checked {
     pub(crate) path: String,
-    /// The device counts that were planned.
     pub(crate) devices: Vec<usize>,
     pub(crate) findings: Vec<Finding>,
-    /// The equivalent tpc command of a llama.cpp command line.
+    /// The equivalent of a llama.cpp command.
     pub(crate) equivalent: Option<String>,
-    /// The release of the engine that the command line is for.
+    /// The release that the command is for.
     pub(crate) engine: Option<EngineFacts>,
-    /// The status of an unusable file or option.
+    /// The exit status of an unusable file or option.
     pub(crate) failed: Option<u8>,
 }
 
-/// The object for several files. Keys may be added, never changed.
+/// The JSON object for several files. Keys may be added, never changed.
 #[derive(Debug, Serialize)]
 struct Reports<'a> {
     tpc: u32,
@@ -39,7 +37,7 @@ impl Checked {
         Summary::of(&self.findings)
     }
 
-    /// Returns the exit status: the status of an unusable file or option, or else 1 if there are errors.
+    /// Returns the exit status: an unusable file's or option's, or else 1 for errors.
     pub(super) fn status(&self) -> u8 {
         self.failed.unwrap_or(u8::from(self.summary().errors > 0))
     }
@@ -64,7 +62,6 @@ impl Checked {
         format!("{}: {}\n{same}", self.path, self.summary())
     }
 
-    /// Returns the findings for standard error.
     pub(super) fn diagnostics(&self) -> Vec<Diagnostic> {
         let shown = self.findings.iter().map(|f| Diagnostic {
             message: f.message().into(),
@@ -89,8 +86,8 @@ fn total(all: &[Checked]) -> Summary {
         })
 }
 
-/// Prints results on standard output. With several files as text, each file's findings follow its line, on standard error, and
-/// the totals come last. The JSON object also has the plans.
+/// Prints results on standard output. With several files as text, each file's findings follow its line on standard
+/// error; totals come last. JSON output also has the plans.
 pub(super) fn print(format: Format, all: &[Checked], plans: &[PlanReport]) -> Result<(), Failure> {
     match (format, all) {
         (Format::Text, [one]) => match one.failed {

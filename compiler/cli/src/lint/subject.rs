@@ -1,4 +1,4 @@
-//! The subject of `tpc lint`: a model, a captured graph, or a llama.cpp command line.
+//! The subject of `tpc lint`: a model, a capture, or a llama.cpp command line.
 
 use std::path::{Path, PathBuf};
 
@@ -15,34 +15,31 @@ use tpc_diag::{Diagnostic, codes, message};
 use tpc_ggml::engines::{Backend, Build};
 use tpc_ggml::llama_cpp::{CommandLine, Setting, Test, TpcCommand, device_count, quote};
 
-/// The model or capture, with its options.
 pub(super) struct Subject {
     pub(super) source: SourceArgs,
     pub(super) placement: PlacementArgs,
-    /// The devices of `--devices`, or else of the llama.cpp command line, or the default. A refusal is reported with the
+    /// The devices of `--devices`, else of the llama.cpp command line, else the default. A refusal is reported with the
     /// findings.
     pub(super) devices: Parsed<DeviceLists>,
     pub(super) line: Option<EngineLine>,
 }
 
-/// A llama.cpp command line.
 pub(super) struct EngineLine {
     pub(super) command: CommandLine,
     /// The equivalent `tpc plan` command for the line's engine.
     pub(super) equivalent: String,
-    /// The equivalent command for tpc's own engine.
+    /// The equivalent command for tpc's engine.
     pub(super) with_tpc: String,
-    /// The release whose limits apply.
     pub(super) build: &'static Build,
-    /// The additional files of the line that exist on this machine.
+    /// The line's additional files that exist on this machine.
     pub(super) beside: Request,
-    /// True if the number of devices is an assumption, because neither the line nor the options give it.
+    /// True if neither the line nor the options give the number of devices.
     pub(super) assumed: bool,
-    /// The label of this test in a benchmark with several tests.
+    /// The label of this test, if a benchmark has several.
     pub(super) label: String,
 }
 
-/// Returns the llama.cpp lines of the arguments: one per test of a benchmark, and an empty list without a command.
+/// Returns the llama.cpp lines: one per test of a benchmark, or an empty list without a command.
 pub(super) fn lines(args: &Args) -> Result<Vec<Test>, Failure> {
     if args.command.is_empty() {
         return Ok(Vec::new());
@@ -51,8 +48,8 @@ pub(super) fn lines(args: &Args) -> Result<Vec<Test>, Failure> {
     command.each().map_err(Failure::usage)
 }
 
-/// Returns llama.cpp's default shares of the layers, in the form of `-ts`: the usable memory of each device in GiB. The shares
-/// are 1 if all memories are equal or one is unknown.
+/// Returns llama.cpp's default shares of the layers, as in `-ts`: each device's usable memory in GiB. The shares are 1
+/// if all memories are equal or one is unknown.
 pub(super) fn shares_of_memory(placement: &Placement) -> Vec<f64> {
     let memory = |d: usize| placement.topology.device(d).usable_memory();
     let all: Option<Vec<f64>> = (0..placement.devices.len()).map(memory).collect();
@@ -66,7 +63,7 @@ pub(super) fn shares_of_memory(placement: &Placement) -> Vec<f64> {
 }
 
 impl Subject {
-    /// Reads the subject from the arguments of `tpc lint`, for one of its files. `devices` is the value of the settings.
+    /// Reads the subject for one file. `devices` is the value of the settings.
     pub(super) fn from_args(
         args: &Args,
         file: Option<&Path>,
@@ -86,10 +83,10 @@ impl Subject {
             });
         };
         if PlacementArgs::read(&[])?.on_machine_of(&args.placement) != args.placement {
-            let message = "placement options are given before a command line of llama.cpp";
+            let message = "placement options precede a llama.cpp command";
             let d = Diagnostic::new(&codes::COMMAND_LINE, "command line", message);
             return Err(Failure::usage(d.help(
-                "put them behind `--`; only --devices, --topology, --link, --reserve and --host-memory may stand before it",
+                "move them after `--`; only --devices, --topology, --link, --reserve and --host-memory may precede it",
             )));
         }
         let given = machine.devices();
@@ -111,7 +108,7 @@ impl Subject {
         let placement = PlacementArgs::read(&same.options)?.on_machine_of(&machine);
         let placement = placement.with_servers_at(command.servers_at());
         let source = SourceArgs::new(Some(PathBuf::from(&same.model)), None);
-        // For a range of device counts, the shares differ per count and are not added to the command.
+        // The shares of a range of device counts differ per count, so the command omits them.
         if let Ok(lists) = &devices
             && let [only] = lists.lists.as_slice()
             && let Some(split) = implied_split(&placement, only, source.defaults())
@@ -121,7 +118,7 @@ impl Subject {
         }
         let beside = beside::of_line(&command);
         same.options.extend(beside.words());
-        // The options before the command describe the machine. If they give no devices, the command decides the number.
+        // The options before the command describe the machine; without devices, the command decides their number.
         let mut machine = args.placement.machine_words();
         if args.placement.devices().is_none() && !of_file {
             let count = devices.as_ref().map_or("…", |lists| lists.text.as_str());
@@ -145,7 +142,7 @@ impl Subject {
 }
 
 impl EngineLine {
-    /// Returns the back end of each device: the ones that the line names (`-dev CUDA0,ROCm0`), or else the cards' ones.
+    /// Returns each device's back end: named by the line (`-dev CUDA0,ROCm0`), or else the card's.
     pub(super) fn backends(&self, placement: &Placement) -> Vec<Option<Backend>> {
         let named = self.command.value(Setting::Devices);
         match named.filter(|_| placement.backend.is_none()) {
@@ -155,7 +152,7 @@ impl EngineLine {
     }
 }
 
-/// Returns the largest number of devices of these lists; unreadable lists are skipped.
+/// Returns the largest number of devices, skipping unreadable lists.
 fn most(machine: &PlacementArgs, devices: &DeviceLists) -> Option<usize> {
     let defaults = SourceArgs::new(None, None).defaults();
     let placed = devices
@@ -165,37 +162,36 @@ fn most(machine: &PlacementArgs, devices: &DeviceLists) -> Option<usize> {
     placed.map(|p| p.devices.len()).max()
 }
 
-/// Builds the diagnostic of a line that does not name a model.
 fn without_model(line: &CommandLine) -> Diagnostic {
     let assigned = |word: &&String| word.starts_with("-m=") || word.starts_with("--model=");
     if let Some(word) = line.unknown.iter().find(assigned) {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
-        let message = message!("unknown llama.cpp option `{}`: the program stops", word);
+        let message = message!("unknown llama.cpp option `{}`: the program exits", word);
         let d = Diagnostic::new(&codes::COMMAND_LINE, "-m", message);
         return d.help(message!("write {} {}", name, quote(value)));
     }
-    let message = "the command line names no model file";
+    let message = "the command does not name a model file";
     let d = Diagnostic::new(&codes::COMMAND_LINE, "-m", message);
     d.help(
-        "add -m MODEL.gguf; of a model that is fetched, give the file: tpc lint MODEL.gguf -- llama-server -hf …",
+        "add -m MODEL.gguf; if llama.cpp downloads the model, give its file: tpc lint MODEL.gguf -- llama-server -hf …",
     )
 }
 
-/// Returns the shares of a layer split if the line does not give them.
+/// Returns a layer split's shares if the line does not give them.
 fn implied_split(args: &PlacementArgs, list: &DeviceList, defaults: Defaults) -> Option<Vec<f64>> {
-    // Planning reports the error of an unreadable option.
+    // Planning reports unreadable options.
     let placement = args.placement_on(list, defaults).ok()?;
     is_open(&placement).then(|| shares_of_memory(&placement))
 }
 
-/// True if layers are divided among devices and `-ts` is not given.
+/// True if layers are divided without `-ts`.
 pub(super) fn is_open(placement: &Placement) -> bool {
     placement.split_mode == SplitMode::Layer
         && placement.devices.len() > 1
         && placement.tensor_split.is_none()
 }
 
-/// Returns the options of the machine. If `--devices` is not given, the devices of the settings are added.
+/// Returns the machine's options, with the devices of the settings if `--devices` is not given.
 fn machine(args: &Args, devices: Option<&str>) -> Result<PlacementArgs, Failure> {
     let Some(devices) = devices.filter(|_| args.placement.devices().is_none()) else {
         return Ok(args.placement.clone());

@@ -1,4 +1,4 @@
-//! `--calibrate`: fits a machine's speeds to the user's measurements, and writes them to a topology file.
+//! `--calibrate`: fits a machine's speeds to measurements, and writes a topology file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,8 +15,7 @@ use tpc_core::placement::describe;
 use tpc_core::topology::with_calibration;
 use tpc_diag::{Diagnostic, codes};
 
-/// Calibrates the placement's machine with the file of `--calibrate`, and returns notes about the fit. Without `--calibrate` the
-/// placement is unchanged.
+/// Calibrates the machine with the file of `--calibrate`, if given, and returns notes on the fit.
 pub(super) fn apply(
     args: &Args,
     job: &Job,
@@ -31,13 +30,13 @@ pub(super) fn apply(
     let mut reading = read(&name, &text).map_err(Failure::from_diagnostics)?;
     let (buffers, further) = (std::mem::take(&mut reading.buffers), reading.further);
     let Some(model) = job.source.model()? else {
-        let message = "--calibrate is for models: a capture is not what was measured";
+        let message = "--calibrate needs a model, not a capture";
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--calibrate", message);
         return Err(Failure::usage(
             d.help("give the model's file instead of --graph"),
         ));
     };
-    let progress = Progress::start("planning what was measured".to_owned());
+    let progress = Progress::start("planning the measured model".to_owned());
     let found = calibrate(&name, reading, Origin::File(&model.file), placement)
         .map_err(Failure::from_diagnostics)?;
     drop(progress);
@@ -51,15 +50,15 @@ pub(super) fn apply(
     Ok(out)
 }
 
-/// Builds the note about the fit: its factors, the number of rows, and the remaining error.
+/// Builds the note on the fit: factors, number of rows, remaining error.
 fn note(name: &str, found: &CalibrationFit, buffers: &[LogBuffer], further: usize) -> Diagnostic {
     let c = &found.calibration;
     let factors = [
         ("reading", c.bandwidth),
-        ("the arithmetic of prompts", c.compute),
+        ("prompt arithmetic", c.compute),
         ("fixed times", c.launches),
-        ("the time of reductions", c.reductions),
-        ("the step between stages", c.handover),
+        ("reductions", c.reductions),
+        ("stage handovers", c.handover),
     ];
     let changed: Vec<String> = factors
         .iter()
@@ -67,7 +66,7 @@ fn note(name: &str, found: &CalibrationFit, buffers: &[LogBuffer], further: usiz
         .map(|(what, f)| format!("{what} × {f:.2}"))
         .collect();
     let changed = match changed.as_slice() {
-        [] => "nothing differs from the profile".to_owned(),
+        [] => "the profile is unchanged".to_owned(),
         some => some.join(", "),
     };
     let percent = |x: f64| format!("{:.0} %", x * 100.0);
@@ -81,11 +80,11 @@ fn note(name: &str, found: &CalibrationFit, buffers: &[LogBuffer], further: usiz
         x => format!(", prompts within {}", percent(x)),
     };
     let mut message = format!(
-        "{engine} on this machine, by {rows} of {name}: {changed}; decoding is estimated within {}{prompts}",
+        "calibrated {engine} with {rows} of {name}: {changed}; estimates of decoding are within {}{prompts}",
         percent(c.residual)
     );
     if further > 0 {
-        message += &format!("; {further} further lines cannot be used");
+        message += &format!("; {further} more lines are unusable");
     }
     let mut held: BTreeMap<&str, f64> = BTreeMap::new();
     for b in buffers {
@@ -95,10 +94,10 @@ fn note(name: &str, found: &CalibrationFit, buffers: &[LogBuffer], further: usiz
         let each = held
             .iter()
             .map(|(d, mib)| format!("{} {}", printable(d), bytes((mib * 1048576.0) as u64)));
-        message += &format!("; its buffers: {}", each.collect::<Vec<_>>().join(", "));
+        message += &format!("; buffers: {}", each.collect::<Vec<_>>().join(", "));
     }
     let d = Diagnostic::new(&codes::CALIBRATED, "--calibrate", message);
-    d.help("--write-topology FILE.ron keeps it, --topology FILE.ron uses it")
+    d.help("keep the calibration with --write-topology FILE.ron, use it with --topology FILE.ron")
 }
 
 /// Writes the given topology file, or one that describes the devices, with the calibration.
@@ -117,7 +116,7 @@ fn write(target: &Path, job: &Job, placement: &Placement) -> Result<(), Failure>
         Failure::usage(
             d.help(
                 e.cure
-                    .unwrap_or_else(|| "`tpc explain TPC0403` shows one".to_owned()),
+                    .unwrap_or_else(|| "`tpc explain TPC0403` shows a valid file".to_owned()),
             ),
         )
     })?;

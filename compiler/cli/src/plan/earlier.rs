@@ -8,10 +8,9 @@ use crate::output::Failure;
 use tpc_core::report::{PlanDiff, PlanReport, Snapshot};
 use tpc_diag::{Diagnostic, codes};
 
-/// The most bytes of an earlier plan: ten times the plan of the largest model on the maximum number of devices.
+/// The size limit of an earlier plan, in bytes: ten times the largest model's plan on the most devices.
 const MOST: u64 = 256 << 20;
 
-/// An earlier plan, and its file.
 pub(super) struct Earlier {
     file: String,
     plan: Snapshot,
@@ -19,13 +18,13 @@ pub(super) struct Earlier {
 
 fn refused(file: &str, message: impl Into<String>) -> Failure {
     let d = Diagnostic::new(&codes::OLD_PLAN, file, message.into());
-    Failure::usage(d.help("give what `tpc plan MODEL … --format json` printed"))
+    Failure::usage(d.help("give the output of `tpc plan MODEL … --format json`"))
 }
 
 /// Reads an earlier plan.
 ///
 /// # Errors
-/// Returns TPC0402 if the file cannot be read, and TPC0411 if it is not a plan.
+/// Returns TPC0402 for an unreadable file, and TPC0411 for a file that is not a plan.
 pub(super) fn read(path: &Path) -> Result<Earlier, Failure> {
     let file = path.display().to_string();
     let mut bytes = Vec::new();
@@ -33,7 +32,10 @@ pub(super) fn read(path: &Path) -> Result<Earlier, Failure> {
     let read = opened.take(MOST + 1).read_to_end(&mut bytes);
     read.map_err(|e| Failure::file(path, &e))?;
     if bytes.len() as u64 > MOST {
-        let message = format!("it is larger than {} MiB, which no plan is", MOST >> 20);
+        let message = format!(
+            "the file is larger than {} MiB, the limit for plans",
+            MOST >> 20
+        );
         return Err(refused(&file, message));
     }
     let plan = Snapshot::from_json(&bytes).map_err(|e| refused(&file, e.to_string()))?;
@@ -41,7 +43,6 @@ pub(super) fn read(path: &Path) -> Result<Earlier, Failure> {
 }
 
 impl Earlier {
-    /// Returns the differences from the earlier plan.
     pub(super) fn compared_with(&self, report: &PlanReport) -> Result<PlanDiff, Failure> {
         let now = Snapshot::of(report).map_err(|e| refused(&self.file, e.to_string()))?;
         Ok(PlanDiff::new(&self.file, &self.plan, &now))

@@ -1,4 +1,4 @@
-//! The formats of `tpc plan`: a table, JSON or RON on standard output, and a page in a file.
+//! The formats of `tpc plan`: table, JSON or RON on standard output, and an HTML page.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -14,7 +14,7 @@ use tpc_core::report::{
 };
 use tpc_diag::{Diagnostic, codes};
 
-/// The format of standard output.
+/// Format of standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     Table,
@@ -22,7 +22,7 @@ pub(super) enum Format {
     Ron,
 }
 
-/// One of several plans, for JSON and RON readers.
+/// One of several plans, for JSON and RON.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Either<'a> {
@@ -30,7 +30,7 @@ enum Either<'a> {
     Refusal(Refusal<'a>),
 }
 
-/// The object that JSON and RON readers get instead of a refused plan.
+/// The object instead of a refused plan, for JSON and RON.
 #[derive(Serialize)]
 struct Refusal<'a> {
     tpc: u32,
@@ -56,7 +56,6 @@ impl<'a> Refusal<'a> {
 }
 
 impl Format {
-    /// Formats the differences from an earlier plan.
     pub(super) fn diff(self, diff: &PlanDiff) -> Result<String, Failure> {
         match self {
             Format::Table => Ok(render_diff(diff, output::width())),
@@ -65,7 +64,7 @@ impl Format {
         }
     }
 
-    /// Formats several plans: a table, or an array of single plans.
+    /// Formats several plans as a table or an array.
     pub(super) fn several(self, all: &[ComparedPlan<'_>]) -> Result<String, Failure> {
         let each = || -> Vec<Either<'_>> {
             let all = all.iter().map(|c| match c.plan {
@@ -81,7 +80,6 @@ impl Format {
         }
     }
 
-    /// Formats a plan.
     pub(super) fn plan(self, report: &PlanReport, detail: Detail) -> Result<String, Failure> {
         match self {
             Format::Table => Ok(render(report, output::width(), detail)),
@@ -90,7 +88,7 @@ impl Format {
         }
     }
 
-    /// Formats the object that explains a missing plan; `None` for tables, because the diagnostics explain it.
+    /// Formats the object for a missing plan; `None` for tables, which rely on the diagnostics.
     pub(super) fn refusal(
         self,
         path: &str,
@@ -105,7 +103,6 @@ impl Format {
     }
 }
 
-/// Writes a plan as an HTML page.
 pub(super) fn write_page(
     file: &Path,
     report: &PlanReport,
@@ -115,7 +112,7 @@ pub(super) fn write_page(
     output::replace(file, html.as_bytes())
 }
 
-/// Writes an HTML page that explains a missing plan.
+/// Writes an HTML page on a missing plan.
 pub(super) fn write_refusal_page(
     file: &Path,
     path: &str,
@@ -137,6 +134,6 @@ fn ron(value: &impl Serialize) -> Result<String, Failure> {
 fn serialised(text: Result<String, impl Display>) -> Result<String, Failure> {
     text.map_err(|e| {
         let d = Diagnostic::new(&codes::FILE_ACCESS, "report", e.to_string());
-        Failure::usage(d.help("--format table says the same"))
+        Failure::usage(d.help("use --format table"))
     })
 }

@@ -1,5 +1,4 @@
-//! `tpc plan`: the layouts of a model on devices, as tables, JSON, RON or a page. It also compares a plan with an earlier one,
-//! and several plans with each other.
+//! `tpc plan`: plans a model on devices, as tables, JSON, RON or a page. Also compares plans.
 
 mod calibrate;
 mod earlier;
@@ -21,32 +20,32 @@ use tpc_diag::{Diagnostic, codes};
 pub(super) struct Args {
     #[command(flatten)]
     source: SourceArgs,
-    /// Further models to compare with the first.
+    /// Further models to compare.
     #[arg(value_name = "MODEL")]
     more: Vec<PathBuf>,
     /// Output format.
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// Also show the tensors of each kind of layer and the search; twice: every tensor with its ranges.
+    /// Also show each kind of layer's tensors and the search; twice: every tensor with its ranges.
     #[arg(long, short, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// Explain the split of a tensor: its name, a regular expression, a value (v12), or a line of a capture (line:12).
-    /// Repeatable.
+    /// Explain the split of a tensor: name, regular expression, value (v12), or line of a capture (line:12);
+    /// repeatable.
     #[arg(long, value_name = "TENSOR")]
     why: Vec<String>,
     /// Also write the plan as a self-contained HTML page.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Show the changes since an earlier plan, which `--format json` printed. Differences are not errors.
+    /// Show changes since an earlier plan of `--format json`. Differences are not errors.
     #[arg(long, value_name = "OLD.json", conflicts_with = "why")]
     diff: Option<PathBuf>,
-    /// Fit the machine's speeds to measurements: the output of llama-bench (md, json, jsonl, csv) or a log of llama-server.
+    /// Fit the machine's speeds to measurements: output of llama-bench (md, json, jsonl, csv) or a log of llama-server.
     #[arg(long, value_name = "FILE")]
     calibrate: Option<PathBuf>,
-    /// Write the calibration to a topology file: a copy of the file of --topology, or a new one.
+    /// Write the calibration to a topology file, with the content of --topology if given.
     #[arg(long, value_name = "FILE.ron", requires = "calibrate")]
     write_topology: Option<PathBuf>,
-    /// Accept a plan that is not proved (TPC0391), with a warning.
+    /// Accept an unproved plan (TPC0391), with a warning.
     #[arg(long)]
     allow_unproved: bool,
     #[command(flatten)]
@@ -55,7 +54,7 @@ pub(super) struct Args {
     beside: BesideArgs,
 }
 
-/// A model or a capture under one placement.
+/// A model or capture under one placement.
 struct Job {
     source: SourceArgs,
     placement: PlacementArgs,
@@ -79,7 +78,7 @@ impl Job {
     }
 }
 
-/// Returns the plans of a capture, one per list of devices. Plans that cannot be made are left out.
+/// Returns a capture's plans, one per list of devices, skipping those that fail.
 pub(super) fn of_capture(path: &Path, placement: &PlacementArgs) -> Vec<PlanReport> {
     let source = SourceArgs::new(None, Some(path.to_owned()));
     let args = Args {
@@ -104,7 +103,6 @@ pub(super) fn of_capture(path: &Path, placement: &PlacementArgs) -> Vec<PlanRepo
     plans.collect()
 }
 
-/// Formats a plan as a table.
 pub(super) fn table(plan: &PlanReport) -> Result<String, Failure> {
     Format::Table.plan(plan, Detail::Brief)
 }
@@ -113,7 +111,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     match Job::all(args).as_slice() {
         [one] => one::run(args, one),
         _ if args.write_topology.is_some() => {
-            let message = "--write-topology is for one plan, and these are several";
+            let message = "--write-topology needs one plan, but the command makes several";
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--write-topology", message);
             Err(Failure::usage(d.help(
                 "give one model, one list of devices and one context",

@@ -12,7 +12,7 @@ use tpc_core::report::{Commands, Detail, PlanReport, explain, values};
 use tpc_diag::{Diagnostic, Severity};
 use tpc_lint::{lint_servers, plan_report};
 
-/// A plan, and the values whose splits `--why` explains.
+/// A plan, and the values that `--why` explains.
 pub(super) struct Plan {
     placement: Placement,
     source: Source,
@@ -49,7 +49,7 @@ impl Plan {
         })
     }
 
-    /// Builds the report of the plan. With [`Search::Advice`], a plan that does not fit or is slow gets better options.
+    /// Builds the plan's report. [`Search::Advice`] adds better options if the plan does not fit or is slow.
     pub(super) fn report(&self, job: &Job, search: Search) -> PlanReport {
         let Plan {
             placement, source, ..
@@ -74,21 +74,19 @@ impl Plan {
     }
 }
 
-/// The search for better options if a plan does not fit or is slow.
+/// The search for better options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Search {
-    /// Search for better options.
+    /// Search if a plan does not fit or is slow.
     Advice,
     /// Do not search: the report of several plans does not show advice.
     Nothing,
 }
 
-/// True if a plan has errors.
 pub(super) fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|d| d.severity == Severity::Error)
 }
 
-/// Reports a failure in the chosen formats.
 fn refuse(args: &Args, path: &str, failure: &Failure) -> Result<(), Failure> {
     if let Some(file) = &args.html {
         write_refusal_page(file, path, &failure.diagnostics)?;

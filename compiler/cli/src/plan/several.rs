@@ -7,7 +7,6 @@ use tpc_core::format::span;
 use tpc_core::report::{ComparedPlan, PlanReport};
 use tpc_diag::{Diagnostic, Severity, codes};
 
-/// The result of a job.
 struct Outcome {
     path: String,
     devices: String,
@@ -40,7 +39,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the exit status of this job alone.
+    /// Returns this job's exit status.
     fn status(&self) -> u8 {
         match &self.plan {
             Ok(report) => u8::from(has_errors(&report.diagnostics)),
@@ -48,7 +47,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the errors and warnings. Notes are shown only for a single plan.
+    /// Returns the errors and warnings. Only a single plan shows notes.
     fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
         let all = match &self.plan {
             Ok(report) => &report.diagnostics,
@@ -58,7 +57,7 @@ impl Outcome {
     }
 }
 
-/// Returns the errors and warnings of all plans, each once with the numbers of its plans.
+/// Returns all errors and warnings once, with the numbers of their plans.
 fn told(outcomes: &[Outcome]) -> Vec<Diagnostic> {
     let mut out: Vec<(&Diagnostic, Vec<u32>)> = Vec::new();
     for (number, outcome) in (1..).zip(outcomes) {
@@ -80,9 +79,9 @@ fn told(outcomes: &[Outcome]) -> Vec<Diagnostic> {
     out.into_iter().map(one).collect()
 }
 
-/// Returns the failure of an option that only a single plan takes.
+/// Returns the failure of an option that needs a single plan.
 fn alone(option: &str) -> Failure {
-    let message = format!("{option} is for one plan, and several are asked for");
+    let message = format!("{option} needs one plan, but the command makes several");
     let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
     Failure::usage(d.help("give one model, one --devices and one -c"))
 }

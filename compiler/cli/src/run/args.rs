@@ -13,22 +13,22 @@ use crate::execution::{ExecutionArgs, SubjectArgs};
 pub(crate) struct Args {
     #[command(flatten)]
     pub(super) subject: SubjectArgs,
-    /// The prompt [default: a chat, or standard input if it is not a terminal]; repeatable, each with its own answer.
+    /// Prompt; repeatable, each with its own answer [default: a chat, or standard input if it is not a terminal].
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     pub(super) prompt: Vec<String>,
-    /// A file with a prompt per line, each with its own answer; `-np` of them run in parallel.
+    /// File with a prompt per line, each with its own answer; `-np` of them run in parallel.
     #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
     pub(super) prompts: Option<PathBuf>,
-    /// A file with the prompt.
+    /// File with the prompt.
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["prompt", "prompts"])]
     pub(super) file: Option<PathBuf>,
-    /// Replace the escapes \n, \t, \r, \\, \', \" and \xHH in -p; without this option, a backslash is an ordinary character.
+    /// Replace the escapes \n, \t, \r, \\, \', \" and \xHH in -p [default: backslashes are ordinary].
     #[arg(long, short)]
     pub(super) escape: bool,
-    /// Keep backslashes in -p as they are, which is the default.
+    /// Keep backslashes in -p (the default).
     #[arg(long, conflicts_with = "escape")]
     pub(super) no_escape: bool,
-    /// Token ids to continue, instead of a text; the answer is also printed as ids. Repeatable, each with its own answer.
+    /// Token ids to continue; the answer is printed as ids, too. Repeatable, each with its own answer.
     #[arg(
         long,
         value_name = "1,2,3",
@@ -37,7 +37,7 @@ pub(crate) struct Args {
         conflicts_with_all = ["prompt", "prompts", "file", "raw", "system_prompt"]
     )]
     pub(super) tokens: Vec<TokenIds>,
-    /// The most tokens of an answer; -1 fills the context [default: 128; for an answer to a message, -1].
+    /// Most tokens of an answer; -1 fills the context [default: 128; for an answer to a message, -1].
     #[arg(
         long,
         short = 'n',
@@ -47,7 +47,7 @@ pub(crate) struct Args {
         allow_hyphen_values = true
     )]
     pub(super) n_predict: Option<MaxTokens>,
-    /// The system message before the first message.
+    /// System message before the first message.
     #[arg(
         long,
         value_name = "TEXT",
@@ -55,16 +55,16 @@ pub(crate) struct Args {
         conflicts_with = "raw"
     )]
     pub(super) system_prompt: Option<String>,
-    /// Continue the text as it is, without the file's chat template.
+    /// Continue the text without the file's chat template.
     #[arg(long, visible_alias = "no-chat", alias = "no-conversation")]
     pub(super) raw: bool,
     /// Continue after tokens that end an answer.
     #[arg(long)]
     pub(super) ignore_eos: bool,
-    /// If the context is full, forget the older half of the text and continue.
+    /// If the context is full, drop the older half of the text and continue.
     #[arg(long)]
     pub(super) context_shift: bool,
-    /// The first tokens that a context shift keeps; -1 keeps the prompt.
+    /// First tokens that a context shift keeps; -1: the prompt.
     #[arg(
         long,
         value_name = "N",
@@ -83,17 +83,15 @@ pub(crate) struct Args {
     pub(super) placement: PlacementArgs,
 }
 
-/// A list of token ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TokenIds(pub(super) Vec<u32>);
 
-/// Parses a list of token ids.
 fn token_ids(text: &str) -> Result<TokenIds, Diagnostic> {
     let ids: Result<Vec<u32>, _> = text.split(',').map(|id| id.trim().parse()).collect();
     ids.map(TokenIds).map_err(|_| {
         let message = format!("--tokens must be token ids, not `{text}`");
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--tokens", message);
-        d.help("such as 1,2,3")
+        d.help("separate ids by commas, such as 1,2,3")
     })
 }
 
@@ -101,7 +99,6 @@ fn token_ids(text: &str) -> Result<TokenIds, Diagnostic> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MaxTokens(pub(super) Option<usize>);
 
-/// Parses the most tokens of an answer.
 fn n_predict(text: &str) -> Result<MaxTokens, Diagnostic> {
     match text.parse::<i64>() {
         Ok(-2 | -1) => Ok(MaxTokens(None)),
@@ -109,16 +106,15 @@ fn n_predict(text: &str) -> Result<MaxTokens, Diagnostic> {
         _ => {
             let message = format!("--n-predict must be a number of tokens, not `{text}`");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--n-predict", message);
-            Err(d.help("such as 128; -1 is as many as fit the context"))
+            Err(d.help("give a number such as 128; -1 fills the context"))
         }
     }
 }
 
-/// The number of first tokens that a context shift keeps; `None` keeps the prompt.
+/// The first tokens that a context shift keeps; `None`: the prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Keep(pub(super) Option<usize>);
 
-/// Parses the number of tokens that a context shift keeps.
 fn keep(text: &str) -> Result<Keep, Diagnostic> {
     match text.parse::<i64>() {
         Ok(-1) => Ok(Keep(None)),
@@ -126,7 +122,7 @@ fn keep(text: &str) -> Result<Keep, Diagnostic> {
         _ => {
             let message = format!("--keep must be a number of tokens, not `{text}`");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--keep", message);
-            Err(d.help("such as 4; -1 is the prompt"))
+            Err(d.help("give a number such as 4; -1 keeps the prompt"))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The prompts of the command line: texts, files, lists of ids, or a chat.
+//! Reads the prompts of the command line: texts, files, lists of ids, or a chat.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::args::{Args, TokenIds};
 use crate::input;
 use crate::output::{self, Console, Failure};
 
-/// True if a person at a terminal types the prompts.
+/// True if the user types prompts on a terminal.
 fn chats(args: &Args) -> bool {
     args.tokens.is_empty()
         && args.prompt.is_empty()
@@ -22,7 +22,7 @@ fn chats(args: &Args) -> bool {
         && io::stdin().is_terminal()
 }
 
-/// Returns the file's tokenizer. A list of token ids does not need one.
+/// Returns the file's tokenizer. Token ids do not need one.
 pub(super) fn tokenizer(args: &Args, file: &GgufFile) -> Result<Option<Tokenizer>, Failure> {
     let found = Tokenizer::from_gguf(file);
     if !args.tokens.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn tokenizer(args: &Args, file: &GgufFile) -> Result<Option<Tokenizer
     }
     let found = found.map_err(|d| {
         Failure::usage(match d.code.id == tpc_text::NO_TOKENIZER.id {
-            true => d.help("use a file with its vocabulary, or give token ids: --tokens 1,2,3"),
+            true => d.help("use a file with a vocabulary, or give token ids: --tokens 1,2,3"),
             false => d,
         })
     })?;
@@ -38,7 +38,6 @@ pub(super) fn tokenizer(args: &Args, file: &GgufFile) -> Result<Option<Tokenizer
     Ok(Some(found))
 }
 
-/// The source of prompts.
 pub(super) struct Asker<'a, 't> {
     pub(super) args: &'a Args,
     pub(super) file: &'a GgufFile,
@@ -46,8 +45,8 @@ pub(super) struct Asker<'a, 't> {
 }
 
 impl<'t> Asker<'_, 't> {
-    /// Returns the prompter, which turns texts into prompts. It uses the chat template if the file has one or the options ask for
-    /// a chat.
+    /// Returns the converter of texts into prompts. Uses the chat template if the file has one or the options ask for a
+    /// chat.
     pub(super) fn prompter(&self) -> Result<Prompter<'t>, Failure> {
         let args = self.args;
         let Some(tokenizer) = self.tokenizer.filter(|_| args.tokens.is_empty()) else {
@@ -66,16 +65,17 @@ impl<'t> Asker<'_, 't> {
         }
     }
 
-    /// Checks that every token id is in the model's vocabulary.
+    /// Checks that the model's vocabulary has every token id.
     ///
     /// # Errors
-    /// Returns TPC0400 for the first id that is not.
+    /// Returns TPC0400 for the first unknown id.
     pub(super) fn in_vocabulary(&self, n_vocab: usize) -> Result<(), Failure> {
         let ids = self.args.tokens.iter().flat_map(|TokenIds(ids)| ids);
         Ok(check_tokens(ids.copied(), n_vocab, "--tokens")?)
     }
 
-    /// Returns the tokens of all prompts; the list is empty for a chat. A single text continues the conversation of `prompter`.
+    /// Returns the tokens of all prompts, or an empty list for a chat. A single text continues `prompter`'s
+    /// conversation.
     pub(super) fn prompts(&self, prompter: &mut Prompter<'t>) -> Result<Vec<Vec<u32>>, Failure> {
         let args = self.args;
         if chats(args) {
@@ -91,7 +91,7 @@ impl<'t> Asker<'_, 't> {
                 (None, given) => given.to_vec(),
             },
         };
-        // Each of several prompts is a conversation of its own.
+        // Each of several prompts starts its own conversation.
         let console = Console::default();
         let of_text = |text: &String| Ok(self.prompter()?.prompt(text, &console)?);
         let mut out = match texts.as_slice() {
@@ -107,32 +107,31 @@ impl<'t> Asker<'_, 't> {
             Err(Failure::usage(d.help(help)))
         };
         if out.iter().any(Vec::is_empty) {
-            let help = "a text, or ids such as `--tokens 1,2,3`";
-            return wrong("--prompt", "the prompt has no tokens", help);
+            let help = "give a text, or ids such as `--tokens 1,2,3`";
+            return wrong("--prompt", "the prompt is empty", help);
         }
         if out.len() > 1 && args.kept.is_asked() {
-            let what = "several prompts are neither saved nor loaded";
-            return wrong("--save", what, "one prompt per file");
+            let what = "a session file holds one prompt, but several are given";
+            return wrong("--save", what, "give one prompt");
         }
         Ok(out)
     }
 }
 
-/// The longest accepted file of prompts, in bytes.
+/// In bytes.
 const MAX_PROMPTS: u64 = 256 << 20;
 
-/// Returns the failure of a file with an unusable text.
 fn refused(path: &Path, message: String, help: &str) -> Failure {
     let d = Diagnostic::new(&codes::FILE_ACCESS, path.display().to_string(), message);
     Failure::usage(d.help(help))
 }
 
-/// Reads the text of a file, without the line break at its end.
+/// Reads a file's text, without a final line break.
 fn whole(path: &Path) -> Result<String, Failure> {
     let text = String::from_utf8(input::read_file(path, MAX_PROMPTS)?);
     let mut text = text.map_err(|e| {
-        let message = format!("it is no UTF-8: {}", e.utf8_error());
-        refused(path, message, "a text in UTF-8")
+        let message = format!("the text is not UTF-8: {}", e.utf8_error());
+        refused(path, message, "give text in UTF-8")
     })?;
     if text.ends_with('\n') {
         text.pop();
@@ -140,7 +139,7 @@ fn whole(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Replaces the backslash escapes of a text by their characters. Unknown escapes are unchanged.
+/// Replaces a text's backslash escapes, leaving unknown ones.
 fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars();
@@ -169,12 +168,12 @@ fn unescaped(text: &str) -> String {
 /// Reads the non-blank lines of a file.
 fn lines(path: &Path) -> Result<Vec<String>, Failure> {
     let refused =
-        |message: String| refused(path, message, "a text in UTF-8 with a prompt per line");
+        |message: String| refused(path, message, "give UTF-8 text with a prompt per line");
     let text = whole(path)?;
     let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
     let lines: Vec<String> = lines.map(str::to_owned).collect();
     match lines.is_empty() {
-        true => Err(refused("it has no prompt".into())),
+        true => Err(refused("the file does not hold a prompt".into())),
         false => Ok(lines),
     }
 }

@@ -1,4 +1,4 @@
-//! A chat on a terminal, message by message, to the end of input.
+//! Chats on a terminal, message by message.
 
 use std::io::{self, Write};
 
@@ -11,10 +11,9 @@ use super::terminal::{Terminal, Typed};
 use crate::output::{self, Console, Failure};
 
 /// The text at the start of a chat.
-const HOW: &str = "A line is a message; one that ends with \\ goes on. Ctrl-C ends an answer; /clear forgets the conversation; /exit \
-                   or Ctrl-D ends.\n";
+const HOW: &str = "A line is a message; \\ at its end continues the message. Ctrl-C ends an answer, /clear forgets the conversation, /exit \
+                   or Ctrl-D ends the chat.\n";
 
-/// The end of a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// The user ended it, or the output was closed.
@@ -23,10 +22,7 @@ pub(super) enum Ended {
     Interrupted,
 }
 
-/// Answers each line of a terminal, to its end. An error in a message is printed, and the chat continues without the message.
-///
-/// # Errors
-/// Returns the errors of the model, and of input and output.
+/// Answers each line of a terminal. After an invalid message, prints the error and continues.
 pub(super) fn talk<'t>(
     generator: &mut Generator<'_>,
     slot: &mut Slot<'t, Stream<'t>>,
@@ -70,7 +66,7 @@ pub(super) fn talk<'t>(
                 let answered = answered.map_err(Failure::from);
                 let answered = answered.and_then(|()| finish(slot, generator));
                 if let Err(failure) = answered {
-                    // The model's own failures end the chat; an invalid message does not.
+                    // The model's failures end the chat; an invalid message does not.
                     if failure.status == 1 {
                         return Err(failure);
                     }
@@ -87,7 +83,7 @@ pub(super) fn talk<'t>(
     }
 }
 
-/// True if the text is a slash followed by lowercase letters, which is meant as a command.
+/// True for a slash and lowercase letters, which are meant as a command.
 fn is_command(text: &str) -> bool {
     let word = text.strip_prefix('/');
     word.is_some_and(|w| w.bytes().all(|b| b.is_ascii_lowercase()))

@@ -1,19 +1,17 @@
-//! The end of an answer.
+//! Ends answers.
 
 use tpc_engine::generate::{End, Generator, Slot, context_full};
 
 use super::stream::Stream;
 use crate::output::{self, Failure};
 
-/// A slot whose answer is printed.
 pub(super) type StreamSlot<'t> = Slot<'t, Stream<'t>>;
 
-/// Ends the answer of a slot.
 pub(super) fn finish(slot: &mut StreamSlot<'_>, generator: &Generator<'_>) -> Result<(), Failure> {
     finish_in(slot, generator.n_ctx, generator.unshifted.as_deref())
 }
 
-/// Ends the answer of a slot with `n_ctx` tokens at most; `unshifted` is the reason if its context cannot be shifted.
+/// Ends a slot's answer of at most `n_ctx` tokens; `unshifted` is the reason if the context cannot be shifted.
 pub(super) fn finish_in(
     slot: &mut StreamSlot<'_>,
     n_ctx: usize,

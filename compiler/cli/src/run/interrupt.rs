@@ -1,4 +1,4 @@
-//! Ctrl-C: the first one ends the answer in progress, the next one the program.
+//! Ctrl-C: the first one ends the answer, the next one the program.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,33 +6,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
-/// The exit status after Ctrl-C, by the convention of shells: 128 plus the signal's number.
+/// The exit status after Ctrl-C by the convention of shells: 128 plus the signal's number.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// A flag that is true if the next Ctrl-C ends the program: no answer is in progress, or its end was requested already.
+/// True if the next Ctrl-C ends the program: no answer is in progress, or the user already ended it.
 #[derive(Clone, Debug)]
 pub(super) struct Interrupt(Arc<AtomicBool>);
 
-/// A guard during which Ctrl-C ends the work instead of the program.
+/// A guard during which Ctrl-C ends the work, not the program.
 #[derive(Debug)]
 pub(super) struct Work<'a>(&'a AtomicBool);
 
 impl Interrupt {
-    /// Listens for Ctrl-C. If the system does not allow it, Ctrl-C ends the program as usual.
+    /// Listens for Ctrl-C. If the system refuses, Ctrl-C ends the program.
     pub(super) fn listen() -> Interrupt {
         let ends = Arc::new(AtomicBool::new(true));
-        // The order of the two handlers matters: the first reads the flag before the second sets it.
+        // The first handler must read the flag before the second sets it.
         let _ = flag::register_conditional_shutdown(SIGINT, INTERRUPTED.into(), Arc::clone(&ends))
             .and_then(|_| flag::register(SIGINT, Arc::clone(&ends)));
         Interrupt(ends)
     }
 
-    /// True if the user asked to end the work.
     pub(super) fn ends_work(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Begins work that Ctrl-C ends.
     pub(super) fn work(&self) -> Work<'_> {
         self.0.store(false, Ordering::SeqCst);
         Work(&self.0)

@@ -1,4 +1,4 @@
-//! Sessions in files: a later run reuses the tokens that a run has read.
+//! Sessions in files, whose tokens a later run reuses.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,10 @@ use crate::output::{self, Failure};
 /// The largest accepted file, in bytes.
 const LARGEST: u64 = 1 << 40;
 
-/// The options for session files.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Session")]
 pub(super) struct KeptArgs {
-    /// Load a saved session and continue it; tokens of the prompt that the session already has are not read again.
+    /// Load a saved session and continue it; prompt tokens that the session already has are not read again.
     #[arg(long, value_name = "FILE")]
     load: Option<PathBuf>,
     /// Save the session after the last answer.
@@ -29,18 +28,17 @@ pub(super) struct KeptArgs {
     /// Reuse the session in this file as far as prompts begin with its text, and save this run's text there.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["load", "save"])]
     prompt_cache: Option<PathBuf>,
-    /// Leave the file of --prompt-cache as it is.
+    /// Do not change the file of --prompt-cache.
     #[arg(long, requires = "prompt_cache")]
     prompt_cache_ro: bool,
 }
 
 impl KeptArgs {
-    /// True if an option is given.
     pub(super) fn is_asked(&self) -> bool {
         self.load.is_some() || self.save.is_some() || self.prompt_cache.is_some()
     }
 
-    /// Returns the file that is written at the end.
+    /// Returns the file to write at the end.
     fn target(&self) -> Option<&Path> {
         let cache = self.prompt_cache.as_ref().filter(|_| !self.prompt_cache_ro);
         self.save.as_ref().or(cache).map(PathBuf::as_path)
@@ -51,10 +49,7 @@ impl KeptArgs {
         self.load.is_some()
     }
 
-    /// Reads the file that a run begins with, and checks that the output file can be written, before the model is loaded.
-    ///
-    /// # Errors
-    /// Returns an error if a file cannot be read or written.
+    /// Reads the initial file and checks that the output file is writable, before the model is loaded.
     pub(super) fn read(&self) -> Result<Option<SessionFile>, Failure> {
         if let Some(path) = self.target() {
             output::try_replace(path).map_err(|e| Failure::file(path, &e))?;
@@ -64,15 +59,12 @@ impl KeptArgs {
             return Ok(None);
         };
         let mut file = SessionFile::parse(input::read_file(path, LARGEST)?);
-        // A prompt cache provides only tokens. Its conversation is not continued.
+        // A prompt cache provides only tokens, not a conversation.
         file.turns = file.turns.filter(|_| self.load.is_some());
         Ok(Some(file))
     }
 
-    /// Checks that the executor can save and load a session, before the session has tokens.
-    ///
-    /// # Errors
-    /// Returns the executor's error if it keeps no states.
+    /// Checks early that the executor can save and load a session.
     pub(super) fn check(&self, session: &AnySession<'_>) -> Result<(), Failure> {
         match self.is_asked() {
             true => Ok(session_file::check(session)?),
@@ -80,10 +72,7 @@ impl KeptArgs {
         }
     }
 
-    /// Saves the only slot, and the turns of its conversation.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be written, or the session keeps no states.
+    /// Saves the only slot, and its conversation's turns.
     pub(super) fn save(
         &self,
         session: &AnySession<'_>,

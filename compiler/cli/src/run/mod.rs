@@ -1,11 +1,11 @@
-//! `tpc run`: a model's answer to a prompt, or a chat with it.
+//! `tpc run`: answers a prompt, or chats.
 //!
-//! - `asker` finds the prompts of the command line;
+//! - `asker` reads the prompts;
 //! - `stream` writes answers token by token, `interrupt` ends them, `speed` prints their speed;
 //! - `chat` answers the lines of a terminal;
-//! - `kept` has the options for sessions in files.
+//! - `kept` has the options for session files.
 //!
-//! The engine (`tpc_engine::generate`) makes prompts and generates.
+//! `tpc_engine::generate` makes prompts and generates.
 
 mod args;
 mod asker;
@@ -40,7 +40,7 @@ use finish::{StreamSlot, finish, finish_in};
 use interrupt::{INTERRUPTED, Interrupt};
 use stream::{Stream, To};
 
-/// The default of `-n` for a text that is continued, which may never end by itself. Answers to messages are not limited.
+/// The default of `-n` for continued text, which may never end. Answers to messages are not limited.
 const CONTINUED: usize = 128;
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         file,
         tokenizer: tokenizer.as_ref(),
     };
-    // Session files are checked before the model is loaded.
+    // Session files are checked before loading.
     let kept = args.kept.read()?;
     let mut prompter = asker.prompter()?;
     let turns = kept.as_ref().and_then(|kept| kept.turns.as_deref());
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     asker.in_vocabulary(ready.n_vocab)?;
     may_run(args, &ready)?;
     let batch = ready.ubatch.max(1);
-    // The next token and the drafted tokens of each sequence have logits.
+    // Each sequence's next token and drafted tokens have logits.
     let rows = ready.n_draft + 1;
     let most = ready.outputs.map_or(batch, |n| n / rows).min(batch);
     let slots = slots(&opened, prompts.len(), most);
@@ -85,7 +85,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         tokenizer: tokenizer.as_ref(),
         most: most_tokens(args, &prompter),
     };
-    // Invalid sampling settings are also reported before loading.
+    // Invalid sampling settings are reported before loading.
     let mut first = begin.slot(0, Stream::of(&prompter, To::Output))?;
     let mut session = execution::load(loader, &args.engine)?;
     let loaded = begun.elapsed();
@@ -117,14 +117,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         }
     };
     let speed = generator.speed;
-    // A chat is saved even if it ended with an error.
+    // A chat is saved even after an error.
     if ended.is_ok() || prompts.is_empty() {
         args.kept.save(&session, &first, (file, prompter.turns()))?;
     }
     end(ended, &speed, loaded)
 }
 
-/// Prints the speed, and returns the exit status. If the run failed before it read a token, only the error is reported.
+/// Prints the speed, and returns the exit status. After a failure before the first token, reports only the error.
 fn end(ended: Result<Ended, Failure>, speed: &Speed, loaded: Duration) -> Result<(), Failure> {
     if ended.is_ok() || speed.began() {
         let _ = writeln!(io::stderr().lock(), "{}", speed::line(speed, loaded));
@@ -132,12 +132,11 @@ fn end(ended: Result<Ended, Failure>, speed: &Speed, loaded: Duration) -> Result
     status(ended?)
 }
 
-/// Returns the number of sequences that run in parallel.
+/// Returns the number of parallel sequences.
 fn slots(opened: &Opened, prompts: usize, most: usize) -> usize {
     opened.sequences().min(prompts).min(most).max(1)
 }
 
-/// Opens the subject and chooses its executor.
 fn opened(args: &Args) -> Result<(Opened, ExecutorKind), Failure> {
     let defaults = Defaults {
         cache: DType::F16,
@@ -151,7 +150,7 @@ fn opened(args: &Args) -> Result<(Opened, ExecutorKind), Failure> {
     Ok((opened, executor))
 }
 
-/// Checks that the model generates token by token, and that it can forget single tokens if `--context-shift` is given.
+/// Checks that the model generates token by token, and with `--context-shift`, forgets single tokens.
 fn may_run(args: &Args, ready: &PreparedModel) -> Result<(), Failure> {
     if ready.bidirectional {
         return Err(not_token_by_token());
@@ -166,7 +165,6 @@ fn may_run(args: &Args, ready: &PreparedModel) -> Result<(), Failure> {
     }))
 }
 
-/// Returns the most tokens of an answer.
 fn most_tokens(args: &Args, prompter: &Prompter<'_>) -> Option<usize> {
     match (args.n_predict, prompter.is_conversation()) {
         (Some(MaxTokens(most)), _) => most,
@@ -175,7 +173,6 @@ fn most_tokens(args: &Args, prompter: &Prompter<'_>) -> Option<usize> {
     }
 }
 
-/// Returns the exit status.
 const fn status(ended: Ended) -> Result<(), Failure> {
     match ended {
         Ended::Done => Ok(()),
@@ -186,7 +183,6 @@ const fn status(ended: Ended) -> Result<(), Failure> {
     }
 }
 
-/// Returns the failure of a diffusion model: TPC0428.
 fn not_token_by_token() -> Failure {
     let message = "the model generates by diffusion, not token by token";
     let d = Diagnostic::new(&crate::codes::BOTH_WAYS, "model", message);
@@ -195,8 +191,8 @@ fn not_token_by_token() -> Failure {
     )
 }
 
-/// Returns the action for a full context, and the reason if the context cannot be shifted. If `--context-shift` is given, the
-/// error comes here and not when the context is full.
+/// Returns the action for a full context, and the reason if the context cannot be shifted. With `--context-shift`, the
+/// reason is an error at once.
 fn when_full(
     args: &Args,
     session: &mut AnySession<'_>,
@@ -210,7 +206,6 @@ fn when_full(
     }
 }
 
-/// The settings of new slots.
 struct Begin<'a, 't> {
     args: &'a Args,
     n_vocab: usize,
@@ -220,7 +215,6 @@ struct Begin<'a, 't> {
 }
 
 impl<'t> Begin<'_, 't> {
-    /// Makes a slot without tokens.
     fn slot(&self, seq: u32, stream: Stream<'t>) -> Result<StreamSlot<'t>, Failure> {
         let sampler = Sampler::new(self.args.sampling.settings(), self.n_vocab);
         let mut slot = Slot::new(seq, sampler.map_err(Failure::usage)?, stream);
@@ -230,7 +224,6 @@ impl<'t> Begin<'_, 't> {
     }
 }
 
-/// Generates the answer to a prompt.
 fn answer<'t>(
     generator: &mut Generator<'_>,
     slot: &mut StreamSlot<'t>,
@@ -244,7 +237,7 @@ fn answer<'t>(
     Ok(prompter.answered(&slot.answer)?)
 }
 
-/// Generates the answers to several prompts, `n` of them in parallel, and prints them in the order of the prompts.
+/// Answers several prompts, `n` in parallel, and prints the answers in order.
 fn answers<'t>(
     generator: &mut Generator<'_>,
     begin: &Begin<'_, 't>,
@@ -265,7 +258,7 @@ fn answers<'t>(
     let begun = prompts.iter().take(n).enumerate();
     let begun: Result<Vec<StreamSlot<'t>>, Failure> = begun.map(|(i, p)| start(i, p)).collect();
     let mut slots = begun?;
-    // The index of the prompt that each slot answers.
+    // The prompt index of each slot.
     let mut of: Vec<usize> = (0..n).collect();
     let mut waiting = n..prompts.len();
     let mut done: Vec<Option<Stream<'t>>> = prompts.iter().map(|_| None).collect();

@@ -8,7 +8,7 @@ use tpc_text::Settings;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Sampling")]
 pub(super) struct SamplingArgs {
-    /// Divide the logits by this temperature; 0 takes the likeliest token.
+    /// Divide logits by this temperature; 0 takes the likeliest token.
     #[arg(
         long = "temp",
         alias = "temperature",
@@ -17,7 +17,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     temperature: f32,
-    /// Sample from the N likeliest tokens; 0 or less takes all tokens.
+    /// Sample from the N likeliest tokens; 0 or less: all tokens.
     #[arg(
         long,
         value_name = "N",
@@ -25,7 +25,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     top_k: i64,
-    /// Sample from the likeliest tokens that have this probability together.
+    /// Sample from the likeliest tokens that together have this probability.
     #[arg(
         long,
         value_name = "X",
@@ -33,7 +33,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     top_p: f32,
-    /// Sample from tokens with at least this part of the likeliest one's probability.
+    /// Sample from tokens with at least this fraction of the likeliest token's probability.
     #[arg(
         long,
         value_name = "X",
@@ -41,7 +41,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     min_p: f32,
-    /// Make the last tokens less likely by this factor; 1 turns the penalty off.
+    /// Make recent tokens less likely by this factor; 1 turns the penalty off.
     #[arg(
         long,
         value_name = "X",
@@ -49,7 +49,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     repeat_penalty: f32,
-    /// Subtract this from a token's logit for each time that it is among the last tokens.
+    /// Subtract this from a token's logit per occurrence among recent tokens.
     #[arg(
         long,
         value_name = "X",
@@ -57,7 +57,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     frequency_penalty: f32,
-    /// Subtract this from a token's logit if it is among the last tokens.
+    /// Subtract this from a token's logit if it is among recent tokens.
     #[arg(
         long,
         value_name = "X",
@@ -65,7 +65,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     presence_penalty: f32,
-    /// The penalties apply to the last N tokens; -1 is the whole text.
+    /// Number of recent tokens that penalties apply to; -1: the whole text.
     #[arg(
         long,
         value_name = "N",
@@ -74,7 +74,7 @@ pub(super) struct SamplingArgs {
         value_parser = clap::value_parser!(i64).range(-1..)
     )]
     repeat_last_n: i64,
-    /// Equal seeds give equal choices; -1 takes a new seed each time.
+    /// Seed of random choices; -1: a new seed each time.
     #[arg(
         long,
         short,
@@ -86,7 +86,6 @@ pub(super) struct SamplingArgs {
 }
 
 impl SamplingArgs {
-    /// Returns the settings of the sampler.
     pub(super) fn settings(&self) -> Settings {
         Settings {
             temperature: self.temperature,
@@ -102,7 +101,6 @@ impl SamplingArgs {
     }
 }
 
-/// Returns a seed that differs from run to run.
 fn any_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |now| now.as_nanos() as u64)

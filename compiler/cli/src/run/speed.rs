@@ -1,11 +1,11 @@
-//! The line about the speed of a run.
+//! Formats the line about a run's speed.
 
 use std::time::Duration;
 
 use tpc_engine::generate::{Rate, Speed};
 
-/// Formats the line, with the time of loading. The first token of an answer comes with its prompt, so the speed of generation
-/// excludes it.
+/// Formats the line, with the loading time. An answer's first token comes with its prompt, so the generation speed
+/// excludes the token.
 pub(super) fn line(speed: &Speed, loading: Duration) -> String {
     let drafts = match speed.drafted {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! Output of tokens as text while they are generated.
+//! Writes tokens as text while they are generated.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use tpc_engine::generate::{Prompter, TokenSink};
 
 use crate::output::Failure;
 
-/// A stream of tokens: as text that is always whole UTF-8, or as comma-separated ids.
+/// A stream of tokens: as text in whole UTF-8, or as comma-separated ids.
 pub(super) struct Stream<'t> {
     form: Form<'t>,
     to: To,
@@ -26,7 +26,6 @@ enum Form<'t> {
     Ids,
 }
 
-/// The destination of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum To {
     /// Standard output, token by token.
@@ -36,7 +35,7 @@ pub(super) enum To {
 }
 
 impl<'t> Stream<'t> {
-    /// Makes a stream of answers: as text, or as ids if the prompts are ids.
+    /// Makes a stream of answers: ids if the prompts are ids, else text.
     pub(super) fn of(prompter: &Prompter<'t>, to: To) -> Stream<'t> {
         match prompter.tokenizer() {
             Some(tokenizer) => Stream::text(tokenizer, to),
@@ -50,7 +49,6 @@ impl<'t> Stream<'t> {
         Stream::with_form(Form::Text(detokenizer), to)
     }
 
-    /// Makes a stream of token ids.
     fn ids(to: To) -> Stream<'static> {
         Stream::with_form(Form::Ids, to)
     }
@@ -64,7 +62,7 @@ impl<'t> Stream<'t> {
         }
     }
 
-    /// Writes the text that was held back, and the end of the line.
+    /// Writes the text that was held back, and ends the line.
     pub(super) fn finish(&mut self) -> Result<(), Error> {
         if let Form::Text(detokenizer) = &mut self.form {
             detokenizer.finish(&mut self.text);
@@ -79,7 +77,6 @@ impl<'t> Stream<'t> {
         self.written().map(|_| ())
     }
 
-    /// Prints the kept text.
     pub(super) fn print(&mut self) -> Result<(), Error> {
         self.to = To::Output;
         self.written().map(|_| ())

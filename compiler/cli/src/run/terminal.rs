@@ -1,4 +1,4 @@
-//! A terminal for typed messages: with line editing, a history, and pasted texts as one message.
+//! Reads messages on a terminal: line editing, history, and pasted texts as one message.
 
 use std::io;
 
@@ -15,13 +15,11 @@ use tpc_diag::{Diagnostic, codes};
 
 use crate::output::Failure;
 
-/// The prompt before a message.
 const PROMPT: &str = "> ";
 
-/// The input of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Typed {
-    /// A message, without the backslashes at the ends of its lines.
+    /// A message, without the backslashes at its lines' ends.
     Message(String),
     /// Ctrl-D at the start of a line: the end of input.
     End,
@@ -29,14 +27,13 @@ pub(super) enum Typed {
     Interrupted,
 }
 
-/// The terminal of a chat.
 pub(super) struct Terminal(Editor<Lines, MemHistory>);
 
 impl Terminal {
-    /// Opens the terminal that the program was started from.
+    /// Opens the program's terminal.
     ///
     /// # Errors
-    /// Returns [`Failure`] TPC0402 if it cannot be opened.
+    /// Returns [`Failure`] TPC0402 if that fails.
     pub(super) fn open() -> Result<Terminal, Failure> {
         let config = Config::builder()
             .behavior(Behavior::PreferTerm)
@@ -58,7 +55,7 @@ impl Terminal {
                 Ok(text) => return Ok(Typed::Message(joined(&text))),
                 Err(ReadlineError::Eof) => return Ok(Typed::End),
                 Err(ReadlineError::Interrupted) => return Ok(Typed::Interrupted),
-                // The window was resized, or the program was stopped and continued.
+                // The window was resized, or the program stopped and continued.
                 Err(ReadlineError::Signal(_)) => {}
                 Err(ReadlineError::Io(e)) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(unreadable(&e)),
@@ -67,15 +64,15 @@ impl Terminal {
     }
 }
 
-/// The validator of input lines: a line that ends with a backslash continues.
+/// Validates input lines: a final backslash continues the message.
 struct Lines;
 
-/// True if a message continues with another line.
+/// True if another line continues the message.
 fn goes_on(text: &str) -> bool {
     text.ends_with('\\')
 }
 
-/// Removes the backslashes at the ends of a message's lines.
+/// Removes the backslashes at the lines' ends.
 fn joined(text: &str) -> String {
     text.replace("\\\n", "\n")
 }
@@ -101,10 +98,9 @@ impl Highlighter for Lines {}
 
 impl Helper for Lines {}
 
-/// Returns the failure of a terminal that cannot be read.
 fn unreadable(e: &ReadlineError) -> Failure {
     let d = Diagnostic::new(&codes::FILE_ACCESS, "the terminal", e.to_string());
-    Failure::usage(d.help("give text in UTF-8, here or by -p TEXT"))
+    Failure::usage(d.help("type UTF-8 text, or give it by -p TEXT"))
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ use crate::artefact::{self, Named};
 use crate::output::{self, Failure, Format};
 use crate::progress::Progress;
 
-/// The object that is printed.
 #[derive(Serialize)]
 struct Report<'a> {
     tpc: u32,
@@ -37,9 +36,11 @@ pub(super) fn run(args: &Args, named: &Named<'_>) -> Result<(), Failure> {
     let read = artefact::read(named.artefact)?;
     artefact::options_are_free(named.files(), &read, &args.placement)?;
     if args.numeric {
-        let message = "an artefact is proved as it is; --numeric makes a small plan of a model";
+        let message = "--numeric needs a model, not an artefact";
         let d = Diagnostic::new(&common::COMMAND_LINE, "--numeric", message);
-        return Err(Failure::usage(d.help("leave it out, or give the model")));
+        return Err(Failure::usage(
+            d.help("leave out --numeric, or give the model"),
+        ));
     }
     let name = named.artefact.display().to_string();
     let proof = match named.model(&read)? {
@@ -72,7 +73,6 @@ pub(super) fn run(args: &Args, named: &Named<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the failure of an artefact with these findings.
 fn failure(name: &str, all: Vec<Diagnostic>) -> Failure {
     let named = |d: Diagnostic| match d.code == &codes::NOT_THE_MODEL {
         true => Diagnostic {
@@ -84,12 +84,12 @@ fn failure(name: &str, all: Vec<Diagnostic>) -> Failure {
     Failure::from_diagnostics(all.into_iter().map(named).collect())
 }
 
-/// Proves that an artefact computes its model. The model's graph comes from its header and the options that the graph depends on.
-/// The proof does not depend on how the artefact was planned.
+/// Proves that an artefact computes its model, independently of planning. The model's graph comes from its header and
+/// the artefact's options.
 fn proved(read: &Artefact, file: &GgufFile) -> Result<Proof, Vec<Diagnostic>> {
     let manifest = read.manifest();
     let other = |what: &str, found: &str, model: &str| {
-        let message = format!("{what}: the artefact says {found}, the model {model}");
+        let message = format!("{what}: the artefact has {found}, the model {model}");
         let d = Diagnostic::new(&codes::NOT_THE_MODEL, "artefact", message);
         vec![d.help("compile the model again: tpc compile MODEL -o FILE.tpc")]
     };
@@ -136,7 +136,6 @@ fn proved(read: &Artefact, file: &GgufFile) -> Result<Proof, Vec<Diagnostic>> {
     })
 }
 
-/// Formats the result as text.
 fn text(name: &str, read: &Artefact, proof: Option<&Proof>) -> String {
     let model = &read.manifest().model.name;
     let program = read.program();
@@ -147,7 +146,7 @@ fn text(name: &str, read: &Artefact, proof: Option<&Proof>) -> String {
     );
     match proof {
         Some(p) => format!(
-            "proved: {name} computes what {model} says\n\n  {work}\n  {} sections, {} of them different; the largest took {} terms\n",
+            "proved: {name} computes {model}\n\n  {work}\n  {} sections, {} of them different; the largest took {} terms\n",
             p.sections, p.distinct, p.terms
         ),
         None => format!("verified: {name}, a program of {model}\n\n  {work}\n"),

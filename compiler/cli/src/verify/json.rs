@@ -10,7 +10,6 @@ use tpc_core::shrink::{ResizedAxis, ShrunkModel};
 use tpc_diag::Diagnostic;
 use tpc_numeric::Agreement;
 
-/// The object that is printed.
 #[derive(Serialize)]
 pub(super) struct Report<'a> {
     tpc: u32,
@@ -61,7 +60,6 @@ struct Size<'a> {
     parts: &'a [u64],
 }
 
-/// Builds the object of a failed plan.
 pub(super) fn refusal<'a>(path: &'a str, diagnostics: &'a [Diagnostic]) -> Report<'a> {
     Report {
         tpc: 1,

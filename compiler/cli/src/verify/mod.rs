@@ -1,4 +1,4 @@
-//! `tpc verify`: proves that the devices' programs compute the model, and runs a small model as a check.
+//! `tpc verify`: proves that the devices' programs compute the model; can also run a small model.
 
 mod artefact;
 mod json;
@@ -20,30 +20,30 @@ use tpc_numeric::{self as numeric, Agreement, Feed};
 pub(super) struct Args {
     #[command(flatten)]
     source: SourceArgs,
-    /// The model of an artefact; also as `--model FILE` [default: the model in the artefact's folder].
+    /// Model of an artefact, also as `--model FILE` [default: in the artefact's folder].
     #[arg(value_name = "WEIGHTS.gguf", conflicts_with = "graph")]
     weights: Option<PathBuf>,
-    /// Also run a small model with the same split, once whole and once as programs, and compare the results.
+    /// Also run a small model with the same split, whole and as programs, and compare the results.
     #[arg(long)]
     numeric: bool,
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Show how often each rule of the proof was used; with --numeric, every size that changed.
+    /// Show how often the proof used each rule; with --numeric, every size that changed.
     #[arg(long, short)]
     verbose: bool,
     #[command(flatten)]
     placement: PlacementArgs,
 }
 
-/// A small model of the plan, and the agreement of its programs with it.
+/// A small model of the plan, and its programs' agreement with it.
 struct NumericCheck {
     shrunk: ShrunkModel,
     /// `None` if the check failed.
     agreement: Option<Agreement>,
 }
 
-/// Runs a small model of the plan; diagnostics go to `found`.
+/// Runs a small model of the plan; adds diagnostics to `found`.
 fn check(source: &Source, found: &mut Vec<Diagnostic>) -> Option<NumericCheck> {
     let _progress = Progress::start("running a small model of the plan");
     let shrunk = match numeric::shrink(&source.compiled) {

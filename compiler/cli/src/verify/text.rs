@@ -1,4 +1,4 @@
-//! The result of `tpc verify` as text.
+//! Formats the result of `tpc verify` as text.
 
 use std::fmt::Write as _;
 
@@ -10,12 +10,11 @@ use super::NumericCheck;
 use tpc_core::pipeline::CompiledModel;
 use tpc_core::shrink::ResizedAxis;
 
-/// The amount of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Detail {
-    /// The result, with a few names of long lists.
+    /// The result, with long lists cut short.
     Brief,
-    /// Every rule of the proof, every size that changed.
+    /// Every rule of the proof, and every changed size.
     Full,
 }
 
@@ -25,10 +24,10 @@ impl Detail {
     }
 }
 
-/// Formats the proof: its programs, its size, and the rules that it used.
+/// Formats the proof: programs, size, and the rules used.
 pub(super) fn proof(compiled: &CompiledModel, proof: &Proof, detail: Detail) -> String {
     let mut out = format!(
-        "proved: {} computes what the model says\n\n",
+        "proved: the programs of {} compute the model\n\n",
         compiled.model.summary.name
     );
     let devices = compiled.programs.devices.iter().enumerate();
@@ -55,7 +54,7 @@ pub(super) fn proof(compiled: &CompiledModel, proof: &Proof, detail: Detail) -> 
     out
 }
 
-/// Counts the ops of a place's program, and its copies and collectives.
+/// Counts a program's ops, and its copies and collectives.
 fn program_size(compiled: &CompiledModel, place: Place) -> (usize, usize) {
     let programs = &compiled.programs;
     let here = |v: &Value| programs.value(*v).place == place;
@@ -81,7 +80,7 @@ fn program_size(compiled: &CompiledModel, place: Place) -> (usize, usize) {
     (ops, moves)
 }
 
-/// Formats the small model of the check: its layers, types and sizes, and the agreement of its programs.
+/// Formats the small model of the check: layers, types, sizes, and the agreement of its programs.
 pub(super) fn check(check: &NumericCheck, detail: Detail) -> String {
     let NumericCheck { shrunk, agreement } = check;
     let mut out = String::new();
@@ -109,14 +108,14 @@ pub(super) fn check(check: &NumericCheck, detail: Detail) -> String {
     out
 }
 
-/// A changed size: the old and the new value, its parts, and its axes.
+/// A changed size: old and new value, parts, and axes.
 struct SizeRow {
     change: String,
     parts: String,
     axes: Vec<String>,
 }
 
-/// Formats the changed sizes; axes of the same size and parts share a line.
+/// Formats the changed sizes; axes with equal sizes and parts share a line.
 fn size_table(sizes: &[ResizedAxis], detail: Detail) -> String {
     let mut rows: Vec<SizeRow> = Vec::new();
     for r in sizes {
@@ -148,7 +147,7 @@ fn size_table(sizes: &[ResizedAxis], detail: Detail) -> String {
     out
 }
 
-/// Formats the axes of a size: all of them, or a few and the number of the rest.
+/// Formats a size's axes: all, or a few and the number of the rest.
 fn names(axes: &[String], detail: Detail) -> String {
     const NAMED: usize = 3;
     let shown = match detail {
@@ -162,7 +161,7 @@ fn names(axes: &[String], detail: Detail) -> String {
     names
 }
 
-/// Formats the sizes of parts, equal neighbours together: `= 2 × 13 + 14`.
+/// Formats the parts' sizes, grouping equal neighbours: `= 2 × 13 + 14`.
 fn parts(sizes: &[u64]) -> String {
     if sizes.is_empty() {
         return String::new();

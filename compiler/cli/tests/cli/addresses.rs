@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::support::{SMALL, path, tpc, words};
 
-/// Answers one request for a range of `bytes`, or 404 for other names.
+/// Answers a request for a range of `bytes`; 404 for other names.
 fn answer(mut stream: TcpStream, bytes: &[u8]) -> Option<()> {
     let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
     let wanted = lines.next()?.ok()?;
@@ -41,7 +41,7 @@ fn answer(mut stream: TcpStream, bytes: &[u8]) -> Option<()> {
     stream.write_all(&bytes[first..=last]).ok()
 }
 
-/// Serves one file and returns the address; the thread ends with the process.
+/// Serves one file and returns the address.
 fn serve(bytes: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let host = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! `tpc compile`, `tpc check`, and the commands that accept an artefact instead of a model.
+//! `tpc compile`, `tpc check`, and commands on artefacts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// Makes a folder with a small model of the repository.
+/// Makes a folder with a small model.
 fn folder() -> (Scratch, PathBuf) {
     let scratch = Scratch::new();
     let name = format!("{GOLDEN}.gguf");
@@ -29,7 +29,6 @@ fn folder() -> (Scratch, PathBuf) {
     (scratch, model)
 }
 
-/// Compiles the model of a folder.
 fn compiled(scratch: &Scratch, model: &Path, options: &[&str]) -> PathBuf {
     let out = scratch.path("m.tpc");
     let mut arguments = vec![
@@ -47,7 +46,7 @@ fn compiled(scratch: &Scratch, model: &Path, options: &[&str]) -> PathBuf {
 
 const SHORT: [&str; 4] = ["-c", "64", "-ub", "16"];
 
-/// Replaces a text in one entry of the artefact, and packs the archive as tpc does.
+/// Replaces a text in an entry, and packs the archive as tpc does.
 fn changed(artefact: &Path, entry: usize, from: &str, to: &str) {
     let bytes = fs::read(artefact).unwrap();
     let mut texts: Vec<(String, String)> = read_archive(&bytes)
@@ -103,7 +102,6 @@ fn the_bytes_depend_on_model_and_options_alone() {
     for secret in [text(&here.0), text(&there.0), "/tmp".to_owned()] {
         assert!(!whole.contains(&secret), "{secret}");
     }
-    // Other options give other bytes.
     let other = compiled(&here, &model, &["--devices", "cpu,cpu", "-c", "65"]);
     assert_ne!(fs::read(other).unwrap(), first);
 }
@@ -183,7 +181,7 @@ fn an_artefact_holds_parts_of_blocks() {
             "{executor}"
         );
     }
-    // In exact arithmetic the logits equal the logits of one device, rounded to f32.
+    // In exact arithmetic the logits equal one device's, rounded to f32.
     assert!(on(&four, "reference") == on(&["--devices", "cpu"], "reference"));
     // A part that a device cannot store.
     changed(&artefact, 1, "parts = [[192:192], ", "parts = [[208:192], ");
@@ -292,7 +290,6 @@ fn the_model_is_found_beside_or_where_it_is_said() {
         let ran = run(words);
         assert_eq!(ran.status, 0, "{words:?}: {}", ran.stderr);
     }
-    // Without the model, tpc checks the rest of the artefact.
     let ran = tpc(["check", &artefact]);
     assert_eq!(
         (ran.status, ran.stdout),
@@ -359,7 +356,7 @@ fn what_does_not_fit_is_told_before_anything_is_loaded() {
     };
     refuses(&run(&["--devices", "cpu,cpu"]), 1, "TPC0588");
     assert_eq!(run(&["--devices", "cpu"]).status, 0);
-    // The artefact's own values and the defaults of its compilation are accepted.
+    // The artefact's own values and compile defaults are accepted.
     for own in [
         &["-c", "64"][..],
         &["-ub", "16"],
@@ -401,7 +398,6 @@ fn what_does_not_fit_is_told_before_anything_is_loaded() {
     refuses(&run(&[]), 1, "TPC0585");
     refuses(&tpc(["verify", &name]), 1, "TPC0585");
     fs::copy(data("golden", &format!("{GOLDEN}.gguf")), &model).unwrap();
-    // Other executors and other storage formats of weights.
     for (from, to, field) in [
         ("executor: \"cpu\"", "executor: \"tpu\"", "target.executor"),
         (
@@ -422,7 +418,6 @@ fn what_does_not_fit_is_told_before_anything_is_loaded() {
     assert_ne!(ran.status, 0, "weights are stored otherwise");
 }
 
-/// Writes a topology file of one device.
 fn topology(scratch: &Scratch, name: &str, memory: &str) -> String {
     let device = format!("(name: \"a\", memory: {memory}, bandwidth: 1e11, flops: 1e12)");
     text(&scratch.file(name, format!("Topology(devices: [{device}])")))
@@ -466,7 +461,6 @@ fn an_artefact_for_another_machine_is_told_with_the_command_that_mends_it() {
         "{}",
         ran.stderr
     );
-    // With another topology file the artefact runs, with a warning.
     rebuild(&name, &["--topology", &other], "TPC0593", "topology");
     let ran = tpc(["check", &name, "--topology", &other]);
     let command = ran.stdout.lines().last().unwrap().trim();
@@ -481,10 +475,9 @@ fn an_artefact_for_another_machine_is_told_with_the_command_that_mends_it() {
         "{}",
         ran.stderr
     );
-    // With less device memory than the program needs, it does not run.
     rebuild(&name, &["--topology", &small], "TPC0592", "memory");
     refuses(&run(&small), 1, "TPC0592");
-    // The same check for an artefact that was compiled without a topology file.
+    // The same, compiled without a topology file.
     let name = text(&compiled(&scratch, &model, &SHORT));
     rebuild(&name, &["--topology", &here], "TPC0593", "found none");
 }
@@ -492,7 +485,7 @@ fn an_artefact_for_another_machine_is_told_with_the_command_that_mends_it() {
 #[test]
 fn an_artefact_that_computes_something_else_is_not_proved() {
     let (scratch, model) = folder();
-    // Two weights of the same type and shape are swapped, so the program stays well-formed.
+    // Two weights of equal type and shape are swapped: the program stays well-formed.
     let artefact = compiled(&scratch, &model, &SHORT);
     for (from, to) in [
         ("tensor = \"blk.0.attn_norm.weight\"", "tensor = \"x\""),
@@ -546,7 +539,7 @@ fn damaged_artefacts_are_refused() {
     commands("TPC0583");
     fs::remove_file(&artefact).unwrap();
     commands("TPC0402");
-    // A zip archive by another name is also recognised.
+    // A zip archive by another name is recognised.
     let zip = scratch.file("archive.bin", &whole[..100]);
     refuses(&tpc(["check", &text(&zip)]), 2, "TPC0580");
 }
@@ -594,7 +587,7 @@ fn headers_suffice_to_compile() {
         2,
         "TPC0405",
     );
-    // An input file is not overwritten, and a failed compilation writes no file.
+    // Inputs are not overwritten, and a failed compilation does not write.
     refuses(&tpc(["compile", &header, "-o", &header]), 2, "TPC0400");
     let none = text(&scratch.path("none.tpc"));
     refuses(
@@ -605,7 +598,7 @@ fn headers_suffice_to_compile() {
     assert!(!Path::new(&none).exists());
 }
 
-/// Checks that a killed process leaves the former file or the new one, never a partial file.
+/// Checks that a kill leaves the former or the new file, never a partial one.
 #[test]
 fn a_compiler_that_is_killed_leaves_a_whole_file() {
     let (scratch, model) = folder();
@@ -634,7 +627,7 @@ fn a_compiler_that_is_killed_leaves_a_whole_file() {
     }
 }
 
-/// Checks that the stored artefact of format 1 runs, or is refused with a diagnostic.
+/// Checks that the stored artefact of format 1 runs or is refused with a diagnostic.
 #[test]
 fn the_artefact_of_format_1_is_accepted_or_refused_in_words() {
     let artefact = text(&data("artefacts", "format-1.tpc"));

@@ -8,7 +8,6 @@ fn bench(model: &str, options: &[&str]) -> super::support::Ran {
     tpc([&["bench", model, "-t", "1"], options].concat())
 }
 
-/// Splits a table into the cells of its rows.
 fn rows(table: &str) -> Vec<Vec<&str>> {
     table
         .lines()
@@ -131,7 +130,6 @@ fn llama_benchs_options_are_understood_or_explained() {
     }
 }
 
-/// Checks that the other program ends when tpc is ended.
 #[cfg(unix)]
 #[test]
 fn the_other_program_ends_with_this_one() {
@@ -222,7 +220,7 @@ fn another_program_is_timed_in_turn() {
     let scratch = Scratch::new();
     let model = scratch.model("llama-tiny");
     let model = model.to_str().unwrap();
-    // tpc is also the other program: once with its table, once with its JSON.
+    // tpc is also the other program: with its table, and with its JSON.
     for form in ["table", "json"] {
         let other = format!("'{TPC}' bench '{model}' -t 1 -p 4,6 -n 2 -r 1 -o {form}");
         let words = [&QUICK[..], &["--compare", &other]].concat();
@@ -230,7 +228,7 @@ fn another_program_is_timed_in_turn() {
         assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
         let rows = rows(&ran.stdout);
         let at = rows.iter().position(|r| r.get(1) == Some(&"test")).unwrap();
-        // Only tpc's side has `pp8`, and only the other side has `pp6`.
+        // Only tpc has `pp8`, only the other side `pp6`.
         let tests: Vec<&str> = rows[at + 2..].iter().map(|r| r[1]).collect();
         assert_eq!(tests, ["pp4", "tg2"]);
         for row in &rows[at + 2..] {
@@ -264,7 +262,7 @@ fn a_program_without_speeds_is_told() {
     for (command, says) in [
         ("echo no model >&2; exit 3", "no model"),
         ("no-such-program-at-all", "no-such-program-at-all"),
-        ("echo hello", "prints no speeds"),
+        ("echo hello", "does not print readable speeds"),
     ] {
         let ran = compared(command);
         refuses(&ran, 1, "TPC0427");

@@ -85,7 +85,7 @@ fn a_captured_graph_is_planned_like_a_model() {
     ]);
     let graph = tpc_ir::text::parse(&dumped.stdout).unwrap().graph;
     tpc_ir::verify::verify(&graph).unwrap();
-    // A model together with a capture, no input at all, and a file that is not a capture.
+    // A model with a capture, no input, and a file that is not a capture.
     refuses(&tpc(["plan", &capture, "--graph", &capture]), 2, "TPC0400");
     refuses(&tpc(["plan", "--devices", "2"]), 2, "TPC0400");
     let header = path("llama-3.1-8b");

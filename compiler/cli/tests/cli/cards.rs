@@ -1,4 +1,4 @@
-//! Runs on the cards of a fake driver: the checks before loading.
+//! Runs on a fake driver's cards: the checks before loading.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::support::{Ran, Scratch, TPC, refuses, tpc};
 
-/// Builds a folder with a fake driver library. Without a C compiler it prints a message and returns `None`.
+/// Builds a folder with a fake driver, or prints a message without a C compiler.
 fn driver() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pretended-driver");
     std::fs::create_dir_all(&folder).unwrap();
@@ -32,7 +32,7 @@ fn driver() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Runs `tpc run` of a small model with that driver and without NVRTC.
+/// Runs a small model with that driver, without NVRTC.
 fn run(scratch: &Scratch, driver: &Path, variables: &[(&str, &str)], options: &[&str]) -> Ran {
     let model = scratch.path("model.gguf");
     let mut command = Command::new(TPC);
@@ -138,7 +138,6 @@ fn a_machine_without_a_driver_says_how_to_run_otherwise() {
     );
 }
 
-/// Runs `tpc compile` for cards on the model in the folder.
 fn compile(scratch: &Scratch, out: &str, nvrtc: Option<&str>, options: &[&str]) -> Ran {
     let mut command = Command::new(TPC);
     command
@@ -178,7 +177,7 @@ fn an_artefact_for_cards_needs_no_compiler_of_kernels() {
     refuses(&ran, 2, "TPC0401");
     let checked = tpc(["check", out]);
     assert_eq!(checked.status, 0, "{}", checked.stderr);
-    // The artefact selects cards without `--executor`, and accepts other cards than the planned ones.
+    // The artefact selects cards without `--executor`, and accepts other cards than planned.
     for (options, told) in [
         (&[][..], "cuda:1"),
         (&["--devices", "cuda:7,cuda:9"], "cuda:7"),
@@ -200,7 +199,6 @@ fn an_artefact_for_cards_needs_no_compiler_of_kernels() {
         return;
     }
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    // The result is the same with and without early kernel starts.
     for pdl in ["on", "off"] {
         let options = ["--executor", "emulated-cuda", "--pdl", pdl];
         let other = tpc(run.iter().chain(&options));
@@ -244,7 +242,7 @@ fn kernels_are_in_the_artefact_the_same_each_time() {
             .find(|l| l.contains("product") && l.contains(target));
         assert!(line.is_some_and(|l| l.contains("NVRTC")), "{shown}");
     }
-    // Compiles again from the cache, and in another folder without the cache.
+    // Compiles from the cache, and in another folder without the cache.
     compile(&scratch, "b.tpc", None, &options);
     let other = Scratch::new();
     other.model("llama-tiny");

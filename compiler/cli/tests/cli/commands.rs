@@ -2,7 +2,6 @@
 
 use super::support::{SMALL, Scratch, json, path, tpc};
 
-/// Returns the commands of a plan.
 fn commands(model: &str, options: &[&str]) -> serde_json::Value {
     let words = [&["plan", model, "--format", "json"][..], options].concat();
     json(&words)["commands"].clone()

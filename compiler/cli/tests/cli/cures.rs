@@ -1,5 +1,5 @@
-//! Checks that cures hold. Every cure of `lint` or `plan` replaces the options of the same name; the new command must fit and
-//! report no new error. By default a sample of models, machines and contexts is tested; `TPC_FULL=1` tests all.
+//! Checks cures of `lint` and `plan`: the command with a cure's options must fit without new errors. Tests a sample of
+//! models, machines and contexts, or all with `TPC_FULL=1`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::support::tpc;
 
-/// Prefixes of the models' file names. Models outside the repository come last.
+/// Prefixes of model file names. Models outside the repository come last.
 const MODELS: [&str; 12] = [
     "llama-3.1-8b",
     "gpt-oss-120b",
@@ -40,7 +40,7 @@ const MACHINES: [&str; 10] = [
 
 const CONTEXTS: [u64; 3] = [65_536, 4096, 131_072];
 
-/// Finds the header of a model, in the repository or in the shared folder.
+/// Finds a model's header in the repository or the shared folder.
 fn header(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folders = [
@@ -60,7 +60,6 @@ fn header(name: &str) -> Option<PathBuf> {
     found.into_iter().next()
 }
 
-/// Splits a shell line into words.
 fn split(line: &str) -> Vec<String> {
     let (mut out, mut word, mut in_quotes) = (Vec::new(), String::new(), false);
     for c in line.chars() {
@@ -78,7 +77,6 @@ fn is_option(word: &str) -> bool {
     word.starts_with('-') && !word[1..].starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Replaces the options of a line that a cure names.
 fn pasted(line: &[String], cure: &[String]) -> Vec<String> {
     let names: BTreeSet<&String> = cure.iter().filter(|w| is_option(w)).collect();
     let mut out: Vec<String> = Vec::new();
@@ -95,7 +93,7 @@ fn pasted(line: &[String], cure: &[String]) -> Vec<String> {
     out
 }
 
-/// Returns the cures in the help of a finding, as words.
+/// Returns a finding's cures, as words.
 fn told(help: &str) -> Vec<Vec<String>> {
     let cure = |line: &str| {
         let line = match line.strip_prefix("this fits") {
@@ -109,7 +107,6 @@ fn told(help: &str) -> Vec<Vec<String>> {
     help.lines().filter_map(cure).collect()
 }
 
-/// Returns the findings of a JSON report.
 fn findings<'j>(report: &'j Json, key: &str) -> &'j [Json] {
     report[key].as_array().map_or(&[], Vec::as_slice)
 }
@@ -126,7 +123,7 @@ fn does_not_fit(report: &Json, key: &str) -> bool {
     findings(report, key).iter().any(|f| f["code"] == "TPC0300")
 }
 
-/// Returns a command's JSON report, and the time that the command took.
+/// Returns a command's JSON report and time.
 fn report(words: &[String]) -> (Json, Duration) {
     let start = Instant::now();
     let ran = tpc(words);
@@ -151,7 +148,6 @@ fn plan(line: &[String]) -> (Json, Duration) {
     report(&words)
 }
 
-/// The counts of a test run.
 #[derive(Default)]
 struct Tally {
     cures: usize,
@@ -165,7 +161,6 @@ impl Tally {
         self.failures.push(format!("{}: {why}", line.join(" ")));
     }
 
-    /// Checks the cures of a llama.cpp command line.
     fn lint(&mut self, machine: &str, line: &[String]) {
         let (said, time) = lint(machine, line);
         self.longest = self.longest.max(time);
@@ -199,7 +194,6 @@ impl Tally {
         }
     }
 
-    /// Checks the cures of a plan.
     fn plan(&mut self, line: &[String]) {
         let (said, time) = plan(line);
         self.longest = self.longest.max(time);
@@ -265,11 +259,11 @@ fn every_cure_fits_and_draws_no_error() {
     assert!(tally.cures > tally.unfit / 2, "{} cures", tally.cures);
 }
 
-/// Checks that the first cure of an uneven division of layers is a better division.
+/// Checks that the first cure of an uneven layer split is a better split.
 #[test]
 fn shares_come_first() {
     let model = header("qwen3-30b-a3b").unwrap();
-    // The experts of the first layers are on the host, so the second half of the layers has nearly all the bytes.
+    // The first layers' experts are on the host, so the second half of the layers has nearly all bytes.
     let line = "llama-server -m MODEL -c 8192 -ngl 99 -fit off -ncmoe 20";
     let (said, _) = lint("2x3070", &words(line, &model));
     let help = findings(&said, "findings")
@@ -280,7 +274,7 @@ fn shares_come_first() {
     assert_eq!(cures[0].len(), 2, "{cures:?}");
 }
 
-/// Checks that the cure of a line with override patterns removes layers from these patterns.
+/// Checks that the cure removes layers from the line's override patterns.
 #[test]
 fn patterns_of_the_line_are_edited() {
     let model = header("qwen3-30b-a3b").unwrap();

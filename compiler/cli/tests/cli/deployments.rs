@@ -1,10 +1,10 @@
-//! Whole deployments: drafts, adapters, RPC servers, and memory that devices share with the host.
+//! Deployments: drafts, adapters, RPC servers, and memory shared with the host.
 
 use serde_json::Value as Json;
 
 use super::support::{Ran, SMALL, Scratch, path, plan, refuses, tpc, words};
 
-/// Runs `tpc lint` on a line; the words `X.gguf` and `D.gguf` stand for a model and a draft.
+/// Runs `tpc lint` on a line; `X.gguf` and `D.gguf` stand for model and draft.
 fn lint(options: &str, [model, draft]: [&str; 2], line: &str) -> Ran {
     let files = [path(model), path(draft)];
     let said = line.split_whitespace().map(|w| match w {
@@ -63,7 +63,7 @@ fn drafts_are_counted_and_their_tokens_compared() {
     let other = lint("--devices 2x3090", ["llama-3.1-8b", SMALL], line);
     assert_eq!(other.status, 1, "{}", other.stderr);
     assert!(other.stderr.contains("TPC0932"), "{}", other.stderr);
-    // llama.cpp does not compare the vocabulary of this kind of draft.
+    // llama.cpp does not compare this draft's vocabulary.
     let line = line.replace("draft-simple", "draft-eagle3");
     let other = lint("--devices 2x3090", ["llama-3.1-8b", SMALL], &line);
     assert_eq!(other.status, 0, "{}", other.stderr);
@@ -101,7 +101,7 @@ fn the_memory_of_a_draft_is_part_of_the_plan() {
 
 #[test]
 fn an_adapter_is_with_the_layers_that_it_changes() {
-    // A model file serves as the adapter, because it has tensors of layers.
+    // A model file serves as the adapter: it has tensors of layers.
     let file = path(SMALL);
     let with = json(
         "qwen3-14b",
@@ -247,7 +247,6 @@ fn attention_that_is_not_fused_is_told() {
     assert!(!of("llama-server -m X.gguf -fa on -c 4096").contains("TPC0930"));
 }
 
-/// Writes a file with this metadata and these f16 tensors.
 fn written(
     scratch: &Scratch,
     name: &str,
@@ -295,7 +294,7 @@ fn a_draft_of_an_unknown_kind_is_counted_by_its_header() {
     let shared = of("blk.1.ffn_up.weight");
     let parts = shared["beside"][0]["devices"].as_array().unwrap();
     assert_eq!((number(&parts[0]["kv"]), number(&parts[1]["kv"])), (0, 0));
-    // Each device has one block. The second also has the output, which is a copy of the embedding.
+    // Each device has one block; the second also has the output, a copy of the embedding.
     assert_eq!(number(&parts[0]["weights"]), 2 * 256 * 256);
     assert_eq!(
         number(&parts[1]["weights"]),

@@ -10,7 +10,7 @@ use super::support::{Ran, SMALL, Scratch, TPC, path, plan, refuses, tpc, words};
 
 const GIB: u64 = 1 << 30;
 
-/// Runs `tpc devices` with this script as `nvidia-smi`. An empty script means a machine without it.
+/// Runs `tpc devices` with this script as `nvidia-smi`; an empty script: `nvidia-smi` is missing.
 fn devices(scratch: &Scratch, script: &str, arguments: &[&str]) -> Ran {
     let folder = scratch.path("bin");
     std::fs::create_dir_all(&folder).unwrap();
@@ -72,7 +72,7 @@ fn the_cards_and_this_machine() {
 #[test]
 fn a_driver_that_is_absent_fails_lies_or_hangs() {
     for (script, said) in [
-        ("", "no nvidia-smi"),
+        ("", "nvidia-smi is missing"),
         ("echo broken; exit 9", "failed"),
         (
             "echo 'Voodoo 2, many, [N/A], x, y, z'",
@@ -93,7 +93,7 @@ fn a_driver_that_is_absent_fails_lies_or_hangs() {
             ran.stdout
         );
         assert!(
-            !ran.stdout.contains("plan for it"),
+            !ran.stdout.contains("plan for this machine"),
             "{script}: {}",
             ran.stdout
         );
@@ -122,7 +122,6 @@ fn one_card_in_full() {
     );
 }
 
-/// Returns the devices of a plan as JSON.
 fn planned(options: &str) -> Vec<Json> {
     let ran = plan(SMALL, &format!("{options} -c 4096 --format json"));
     assert!(ran.status < 2, "{options}: {}", ran.stderr);
@@ -169,7 +168,7 @@ fn a_topologys_devices_are_planned_under_their_names() {
         planned(&format!("--topology {file}"))[1]["capacity_bytes"],
         20_000_000_000_u64
     );
-    // The same devices apply to a llama.cpp command line that does not name devices.
+    // The same devices apply to a llama.cpp line without devices.
     let line = format!("lint --format json --topology {file} -- llama-server -c 4096 -m");
     let ran = tpc(line.split(' ').chain([path(SMALL).as_str()]));
     let json: Json = serde_json::from_str(&ran.stdout).unwrap();
@@ -180,7 +179,7 @@ fn a_topologys_devices_are_planned_under_their_names() {
     assert!(words(&ran.stderr).contains("left, right"), "{}", ran.stderr);
 }
 
-/// Checks that a plan fits if it leaves exactly the reserve, and does not fit with one byte less.
+/// Checks that a plan that leaves exactly the reserve fits, but not with one byte less.
 #[test]
 fn the_reserve_counts_to_the_byte() {
     let scratch = Scratch::new();
@@ -265,7 +264,7 @@ fn one_device_is_named_by_its_position() {
         );
         assert!(said.contains("none, all on 5090#"), "{said}");
     }
-    // In other split modes `-mg` is ignored with a note. A missing device is an error.
+    // Other split modes ignore `-mg` with a note. A missing device is an error.
     let ran = plan(SMALL, "--devices 2 -sm layer -mg 1 -c 4096");
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(ran.stderr.contains("TPC0420"), "{}", ran.stderr);

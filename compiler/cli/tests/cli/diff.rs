@@ -4,7 +4,6 @@ use serde_json::Value as Json;
 
 use super::support::{Ran, SMALL, Scratch, path, plan, tpc};
 
-/// Writes the JSON plan of a header with these options.
 fn earlier(scratch: &Scratch, header: &str, options: &str) -> String {
     let ran = plan(header, &format!("{options} --format json"));
     assert_eq!(ran.status, 0, "{}", ran.stderr);

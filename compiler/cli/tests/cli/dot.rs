@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::support::{SMALL, Scratch, path, refuses, tpc, words};
 
-/// Returns the text with every quoted part replaced by `""`.
+/// Replaces every quoted part by `""`.
 fn unquoted(dot: &str) -> String {
     let (mut out, mut inside, mut escaped) = (String::new(), false, false);
     for c in dot.chars() {
@@ -24,7 +24,7 @@ fn unquoted(dot: &str) -> String {
     out
 }
 
-/// Returns the nodes and edges. Checks that every brace closes, every statement ends, and every end of an edge is a node.
+/// Returns the nodes and edges. Checks that braces close, statements end, and edges connect nodes.
 #[track_caller]
 fn checked(dot: &str) -> (BTreeSet<String>, Vec<(String, String)>) {
     let text = unquoted(dot);
@@ -113,9 +113,9 @@ fn chosen_layers_are_drawn_with_what_they_read() {
         (&["--layers", "2"], "--format dot"),
         (
             &["--format", "dot", "--layers", "4-3"],
-            "first and the last",
+            "a range such as 3-5",
         ),
-        (&["--format", "dot", "--layers", "x"], "first and the last"),
+        (&["--format", "dot", "--layers", "x"], "a range such as 3-5"),
     ] {
         let ran = draw(more);
         refuses(&ran, 2, "TPC0400");

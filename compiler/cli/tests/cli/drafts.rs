@@ -110,7 +110,7 @@ fn eval_compares_logits_and_counts_good_guesses() {
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines.len(), 2);
     assert!(
-        lines[0].starts_with("draft 1: the model's choice in "),
+        lines[0].starts_with("draft 1: agrees with the model in "),
         "{}",
         lines[0]
     );

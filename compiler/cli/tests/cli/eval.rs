@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::support::{SMALL, Scratch, path, refuses, tpc};
 
-/// Makes a model, and its logits by the reference executor.
+/// Makes a model and its reference logits.
 fn reference(scratch: &Scratch) -> [String; 2] {
     let model = scratch.model("llama-tiny").to_str().unwrap().to_owned();
     let golden = scratch.path("golden.logits").to_str().unwrap().to_owned();
@@ -51,7 +51,7 @@ fn emulated_devices_agree_with_the_reference() {
         &["-ub", "2"],
         &["--devices", "cpu,cpu", "-sm", "tensor"],
         &["--devices", "2", "-ngl", "1"],
-        // Two logical devices on one card, and cards by their numbers.
+        // Two logical devices on one card, and cards by number.
         &["--devices", "cuda:0,cuda:0"],
         &["--devices", "cuda:5,cuda:1,cuda:5"],
     ] {

@@ -1,4 +1,4 @@
-//! Completions and manual pages, which are generated from the definition of the arguments.
+//! Completions and manual pages.
 
 use std::fs;
 use std::process::Command;
@@ -13,7 +13,7 @@ fn commands() -> Vec<String> {
         .skip_while(|l| !l.starts_with("Commands:"))
         .skip(1);
     let listed = listed.take_while(|l| l.starts_with("  "));
-    // Continuation lines of descriptions are indented further.
+    // Continuation lines are indented further.
     let named = listed.filter(|l| !l.starts_with("   "));
     let commands: Vec<String> = named
         .filter_map(|l| l.split_whitespace().next())
@@ -35,7 +35,7 @@ fn completions_know_every_command_and_its_options() {
         for option in ["tensor-split", "split-mode", "allow-unproved", "tolerance"] {
             assert!(ran.stdout.contains(option), "{shell}: {option}");
         }
-        // The completions of these shells also offer the values of options.
+        // These shells also complete values.
         if ["bash", "fish", "zsh"].contains(&shell) {
             assert!(ran.stdout.contains("iq4_nl"), "{shell}");
         }

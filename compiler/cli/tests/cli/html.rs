@@ -1,5 +1,5 @@
-//! `plan --html`: the page has the content of the JSON report and loads no other files. `tests/browser/` checks its look and
-//! behaviour in a browser.
+//! `plan --html`: the page has the JSON report's content and loads no other files. `tests/browser/` checks its look and
+//! behaviour.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use super::support::{Ran, Scratch, path, refuses, tpc};
 
-/// Returns the page of a plan, and the program's output.
+/// Returns a plan's page, and the program's output.
 fn page(scratch: &Scratch, words: &[&str]) -> (String, Ran) {
     let file = scratch.path("plan.html");
     let mut all = vec!["plan"];
@@ -20,7 +20,6 @@ fn page(scratch: &Scratch, words: &[&str]) -> (String, Ran) {
 
 const DATA: &str = "<script type=\"application/json\" id=\"plan\">";
 
-/// Returns the data that the page's script reads.
 fn data(page: &str) -> Json {
     let (_, rest) = page.split_once(DATA).expect("the data");
     let (json, _) = rest.split_once("</script>").expect("their end");
@@ -46,7 +45,7 @@ fn name_in(name: &Json, layer: &Json) -> String {
     }
 }
 
-/// Returns `[start, len]` of every range of a device.
+/// Returns `[start, len]` of every range.
 fn unpacked(runs: &Json) -> Vec<[u64; 2]> {
     let one = |run: &Json| {
         let n: Vec<u64> = list(run).iter().map(|n| n.as_u64().unwrap()).collect();
@@ -61,7 +60,7 @@ fn unpacked(runs: &Json) -> Vec<[u64; 2]> {
     list(runs).iter().flat_map(one).collect()
 }
 
-/// Converts the page's tensors to the form of `--format json`: ranges as lists, without empty ones.
+/// Converts the page's tensors to the JSON form: ranges as lists, without empty ones.
 fn tensors_of_page(data: &Json) -> Vec<Json> {
     let mut out = Vec::new();
     for layer in list(&data["layers"]) {
@@ -112,13 +111,13 @@ fn tensors_of_report(report: &Json) -> Vec<Json> {
     out
 }
 
-/// Returns the largest of the devices' numbers, or the common number.
+/// Returns the devices' largest number, or the common number.
 fn largest(each: &Json) -> f64 {
     let all = list(each).iter().filter_map(Json::as_f64);
     each.as_f64().unwrap_or_else(|| all.fold(0.0, f64::max))
 }
 
-/// Returns the counts of collectives and copies, their bytes, and the time of all steps, for one batch of the page.
+/// Returns the counts of collectives and copies, their bytes, and the time of all steps, for a batch.
 fn batch(data: &Json, i: usize) -> (u64, u64, u64, f64) {
     let (mut collectives, mut copies, mut bytes, mut us) = (0, 0, 0, 0.0);
     for stretch in list(&data["stretches"]) {
@@ -228,7 +227,7 @@ fn bytes_of_the_tensors_are_those_of_the_devices() {
     }
 }
 
-/// Checks that a browser would not fetch other files for the page.
+/// Checks that a browser would not fetch other files.
 #[track_caller]
 fn loads_nothing(page: &str) {
     let namespaces = page.matches("\"http://www.w3.org/2000/svg\"").count();
@@ -254,7 +253,7 @@ fn loads_nothing(page: &str) {
     assert!(page.contains("default-src 'none'"));
 }
 
-/// Returns the elements of the page, in order of their start tags.
+/// Returns the page's elements in order.
 fn tags(page: &str) -> Vec<&str> {
     page.match_indices('<')
         .filter_map(|(at, _)| page[at + 1..].split([' ', '>', '\n']).next())
@@ -308,7 +307,7 @@ fn hostile_names_stay_text() {
     assert!(!wild.contains("</script><script>alert"));
     let names = data(&wild)["kinds"].to_string();
     assert!(names.contains("onerror=alert(2)"), "the name is told");
-    // The model's own name is in the title and in the text for browsers without scripts.
+    // The model's name is in the title and in the text for browsers without scripts.
     let spec = "llama-tiny:general.name=</title><script>alert(3)</script>";
     let model = scratch.model(spec);
     let (page, ran) = page(&scratch, &[model.to_str().unwrap()]);

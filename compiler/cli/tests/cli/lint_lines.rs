@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use super::support::{Ran, SMALL, Scratch, path, plan, refuses, tpc, words};
 
-/// Runs `tpc lint` on a llama.cpp line for a header, with options before the line.
+/// Runs `tpc lint` on a llama.cpp line, with options before it.
 fn line(options: &str, header: &str, line: &str) -> Ran {
     let path = path(header);
     let mut arguments = vec!["lint".to_owned()];
@@ -113,7 +113,7 @@ fn the_file_of_a_fetched_model_stands_before_the_line() {
     );
 }
 
-/// Checks that the equivalent command keeps the options before the line, which describe the machine.
+/// Checks that the equivalent command keeps the machine's options.
 #[test]
 fn the_equivalent_keeps_the_machine() {
     let scratch = Scratch::new();
@@ -151,7 +151,7 @@ fn lines_that_cannot_be_read_are_told() {
     assert!(told("llama-server --model=X.gguf").contains("write --model X.gguf"));
 }
 
-/// Returns the codes of a line's findings, with the exit status.
+/// Returns the exit status and the codes of a line's findings.
 fn codes(options: &str, rest: &str) -> (i32, Vec<String>) {
     let ran = line(&format!("{options} --format json"), SMALL, rest);
     let json: Json = serde_json::from_str(&ran.stdout).unwrap_or_else(|e| panic!("{e}: {ran:?}"));
@@ -240,7 +240,6 @@ fn options_of_tpc_behind_the_line_are_sent_before_it() {
     );
 }
 
-/// Returns the bytes of a plan on each device.
 fn held(options: &str) -> Vec<u64> {
     let ran = plan(GPT_OSS, &format!("{options} --format json"));
     let json: Json = serde_json::from_str(&ran.stdout).unwrap();
@@ -267,7 +266,7 @@ fn a_split_by_layers_counts_layers_whatever_they_hold() {
     // The first half of the layers lacks its experts, so the second card is overfull.
     let full = (1, Some(serde_json::json!("3090#1")));
     assert_eq!(error(&format!("{options} -ts 1,1")), full);
-    // Without proportions the engine divides by the cards' memory, which gives the same result.
+    // By default the engine divides by memory, with the same result.
     assert_eq!(error(options), full);
     // The command that `plan` prints for the engine fits.
     let ran = plan(

@@ -2,7 +2,7 @@
 
 use super::support::{Ran, SMALL, Scratch, path, tpc, words};
 
-/// Checks that the mistake gives this status and code, and a help text with these words.
+/// Checks the status, the code, and words of the help.
 #[track_caller]
 fn told(ran: &Ran, status: i32, code: &str, cure: &[&str]) {
     assert_eq!(ran.status, status, "{}", ran.stderr);

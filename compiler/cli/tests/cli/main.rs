@@ -1,4 +1,4 @@
-//! The program from the outside: exit statuses, streams, options, formats, and diagnostics for wrong usage.
+//! Tests of the program: exit statuses, streams, options, formats, diagnostics.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 

@@ -1,7 +1,8 @@
-//! Mistakes on the command line, and habits of other programs' users: every message has a cure, and exit statuses are stable.
+//! Mistakes on the command line, and habits of other programs' users: every message has a cure, and exit statuses are
+//! stable.
 //!
-//! A row is a command line, its exit status, the code, and a part of the cure. `{m}` is a header, `{d}` a folder of files that
-//! are not models. Blanks separate words, and `_` within a word becomes a blank.
+//! A row is a command line, its exit status, the code, and a part of the cure. `{m}` is a header, `{d}` a folder
+//! without models. `_` within a word becomes a space.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +13,6 @@ use super::support::{Ran, SMALL, Scratch, path, tpc, tpc_in, words};
 
 type Row = (&'static str, i32, &'static str, &'static str);
 
-/// Mistakes in the options.
 const OPTIONS: &[Row] = &[
     (
         "plan -hf u/n:Q4_K_M",
@@ -124,16 +124,15 @@ const OPTIONS: &[Row] = &[
         "lint {m} {m} -- llama-server -c 4096",
         2,
         "TPC0400",
-        "alone",
+        "only the model",
     ),
     ("lint -- vllm serve", 2, "TPC0400", "llama-server"),
     ("lint -- llama-server -m {m} -c", 2, "TPC0400", "-c VALUE"),
 ];
 
-/// Mistakes in files and addresses.
 const FILES: &[Row] = &[
-    ("plan {d}/two", 2, "TPC0100", "it holds 2 models"),
-    ("plan {d}/none", 2, "TPC0100", "no .gguf file"),
+    ("plan {d}/two", 2, "TPC0100", "holds 2 models"),
+    ("plan {d}/none", 2, "TPC0100", "a .gguf file"),
     ("plan {d}/st", 2, "TPC0100", "convert_hf_to_gguf.py"),
     (
         "plan {d}/m.safetensors",
@@ -177,13 +176,13 @@ const FILES: &[Row] = &[
     ),
     ("plan {d}/loop", 2, "TPC0100", "path"),
     ("plan --graph {m}", 2, "TPC0180", "capture"),
-    ("plan -", 2, "TPC0100", "save it as a file"),
+    ("plan -", 2, "TPC0100", "as a file"),
     ("plan {d}/*.nothing", 2, "TPC0100", "pattern"),
     ("plan ~/x.gguf", 2, "TPC0100", "quotes"),
-    ("plan _{d}/m.gguf", 2, "TPC0100", "blank"),
+    ("plan _{d}/m.gguf", 2, "TPC0100", "a space"),
     ("plan {m}f", 2, "TPC0100", "did you mean"),
     ("plan {d}/begun.gguf", 2, "TPC0100", "begun.gguf.part"),
-    ("plan {d}/nowhere/m.gguf", 2, "TPC0100", "no folder"),
+    ("plan {d}/nowhere/m.gguf", 2, "TPC0100", "does not exist"),
     (
         "plan user/name:Q4_K_M",
         2,
@@ -225,7 +224,6 @@ const FILES: &[Row] = &[
     ("lint {m} --config {d}/codes.toml", 2, "TPC0407", "TPC0306"),
 ];
 
-/// Options of other programs that tpc understands.
 const UNDERSTOOD: &[Row] = &[
     ("plan -m {m} -c 0", 0, "", ""),
     ("plan {m} -c 32k", 0, "", ""),
@@ -234,7 +232,7 @@ const UNDERSTOOD: &[Row] = &[
         "plan {m} -c 4k -t 16 -tb 8",
         0,
         "TPC0420",
-        "threads have no influence",
+        "does not depend on threads",
     ),
     (
         "plan {m} -c 4k -b 2048 --temp 0.7 -s 1 --port 8080 --jinja",
@@ -247,13 +245,13 @@ const UNDERSTOOD: &[Row] = &[
         "plan {m} -c 4k --max-gpu 2 -fmoe -rtr -amb 512 -mla 3",
         0,
         "TPC0420",
-        "weighs groups",
+        "compares groups",
     ),
     (
         "plan {m} -c 4k --draft-max 8",
         0,
         "TPC0420",
-        "counts with --engine llama.cpp alone",
+        "needs --engine llama.cpp",
     ),
     (
         "plan {m} -c 4k --devices 2 -sm row",
@@ -288,7 +286,7 @@ const UNDERSTOOD: &[Row] = &[
     ("explain tpc306", 0, "", ""),
 ];
 
-/// Makes the folder of files that are not models.
+/// Makes the folder without models.
 fn folder() -> Scratch {
     let d = Scratch::new();
     for folder in ["two", "none", "st", "one"] {
@@ -356,7 +354,7 @@ fn run(line: &str, d: &Scratch, model: &str) -> Ran {
             .replace("{m}", model)
             .replace("{d}", d.0.to_str().unwrap())
     };
-    // Underscores in real names are not replaced by blanks.
+    // Underscores in real names stay.
     let word = |w: &str| match w.starts_with('_') {
         true => expand(w),
         false => w
@@ -366,7 +364,6 @@ fn run(line: &str, d: &Scratch, model: &str) -> Ran {
     tpc_in(&d.0, line.split_whitespace().map(word))
 }
 
-/// Returns the fault in the message of a row.
 fn fault(row: &Row, ran: &Ran) -> Option<String> {
     let (line, status, code, part) = row;
     let text = words(&ran.stderr);
@@ -417,7 +414,6 @@ fn mistakes_in_options() {
 #[test]
 fn mistakes_in_files_and_addresses() {
     all_told(FILES);
-    // The tables have more than 100 rows.
     assert!(OPTIONS.len() + FILES.len() > 100);
 }
 
@@ -456,7 +452,7 @@ fn many_files_are_linted_with_settings() {
         ran.stdout
     );
     assert!(!ran.stdout.contains("TPC0611"), "{}", ran.stdout);
-    // The command line overrides the settings, and the worst status counts.
+    // The command line overrides the settings; the worst status counts.
     let a = d.path("two/a.gguf");
     let a = a.to_str().unwrap();
     let ran = lint(&[
@@ -479,10 +475,9 @@ fn many_files_are_linted_with_settings() {
     let ran = lint(&[a, "--deny", "TPC0611", "--devices", "4"]);
     assert_eq!(ran.status, 1, "{}", ran.stderr);
     assert_eq!(ran.stderr.matches("TPC0611").count(), 1, "{}", ran.stderr);
-    // One device does not share tensors, so the finding is left out.
+    // A single device does not share tensors.
     let ran = lint(&[a, "--deny", "TPC0611", "--devices", "1"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    // Every format lists all files.
     let pattern = d.path("two/*.gguf");
     let pattern = pattern.to_str().unwrap();
     for format in ["text", "json", "sarif", "github"] {

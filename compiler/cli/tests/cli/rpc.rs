@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::support::{Scratch, TPC, refuses, tpc};
 
-/// The address of a connection's first buffer; the second buffer follows it.
+/// The address of a connection's first buffer; the second follows.
 const WEIGHTS: u64 = 1 << 40;
 const RESULTS: u64 = WEIGHTS + 0x2000;
 
@@ -17,7 +17,7 @@ fn message(command: u8, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Encodes an f32 tensor: its number, sizes, op, sources and address.
+/// Encodes an f32 tensor: number, sizes, op, sources, address.
 fn tensor(id: u64, ne: [u32; 2], op: u32, src: [u64; 2], data: u64, name: &str) -> Vec<u8> {
     let buffer = if data < RESULTS { WEIGHTS } else { RESULTS };
     let mut out = id.to_le_bytes().to_vec();
@@ -36,7 +36,7 @@ fn tensor(id: u64, ne: [u32; 2], op: u32, src: [u64; 2], data: u64, name: &str) 
     out
 }
 
-/// Returns a client's messages: memory, a weight by its hash, and two layers for `tokens` tokens, whose result it reads.
+/// Returns a client's messages: memory, a weight by hash, and two layers for `tokens` tokens, whose result is read.
 fn conversation(tokens: u32) -> Vec<u8> {
     let n = |n: u64| n.to_le_bytes();
     let mut out = message(14, &[0; 24]);
@@ -69,7 +69,7 @@ fn conversation(tokens: u32) -> Vec<u8> {
     out
 }
 
-/// Runs `tpc rpc` with these options and conversations. Returns its exit status, standard output and standard error.
+/// Runs `tpc rpc` and returns its exit status, standard output and standard error.
 fn served(options: &[&str], conversations: &[Vec<u8>]) -> (i32, String, String) {
     let mut child = Command::new(TPC)
         .args(["rpc", "--listen", "127.0.0.1:0", "--once"])
@@ -90,14 +90,14 @@ fn served(options: &[&str], conversations: &[Vec<u8>]) -> (i32, String, String) 
         .iter()
         .map(|_| TcpStream::connect(&address).unwrap())
         .collect();
-    // All connections are open before the first one ends; otherwise the server would end.
+    // All connections open before the first one ends; otherwise the server would end.
     for stream in &mut streams {
         stream.write_all(&message(14, &[0; 24])).unwrap();
         stream.read_exact(&mut [0; 36]).unwrap();
     }
     for (stream, sent) in streams.iter_mut().zip(conversations) {
         let _ = stream.write_all(&sent[33..]);
-        // The server may have closed the connection already.
+        // The server may have closed the connection.
         let _ = stream.shutdown(std::net::Shutdown::Write);
     }
     for stream in &mut streams {
@@ -136,14 +136,14 @@ fn a_client_gets_verdicts_and_a_plan_of_its_graph() {
     assert!(!folder.join("graph-02.jsonl").exists());
     assert!(out.contains("graph-01.jsonl:"), "{out}");
     assert!(out.contains("by the rules of ggml's tensor split"), "{out}");
-    // The plan has the graph's real structure: a sum over two devices.
+    // The plan has the graph's structure: a sum over two devices.
     assert!(
         out.contains("up.weight") || out.contains("all-reduce"),
         "{out}"
     );
     let linted = tpc(["lint", "--graph", file.to_str().unwrap()]);
     assert_eq!(linted.status, 0, "{}", linted.stderr);
-    // A single graph would not show which sizes count tokens, but two graphs do.
+    // A single graph would not show which sizes count tokens.
     assert!(!linted.stderr.contains("TPC0193"), "{}", linted.stderr);
 }
 
@@ -197,7 +197,7 @@ fn a_program_that_fails_is_told() {
     refuses(&lint("false"), 1, "TPC0759");
 }
 
-/// Encodes a message that writes f32 elements to a tensor.
+/// Encodes a write of f32 elements to a tensor.
 fn set(tensor: &[u8], values: &[f32]) -> Vec<u8> {
     let data: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
     message(6, &[tensor, &[0; 9], &data].concat())
@@ -223,7 +223,7 @@ fn a_graph_is_computed_by_devices_that_share_it() {
     let all = conversation(7);
     let n = |n: u64| n.to_le_bytes();
     let get = |of: &[u8], bytes: u64| message(8, &[of, &n(0), &n(bytes)].concat());
-    // The messages up to the graph. The conversation ends with one read of 353 bytes.
+    // The messages up to the graph; the conversation ends with one read of 353 bytes.
     let graph_at = all.len() - get(&y, 32).len();
     let head = 33 + 2 * 21;
     let hashes = 2 * (9 + 312);
@@ -266,7 +266,7 @@ fn a_graph_is_computed_by_devices_that_share_it() {
             assert!(worst < 1e-3, "{options:?}: off by {worst}");
         }
     }
-    // Reading a value that exists only within the program is an error, and does not return stale memory.
+    // Reading a value inside the program is an error; stale memory is not returned.
     let mut within = sent.clone();
     within.extend(get(&hidden, 32));
     let (_, err, _) = answered(&["--devices", "cpu"], &within);
@@ -357,7 +357,7 @@ fn graphs_that_differ_in_the_size_of_their_batch_are_one_program() {
     assert_eq!(found.len(), expected.len());
     let worst = found.iter().zip(&expected).map(|(a, b)| (a - b).abs());
     assert!(worst.fold(0.0, f32::max) < 1e-3, "{err}");
-    // One graph does not show which sizes are the batch size. The batch of 9 exceeds the second program's limit of 8.
+    // One graph does not show the batch size. The batch of 9 exceeds the second program's limit of 8.
     let made: Vec<&str> = err.lines().filter(|l| l.starts_with("made ")).collect();
     let any = |most: u32| format!("made a program of 5 ops for n_tokens up to {most}");
     assert_eq!(
@@ -400,7 +400,7 @@ fn an_op_without_a_kernel_is_computed_and_told_once() {
     assert_eq!(found, [2.0, 1.0, 2.0, 2.0]);
 }
 
-/// Returns the exit status and standard error of a device, and its answers to a conversation.
+/// Returns a device's exit status and standard error, and its answers.
 fn answered(options: &[&str], sent: &[u8]) -> (i32, String, Vec<u8>) {
     let mut child = Command::new(TPC)
         .args(["rpc", "--listen", "127.0.0.1:0", "--once", "-t", "1"])

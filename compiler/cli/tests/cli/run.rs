@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::support::{Ran, SMALL, Scratch, TPC, path, refuses, tpc};
 
-/// Returns a small model of the repository with golden logits.
+/// Returns a small model with golden logits.
 fn golden() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/golden");
     let mut all: Vec<String> = std::fs::read_dir(folder)
@@ -27,7 +27,7 @@ fn run(model: &str, options: &[&str]) -> Ran {
     tpc(arguments)
 }
 
-/// Returns the line about the speed, without its seconds.
+/// Returns the speed line, without its seconds.
 fn told(ran: &Ran) -> String {
     let line = ran.stderr.lines().last().unwrap();
     line.split("; loaded").next().unwrap().to_owned()
@@ -78,7 +78,7 @@ fn ids_are_continued_alike_however_they_are_fed_and_divided() {
             other.stderr
         );
     }
-    // The reference executor finds the same likeliest tokens, up to rounding.
+    // The reference finds the same tokens, up to rounding.
     let exact = with(&["--executor", "reference"]);
     assert_eq!(exact.status, 0, "{}", exact.stderr);
     assert!(
@@ -120,7 +120,7 @@ fn options_that_are_off_are_accepted_and_others_are_not() {
     // The note names unsupported features, and does not call the result the same.
     let ran = with("-sp --mlock");
     assert!(
-        ran.stderr.contains("does not do what they ask for"),
+        ran.stderr.contains("tpc does not support them"),
         "{}",
         ran.stderr
     );
@@ -177,7 +177,7 @@ fn the_end_of_the_context_is_told() {
         &[&IDS[..], &["-n", "-1", "-c", "8", "--ignore-eos"]].concat(),
     );
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    // Three of eight cells are left for the answer, and its last token does not need a cell.
+    // Three of eight cells are left; the last token does not need a cell.
     assert_eq!(ran.stdout.trim_end().split(',').count(), 4);
     assert!(ran.stderr.contains("TPC0425"), "{}", ran.stderr);
     let ran = run(&model, &[&IDS[..], &["-c", "4"]].concat());
@@ -219,7 +219,7 @@ fn wrong_usage_is_told() {
         (&["--tokens", "1", "--temp", "-1"], "TPC0570"),
         (&["--tokens", "1", "--mirostat", "2"], "TPC0400"),
         (&["--tokens", "1", "--gramar", "x"], "TPC0400"),
-        // The golden models do not have a supported tokenizer.
+        // The golden models lack a supported tokenizer.
         (&["-p", "Hello"], "TPC056"),
     ] {
         refuses(&run(&model, options), 2, code);
@@ -228,7 +228,7 @@ fn wrong_usage_is_told() {
     refuses(&run(&model, &["--tokens", "1,999999"]), 2, "TPC0400");
     let listed = ["--tokens", "1", "-t", "2,2,2"];
     refuses(&run(&model, &listed), 2, "TPC0400");
-    // llama.cpp's options: the model by `-m`, layers on the device, threads of batches.
+    // llama.cpp's options: the model by `-m`, layers, threads of batches.
     let ran = tpc([
         "run", "-m", &model, "-ngl", "99", "-tb", "2", "-n", "1", "--tokens", "1",
     ]);

@@ -1,4 +1,4 @@
-//! Sessions of `tpc run`: several prompts, drafts, context shifts, and files.
+//! Sessions of `tpc run`: several prompts, drafts, context shifts, files.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ fn run(model: &Path, options: &[&str]) -> Ran {
     tpc(first.iter().chain(options))
 }
 
-/// Makes a one-layer model of an architecture, which runs within seconds.
+/// Makes a one-layer model that runs within seconds.
 fn small(scratch: &Scratch, architecture: &str) -> std::path::PathBuf {
     scratch.model(&format!("{architecture}:layers=1,type=q8_0"))
 }
@@ -19,7 +19,6 @@ fn small(scratch: &Scratch, architecture: &str) -> std::path::PathBuf {
 #[test]
 fn prompts_side_by_side_have_the_answers_of_each_alone() {
     let scratch = Scratch::new();
-    // Caches, recurrent states, and both.
     for spec in [
         "llama-tiny:layers=1,type=q8_0",
         "mamba2-tiny:layers=1,type=q8_0",
@@ -147,7 +146,7 @@ fn a_saved_session_goes_on() {
     for n in [2, 6] {
         let ran = run(&model, &[&options[..], &more[..n]].concat());
         assert_eq!(ran.stdout, wanted.stdout, "{}", ran.stderr);
-        // The last token of the answer was not read yet, and 9 is new.
+        // The answer's last token was not read yet, and 9 is new.
         assert!(ran.stderr.contains("prompt 2 tokens"), "{}", ran.stderr);
     }
     let cache = scratch.path("cache.session");
@@ -172,7 +171,7 @@ fn a_saved_session_goes_on() {
     refuses(&run(&model, &[&begin[..], &exact].concat()), 1, "TPC0576");
 }
 
-/// Starts a greedy run without output; the options save its session.
+/// Starts a greedy run that saves its session.
 fn saving(model: &Path, options: &[&str]) -> Child {
     Command::new(TPC)
         .args(["run", model.to_str().unwrap(), "--temp", "0", "-t", "1"])

@@ -10,7 +10,6 @@ use serde_json::Value as Json;
 
 pub(crate) const TPC: &str = env!("CARGO_BIN_EXE_tpc");
 
-/// A temporary folder of a test, removed at the end.
 pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
@@ -32,7 +31,6 @@ impl Scratch {
         path
     }
 
-    /// Makes a small model with data.
     pub(crate) fn model(&self, spec: &str) -> PathBuf {
         let path = self.path("model.gguf");
         let out = tpc(["synth", spec, "-o", path.to_str().unwrap()]);
@@ -67,7 +65,7 @@ impl From<Output> for Ran {
     }
 }
 
-/// Environment variables that the program reads: the width of its output, proxies, and a token.
+/// Environment variables that the program reads: output width, proxies, a token.
 const VARIABLES: [&str; 8] = [
     "COLUMNS",
     "HTTP_PROXY",
@@ -88,12 +86,10 @@ fn command<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     command
 }
 
-/// Runs the program.
 pub(crate) fn tpc<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
     command(arguments).output().unwrap().into()
 }
 
-/// Runs the program in a folder.
 pub(crate) fn tpc_in<S: AsRef<OsStr>>(
     folder: &Path,
     arguments: impl IntoIterator<Item = S>,
@@ -102,7 +98,7 @@ pub(crate) fn tpc_in<S: AsRef<OsStr>>(
     command.current_dir(folder).output().unwrap().into()
 }
 
-/// Runs `tpc plan` of a header with these space-separated options.
+/// Runs `tpc plan` of a header with space-separated options.
 pub(crate) fn plan(header: &str, options: &str) -> Ran {
     let mut arguments = vec!["plan".to_owned(), path(header)];
     arguments.extend(options.split_whitespace().map(str::to_owned));
@@ -121,7 +117,7 @@ pub(crate) fn headers() -> Vec<String> {
     all
 }
 
-/// Returns the path of the header whose file name has this prefix.
+/// Returns the path of the header with this prefix.
 pub(crate) fn path(name: &str) -> String {
     let of = |p: &&String| {
         Path::new(p)
@@ -135,7 +131,7 @@ pub(crate) fn path(name: &str) -> String {
         .clone()
 }
 
-/// Checks that the program fails with this status and code, prints a cure, and prints no result.
+/// Checks the status and the code, and that the program prints a cure but not a result.
 #[track_caller]
 pub(crate) fn refuses(ran: &Ran, status: i32, code: &str) {
     assert_eq!(ran.status, status, "{}", ran.stderr);
@@ -146,7 +142,6 @@ pub(crate) fn refuses(ran: &Ran, status: i32, code: &str) {
 
 pub(crate) const SMALL: &str = "qwen3-0.6b";
 
-/// Returns a text without its line breaks.
 pub(crate) fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

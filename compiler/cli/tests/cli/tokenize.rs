@@ -5,7 +5,6 @@ use std::process::{Command, Stdio};
 
 use super::support::{Ran, Scratch, TPC, tpc};
 
-/// Returns a small vocabulary of the repository.
 fn vocabulary() -> String {
     let root = env!("CARGO_MANIFEST_DIR");
     format!("{root}/../../tests/data/vocab/ggml-vocab-phi-3.gguf")

@@ -30,7 +30,7 @@ fn why_tells_what_became_of_each_factor() {
     assert_eq!((&why["layer"], &why["place"]), (&3.into(), &"tp0".into()));
     let factors = why["factors"].as_array().unwrap();
     let of = |size: u64| factors.iter().find(|f| f["size"] == size).unwrap();
-    // KV heads are split, rotation keeps the rows of a head together, and splitting the model width costs more.
+    // KV heads are split, rotation keeps a head's rows together, and splitting the model width costs more.
     let heads = of(8);
     assert_eq!(
         (&heads["verdict"], &heads["kind"]),
@@ -62,7 +62,7 @@ fn why_tells_what_became_of_each_factor() {
     assert!(price(&heads["alternative"]) > price(&heads["chosen"]));
     assert_eq!(width["alternative"]["bytes"].as_array().unwrap().len(), 2);
     assert!(width["instead_of"].as_array().unwrap().len() > 28);
-    // An alternative within one layer gives up the factors that conflict with it there.
+    // An alternative within one layer gives up the factors that conflict there.
     let one = json(&[&plan[..], &["--why", "blk.3.attn_v.weight"]].concat());
     let rows = &one["why"][0]["factors"].as_array().unwrap()[2];
     assert_eq!(

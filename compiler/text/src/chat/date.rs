@@ -1,4 +1,4 @@
-//! Time formatting like Python's `strftime`, in UTC.
+//! Formats times like Python's `strftime`, in UTC.
 
 use std::time::{Duration, SystemTime};
 
@@ -26,15 +26,13 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// The days of each month in a year that is not a leap year.
+/// The days of each month outside leap years.
 const LENGTHS: [u64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/// A day of the Gregorian calendar.
 struct Day {
     year: u64,
     /// The month, from 0.
     month: usize,
-    /// The day of the month, from 1.
     day: u64,
     /// The day of the year, from 1.
     of_year: u64,
@@ -75,7 +73,7 @@ fn day(since: u64) -> Day {
     }
 }
 
-/// Formats a time. Unknown directives and other text are copied unchanged.
+/// Formats a time. Copies unknown directives and other text.
 pub(super) fn strftime(now: SystemTime, format: &str) -> String {
     let seconds = now
         .duration_since(SystemTime::UNIX_EPOCH)

@@ -1,4 +1,4 @@
-//! Functions that Hugging Face's templates use in addition to Jinja's own.
+//! Functions of Hugging Face's templates that Jinja lacks.
 
 use std::error::Error as _;
 use std::fmt;
@@ -10,7 +10,7 @@ use regex::Regex;
 
 use super::{date, json};
 
-/// An error raised by a template with `raise_exception`.
+/// An error from `raise_exception`.
 #[derive(Debug)]
 struct Refusal;
 
@@ -22,7 +22,6 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// True if an error comes from `raise_exception`.
 pub(super) fn is_refusal(e: &Error) -> bool {
     let mut at = e.source();
     while let Some(source) = at {
@@ -38,9 +37,11 @@ fn raise_exception(message: String) -> Result<Value, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message).with_source(Refusal))
 }
 
-/// Implements transformers' filter `tojson`, which is Python's `json.dumps`. Unlike Jinja's filter, it does not escape
-/// for HTML.
-#[expect(clippy::needless_pass_by_value, reason = "the engine calls filters so")]
+/// Implements transformers' filter `tojson`: `json.dumps` without escapes for HTML.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the engine passes filter arguments by value"
+)]
 fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value, Error> {
     let named = options.get::<Option<Value>>("indent")?;
     let indent = named
@@ -50,10 +51,10 @@ fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value
         None => None,
         Some(v) => Some(
             usize::try_from(v)
-                .map_err(|_| Error::new(ErrorKind::InvalidOperation, "indent is no number"))?,
+                .map_err(|_| Error::new(ErrorKind::InvalidOperation, "indent is not a number"))?,
         ),
     };
-    // Options without effect here, or that affect only the order of keys.
+    // Options without effect here, or only on the order of keys.
     for key in ["ensure_ascii", "sort_keys", "separators"] {
         let _ = options.get::<Option<Value>>(key)?;
     }
@@ -61,7 +62,6 @@ fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value
     json::dumps(value, indent).map(Value::from)
 }
 
-/// Implements methods of Python's strings, lists and dictionaries.
 fn method(
     state: &State<'_, '_>,
     value: &Value,
@@ -79,19 +79,18 @@ fn method(
     minijinja_contrib::pycompat::unknown_method_callback(state, value, name, args)
 }
 
-/// Returns a function that formats a time like Python's `strftime`.
 pub(super) fn strftime_now(now: SystemTime) -> Value {
     Value::from_function(move |format: String| date::strftime(now, &format))
 }
 
-/// Adds the functions and filters that are independent of the conversation.
+/// Adds the functions and filters that need no conversation.
 pub(super) fn add(environment: &mut Environment<'static>) {
     environment.add_function("raise_exception", raise_exception);
     environment.add_filter("tojson", tojson);
     environment.set_unknown_method_callback(method);
 }
 
-/// Removes the `{% generation %}` marks, which transformers uses to find the answers in a prompt.
+/// Removes `{% generation %}` marks, which transformers uses to find answers.
 pub(super) fn without_generation_marks(source: &str) -> String {
     let mark = Regex::new(r"\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}")
         .expect("invariant: a constant expression");

@@ -1,13 +1,11 @@
-//! JSON output in the format of Python's `json.dumps(…, ensure_ascii=False)`.
+//! Writes JSON like Python's `json.dumps(…, ensure_ascii=False)`.
 
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 
-/// The maximum nesting depth.
 const DEEPEST: usize = 128;
 
-/// Returns a value as JSON: on one line with spaces after commas and colons, or with one line per item and `indent`
-/// spaces.
+/// Returns JSON: on one line with spaces after commas and colons, or with a line per item and `indent` spaces.
 pub(super) fn dumps(value: &Value, indent: Option<usize>) -> Result<String, Error> {
     let mut out = String::new();
     write(value, indent.map(|n| n.min(64)), 0, &mut out)?;
@@ -32,7 +30,6 @@ fn string(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Appends a line break with indentation, or `flat` in one-line output.
 fn space(indent: Option<usize>, depth: usize, flat: &str, out: &mut String) {
     match indent {
         None => out.push_str(flat),
@@ -92,7 +89,7 @@ fn write(
             }
             out.push('}');
         }
-        other => return Err(unwritable(&format!("{other} is no JSON"))),
+        other => return Err(unwritable(&format!("{other} cannot be written as JSON"))),
     }
     Ok(())
 }

@@ -1,10 +1,9 @@
-//! Chat templates: conversations rendered to prompts like Hugging Face's `apply_chat_template`.
+//! Chat templates: render conversations like Hugging Face's `apply_chat_template`.
 //!
-//! A template is a Jinja program by the file's author. It reads the conversation and writes the prompt. It has no
-//! access to files, the environment, or any clock except the time given by the caller.
+//! A template is a Jinja program by the file's author. It cannot access files or the environment; its only clock is the
+//! caller's time.
 //!
-//! Its steps and its output length are limited. Intermediate texts are not: a template that doubles a text in a loop
-//! exhausts memory.
+//! Steps and output length are limited. Intermediate texts are not: doubling a text in a loop exhausts memory.
 
 mod date;
 mod functions;
@@ -24,17 +23,16 @@ use super::tokenizer::Tokenizer;
 
 const KEY: &str = "tokenizer.chat_template";
 
-/// The default template for models without one: ChatML, as in llama.cpp.
+/// The default template: ChatML, as in llama.cpp.
 const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}\
                       {% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
-/// The maximum number of steps of a template.
 const FUEL: u64 = 20_000_000;
 
-/// The maximum length of a prompt in bytes.
+/// The longest prompt, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// The maximum length of a template in bytes. Published templates have at most some tens of thousands.
+/// The longest template, in bytes. Published templates have some tens of thousands.
 const LONGEST_TEMPLATE: usize = 4 << 20;
 
 /// A message of a conversation.
@@ -72,9 +70,9 @@ pub struct Conversation<'a> {
     pub messages: &'a [Message],
     /// The end of the prompt.
     pub ending: Ending,
-    /// The time visible to the template, in UTC. Without it the template has no clock and may use its own default date.
+    /// The time in UTC. Without a time, the template may use its own default date.
     pub now: Option<SystemTime>,
-    /// Switches for the template, such as `enable_thinking`.
+    /// Switches such as `enable_thinking`.
     pub switches: &'a [(String, bool)],
 }
 
@@ -96,7 +94,7 @@ pub struct ChatTemplate {
     notes: Vec<Diagnostic>,
 }
 
-/// Returns the names of a file's named templates in alphabetical order.
+/// Returns the names of a file's named templates, sorted.
 fn names(metadata: &Metadata) -> Vec<&str> {
     let keys = metadata.entries().iter().map(|e| e.key.as_str());
     let mut names: Vec<&str> = keys
@@ -112,11 +110,11 @@ impl ChatTemplate {
         file.header().metadata().contains(KEY)
     }
 
-    /// Compiles a file's template: the named one, or without a name the default. If the file has no template, ChatML is
-    /// used and [`ChatTemplate::notes`] reports this.
+    /// Compiles a file's template: the named one, or else the default. Without a template, uses ChatML with a note in
+    /// [`ChatTemplate::notes`].
     ///
     /// # Errors
-    /// Returns an error if no template has this name, or if the template is not a string, too long, or invalid Jinja.
+    /// Returns an error if the name is unknown, or if the template is not a string, too long, or invalid Jinja.
     pub fn from_gguf(file: &GgufFile, name: Option<&str>) -> Result<ChatTemplate, Diagnostic> {
         ChatTemplate::from_metadata(file.header().metadata(), name)
     }
@@ -140,7 +138,7 @@ impl ChatTemplate {
                     let d = Diagnostic::new(&codes::NO_TEMPLATE, file, message);
                     let mut chatml = ChatTemplate::new(file, CHATML)?;
                     chatml.notes.push(d.help(
-                        "a model that was not trained on ChatML answers badly: give it plain text",
+                        "if the model was not trained on ChatML, give plain text: answers to ChatML would be bad",
                     ));
                     Ok(chatml)
                 }
@@ -152,31 +150,34 @@ impl ChatTemplate {
                 let known = names(metadata);
                 let near = suggest::nearest(name, known.iter().copied());
                 let near = near.map_or_else(String::new, |n| format!("did you mean {n}? "));
-                let message = format!("the file has no template {:?}", suggest::shorten(name));
+                let message = format!(
+                    "the file does not have a template {:?}",
+                    suggest::shorten(name)
+                );
                 let d = Diagnostic::new(&codes::TEMPLATE, file, message);
                 Err(d.help(match known.is_empty() {
-                    true => "it has none with a name".to_owned(),
-                    false => format!("{near}it has {}", known.join(", ")),
+                    true => "the file does not have named templates".to_owned(),
+                    false => format!("{near}the file has {}", known.join(", ")),
                 }))
             }
         }
     }
 
-    /// Compiles a template from its text. Diagnostics name `file`.
+    /// Compiles a template. Diagnostics name `file`.
     ///
     /// # Errors
     /// Returns an error if the template is too long or invalid Jinja.
     pub fn new(file: &str, source: &str) -> Result<ChatTemplate, Diagnostic> {
         if source.len() > LONGEST_TEMPLATE {
             let message = format!(
-                "the chat template has {} bytes: at most {LONGEST_TEMPLATE} are read",
+                "the chat template has {} bytes, above the limit of {LONGEST_TEMPLATE}",
                 source.len()
             );
             return Err(Diagnostic::new(&codes::TEMPLATE, file, message)
                 .help("use a file from a source you trust"));
         }
         let mut environment = Environment::new();
-        // The settings of transformers.
+        // transformers uses these settings.
         environment.set_trim_blocks(true);
         environment.set_lstrip_blocks(true);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
@@ -197,8 +198,8 @@ impl ChatTemplate {
         &self.notes
     }
 
-    /// Renders a conversation. If the template does not support system messages, the system message is put before the
-    /// first user message. The prompt's notes report this.
+    /// Renders a conversation. If the template does not support system messages, the first user message takes the
+    /// system message, with a note.
     ///
     /// # Errors
     /// Returns an error if the template rejects the conversation, fails, or takes too many steps.
@@ -218,12 +219,11 @@ impl ChatTemplate {
         }
         match (self.write(tokenizer, conversation, &merged), first) {
             (Ok(text), first) if first.is_err() || text.contains(system) => {
-                let message =
-                    "the chat template takes no system message: it was put before the user's first";
+                let message = "the chat template does not support system messages: the system message was put before the first user message";
                 let d = Diagnostic::new(&codes::SYSTEM_MERGED, self.file.as_str(), message);
                 done(text, vec![d])
             }
-            // The template may have changed the text of the system message.
+            // The template may have changed the system message.
             (_, Ok(text)) => done(text, Vec::new()),
             (_, Err(e)) => Err(failed(&self.file, &e)),
         }
@@ -268,12 +268,11 @@ impl ChatTemplate {
         let template = self.environment.get_template(KEY)?;
         template.render_captured_to(context.into_iter().collect::<Value>(), &mut out)?;
         String::from_utf8(out.0)
-            .map_err(|_| Error::new(ErrorKind::WriteFailure, "the prompt is no UTF-8"))
+            .map_err(|_| Error::new(ErrorKind::WriteFailure, "the prompt is not UTF-8"))
     }
 }
 
-/// Returns the messages with the leading system message merged into the first user message. Returns `None` if either is
-/// missing.
+/// Merges the leading system message into the first user message; `None` if either is missing.
 fn without_system(messages: &[Message]) -> Option<Vec<Message>> {
     let (system, rest) = messages.split_first()?;
     let user = rest.iter().position(|m| m.role == "user")?;
@@ -285,7 +284,6 @@ fn without_system(messages: &[Message]) -> Option<Vec<Message>> {
     Some(merged)
 }
 
-/// A byte buffer with a maximum length.
 struct Limited(Vec<u8>);
 
 impl io::Write for Limited {
@@ -304,7 +302,6 @@ impl io::Write for Limited {
     }
 }
 
-/// Returns the diagnostic of a failed template.
 fn failed(file: &str, e: &Error) -> Diagnostic {
     let mut innermost = e;
     while let Some(source) =
@@ -330,7 +327,7 @@ fn failed(file: &str, e: &Error) -> Diagnostic {
             "shorten the conversation, or use a template from a source you trust",
         ),
         (_, ErrorKind::SyntaxError) => (
-            "is no Jinja",
+            "is not valid Jinja",
             "correct the template, or use a newer file of the model",
         ),
         _ => (

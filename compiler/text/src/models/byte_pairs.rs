@@ -1,4 +1,4 @@
-//! Byte-pair encoding: neighbours are merged in the order of a list (Sennrich et al. 2016; GPT-2's `encoder.py`).
+//! Byte-pair encoding: merges neighbours in the order of a list (Sennrich et al. 2016; GPT-2's `encoder.py`).
 
 use std::collections::HashMap;
 
@@ -15,32 +15,30 @@ use crate::vocabulary::{Vocabulary, unusable};
 /// The key of the merges, most urgent first: two pieces separated by a space.
 const MERGES: &str = "tokenizer.ggml.merges";
 
-/// A byte-pair encoder for a vocabulary.
 #[derive(Clone, Debug)]
 pub(crate) struct BytePairs {
     splitter: Splitter,
     bytes: Bytes,
     ignore_merges: bool,
-    /// The texts used by merges: the tokens at their ids, then pieces that are not tokens.
+    /// The merges' texts: tokens at their ids, then other pieces.
     pieces: Index,
     merges: Merges,
-    /// The piece of each byte, for bytes spelled as characters.
+    /// The piece of each byte spelled as a character.
     of_byte: Box<[u32; 256]>,
-    /// The token of each byte spelled like `<0x00>`, for plain bytes.
+    /// The token of each plain byte, spelled like `<0x00>`.
     fallback: Box<[u32; 256]>,
 }
 
-/// The allowed merges.
 #[derive(Clone, Debug)]
 enum Merges {
-    /// The merges of a list. Each pair maps to its rank and the merged piece.
+    /// Listed merges: each pair's rank and merged piece.
     Listed(HashMap<(u32, u32), (u32, u32)>),
     /// All pairs that form a token, ranked by its id (tiktoken's rule).
     ById,
 }
 
 impl BytePairs {
-    /// Creates the encoder of a file.
+    /// Creates a file's encoder.
     ///
     /// # Errors
     /// Returns an error if the list of merges is missing.
@@ -94,7 +92,6 @@ impl BytePairs {
         })
     }
 
-    /// Returns the rank of a pair and the merged piece.
     fn rank(&self, left: &Symbol, right: &Symbol) -> Option<(u32, u32)> {
         match &self.merges {
             Merges::Listed(ranks) => ranks.get(&(left.piece, right.piece)).copied(),
@@ -106,7 +103,6 @@ impl BytePairs {
         }
     }
 
-    /// Appends the ids of a text.
     pub(crate) fn encode(&self, vocabulary: &Vocabulary, text: &str, out: &mut Vec<u32>) {
         let escaped;
         let text = match self.bytes {
@@ -163,7 +159,7 @@ impl BytePairs {
                 out.push(symbol.piece);
                 continue;
             }
-            // A piece that is not a token is encoded byte by byte. Bytes without a token are dropped, as in llama.cpp.
+            // Other pieces are encoded byte by byte. Bytes without a token are dropped, as in llama.cpp.
             let table = match self.bytes {
                 Bytes::Characters => &self.of_byte,
                 _ => &self.fallback,
@@ -178,7 +174,6 @@ impl BytePairs {
         }
     }
 
-    /// Appends the bytes of a token's text.
     pub(crate) fn piece(&self, text: &str, out: &mut Vec<u8>) {
         match self.bytes {
             Bytes::Characters => {

@@ -1,11 +1,11 @@
 //! SentencePiece's precompiled character map, which replaces prefixes of a text.
 //!
-//! `tokenizer.ggml.precompiled_charsmap` is the blob of SentencePiece's `normalizer.cc`: the length of a double array
-//! in bytes (u32), the array of u32, then zero-terminated texts.
+//! `tokenizer.ggml.precompiled_charsmap` is the blob of SentencePiece's `normalizer.cc`: a double array's length in
+//! bytes (u32), the array of u32, then zero-terminated texts.
 //!
-//! The array is a darts-clone trie (Yata). For a unit `u`, the children's offset is `(u >> 10) << ((u & 0x200) >> 6)`
-//! and the label is `u & 0x800000ff`. Bit 8 is set if a value follows, and a value is `u & 0x7fffffff`. The child of
-//! node `i` for byte `b` is at `i ^ offset ^ b`.
+//! The array is a darts-clone trie (Yata). A unit `u` has the children's offset `(u >> 10) << ((u & 0x200) >> 6)` and
+//! the label `u & 0x800000ff`. Bit 8 is set if a value follows: `u & 0x7fffffff`. The child of node `i` for byte `b` is
+//! at `i ^ offset ^ b`.
 
 use tpc_diag::Diagnostic;
 use tpc_gguf::{MetaArray, MetaValue, Metadata};
@@ -14,23 +14,21 @@ use crate::vocabulary::unusable;
 
 const KEY: &str = "tokenizer.ggml.precompiled_charsmap";
 
-/// The maximum length of a replacement in bytes. Unicode's longest has 33. The limit bounds the expansion by a crafted
-/// file.
+/// The longest replacement, in bytes. Unicode's longest has 33; the limit bounds the expansion by a crafted file.
 const LONGEST: usize = 128;
 
-/// A character map. An empty map changes no text.
+/// A character map. An empty map does not change text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CharsMap {
     units: Vec<u32>,
-    /// The zero-terminated replacements.
     texts: Vec<u8>,
 }
 
 impl CharsMap {
-    /// Reads the map of a file.
+    /// Reads a file's map.
     ///
     /// # Errors
-    /// Returns an error if the value is not an array of bytes, or is shorter than its header states.
+    /// Returns an error for other types, and for a value shorter than its header states.
     pub(crate) fn read(metadata: &Metadata) -> Result<CharsMap, Diagnostic> {
         let blob: Vec<u8> = match metadata.value(KEY) {
             None => return Ok(CharsMap::default()),
@@ -54,7 +52,10 @@ impl CharsMap {
             rest.split_at_checked(length)
         });
         let Some((units, texts)) = parts else {
-            let message = format!("{KEY} has {} bytes, fewer than it says", blob.len());
+            let message = format!(
+                "{KEY} has {} bytes, fewer than its header states",
+                blob.len()
+            );
             return Err(unusable(metadata, message));
         };
         let (units, _) = units.as_chunks::<4>();
@@ -64,7 +65,7 @@ impl CharsMap {
         })
     }
 
-    /// Returns the length of the longest replaceable prefix in bytes, and its replacement.
+    /// Returns the longest replaceable prefix's length in bytes, and its replacement.
     fn find(&self, text: &[u8]) -> Option<(usize, &[u8])> {
         let unit = |i: u32| self.units.get(i as usize).copied();
         let offset = |u: u32| (u >> 10) << ((u & 0x200) >> 6);
@@ -87,7 +88,7 @@ impl CharsMap {
         Some((length, &text[..end]))
     }
 
-    /// Calls `emit` with each byte of the text after replacement.
+    /// Calls `emit` with each byte after replacement.
     pub(crate) fn each(&self, text: &str, mut emit: impl FnMut(u8)) {
         let mut at = 0;
         while let Some(c) = text[at..].chars().next() {

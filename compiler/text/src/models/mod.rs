@@ -1,4 +1,4 @@
-//! The tokenization algorithms, one for each `tokenizer.ggml.model`.
+//! The algorithm of each `tokenizer.ggml.model`.
 
 mod byte_pairs;
 mod charsmap;
@@ -19,7 +19,7 @@ pub(crate) use word_piece::{Cleaning, WordPiece};
 /// U+2581, which represents a space in SentencePiece vocabularies.
 pub(crate) const SPACE: &str = "▁";
 
-/// A tokenization algorithm for text without special tokens, and the decoding of its tokens.
+/// A tokenization algorithm for text without special tokens, and its inverse.
 #[derive(Clone, Debug)]
 pub(crate) enum Model {
     BytePairs(BytePairs),
@@ -31,7 +31,7 @@ pub(crate) enum Model {
 }
 
 impl Model {
-    /// Appends the ids of a text. `prefixed` is true at the start of a text and after a special token.
+    /// Appends a text's ids. `prefixed`: at the start of a text or after a special token.
     pub(crate) fn encode(
         &self,
         vocabulary: &Vocabulary,
@@ -49,7 +49,7 @@ impl Model {
         }
     }
 
-    /// True if a space is added before a text. The detokenizer removes it again.
+    /// True if a space is added before a text, which the detokenizer removes.
     pub(crate) fn adds_space(&self) -> bool {
         match self {
             Model::SentencePiece(m) => m.adds_space(),
@@ -58,7 +58,6 @@ impl Model {
         }
     }
 
-    /// Appends the bytes of a token.
     pub(crate) fn piece(&self, vocabulary: &Vocabulary, id: u32, out: &mut Vec<u8>) {
         let text = vocabulary.text(id);
         let raw = |out: &mut Vec<u8>| out.extend_from_slice(text.as_bytes());

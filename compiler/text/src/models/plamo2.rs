@@ -1,7 +1,7 @@
-//! PLaMo 2's tokenizer. It splits a text into the tokens with the greatest sum of scores, searching from the end.
+//! PLaMo 2's tokenizer: splits a text into the tokens with the greatest sum of scores, searching from the end.
 //!
-//! This follows the model's `tokenization_plamo.py`. Scores are counted in units of 1/10,000. A character without a
-//! token scores -1,000. Of equally good tokens, the longest is chosen. A leading byte-order mark is dropped.
+//! This follows the model's `tokenization_plamo.py`. Scores are in units of 1/10,000. A character without a token
+//! scores -1,000. Of equally good tokens, the longest wins. A leading byte-order mark is dropped.
 
 use tpc_diag::Diagnostic;
 use tpc_gguf::Metadata;
@@ -10,33 +10,31 @@ use crate::merge::NONE;
 use crate::trie::Trie;
 use crate::vocabulary::{TokenKind, Vocabulary, byte_of, unusable};
 
-/// The cost of a character without a token.
 const UNKNOWN: i64 = 10_000_000;
 
-/// Tokens with this cost or more are not used.
+/// Tokens of this cost or more are unused.
 const WORST: i64 = 20_000_000;
 
-/// PLaMo 2's tokenizer for a vocabulary.
 #[derive(Clone, Debug)]
 pub(crate) struct Plamo2 {
     tokens: Trie,
-    /// The cost of each token: its negated score, in units of 1/10,000.
+    /// Each token's negated score, in units of 1/10,000.
     costs: Vec<i64>,
     bytes: Box<[u32; 256]>,
 }
 
 impl Plamo2 {
-    /// Creates the tokenizer of a file.
+    /// Creates a file's tokenizer.
     ///
     /// # Errors
-    /// Returns an error if a byte has no token.
+    /// Returns an error if a byte lacks a token.
     pub(crate) fn read(metadata: &Metadata, vocabulary: &Vocabulary) -> Result<Plamo2, Diagnostic> {
         let mut tokens = Trie::default();
         let mut costs = Vec::with_capacity(vocabulary.len());
         let mut bytes = Box::new([NONE; 256]);
         for id in vocabulary.ids() {
             let (text, score) = (vocabulary.text(id), f64::from(vocabulary.score(id)));
-            // The cast saturates, so a score out of range gives an unused token.
+            // The cast saturates: a score out of range gives an unused token.
             costs.push(-((score * 1e4).round() as i64));
             match vocabulary.kind(id) {
                 TokenKind::Byte => {
@@ -51,7 +49,7 @@ impl Plamo2 {
         if let Some(byte) = bytes.iter().position(|&id| id == NONE) {
             return Err(unusable(
                 metadata,
-                format!("no token is the byte <0x{byte:02X}>"),
+                format!("the byte <0x{byte:02X}> lacks a token"),
             ));
         }
         Ok(Plamo2 {
@@ -61,10 +59,9 @@ impl Plamo2 {
         })
     }
 
-    /// Appends the ids of a text.
     pub(crate) fn encode(&self, text: &str, out: &mut Vec<u32>) {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        // For each start of a character: the cost to the end of the text, the token, and its length.
+        // Per character start: the cost to the end of the text, the token, and its length.
         let mut best = vec![(0i64, NONE, 0usize); text.len() + 1];
         for (at, c) in text.char_indices().rev() {
             let end = at + c.len_utf8();
@@ -72,7 +69,7 @@ impl Plamo2 {
             for (length, id) in self.tokens.prefixes(&text.as_bytes()[at..]) {
                 let own = self.costs[id as usize];
                 let cost = best[at + length].0.saturating_add(own);
-                // The longest token comes last. The unknown character counts as the shortest.
+                // The longest token comes last; the unknown character counts as the shortest.
                 if own < WORST && cost <= chosen.0 {
                     chosen = (cost, id, length);
                 }

@@ -1,16 +1,15 @@
-//! RWKV's "world" tokenizer, which repeatedly takes the longest token that is a prefix of the remaining text.
+//! RWKV's "world" tokenizer: repeatedly takes the longest token that is a prefix of the rest.
 
 use crate::trie::Trie;
 use crate::vocabulary::Vocabulary;
 
-/// RWKV's tokenizer for a vocabulary.
 #[derive(Clone, Debug)]
 pub(crate) struct Rwkv {
     tokens: Trie,
     unknown: Option<u32>,
 }
 
-/// Decodes a token's text, spelled as in Python: `\t`, `\n`, `\r`, `\x0a`, and `\` before other characters.
+/// Decodes a token spelled as in Python: `\t`, `\n`, `\r`, `\x0a`, and `\` before other characters.
 pub(crate) fn unescape(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = text.as_bytes();
@@ -43,7 +42,6 @@ pub(crate) fn unescape(text: &str) -> Vec<u8> {
 }
 
 impl Rwkv {
-    /// Creates the tokenizer for a vocabulary.
     pub(crate) fn new(vocabulary: &Vocabulary, unknown: Option<u32>) -> Rwkv {
         let mut tokens = Trie::default();
         for id in vocabulary.ids() {
@@ -52,7 +50,6 @@ impl Rwkv {
         Rwkv { tokens, unknown }
     }
 
-    /// Appends the ids of a text.
     pub(crate) fn encode(&self, text: &str, out: &mut Vec<u32>) {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {

@@ -1,30 +1,29 @@
-//! SentencePiece's byte-pair encoding: neighbours that form a token are merged, best score first.
+//! SentencePiece's byte-pair encoding: merges neighbours that form a token, best score first.
 
 use crate::merge::{Merger, NONE};
 use crate::vocabulary::Vocabulary;
 
 use super::SPACE;
 
-/// The rule for adding a space before a text, so that its first word is encoded like the others.
+/// The rule for a space before a text, which makes its first word like the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prefix {
     Space,
     Nothing,
 }
 
-/// SentencePiece for a vocabulary.
 #[derive(Clone, Debug)]
 pub(crate) struct SentencePiece {
     prefix: Prefix,
-    /// The length of the longest token in bytes.
+    /// The longest token's length in bytes.
     longest: usize,
     /// The token of each byte, for characters without a token.
     fallback: Box<[u32; 256]>,
     unknown: Option<u32>,
 }
 
-/// Returns a rank that decreases as the score increases. Non-NaN floats are ordered like their bits, with the bits of
-/// negative numbers inverted.
+/// Returns a rank that decreases with the score. Non-NaN floats order like their bits, with negative numbers' bits
+/// inverted.
 fn rank(score: f32) -> u32 {
     let bits = score.to_bits();
     let rising = match bits >> 31 {
@@ -35,7 +34,7 @@ fn rank(score: f32) -> u32 {
 }
 
 impl SentencePiece {
-    /// Creates the encoder for a vocabulary. `unknown` replaces characters without a token.
+    /// Creates a vocabulary's encoder. `unknown` replaces characters without a token.
     pub(crate) fn new(
         vocabulary: &Vocabulary,
         prefix: Prefix,
@@ -55,12 +54,11 @@ impl SentencePiece {
         }
     }
 
-    /// True if a space is added before a text.
     pub(crate) fn adds_space(&self) -> bool {
         self.prefix == Prefix::Space
     }
 
-    /// Appends the ids of a text. A space is added before it at the start of a text or after a special token.
+    /// Appends a text's ids, after a space at the start of a text or after a special token.
     pub(crate) fn encode(
         &self,
         vocabulary: &Vocabulary,
@@ -96,7 +94,7 @@ impl SentencePiece {
         }
     }
 
-    /// Appends the tokens of a character's bytes, or the unknown token if any byte has no token.
+    /// Appends the tokens of a character's bytes, or else the unknown token.
     fn bytes(&self, character: &str, out: &mut Vec<u32>) {
         let ids = character.bytes().map(|b| self.fallback[usize::from(b)]);
         match ids.clone().all(|id| id != NONE) {

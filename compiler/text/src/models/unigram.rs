@@ -1,5 +1,5 @@
-//! SentencePiece's unigram language model. It splits a text into the tokens with the greatest sum of scores (Kudo
-//! 2018), searching from left to right (Viterbi).
+//! SentencePiece's unigram model: splits a text into the tokens with the greatest sum of scores (Kudo 2018), from left
+//! to right (Viterbi).
 
 use tpc_diag::Diagnostic;
 use tpc_gguf::Metadata;
@@ -9,25 +9,22 @@ use super::charsmap::CharsMap;
 use crate::trie::Trie;
 use crate::vocabulary::{TokenKind, Vocabulary};
 
-/// The difference between the vocabulary's worst score and the unknown token's (SentencePiece's `kUnkPenalty`).
+/// The difference between the worst score and the unknown token's (SentencePiece's `kUnkPenalty`).
 const UNKNOWN_PENALTY: f64 = 10.0;
 
-/// The treatment of spaces before tokenization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spacing {
-    /// True if a space is added before the text.
     pub(crate) prefix: bool,
-    /// True if runs of spaces are merged and spaces at both ends removed.
+    /// True if runs of spaces are merged, and removed at both ends.
     pub(crate) merge: bool,
 }
 
-/// The unigram model of a vocabulary.
 #[derive(Clone, Debug)]
 pub(crate) struct Unigram {
     charsmap: CharsMap,
     spacing: Spacing,
     tokens: Trie,
-    /// The score of each token. User-defined tokens have score 0, so that they are preferred.
+    /// Each token's score. User-defined tokens score 0, so that they are preferred.
     scores: Vec<f64>,
     unknown: u32,
     unknown_score: f64,
@@ -36,13 +33,11 @@ pub(crate) struct Unigram {
 /// The best split of a text up to some byte.
 #[derive(Clone, Copy, Debug)]
 struct Best {
-    /// The last token and its start.
     id: u32,
     start: usize,
     score: f64,
 }
 
-/// Returns the length of the character that begins with this byte.
 fn length(first: u8) -> usize {
     match first {
         0xf0.. => 4,
@@ -53,7 +48,7 @@ fn length(first: u8) -> usize {
 }
 
 impl Unigram {
-    /// Creates the model of a file.
+    /// Creates a file's model.
     ///
     /// # Errors
     /// Returns an error if the character map is invalid.
@@ -91,7 +86,6 @@ impl Unigram {
         })
     }
 
-    /// True if a space is added before a text.
     pub(crate) fn adds_space(&self) -> bool {
         self.spacing.prefix
     }
@@ -118,7 +112,7 @@ impl Unigram {
         out
     }
 
-    /// Appends the ids of a text. Adjacent characters without a token become one unknown token.
+    /// Appends a text's ids. Adjacent characters without a token become one unknown token.
     pub(crate) fn encode(&self, text: &str, out: &mut Vec<u32>) {
         let text = self.normalise(text);
         let none = Best {

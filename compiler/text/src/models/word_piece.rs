@@ -1,7 +1,7 @@
-//! BERT's WordPiece. A text is cleaned and split into words, and each word into the longest tokens from its start.
+//! BERT's WordPiece: cleans a text, splits it into words, and each word into the longest tokens from its start.
 //!
-//! This follows `BertNormalizer` and `BertPreTokenizer` of Hugging Face's tokenizers. In GGUF files, tokens that begin
-//! a word start with `▁`. Tokens inside a word have no prefix.
+//! Follows `BertNormalizer` and `BertPreTokenizer` of Hugging Face's tokenizers. In GGUF files, tokens that begin a
+//! word start with `▁`; other tokens lack a prefix.
 
 use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
@@ -10,16 +10,12 @@ use super::SPACE;
 use crate::trie::Trie;
 use crate::vocabulary::Vocabulary;
 
-/// The cleaning steps before tokenization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cleaning {
-    /// True if letters are converted to lower case.
     pub(crate) lowercase: bool,
-    /// True if accents are removed.
     pub(crate) strip_accents: bool,
 }
 
-/// WordPiece for a vocabulary.
 #[derive(Clone, Debug)]
 pub(crate) struct WordPiece {
     cleaning: Cleaning,
@@ -27,13 +23,12 @@ pub(crate) struct WordPiece {
     unknown: Option<u32>,
     /// Matches control characters, which are dropped.
     control: Regex,
-    /// Matches nonspacing marks: accents.
+    /// Matches accents (nonspacing marks).
     accents: Regex,
     words: Regex,
 }
 
-/// A single Han character or punctuation mark, or a run of other characters. The ranges are the same as in
-/// `is_chinese_char` of Hugging Face's code.
+/// A Han character, a punctuation mark, or other characters. The ranges are from Hugging Face's `is_chinese_char`.
 const WORDS: &str = concat!(
     r"[\p{P}$+<=>^`|~\u{4e00}-\u{9fff}\u{3400}-\u{4dbf}\u{20000}-\u{2a6df}\u{2a700}-\u{2b73f}\u{2b740}-\u{2b81f}",
     r"\u{2b920}-\u{2ceaf}\u{f900}-\u{faff}\u{2f800}-\u{2fa1f}]",
@@ -42,7 +37,7 @@ const WORDS: &str = concat!(
 );
 
 impl WordPiece {
-    /// Creates the encoder for a vocabulary. `unknown` replaces words that cannot be split into tokens.
+    /// Creates a vocabulary's encoder. `unknown` replaces words that cannot be split into tokens.
     pub(crate) fn new(
         vocabulary: &Vocabulary,
         cleaning: Cleaning,
@@ -63,7 +58,6 @@ impl WordPiece {
         }
     }
 
-    /// Returns the cleaned text.
     fn clean(&self, text: &str) -> String {
         let mut out = self.control.replace_all(text, "").into_owned();
         if self.cleaning.strip_accents {
@@ -76,7 +70,6 @@ impl WordPiece {
         }
     }
 
-    /// Appends the ids of a text.
     pub(crate) fn encode(&self, text: &str, out: &mut Vec<u32>) {
         let text = self.clean(text);
         let mut word = String::new();

@@ -1,11 +1,11 @@
-//! Pre-tokenizers: rules that split a text into words. Byte pairs are merged only within words.
+//! Pre-tokenizers: rules that split a text into words. Byte pairs merge only within words.
 //!
-//! A pre-tokenizer is a list of steps. Each step splits the parts from the previous step, so matches never cross an
-//! earlier boundary. Both the matches and the text between them become parts.
+//! Each step of a pre-tokenizer splits the parts of the previous step, so matches never cross an earlier boundary.
+//! Matches and the text between them become parts.
 //!
-//! The expressions are the models' own, except for white space at the end. Most models end with `\s+(?!\S)|\s+`: white
-//! space up to the last character of a run, which belongs to the next word. Such a lookahead has no linear-time
-//! implementation. Here the expression ends with `\s+`, and [`Spaces`] determines the length of its match.
+//! The expressions are the models' own, except for final white space. Most models end with `\s+(?!\S)|\s+`: white space
+//! up to the last character of a run, which belongs to the next word. Such a lookahead is not possible in linear time.
+//! Here the expression ends with `\s+`, and [`Spaces`] sets the length of its match.
 
 mod table;
 
@@ -15,7 +15,7 @@ use regex::Regex;
 pub use table::names;
 pub(crate) use table::{Bytes, Pre, find};
 
-/// The rule for splitting a run of white space matched by an expression's last alternative.
+/// The rule for splitting white space matched by the last alternative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spaces {
     /// The whole match.
@@ -24,34 +24,30 @@ pub(crate) enum Spaces {
     LeaveLast,
     /// Like [`Spaces::LeaveLast`], after an alternative `\s*[\r\n]+` that takes a run up to its last line break.
     LeaveLastOfLine,
-    /// Like [`Spaces::LeaveLastOfLine`], but in parts of 512, 256, … 4, 2 and 1 characters.
+    /// Like [`Spaces::LeaveLastOfLine`], in parts of 512, 256, … 4, 2 and 1 characters.
     Powers,
 }
 
-/// A step of a pre-tokenizer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    /// Splits into matches of the expression and the text between them.
+    /// Splits into matches and the text between them.
     Words(&'static str, Spaces),
-    /// Keeps matches of the expression and drops the text between them.
+    /// Keeps matches and drops the text between them.
     Only(&'static str),
-    /// Splits matches, which are runs of digits, into groups of three from their end, and keeps the text between them.
+    /// Splits matches, which are runs of digits, into groups of three from their end.
     Thousands(&'static str),
 }
 
-/// A step with its compiled expression.
 #[derive(Clone, Debug)]
 struct Cutter {
     step: Step,
     regex: Regex,
 }
 
-/// A pre-tokenizer with compiled expressions.
 #[derive(Clone, Debug)]
 pub(crate) struct Splitter(Vec<Cutter>);
 
 impl Splitter {
-    /// Compiles a pre-tokenizer.
     pub(crate) fn new(steps: &[Step]) -> Splitter {
         let cutter = |step: &Step| {
             let (Step::Words(pattern, _) | Step::Only(pattern) | Step::Thousands(pattern)) = *step;
@@ -61,7 +57,6 @@ impl Splitter {
         Splitter(steps.iter().map(cutter).collect())
     }
 
-    /// Returns the words of a text in order.
     pub(crate) fn words(&self, text: &str) -> Vec<Range<usize>> {
         let mut parts = Vec::new();
         if !text.is_empty() {
@@ -113,7 +108,7 @@ impl Cutter {
                     push(from, end);
                 }
             }
-            // A test checks that no expression matches the empty text.
+            // A test checks that matches are not empty.
             done = end;
         }
         if !matches!(self.step, Step::Only(_)) {
@@ -123,8 +118,8 @@ impl Cutter {
 }
 
 impl Spaces {
-    /// Calls `part` with the length in bytes of each accepted part of a match, in order. The rest of the match is
-    /// matched again. `last` is true if the match ends the text.
+    /// Calls `part` with the length in bytes of each accepted part of a match. The rest of the match is matched again.
+    /// `last` is true if the match ends the text.
     fn parts(self, found: &str, last: bool, mut part: impl FnMut(usize)) {
         let line = found.ends_with(['\r', '\n']) && self != Spaces::LeaveLast;
         if self == Spaces::Whole || line || !found.chars().all(char::is_whitespace) {

@@ -1,40 +1,35 @@
-//! The table of pre-tokenizers, with a row for each value of `tokenizer.ggml.pre`.
+//! The pre-tokenizer of each value of `tokenizer.ggml.pre`.
 //!
-//! Names and settings follow llama.cpp (`llama-vocab.cpp`). Expressions follow the models' own `tokenizer.json`.
-//! llama.cpp changes some of them, because its engine lacks classes for upper and lower case.
+//! Names and settings follow llama.cpp (`llama-vocab.cpp`). Expressions follow the models' `tokenizer.json`. llama.cpp
+//! changes some, because its engine lacks classes for upper and lower case.
 
 use super::Spaces::{LeaveLast, LeaveLastOfLine, Powers, Whole};
 use super::Step::{self, Only, Thousands, Words};
 
-/// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pre {
-    /// The name.
     pub(crate) name: &'static str,
-    /// The steps that split a text into words.
     pub(crate) steps: &'static [Step],
-    /// True if a word that is a token stays whole, regardless of the merges.
+    /// True if a word that is a token stays whole.
     pub(crate) ignore_merges: bool,
     /// True if texts begin with the begin token by default.
     pub(crate) add_bos: bool,
-    /// The representation of bytes in the vocabulary.
     pub(crate) bytes: Bytes,
-    /// True if the file may lack merges. Pairs that form a token are then merged, smaller ids first.
+    /// True if the file may lack merges: pairs that form a token are merged, smaller ids first.
     pub(crate) may_lack_merges: bool,
-    /// True if the begin token has no default id.
+    /// True if the begin token lacks a default id.
     pub(crate) no_default_bos: bool,
 }
 
-/// The representation of bytes in a byte-pair encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bytes {
     /// Printable characters, with `Ġ` for the space.
     Characters,
-    /// Plain bytes. A byte without a token is spelled `<0x0A>`.
+    /// Plain bytes; a byte without a token is spelled `<0x0A>`.
     Plain,
     /// Like [`Bytes::Plain`], with `▁` for spaces.
     Escaped,
-    /// Like [`Bytes::Escaped`]. Runs of line breaks that form a token stay whole, and the begin token is always added.
+    /// Like [`Bytes::Escaped`]; runs of line breaks that form a token stay whole, and the begin token is always added.
     Gemma,
 }
 
@@ -77,7 +72,6 @@ impl Pre {
     }
 }
 
-/// The subexpressions shared by several expressions.
 macro_rules! part {
     (contraction) => {
         "'(?:[sStTmMdD]|[lL][lL]|[vV][eE]|[rR][eE])"
@@ -96,7 +90,7 @@ macro_rules! part {
     };
 }
 
-/// Words of upper and lower case, each with an optional character before its letters. `$after` follows the letters.
+/// Words of upper and lower case, each after an optional character. `$after` follows the letters.
 macro_rules! cased {
     ($after:expr) => {
         concat!(
@@ -133,7 +127,6 @@ const QWEN2_WORDS: Step = Words(
     ),
     LeaveLastOfLine,
 );
-/// Han and kana in DeepSeek's expressions.
 const HAN_AND_KANA: Step = Words(
     r"[\u{4e00}-\u{9fa5}\u{3040}-\u{309f}\u{30a0}-\u{30ff}]+",
     Whole,
@@ -230,7 +223,6 @@ const EXAONE_MOE: &[Step] = &[Words(
 )];
 const DEEPSEEK_LLM: &[Step] = &[
     Words(r"[\r\n]", Whole),
-    // Letters with a case.
     Words(r"\s?\p{Cased_Letter}+", Whole),
     Words(
         r"\s?[!-/:-~\u{ff01}-\u{ff0f}\u{ff1a}-\u{ff5e}\u{2018}-\u{201f}\u{3000}-\u{3002}]+",
@@ -352,7 +344,6 @@ const CHAMELEON: &[Step] = &[
 const RAW_LINES: &[Step] = &[LINES];
 const WHITESPACE: &[Step] = &[Only(r"\S+")];
 
-/// All pre-tokenizers.
 const TABLE: &[Pre] = &[
     Pre::new("a.x-4.0", GPT2),
     Pre::new("afmoe", AFMOE),
@@ -449,12 +440,11 @@ const TABLE: &[Pre] = &[
     Pre::new("youtu", YOUTU).whole(),
 ];
 
-/// Returns the pre-tokenizer with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Pre> {
     TABLE.iter().find(|p| p.name == name)
 }
 
-/// Returns the names of all pre-tokenizers, in alphabetical order.
+/// Returns all names, in alphabetical order.
 pub fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|p| p.name)
 }

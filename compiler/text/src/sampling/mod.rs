@@ -1,7 +1,7 @@
 //! Sampling of the next token.
 //!
-//! The order follows llama.cpp: penalties, top-k, top-p, min-p, temperature, random draw. Each step sees only the
-//! candidates that the previous steps kept. Top-p and min-p therefore use probabilities before the temperature.
+//! The order follows llama.cpp: penalties, top-k, top-p, min-p, temperature, random draw. Each step sees the candidates
+//! of the previous step, so top-p and min-p use probabilities before the temperature.
 
 mod random;
 mod settings;
@@ -15,10 +15,9 @@ use super::codes;
 use random::Random;
 pub use settings::Settings;
 
-/// The number of tokens that top-p sorts first. The most likely tokens usually reach the requested probability.
+/// The tokens that top-p sorts first; they usually reach the requested probability.
 const FIRST_SORTED: usize = 256;
 
-/// A candidate token.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     logit: f32,
@@ -26,7 +25,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Orders the likelier candidate first, and the smaller id first for equal logits. Logits are never NaN.
+    /// Orders likelier candidates first, then smaller ids. Logits are never NaN.
     fn order(&self, other: &Candidate) -> Ordering {
         other
             .logit
@@ -35,21 +34,20 @@ impl Candidate {
     }
 }
 
-/// Chooses tokens for one sequence. After the first token it does not allocate memory unless the vocabulary size
-/// changes.
+/// Chooses tokens for one sequence. After the first token, allocates only if the vocabulary size changes.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     settings: Settings,
     random: Random,
     /// The last tokens, at most the window's length.
     recent: VecDeque<u32>,
-    /// The number of occurrences of each token in `recent`.
+    /// Each token's occurrences in `recent`.
     counts: Vec<u32>,
     candidates: Vec<Candidate>,
 }
 
 impl Sampler {
-    /// Creates a sampler for a vocabulary of `n_vocab` tokens.
+    /// Creates a sampler for `n_vocab` tokens.
     ///
     /// # Errors
     /// Returns an error if a setting is out of range.
@@ -71,7 +69,7 @@ impl Sampler {
         self.counts.fill(0);
     }
 
-    /// Records a token of the prompt or a chosen token for the penalties.
+    /// Records a token for the penalties.
     pub fn accept(&mut self, id: u32) {
         if self.settings.window == 0 {
             return;
@@ -91,12 +89,14 @@ impl Sampler {
     /// Chooses a token from the logits of all tokens.
     ///
     /// # Errors
-    /// Returns an error for unusable logits: an empty list, a NaN, a positive infinity, or only negative infinities.
+    /// Returns an error for an empty list, a NaN, a positive infinity, or only negative infinities.
     pub fn sample(&mut self, logits: &[f32]) -> Result<u32, Diagnostic> {
         self.collect(logits)?;
         if self.settings.temperature == 0.0 {
             let best = self.candidates.iter().min_by(|a, b| a.order(b));
-            return best.map(|c| c.id).ok_or_else(|| unusable("there are none"));
+            return best
+                .map(|c| c.id)
+                .ok_or_else(|| unusable("the list is empty"));
         }
         self.top_k();
         self.top_p();
@@ -113,7 +113,7 @@ impl Sampler {
         for (id, &given) in (0u32..).zip(logits) {
             let mut logit = given;
             if logit.is_nan() || logit == f32::INFINITY {
-                return Err(unusable(&format!("that of token {id} is {logit}")));
+                return Err(unusable(&format!("token {id} has the logit {logit}")));
             }
             let count = self.counts.get(id as usize).copied().unwrap_or(0);
             if count > 0 && !neutral {
@@ -131,7 +131,7 @@ impl Sampler {
         }
         match self.candidates.is_empty() {
             true => Err(unusable(&format!(
-                "none of {} is above negative infinity",
+                "all {} logits are negative infinity",
                 logits.len()
             ))),
             false => Ok(()),
@@ -147,7 +147,6 @@ impl Sampler {
         }
     }
 
-    /// Returns the candidates' largest logit.
     fn largest(&self) -> f32 {
         self.candidates
             .iter()
@@ -163,7 +162,7 @@ impl Sampler {
         }
         let largest = self.largest();
         let weight = |c: &Candidate| f64::from(c.logit - largest).exp();
-        // Sum in id order, so that the result is the same on every machine.
+        // The sum is in id order, the same on every machine.
         self.candidates.sort_unstable_by_key(|c| c.id);
         let wanted = p * self.candidates.iter().map(weight).sum::<f64>();
         let (mut sorted, mut so_far) = (0, 0.0);
@@ -194,7 +193,6 @@ impl Sampler {
         }
     }
 
-    /// Draws a candidate by its probability at the temperature.
     fn draw(&mut self) -> u32 {
         let (largest, temperature) = (
             f64::from(self.largest()),
@@ -220,9 +218,9 @@ impl Sampler {
 }
 
 fn unusable(why: &str) -> Diagnostic {
-    let message = format!("no token can be chosen by these logits: {why}");
+    let message = format!("the logits are unusable: {why}");
     Diagnostic::new(&codes::LOGITS, "logits", message).help(
-        "the model's numbers went wrong before: report it with the model's header and the command",
+        "an earlier step computed wrong numbers: report this with the model's header and the command",
     )
 }
 

@@ -1,7 +1,6 @@
-//! Random numbers that are stable across versions: PCG32 (O'Neill 2014, "PCG: A Family of Simple Fast Space-Efficient
-//! Statistically Good Algorithms for Random Number Generation"; 64-bit XSH-RR).
+//! Random numbers that are stable across versions: PCG32, 64-bit XSH-RR (O'Neill 2014).
 
-/// A generator with 2^63 streams. A sampler uses one stream.
+/// A generator with 2^63 streams; a sampler uses one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Random {
     state: u64,
@@ -9,7 +8,6 @@ pub(super) struct Random {
 }
 
 impl Random {
-    /// Creates the generator for a seed and a stream.
     pub(super) fn new(seed: u64, stream: u64) -> Random {
         let mut out = Random {
             state: 0,
@@ -21,7 +19,6 @@ impl Random {
         out
     }
 
-    /// Returns 32 random bits.
     pub(super) fn next(&mut self) -> u32 {
         let old = self.state;
         self.state = old
@@ -43,7 +40,7 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// The expected numbers come from the reference implementation's demo (`pcg32-demo`, seed 42, stream 54).
+    /// The numbers are from the reference implementation's demo (`pcg32-demo`, seed 42, stream 54).
     #[test]
     fn numbers_are_those_of_the_reference() {
         let mut random = Random::new(42, 54);

@@ -4,23 +4,22 @@ use tpc_diag::Diagnostic;
 
 use crate::codes;
 
-/// The sampling settings. The defaults match llama.cpp (`common_params_sampling`).
+/// Sampling settings. The defaults match llama.cpp (`common_params_sampling`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The divisor of the logits; 0 always chooses the likeliest token.
     pub temperature: f32,
-    /// The maximum number of candidates; 0 means no limit.
+    /// The most candidates; 0 means no limit.
     pub top_k: usize,
-    /// Keeps the likeliest tokens whose total probability reaches this value; 1 means no limit.
+    /// Keeps the likeliest tokens up to this total probability; 1 means no limit.
     pub top_p: f32,
     /// Keeps tokens with at least this fraction of the largest probability; 0 means no limit.
     pub min_p: f32,
-    /// The number of recent tokens that the penalties consider.
+    /// The number of recent tokens for the penalties.
     pub window: usize,
-    /// The repetition penalty. Divides positive logits of tokens in the window and multiplies others; 1 means no
-    /// penalty.
+    /// The repetition penalty: divides positive logits of tokens in the window, multiplies others; 1 means none.
     pub repetition: f32,
-    /// Subtracted from a token's logit for each occurrence in the window.
+    /// Subtracted from a token's logit per occurrence in the window.
     pub frequency: f32,
     /// Subtracted once from the logit of a token in the window.
     pub presence: f32,
@@ -53,10 +52,6 @@ impl Settings {
         }
     }
 
-    /// Checks that all settings are in range.
-    ///
-    /// # Errors
-    /// Returns an error if a setting is out of range.
     pub(super) fn check(&self) -> Result<(), Diagnostic> {
         let ranges = [
             ("temperature", self.temperature, 0.0, f32::MAX),

@@ -4,7 +4,6 @@ fn sampler(settings: Settings, n: usize) -> Sampler {
     Sampler::new(settings, n).unwrap()
 }
 
-/// Returns settings with only the random draw.
 fn plain() -> Settings {
     Settings {
         temperature: 1.0,
@@ -15,7 +14,6 @@ fn plain() -> Settings {
     }
 }
 
-/// Returns each token's share of 4,000 draws.
 fn shares(settings: Settings, logits: &[f32]) -> Vec<f64> {
     let mut s = sampler(settings, logits.len());
     let mut counts = vec![0u32; logits.len()];

@@ -6,7 +6,6 @@ use super::{open, vocabularies};
 use crate::{ChatTemplate, Conversation, Ending, Message, Tokenizer};
 use tpc_gguf::{GgufFile, MetaValue, Metadata, StrList};
 
-/// Returns a tokenizer with some special tokens.
 fn tokenizer() -> Tokenizer {
     let tokens: StrList = ["<unk>", "<s>", "</s>", "a"].into_iter().collect();
     let pairs = [
@@ -191,7 +190,7 @@ fn a_template_that_refuses_system_messages_gets_none() {
 fn failures_name_their_line() {
     let e = |source: &str| render(source, &talk()[1..]).unwrap_err();
     assert!(
-        e("a\n{% for %}").contains("line 2, is no Jinja"),
+        e("a\n{% for %}").contains("line 2, is not valid Jinja"),
         "{}",
         e("a\n{% for %}")
     );
@@ -240,10 +239,10 @@ fn templates_have_names() {
     );
 }
 
-/// Checks idioms that published templates share.
+/// Checks idioms of published templates.
 #[test]
 fn idioms_of_published_templates_render() {
-    // Reasoning is removed from answers before the last question (Qwen 3).
+    // Reasoning is removed from earlier answers (Qwen 3).
     let reasoning = "{%- set ns = namespace(multi=true, last=messages|length - 1) %}\n\
         {%- for message in messages[::-1] %}\n    {%- set index = (messages|length - 1) - loop.index0 %}\n\
         {%- if ns.multi and message.role == \"user\" and message.content is string and not(message.content.startswith('<tool>') and message.content.endswith('</tool>')) %}\n\
@@ -265,7 +264,7 @@ fn idioms_of_published_templates_render() {
         render(reasoning, &messages).unwrap(),
         "[S]Be short.[U]Q[A]R[U]P[A]"
     );
-    // The system text is extracted, and turns must alternate (Mistral, Gemma).
+    // The system text is extracted, and turns alternate (Mistral, Gemma).
     let turns = "{%- if messages[0]['role'] == 'system' %}{%- set system = messages[0]['content'] %}{%- set loop_messages = messages[1:] %}\
         {%- else %}{%- set loop_messages = messages %}{%- endif %}\
         {{- bos_token }}{%- for message in loop_messages %}\
@@ -290,7 +289,7 @@ fn idioms_of_published_templates_render() {
         render(date, &talk()).unwrap(),
         "Today: 26 Jul 2024\nBe short.|system|user|assistant|user"
     );
-    // Block assignments, macros with named arguments, and list concatenation (gpt-oss, Command R, GLM).
+    // Block assignments, macros with named arguments, list concatenation (gpt-oss, Command R, GLM).
     let macros = "{%- macro section(title, text='none', level=1) -%}{{ '#' * level }} {{ title }}: {{ text }}{%- endmacro -%}\
         {%- set block %}{{ section('a', level=2) }};{% endset -%}\
         {%- set parts = [] -%}{%- for m in messages if m.role != 'system' -%}{%- set parts = parts + [m.role] -%}{%- endfor -%}\

@@ -1,4 +1,4 @@
-//! Hostile files and texts: they cause diagnostics, never long run times.
+//! Hostile files and texts cause diagnostics, never long run times.
 
 use std::time::{Duration, Instant};
 
@@ -11,17 +11,16 @@ use crate::{
 };
 use tpc_gguf::{GgufFile, MetaArray, MetaValue, Metadata, StrList};
 
-/// The processor time limit for a mebibyte of text. A release build takes less than a second.
+/// The processor time for a mebibyte of text; a release build takes less than a second.
 const MOMENT: Duration = Duration::from_secs(5);
 
-/// Returns this thread's processor time, or the elapsed time if the system does not report it.
+/// Returns this thread's processor time, or else the elapsed time.
 fn spent(since: Instant) -> Duration {
     let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let first = schedule.and_then(|s| s.split_whitespace().next()?.parse().ok());
     first.map_or_else(|| since.elapsed(), Duration::from_nanos)
 }
 
-/// The repeated parts of long texts.
 const REPEATED: [&str; 14] = [
     "a", " ", "\n", "A", "1", "中", "!", "é", "\u{301}", "<", "a b", " \n", "<s>", "'",
 ];
@@ -83,7 +82,6 @@ fn every_pre_tokenizer_cuts_a_mebibyte_in_a_moment() {
     }
 }
 
-/// Changes metadata: removes a key or replaces its value.
 fn change(metadata: &mut Vec<(String, MetaValue)>, key: usize, how: u8, n: i64) {
     if metadata.is_empty() {
         return;
@@ -127,7 +125,6 @@ fn change(metadata: &mut Vec<(String, MetaValue)>, key: usize, how: u8, n: i64) 
     }
 }
 
-/// Exercises all functions of a tokenizer.
 fn exercise(metadata: &Metadata) {
     let messages = [
         Message::new("system", "x"),

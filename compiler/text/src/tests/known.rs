@@ -1,4 +1,4 @@
-//! Texts with known ids: `NAME.gguf.inp` has the texts, `NAME.gguf.out` the ids, one line per text.
+//! Texts with known ids: texts in `NAME.gguf.inp`, ids in `NAME.gguf.out`, one line per text.
 
 use super::{open, vocabularies};
 use crate::{Markers, SpecialText};
@@ -21,7 +21,6 @@ fn texts_have_their_known_ids() {
         let tokenizer = open(&path);
         for (i, text) in inputs.iter().enumerate() {
             let Some(expected) = expected.get(i) else {
-                // The file ends with a separator.
                 assert!(
                     text.is_empty() && i + 1 == inputs.len(),
                     "{}: {text:?}",

@@ -1,4 +1,4 @@
-//! Tests of the whole crate on the vocabularies of published models.
+//! Tests on the vocabularies of published models.
 
 mod chat;
 mod hostile;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::Tokenizer;
 use tpc_gguf::GgufFile;
 
-/// Returns the vocabularies of both folders, sorted by path. Of files with the same name, the first counts.
+/// Returns the vocabularies of both folders, sorted by path. Of equal file names, the first counts.
 fn vocabularies() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut out: Vec<PathBuf> = Vec::new();

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::{open, small, vocabularies};
 use crate::{Detokenizer, Markers, Show, SpecialText, Start, Tokenizer};
 
-/// The tokenizers that reproduce every text exactly.
+/// Tokenizers that reproduce every text exactly.
 static EXACT: LazyLock<Vec<(String, Tokenizer)>> = LazyLock::new(|| {
     let exact = [
         "byte pairs",
@@ -34,8 +34,7 @@ static EXACT: LazyLock<Vec<(String, Tokenizer)>> = LazyLock::new(|| {
     out
 });
 
-/// True if the vocabulary has all bytes of a text. Published vocabularies may lack bytes that were absent from their
-/// training texts.
+/// True if the vocabulary has all bytes of a text, which published ones may lack.
 fn has_bytes(tokenizer: &Tokenizer, text: &str) -> bool {
     let written = |b: u8| {
         tokenizer
@@ -46,7 +45,7 @@ fn has_bytes(tokenizer: &Tokenizer, text: &str) -> bool {
     !byte_level || text.bytes().all(written)
 }
 
-/// Generates characters of all planes, and characters with special treatment in tokenizers.
+/// Generates characters of all planes, and ones that tokenizers treat specially.
 fn text() -> impl Strategy<Value = String> {
     let usual = prop::sample::select(vec![
         " ",
@@ -91,7 +90,7 @@ proptest! {
 
     #[test]
     fn text_comes_back(text in text()) {
-        // SentencePiece spells spaces as `▁`, so `▁` is decoded as a space. PLaMo drops a leading byte-order mark.
+        // SentencePiece decodes `▁` as a space. PLaMo drops a leading byte-order mark.
         prop_assume!(!text.contains('▁') && !text.starts_with('\u{feff}'));
         for (name, tokenizer) in EXACT.iter().filter(|(_, t)| has_bytes(t, &text)) {
             let ids = tokenizer.encode(&text, SpecialText::Plain, Markers::Omit);
@@ -112,7 +111,7 @@ proptest! {
                         tokenizer.piece(id, &mut bytes).unwrap();
                     }
                     detokenizer.push(id, &mut streamed).unwrap();
-                    // The streamed text is a prefix of the whole: no character was broken.
+                    // The streamed text is a prefix: characters are not broken.
                     let whole = String::from_utf8_lossy(&bytes);
                     prop_assert!(whole.starts_with(&streamed), "{}: {:?} of {:?}", name, streamed, whole);
                     let held = whole.chars().count() - streamed.chars().count();

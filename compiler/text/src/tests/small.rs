@@ -5,7 +5,7 @@ use tpc_gguf::{MetaValue, Metadata, StrList};
 
 type Pairs = Vec<(String, MetaValue)>;
 
-/// Returns a vocabulary with these tokens: text, kind and score.
+/// Returns a vocabulary of tokens: text, kind, score.
 fn vocabulary(model: &str, tokens: &[(String, i32, f32)]) -> Pairs {
     let list: StrList = tokens.iter().map(|t| t.0.as_str()).collect();
     let kinds: Vec<i32> = tokens.iter().map(|t| t.1).collect();
@@ -19,7 +19,7 @@ fn vocabulary(model: &str, tokens: &[(String, i32, f32)]) -> Pairs {
     pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
 }
 
-/// Returns the special tokens, then a token for each byte if `bytes` is true, then the words with decreasing scores.
+/// Returns the special tokens, the byte tokens if `bytes`, and words with decreasing scores.
 fn tokens(special: &[(&str, i32)], bytes: bool, words: &[&str]) -> Vec<(String, i32, f32)> {
     let mut out: Vec<(String, i32, f32)> = special
         .iter()
@@ -125,7 +125,7 @@ pub(super) fn kinds() -> Vec<(String, Pairs)> {
     .to_vec()
 }
 
-/// Returns a vocabulary of each kind, then one for each byte-level pre-tokenizer, with names.
+/// Returns named vocabularies: each kind, then each byte-level pre-tokenizer.
 pub(super) fn all() -> Vec<(String, Pairs)> {
     let mut out = kinds();
     let others = [
@@ -143,7 +143,6 @@ pub(super) fn all() -> Vec<(String, Pairs)> {
     out
 }
 
-/// Returns the tokenizer of a small vocabulary.
 pub(super) fn tokenizer(pairs: &Pairs) -> Tokenizer {
     Tokenizer::from_metadata(&Metadata::from_pairs("small", pairs.clone()).unwrap()).unwrap()
 }

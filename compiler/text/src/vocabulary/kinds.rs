@@ -3,15 +3,15 @@
 /// The kind of a token, numbered as in `tokenizer.ggml.token_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TokenKind {
-    /// 1: a piece of text.
+    /// 1: text.
     Normal,
     /// 2: represents text without a token.
     Unknown,
-    /// 3: marks a begin, an end or a turn; not part of the text.
+    /// 3: marks a begin, an end or a turn; not text.
     Control,
-    /// 4: a piece of text that is never split, regardless of its context.
+    /// 4: text that is never split.
     UserDefined,
-    /// 5: an entry that the model does not use.
+    /// 5: unused by the model.
     Unused,
     /// 6: one byte, spelled `<0x0A>`.
     Byte,
@@ -20,7 +20,6 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
-    /// Returns the kind with this number.
     pub(crate) fn of_number(number: i32) -> TokenKind {
         match number {
             1 => TokenKind::Normal,
@@ -33,7 +32,7 @@ impl TokenKind {
         }
     }
 
-    /// True if the token is hidden when special tokens are not shown.
+    /// True if the token is hidden unless special tokens are shown.
     pub fn is_special(self) -> bool {
         matches!(self, TokenKind::Control | TokenKind::Unknown)
     }

@@ -1,4 +1,4 @@
-//! The tokens of a file: texts, scores, kinds and special tokens.
+//! A file's tokens: texts, scores, kinds and special tokens.
 
 mod kinds;
 mod special;
@@ -13,14 +13,11 @@ pub use kinds::TokenKind;
 pub use special::SpecialTokens;
 pub(crate) use special::{Defaults, find};
 
-/// The key of the token texts, by id.
 const TOKENS: &str = "tokenizer.ggml.tokens";
 /// The key of the scores: log probabilities, or negated merge ranks.
 const SCORES: &str = "tokenizer.ggml.scores";
-/// The key of the kinds.
 const KINDS: &str = "tokenizer.ggml.token_type";
 
-/// The tokens of a file, by id.
 #[derive(Clone, Debug)]
 pub(crate) struct Vocabulary {
     texts: Index,
@@ -28,19 +25,18 @@ pub(crate) struct Vocabulary {
     kinds: Vec<TokenKind>,
 }
 
-/// Returns the diagnostic of an unusable vocabulary.
 pub(crate) fn unusable(metadata: &Metadata, message: impl Into<String>) -> Diagnostic {
     Diagnostic::new(&codes::BAD_VOCABULARY, metadata.file(), message.into()).help(
-        "convert the model again with a current llama.cpp, or compare the file's checksum with its publisher's",
+        "convert the model again with a current llama.cpp, or compare the file's checksum with the publisher's",
     )
 }
 
 impl Vocabulary {
-    /// Reads the vocabulary of a file. An empty token with id `n` is named `[EMPTY_n]`.
+    /// Reads a file's vocabulary. An empty token with id `n` is named `[EMPTY_n]`.
     ///
     /// # Errors
-    /// Returns an error if the token list is missing, empty or has duplicates, if another list is shorter, or if a
-    /// score is NaN.
+    /// Returns an error if the token list is missing, empty or has duplicates, another list is shorter, or a score is
+    /// NaN.
     pub(crate) fn read(metadata: &Metadata) -> Result<Vocabulary, Diagnostic> {
         let tokens = metadata.require_array_str(TOKENS)?;
         if tokens.is_empty() || tokens.len() >= NONE as usize {
@@ -57,8 +53,7 @@ impl Vocabulary {
             };
             if let Err(first) = inserted {
                 let shown = MetaValue::from(text).preview();
-                let message =
-                    format!("{TOKENS}: {shown} is there twice, as token {first} and as token {id}");
+                let message = format!("{TOKENS}: tokens {first} and {id} are both {shown}");
                 return Err(unusable(metadata, message));
             }
         }
@@ -83,7 +78,7 @@ impl Vocabulary {
         if let Some(id) = scores.iter().position(|s| s.is_nan()) {
             return Err(unusable(
                 metadata,
-                format!("{SCORES}: the score of token {id} is no number"),
+                format!("{SCORES}: the score of token {id} is not a number"),
             ));
         }
         Ok(Vocabulary {
@@ -93,22 +88,19 @@ impl Vocabulary {
         })
     }
 
-    /// Returns the number of tokens.
     pub(crate) fn len(&self) -> usize {
         self.texts.len()
     }
 
-    /// Returns all ids.
     pub(crate) fn ids(&self) -> std::ops::Range<u32> {
-        0..u32::try_from(self.len()).expect("invariant: checked when it was read")
+        0..u32::try_from(self.len()).expect("invariant: checked when the file was read")
     }
 
-    /// Returns the text of a token, as spelled in the file.
+    /// Returns a token's text, as spelled in the file.
     pub(crate) fn text(&self, id: u32) -> &str {
         self.texts.get(id)
     }
 
-    /// Returns the token with this text.
     pub(crate) fn find(&self, text: &str) -> Option<u32> {
         self.texts.find(text)
     }
@@ -118,12 +110,10 @@ impl Vocabulary {
         self.find(&format!("<0x{byte:02X}>"))
     }
 
-    /// Returns the score of a token.
     pub(crate) fn score(&self, id: u32) -> f32 {
         self.scores[id as usize]
     }
 
-    /// Returns the kind of a token.
     pub(crate) fn kind(&self, id: u32) -> TokenKind {
         self.kinds[id as usize]
     }
@@ -132,18 +122,18 @@ impl Vocabulary {
         self.kinds[id as usize] = kind;
     }
 
-    /// Returns the length of the longest token in bytes.
+    /// Returns the longest token's length in bytes.
     pub(crate) fn longest(&self) -> usize {
         self.ids().map(|id| self.text(id).len()).max().unwrap_or(0)
     }
 
-    /// Returns the texts. Pieces that are not tokens may be added to a copy.
+    /// Returns the texts. A copy may take more pieces.
     pub(crate) fn texts(&self) -> &Index {
         &self.texts
     }
 }
 
-/// Returns the byte of a token of kind [`TokenKind::Byte`]: `<0x0A>`, or a text of one byte.
+/// Returns a byte token's byte, from `<0x0A>` or a text of one byte.
 pub(crate) fn byte_of(text: &str) -> Option<u8> {
     match text.as_bytes() {
         &[byte] => Some(byte),

@@ -1,7 +1,7 @@
-//! Special tokens: the begin and end of a text, and other tokens with their own meaning.
+//! Special tokens: the begin and end of a text, and other tokens with a meaning.
 //!
-//! Files name few of them. As in llama.cpp (`llama_vocab::impl::load`), the rest are recognised by their texts:
-//! end-of-turn tokens, tokens that end a generation, and fill-in-the-middle marks.
+//! Files name few of them. As in llama.cpp (`llama_vocab::impl::load`), the others are recognised by their texts:
+//! end-of-turn tokens, tokens that end a generation, fill-in-the-middle marks.
 
 use tpc_diag::Diagnostic;
 use tpc_gguf::Metadata;
@@ -12,13 +12,13 @@ use crate::codes;
 /// The ids of special tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpecialTokens {
-    /// Begins a text. For BERT, the classifier's token.
+    /// Begins a text; for BERT, the classifier's token.
     pub bos: Option<u32>,
     /// Ends a text.
     pub eos: Option<u32>,
     /// Ends a turn.
     pub eot: Option<u32>,
-    /// Ends a message that is followed by another message of the same turn.
+    /// Ends a message before another message of the same turn.
     pub eom: Option<u32>,
     /// Represents text without a token.
     pub unknown: Option<u32>,
@@ -26,13 +26,12 @@ pub struct SpecialTokens {
     pub separator: Option<u32>,
     /// Fills batches.
     pub padding: Option<u32>,
-    /// Represents a token to be predicted.
+    /// Represents a token to predict.
     pub mask: Option<u32>,
-    /// The tokens that end a generation, in increasing order.
+    /// Tokens that end a generation, in increasing order.
     pub ends: Vec<u32>,
 }
 
-/// The default special tokens of a kind of tokenizer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Defaults {
     pub(crate) bos: Option<u32>,
@@ -58,7 +57,6 @@ const END_OF_TURN: &[&str] = &[
 ];
 const END_OF_MESSAGE: &[&str] = &["<|eom_id|>"];
 
-/// Further texts of tokens that end a generation.
 const ENDS: &[&str] = &[
     "<|return|>",
     "<|call|>",
@@ -72,7 +70,7 @@ const ENDS: &[&str] = &[
     "[e~[",
 ];
 
-/// The fill-in-the-middle marks: key, older key, texts. The last three also end a generation.
+/// Fill-in-the-middle marks: key, older key, texts. The last three also end a generation.
 const FILL: [(&str, Option<&str>, &[&str]); 6] = [
     (
         "fim_pre",
@@ -135,10 +133,9 @@ const FILL: [(&str, Option<&str>, &[&str]); 6] = [
     ("fim_sep", None, &["<|file_sep|>"]),
 ];
 
-/// Tokens of gpt-oss that are shown, because they separate answers from reasoning.
+/// Shown tokens of gpt-oss, which separate answers from reasoning.
 const SHOWN: [&str; 4] = ["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"];
 
-/// Reads ids of special tokens, and notes ids out of range.
 struct Reader<'a> {
     metadata: &'a Metadata,
     vocabulary: &'a mut Vocabulary,
@@ -146,7 +143,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Returns the token given by `tokenizer.ggml.NAME_token_id`, or else the default if it is in the vocabulary.
+    /// Returns the token of `tokenizer.ggml.NAME_token_id`, or else the default if the vocabulary has it.
     fn id(&mut self, name: &str, default: Option<u32>) -> Result<Option<u32>, Diagnostic> {
         let key = format!("tokenizer.ggml.{name}_token_id");
         let known = |id: u32| (id as usize) < self.vocabulary.len();
@@ -158,7 +155,7 @@ impl Reader<'_> {
                 Some(id) => Ok(Some(id)),
                 None => {
                     let message = format!(
-                        "{key} is {id}, and the vocabulary has {} tokens",
+                        "{key} is {id}, but the vocabulary has {} tokens",
                         self.vocabulary.len()
                     );
                     let d = Diagnostic::new(&codes::SPECIAL_TOKEN, self.metadata.file(), message);
@@ -177,7 +174,7 @@ impl Reader<'_> {
         Some(id)
     }
 
-    /// Adds the other tokens that end a generation, and makes them control tokens.
+    /// Adds the other tokens that end a generation, as control tokens.
     fn ends(&mut self, mut ends: Vec<u32>) -> Vec<u32> {
         let of = |v: &Vocabulary, text: &str| v.find(text);
         for text in END_OF_TURN.iter().chain(END_OF_MESSAGE).chain(ENDS) {
@@ -191,7 +188,7 @@ impl Reader<'_> {
                 self.vocabulary.set_kind(id, TokenKind::UserDefined);
             }
         }
-        // In gpt-oss and Solar, `<|end|>` ends a message, but the model continues.
+        // In gpt-oss and Solar, the model continues after `<|end|>`, which ends a message.
         let has = |text: &str| of(self.vocabulary, text).is_some();
         let harmony = has("<|return|>") && (has("<|call|>") || has("<|calls|>"));
         let solar = has("<|flush|>") && (has("<|call|>") || has("<|calls|>"));
@@ -211,10 +208,10 @@ impl Reader<'_> {
     }
 }
 
-/// Finds the special tokens of a file, and corrects the kinds of tokens by their texts.
+/// Finds a file's special tokens, and corrects the kinds of tokens by their texts. Notes ids out of range.
 ///
 /// # Errors
-/// Returns an error if an id is not an integer. Ids out of range are noted.
+/// Returns an error if an id is not an integer.
 pub(crate) fn find(
     metadata: &Metadata,
     vocabulary: &mut Vocabulary,
@@ -226,7 +223,7 @@ pub(crate) fn find(
         vocabulary,
         notes,
     };
-    // BERT texts begin with the classifier token. Files from 2024 use this name.
+    // BERT texts begin with the classifier token; files from 2024 use the key `cls`.
     let classifier = reader.id("cls", defaults.bos)?;
     let mut out = SpecialTokens {
         bos: reader.id("bos", classifier)?,
@@ -261,7 +258,7 @@ pub(crate) fn find(
         }
     }
     out.ends = reader.ends(ends);
-    // The end-of-text token always ends a generation. The end-of-turn token does unless it was removed above.
+    // The end-of-text token always ends a generation, the end-of-turn token unless removed above.
     out.ends.extend(out.eos);
     let eot = out
         .eot

@@ -1,4 +1,4 @@
-//! A child process that SIGINT and SIGTERM end together with this program.
+//! A child process that ends with this program on SIGINT and SIGTERM.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, Output, Stdio};
@@ -10,20 +10,18 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
-/// The interval between two checks that the child has ended.
+/// The interval between two checks on the child.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The signals that end this program.
 #[derive(Debug)]
 pub(super) struct Signals {
-    /// True if a signal has its usual effect, because no child is running.
+    /// True if a signal has its usual effect: no child is running.
     usual: Arc<AtomicBool>,
-    /// The number of the signal that arrived.
     came: Arc<AtomicUsize>,
 }
 
 impl Signals {
-    /// Listens for the signals. If the system does not allow it, a signal ends only this program.
+    /// Listens for the signals. If the system refuses, a signal ends only this program.
     pub(super) fn listen() -> Signals {
         let out = Signals {
             usual: Arc::new(AtomicBool::new(true)),
@@ -37,10 +35,7 @@ impl Signals {
         out
     }
 
-    /// Runs a program to its end. A signal ends the program with its children, and then this program.
-    ///
-    /// # Errors
-    /// Returns an error if the program cannot be started or waited for.
+    /// Runs a program to its end. A signal ends the program with its children, then this program.
     pub(super) fn output(&self, command: &mut Command) -> io::Result<Output> {
         in_group(command);
         let mut child = command
@@ -72,12 +67,11 @@ impl Signals {
     }
 }
 
-/// Reads the output of a program on a thread while the program runs.
 fn reader<R: Read + Send + 'static>(from: Option<R>) -> Option<JoinHandle<Vec<u8>>> {
     let mut from = from?;
     Some(thread::spawn(move || {
         let mut out = Vec::new();
-        // After an error the output read so far is used.
+        // After an error, the output so far counts.
         let _ = from.read_to_end(&mut out);
         out
     }))
@@ -87,7 +81,6 @@ fn text(reader: Option<JoinHandle<Vec<u8>>>) -> Vec<u8> {
     reader.and_then(|r| r.join().ok()).unwrap_or_default()
 }
 
-/// Puts a program and its children into one process group.
 #[cfg(unix)]
 fn in_group(command: &mut Command) {
     std::os::unix::process::CommandExt::process_group(command, 0);
@@ -96,7 +89,6 @@ fn in_group(command: &mut Command) {
 #[cfg(not(unix))]
 const fn in_group(_: &mut Command) {}
 
-/// Ends a program and its process group.
 fn end(child: &mut Child) {
     if cfg!(unix) {
         let group = format!("-{}", child.id());

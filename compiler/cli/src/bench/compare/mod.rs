@@ -1,11 +1,9 @@
-//! Timing another program in alternation with tpc.
+//! Times another program in alternation with tpc.
 //!
-//! A machine's speed changes from minute to minute, so speeds measured minutes apart cannot be compared. Each round runs tpc's
-//! test and the other program one after the other; every second round swaps the order. The report prints the median of the
-//! rounds' ratios and their range.
+//! A machine's speed changes from minute to minute, so only speeds measured together are comparable. Each round runs
+//! both programs; every second round swaps the order. The report prints the median and the range of the rounds' ratios.
 //!
-//! - `child` runs the other program, and ends it if this program is interrupted;
-//! - `speeds` reads the speeds that the other program prints.
+//! `child` runs the other program; `speeds` reads its speeds.
 
 mod child;
 mod speeds;
@@ -25,12 +23,10 @@ use crate::progress::Progress;
 use child::Signals;
 use speeds::Speeds;
 
-/// Lines of the other program's standard error that a diagnostic shows.
+/// Lines of standard error that a diagnostic shows.
 const ERROR_LINES: usize = 5;
 
-/// The program that tpc is compared with.
 pub(super) struct Other<'a> {
-    /// Its command line, for the shell.
     command: &'a str,
     signals: Signals,
 }
@@ -43,7 +39,7 @@ impl<'a> Other<'a> {
         }
     }
 
-    /// Returns the file name of the program: the first word that sets no variable.
+    /// Returns the program's file name: the first word that does not set a variable.
     fn name(&self) -> &'a str {
         let mut words = self.command.split_whitespace();
         let program = words.find(|w| !w.contains('=')).unwrap_or(self.command);
@@ -51,11 +47,10 @@ impl<'a> Other<'a> {
         name.unwrap_or(program)
     }
 
-    /// Runs the program once and returns its speeds.
     fn speeds(&self) -> Result<Speeds, Failure> {
         let fault = |what: String| {
             let help =
-                "it must print its speeds as llama-bench does: its table, `-o json` or `-o jsonl`";
+                "the program must print speeds as llama-bench does: table, `-o json` or `-o jsonl`";
             let d = Diagnostic::new(&OTHER_PROGRAM, self.command, what).help(help);
             Failure::findings(vec![d])
         };
@@ -70,17 +65,17 @@ impl<'a> Other<'a> {
             let text = String::from_utf8_lossy(&stderr);
             let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
             let last = &lines[lines.len().saturating_sub(ERROR_LINES)..];
-            let what = format!("ends with {status}\n  {}", last.join("\n  "));
+            let what = format!("failed with {status}\n  {}", last.join("\n  "));
             return Err(fault(what.trim_end().to_owned()));
         }
         let speeds = speeds::read(&String::from_utf8_lossy(&stdout));
         if speeds.is_empty() {
-            return Err(fault("prints no speeds that can be read".to_owned()));
+            return Err(fault("does not print readable speeds".to_owned()));
         }
         Ok(speeds)
     }
 
-    /// Returns the tests that both programs measure. Runs the other program once for this, which also warms it up.
+    /// Returns the tests that both programs measure, from one run of the other program, which also warms up.
     fn common(&self, tests: &[Test]) -> Result<Vec<Test>, Failure> {
         let found = self.speeds()?;
         let is_common = |t: &&Test| found.contains_key(&t.name());
@@ -89,7 +84,7 @@ impl<'a> Other<'a> {
             let ours: Vec<String> = tests.iter().map(Test::name).collect();
             let theirs: Vec<&str> = found.keys().map(String::as_str).collect();
             let message = format!(
-                "it measures {}, and this command {}",
+                "the other program measures {}, but this command {}",
                 theirs.join(", "),
                 ours.join(", ")
             );
@@ -99,10 +94,10 @@ impl<'a> Other<'a> {
         Ok(common)
     }
 
-    /// Measures the tests that both programs have, in rounds.
+    /// Measures the common tests in rounds.
     ///
     /// # Errors
-    /// Returns the errors of the model, TPC0427 if the other program fails, and TPC0400 if the programs do not share a test.
+    /// Returns TPC0427 if the other program fails, and TPC0400 without a common test.
     pub(super) fn measure(
         &self,
         bench: &mut Bench<'_, '_>,
@@ -144,7 +139,7 @@ impl<'a> Other<'a> {
         Ok(out)
     }
 
-    /// Returns a table of the medians, and of the ratio with its range.
+    /// Formats the medians, and the ratio with its range.
     pub(super) fn report(&self, measured: &[Measured]) -> String {
         let columns = [
             Column::left("test"),

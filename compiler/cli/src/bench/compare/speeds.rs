@@ -1,4 +1,4 @@
-//! Speeds printed by llama-bench, or by a program with the same output.
+//! Reads speeds in llama-bench's output formats.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::bench::measure::Test;
 
-/// Tokens per second by the name of the test: `pp512`, `tg128 @ d4096`.
+/// Tokens per second by test name: `pp512`, `tg128 @ d4096`.
 pub(super) type Speeds = BTreeMap<String, f64>;
 
 /// A test of `-o json` and `-o jsonl`.
@@ -35,7 +35,7 @@ impl Row {
     }
 }
 
-/// Reads the speeds from an output: an array of objects, an object per line, or a Markdown table among other lines.
+/// Reads speeds from an array of objects, an object per line, or a Markdown table among other lines.
 pub(super) fn read(text: &str) -> Speeds {
     let rows: Vec<Row> = serde_json::from_str(text.trim()).unwrap_or_else(|_| {
         let lines = text.lines().filter_map(|l| serde_json::from_str(l).ok());
@@ -49,7 +49,7 @@ pub(super) fn read(text: &str) -> Speeds {
     out
 }
 
-/// Reads the rows of a table with the columns `test` and `t/s`. A cell has the mean before `±`.
+/// Reads a table with the columns `test` and `t/s`. A cell has the mean before `±`.
 fn table(text: &str) -> Speeds {
     let mut columns = None;
     let mut out = Speeds::new();
