@@ -22,24 +22,23 @@ tpc_ir::codes! {
     SIZES = error(
         "TPC0182",
         "impossible sizes in a capture",
-        "A size is negative, a row is not a whole number of quantisation blocks, or a tensor is larger than any \
-         memory.",
+        "A size is negative, a row is not a whole number of blocks, or a tensor exceeds any memory.",
     )
     .example("a q4_K tensor with `\"ne\":[100,…]`.")
     .cure("capture the graph again.");
 
     REFERENCE = error(
         "TPC0183",
-        "bad reference in a capture",
-        "An id occurs twice, or `src` or `view` names a tensor that no line before defines.",
+        "invalid reference in a capture",
+        "An id occurs twice, or `src` or `view` names a tensor that no earlier line defines.",
     )
-    .example("tensors in another order than that of computation.")
+    .example("tensors out of execution order.")
     .cure("write each tensor before its first use.");
 
     OUTSIDE_VIEW = error(
         "TPC0184",
-        "view outside of its tensor",
-        "The strides and the offset of a view reach beyond the tensor that it looks into.",
+        "view outside its tensor",
+        "A view's strides and offset reach beyond the viewed tensor.",
     )
     .example("`view_offs` counted in elements.")
     .cure("give bytes from the start of the tensor that owns the memory.");
@@ -47,10 +46,10 @@ tpc_ir::codes! {
     STRIDES = error(
         "TPC0185",
         "strides of a tensor that is not a view",
-        "A tensor that owns its memory is packed: every stride is the one below times the size below.",
+        "A tensor that owns its memory is packed: every stride is the stride below times the size below.",
     )
     .example("a permuted tensor with `\"view\":-1`.")
-    .cure("name the tensor that it looks into.");
+    .cure("name the viewed tensor.");
 
     EMPTY = error(
         "TPC0186",
@@ -58,19 +57,19 @@ tpc_ir::codes! {
         "Every record is a leaf.",
     )
     .example("an empty file.")
-    .cure("capture the graph that is computed.");
+    .cure("capture a graph that is computed.");
 
     INCONSISTENT = error(
         "TPC0187",
         "inconsistent capture",
-        "The graph that was read breaks an invariant of the IR: a fault of tpc.",
+        "The graph that tpc built from the capture breaks an invariant of the IR. This is a bug in tpc.",
     )
     .cure("report it with the capture.");
 
     SOURCES = error(
         "TPC0188",
         "too few sources in a capture",
-        "A record has fewer sources than every record of its op has, or leaves one out that is not optional.",
+        "A record has fewer sources than its op needs, or lacks a required one.",
     )
     .example("a MUL_MAT with one source.")
     .cure("write all sources of the tensor, in ggml's order.");
@@ -78,54 +77,51 @@ tpc_ir::codes! {
     LOST = error(
         "TPC0189",
         "part of a capture is lost",
-        "The graph that was read from the capture was compared with the records, and does not say something that a \
-         record says: an operand, a parameter, an element type, or the place of an element in memory. Nothing is \
-         planned: a fault of tpc.",
+        "tpc compared its graph with the records: an operand, parameter, element type or memory location is lost. \
+         This is a bug in tpc, so there is no plan.",
     )
-    .example("a parameter that two ops without a rule differ in.")
+    .example("a parameter in which two ops without a rule differ.")
     .cure("report it with the capture.");
 
     WHOLE_OP = note(
         "TPC0190",
-        "op without a rule",
-        "The capture has an op of ggml without a sharding rule. Its operands and its result stay whole on every device; TPC0305 says which weights that concerns.",
+        "op without a sharding rule",
+        "tpc lacks a sharding rule for this op of ggml. Its operands and result stay whole on every device; TPC0305 \
+         lists the affected weights.",
     )
     .example("RWKV_WKV6.")
-    .cure("none is needed for a sound plan; to split it, add the op to the IR (see the book).");
+    .cure("no action is needed: the plan is correct. To split the op, add it to the IR (see the book).");
 
     UNKNOWN_FORM = note(
         "TPC0191",
-        "op in a form without a rule",
-        "The IR knows the op, but not with these operands or parameters. Its operands and its result stay \
-         whole on every device.",
+        "op in a form without a sharding rule",
+        "tpc lacks a rule for the op with these operands or parameters. Its operands and result stay whole on every \
+         device.",
     )
     .example("ROPE for images (mode 24).")
-    .cure("none is needed for a sound plan.");
+    .cure("no action is needed: the plan is correct.");
 
     NO_BOX = note(
         "TPC0192",
-        "view that is not a box",
-        "The elements of a view are not a range of indices per factor of its tensor: they overlap, or run across \
-         its rows. The tensor stays whole on every device.",
+        "view that is not one range per factor",
+        "A view's elements overlap, or run across rows of the tensor. The tensor stays whole on every device.",
     )
     .example("a sliding window as a view with overlapping rows.")
-    .cure("copy the rows (CONT), or use an op that says what is meant.");
+    .cure("copy the rows (CONT), or use an op for this purpose.");
 
     FIXED_BATCH = note(
         "TPC0193",
         "batch sizes of the capture are kept",
-        "Some sizes of the batch (tokens, cells of the cache, outputs) could not be told from sizes of the \
-         model, so they stay the numbers of the capture and the plan is priced for that batch only. It is sound \
-         all the same.",
+        "Some batch sizes (tokens, cache cells, outputs) equal sizes of the model, so tpc could not tell them apart. \
+         The plan is correct, but its times hold for the captured batch only.",
     )
-    .cure("capture with sizes of the batch that no dimension of the model has.");
+    .cure("capture with batch sizes that differ from every dimension of the model.");
 
     UNKNOWN_OP = warning(
         "TPC0194",
         "op that ggml does not have",
-        "ggml has no op of the name that the capture gives. It is planned around: its operands and its result \
-         stay whole on every device.",
+        "ggml does not have an op of this name. Its operands and result stay whole on every device.",
     )
     .example("an op of a fork, or of a newer ggml.")
-    .cure("check the name; a new op is a line in the table of `ggml::op` (see the book).");
+    .cure("check the name; add a new op to the table of `ggml::op` (see the book).");
 }
