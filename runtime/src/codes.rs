@@ -6,19 +6,17 @@ tpc_ir::codes! {
     NOT_LOWERED = error(
         "TPC0500",
         "graph is not lowered to programs of single devices",
-        "A value is on a group of devices. Only programs of single devices can run.",
+        "Only programs of single devices can run; a value here is on a group.",
     )
-    .example("interpreting the planner's result.")
     .cure("run the lowering pass first.");
 
     WRONG_PLACE = error(
         "TPC0501",
         "op reads a value from another device",
-        "An op reads only from the memory of its own device.",
+        "An op reads only from its own device's memory.",
     )
     .example("an `add` on dev1 whose operand was computed on dev0.")
-    .cure("insert a `copy` or a collective. If lowering made the program, this is a bug in tpc: report it with the \
-           command.");
+    .cure("insert a `copy` or a collective. If lowering made the program, report this bug in tpc with the command.");
 
     TYPE = error(
         "TPC0502",
@@ -31,10 +29,10 @@ tpc_ir::codes! {
     SHAPE = error(
         "TPC0503",
         "tensor has other sizes than declared",
-        "An op's result, or an input from the caller, differs in size from the graph's declaration for this batch.",
+        "A result or an input differs from the graph's declaration for this batch.",
     )
     .example("a mask of 8 cells for n_kv = 16.")
-    .cure("make the declaration, the values of the symbols and the data agree.");
+    .cure("make declaration, symbols and data agree.");
 
     ELEMENTS = error(
         "TPC0504",
@@ -47,23 +45,23 @@ tpc_ir::codes! {
     SIZE = error(
         "TPC0505",
         "size without a usable value",
-        "A symbolic size is negative or overflows for this batch, or the tensor does not fit into memory.",
+        "A symbolic size is negative or overflows for this batch, or the tensor exceeds memory.",
     )
     .example("`n_ctx - n_kv` with n_kv above n_ctx.")
-    .cure("bind every symbol to its true value, or use a smaller context or batch.");
+    .cure("bind every symbol, or use a smaller context or batch.");
 
     INDEX = error(
         "TPC0506",
         "index out of range",
-        "An index in the data exceeds the number of rows, experts or positions.",
+        "The data name a row, expert or position that does not exist.",
     )
     .example("token 32000 of a vocabulary of 32000.")
-    .cure("use token ids of the model's own tokenizer; ids start at 0.");
+    .cure("use ids of the model's own tokenizer, which start at 0.");
 
     MISSING_WEIGHT = error(
         "TPC0507",
         "tensor is missing from the model",
-        "The graph names a tensor that the model file does not have.",
+        "The graph names a tensor that the file lacks.",
     )
     .example("`output.weight` in a model with tied embeddings.")
     .cure("build the graph from the header of the same file.");
@@ -71,7 +69,7 @@ tpc_ir::codes! {
     WEIGHT_MISMATCH = error(
         "TPC0508",
         "tensor differs from the graph's declaration",
-        "A tensor of the model has another type, size or number of bytes than the graph declares.",
+        "A tensor of the model has another type or size than the graph declares.",
     )
     .example("a graph of the q4_k file, run on the q8_0 file.")
     .cure("build the graph from the same file.");
@@ -79,16 +77,15 @@ tpc_ir::codes! {
     CUT_BLOCK = error(
         "TPC0509",
         "part of a tensor cuts a block",
-        "Quantised tensors are stored in blocks along axis 0. A device stores whole blocks, or one run of a longer \
-         block's 32-element pieces.",
+        "Devices store whole blocks along axis 0, or one run of a longer block's 32-element pieces.",
     )
     .example("rows 0:48 of axis 0 in q8_0, which has blocks of 32.")
-    .cure("use ranges that start and end at multiples of the block length.");
+    .cure("end ranges at multiples of the block length.");
 
     PART_RANGE = error(
         "TPC0510",
         "part of a tensor exceeds its size",
-        "A weight's `parts` name indices beyond the tensor's size.",
+        "A weight's `parts` exceed the tensor.",
     )
     .example("96:64 of an axis of 128.")
     .cure("correct the ranges of the split.");
@@ -96,39 +93,38 @@ tpc_ir::codes! {
     QUANT = error(
         "TPC0511",
         "element type cannot be written",
-        "tpc decodes every GGUF type, but cannot encode every type of a state or copy. Rows must be whole blocks.",
+        "tpc cannot encode every GGUF type of a state or copy. Rows must be whole blocks.",
     )
     .example("a q8_0 cache with rows of 24; a graph that writes iq2_xs.")
-    .cure("choose another cache type, or another type for the copy.");
+    .cure("choose another type of the cache or copy.");
 
     MISSING_INPUT = error(
         "TPC0512",
         "input is missing",
-        "The graph has an input for which the caller has not supplied a value.",
+        "The caller supplied no value for an input of the graph.",
     )
     .example("`mask_swa` in a session without a sliding window.")
-    .cure("configure the window, or supply other inputs through the callback.");
+    .cure("configure the window, or supply the input through the callback.");
 
     STATE_RESIZED = error(
         "TPC0513",
         "state changes its size",
-        "A state keeps its content from batch to batch, so its size must not change.",
+        "A state keeps its content between batches, so its size is fixed.",
     )
     .example("another n_ctx in the second batch.")
-    .cure("keep the values of the symbols in state sizes, or reset the states.");
+    .cure("keep the sizes, or reset the states.");
 
     CACHE_FULL = error(
         "TPC0514",
         "KV cache is full",
-        "The batch has more tokens than free cells. A sliding-window cache needs about window + batch cells per \
-         sequence; it frees cells outside the window.",
+        "The batch needs more cells than are free. A sliding window needs about window + batch cells per sequence.",
     )
-    .cure("use a larger context or a smaller batch, or remove finished sequences.");
+    .cure("use a larger context, a smaller batch, or remove finished sequences.");
 
     BAD_BATCH = error(
         "TPC0515",
         "invalid batch",
-        "The batch's lists differ in length, positions of a sequence do not rise, or an output row has no token.",
+        "Lists of the batch differ in length, positions do not rise, or an output row lacks a token.",
     )
     .example("decoding position 5 twice.")
     .cure("give one position and one sequence per token.");
@@ -136,7 +132,7 @@ tpc_ir::codes! {
     MISSING_OUTPUT = error(
         "TPC0516",
         "output is missing",
-        "The graph does not have the requested output.",
+        "The graph lacks the requested output.",
     )
     .example("a session on a graph without `logits`.")
     .cure("name the output in the graph.");
@@ -144,94 +140,89 @@ tpc_ir::codes! {
     MALFORMED = error(
         "TPC0517",
         "malformed graph",
-        "The graph breaks a rule of the verifier: for example, a value is used before its definition.",
+        "The graph breaks a rule of the verifier, such as definition before use.",
     )
     .cure("run the verifier, which lists all errors.");
 
     PARAMETER = error(
         "TPC0518",
         "attribute contradicts the operands",
-        "The op's attribute has a value that its operands rule out.",
+        "The op's operands rule out this value of the attribute.",
     )
     .example("a `flash_attn` on 4 heads whose `heads` names 3.")
-    .cure("correct the attribute; see the op's documentation.");
+    .cure("see the op's documentation.");
 
     LEAF = error(
         "TPC0519",
         "leaf evaluated as an op",
-        "Weights, inputs and states are not computed: the interpreter supplies their values.",
+        "The interpreter supplies weights, inputs and states; ops do not compute them.",
     )
     .cure("run the graph with the interpreter.");
 
     STATES_FULL = error(
         "TPC0520",
         "recurrent states are full",
-        "Recurrent layers keep one state per sequence, for a fixed number of sequences.",
+        "Recurrent layers keep one state for each of a fixed number of sequences.",
     )
-    .example("a second sequence in a session for one.")
     .cure("allow more sequences with `--parallel`, or remove finished ones.");
 
     NOTHING_TO_DRAFT = error(
         "TPC0521",
         "drafting is not possible now",
-        "Drafting needs a decoded batch and an unused draft block. The session has decoded no batch, every block has \
-         run, or the graph lacks draft blocks.",
+        "The session has decoded no batch, all draft blocks have run, or the graph lacks them.",
     )
-    .example("drafting twice with a model that guesses one token.")
     .cure("plan with `--spec-type draft-mtp`, and decode a batch first.");
 
     NO_KERNEL = error(
         "TPC0522",
         "op without a kernel",
-        "The executor lacks a kernel for this op with these element types. The message names both.",
+        "The executor lacks a kernel for this op with these element types.",
     )
-    .cure("use `--executor reference`, which runs every op slowly, or requantise the weight in the message.");
+    .cure("use `--executor reference` (slow), or requantise the named weight.");
 
     STALE_READ = error(
         "TPC0523",
         "state is read after its content was replaced",
-        "An update overwrites the state's memory. A later instruction reads the old content, which is gone.",
+        "An update replaced the content that a later instruction reads.",
     )
-    .example("`relu v0` after `v4 = set_rows v0, …`, which makes v4 the new content of v0.")
-    .cure("read the update's result for the new content, or read the old content before the update.");
+    .example("`relu v0` after `v4 = set_rows v0, …`.")
+    .cure("read the update's result, or read before the update.");
 
     STATE_FILE = error(
         "TPC0572",
         "unusable session file",
-        "The file is not a saved session, or is damaged: bytes are missing, extra or changed.",
+        "The file is not a saved session, or bytes are missing, extra or changed.",
     )
-    .example("a file that was truncated while copied.")
-    .cure("leave the file out: tpc reads the text again, with the same answer.");
+    .cure("leave the file out: tpc reads the text again.");
 
     STATE_VERSION = error(
         "TPC0573",
         "session file of a newer version",
-        "A later version of tpc wrote the file, in a format that this version does not know.",
+        "This version does not know the file's format.",
     )
     .cure("use the later version, or leave the file out.");
 
     STATE_MODEL = error(
         "TPC0574",
         "session of another model",
-        "The session does not fit the loaded model: another model, other cache types, or more tokens or sequences \
-         than cells. The number of devices may differ.",
+        "Model or cache types differ, or the session needs more cells. The number of devices may differ.",
     )
     .example("a session of `--cache-type-k q8_0` loaded with f16 caches.")
-    .cure("use the model and options of the run that saved the session, or leave the file out.");
+    .cure("use the model and options of the saved run, or leave the file out.");
 
     CANNOT_REWIND = error(
         "TPC0575",
         "sequence cannot go back",
-        "Removing tokens needs an earlier state. Recurrent states and sliding windows do not keep one. If cached \
-         values include positions, tokens cannot move.",
+        "Removing tokens needs an earlier state, which recurrent states and sliding windows do not keep. Tokens with \
+         stored positions cannot move.",
     )
     .example("`--context-shift` with a Mamba model.")
-    .cure("read the text again from its start, or use a larger context instead of `--context-shift`.");
+    .cure("read the text again, or use a larger context instead of `--context-shift`.");
 
     NO_STATES = error(
         "TPC0576",
         "states cannot be read",
-        "The executor does not expose the bytes of its states, so sessions cannot be saved or moved.",
+        "The executor does not expose its states, so sessions cannot be saved or moved.",
     )
     .example("`--save` with `--executor reference`.")
     .cure("use `--executor cpu`.");

@@ -8,19 +8,18 @@ tpc_ir::codes! {
     NO_INFLUENCE = note(
         "TPC0420",
         "option without effect",
-        "The option belongs to another program and does not change tpc's result: not the placement, the transfers or \
-         the time. The message has the reason.",
+        "The option belongs to another program, and does not change placement, transfers or times in tpc.",
     )
     .example("`tpc plan MODEL -t 16 --temp 0.7 --port 8080`.")
-    .cure("no action is needed; the result is the same without the option.");
+    .cure("no action is needed.");
 
     READ_AS = note(
         "TPC0421",
         "option with another name in tpc",
-        "The option or its value belongs to another program. tpc reads it as its own option, named in the message.",
+        "tpc reads another program's option as its own, named in the message.",
     )
     .example("`-sm row`, `--device CUDA0,CUDA1`, `--max-model-len 32768`.")
-    .cure("no action is needed; tpc's own spelling silences the note.");
+    .cure("no action is needed; tpc's spelling silences the note.");
 
     UNFINISHED = note(
         "TPC0422",
@@ -28,56 +27,53 @@ tpc_ir::codes! {
         "The file ends before its tensor data, like an unfinished download. tpc can plan, prove and inspect the \
          model, but not run it.",
     )
-    .example("`tpc plan model.gguf.part`, or the first megabytes of a model.")
     .cure("no action is needed for planning.");
 
     CHOSEN = note(
         "TPC0423",
         "model found in a folder",
-        "The path is a folder, and it contains one model.",
+        "The path is a folder with one model.",
     )
     .example("`tpc plan models/llama-8b/`.")
-    .cure("no action is needed; the file's own path silences the note.");
+    .cure("no action is needed; the file's path silences the note.");
 
     CONFIG = error(
         "TPC0424",
         "unusable settings",
-        "`tpc.toml` is not TOML, has an unknown key, or a value of the wrong kind. The message has the line and \
-         column.",
+        "`tpc.toml` is not TOML, or has an unknown key or a value of the wrong kind.",
     )
     .example("`deny = \"warnings\"`; the list is `deny = [\"warnings\"]`.")
-    .cure("see the book for a file with every key; `tpc lint --config FILE` reads another file.");
+    .cure("see the book for a file with every key, or name another with `tpc lint --config FILE`.");
 
     OTHER_PROGRAM = error(
         "TPC0427",
         "program to compare with has failed",
-        "The command of `tpc bench --compare` cannot be run, ends with an error, or prints no readable speeds.",
+        "The command of `tpc bench --compare` cannot run, fails, or prints no readable speeds.",
     )
-    .example("`--compare \"llama-bench -m missing.gguf\"`.")
     .cure("try the command alone; tpc reads llama-bench's table, `-o json` and `-o jsonl`.");
 
     LISTEN = error(
         "TPC0756",
         "cannot listen at the address",
-        "Another program listens at the address, or this machine does not have the address.",
+        "Another program listens there, or this machine lacks the address.",
     )
     .example("a second `tpc rpc` on the same port.")
-    .cure("end the other program, or choose another port with `--listen`; port 0 selects a free one.");
+    .cure("end the other program, or use another port with `--listen`; 0 selects a free one.");
 
     OPEN_SERVER = error(
         "TPC0757",
         "server open to other machines",
-        "Other machines can reach the address of `--listen`. ggml's RPC protocol has neither authentication nor \
-         encryption, so anyone who reaches the port can use the device.",
+        "ggml's RPC protocol has neither authentication nor encryption, so anyone who reaches the port can use the \
+         device.",
     )
     .example("`--listen 0.0.0.0:50052`.")
-    .cure("listen at 127.0.0.1 and use a tunnel, or add `--allow-remote` in a network that you trust.")
+    .cure("listen at 127.0.0.1 and use a tunnel, or add `--allow-remote` in a trusted network.")
     .with_milder_severity(Severity::Warning);
 
     NO_GRAPH = error(
         "TPC0758",
         "no client has computed a graph",
-        "No program has used the device, or one has used its memory only.",
+        "No program used the device, or one used only its memory.",
     )
     .example("llama-bench with `-ngl 0`.")
     .cure("give the program `--rpc` with the address, and `-ngl 99`.");
@@ -85,18 +81,16 @@ tpc_ir::codes! {
     CLIENT_PROGRAM = error(
         "TPC0759",
         "program to capture has failed",
-        "The command of `tpc lint --rpc-command` cannot be run, or ends with an error. tpc still lints the graphs \
-         captured before.",
+        "The command of `tpc lint --rpc-command` cannot run, or fails. tpc still lints the captured graphs.",
     )
-    .example("`--rpc-command \"llama-bench -m missing.gguf\"`.")
-    .cure("try the command alone; its llama.cpp must be built with `-DGGML_RPC=ON`.");
+    .cure("try the command alone; llama.cpp must be built with `-DGGML_RPC=ON`.");
 
     BOTH_WAYS = error(
         "TPC0428",
         "model does not generate token by token",
-        "The model generates by diffusion: tokens attend to later ones too. `tpc run` appends tokens one by one, and \
-         `tpc eval` needs all tokens in one batch.",
+        "The model generates by diffusion: tokens attend to later ones. `tpc run` appends tokens one by one, and \
+         `tpc eval` needs one batch.",
     )
-    .example("`tpc run llada.gguf -p Hello`; `tpc eval` of 600 tokens with `--ubatch-size 512`.")
-    .cure("use `tpc plan`, or `tpc eval` with an `--ubatch-size` that holds all tokens.");
+    .example("`tpc run llada.gguf -p Hello`.")
+    .cure("use `tpc plan`, or `tpc eval` with an `--ubatch-size` for all tokens.");
 }

@@ -6,36 +6,33 @@ tpc_ir::codes! {
     ADDRESS = error(
         "TPC0430",
         "unusable address",
-        "The address is not an HTTP or HTTPS address of a file: it lacks a host, has another scheme, or names a \
-         repository.",
+        "The address lacks a host, is not HTTP or HTTPS, or names a repository.",
     )
     .example("`tpc plan https://huggingface.co/ggml-org/gemma-3-1b-it-GGUF`.")
-    .cure("give the file's address; on Hugging Face, the one with `/resolve/main/` or `/blob/main/`.");
+    .cure("give the file's address; on Hugging Face with `/resolve/main/` or `/blob/main/`.");
 
     REFUSED = error(
         "TPC0431",
         "server refuses the file",
-        "The server does not have the file, restricts access to it, or cannot answer now.",
+        "The server lacks the file, restricts access, or cannot answer now.",
     )
     .example("a gated repository without a token.")
-    .cure("check the address. For Hugging Face, set HF_TOKEN; tpc sends the token to huggingface.co only, never to \
-           redirect targets.");
+    .cure("check the address. For Hugging Face, set HF_TOKEN; tpc sends the token to huggingface.co only.");
 
     NO_ANSWER = error(
         "TPC0432",
         "server does not answer",
-        "The server cannot be reached, its certificate is not trusted, or it is too slow. Connecting may take 15 \
-         seconds, each read 20, and all together two minutes.",
+        "The server cannot be reached, is not trusted, or is too slow: 15 seconds to connect, 20 per read, two \
+         minutes in all.",
     )
-    .example("a machine without a connection.")
-    .cure("check the connection; tpc honours HTTPS_PROXY, NO_PROXY and SSL_CERT_FILE. Or fetch the start of the file \
-           elsewhere (`curl -L -r 0-33554431 -o head.gguf ADDRESS`) and plan `head.gguf`.");
+    .cure("check the connection (tpc honours HTTPS_PROXY, NO_PROXY and SSL_CERT_FILE), or plan a `head.gguf` fetched \
+           elsewhere: `curl -L -r 0-33554431 -o head.gguf ADDRESS`.");
 
     WRONG_ANSWER = error(
         "TPC0433",
         "answer does not match the request",
-        "The server sent another range, too few bytes, a compressed answer, or a file that changed meanwhile. tpc \
-         discards the answer.",
+        "The server sent another range, too few bytes, a compressed answer, or a changed file. tpc discards the \
+         answer.",
     )
     .example("a proxy that cuts long answers.")
     .cure("try again, or download the file and plan the copy.");
@@ -51,7 +48,7 @@ tpc_ir::codes! {
     PAGE = error(
         "TPC0435",
         "web page instead of a file",
-        "The server sent HTML: the address belongs to a page about the file.",
+        "The server sent HTML about the file.",
     )
     .example("a release page on GitHub.")
     .cure("give the address of the page's download button.");

@@ -6,50 +6,43 @@ tpc_ir::codes! {
     MESSAGE = error(
         "TPC0750",
         "not a message of ggml's RPC protocol",
-        "A client sent an unknown command, a message of the wrong length, or a command before the greeting. tpc \
-         closes this connection only.",
+        "A command is unknown, precedes the greeting, or has the wrong length. tpc closes this connection.",
     )
-    .example("a web browser that opens the port.")
-    .cure("use a program of llama.cpp 0.5, or another with version 7 of the protocol.");
+    .cure("use llama.cpp 0.5, or a program with version 7 of the protocol.");
 
     TENSOR = error(
         "TPC0751",
         "impossible tensor in a message",
-        "A client's tensor has an unknown element type or op, rows that are not whole blocks, or sizes beyond any \
-         memory.",
+        "A tensor has an unknown type or op, partial blocks, or sizes beyond any memory.",
     )
-    .example("a client with a newer ggml.")
-    .cure("use a program of llama.cpp 0.5; a newer ggml numbers ops and types differently.");
+    .cure("use llama.cpp 0.5; a newer ggml numbers ops and types differently.");
 
     MEMORY = error(
         "TPC0752",
         "access outside the client's memory",
-        "A message names a buffer that the connection does not own, or bytes beyond a buffer's end.",
+        "A message names a buffer of another connection, or bytes beyond a buffer.",
     )
-    .example("a tensor whose last row ends after its buffer.")
     .cure("report it to the authors of the client program.");
 
     LIMIT = error(
         "TPC0753",
         "limit of the server exceeded",
-        "A client asks for more connections, buffers, tensors or bytes of a message than the server allows. \
-         Allocations beyond `--memory` fail without closing the connection.",
+        "A client exceeds the limit of connections, buffers, tensors or message bytes. Exceeding `--memory` keeps \
+         the connection open.",
     )
-    .example("a graph of two million tensors.")
     .cure("stay below the limit in the message.");
 
     GRAPH = error(
         "TPC0754",
         "invalid graph",
-        "A client's graph has a tensor twice, lacks a source, or computes an op before one of its sources.",
+        "A tensor occurs twice, a source is missing, or an op precedes its sources.",
     )
     .cure("report it to the authors of the client program.");
 
     LOST = warning(
         "TPC0755",
         "connection ended within a message",
-        "The client closed its connection within a message, or sent no bytes until the timeout.",
+        "The client closed its connection, or stalled until the timeout.",
     )
-    .example("a client that was stopped while it sent weights.")
     .cure("no action is needed; tpc frees the client's memory.");
 }

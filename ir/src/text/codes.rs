@@ -6,31 +6,31 @@ crate::codes! {
     NOT_TPIR = error(
         "TPC0200",
         "not a tpir text",
-        "The first line after blank lines and comments must be `tpir 1`.",
+        "The first line with text must be `tpir 1`.",
     )
     .example("a file that begins with `graph \"llama\"`.")
-    .cure("add `tpir 1` as the first line, or give a file that tpc printed.");
+    .cure("add `tpir 1`, or give a file that tpc printed.");
 
     VERSION = error(
         "TPC0201",
         "unsupported tpir version",
-        "The number after `tpir` is the version of the text format. This tpc reads version 1.",
+        "This tpc reads version 1 of the text format.",
     )
     .example("`tpir 2`.")
-    .cure("print the graph with the same version of tpc.");
+    .cure("print the graph with this version of tpc.");
 
     CHARACTER = error(
         "TPC0202",
         "unexpected character",
-        "Outside quotes and comments, a text consists of words, numbers and a few signs.",
+        "Outside quotes and comments, a text has words, numbers and a few signs.",
     )
     .example("`v0: f32[8] @host = relu v1!`.")
-    .cure("remove the character, put its text in quotes, or begin the comment with `;`.");
+    .cure("remove the character, quote it, or begin the comment with `;`.");
 
     QUOTED = error(
         "TPC0203",
         "invalid quoted text",
-        "A quoted text ends on the line where it begins. Its escapes are `\\\"`, `\\\\`, `\\n` and `\\u{…}`.",
+        "Quotes close on the same line. Escapes are `\\\"`, `\\\\`, `\\n` and `\\u{…}`.",
     )
     .example("`graph \"llama`, without the second quote.")
     .cure("close the quotes, and double literal backslashes.");
@@ -38,8 +38,7 @@ crate::codes! {
     NUMBER = error(
         "TPC0204",
         "invalid number",
-        "Integers are unsigned, with at most 64 bits (layers 32). Other numbers are finite 32-bit floats with digits \
-         on both sides of the point.",
+        "Integers are unsigned 64-bit (layers 32). Others are finite 32-bit floats with digits around the point.",
     )
     .example("`{eps = 1e-999x}`.")
     .cure("write a number such as `4096`, `0.5` or `1e-5`.");
@@ -47,7 +46,7 @@ crate::codes! {
     SYNTAX = error(
         "TPC0205",
         "unexpected token",
-        "The line departs from the form of its statement. The message has the expected and the actual token.",
+        "The message has the expected and the actual token.",
     )
     .example("`v0 f32[8] @host = input {kind = tokens}`, without `:` after `v0`.")
     .cure("write the expected token.");
@@ -55,8 +54,8 @@ crate::codes! {
     STATEMENT = error(
         "TPC0206",
         "unknown statement",
-        "A line begins with `graph`, `device`, `group`, `class`, `layer`, `output` or a value's definition. Programs \
-         also have `shape`, `arena`, `buffer`, `home`, `launch`, `phase` and `queue`.",
+        "A line begins with `graph`, `device`, `group`, `class`, `layer`, `output` or a value; in programs also \
+         `shape`, `arena`, `buffer`, `home`, `launch`, `phase` or `queue`.",
     )
     .example("`outputs \"logits\" = v9`.")
     .cure("correct the word, or begin a comment with `;`.");
@@ -67,13 +66,12 @@ crate::codes! {
         "Element types are GGUF's, in lower case.",
     )
     .example("`v0: float[8] @host`.")
-    .cure("write `f32`, `f16`, `bf16`, `i32`, `q4_k` or another GGUF type.");
+    .cure("write a GGUF type, such as `f32` or `q4_k`.");
 
     SIZE = error(
         "TPC0208",
         "invalid size",
-        "A size is a polynomial in the run-time symbols with integer coefficients, within 64 bits and 64 terms. A \
-         constant must not be negative.",
+        "Sizes are polynomials with integer coefficients, at most 64 bits and 64 terms. Constants are not negative.",
     )
     .example("`f32[3 - 4]`.")
     .cure("correct the size.");
@@ -81,16 +79,15 @@ crate::codes! {
     UNDEFINED = error(
         "TPC0209",
         "undefined name",
-        "A device, group, class or value is used before its definition, or has none. The order of the lines is an \
-         execution order.",
+        "A device, group, class or value must be defined above its use.",
     )
     .example("`v1: f32[8] @host = relu v2` above the line of `v2`.")
-    .cure("define the name above its use, or correct the number.");
+    .cure("define the name above, or correct the number.");
 
     REDEFINED = error(
         "TPC0210",
         "name defined twice",
-        "Two lines define the same handle.",
+        "Two lines define one handle.",
     )
     .example("two lines that begin with `v3`.")
     .cure("give one of them an unused number.");
@@ -98,7 +95,7 @@ crate::codes! {
     UNKNOWN_OP = error(
         "TPC0211",
         "unknown op",
-        "The IR does not have an op of this name.",
+        "The IR lacks an op of this name.",
     )
     .example("`v1: f32[8] @host = matmul v0`.")
     .cure("write the name of an op, such as `mul_mat`.");
@@ -114,8 +111,7 @@ crate::codes! {
     LIMIT = error(
         "TPC0213",
         "nested too deep or too long",
-        "Parentheses and lists may nest 32 deep, and a tree may have 256 leaves. The limits protect the stack; real \
-         models stay far below.",
+        "Parentheses and lists nest 32 deep at most, and trees have 256 leaves at most.",
     )
     .example("a tree inside 33 pairs of parentheses.")
     .cure("remove redundant nesting.");
@@ -123,18 +119,18 @@ crate::codes! {
     CLASS_PART = error(
         "TPC0214",
         "class not divisible",
-        "`c0/4` leaves out the minor factor of 4 indices of class `c0`, so 4 must divide the size of `c0`.",
+        "`c0/4` leaves out the minor factor of 4 indices, so 4 must divide the size of `c0`.",
     )
     .example("`split(0: c0/4)` with `c0` of size 6.")
-    .cure("correct the divisor or the size of the class.");
+    .cure("correct the divisor or the class's size.");
 
     RANGE_END = error(
         "TPC0215",
         "range too long",
-        "A range is `start:len`, and `start + len` must fit 64 bits.",
+        "`start + len` of a range must fit 64 bits.",
     )
     .example("`18446744073709551615:2`.")
-    .cure("correct the range; the second number is a length, not an end.");
+    .cure("correct the range: `start:len`.");
 
     GRAPH_LINE = error(
         "TPC0216",
@@ -150,12 +146,12 @@ crate::codes! {
         "A sharding names an axis beyond 3, or repeats `split`, an axis, `granule` or the pending sum.",
     )
     .example("`split(0: c0, 0: c1)`.")
-    .cure("give one tree per split axis, and at most one of `partial` and `owner_masked(c0)`.");
+    .cure("give one tree per axis, and `partial` or `owner_masked(c0)` once.");
 
     RANK = error(
         "TPC0218",
         "wrong number of sizes",
-        "Tensors have four axes, as in ggml. A type lists one to four sizes; missing sizes are 1.",
+        "Tensors have four axes; missing sizes are 1.",
     )
     .example("`f32[2, 3, 4, 5, 6]`.")
     .cure("merge axes, or leave out sizes of 1.");
@@ -163,8 +159,7 @@ crate::codes! {
     TOO_LONG = error(
         "TPC0219",
         "text too long",
-        "tpc does not read texts above 256 MiB. Programs of the largest models on a hundred devices need a tenth of \
-         that.",
+        "The limit is 256 MiB, ten times the programs of the largest models.",
     )
     .example("a model file instead of a text.")
     .cure("check the path.");

@@ -6,17 +6,15 @@ crate::codes! {
     DANGLING = error(
         "TPC0220",
         "dangling handle",
-        "An operand, place, group, sharding or output refers to an entity that the graph does not have. The cause is \
-         a pass that mixes handles of two graphs.",
+        "A reference does not exist in the graph. A pass mixed handles of two graphs.",
     )
     .example("an operand `v900` in a graph of 800 values.")
-    .cure("translate handles when you copy instructions between graphs.");
+    .cure("translate handles when you copy instructions.");
 
     USED_BEFORE_DEFINED = error(
         "TPC0221",
         "value used before its definition",
-        "Instructions run in order, so an operand must come from an earlier one. The cause is a pass that reorders \
-         instructions.",
+        "An operand must come from an earlier instruction. A pass reordered instructions.",
     )
     .example("an instruction that reads its own result.")
     .cure("append definitions before uses.");
@@ -24,16 +22,15 @@ crate::codes! {
     BACK_REFERENCE = error(
         "TPC0222",
         "result and definition disagree",
-        "Each value names its defining instruction and its position among the results. The two references must \
-         agree.",
+        "A value's defining instruction and result position must agree.",
     )
     .example("a value copied from another graph together with its `def`.")
-    .cure("define values through `Graph::push`, and do not change `def`.");
+    .cure("define values through `Graph::push`, and leave `def` alone.");
 
     NO_OUTPUTS = error(
         "TPC0223",
         "graph without outputs",
-        "A graph without outputs has no observable result, so every pass could empty it.",
+        "Without outputs, every pass could empty the graph.",
     )
     .example("a graph that ends with its last instruction.")
     .cure("add `output \"logits\" = v9`.");
@@ -49,7 +46,7 @@ crate::codes! {
     NOT_A_STATE = error(
         "TPC0225",
         "output updates a value that is not a state",
-        "`output state v3 = v8` replaces a state's content, so `v3` must be the result of a `state` instruction.",
+        "`output state v3 = v8` needs a `state` instruction that defines `v3`.",
     )
     .example("a copy of the state on another device, left of `=`.")
     .cure("name the value that `state` defines.");
@@ -57,15 +54,15 @@ crate::codes! {
     UPDATED_TWICE = error(
         "TPC0226",
         "state updated twice",
-        "A state has one new content. With two, the result would depend on the order of the outputs.",
+        "With two new contents, the result would depend on the order of outputs.",
     )
     .example("two lines `output state v3 = …`.")
-    .cure("apply the second update to the first one's result, and output the last.");
+    .cure("apply the second update to the first one's result.");
 
     STATE_CHANGES = error(
         "TPC0227",
         "update does not fit its state",
-        "The next batch reads the new content as the state, so type, place and sharding must match.",
+        "The new content must have the type, place and sharding of the state.",
     )
     .example("a split cache that is updated with a whole value.")
     .cure("shard, convert or move the new content first.");
@@ -73,7 +70,7 @@ crate::codes! {
     STATE_NAME = error(
         "TPC0228",
         "two states of the same name",
-        "A state is kept between batches by its name and place. Two of the same name would share their content.",
+        "States are identified by name and place, so these two would share their content.",
     )
     .example("two layers' caches called `cache_k`.")
     .cure("number the names.");
@@ -81,8 +78,7 @@ crate::codes! {
     EMPTY_GROUP = error(
         "TPC0229",
         "empty group or repeated device",
-        "A group lists different devices; the position is the rank. An empty group cannot store values, and a \
-         repeated device would have two ranks.",
+        "A group has at least one device, and each device once.",
     )
     .example("`group tp0 = [dev0, dev0]`.")
     .cure("list every device once.");
@@ -90,16 +86,15 @@ crate::codes! {
     CLASS_RANGE = error(
         "TPC0230",
         "range outside its class",
-        "A rank's range is the indices of the class that the rank stores, within the class's size. Non-empty ranges \
-         begin in rank order. The lowest rank that stores an index owns it.",
+        "Ranges end within the class, and non-empty ranges begin in rank order: the lowest rank owns an index.",
     )
     .example("`size 8 ranges [0:4, 4:8]`; `4:8` means eight indices.")
-    .cure("give start and length, in ascending order.");
+    .cure("give start and length, ascending.");
 
     CLASS_GAP = error(
         "TPC0231",
         "class index that no device stores",
-        "Weights of this index would not be loaded, nor results computed.",
+        "Weights of this index would not be loaded.",
     )
     .example("`size 8 ranges [0:3, 4:4]` lacks index 3.")
     .cure("extend one of the ranges.");
@@ -107,7 +102,7 @@ crate::codes! {
     CLASS_RANKS = error(
         "TPC0232",
         "ranges and devices differ in count",
-        "A class that splits a group's value needs one range per rank.",
+        "A class on a group needs one range per rank.",
     )
     .example("a class with two ranges on a group of four devices.")
     .cure("give one range per device; an idle device has `0:0`.");
@@ -115,8 +110,7 @@ crate::codes! {
     LEAF_SIZE = error(
         "TPC0233",
         "leaf size differs from its class",
-        "A split leaf has the size of its class, divided by the reference's divisor. The cause is a pass that builds \
-         trees.",
+        "A split leaf has its class's size, divided by the divisor.",
     )
     .example("a leaf of 7 indices split by a class of 8.")
     .cure("take the size from the class.");
@@ -124,8 +118,8 @@ crate::codes! {
     UNSPLIT = error(
         "TPC0234",
         "axis tree not in normal form",
-        "Each split has one spelling: nested products and sums are flattened, neighbouring whole leaves merged, \
-         factors of 1 and empty segments removed. Whole axes are not named.",
+        "Trees are flattened, neighbouring whole leaves merged, factors of 1 and empty segments removed, and whole \
+         axes unnamed.",
     )
     .example("`split(0: 2*4*c0)`, whose normal form is `8*c0`.")
     .cure("build shardings with `Sharding::split`.");
@@ -133,7 +127,7 @@ crate::codes! {
     OP_TEXT = error(
         "TPC0235",
         "op without text form",
-        "An op must equal the result of parsing its text, so that printing and reading never change a graph.",
+        "Printing and reading an op must not change it.",
     )
     .example("an `eps` of NaN, or a `swiglu` with a `limit`, which only `swiglu_oai` has.")
     .cure("leave unused parameters zero.");
@@ -141,7 +135,7 @@ crate::codes! {
     OPERANDS = error(
         "TPC0236",
         "op does not accept its operands",
-        "The op does not accept the operands' types. The message has the conflicting sizes or element types.",
+        "The operands' sizes or element types conflict.",
     )
     .example("`mul_mat` of rows of 4096 and 2048 elements.")
     .cure("correct the operands or the attributes.");
@@ -165,17 +159,17 @@ crate::codes! {
     PARTIAL_BLOCK = error(
         "TPC0239",
         "rows are not whole blocks",
-        "Quantised elements are stored in blocks along axis 0, and a row begins with a block. Only one run of a \
-         weight's rows may end inside a block of 128 or 256, at multiples of 32 elements.",
+        "Rows begin with a block. Only one run of a weight's rows may end inside a long block, at multiples of 32 \
+         elements.",
     )
     .example("`q4_k[300, 8]`; q4_k has blocks of 256.")
-    .cure("cut at blocks (a sharding's `granule` widens ranges to blocks), or decode the tensor first.");
+    .cure("cut at blocks (`granule` widens ranges), or decode the tensor first.");
 
     PARTS = error(
         "TPC0240",
         "malformed parts",
-        "The parts of a weight or state are the stored ranges of the model's tensor on each of four axes. They \
-         ascend without overlap, consist of whole blocks (or one run of 32-element pieces), and fill the axis.",
+        "Parts are ranges per axis. They ascend without overlap, consist of whole blocks (or one run of 32-element \
+         pieces), and fill the axis.",
     )
     .example("`parts = [[0:256], [0:8]]`, which lacks two axes.")
     .cure("let lowering create the parts.");
@@ -183,7 +177,7 @@ crate::codes! {
     INPUT_TYPE = error(
         "TPC0241",
         "input type does not match its kind",
-        "The runtime fills an input according to its kind, which prescribes the type.",
+        "The runtime fills an input by its kind, which prescribes the type.",
     )
     .example("`f32[n_tokens]` with `{kind = tokens}`, which is `i32[n_tokens]`.")
     .cure("declare the prescribed type, or use an input by name.");
@@ -191,8 +185,7 @@ crate::codes! {
     SUMMED = error(
         "TPC0242",
         "sum of integers or of blocks",
-        "`all_reduce` and `reduce_scatter` add plain real numbers. Integers are indices here, and quantised blocks \
-         cannot be added.",
+        "`all_reduce` and `reduce_scatter` cannot add indices or quantised blocks.",
     )
     .example("`all_reduce` of token ids.")
     .cure("reduce f32 values.");
@@ -200,8 +193,8 @@ crate::codes! {
     BLOCKS = error(
         "TPC0243",
         "op cannot read a quantised operand",
-        "Only `mul_mat`, `mul_mat_id`, `get_rows`, `flash_attn`, `set_rows` into a cache, and moves of whole blocks \
-         accept quantised elements. Only products read weights whose rows end inside blocks.",
+        "Only `mul_mat`, `mul_mat_id`, `get_rows`, `flash_attn`, `set_rows` and moves of whole blocks accept \
+         quantised elements; only products accept rows that end inside blocks.",
     )
     .example("`rms_norm` of a q8_0 weight, or a slice of q4_k rows from element 100.")
     .cure("decode with `get_rows`, or store the tensor in f16.");
@@ -209,7 +202,7 @@ crate::codes! {
     TWO_PLACES = error(
         "TPC0244",
         "operands at different places",
-        "An op reads operands at its own place. Transfers are explicit, so that their cost is visible.",
+        "An op reads operands at its own place; transfers are explicit.",
     )
     .example("`add` of a value on the host and one on `dev0`.")
     .cure("`copy` one of them.");
@@ -217,7 +210,7 @@ crate::codes! {
     RESULT_PLACE = error(
         "TPC0245",
         "result at another place than the operands",
-        "An op leaves its results at its own place. Only `copy` moves values.",
+        "Only `copy` moves values between places.",
     )
     .example("`relu` of a value on `dev0` with a result on `dev1`.")
     .cure("declare the result at the operands' place, and copy it.");
@@ -241,7 +234,7 @@ crate::codes! {
     INPUT_PLACE = error(
         "TPC0248",
         "input on a device",
-        "Callers pass inputs to the host. An explicit copy makes the transfer to a device visible.",
+        "Callers pass inputs to the host, and a copy shows the transfer.",
     )
     .example("`v0: i32[n_tokens] @dev0 = input {kind = tokens}`.")
     .cure("declare the input `@host` and add a `copy`.");
@@ -249,7 +242,7 @@ crate::codes! {
     SHARDED_ALONE = error(
         "TPC0249",
         "sharding on a single place",
-        "Shardings divide values among a group's devices. The host and single devices store whole, reduced values.",
+        "Only groups have shardings; single places store whole, reduced values.",
     )
     .example("`v1: f32[8] @dev0 partial`.")
     .cure("remove the sharding, or put the value on a group.");
@@ -257,17 +250,16 @@ crate::codes! {
     SHARDING_TREE = error(
         "TPC0250",
         "sharding does not fit its axis",
-        "A split leaf names a declared class, or a class divided by a divisor of its size. The factors of a tree \
-         make up the axis size. The class has one range per device.",
+        "Leaves name a declared class, or a class divided by a number. Factors multiply to the axis size. The class \
+         has one range per device.",
     )
     .example("`split(0: c0*64)` on an axis of 100.")
-    .cure("name a declared class, and factors that make up the size.");
+    .cure("use a declared class, and factors that make up the size.");
 
     SHARDING_SPLIT_AND_UNREDUCED = error(
         "TPC0251",
         "value split and unreduced at once",
-        "A value is either split over devices or an unreduced sum over them. With both, no device could tell which \
-         parts to add.",
+        "No device could tell which parts to add.",
     )
     .example("`@tp0 split(0: c0) partial`.")
     .cure("reduce the value before the split.");
@@ -275,8 +267,7 @@ crate::codes! {
     SHARDING_SPLIT_TWICE = error(
         "TPC0252",
         "value split twice",
-        "Two classes split one term of a value. Each device would store the intersection of two ranges, and the rest \
-         would be lost.",
+        "Two classes split one term, so parts outside both ranges would be lost.",
     )
     .example("`split(0: c0, 1: c1)`.")
     .cure("split one factor of each term.");
@@ -284,26 +275,23 @@ crate::codes! {
     SHARDING_GRANULE = error(
         "TPC0253",
         "storage granule does not fit",
-        "A storage granule widens a device's range to whole storage units. Only a weight split on axis 0 has one: \
-         its block, or a multiple of 32 that divides the block.",
+        "Only a weight split on axis 0 has a granule: its block, or a multiple of 32 that divides the block.",
     )
     .example("`split(0: c0 granule 256)` on an activation.")
-    .cure("remove `granule`, or write the type's block length, or 32 for longer blocks.");
+    .cure("remove `granule`, or write the block length, or 32 for longer blocks.");
 
     SHARDING_BLOCKS = error(
         "TPC0254",
         "device with parts of blocks",
-        "Quantised tensors are stored in blocks along axis 0. Ranges may end inside blocks only with a storage \
-         granule, as one run per device.",
+        "Ranges may end inside blocks only with a storage granule, as one run per device.",
     )
     .example("a `q4_k` weight with ranges of 128.")
-    .cure("end ranges at block boundaries, or give the weight a `granule`.");
+    .cure("end ranges at blocks, or give the weight a `granule`.");
 
     SHARDING_EQUATION = error(
         "TPC0255",
         "operands and results are split differently",
-        "The op's sharding rule equates factors of its operands and results. The message names two that are split \
-         differently.",
+        "The op's sharding rule needs equal splits of these factors.",
     )
     .example("`add` of a value split by heads and one split by another class.")
     .cure("split operands and results by the same factors.");
@@ -311,7 +299,7 @@ crate::codes! {
     SHARDING_WHOLE = error(
         "TPC0256",
         "factor must be whole",
-        "The op mixes all indices of the factor, so every device needs all of them.",
+        "The op mixes all indices of the factor.",
     )
     .example("`soft_max` over a split axis, or `rope` on parts of a head.")
     .cure("gather the operand first, or split another factor.");
@@ -319,7 +307,7 @@ crate::codes! {
     SHARDING_NORM = error(
         "TPC0257",
         "norm over a split axis",
-        "Each device sees only its part of the row, so its statistic would be wrong.",
+        "Each device's statistic would cover its part of the row only.",
     )
     .example("`rms_norm` of a value with `split(0: c0)`.")
     .cure("use `norm_stats`, `all_reduce` and `norm_apply`.");
@@ -327,8 +315,7 @@ crate::codes! {
     SHARDING_ONE_RANGE = error(
         "TPC0258",
         "axis is not one range per device",
-        "An axis that is read by index must be one range of one factor per device. A contraction over several \
-         segments must be split in all of them or not at all.",
+        "An indexed axis must be one range per device. A contraction is split in all segments or not at all.",
     )
     .example("`get_rows` from a table whose rows are `c0 + 16`.")
     .cure("split an indexed axis as a whole, and all segments of a contraction.");
@@ -336,8 +323,7 @@ crate::codes! {
     SHARDING_UNREDUCED_RESULT = error(
         "TPC0259",
         "result is wrongly reduced or unreduced",
-        "Operands and split factors determine if a result is reduced, `partial` or `owner_masked`. The graph \
-         declares another of the three.",
+        "The operands make the result reduced, `partial` or `owner_masked`; the graph declares another.",
     )
     .example("`mul_mat` contracted over a split factor, with a result that is not `partial`.")
     .cure("declare the result as in the message.");
@@ -345,7 +331,7 @@ crate::codes! {
     SHARDING_UNREDUCED_OPERAND = error(
         "TPC0260",
         "op does not accept an unreduced operand",
-        "The op is not linear in the operand, or another operand is split. The sum must be reduced first.",
+        "The op is not linear in the operand, or another operand is split.",
     )
     .example("`silu` of a `partial` value.")
     .cure("add an `all_reduce` before the op.");
@@ -353,16 +339,16 @@ crate::codes! {
     SHARDING_TRANSFER = error(
         "TPC0261",
         "transfer of the wrong kind of value",
-        "Copies and gathers move reduced values. `all_reduce` and `reduce_scatter` take unreduced values only. A \
-         gather takes, and a scatter makes, ranges of the op's axis.",
+        "Copies and gathers move reduced values; `all_reduce` and `reduce_scatter` take unreduced ones. Gathers \
+         take, and scatters make, ranges of the op's axis.",
     )
-    .example("`all_reduce` of a mirrored value, which would be counted once per device.")
-    .cure("reduce unreduced values, and only them, before a transfer.");
+    .example("`all_reduce` of a mirrored value, which would be added once per device.")
+    .cure("reduce unreduced values, and only them.");
 
     SHARDING_LEAF = error(
         "TPC0262",
         "unreduced leaf",
-        "Weights, inputs and states are whole or split, never an unreduced sum.",
+        "Weights, inputs and states are whole or split.",
     )
     .example("`weight … partial`.")
     .cure("remove `partial`.");
@@ -370,8 +356,7 @@ crate::codes! {
     STAGE = error(
         "TPC0263",
         "graph of another stage",
-        "A model is on the host, a placed graph lacks shardings, and programs lack values on groups. The graph does \
-         not have its stage's form, because a pass did not run.",
+        "A model is on the host, a placed graph lacks shardings, and programs do not use groups. A pass did not run.",
     )
     .example("a sharded graph given to the interpreter.")
     .cure("run the pass that leads to the stage.");
@@ -387,7 +372,7 @@ crate::codes! {
     TOO_LARGE = error(
         "TPC0265",
         "too many elements",
-        "A value has at most 2^64 − 1 elements, or 2^63 − 1 per product of symbols.",
+        "The limit is 2^64 − 1 elements, or 2^63 − 1 per product of symbols.",
     )
     .example("`f32[4294967296, 4294967296]`.")
     .cure("correct the sizes.");
@@ -395,7 +380,7 @@ crate::codes! {
     WEIGHT_SIZE = error(
         "TPC0266",
         "weight of variable size",
-        "A weight is a tensor of a file: its sizes are numbers, equal for every batch.",
+        "A weight is a tensor of a file, so its sizes are numbers.",
     )
     .example("`f32[8, n_tokens] @dev0 = weight {tensor = \"a\"}`.")
     .cure("declare the sizes in the file.");

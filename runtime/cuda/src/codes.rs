@@ -6,124 +6,117 @@ tpc_ir::codes! {
     DRIVER_MISSING = error(
         "TPC0540",
         "no CUDA driver",
-        "tpc found no NVIDIA driver library, or the driver reports no device. Compiling an artefact needs no driver; \
-         running on cards does.",
+        "The NVIDIA driver library is missing, or reports no device. Compiling needs no driver; running on cards \
+         does.",
     )
-    .example("`--executor cuda` in a container started without GPUs.")
     .cure("install the driver, or use `--executor emulated-cuda` or `cpu`.");
 
     DRIVER_TOO_OLD = error(
         "TPC0541",
         "CUDA driver too old",
-        "The driver lacks a function that tpc needs: CUDA graphs with programmatic edges came with CUDA 12.3.",
+        "CUDA graphs with programmatic edges need CUDA 12.3.",
     )
     .cure("install a driver of the 545 series or later.");
 
     NO_DEVICE = error(
         "TPC0542",
         "no such device",
-        "The plan names a device that this machine does not have.",
+        "The plan names a device that this machine lacks.",
     )
-    .example("a plan for two cards on a machine with one.")
-    .cure("plan for the devices of this machine, or name others.");
+    .cure("plan for this machine's devices, or name others.");
 
     ARCHITECTURE = error(
         "TPC0543",
         "no kernels for the device",
-        "Kernels exist for compute capabilities 7.5 to 12.1. The artefact lacks this device's, and tpc cannot \
-         compile them: the device is unsupported, or NVRTC is missing.",
+        "The artefact lacks kernels for the device, and tpc cannot compile them: its compute capability is not 7.5 \
+         to 12.1, or NVRTC is missing.",
     )
-    .cure("compile the artefact with NVRTC: run `pip download nvidia-cuda-nvrtc --no-deps`, unpack the wheel, and \
-           set TPC_NVRTC to its folder.");
+    .cure("compile the artefact with NVRTC: `pip download nvidia-cuda-nvrtc --no-deps`, unpack the wheel, set \
+           TPC_NVRTC to its folder.");
 
     COMPILE = error(
         "TPC0544",
         "kernels do not compile",
-        "The compiler rejects the kernels' source. The message has the compiler's output.",
+        "The compiler rejects the kernels' source.",
     )
-    .cure("update the compiler. If the compiler is current, this is a bug in tpc: report it with the message.");
+    .cure("update the compiler. If it is current, report this bug in tpc with the message.");
 
     NO_COMPILER = error(
         "TPC0545",
         "no C++ compiler for emulated devices",
-        "Emulated devices run kernels built by the machine's C++ compiler. tpc found no compiler.",
+        "Emulated devices need the machine's C++ compiler.",
     )
     .cure("install g++ or clang++, or set CXX to a compiler.");
 
     NO_FUNCTION = error(
         "TPC0546",
         "no such kernel",
-        "A launch names a kernel that its module does not have.",
+        "A launch names a kernel that its module lacks.",
     )
-    .cure("compile the artefact again. If a new artefact fails too, this is a bug in tpc: report it with the \
-           message.");
+    .cure("compile the artefact again. If a new artefact fails too, report this bug in tpc.");
 
     NO_PEER_ACCESS = error(
         "TPC0547",
         "devices cannot access each other's memory",
-        "The cards lack a direct link, or the system forbids peer access.",
+        "The cards lack a link, or the system forbids peer access.",
     )
-    .example("two cards on different processors, or in a virtual machine.")
+    .example("two cards on different processors.")
     .cure("exchange data through host memory, or choose connected devices (`nvidia-smi topo -p2p r`).");
 
     OUT_OF_MEMORY = error(
         "TPC0548",
         "not enough memory on the device",
-        "The program needs more memory than is free. The message has both numbers.",
+        "The program needs more memory than is free.",
     )
-    .example("another process uses memory of the card.")
-    .cure("end other processes on the device, or plan for more devices, a smaller context or smaller caches.");
+    .cure("end other processes on the device, use more devices, a smaller context or smaller caches.");
 
     MALFORMED = error(
         "TPC0549",
         "launch graph that the device cannot run",
-        "A launch graph names a missing item, or exceeds a limit of the device.",
+        "The graph names a missing item, or exceeds a device limit.",
     )
-    .cure("compile the artefact again. If a new artefact fails too, this is a bug in tpc: report it with the \
-           message.");
+    .cure("compile the artefact again. If a new artefact fails too, report this bug in tpc.");
 
     HOST_WORK = error(
         "TPC0550",
         "host step failed",
-        "A step that the host runs between launches failed. The message names the step.",
+        "The message names the step.",
     )
     .cure("follow the message.");
 
     FAULT = error(
         "TPC0551",
         "fault in a kernel",
-        "The emulator found an invalid access, a race, a barrier that threads miss, or an endless wait. The message \
-         has the kernel, launch, block, thread and lines.",
+        "The emulator found an invalid access, a race, a missed barrier or an endless wait.",
     )
     .cure("report it with the message: this is a bug in tpc, unless the program was changed.");
 
     DRIVER = error(
         "TPC0552",
         "call of the CUDA driver failed",
-        "The driver rejects a call, or the device failed while running.",
+        "The driver rejects a call, or the device failed.",
     )
-    .example("a card that has fallen off the bus.")
-    .cure("check `nvidia-smi` and the system log, then start the process again.");
+    .cure("check `nvidia-smi` and the system log, then restart the process.");
 
     FILES = error(
         "TPC0553",
         "compiled kernels cannot be stored",
-        "A file or folder of compiled kernels cannot be read or written.",
+        "A file or folder of the kernel cache cannot be read or written.",
     )
     .cure("set TPC_CUDA_CACHE to a writable folder.");
 
     NVRTC_MISSING = error(
         "TPC0554",
         "NVRTC is missing",
-        "NVRTC, a CUDA library, compiles kernels for cards. NVRTC needs neither a card nor a driver.",
+        "NVRTC compiles kernels, without a card or driver.",
     )
-    .cure("install the CUDA toolkit, or run `pip download nvidia-cuda-nvrtc --no-deps`, unpack the wheel, and set \
+    .cure("install the CUDA toolkit, or `pip download nvidia-cuda-nvrtc --no-deps`, unpack the wheel, and set \
            TPC_NVRTC to its folder.");
 
     NVRTC_UNUSABLE = error(
         "TPC0555",
         "unusable NVRTC",
-        "The library was found, but does not load, lacks a function, or lacks the builtins file in its folder.",
+        "The library does not load, lacks a function, or lacks its builtins file.",
     )
     .cure("unpack the whole wheel, or install the toolkit again.");
 
@@ -138,7 +131,7 @@ tpc_ir::codes! {
     SPILLS = error(
         "TPC0557",
         "kernel spills registers",
-        "A kernel needs more registers than a thread has. Spilling to memory would make it many times slower.",
+        "A kernel needs more registers than a thread has, and would be many times slower.",
     )
-    .cure("report it with the kernel and the target: this is a bug in tpc.");
+    .cure("report this bug in tpc with the kernel and the target.");
 }

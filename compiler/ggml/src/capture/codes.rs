@@ -22,7 +22,7 @@ tpc_ir::codes! {
     SIZES = error(
         "TPC0182",
         "impossible sizes in a capture",
-        "A size is negative, a row is not a whole number of blocks, or a tensor exceeds any memory.",
+        "A size is negative, a row has partial blocks, or a tensor exceeds any memory.",
     )
     .example("a q4_K tensor with `\"ne\":[100,…]`.")
     .cure("capture the graph again.");
@@ -30,23 +30,22 @@ tpc_ir::codes! {
     REFERENCE = error(
         "TPC0183",
         "invalid reference in a capture",
-        "An id occurs twice, or `src` or `view` names a tensor that no earlier line defines.",
+        "An id occurs twice, or `src` or `view` names an undefined tensor.",
     )
-    .example("tensors out of execution order.")
     .cure("write each tensor before its first use.");
 
     OUTSIDE_VIEW = error(
         "TPC0184",
         "view outside its tensor",
-        "A view's strides and offset reach beyond the viewed tensor.",
+        "The view reaches beyond its tensor.",
     )
     .example("`view_offs` counted in elements.")
-    .cure("give bytes from the start of the tensor that owns the memory.");
+    .cure("give strides and offsets in bytes of the owner's memory.");
 
     STRIDES = error(
         "TPC0185",
         "strides of a tensor that is not a view",
-        "A tensor that owns its memory is packed: every stride is the stride below times the size below.",
+        "A tensor that owns its memory must be packed: a stride is the stride below times the size below.",
     )
     .example("a permuted tensor with `\"view\":-1`.")
     .cure("name the viewed tensor.");
@@ -62,49 +61,45 @@ tpc_ir::codes! {
     INCONSISTENT = error(
         "TPC0187",
         "inconsistent capture",
-        "The graph that tpc built from the capture breaks an invariant of the IR. This is a bug in tpc.",
+        "tpc built a graph that breaks an invariant of the IR.",
     )
-    .cure("report it with the capture.");
+    .cure("report this bug in tpc with the capture.");
 
     SOURCES = error(
         "TPC0188",
         "too few sources in a capture",
-        "A record has fewer sources than its op needs, or lacks a required one.",
+        "A record lacks a source that its op requires.",
     )
     .example("a MUL_MAT with one source.")
-    .cure("write all sources of the tensor, in ggml's order.");
+    .cure("write all sources, in ggml's order.");
 
     LOST = error(
         "TPC0189",
         "part of a capture is lost",
-        "tpc compared its graph with the records: an operand, parameter, element type or memory location is lost. \
-         This is a bug in tpc, so there is no plan.",
+        "tpc's graph lacks an operand, parameter, element type or memory location of a record, so tpc stops.",
     )
-    .example("a parameter in which two ops without a rule differ.")
-    .cure("report it with the capture.");
+    .cure("report this bug in tpc with the capture.");
 
     WHOLE_OP = note(
         "TPC0190",
         "op without a sharding rule",
-        "tpc lacks a sharding rule for this op of ggml. Its operands and result stay whole on every device; TPC0305 \
-         lists the affected weights.",
+        "The op's operands and result stay whole on every device. TPC0305 lists the affected weights.",
     )
     .example("RWKV_WKV6.")
-    .cure("no action is needed: the plan is correct. To split the op, add it to the IR (see the book).");
+    .cure("no action is needed; to split the op, add it to the IR (see the book).");
 
     UNKNOWN_FORM = note(
         "TPC0191",
         "op in a form without a sharding rule",
-        "tpc lacks a rule for the op with these operands or parameters. Its operands and result stay whole on every \
-         device.",
+        "tpc lacks a rule for these operands or parameters. Operands and result stay whole on every device.",
     )
     .example("ROPE for images (mode 24).")
-    .cure("no action is needed: the plan is correct.");
+    .cure("no action is needed.");
 
     NO_BOX = note(
         "TPC0192",
         "view that is not one range per factor",
-        "A view's elements overlap, or run across rows of the tensor. The tensor stays whole on every device.",
+        "The view's elements overlap or run across rows, so its tensor stays whole on every device.",
     )
     .example("a sliding window as a view with overlapping rows.")
     .cure("copy the rows (CONT), or use an op for this purpose.");
@@ -112,16 +107,16 @@ tpc_ir::codes! {
     FIXED_BATCH = note(
         "TPC0193",
         "batch sizes of the capture are kept",
-        "Some batch sizes (tokens, cache cells, outputs) equal sizes of the model, so tpc could not tell them apart. \
-         The plan is correct, but its times hold for the captured batch only.",
+        "Batch sizes equal sizes of the model, so tpc could not tell them apart. Times of the plan hold for the \
+         captured batch only.",
     )
-    .cure("capture with batch sizes that differ from every dimension of the model.");
+    .cure("capture with batch sizes that the model's dimensions do not have.");
 
     UNKNOWN_OP = warning(
         "TPC0194",
         "op that ggml does not have",
-        "ggml does not have an op of this name. Its operands and result stay whole on every device.",
+        "The op's operands and result stay whole on every device.",
     )
     .example("an op of a fork, or of a newer ggml.")
-    .cure("check the name; add a new op to the table of `ggml::op` (see the book).");
+    .cure("check the name; add a new op to `ggml::op` (see the book).");
 }

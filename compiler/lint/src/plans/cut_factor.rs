@@ -14,14 +14,15 @@ pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0304",
-        "an op cuts a factor",
-        "A reshape or slice of the model's graph ends inside a factor, so its operands and results stay whole on \
-         every device. The message names the op and the factor.",
+        "reshape or slice cuts a unit such as a head",
+        "A reshape or slice ends inside a unit that tpc can only divide as a whole, such as an attention head. Operands \
+         and result of the op therefore stay whole on every device. The line below the message is the op in tpc's text \
+         form: `v6: f32[32, 3] = reshape v5 {dims = [32, 3]}` reshapes v5 to 32 × 3 and calls the result v6.",
     )
-    .example("heads of 96 elements reshaped to blocks of 64, some of which reach from one head into the next.")
+    .example("heads of 96 elements reshaped to blocks of 64: some blocks reach from one head into the next.")
     .cure(
-        "reshape to axes that end where factors end, as the help proposes: heads of 96 to blocks of 32. Where tpc has the \
-         architecture's graph itself, no option changes it, and the finding is a note.",
+        "reshape to axes that end with the units, as the help proposes: heads of 96 to blocks of 32. For a built-in \
+         architecture the finding is a note, because options cannot change its graph.",
     )
     .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
