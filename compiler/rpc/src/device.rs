@@ -10,16 +10,16 @@ use crate::tensor::Tensor;
 
 /// A device that connections share.
 pub trait Device: Send + Sync {
-    /// Returns the device's side of a new connection.
+    /// Opens the device's side of a connection.
     fn connect(&self) -> Box<dyn Client>;
 }
 
-/// The device's side of a connection. All spans are within the connection's buffers.
+/// The device's side of a connection. Spans are within the connection's buffers.
 pub trait Client {
-    /// Allocates memory for a new buffer; `whole` spans the buffer.
+    /// Allocates memory for a buffer, spanned by `whole`.
     ///
     /// # Errors
-    /// Returns an error if the device does not have enough memory.
+    /// Returns an error if the device lacks memory.
     fn allocated(&mut self, whole: Span) -> Result<(), Refusal>;
 
     /// Frees a buffer.
@@ -31,19 +31,19 @@ pub trait Client {
     /// Returns an error if the device fails.
     fn fill(&mut self, span: Span, value: u8) -> Result<(), Refusal>;
 
-    /// Announces a write of `part`, located at `span`. The data follows in calls of [`Client::write`].
+    /// Announces a write of `part` at `span`. Calls of [`Client::write`] follow.
     ///
     /// # Errors
     /// Returns an error if the device fails.
     fn begin_write(&mut self, part: &Part, span: Span) -> Result<(), Refusal>;
 
-    /// Writes a piece of the announced data at offset `start` of the buffer.
+    /// Writes a piece of the announced data at offset `start` of a buffer.
     ///
     /// # Errors
     /// Returns an error if the device fails.
     fn write(&mut self, buffer: u64, start: u64, data: &[u8]) -> Result<(), Refusal>;
 
-    /// Returns true if the device already has data with this hash for the tensor. The data starts at `span`.
+    /// True if the device has data with this hash at `span`.
     fn has(&mut self, tensor: &Tensor, span: Span, hash: u64) -> bool;
 
     /// Appends the bytes of `span` to `out`.
@@ -52,7 +52,7 @@ pub trait Client {
     /// Returns an error if the device fails.
     fn read(&mut self, span: Span, out: &mut Vec<u8>) -> Result<(), Refusal>;
 
-    /// Copies a tensor to another with the same type, sizes and strides.
+    /// Copies between tensors of equal type, sizes and strides.
     ///
     /// # Errors
     /// Returns an error if the device fails.
