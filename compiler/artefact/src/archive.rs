@@ -116,7 +116,6 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Entry<'_>>, ArtefactError> {
     }
 }
 
-/// Returns the name of an entry, borrowed from the file.
 fn named<'a>(bytes: &'a [u8], record: &ZipFileHeaderRecord<'_>) -> Option<&'a str> {
     let raw = record.file_path().as_bytes();
     let at = usize::try_from(record.central_directory_offset()).ok()?;
@@ -127,7 +126,7 @@ fn named<'a>(bytes: &'a [u8], record: &ZipFileHeaderRecord<'_>) -> Option<&'a st
         .filter(|n| n.as_bytes() == raw)
 }
 
-/// Checks that an entry is a plain, stored file with a valid name.
+/// Checks that an entry is a plain, stored file.
 fn plain(record: &ZipFileHeaderRecord<'_>) -> Result<(), EntryDefect> {
     let raw = record.file_path();
     if record.mode().is_symlink() {
@@ -152,7 +151,7 @@ fn plain(record: &ZipFileHeaderRecord<'_>) -> Result<(), EntryDefect> {
     check_name(raw.as_bytes())
 }
 
-/// A writer that compares its input with `wanted`. It fails at the first difference.
+/// A writer that fails at the first difference from `wanted`.
 struct Same<'a> {
     wanted: &'a [u8],
     at: usize,
@@ -174,7 +173,6 @@ impl Write for Same<'_> {
     }
 }
 
-/// Converts a size or offset of a zip without the 64-bit extension.
 fn four(n: usize) -> io::Result<u32> {
     u32::try_from(n).map_err(|_| io::Error::other("an archive has at most 4 GiB"))
 }
@@ -190,7 +188,7 @@ const END: u32 = 0x0605_4b50;
 const NEEDED: u16 = 10;
 /// The version that wrote the archive: 1.0 on Unix.
 const MADE_BY: u16 = 3 << 8 | NEEDED;
-/// The attributes of a plain file of mode 0644, in the upper 16 bits.
+/// A plain file of mode 0644, in the upper 16 bits.
 const ATTRIBUTES: u32 = 0o100_644 << 16;
 /// 1 January 1980, the first date of the format.
 const DATE: u16 = 1 << 5 | 1;
@@ -203,7 +201,7 @@ const CENTRAL_BYTES: usize = 46;
 /// The bytes of the extra field's id, length and alignment.
 const EXTRA_BYTES: usize = 6;
 
-/// Encodes the common fields of local and central headers, up to the length of the extra field.
+/// Encodes the common fields of local and central headers.
 fn common(entry: &Entry<'_>, extra: usize) -> io::Result<Vec<u8>> {
     let size = four(entry.data.len())?;
     let mut out = Vec::new();
@@ -221,7 +219,7 @@ fn common(entry: &Entry<'_>, extra: usize) -> io::Result<Vec<u8>> {
 /// Writes an archive.
 ///
 /// # Errors
-/// Returns an error if `out` fails, if a name is invalid, or if a size exceeds the limits of a zip.
+/// Returns an error if `out` fails, a name is invalid, or a size exceeds a zip's limits.
 pub fn write(out: &mut dyn Write, entries: &[Entry<'_>]) -> io::Result<()> {
     let mut at = 0;
     let mut directory = Vec::new();

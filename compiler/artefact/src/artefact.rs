@@ -82,7 +82,7 @@ impl Artefact {
         }
     }
 
-    /// Returns the kernels compiled ahead of time, in order.
+    /// Returns the kernels, in order.
     pub fn kernels(&self) -> &[KernelModule] {
         &self.kernels
     }
@@ -167,7 +167,7 @@ impl Artefact {
     }
 }
 
-/// The parts of a file. Only the manifest is parsed.
+/// The parts of a file, with only the manifest parsed.
 struct Opened<'a> {
     manifest: Manifest,
     program: &'a [u8],
@@ -203,7 +203,6 @@ fn opened(bytes: &[u8]) -> Result<Opened<'_>, ArtefactError> {
     }
 }
 
-/// Checks that a manifest and a program belong together.
 fn agree(manifest: &Manifest, program: &Program) -> Result<(), ArtefactError> {
     let differs = |field: &str| {
         let what = format!("{field}: differs from the program");

@@ -70,11 +70,10 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// Hashes a model: for each file the data's offset and the header's length (eight bytes each, little-endian), then the
-/// header, which is everything before the tensor data. Returns `None` for a remote model, whose bytes are not
-/// available.
+/// Hashes a model, or returns `None` for a remote model: for each file the data's offset and the header's length (eight
+/// bytes each, little-endian), then the header.
 ///
-/// Trailing zeros are excluded, because a bare header may lack the padding before the data.
+/// The header ends before its trailing zeros, because a bare header may lack the padding before the data.
 pub fn of_model(file: &GgufFile) -> Option<Digest> {
     let mut hash = Sha256::new();
     for shard in file.shards() {

@@ -36,7 +36,7 @@ pub struct KernelModule {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelRecord {
-    /// The target as its compiler names it: `sm_90a`.
+    /// The target, such as `sm_90a`.
     pub target: String,
     /// The module's name, unique per target.
     pub module: String,
@@ -50,7 +50,6 @@ pub struct KernelRecord {
     pub bytes: u64,
 }
 
-/// The index.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Index {
@@ -95,7 +94,6 @@ fn wrong(what: impl Into<String>) -> ArtefactError {
     ArtefactError::Kernels(what.into())
 }
 
-/// True if a word is a valid target or module name.
 fn is_word(word: &str) -> bool {
     let known = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
     (1..=MAX_WORD).contains(&word.len()) && word.bytes().all(known)
@@ -111,7 +109,6 @@ fn index(modules: &[KernelModule]) -> Result<String, ArtefactError> {
     ron::ser::to_string_pretty(&index, pretty).map_err(|e| wrong(e.to_string()))
 }
 
-/// An entry's name and data.
 type Named<'a> = (String, Cow<'a, [u8]>);
 
 /// Returns the entries of the section, if any.
@@ -131,7 +128,6 @@ pub(crate) fn entries(modules: &[KernelModule]) -> Result<Vec<Named<'_>>, Artefa
     Ok(out)
 }
 
-/// Parses and checks the records of an index.
 fn records(bytes: &[u8]) -> Result<Vec<KernelRecord>, ArtefactError> {
     if bytes.len() > MAX_BYTES {
         return Err(wrong(format!("the index is longer than {MAX_BYTES} bytes")));
@@ -241,7 +237,6 @@ pub(crate) mod tests {
         ]
     }
 
-    /// Returns the error text.
     fn refused(entries: &[(String, Vec<u8>)]) -> String {
         let entries: Vec<Entry<'_>> = entries
             .iter()

@@ -3,17 +3,9 @@
 //! A `.tpc` file holds a planned model: a [`Program`](tpc_ir::Program), a [`Manifest`] of the model, options and
 //! target, and kernels. The weights stay in the model's file, which a [`Digest`] identifies.
 //!
-//! - `archive`: the container, a zip in a canonical form;
-//! - `manifest`: the description, in RON;
-//! - `kernels`: the machine code for cards;
-//! - `artefact`: [`Artefact::to_bytes`], [`Artefact::read`];
-//! - `depfile`: a Makefile rule of the input files.
-//!
-//! Invariants:
-//!
 //! - The same manifest and program give the same bytes, without a path, time or host name.
 //! - Files are not trusted. The reader rejects other forms of the container, text that does not parse, and programs
-//!   that fail the [verifier](tpc_ir::program::verify()), each with a code of [`CODES`].
+//!   that fail the [verifier](tpc_ir::program::verify()). Each error has a code of [`CODES`].
 //! - The reader never panics. Its time and memory are linear in the file's length, at most [`MAX_BYTES`].
 //! - Older versions are read. Newer versions are rejected by their number, whatever their content.
 

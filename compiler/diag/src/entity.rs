@@ -50,7 +50,7 @@ pub struct Entity {
 }
 
 impl Entity {
-    /// Returns the entity with layer 0, which is equal for corresponding entities of all layers.
+    /// Returns the entity with layer 0, for comparing layers.
     #[must_use]
     pub fn without_layer(&self) -> Entity {
         Entity {

@@ -22,7 +22,6 @@ impl Excerpt {
     pub fn of(stage: &'static str, printed: &PrintedGraph, labels: &[(Inst, String)]) -> Excerpt {
         let span = |inst: Inst| printed.spans.get(Entity::Inst(inst)).unwrap_or_default();
         let spans = labels.iter().map(|(i, _)| span(*i));
-        // The graph may be large.
         let start = spans.clone().map(|s| s.start).min().unwrap_or(0);
         let end = spans.map(|s| s.end).max().unwrap_or(0);
         let before = printed.text[..start]

@@ -40,7 +40,7 @@ impl Name {
         self.layer
     }
 
-    /// Returns the name with layer 0, which is equal for corresponding tensors of all layers.
+    /// Returns the name with layer 0, for comparing layers.
     #[must_use]
     pub fn without_layer(&self) -> Name {
         Name {
@@ -75,7 +75,7 @@ pub enum Part {
     Number(String),
 }
 
-/// A text that may depend on the device count, such as a size or a list of devices.
+/// A text that may depend on the device count, such as a size.
 #[derive(Clone, Debug)]
 pub struct Quantity<T>(pub T);
 
@@ -135,7 +135,7 @@ impl Message {
         })
     }
 
-    /// Returns the message with layers and lines set to 0, which is equal for corresponding messages of all layers.
+    /// Returns the message with layers and lines set to 0, for comparing layers.
     #[must_use]
     pub fn without_layers(&self) -> Message {
         self.map(|p| match p {
@@ -146,7 +146,7 @@ impl Message {
         })
     }
 
-    /// Returns the message without layers and numbers, which is equal for all device counts.
+    /// Returns the message without layers and numbers, for comparing device counts.
     #[must_use]
     pub fn without_numbers(&self) -> Message {
         self.without_layers().map(|p| match p {
@@ -326,8 +326,8 @@ pub const fn places(template: &str) -> Option<usize> {
 
 /// Creates a message from a template and the arguments for its `{}`; other placeholders do not compile.
 ///
-/// [`Name`](crate::Name)s, [`Layer`](crate::Layer)s and [`Line`](crate::Line)s become layer-dependent parts, numbers
-/// and [`Quantity`](crate::Quantity) parts that depend on the device count.
+/// Names, [`Layer`](crate::Layer)s and [`Line`](crate::Line)s become layer-dependent parts. Numbers and
+/// [`Quantity`](crate::Quantity) become parts that depend on the device count.
 #[macro_export]
 macro_rules! message {
     ($template:literal $(, $argument:expr)* $(,)?) => {{

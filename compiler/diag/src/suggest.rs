@@ -2,7 +2,7 @@
 
 use strsim::osa_distance;
 
-/// Returns the nearest of `names`, within 1 plus a quarter of its length in edits. Case is ignored.
+/// Returns the nearest of `names`, within 1 + length/4 edits. Case is ignored.
 ///
 /// An edit inserts, removes or replaces a letter, or swaps two neighbours.
 pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -14,7 +14,6 @@ pub fn nearest_code<'a>(found: &str, codes: impl IntoIterator<Item = &'a str>) -
     nearest_within(found, codes, |_| 1)
 }
 
-/// Returns the nearest of `names`, within `most` of the name in edits.
 fn nearest_within<'a>(
     found: &str,
     names: impl IntoIterator<Item = &'a str>,

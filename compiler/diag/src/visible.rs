@@ -16,7 +16,7 @@ const SHAPELESS: [RangeInclusive<char>; 9] = [
     '\u{e0000}'..='\u{e007f}',
 ];
 
-/// True if an invisible character may change the display of others: escapes, directional and format controls.
+/// True if a character is an escape, directional or format control.
 pub fn steers(c: char) -> bool {
     c.is_control() || SHAPELESS.iter().any(|r| r.contains(&c))
 }
@@ -27,7 +27,7 @@ const WORD: usize = 400;
 /// The maximum length of a line, in bytes.
 const LINE: usize = 4000;
 
-/// Makes a text safe for a terminal: replaces control characters, and shortens words and lines.
+/// Replaces control characters, and shortens words and lines.
 pub fn visible(text: &str) -> Cow<'_, str> {
     let steers = |c: char| steers(c) && c != '\n';
     let is_long = |line: &str| {

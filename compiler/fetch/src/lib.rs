@@ -2,19 +2,11 @@
 //!
 //! [`open`] reads the headers of a GGUF file and its sister shards by HTTP range requests, without tensor data.
 //!
-//! - `address` parses addresses, and converts Hugging Face pages to file addresses;
-//! - `client` sends requests, within limits;
-//! - `source` checks responses and serves the file's bytes (`tpc_gguf::RangeSource`);
-//! - `status` explains error responses.
-//!
-//! Invariants:
-//!
 //! - Servers are not trusted: lengths, ranges and encodings are checked against the received bytes. Header limits are
 //!   the local files'.
 //! - Every wait has a limit: for connecting, for each read, and for all reads together.
 //! - A token is sent only to its own host, only by TLS, and never after a redirect to another host.
-//! - TLS uses rustls with Mozilla's root certificates (`webpki-roots`) or those in `SSL_CERT_FILE`, so a build behaves
-//!   the same on every system.
+//! - TLS uses rustls with the root certificates of Mozilla (`webpki-roots`) or of `SSL_CERT_FILE`, on every system.
 
 mod address;
 mod client;

@@ -12,7 +12,7 @@ use super::address::Address;
 use super::client::{Answer, Client};
 use super::{codes, status};
 
-/// The maximum number of requests per file. Ranges double, so headers need far fewer.
+/// The maximum number of requests per file; ranges double.
 const MAX_REQUESTS: usize = 32;
 
 /// Reads the headers of the model at an address and of its sister shards.
@@ -148,9 +148,7 @@ impl HttpFile {
             text(&head.headers, header::CONTENT_ENCODING).filter(|e| *e != "identity")
         {
             let encoding: String = encoding.chars().take(40).collect();
-            return Err(self.wrong(format!(
-                "the answer is compressed (`{encoding}`) without request"
-            )));
+            return Err(self.wrong(format!("the server compressed the answer (`{encoding}`)")));
         }
         match head.status.as_u16() {
             206 => {

@@ -12,7 +12,7 @@ use crate::protocol::{CAPABILITIES, Command, HEAD, Head, Length, TENSOR_BYTES, V
 use crate::refusal::Refusal;
 use crate::request::Request;
 
-/// The size of the pieces in which tensor data are passed on, in bytes.
+/// The maximum bytes of tensor data passed on at once.
 const PIECE: usize = 1 << 20;
 
 /// A bidirectional byte stream.
@@ -32,7 +32,6 @@ impl Stream for std::net::TcpStream {
     }
 }
 
-/// The server's side of a connection.
 struct Connection<'a, S> {
     stream: S,
     client: Box<dyn Client + 'a>,
@@ -69,8 +68,8 @@ pub fn serve<S: Stream>(
 }
 
 impl<S: Stream> Connection<'_, S> {
-    /// Reads the head of the next request, or `None` if the client has closed the connection. Between requests the
-    /// server waits without a timeout, except before the greeting.
+    /// Reads the head of the next request, or `None` if the client has closed the connection. Only the greeting has a
+    /// timeout.
     fn head(&mut self) -> Result<Option<Head>, Refusal> {
         let patience = (!self.greeted).then_some(self.limits.stall);
         self.stream.wait_at_most(patience)?;
@@ -113,7 +112,7 @@ impl<S: Stream> Connection<'_, S> {
         self.perform(request)
     }
 
-    /// Returns the maximum payload length of a command.
+    /// Returns the maximum payload length.
     fn most(&self, command: Command) -> u64 {
         match command.length() {
             Length::Exactly(n) => n,

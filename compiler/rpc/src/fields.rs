@@ -33,7 +33,6 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Returns the number of unread bytes.
     pub(crate) const fn left(&self) -> u64 {
         self.0.len() as u64
     }

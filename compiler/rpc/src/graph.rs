@@ -138,7 +138,7 @@ impl Graph {
     }
 }
 
-/// Reads a count of items of `bytes` bytes each. The message must be long enough for them.
+/// Reads a count of items of `bytes` bytes each, which the message must hold.
 fn count(from: &mut Fields<'_>, bytes: u64, limits: &Limits) -> Result<usize, Refusal> {
     let n = u64::from(from.u32()?);
     if n > limits.tensors {

@@ -3,15 +3,8 @@
 //! llama.cpp programs send graphs and weights to a device given by `--rpc`. This crate serves version 7 of the
 //! protocol: it checks messages and passes them to a [`Device`].
 //!
-//! | module | content |
-//! |---|---|
-//! | [`protocol`] | the commands with their numbers and lengths |
-//! | [`Tensor`], [`Graph`], [`Request`] | decoded messages |
-//! | [`Buffers`] | addresses and byte ranges |
-//! | [`Device`], [`Client`] | memory and graph execution |
-//! | [`Captures`] | a device that records graphs |
-//! | [`serve`], [`Server`] | one connection; a thread per connection |
-//! | [`Refusal`], [`Limits`] | errors and limits |
+//! [`protocol`] has the commands, [`Request`] the decoded messages. [`serve`] runs a connection, [`Server`] a thread
+//! per connection. [`Captures`] is a device that records graphs.
 //!
 //! Clients are not trusted. Every length, number, type, id and address is checked before use, and memory grows only as
 //! data arrive. An error closes only its own connection. Connections cannot address each other's buffers.

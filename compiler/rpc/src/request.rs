@@ -117,7 +117,7 @@ fn decode(
     let tensor = |from: &mut Fields<'_>| Tensor::required(from).map(Box::new);
     Ok(match command {
         Command::Hello => {
-            // Capabilities of other transports than TCP, which this server lacks.
+            // Capabilities of other transports than TCP.
             from.array::<24>()?;
             Request::Hello
         }
@@ -142,7 +142,7 @@ fn decode(
         },
         Command::SetTensor => {
             let tensor = Tensor::required(from)?;
-            // A hint that the data may be cached by hash, which this server does not do.
+            // A hint to cache the data by hash, which this server ignores.
             from.u8()?;
             Request::SetTensor(Box::new(Part {
                 tensor,

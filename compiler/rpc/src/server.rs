@@ -14,7 +14,7 @@ use crate::device::Device;
 use crate::limits::Limits;
 use crate::refusal::Refusal;
 
-/// The polling interval for new connections and for the end condition.
+/// The polling interval.
 const NAP: Duration = Duration::from_millis(2);
 
 /// An event of a connection.
@@ -107,7 +107,6 @@ impl Server {
                     };
                     threads.extend(job.start(stream));
                 }
-                // No client is waiting.
                 Err(_) => thread::sleep(NAP),
             }
         }
@@ -124,7 +123,6 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A connection to be served.
 struct Job {
     id: u64,
     name: String,

@@ -10,9 +10,9 @@ use crate::refusal::Refusal;
 
 /// The maximum number of elements, above any machine's memory.
 const MAX_ELEMENTS: u64 = 1 << 48;
-/// The number of 32-bit words in `op_params`.
+/// The words of `op_params`.
 const PARAMS: usize = 16;
-/// The number of bytes in a name field.
+/// The bytes of a name.
 const NAME: usize = 64;
 
 /// A client's tensor.
@@ -129,7 +129,6 @@ impl Tensor {
     }
 }
 
-/// Reads `N` values.
 fn array<T: Copy + Default, const N: usize>(
     mut next: impl FnMut() -> Result<T, Refusal>,
 ) -> Result<[T; N], Refusal> {
@@ -140,7 +139,6 @@ fn array<T: Copy + Default, const N: usize>(
     Ok(out)
 }
 
-/// Returns the text before the first zero byte.
 fn name(bytes: [u8; NAME]) -> String {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(NAME);
     String::from_utf8_lossy(&bytes[..end]).into_owned()

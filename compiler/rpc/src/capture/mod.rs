@@ -53,7 +53,6 @@ impl Device for Captures {
     }
 }
 
-/// A connection whose graphs are recorded.
 struct Capturing {
     captures: Captures,
     roles: Roles,

@@ -32,7 +32,7 @@ impl Recorded {
     /// Records a graph.
     ///
     /// # Errors
-    /// Returns [`Refusal::Tensor`] if a leaf has a fraction of an element, or if a computed tensor with gaps has views.
+    /// Returns [`Refusal::Tensor`] for a leaf with a partial element, or for a computed tensor with gaps and views.
     pub fn of_graph(graph: &Arc<Graph>, roles: &Roles) -> Result<Recorded, Refusal> {
         let mut writing = Writing {
             graph,
@@ -109,8 +109,7 @@ pub fn generalised(graphs: &[Recorded]) -> Vec<Record> {
     with_others(&largest.records, &others)
 }
 
-/// True if a tensor is a view of memory on another server. The client has already copied the required part to this
-/// server.
+/// True if a tensor is a view of memory on another server, of which the client has copied the required part.
 fn is_elsewhere(graph: &Graph, tensor: usize) -> bool {
     !graph.computes(tensor) && graph.tensors[graph.owner(tensor)].buffer == 0
 }
@@ -126,7 +125,7 @@ fn uses(graph: &Graph) -> BTreeMap<usize, i32> {
     out
 }
 
-/// Returns the owners of memory that ops overwrite: the owners of views that ops write to, and AdamW's moments.
+/// Returns the owners of memory that ops overwrite: of written views, and of AdamW's moments.
 fn written(graph: &Graph) -> BTreeSet<usize> {
     let owner = |&node: &usize| Some(graph.owner(node)).filter(|&owner| owner != node);
     let computing = || graph.nodes.iter().filter(|&&node| graph.computes(node));
@@ -150,9 +149,7 @@ struct Writing<'g> {
     graph: &'g Graph,
     roles: &'g Roles,
     uses: BTreeMap<usize, i32>,
-    /// The tensors whose memory the graph's ops overwrite.
     written: BTreeSet<usize>,
-    /// The record of each tensor.
     at: BTreeMap<usize, usize>,
     records: Vec<Record>,
     tensors: Vec<usize>,
@@ -166,7 +163,6 @@ impl Writing<'_> {
         self.records.len() - 1
     }
 
-    /// Records a computed tensor.
     fn node(&mut self, tensor: usize) -> Result<(), Refusal> {
         let t = &self.graph.tensors[tensor];
         let mut src = Vec::new();
@@ -243,7 +239,7 @@ impl Writing<'_> {
         // A leaf with gaps or permuted axes is a view of its memory as one row.
         let ne = row(t).ok_or_else(|| Refusal::Tensor {
             name: t.name.clone(),
-            what: "the size of its memory is not a multiple of its elements".to_owned(),
+            what: "its memory is not a whole number of elements".to_owned(),
         })?;
         let nb = packed(t.dtype, ne);
         let memory = Record {

@@ -1,7 +1,7 @@
 //! Graphs that differ only in sizes.
 //!
-//! Prompts and single tokens run one program with different sizes. Several graphs show which sizes depend on the batch.
-//! The capture of a kind is its largest graph, with the sizes of the others.
+//! Several graphs show which sizes depend on the batch. The capture of a kind is its largest graph, with the sizes of
+//! the others.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,10 +12,8 @@ use tpc_ir::RANK;
 
 /// The maximum number of size sets per kind, besides the largest graph's.
 const MAX_SIZES: usize = 15;
-/// The maximum number of kinds.
 const MAX_KINDS: usize = 256;
 
-/// The captured kinds of graphs.
 #[derive(Debug, Default)]
 pub(super) struct Structures {
     /// The position of each key in `kinds`.
@@ -24,10 +22,8 @@ pub(super) struct Structures {
     computed: u64,
 }
 
-/// Graphs of one structure.
 #[derive(Debug)]
 struct Kind {
-    /// The largest graph.
     records: Vec<Record>,
     /// The sizes of the other graphs, one entry per record.
     others: Vec<Vec<[u64; RANK]>>,
@@ -37,7 +33,7 @@ pub(super) fn sizes(records: &[Record]) -> Vec<[u64; RANK]> {
     records.iter().map(Record::ne).collect()
 }
 
-/// Returns the total number of elements of all tensors.
+/// Returns the number of elements of all tensors.
 pub(super) fn elements(sizes: &[[u64; RANK]]) -> u64 {
     let each = sizes.iter().map(|ne| ne.iter().product::<u64>());
     each.fold(0, u64::saturating_add)

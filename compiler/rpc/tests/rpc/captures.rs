@@ -9,12 +9,11 @@ use tpc_rpc::{Captures, Device, Limits, Pool, serve};
 
 use super::support::{BASE, Wire, Wires, conversation, graph, message};
 
-/// The addresses of the buffers for weights, states and results.
+/// The addresses of the buffers.
 const WEIGHTS: u64 = BASE;
 const STATES: u64 = BASE + 0x2000;
 const RESULTS: u64 = BASE + 0x4000;
 
-/// A tensor in one of the three buffers.
 fn tensor(id: u64, dtype: u32, ne: [u32; 4], data: u64, name: &'static str) -> Wire {
     let buffer = [RESULTS, STATES, WEIGHTS].into_iter().find(|b| *b <= data);
     Wire {

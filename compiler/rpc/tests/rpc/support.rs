@@ -1,4 +1,4 @@
-//! A client that writes messages, an in-memory stream, and a device with plain bytes as memory.
+//! A client, an in-memory stream, and a device.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ pub(crate) const MEMORY: u64 = 1 << 20;
 /// The address of the first buffer.
 pub(crate) const BASE: u64 = 1 << 40;
 
-/// A tensor as the client sends it.
+/// A tensor of a message.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     pub(crate) id: u64,
@@ -48,7 +48,6 @@ impl Wire {
         }
     }
 
-    /// Makes the tensor the result of an op.
     pub(crate) fn op(mut self, op: u32, src: &[u64]) -> Wire {
         self.op = op;
         self.src[..src.len()].copy_from_slice(src);
@@ -100,7 +99,7 @@ pub(crate) fn graph(nodes: &[u64], tensors: &[Wire]) -> Vec<u8> {
     out
 }
 
-/// An in-memory stream: the client's bytes, and the server's replies.
+/// A stream of the client's bytes and the server's replies.
 pub(crate) struct Wires<'a> {
     sent: &'a [u8],
     pub(crate) got: &'a mut Vec<u8>,
@@ -134,7 +133,7 @@ impl Stream for Wires<'_> {
     }
 }
 
-/// A device with plain bytes as memory. It counts graphs.
+/// A device that counts graphs.
 #[derive(Default)]
 pub(crate) struct Bytes {
     pub(crate) graphs: Arc<AtomicUsize>,
@@ -212,7 +211,7 @@ impl Client for Held {
     }
 }
 
-/// Serves a connection that sends these bytes. Returns the result and the replies.
+/// Serves a connection that sends these bytes.
 pub(crate) fn talk(sent: &[u8]) -> (Result<(), Refusal>, Vec<u8>) {
     let pool = Arc::new(Pool::new(MEMORY));
     let mut got = Vec::new();
