@@ -14,16 +14,14 @@ pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0304",
-        "reshape or slice cuts a unit such as a head",
-        "A reshape or slice ends inside a unit that tpc can only divide as a whole, such as an attention head. Operands \
-         and result of the op therefore stay whole on every device. The line below the message is the op in tpc's text \
-         form: `v6: f32[32, 3] = reshape v5 {dims = [32, 3]}` reshapes v5 to 32 × 3 and calls the result v6.",
+        "a reshape or slice prevents a split",
+        "A reshape or slice ends inside a factor, a unit that tpc splits only as a whole, such as a head. Operands and \
+         results stay whole on every device. The line shown is the op in tpc's text form: `v6: f32[32, 3] = reshape v5 \
+         {dims = [32, 3]}` reshapes v5 to 32 × 3 and calls the result v6. For an architecture that tpc knows this is a \
+         note: no option changes it.",
     )
-    .example("heads of 96 elements reshaped to blocks of 64: some blocks reach from one head into the next.")
-    .cure(
-        "reshape to axes that end with the units, as the help proposes: heads of 96 to blocks of 32. For a built-in \
-         architecture the finding is a note, because options cannot change its graph.",
-    )
+    .example("heads of 96 elements reshaped to blocks of 64, which may span two heads.")
+    .cure("reshape to axes that end with the factors, as the help shows: heads of 96 to blocks of 32.")
     .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };

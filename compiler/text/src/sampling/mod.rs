@@ -220,9 +220,9 @@ impl Sampler {
 }
 
 fn unusable(why: &str) -> Diagnostic {
-    let message = format!("no token can be chosen by these logits: {why}");
+    let message = format!("the logits are unusable: {why}");
     Diagnostic::new(&codes::LOGITS, "logits", message).help(
-        "the model's numbers went wrong before: report it with the model's header and the command",
+        "the model file is probably damaged: compare its checksum with the publisher's and fetch the file again",
     )
 }
 
