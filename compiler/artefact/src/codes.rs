@@ -66,7 +66,7 @@ tpc_ir::codes! {
     DEVICES = error(
         "TPC0588",
         "artefact for other devices",
-        "An artefact has one program per device.",
+        "An artefact has one program per device, and needs this number of devices.",
     )
     .example("`tpc run model.tpc --devices cpu` for an artefact of two devices.")
     .cure("leave `--devices` out, or compile the model for these devices.");

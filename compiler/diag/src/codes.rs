@@ -100,7 +100,7 @@ tpc_ir::codes! {
     LOGITS_DIFFER = error(
         "TPC0406",
         "logits differ from the golden logits",
-        "The difference exceeds `--tolerance`.",
+        "The largest difference exceeds `--tolerance`.",
     );
 
     UNKNOWN_CODE = error(

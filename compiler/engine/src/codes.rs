@@ -20,8 +20,8 @@ tpc_ir::codes! {
     CANNOT_RUN = error(
         "TPC0760",
         "client's graph cannot be run",
-        "The graph has an unsupported op, fails the proof, exceeds the machine, or reads lost data. tpc closes the \
-         connection, because the protocol cannot report errors.",
+        "The graph has an unsupported op, fails the proof, exceeds the machine, or reads an earlier graph's lost \
+         data. tpc closes the connection, because the protocol cannot report errors.",
     )
     .example("a function of the client program (`ggml_map_custom`).")
     .cure("lint the graph (`tpc rpc --capture`, `tpc lint --graph`), or keep the layers elsewhere with `-ot`.");

@@ -94,7 +94,7 @@ tpc_ir::codes! {
     BAD_ALIGNMENT = error(
         "TPC0111",
         "invalid alignment",
-        "`general.alignment` is a u32 and a power of two, at least 8. Tensor offsets are its multiples.",
+        "`general.alignment` is a u32 and a power of two, at least 8. Tensor offsets are multiples of the alignment.",
     )
     .example("an alignment of 48.")
     .cure("convert the model again; remove the key only if offsets fit the default of 32.");
@@ -183,7 +183,7 @@ tpc_ir::codes! {
     TRUNCATED_DATA = error(
         "TPC0122",
         "tensor data cut short",
-        "The file has some of its tensor data. A bare header can be planned, not run.",
+        "The file has only a part of its tensor data. A bare header can be planned, not run.",
     )
     .example("a download interrupted at 3 GB of 5.")
     .cure("resume or repeat the download.");

@@ -9,7 +9,8 @@ tpc_ir::codes! {
         "tpc does not describe the architecture in `general.architecture`.",
     )
     .example("`rwkv7`.")
-    .cure("use a listed architecture; a fine-tune keeps its base model's. The book shows how to add one.");
+    .cure("use an architecture in the message, and check the spelling in an edited file: a fine-tune keeps its base \
+           model's. The book shows how to add one.");
 
     OUT_OF_RANGE = error(
         "TPC0151",
@@ -112,8 +113,8 @@ tpc_ir::codes! {
     NO_DRAFTS = error(
         "TPC0163",
         "no draft block",
-        "`--spec-type draft-mtp` needs the last `nextn_predict_layers` blocks. The file lacks them, or tpc does not \
-         know them.",
+        "`--spec-type draft-mtp` plans multi-token-prediction blocks, the last `nextn_predict_layers` of the model. \
+         The file lacks such blocks, or tpc does not describe them.",
     )
     .example("a Qwen 3.5 converted without draft blocks.")
     .cure("remove the option, or use a file with tensors such as `blk.64.nextn.eh_proj.weight`.");
@@ -122,7 +123,7 @@ tpc_ir::codes! {
         "TPC0165",
         "context too long for block selection",
         "Beyond the limit every KV head selects its own blocks of tokens, which tpc does not support. Up to the \
-         limit results are right.",
+         limit, results are right.",
     )
     .example("`minimax-m3` with a context beyond `attention.indexer.top_k` blocks.")
     .cure("use a smaller context: `--ctx-size`.");

@@ -20,15 +20,15 @@ tpc_ir::codes! {
     MEMORY = error(
         "TPC0752",
         "access outside the client's memory",
-        "A message names a buffer of another connection, or bytes beyond a buffer.",
+        "A message names a buffer that the connection does not own, or bytes beyond a buffer.",
     )
     .cure("report it to the authors of the client program.");
 
     LIMIT = error(
         "TPC0753",
         "limit of the server exceeded",
-        "A client exceeds the limit of connections, buffers, tensors or message bytes. Exceeding `--memory` keeps \
-         the connection open.",
+        "A client exceeds the limit of connections, buffers, tensors or message bytes. Allocations beyond `--memory` \
+         fail, but keep the connection open.",
     )
     .cure("stay below the limit in the message.");
 

@@ -86,7 +86,7 @@ tpc_ir::codes! {
         "TPC0571",
         "no token can be chosen from the logits",
         "The logits are NaN, infinite, or all negative infinity. Usually the model file is damaged: one NaN in a \
-         weight spoils all logits.",
+         weight spoils every logit.",
     )
     .cure("run `tpc lint` on the model file, compare its checksum with the publisher's, and fetch the damaged file \
            again. If the file is intact, report this bug in tpc with the command.");

@@ -86,7 +86,8 @@ crate::codes! {
     CLASS_RANGE = error(
         "TPC0230",
         "range outside its class",
-        "Ranges end within the class, and non-empty ranges begin in rank order: the lowest rank owns an index.",
+        "Ranges end within the class, and non-empty ranges begin in rank order, so that the lowest rank owns an \
+         index.",
     )
     .example("`size 8 ranges [0:4, 4:8]`; `4:8` means eight indices.")
     .cure("give start and length, ascending.");

@@ -80,7 +80,7 @@ tpc_ir::codes! {
     HOST_WORK = error(
         "TPC0550",
         "host step failed",
-        "The message names the step.",
+        "A step between launches failed. The message names the step.",
     )
     .cure("follow the message.");
 

@@ -40,7 +40,7 @@ tpc_ir::codes! {
         "The view reaches beyond its tensor.",
     )
     .example("`view_offs` counted in elements.")
-    .cure("give strides and offsets in bytes of the owner's memory.");
+    .cure("give bytes from the start of the owner's memory.");
 
     STRIDES = error(
         "TPC0185",
@@ -107,8 +107,8 @@ tpc_ir::codes! {
     FIXED_BATCH = note(
         "TPC0193",
         "batch sizes of the capture are kept",
-        "Batch sizes equal sizes of the model, so tpc could not tell them apart. Times of the plan hold for the \
-         captured batch only.",
+        "Some batch sizes are equal to sizes of the model, so tpc could not tell them apart. Times of the plan hold \
+         for the captured batch only.",
     )
     .cure("capture with batch sizes that the model's dimensions do not have.");
 

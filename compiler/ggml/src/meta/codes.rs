@@ -6,7 +6,7 @@ tpc_ir::codes! {
     ARCHITECTURE = error(
         "TPC0700",
         "llama.cpp does not split this architecture",
-        "llama.cpp refuses to split a list of architectures.",
+        "llama.cpp refuses `-sm tensor` for these architectures, whatever their graph.",
     )
     .example("mamba2.")
     .cure("use `-sm layer` in llama.cpp, or use tpc.");
@@ -93,7 +93,7 @@ tpc_ir::codes! {
         "parts of the devices do not fit",
         "Sources have different parts, or a part of the result is not an integer.",
     )
-    .cure("use divisible numbers of heads and devices, or other proportions.");
+    .cure("use numbers of heads and devices that divide each other, or other proportions.");
 
     BLOCKS = error(
         "TPC0712",
@@ -130,7 +130,7 @@ tpc_ir::codes! {
     RECURRENCE = error(
         "TPC0716",
         "operands of a recurrence are split differently",
-        "All sources need the same channels or heads.",
+        "All sources must be split by the same channels or heads.",
     )
     .cure("use `-sm layer` in llama.cpp, or use tpc.");
 
@@ -161,8 +161,8 @@ tpc_ir::codes! {
     EQUIVALENT = note(
         "TPC0720",
         "equivalent graph for llama.cpp",
-        "tpc searched for a graph that ggml accepts (equality saturation). A failed search proves nothing if it \
-         stopped at a limit.",
+        "tpc searched for a graph that ggml accepts (equality saturation). A search that stopped at a limit proves \
+         little.",
     )
-    .cure("build the equivalent graph.");
+    .cure("build the equivalent graph, if one is shown.");
 }

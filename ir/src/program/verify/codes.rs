@@ -13,7 +13,7 @@ crate::codes! {
     SHAPES = error(
         "TPC0271",
         "malformed batch shapes",
-        "Shapes ascend in size, share one context, and must not overflow. A program has at least one.",
+        "Shapes ascend in size, share one context, and must not overflow. A program has at least one shape.",
     )
     .cure("compile the model again.");
 
