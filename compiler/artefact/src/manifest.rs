@@ -84,9 +84,9 @@ pub struct ModelRecord {
     pub name: String,
     /// The architecture.
     pub architecture: String,
-    /// The elements of all tensors.
+    /// The number of elements.
     pub params: u64,
-    /// The bytes of all tensors.
+    /// The size of the tensors, in bytes.
     pub bytes: u64,
     /// The hash of the headers and tensor tables.
     pub hash: Digest,
@@ -133,7 +133,7 @@ pub struct OptionRecord {
     pub caches: CacheOptions,
     /// The largest batch, in tokens.
     pub ubatch: u64,
-    /// The sequences.
+    /// The number of sequences.
     pub parallel: u64,
     /// The speculative decoding method: `none` or `draft-mtp`.
     pub drafting: String,

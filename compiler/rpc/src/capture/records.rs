@@ -226,7 +226,7 @@ impl Writing<'_> {
             return Ok(self.push(tensor, record));
         }
         let record = Record {
-            // A later graph reads this memory, whatever the buffer's role.
+            // This graph writes the memory for a later graph, whatever the buffer's role.
             role: match self.written.contains(&tensor) {
                 true => Some(Role::State),
                 false => self.roles.of(self.graph, tensor),
