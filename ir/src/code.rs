@@ -1,19 +1,19 @@
 //! Diagnostic codes: every code that tpc can report, declared once each.
 //!
-//! A crate declares its codes with [`codes!`](crate::codes), which also collects them into the crate's `CODES`. A
-//! diagnostic refers to the declaration and takes its severity from it; `tpc explain` and the book print the declaration.
+//! A crate declares its codes with [`codes!`](crate::codes), which collects them in `CODES`. `tpc explain` and the book
+//! print the declarations.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// The severity of a diagnostic, the mildest first.
+/// The severity of a diagnostic, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// It works; worth knowing.
+    /// Harmless.
     Note,
-    /// It works, but hurts or is likely unintended.
+    /// Works, but costs something or is likely unintended.
     Warning,
-    /// It does not work.
+    /// Does not work.
     Error,
 }
 
@@ -28,22 +28,22 @@ impl Severity {
     }
 }
 
-/// The declaration of a diagnostic code. Codes compare, print and hash as their ids.
+/// A diagnostic code. Codes compare, print and hash as their ids.
 #[derive(Clone, Copy)]
 pub struct Code {
     /// `TPC` and four digits, stable from version to version.
     pub id: &'static str,
-    /// The severity of its diagnostics.
+    /// The default severity.
     pub severity: Severity,
     /// The severity of harmless cases; `None` if every case has the same severity.
     pub milder: Option<Severity>,
-    /// One line: the finding, without a full stop.
+    /// The finding, in one line without a full stop.
     pub title: &'static str,
-    /// The meaning, and the harm.
+    /// The cause and the consequence.
     pub doc: &'static str,
     /// An example; empty if the title suffices.
     pub example: &'static str,
-    /// The remedy; empty if the diagnostic itself names one.
+    /// The cure; empty if the diagnostic has one.
     pub cure: &'static str,
 }
 
@@ -101,7 +101,7 @@ impl Code {
         }
     }
 
-    /// Returns the documentation in paragraphs: the meaning, then the example and the cure if present.
+    /// Returns the paragraphs of the documentation: `doc`, then the example and the cure if present.
     pub fn paragraphs(&self) -> Vec<String> {
         let labelled = [("Example", self.example), ("Cure", self.cure)];
         let labelled = labelled.iter().filter(|(_, text)| !text.is_empty());
@@ -111,7 +111,7 @@ impl Code {
             .collect()
     }
 
-    /// Returns the number of the id: 301 of `TPC0301`. Ranges of numbers are the sections of the catalogue.
+    /// Returns the number of the id: 301 of `TPC0301`. The catalogue's sections are ranges of numbers.
     pub fn number(&self) -> Option<u16> {
         self.id.strip_prefix("TPC")?.parse().ok()
     }
@@ -161,7 +161,7 @@ impl fmt::Debug for Code {
     }
 }
 
-/// Declares codes, each as a static of the visibility given first, and the public list of all of them, `CODES`.
+/// Declares codes as statics of the given visibility, and the public list `CODES`.
 ///
 /// ```
 /// mod codes {
@@ -182,7 +182,7 @@ macro_rules! codes {
             $vis static $name: $crate::Code = $crate::Code::$severity($id, $title, $doc)$(.$part($value))*;
         )*
 
-        /// The codes declared here, in order.
+        /// The codes of this module, in order.
         pub static CODES: &[&$crate::Code] = &[$(&$name),*];
     };
 }

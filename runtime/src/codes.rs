@@ -5,141 +5,134 @@ tpc_ir::codes! {
 
     NOT_LOWERED = error(
         "TPC0500",
-        "graph is not lowered",
-        "A value lives on a group of devices. Groups exist while shardings are decided; what runs are programs \
-         of single devices.",
+        "graph is not lowered to programs of single devices",
+        "Only programs of single devices can run; a value here is on a group.",
     )
-    .example("interpreting the result of the planner.")
     .cure("run the lowering pass first.");
 
     WRONG_PLACE = error(
         "TPC0501",
-        "op reads from another place",
-        "Each place has a memory of its own, and an op reads from that of its own place only.",
+        "op reads a value from another device",
+        "An op reads only from its own device's memory.",
     )
     .example("an `add` on dev1 whose operand was computed on dev0.")
-    .cure("a `copy` or a collective in between; where the lowering made the program, it is a bug.");
+    .cure("insert a `copy` or a collective. If lowering made the program, report this bug in tpc with the command.");
 
     TYPE = error(
         "TPC0502",
         "operands do not fit the op",
-        "The tensors that reach an op have sizes or element types it does not take, or are too few or too many.",
+        "The operands have the wrong number, sizes or element types.",
     )
     .example("a `mul_mat` whose operands have rows of 64 and 32.")
-    .cure("the verifier finds the op that is wrong.");
+    .cure("run the verifier, which names the op.");
 
     SHAPE = error(
         "TPC0503",
-        "tensor has another size than declared",
-        "What an op produced, or what the caller gave as an input, has not the sizes that the graph declares for \
-         it under this batch's bindings.",
+        "tensor has other sizes than declared",
+        "A result or an input differs from the graph's declaration for this batch.",
     )
-    .example("a mask of 8 cells where n_kv is 16.")
-    .cure("make the declaration, the bindings and the data agree.");
+    .example("a mask of 8 cells for n_kv = 16.")
+    .cure("make declaration, symbols and data agree.");
 
     ELEMENTS = error(
         "TPC0504",
         "integers and reals mixed up",
-        "A tensor holds integers where real numbers are needed, or the reverse.",
+        "The op needs real numbers and the tensor has integers, or the reverse.",
     )
     .example("positions given as f64.")
-    .cure("indices, positions and token ids are integers, everything else is real.");
+    .cure("give indices, positions and token ids as integers, and everything else as reals.");
 
     SIZE = error(
         "TPC0505",
-        "size has no value",
-        "A symbolic size is negative for this batch, overflows, or the tensor does not fit memory.",
+        "size without a usable value",
+        "A symbolic size is negative or overflows for this batch, or the tensor exceeds memory.",
     )
-    .example("`n_ctx - n_kv` with more cells in use than there are.")
-    .cure("bind every symbol to its true value; use a smaller context or batch.");
+    .example("`n_ctx - n_kv` with n_kv above n_ctx.")
+    .cure("bind every symbol, or use a smaller context or batch.");
 
     INDEX = error(
         "TPC0506",
         "index out of range",
-        "An index that is data names no row, expert or position.",
+        "The data name a row, expert or position that does not exist.",
     )
     .example("token 32000 of a vocabulary of 32000.")
-    .cure("token ids start at 0 and must come from the model's own tokenizer.");
+    .cure("use ids of the model's own tokenizer, which start at 0.");
 
     MISSING_WEIGHT = error(
         "TPC0507",
         "tensor is missing from the model",
-        "The graph names a tensor that the weight source does not have.",
+        "The graph names a tensor that the file lacks.",
     )
     .example("`output.weight` in a model with tied embeddings.")
-    .cure("build the graph from the same file's header.");
+    .cure("build the graph from the header of the same file.");
 
     WEIGHT_MISMATCH = error(
         "TPC0508",
-        "tensor is not what the graph declares",
-        "A tensor of the model has another type, other sizes or another number of bytes than the graph says.",
+        "tensor differs from the graph's declaration",
+        "A tensor of the model has another type or size than the graph declares.",
     )
-    .example("a graph made for the q4_k file run on the q8_0 file.")
+    .example("a graph of the q4_k file, run on the q8_0 file.")
     .cure("build the graph from the same file.");
 
     CUT_BLOCK = error(
         "TPC0509",
         "part of a tensor cuts a block",
-        "Quantised tensors are stored in blocks along axis 0, and a device holds whole blocks, or one run of 32 elements \
-         each where blocks are longer.",
+        "Devices store whole blocks along axis 0, or one run of a longer block's 32-element pieces.",
     )
-    .example("rows 0:48 of axis 0 in q8_0, whose blocks hold 32.")
-    .cure("ranges that start and end at multiples of the block length.");
+    .example("rows 0:48 of axis 0 in q8_0, which has blocks of 32.")
+    .cure("end ranges at multiples of the block length.");
 
     PART_RANGE = error(
         "TPC0510",
-        "part of a tensor is beyond its size",
-        "A weight's `parts` name indices that the tensor does not have.",
+        "part of a tensor exceeds its size",
+        "A weight's `parts` exceed the tensor.",
     )
     .example("96:64 of an axis of 128.")
-    .cure("check the ranges of the split.");
+    .cure("correct the ranges of the split.");
 
     QUANT = error(
         "TPC0511",
-        "type cannot be executed",
-        "There is no encoder for the type of a state or of a copy, or rows are not whole blocks. Every GGUF type is \
-         decoded.",
+        "element type cannot be written",
+        "tpc cannot encode every GGUF type of a state or copy. Rows must be whole blocks.",
     )
     .example("a q8_0 cache with rows of 24; a graph that writes iq2_xs.")
-    .cure("another cache type, or another type of the copy.");
+    .cure("choose another type of the cache or copy.");
 
     MISSING_INPUT = error(
         "TPC0512",
-        "input is not supplied",
-        "The graph has an input that the caller does not know.",
+        "input is missing",
+        "The caller supplied no value for an input of the graph.",
     )
-    .example("`mask_swa` in a session without a window.")
-    .cure("configure the window, or supply inputs of other names through the callback.");
+    .example("`mask_swa` in a session without a sliding window.")
+    .cure("configure the window, or supply the input through the callback.");
 
     STATE_RESIZED = error(
         "TPC0513",
         "state changes its size",
-        "A state keeps its content from batch to batch, so its sizes must stay.",
+        "A state keeps its content between batches, so its size is fixed.",
     )
     .example("another n_ctx in the second batch.")
-    .cure("keep the bindings that states depend on, or reset the states.");
+    .cure("keep the sizes, or reset the states.");
 
     CACHE_FULL = error(
         "TPC0514",
         "KV cache is full",
-        "More tokens are to be stored than there are free cells. A sliding-window cache frees a cell when no \
-         further token of its sequence can see it; it needs about window + batch cells per sequence.",
+        "The batch needs more cells than are free. A sliding window needs about window + batch cells per sequence.",
     )
-    .cure("a larger context, a smaller batch, or forgetting finished sequences.");
+    .cure("use a larger context, a smaller batch, or remove finished sequences.");
 
     BAD_BATCH = error(
         "TPC0515",
-        "bad batch",
-        "The lists of a batch disagree in length, positions of a sequence do not rise, or an output row names no \
-         token.",
+        "invalid batch",
+        "Lists of the batch differ in length, positions do not rise, or an output row lacks a token.",
     )
     .example("decoding position 5 twice.")
-    .cure("one position and one sequence per token.");
+    .cure("give one position and one sequence per token.");
 
     MISSING_OUTPUT = error(
         "TPC0516",
         "output is missing",
-        "The graph does not name the output that is asked for.",
+        "The graph lacks the requested output.",
     )
     .example("a session on a graph without `logits`.")
     .cure("name the output in the graph.");
@@ -147,100 +140,90 @@ tpc_ir::codes! {
     MALFORMED = error(
         "TPC0517",
         "malformed graph",
-        "The graph breaks a rule that the verifier checks: a value is used before it is defined, an op has \
-         another number of results than it declares.",
+        "The graph breaks a rule of the verifier, such as definition before use.",
     )
-    .cure("run the verifier.");
+    .cure("run the verifier, which lists all errors.");
 
     PARAMETER = error(
         "TPC0518",
-        "attribute does not make sense",
-        "An op's attribute contradicts its operands.",
+        "attribute contradicts the operands",
+        "The op's operands rule out this value of the attribute.",
     )
-    .example("a flash_attn on 4 heads whose `heads` names 3.")
+    .example("a `flash_attn` on 4 heads whose `heads` names 3.")
     .cure("see the op's documentation.");
 
     LEAF = error(
         "TPC0519",
         "leaf evaluated as an op",
-        "Weights, inputs and states have no operands; the interpreter supplies their values.",
+        "The interpreter supplies weights, inputs and states; ops do not compute them.",
     )
     .cure("run the graph with the interpreter.");
 
     STATES_FULL = error(
         "TPC0520",
         "recurrent states are full",
-        "Recurrent layers keep a state per sequence, and the session has room for a number of sequences that was \
-         set beforehand.",
+        "Recurrent layers keep one state for each of a fixed number of sequences.",
     )
-    .example("a second sequence in a session for one.")
-    .cure("more room, or forgetting sequences that are finished.");
+    .cure("allow more sequences with `--parallel`, or remove finished ones.");
 
     NOTHING_TO_DRAFT = error(
         "TPC0521",
-        "nothing to draft",
-        "A session drafts after it has decoded a batch, once per block that guesses a token. It has decoded \
-         none, all blocks have run for the last one, or the graph has no such blocks.",
+        "drafting is not possible now",
+        "The session has decoded no batch, all draft blocks have run, or the graph lacks them.",
     )
-    .example("drafting twice with a model that guesses one token.")
-    .cure("plan with `--spec-type draft-mtp`; decode first.");
+    .cure("plan with `--spec-type draft-mtp`, and decode a batch first.");
 
     NO_KERNEL = error(
         "TPC0522",
         "op without a kernel",
-        "The executor has no kernel for an op on operands of these element types. The message names both.",
+        "The executor lacks a kernel for this op with these element types.",
     )
-    .cure("`--executor reference` runs every op, slowly; requantising the weight that is named may help.");
+    .cure("use `--executor reference` (slow), or requantise the named weight.");
 
     STALE_READ = error(
         "TPC0523",
-        "old content of a state is read behind its update",
-        "A state has one memory, and an update writes there. An instruction names the state, or a view of it, where \
-         rows of it were written before: what it asks for is gone.",
+        "state is read after its content was replaced",
+        "An update replaced the content that a later instruction reads.",
     )
-    .example("`relu v0` behind `v4 = set_rows v0, …`, where v4 is the new content of the state v0.")
-    .cure("the result of the update where the new content is meant; a read before the update where the old one is.");
+    .example("`relu v0` after `v4 = set_rows v0, …`.")
+    .cure("read the update's result, or read before the update.");
 
     STATE_FILE = error(
         "TPC0572",
-        "unusable file of a session",
-        "The file is not one that a session was saved to, or it is not whole: bytes are missing, are too many, or differ \
-         from those that were written.",
+        "unusable session file",
+        "The file is not a saved session, or bytes are missing, extra or changed.",
     )
-    .example("a file that was cut while it was copied.")
-    .cure("leave the file out: the text is read again, and the answer is the same.");
+    .cure("leave the file out: tpc reads the text again.");
 
     STATE_VERSION = error(
         "TPC0573",
-        "a session of another version",
-        "The file has a format that this tpc does not know: a later one wrote it.",
+        "session file of a newer version",
+        "This version does not know the file's format.",
     )
-    .cure("the tpc that wrote it, or leave the file out.");
+    .cure("use the later version, or leave the file out.");
 
     STATE_MODEL = error(
         "TPC0574",
-        "a session of another model",
-        "What was saved does not fit the model that is loaded: the file was saved with another model, with caches of other \
-         types, or with more tokens or sequences than there are cells for. The number of devices may differ.",
+        "session of another model",
+        "Model or cache types differ, or the session needs more cells. The number of devices may differ.",
     )
-    .example("a session of `--cache-type-k q8_0` loaded with caches of f16.")
-    .cure("the model and the options of the run that saved it; or leave the file out.");
+    .example("a session of `--cache-type-k q8_0` loaded with f16 caches.")
+    .cure("use the model and options of the saved run, or leave the file out.");
 
     CANNOT_REWIND = error(
         "TPC0575",
-        "a sequence cannot go back",
-        "Tokens are to be taken from a sequence, and the states that are left do not follow from those that are there. \
-         Recurrent states know no earlier token; a cache with a window has forgotten what the earlier token saw; and where \
-         the model adds positions to what it stores, tokens cannot move to others.",
+        "sequence cannot go back",
+        "Removing tokens needs an earlier state, which recurrent states and sliding windows do not keep. Tokens with \
+         stored positions cannot move.",
     )
     .example("`--context-shift` with a Mamba model.")
-    .cure("read the text again from its begin; a larger context instead of `--context-shift`.");
+    .cure("read the text again, or use a larger context instead of `--context-shift`.");
 
     NO_STATES = error(
         "TPC0576",
         "states cannot be read",
-        "The executor does not give the bytes of its states, so that they can be neither saved nor moved.",
+        "The executor does not expose its states, so sessions cannot be saved or moved.",
     )
     .example("`--save` with `--executor reference`.")
-    .cure("`--executor cpu`.");
+    .cure("use `--executor cpu`.");
 }

@@ -1,15 +1,13 @@
-//! The container: a zip archive in a canonical form.
-//!
-//! The format follows PKWARE's APPNOTE.TXT 6.3, and ordinary tools can read it. Every optional choice is fixed:
+//! The container: a zip archive (PKWARE's APPNOTE.TXT 6.3) in a canonical form, which ordinary tools can read:
 //!
 //! - entries are stored uncompressed, in the order given to [`write()`];
-//! - the data of an entry begins at a multiple of [`ALIGNMENT`], padded by an extra field of zeros in the local header
-//!   (0xd935, as in Android's zipalign);
-//! - all times are midnight of 1 January 1980, and all attributes describe a plain file of mode 0644;
-//! - the central directory follows the last entry and has no extra fields; comments and trailing bytes are not allowed.
+//! - data begin at multiples of [`ALIGNMENT`], after an extra field of zeros in the local header (0xd935, as in
+//!   Android's zipalign);
+//! - times are midnight of 1 January 1980, and attributes a plain file's of mode 0644;
+//! - the central directory follows the last entry; it lacks extra fields, comments and trailing bytes.
 //!
-//! The reader checks each entry, then checks that writing the entries again reproduces the file. All readers therefore
-//! see the same entries, and no byte is unused.
+//! The reader checks that writing the entries again reproduces the file. All readers therefore see the same entries,
+//! and every byte is used.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -19,21 +17,19 @@ use rawzip::{CompressionMethod, ZipArchive, ZipFileHeaderRecord, crc32};
 use crate::entry_defect::{ALIGNMENT, EntryDefect, MAX_NAME};
 use crate::error::ArtefactError;
 
-/// The maximum file size in bytes.
+/// The maximum file size, in bytes.
 pub const MAX_BYTES: u64 = 1 << 30;
-/// The maximum number of entries.
 const MAX_ENTRIES: usize = 1024;
 
-/// An entry: a name and its data.
+/// An entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// The name: segments of lower-case letters, digits, `.`, `-` and `_`, separated by `/`.
+    /// Segments of lower-case letters, digits, `.`, `-` and `_`, separated by `/`.
     pub name: &'a str,
     /// The content.
     pub data: &'a [u8],
 }
 
-/// Returns the error for an entry with the given name.
 fn error(name: &[u8], defect: EntryDefect) -> ArtefactError {
     ArtefactError::Entry {
         name: shown(name),
@@ -55,7 +51,6 @@ pub(crate) fn first_name(bytes: &[u8]) -> Option<String> {
     Some(shown(first.file_path().as_bytes()))
 }
 
-/// Checks that an entry may have this name.
 fn check_name(name: &[u8]) -> Result<(), EntryDefect> {
     if name.starts_with(b"/") {
         return Err(EntryDefect::Absolute);
@@ -76,12 +71,11 @@ fn check_name(name: &[u8]) -> Result<(), EntryDefect> {
 /// Returns the entries of an archive in file order.
 ///
 /// # Errors
-/// Returns [`ArtefactError::Archive`] or [`ArtefactError::Entry`] if the file differs from the form that [`write()`]
-/// produces.
+/// Returns [`ArtefactError::Archive`] or [`ArtefactError::Entry`] if the file differs from [`write()`]'s form.
 pub fn read(bytes: &[u8]) -> Result<Vec<Entry<'_>>, ArtefactError> {
-    let broken = |e: rawzip::Error| ArtefactError::Archive(format!("no archive: {e}"));
+    let broken = |e: rawzip::Error| ArtefactError::Archive(format!("not a zip archive: {e}"));
     if bytes.len() as u64 > MAX_BYTES {
-        let what = format!("it is longer than {MAX_BYTES} bytes");
+        let what = format!("longer than {MAX_BYTES} bytes");
         return Err(ArtefactError::Archive(what));
     }
     let archive = ZipArchive::from_slice(bytes).map_err(broken)?;
@@ -91,7 +85,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Entry<'_>>, ArtefactError> {
     for record in archive.entries() {
         let record = record.map_err(broken)?;
         if out.len() == MAX_ENTRIES {
-            let what = format!("it has more than {MAX_ENTRIES} entries");
+            let what = format!("more than {MAX_ENTRIES} entries");
             return Err(ArtefactError::Archive(what));
         }
         let raw = record.file_path().as_bytes();
@@ -127,14 +121,13 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Entry<'_>>, ArtefactError> {
     match whole {
         true => Ok(out),
         false => Err(ArtefactError::Archive(format!(
-            "byte {} and what follows is not what tpc writes for the {} entries",
+            "from byte {} on, the file differs from the form that tpc writes ({} entries)",
             same.at,
             out.len()
         ))),
     }
 }
 
-/// Returns the name in the central directory, borrowed from the file.
 fn named<'a>(bytes: &'a [u8], record: &ZipFileHeaderRecord<'_>) -> Option<&'a str> {
     let raw = record.file_path().as_bytes();
     let at = usize::try_from(record.central_directory_offset()).ok()?;
@@ -145,7 +138,7 @@ fn named<'a>(bytes: &'a [u8], record: &ZipFileHeaderRecord<'_>) -> Option<&'a st
         .filter(|n| n.as_bytes() == raw)
 }
 
-/// Checks that an entry is a plain, stored file with a valid name.
+/// Checks that an entry is a plain, stored file.
 fn plain(record: &ZipFileHeaderRecord<'_>) -> Result<(), EntryDefect> {
     let raw = record.file_path();
     if record.mode().is_symlink() {
@@ -170,7 +163,7 @@ fn plain(record: &ZipFileHeaderRecord<'_>) -> Result<(), EntryDefect> {
     check_name(raw.as_bytes())
 }
 
-/// A writer that compares its input with `wanted`. It fails at the first difference.
+/// A writer that fails at the first difference from `wanted`.
 struct Same<'a> {
     wanted: &'a [u8],
     at: usize,
@@ -192,12 +185,10 @@ impl Write for Same<'_> {
     }
 }
 
-/// Converts a size or offset to four bytes, as in a zip without the 64-bit extension.
 fn four(n: usize) -> io::Result<u32> {
     u32::try_from(n).map_err(|_| io::Error::other("an archive has at most 4 GiB"))
 }
 
-/// Converts a length to two bytes.
 fn two(n: usize) -> io::Result<u16> {
     u16::try_from(n).map_err(|_| io::Error::other("a name has at most 64 KiB"))
 }
@@ -205,24 +196,24 @@ fn two(n: usize) -> io::Result<u16> {
 const LOCAL_HEADER: u32 = 0x0403_4b50;
 const CENTRAL_HEADER: u32 = 0x0201_4b50;
 const END: u32 = 0x0605_4b50;
-/// The format version that a reader needs: 1.0, which suffices for stored entries.
+/// The version that a reader needs: 1.0, for stored entries.
 const NEEDED: u16 = 10;
 /// The version that wrote the archive: 1.0 on Unix.
 const MADE_BY: u16 = 3 << 8 | NEEDED;
-/// The attributes of a plain file of mode 0644, in the upper 16 bits.
+/// A plain file of mode 0644, in the upper 16 bits.
 const ATTRIBUTES: u32 = 0o100_644 << 16;
-/// 1 January 1980, the first date that the format can represent.
+/// 1 January 1980, the first date of the format.
 const DATE: u16 = 1 << 5 | 1;
 /// The extra field of zipalign.
 const PADDING: u16 = 0xd935;
-/// The size of a local header before the name, in bytes.
+/// The bytes of a local header before the name.
 const LOCAL_BYTES: usize = 30;
-/// The size of a central header before the name, in bytes.
+/// The bytes of a central header before the name.
 const CENTRAL_BYTES: usize = 46;
-/// The size of the extra field's id, length and alignment, in bytes.
+/// The bytes of the extra field's id, length and alignment.
 const EXTRA_BYTES: usize = 6;
 
-/// Encodes the fields shared by local and central headers, up to the length of the extra field.
+/// Encodes the common fields of local and central headers.
 fn common(entry: &Entry<'_>, extra: usize) -> io::Result<Vec<u8>> {
     let size = four(entry.data.len())?;
     let mut out = Vec::new();
@@ -240,7 +231,7 @@ fn common(entry: &Entry<'_>, extra: usize) -> io::Result<Vec<u8>> {
 /// Writes an archive.
 ///
 /// # Errors
-/// Returns an error if `out` fails, if a name is invalid, or if a size exceeds the limits of a zip.
+/// Returns an error if `out` fails, a name is invalid, or a size exceeds a zip's limits.
 pub fn write(out: &mut dyn Write, entries: &[Entry<'_>]) -> io::Result<()> {
     let mut at = 0;
     let mut directory = Vec::new();
@@ -270,7 +261,7 @@ pub fn write(out: &mut dyn Write, entries: &[Entry<'_>]) -> io::Result<()> {
     out.write_all(&directory)?;
     let count = two(entries.len())?;
     let mut end = END.to_le_bytes().to_vec();
-    // Disk 0, and the directory starts on disk 0.
+    // Disk 0, for the archive and the directory.
     end.extend([0; 4]);
     end.extend(count.to_le_bytes());
     end.extend(count.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Whole artefacts.
+//! Reading and writing artefacts.
 
 use tpc_ir::Symbol;
 use tpc_ir::program::{Program, StorageFormat, text, verify};
@@ -8,9 +8,9 @@ use crate::error::ArtefactError;
 use crate::kernels::{self, KernelModule};
 use crate::manifest::Manifest;
 
-/// The name of the manifest's entry, the first in the file.
+/// The manifest's entry, the first in the file.
 const MANIFEST: &str = "manifest.ron";
-/// The name of the program's entry.
+/// The program's entry.
 pub const MAIN: &str = "programs/main.program";
 
 /// An artefact: a manifest, a verified program, and kernels.
@@ -24,15 +24,15 @@ pub struct Artefact {
 /// An entry of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// The entry's name.
+    /// The name.
     pub name: String,
-    /// The offset of the data in the file, in bytes.
+    /// The offset of the data, in bytes.
     pub offset: usize,
-    /// The size of the data in bytes.
+    /// The size of the data, in bytes.
     pub bytes: usize,
 }
 
-/// Returns the entries of a file in order.
+/// Returns the entries of a file, in order.
 ///
 /// # Errors
 /// Returns the errors of [`read_archive`](crate::read_archive).
@@ -69,20 +69,20 @@ impl Artefact {
         })
     }
 
-    /// Adds kernels. The manifest must list the section exactly if `kernels` is not empty.
+    /// Adds kernels.
     ///
     /// # Errors
-    /// Returns an error if the manifest disagrees.
+    /// Returns an error unless the manifest lists the section exactly if `kernels` is not empty.
     pub fn with_kernels(self, kernels: Vec<KernelModule>) -> Result<Artefact, ArtefactError> {
         match self.manifest.has_kernels() == kernels.is_empty() {
             true => Err(ArtefactError::Manifest(
-                "sections: the kernels are otherwise".to_owned(),
+                "sections: the list of sections does not match the kernels".to_owned(),
             )),
             false => Ok(Artefact { kernels, ..self }),
         }
     }
 
-    /// Returns the kernels compiled ahead of time, in order.
+    /// Returns the kernels, in order.
     pub fn kernels(&self) -> &[KernelModule] {
         &self.kernels
     }
@@ -105,7 +105,7 @@ impl Artefact {
     /// Encodes the artefact. Equal artefacts give the same bytes.
     ///
     /// # Errors
-    /// Returns an error if the manifest could not be read back. The programs and kernels may have at most half of
+    /// Returns an error if the manifest could not be read back, or if the entries exceed half of
     /// [`archive::MAX_BYTES`].
     pub fn to_bytes(&self) -> Result<Vec<u8>, ArtefactError> {
         let manifest = self.manifest.to_text()?;
@@ -119,7 +119,7 @@ impl Artefact {
         entries.extend(kernels.iter().map(|(name, data)| Entry { name, data }));
         let all: u64 = entries.iter().map(|e| e.data.len() as u64).sum();
         if all > archive::MAX_BYTES / 2 {
-            let what = format!("its programs and kernels have {all} bytes");
+            let what = format!("programs and kernels take {all} bytes, above the limit");
             return Err(ArtefactError::Archive(what));
         }
         let mut out = Vec::new();
@@ -127,16 +127,15 @@ impl Artefact {
         Ok(out)
     }
 
-    /// Returns the manifest of a file. Checks the container, but reads no other entry.
+    /// Returns the manifest of a file, without reading the other entries.
     ///
     /// # Errors
-    /// Returns the errors of the container and of the manifest.
+    /// Returns the errors of container and manifest.
     pub fn read_manifest(bytes: &[u8]) -> Result<Manifest, ArtefactError> {
         Ok(opened(bytes)?.manifest)
     }
 
-    /// Reads a file and verifies its program. `formats` are the allowed storage formats of weights, in addition to the
-    /// GGUF file's own.
+    /// Reads a file and verifies its program. `formats` are the storage formats of weights besides the GGUF file's own.
     ///
     /// # Errors
     /// Returns an [`ArtefactError`] for any defect of the file.
@@ -168,7 +167,7 @@ impl Artefact {
     }
 }
 
-/// The parts of a file. Only the manifest is parsed.
+/// The parts of a file, with only the manifest parsed.
 struct Opened<'a> {
     manifest: Manifest,
     program: &'a [u8],
@@ -200,18 +199,16 @@ fn opened(bytes: &[u8]) -> Result<Opened<'_>, ArtefactError> {
         _ => {
             let names: Vec<&str> = rest.iter().map(|e| e.name).take(8).collect();
             Err(ArtefactError::Manifest(format!(
-                "programs: an artefact of format 1 has one program, `{MAIN}`, and no other entry but kernels that it tells of; \
-                 here are {}",
+                "programs: format 1 has one program, `{MAIN}`, and no other entry except listed kernels; found {}",
                 names.join(", ")
             )))
         }
     }
 }
 
-/// Checks that a manifest and a program belong together.
 fn agree(manifest: &Manifest, program: &Program) -> Result<(), ArtefactError> {
     let differs = |field: &str| {
-        let what = format!("{field}: the program says otherwise");
+        let what = format!("{field}: differs from the program");
         Err(ArtefactError::Manifest(what))
     };
     let devices = program.graph.devices.iter().map(|d| &d.name);

@@ -5,131 +5,112 @@ tpc_ir::codes! {
 
     DAMAGED = error(
         "TPC0580",
-        "damaged artefact",
-        "The file is no zip archive in the form that `tpc compile` writes: it ends early, an entry's checksum is wrong, \
-         entries overlap, are compressed, are links, or have names that would leave the archive, or there are bytes that \
-         belong to no entry. There is one form only, so that nothing can hide in a file.",
+        "not a tpc artefact, or a damaged one",
+        "The file is not a zip archive that `tpc compile` wrote, or its bytes have changed. Repacked archives are \
+         rejected, because they could hide content.",
     )
-    .example("an artefact whose download was not finished, or one that was packed again by another program.")
-    .cure("compile it again, or fetch it again from a source you trust.");
+    .example("another zip archive, or an interrupted download.")
+    .cure("check the path: the file may not be an artefact. Fetch a damaged artefact again from a source you trust, \
+           or compile the model again.");
 
     MANIFEST = error(
         "TPC0581",
         "unusable manifest",
-        "`manifest.ron` says of which model, options and devices an artefact is. This one is no RON, lacks a field, has one \
-         that tpc does not know, or contradicts the rest of the file. The message has the place.",
+        "`manifest.ron` is not RON, lacks a field, has an unknown field, or contradicts the file.",
     )
-    .cure("compile it again.");
+    .cure("compile the model again.");
 
     NEWER = error(
         "TPC0582",
-        "an artefact of a newer tpc",
-        "The artefact, or one of its sections, has a format that is newer than those that this tpc knows. Artefacts of older \
-         formats are read.",
+        "artefact of a newer tpc",
+        "The artefact, or a section, has a newer format than this tpc knows.",
     )
-    .cure("update tpc, or compile the model again with this one.");
+    .cure("update tpc, or compile the model again with this version.");
 
     PROGRAM = error(
         "TPC0583",
-        "an artefact whose program is not accepted",
-        "The program's text does not parse, or the verifier finds that a step reads what is not there, that memory is \
-         overwritten too early, or the like. Programs of files are checked as those that were just planned, and run only \
-         then. The message has the finding and its code.",
+        "program in the artefact is rejected",
+        "The text does not parse, or the verifier found an error. tpc verifies programs before it runs them.",
     )
-    .example("an artefact in which somebody changed an address.")
-    .cure("compile it again; a program that `tpc compile` has just written is a fault of tpc, please report it.");
+    .cure("compile the model again. If a new artefact fails too, report this bug in tpc with the message.");
 
     NO_MODEL = error(
         "TPC0584",
-        "the artefact's model is not there",
-        "Weights, vocabulary and chat template stay in the model's file. It is looked for beside the artefact by the name \
-         that it had when it was compiled.",
+        "model of the artefact not found",
+        "Weights, vocabulary and chat template stay in the model file, which tpc expects in the artefact's folder.",
     )
-    .cure("`--model PATH`, or put the file beside the artefact.");
+    .cure("give `--model PATH`, or move the model file into that folder.");
 
     OTHER_MODEL = error(
         "TPC0585",
-        "the artefact is of another model",
-        "The hash of the model's header and tensor table is not the one in the artefact: the file was converted again, \
-         quantised otherwise, or is another model of that name.",
+        "artefact of another model",
+        "The hash of the header and tensor table differs from the compiled model's.",
     )
-    .cure("compile this model, or give the one that was compiled by `--model PATH`.");
+    .cure("compile this model, or give the compiled one with `--model PATH`.");
 
     REBUILD = error(
         "TPC0586",
-        "the artefact must be compiled again",
-        "The artefact is whole, and what it was compiled for is not what is here: another executor, another version of how \
-         weights are stored. The message has the field, what was found and what is wanted.",
+        "artefact must be compiled again",
+        "The artefact is intact, but made for another executor or storage format of weights.",
     )
-    .cure("the command that the help shows.");
+    .cure("run the command in the help.");
 
     FIXED = error(
         "TPC0587",
-        "an option that is part of the artefact",
-        "Placement, context and batch sizes were decided when the artefact was compiled; a program has addresses for these \
-         alone.",
+        "option is fixed in the artefact",
+        "`tpc compile` fixes placement, context and batch sizes.",
     )
     .example("`tpc run model.tpc -c 8192`.")
-    .cure("leave the option out, or compile the model with it.");
+    .cure("leave the option out, or compile the model with that option.");
 
     DEVICES = error(
         "TPC0588",
-        "an artefact for other devices",
-        "An artefact has a program per device, and is bound to as many devices when it runs.",
+        "artefact for other devices",
+        "An artefact has one program per device, and needs this number of devices.",
     )
-    .example("`tpc run model.tpc --devices cpu`, where the model was compiled for two devices.")
+    .example("`tpc run model.tpc --devices cpu` for an artefact of two devices.")
     .cure("leave `--devices` out, or compile the model for these devices.");
 
     NOT_THE_MODEL = error(
         "TPC0589",
-        "the artefact does not compute its model",
-        "The model was read again and its graph compared with the artefact's programs: the proof fails, or a fact of the \
-         manifest is not the model's. The message names the op.",
+        "artefact does not compute its model",
+        "The artefact's programs differ from the model's graph, or the manifest contradicts the model.",
     )
-    .cure("compile it again; if it was just compiled, this is a fault of tpc: please report it.");
+    .cure("compile the model again. If a new artefact fails too, report this bug in tpc with the message.");
 
     UNCHECKED = note(
         "TPC0590",
-        "checked without the model",
-        "The artefact's model is not there, so that the artefact was checked by itself alone: its container, its manifest, and \
-         its program by the verifier.",
+        "artefact checked without its model",
+        "The model file is missing. tpc checked the container and the manifest, and verified the program.",
     )
-    .cure("`--model PATH`, or put the file beside the artefact.");
+    .cure("give `--model PATH`, or move the model file into the artefact's folder.");
 
     KERNELS = error(
         "TPC0591",
         "unusable kernels in an artefact",
-        "The section of kernels is not what its index says: a module is missing, has another length or hash, is no machine code \
-         for cards, or has a name that none can have. The message has the module.",
+        "A module is missing, differs from the index, has an invalid name, or is not machine code for cards.",
     )
-    .example("an artefact in which somebody changed a kernel.")
-    .cure("compile it again.");
+    .cure("compile the model again.");
 
     MEMORY = error(
         "TPC0592",
-        "an artefact that needs more memory than there is",
-        "The memory of every place was decided when the artefact was compiled. A device that is asked for has less than that, as \
-         far as its memory is known, or this machine has less than the host's part; of a program for the processor that is all of \
-         it. The message has both figures.",
+        "artefact needs more memory than available",
+        "`tpc compile` fixed the memory of devices and host. A device, or this machine, has less.",
     )
-    .example("an artefact for two cards of 24 GB, and `--devices 2x4060`.")
-    .cure("compile it for this machine: a smaller context (`-c`), smaller batches (`-ub`), more devices; `tpc plan` finds what fits.");
+    .cure("compile the model for this machine, with a smaller context (`-c`), smaller batches (`-ub`) or more \
+           devices; `tpc plan` finds sizes that fit.");
 
     TOPOLOGY = warning(
         "TPC0593",
-        "an artefact for another topology",
-        "The artefact was planned for another topology file than this one, or for none. It runs; but links, speeds and memories \
-         decided how the model was divided, and for these another plan may be better. The message has the hash of either file.",
+        "artefact for another topology",
+        "The artefact was planned for another topology file, or without one. Another plan may be faster here.",
     )
-    .example("`tpc check model.tpc --topology here.ron`, where the artefact was compiled elsewhere.")
-    .cure("the command that the help shows.");
+    .cure("run the command in the help.");
 
     NO_CARDS = note(
         "TPC0594",
-        "checked without cards",
-        "The artefact is for cards, and this machine has none that a driver tells of. Container, manifest, program and model were \
-         checked; whether its kernels are for these cards, and whether the cards have the memory, was not.",
+        "artefact checked without cards",
+        "No driver reports cards here, so the kernels' targets and the cards' memory are not checked.",
     )
-    .example("`tpc check` of an artefact for `cuda:0,cuda:1` on a machine that builds.")
-    .cure("check it again where it will run.");
+    .cure("check the artefact on the machine with the cards.");
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-/// Returns a rule that lists the dependencies of `target`, in the form of compilers' `-MD`. Blanks and number signs are
-/// escaped with a backslash, and dollar signs are doubled.
+/// Returns the rule of `target` with its dependencies, like a compiler's `-MD`. Blanks and `#` get a backslash, `$` is
+/// doubled.
 pub fn rule(target: &str, dependencies: &[String]) -> String {
     let mut out = format!("{}:", word(target));
     for dependency in dependencies {
@@ -13,7 +13,7 @@ pub fn rule(target: &str, dependencies: &[String]) -> String {
     out
 }
 
-/// Escapes a file name for make. Backslashes are doubled only before a blank or a number sign.
+/// Escapes a file name for make, which needs doubled backslashes only before blanks and `#`.
 fn word(path: &str) -> String {
     let mut out = String::new();
     let mut backslashes = 0;

@@ -23,7 +23,7 @@ impl Digest {
         &self.0
     }
 
-    /// Parses the text of a hash. Returns `None` for any other text.
+    /// Parses the text of a hash.
     pub fn parse(text: &str) -> Option<Digest> {
         let digits = text.strip_prefix(PREFIX)?.as_bytes();
         let digit = |b: u8| match b {
@@ -64,17 +64,16 @@ impl Serialize for Digest {
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let wrong = || serde::de::Error::custom("a hash is `sha256:` and 64 hexadecimal digits");
+        let wrong =
+            || serde::de::Error::custom("expected `sha256:` and 64 lower-case hexadecimal digits");
         Digest::parse(&text).ok_or_else(wrong)
     }
 }
 
-/// Hashes a model: the headers of its files, in order. A header is everything before the tensor data: metadata and
-/// tensor table.
+/// Hashes a model, or returns `None` for a remote model: for each file the data's offset and the header's length (eight
+/// bytes each, little-endian), then the header.
 ///
-/// Trailing zeros are excluded, because a bare header may lack the padding before the data. Before each header come the
-/// data's offset and the header's length, each eight bytes little-endian. Returns `None` for a remote model, whose
-/// bytes are not available here.
+/// The header ends before its trailing zeros, because a bare header may lack the padding before the data.
 pub fn of_model(file: &GgufFile) -> Option<Digest> {
     let mut hash = Sha256::new();
     for shard in file.shards() {

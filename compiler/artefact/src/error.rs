@@ -9,28 +9,28 @@ use crate::entry_defect::EntryDefect;
 /// A defect of an artefact.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArtefactError {
-    /// The container as a whole is invalid.
+    /// Invalid container.
     #[error("{0}")]
     Archive(String),
     /// A zip archive that `tpc compile` did not write.
-    #[error("this zip archive is not an artefact: its first entry is {first}, not `manifest.ron`")]
+    #[error("not a tpc artefact: the first entry of the zip archive is {first}, not `manifest.ron`")]
     Foreign {
         /// The name of the first entry, escaped and shortened, or `missing`.
         first: String,
     },
-    /// An entry of the container is invalid.
+    /// Invalid entry of the container.
     #[error("entry `{name}`: {defect}")]
     Entry {
-        /// The entry's name, escaped and shortened.
+        /// The name, escaped and shortened.
         name: String,
         /// The defect.
         defect: EntryDefect,
     },
-    /// The manifest is invalid.
+    /// Invalid manifest.
     #[error("manifest.ron: {0}")]
     Manifest(String),
-    /// The file or a section has a newer format.
-    #[error("{what} has format {found}, and this tpc reads formats up to {newest}")]
+    /// Newer format of the file or of a section.
+    #[error("{what} has format {found}; this tpc reads formats up to {newest}")]
     Newer {
         /// `the artefact`, or a section.
         what: String,
@@ -39,13 +39,13 @@ pub enum ArtefactError {
         /// The newest supported format.
         newest: u32,
     },
-    /// A section that this version of tpc does not know.
-    #[error("this tpc knows no section `{0}`")]
+    /// Unknown section.
+    #[error("this tpc does not know section `{0}`")]
     UnknownSection(String),
-    /// The kernels are invalid.
+    /// Invalid kernels.
     #[error("kernels: {0}")]
     Kernels(String),
-    /// The program is invalid.
+    /// Invalid program.
     #[error("{entry}: {what}")]
     Program {
         /// The entry.
@@ -56,7 +56,7 @@ pub enum ArtefactError {
 }
 
 impl ArtefactError {
-    /// Returns the error's code.
+    /// Returns the code.
     pub fn code(&self) -> &'static Code {
         match self {
             ArtefactError::Archive(_)
@@ -69,17 +69,18 @@ impl ArtefactError {
         }
     }
 
-    /// Returns the remedy.
+    /// Returns the cure.
     pub fn help(&self) -> &'static str {
         match self {
             ArtefactError::Foreign { .. } => {
                 "give a file that `tpc compile MODEL -o FILE.tpc` wrote"
             }
             ArtefactError::Archive(_) | ArtefactError::Entry { .. } => {
-                "compile the model again, or fetch the artefact again from a source you trust"
+                "check that the file is a tpc artefact; fetch a damaged artefact again from a source you trust, \
+                 or compile the model again"
             }
             ArtefactError::Newer { .. } | ArtefactError::UnknownSection(_) => {
-                "update tpc, or compile the model again with this one"
+                "update tpc, or compile the model again with this version"
             }
             ArtefactError::Manifest(_)
             | ArtefactError::Kernels(_)
@@ -89,7 +90,7 @@ impl ArtefactError {
         }
     }
 
-    /// Returns the diagnostic for the file `file`.
+    /// Returns the diagnostic for `file`.
     pub fn diagnostic(&self, file: &str) -> Diagnostic {
         Diagnostic::new(self.code(), file, format!("{file}: {self}")).help(self.help())
     }

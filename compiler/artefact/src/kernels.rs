@@ -1,8 +1,7 @@
 //! The kernel section: machine code for cards, compiled ahead of time.
 //!
-//! `kernels/index.ron` lists the kernel modules. Each record has the target, the hash of the source, and the hash and
-//! length of the code. The code follows in index order, one entry per module. A module is used only if the loader would
-//! compile the same source for the same target, so stale code is ignored.
+//! `kernels/index.ron` lists the modules; their code follows in the same order, one entry each. The loader uses a
+//! module only if it would compile the same source for the same target, so it ignores stale code.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -14,13 +13,12 @@ use crate::archive::Entry;
 use crate::digest::Digest;
 use crate::error::ArtefactError;
 
-/// The name of the section.
+/// The section.
 pub(crate) const SECTION: &str = "kernels";
-/// The name of the index's entry.
+/// The index's entry.
 const INDEX: &str = "kernels/index.ron";
-/// The maximum size of the index in bytes.
+/// The maximum size of the index, in bytes.
 const MAX_BYTES: usize = 1 << 20;
-/// The maximum number of modules.
 const MAX_MODULES: usize = 1000;
 /// The maximum length of a word in the index, in bytes.
 const MAX_WORD: usize = 40;
@@ -28,7 +26,7 @@ const MAX_WORD: usize = 40;
 /// A kernel module for one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelModule {
-    /// The module's record in the index.
+    /// The record in the index.
     pub record: KernelRecord,
     /// The machine code.
     pub code: Arc<[u8]>,
@@ -38,7 +36,7 @@ pub struct KernelModule {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelRecord {
-    /// The target as its compiler names it: `sm_90a`.
+    /// The target, such as `sm_90a`.
     pub target: String,
     /// The module's name, unique per target.
     pub module: String,
@@ -52,7 +50,6 @@ pub struct KernelRecord {
     pub bytes: u64,
 }
 
-/// The index as stored in the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Index {
@@ -60,7 +57,7 @@ struct Index {
 }
 
 impl KernelModule {
-    /// Creates a module from its code and the hash of its source.
+    /// Creates a module; `source` is the hash of its source.
     pub fn new(
         target: &str,
         module: &str,
@@ -81,7 +78,7 @@ impl KernelModule {
         }
     }
 
-    /// Returns the name of the code's entry.
+    /// Returns the name of its entry.
     pub fn entry(&self) -> String {
         self.record.entry()
     }
@@ -97,13 +94,11 @@ fn wrong(what: impl Into<String>) -> ArtefactError {
     ArtefactError::Kernels(what.into())
 }
 
-/// True if a word is a valid name of a target or module.
 fn is_word(word: &str) -> bool {
     let known = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
     (1..=MAX_WORD).contains(&word.len()) && word.bytes().all(known)
 }
 
-/// Returns the text of the index.
 fn index(modules: &[KernelModule]) -> Result<String, ArtefactError> {
     let pretty = ron::ser::PrettyConfig::new()
         .new_line("\n")
@@ -114,10 +109,9 @@ fn index(modules: &[KernelModule]) -> Result<String, ArtefactError> {
     ron::ser::to_string_pretty(&index, pretty).map_err(|e| wrong(e.to_string()))
 }
 
-/// An entry's name and data.
 type Named<'a> = (String, Cow<'a, [u8]>);
 
-/// Returns the entries of the section, empty if there are no modules.
+/// Returns the entries of the section, if any.
 ///
 /// # Errors
 /// Returns an error if the reader would reject the index.
@@ -134,7 +128,6 @@ pub(crate) fn entries(modules: &[KernelModule]) -> Result<Vec<Named<'_>>, Artefa
     Ok(out)
 }
 
-/// Parses and checks the records of an index.
 fn records(bytes: &[u8]) -> Result<Vec<KernelRecord>, ArtefactError> {
     if bytes.len() > MAX_BYTES {
         return Err(wrong(format!("the index is longer than {MAX_BYTES} bytes")));
@@ -157,13 +150,13 @@ fn records(bytes: &[u8]) -> Result<Vec<KernelRecord>, ArtefactError> {
     for record in &index.modules {
         if !is_word(&record.target) || !is_word(&record.module) {
             return Err(wrong(
-                "a target or a module has a name that none can have: small letters, digits and underlines",
+                "invalid name of a target or module: use lower-case letters, digits and underscores",
             ));
         }
         let plain = |c: char| c.is_ascii_graphic() || c == ' ';
         if record.compiler.len() > MAX_WORD || !record.compiler.chars().all(plain) {
             return Err(wrong(format!(
-                "{} has a compiler with a name that none can have",
+                "{} has an invalid compiler name",
                 record.entry()
             )));
         }
@@ -174,13 +167,13 @@ fn records(bytes: &[u8]) -> Result<Vec<KernelRecord>, ArtefactError> {
     Ok(index.modules)
 }
 
-/// Reads the modules of a section. `entries` are all entries after the programs.
+/// Reads the modules from `entries`, which are all entries after the programs.
 ///
 /// # Errors
 /// Returns [`ArtefactError::Kernels`] if an entry is missing, out of order, or differs from its record.
 pub(crate) fn read(entries: &[Entry<'_>]) -> Result<Vec<KernelModule>, ArtefactError> {
     let Some((first, rest)) = entries.split_first().filter(|(e, _)| e.name == INDEX) else {
-        return Err(wrong(format!("there is no {INDEX} before the modules")));
+        return Err(wrong(format!("{INDEX} is missing before the modules")));
     };
     let records = records(first.data)?;
     if records.len() != rest.len() {
@@ -193,7 +186,7 @@ pub(crate) fn read(entries: &[Entry<'_>]) -> Result<Vec<KernelModule>, ArtefactE
     let module = |(record, entry): (KernelRecord, &Entry<'_>)| {
         let name = record.entry();
         if entry.name != name {
-            return Err(wrong(format!("{} stands where {name} is due", entry.name)));
+            return Err(wrong(format!("found {}, expected {name}", entry.name)));
         }
         if entry.data.len() as u64 != record.bytes {
             return Err(wrong(format!(
@@ -203,12 +196,10 @@ pub(crate) fn read(entries: &[Entry<'_>]) -> Result<Vec<KernelModule>, ArtefactE
             )));
         }
         if Digest::of(entry.data) != record.hash {
-            return Err(wrong(format!(
-                "{name} has another hash than the index says"
-            )));
+            return Err(wrong(format!("{name} has another hash than in the index")));
         }
         if !is_code(entry.data) {
-            return Err(wrong(format!("{name} is no code for a card")));
+            return Err(wrong(format!("{name} is not machine code for cards")));
         }
         Ok(KernelModule {
             record,
@@ -227,7 +218,6 @@ fn is_code(bytes: &[u8]) -> bool {
 pub(crate) mod tests {
     use super::*;
 
-    /// Returns bytes that begin like machine code.
     pub(crate) fn code(n: u8) -> Arc<[u8]> {
         let mut bytes = vec![0; 64];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -247,7 +237,6 @@ pub(crate) mod tests {
         ]
     }
 
-    /// Returns the error text of reading these entries.
     fn refused(entries: &[(String, Vec<u8>)]) -> String {
         let entries: Vec<Entry<'_>> = entries
             .iter()
@@ -279,9 +268,9 @@ pub(crate) mod tests {
             changed[0].1 = text.replacen(from, to, 1).into_bytes();
             refused(&changed)
         };
-        assert!(with("\"norm\"", "\"../norm\"").contains("a name that none can have"));
+        assert!(with("\"norm\"", "\"../norm\"").contains("invalid name"));
         assert!(with("\"norm\"", "\"matmul\"").contains("twice"));
-        assert!(with("\"norm\"", "\"rope\"").contains("kernels/sm_80/rope.cubin is due"));
+        assert!(with("\"norm\"", "\"rope\"").contains("expected kernels/sm_80/rope.cubin"));
         assert!(with("bytes: 64", "bytes: 65").contains("the index says 65"));
         assert!(with("NVRTC 13.0", "NVRTC \\u{1b}[31m").contains("compiler"));
         assert!(with("modules", "modulos").contains("the index"));
@@ -291,17 +280,17 @@ pub(crate) mod tests {
         other[2].1[63] ^= 1;
         assert!(refused(&other).contains("another hash"));
         assert!(refused(&owned[..3]).contains("and the file 2"));
-        assert!(refused(&owned[1..]).contains("there is no kernels/index.ron"));
+        assert!(refused(&owned[1..]).contains("kernels/index.ron is missing"));
         let mut swapped = owned;
         swapped.swap(1, 2);
-        assert!(refused(&swapped).contains("stands where"));
+        assert!(refused(&swapped).contains("expected kernels/"));
         let text = KernelModule::new("sm_80", "m", "x", Digest::of(b""), Arc::from(&b"text"[..]));
         let written = entries(std::slice::from_ref(&text)).expect("a section");
         let written: Vec<_> = written
             .into_iter()
             .map(|(n, d)| (n, d.into_owned()))
             .collect();
-        assert!(refused(&written).contains("no code for a card"));
+        assert!(refused(&written).contains("not machine code"));
         assert!(entries(&[]).expect("none").is_empty());
         entries(&[text.clone(), text]).expect_err("two of one name");
     }

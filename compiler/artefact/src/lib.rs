@@ -1,25 +1,13 @@
 //! # Artefacts: compiled programs
 //!
-//! A `.tpc` file holds the result of planning a model for devices: a [`Program`](tpc_ir::Program) and a [`Manifest`].
-//! The manifest names the model, the options and the target. The weights stay in the model's file, which is identified
-//! by its [`Digest`].
+//! A `.tpc` file holds a planned model: a [`Program`](tpc_ir::Program), a [`Manifest`] of the model, options and
+//! target, and kernels. The weights stay in the model's file, which a [`Digest`] identifies.
 //!
-//! - `archive` is the container: a zip of stored entries at page boundaries, in a canonical form;
-//! - `entry_defect` and `error` define the errors;
-//! - `manifest` is the file's description, in RON;
-//! - `kernels` is the section with machine code for cards;
-//! - `digest` hashes models and texts;
-//! - `artefact` combines the parts: [`Artefact::to_bytes`], [`Artefact::read`];
-//! - `depfile` writes a Makefile rule that lists the input files.
-//!
-//! Invariants:
-//!
-//! - The same manifest and program always give the same bytes. The file contains no path, time or host name.
-//! - A file is not trusted. The reader rejects a non-canonical container, text that does not parse, and a program that
-//!   fails the [verifier](tpc_ir::program::verify()). Every rejection has a code of [`CODES`].
-//! - The reader never panics. Its time and memory are linear in the length of the file, which is at most [`MAX_BYTES`].
-//! - Older versions are read. Newer versions are rejected with their version number, regardless of the remaining
-//!   content.
+//! - The same manifest and program give the same bytes, without a path, time or host name.
+//! - Files are not trusted. The reader rejects other forms of the container, text that does not parse, and programs
+//!   that fail the [verifier](tpc_ir::program::verify()). Each error has a code of [`CODES`].
+//! - The reader never panics. Its time and memory are linear in the file's length, at most [`MAX_BYTES`].
+//! - Older versions are read. Newer versions are rejected by their number, whatever their content.
 
 mod archive;
 mod artefact;

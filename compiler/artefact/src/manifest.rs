@@ -1,7 +1,7 @@
 //! The manifest: the description of an artefact.
 //!
-//! The types here exist only for the file format, so no other type of tpc becomes part of the format by accident.
-//! Existing fields never change. Additions raise [`FORMAT`].
+//! These types serve the file format only, so that changes of other types cannot change the format. Existing fields
+//! never change; additions raise [`FORMAT`].
 
 use serde::{Deserialize, Serialize};
 use tpc_ir::{DType, Window};
@@ -12,13 +12,12 @@ use crate::kernels;
 
 /// The newest supported format.
 pub const FORMAT: u32 = 1;
-/// The maximum size of a manifest in bytes.
+/// The maximum size of a manifest, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 /// The maximum number of cache cells and of tokens per batch.
 const MAX_CELLS: u64 = 1 << 32;
-/// The maximum number of sequences.
 const MAX_SEQUENCES: u64 = 1 << 16;
-/// The maximum length of a text in bytes.
+/// The maximum length of a text, in bytes.
 const MAX_TEXT: usize = 4096;
 
 /// The description of an artefact.
@@ -27,13 +26,13 @@ const MAX_TEXT: usize = 4096;
 pub struct Manifest {
     /// The format of the file and of this manifest.
     pub format: u32,
-    /// The writing program and its version. It is informational only.
+    /// The writing program and its version, for information only.
     pub producer: String,
     /// The other sections with their versions.
     pub sections: Vec<SectionVersion>,
     /// The target.
     pub target: TargetRecord,
-    /// The names of the devices, in order. They are bound to real devices at run time.
+    /// The device names, bound to real devices at run time.
     pub devices: Vec<String>,
     /// The model.
     pub model: ModelRecord,
@@ -49,9 +48,9 @@ pub struct Manifest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SectionVersion {
-    /// The section's name, which is also the folder of its entries.
+    /// The name, also the folder of its entries.
     pub name: String,
-    /// The version of its format.
+    /// The format version.
     pub version: u32,
 }
 
@@ -63,17 +62,17 @@ pub struct TargetRecord {
     pub executor: String,
     /// The storage formats of weights.
     pub stored: Vec<StoredVersion>,
-    /// The names of required host features beyond the baseline.
+    /// The required host features beyond the baseline.
     pub host: Vec<String>,
 }
 
-/// A storage format of weights and its version. The version changes with the byte layout.
+/// A storage format of weights. The version changes with the byte layout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredVersion {
-    /// The format's name, as in the text of programs.
+    /// The name in program texts.
     pub name: String,
-    /// The format's version.
+    /// The version.
     pub version: u32,
 }
 
@@ -81,19 +80,19 @@ pub struct StoredVersion {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelRecord {
-    /// `general.name`, or else the architecture's name.
+    /// `general.name`, or the architecture.
     pub name: String,
     /// The architecture.
     pub architecture: String,
-    /// The number of elements of all tensors.
+    /// The number of elements.
     pub params: u64,
-    /// The size of all tensors in bytes.
+    /// The size of the tensors, in bytes.
     pub bytes: u64,
     /// The hash of the headers and tensor tables.
     pub hash: Digest,
-    /// The names of the model's files, without folders.
+    /// The file names, without folders.
     pub files: Vec<String>,
-    /// The attention window of the layers that use one.
+    /// The attention window, for layers with one.
     pub window: Option<WindowRecord>,
 }
 
@@ -128,7 +127,7 @@ impl From<WindowRecord> for Window {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptionRecord {
-    /// The split mode that was requested or chosen.
+    /// The requested or chosen split mode.
     pub split_mode: String,
     /// The caches' size and types.
     pub caches: CacheOptions,
@@ -138,7 +137,7 @@ pub struct OptionRecord {
     pub parallel: u64,
     /// The speculative decoding method: `none` or `draft-mtp`.
     pub drafting: String,
-    /// The command-line options that reproduce this artefact.
+    /// The command-line options to reproduce the artefact.
     pub words: Vec<String>,
 }
 
@@ -164,19 +163,19 @@ impl CacheOptions {
     }
 }
 
-/// The first field of a manifest in every format.
+/// The first field of every format.
 #[derive(Deserialize)]
 struct Head {
     format: u32,
 }
 
-/// The known sections with their newest versions.
+/// The known sections and their newest versions.
 const SECTIONS: [(&str, u32); 2] = [("programs", 1), (kernels::SECTION, 1)];
-/// The number of sections that every artefact has.
+/// The number of mandatory sections.
 const NEEDED: usize = 1;
 
 impl Manifest {
-    /// Returns the section versions that this tpc writes; `kernels` includes the kernel section.
+    /// Returns the sections that this tpc writes, with or without kernels.
     pub fn section_versions(kernels: bool) -> Vec<SectionVersion> {
         let count = if kernels { SECTIONS.len() } else { NEEDED };
         let each = SECTIONS
@@ -194,7 +193,7 @@ impl Manifest {
         self.sections.iter().any(|s| s.name == kernels::SECTION)
     }
 
-    /// Returns the manifest's text.
+    /// Returns the text.
     ///
     /// # Errors
     /// Returns [`ArtefactError::Manifest`] if the reader would reject the text.
@@ -207,7 +206,7 @@ impl Manifest {
         let text = text.map_err(|e| ArtefactError::Manifest(e.to_string()))?;
         match Manifest::parse(text.as_bytes())? == *self {
             true => Ok(text),
-            false => Err(wrong("it changes when it is written")),
+            false => Err(wrong("the text changes when read back")),
         }
     }
 
@@ -218,15 +217,15 @@ impl Manifest {
     /// [`ArtefactError::Manifest`] for an invalid manifest.
     pub fn parse(bytes: &[u8]) -> Result<Manifest, ArtefactError> {
         if bytes.len() > MAX_BYTES {
-            return Err(wrong(&format!("it is longer than {MAX_BYTES} bytes")));
+            return Err(wrong(&format!("longer than {MAX_BYTES} bytes")));
         }
         let text = std::str::from_utf8(bytes)
             .map_err(|e| wrong(&format!("byte {} is not UTF-8 text", e.valid_up_to())))?;
         let unreadable = |e: ron::error::SpannedError| wrong(&plain(&e.to_string()));
-        // Read the format number first: a later version may have fields that this one does not know.
+        // A later format may have unknown fields, so its number comes first.
         let head: Head = ron::from_str(text).map_err(unreadable)?;
         match head.format {
-            0 => return Err(wrong("there is no format 0")),
+            0 => return Err(wrong("invalid format 0")),
             found if found > FORMAT => {
                 return Err(ArtefactError::Newer {
                     what: "the artefact".to_owned(),
@@ -241,7 +240,6 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Checks the manifest.
     fn check(&self) -> Result<(), ArtefactError> {
         for section in &self.sections {
             let known = SECTIONS.iter().find(|(name, _)| *name == section.name);
@@ -255,7 +253,7 @@ impl Manifest {
                 });
             }
             if section.version == 0 {
-                return Err(wrong(&format!("section `{name}` has no format 0")));
+                return Err(wrong(&format!("section `{name}` has the invalid format 0")));
             }
         }
         let missing = |(name, _): &&(&str, u32)| !self.sections.iter().any(|s| s.name == *name);
@@ -264,17 +262,16 @@ impl Manifest {
         }
         if let Some(text) = self.texts().find(|t| !is_plain(t)) {
             return Err(wrong(&format!(
-                "`{}` is too long or has characters that no text has",
+                "`{}` is too long or has control characters",
                 plain(text)
             )));
         }
         self.check_values()
     }
 
-    /// Checks the values of the fields.
     fn check_values(&self) -> Result<(), ArtefactError> {
         if self.model.files.is_empty() || self.devices.is_empty() {
-            return Err(wrong("it has no device or no file of the model"));
+            return Err(wrong("devices or model files are missing"));
         }
         let folder = |name: &&String| {
             name.is_empty()
@@ -283,12 +280,12 @@ impl Manifest {
         };
         if let Some(name) = self.model.files.iter().find(folder) {
             return Err(wrong(&format!(
-                "`{}` is no name of a file without folders",
+                "`{}` must be a file name without folders",
                 plain(name)
             )));
         }
         if self.options.caches.types().is_none() {
-            return Err(wrong("a cache has a type that tpc does not know"));
+            return Err(wrong("unknown type of a cache"));
         }
         let windows = match self.model.window {
             Some(WindowRecord::Sliding(n) | WindowRecord::Chunks(n)) => n > 0,
@@ -302,13 +299,12 @@ impl Manifest {
         ];
         if !windows || sized.iter().any(|(n, most)| !(1..=*most).contains(n)) {
             return Err(wrong(
-                "a window, a context, a batch or a number of sequences is 0, or beyond what can be",
+                "a window, context, batch or number of sequences is 0 or too large",
             ));
         }
         Ok(())
     }
 
-    /// Returns all texts.
     fn texts(&self) -> impl Iterator<Item = &String> {
         let Manifest {
             producer,
@@ -338,12 +334,12 @@ impl Manifest {
     }
 }
 
-/// True if a text can be displayed safely.
+/// True if a text is short and without control characters.
 fn is_plain(text: &str) -> bool {
     text.len() <= MAX_TEXT && !text.chars().any(char::is_control)
 }
 
-/// Returns a text that is safe to display: shortened, without terminal control characters.
+/// Shortens a text and replaces control characters.
 fn plain(text: &str) -> String {
     let visible = |c: char| if tpc_diag::steers(c) { '\u{fffd}' } else { c };
     text.chars().take(200).map(visible).collect()

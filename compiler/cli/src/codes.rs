@@ -7,97 +7,90 @@ tpc_ir::codes! {
 
     NO_INFLUENCE = note(
         "TPC0420",
-        "options without influence",
-        "The options are another program's, and what they set does not change what tpc computes: neither where \
-         tensors are, nor what is moved, nor how long it takes. The message says why of each.",
+        "option without effect",
+        "The option belongs to another program, and does not change placement, transfers or times in tpc.",
     )
     .example("`tpc plan MODEL -t 16 --temp 0.7 --port 8080`.")
-    .cure("none is needed; leaving them out gives the same result.");
+    .cure("no action is needed.");
 
     READ_AS = note(
         "TPC0421",
-        "an option that is called otherwise here",
-        "The option, or its value, is another program's. It was read as the option of tpc that the message names.",
+        "option with another name in tpc",
+        "tpc reads another program's option as its own, named in the message.",
     )
     .example("`-sm row`, `--device CUDA0,CUDA1`, `--max-model-len 32768`.")
-    .cure("none is needed; tpc's own spelling silences the note.");
+    .cure("no action is needed; tpc's spelling silences the note.");
 
     UNFINISHED = note(
         "TPC0422",
-        "a file of which data are missing",
-        "The file ends before the data of its tensors do, as that of a download does that goes on. Its header is whole, \
-         so it can be planned, proved and inspected; it cannot be run.",
+        "file without all tensor data",
+        "The file ends before its tensor data, like an unfinished download. tpc can plan, prove and inspect the \
+         model, but not run it.",
     )
-    .example("`tpc plan model.gguf.part`, or the first megabytes of a model.")
-    .cure("none is needed for planning.");
+    .cure("no action is needed for planning.");
 
     CHOSEN = note(
         "TPC0423",
-        "a model was found in a folder",
-        "A folder was given in place of a file, and there is one model in it.",
+        "model found in a folder",
+        "The path is a folder with one model.",
     )
     .example("`tpc plan models/llama-8b/`.")
-    .cure("none is needed; the file's own path silences the note.");
+    .cure("no action is needed; the file's path silences the note.");
 
     CONFIG = error(
         "TPC0424",
         "unusable settings",
-        "A `tpc.toml` is not TOML, has a key that tpc does not know, or a value of another kind than the key takes. The \
-         message has the line and column.",
+        "`tpc.toml` is not TOML, or has an unknown key or a value of the wrong kind.",
     )
-    .example("`deny = \"warnings\"`, which is a list: `deny = [\"warnings\"]`.")
-    .cure("the book shows a file with every key; `tpc lint --config FILE` reads another one.");
+    .example("`deny = \"warnings\"`; the list is `deny = [\"warnings\"]`.")
+    .cure("see the book for a file with every key, or name another with `tpc lint --config FILE`.");
 
     OTHER_PROGRAM = error(
         "TPC0427",
-        "the program to compare with has failed",
-        "The command of `tpc bench --compare` cannot be run, ends with an error, or prints no speeds that can be read.",
+        "program to compare with has failed",
+        "The command of `tpc bench --compare` cannot run, fails, or prints no readable speeds.",
     )
-    .example("`--compare \"llama-bench -m missing.gguf\"`.")
-    .cure("try the command alone; llama-bench's table, `-o json` and `-o jsonl` are read.");
+    .cure("try the command alone; tpc reads llama-bench's table, `-o json` and `-o jsonl`.");
 
     LISTEN = error(
         "TPC0756",
-        "no listening at the address",
-        "The system does not let the server listen at the address: another program does, or the machine does not have it.",
+        "cannot listen at the address",
+        "Another program listens there, or this machine lacks the address.",
     )
     .example("a second `tpc rpc` on the same port.")
-    .cure("end the other program, or take another port with `--listen`; the port 0 is any that is free.");
+    .cure("end the other program, or use another port with `--listen`; 0 selects a free one.");
 
     OPEN_SERVER = error(
         "TPC0757",
-        "a server that anyone may use",
-        "The address of `--listen` can be reached from other machines. ggml's RPC protocol has neither authentication nor \
-         encryption: who reaches the port may use the device.",
+        "server open to other machines",
+        "ggml's RPC protocol has neither authentication nor encryption, so anyone who reaches the port can use the \
+         device.",
     )
     .example("`--listen 0.0.0.0:50052`.")
-    .cure("listen at 127.0.0.1 and reach it by a tunnel; in a network that you trust, `--allow-remote`.")
+    .cure("listen at 127.0.0.1 and use a tunnel, or add `--allow-remote` in a trusted network.")
     .with_milder_severity(Severity::Warning);
 
     NO_GRAPH = error(
         "TPC0758",
         "no client has computed a graph",
-        "No program has used the device, or it has used it for memory only.",
+        "No program used the device, or one used only its memory.",
     )
     .example("llama-bench with `-ngl 0`.")
     .cure("give the program `--rpc` with the address, and `-ngl 99`.");
 
     CLIENT_PROGRAM = error(
         "TPC0759",
-        "the program to be captured has failed",
-        "The command of `tpc lint --rpc-command` cannot be run, or ends with an error. What it computed before that is looked \
-         at all the same.",
+        "program to capture has failed",
+        "The command of `tpc lint --rpc-command` cannot run, or fails. tpc still lints the captured graphs.",
     )
-    .example("`--rpc-command \"llama-bench -m missing.gguf\"`.")
-    .cure("try the command alone; its llama.cpp must be built with `-DGGML_RPC=ON`.");
+    .cure("try the command alone; llama.cpp must be built with `-DGGML_RPC=ON`.");
 
     BOTH_WAYS = error(
         "TPC0428",
-        "a model that does not generate token by token",
-        "Tokens of the model attend to later ones too: it generates by diffusion, which fills in the tokens of a whole \
-         sequence in any order. `tpc run` appends token after token. `tpc eval` must give the model all tokens in one \
-         batch.",
+        "model does not generate token by token",
+        "The model generates by diffusion: tokens attend to later ones. `tpc run` appends tokens one by one, and \
+         `tpc eval` needs one batch.",
     )
-    .example("`tpc run llada.gguf -p Hello`; `tpc eval` of 600 tokens with `--ubatch-size 512`.")
-    .cure("`tpc plan` and `tpc eval` take such models; give `eval` an `--ubatch-size` that holds all tokens.");
+    .example("`tpc run llada.gguf -p Hello`.")
+    .cure("use `tpc plan`, or `tpc eval` with an `--ubatch-size` for all tokens.");
 }

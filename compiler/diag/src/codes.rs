@@ -7,200 +7,178 @@ tpc_ir::codes! {
 
     UNVERIFIED_PLAN = error(
         "TPC0390",
-        "the plan does not verify",
-        "The verifier rejects what the planner made. This is a fault of tpc: nothing is printed that could be \
-         wrong.",
+        "plan does not verify",
+        "The verifier rejects the planner's result, so tpc prints no plan.",
     )
-    .cure("report it with the command and the model's header.");
+    .cure("report this bug in tpc with the command and the model's header.");
 
     UNPROVED = error(
         "TPC0391",
-        "the programs are not proved to compute what the model says",
-        "The proof of the devices' programs against the model's graph stops at the op that is named: its value \
-         is neither one of the model's, nor a part of one, nor a term of a sum that makes one. Either the \
-         programs are wrong or the proof lacks a rule for a form; both are faults of tpc. No plan is given.",
+        "programs are not proved to compute the model",
+        "The proof stops at the op in the message: the programs are wrong, or the proof lacks a rule.",
     )
-    .cure("`tpc verify --numeric` tells which it is, by running a small model that is divided alike; if its \
-           answers agree, `tpc plan --allow-unproved` gives the plan, with this as a warning. Report it with the \
-           command and the model's header.")
+    .cure("run `tpc verify --numeric`; if its answers agree, `tpc plan --allow-unproved` prints the plan. Report \
+           this bug in tpc with the command and the model's header.")
     .with_milder_severity(Severity::Warning);
 
     CANNOT_SHRINK = error(
         "TPC0392",
-        "the model cannot be made small",
-        "`tpc verify --numeric` runs a small model that is divided as the planned one is. Here no small sizes \
-         fit the ops, what cannot shrink is too large to run, or the reference executor cannot run an op.",
+        "model cannot be made small",
+        "`tpc verify --numeric` runs a small model. Small sizes do not fit the ops, are too large to run, or need an \
+         op that the reference executor lacks.",
     )
-    .example("a captured graph with an op that tpc has no rule for.")
-    .cure("the proof needs no small model: `tpc verify` without --numeric.");
+    .cure("run `tpc verify` without `--numeric`.");
 
     OTHER_FORM = warning(
         "TPC0393",
-        "the small programs have another form",
-        "`tpc verify --numeric` compares the programs of the small model with those of the planned one, op by \
-         op. They differ at the op that is named, in more than sizes: what the small programs compute says \
-         little of the planned ones. The proof is about the planned ones themselves.",
+        "small programs have another form",
+        "The small model's programs differ from the planned ones in more than sizes, so `--numeric` proves little. \
+         The proof still holds.",
     )
     .cure("report it with the command and the model's header.");
 
     NUMBERS_DIFFER = error(
         "TPC0394",
-        "the small programs compute something else",
-        "`tpc verify --numeric` ran a small model whole and as the programs of its devices, and the answers \
-         differ. The message names the first value on a device that is not what the model has, and the op that \
-         makes it.",
+        "small programs compute something else",
+        "The small model gives different answers whole and split. The message names the first wrong value.",
     )
-    .cure("report it with the command and the model's header.");
+    .cure("report this bug in tpc with the command and the model's header.");
 
     OVER_BUDGET = error(
         "TPC0395",
-        "more work than a command may do",
-        "A command may make so many terms, hold so many segments, take so many steps and fill so many bytes, so that \
-         it answers within seconds and a few hundred megabytes whatever it is given. The limits are counts, the \
-         same on every machine, and at least ten times what the largest models and captures known take. The message \
-         says which limit, and at which op, tensor and layer it was met.",
+        "limit of a command's work exceeded",
+        "Limits let commands answer within seconds and a few hundred megabytes. The largest known models need at \
+         most a tenth.",
     )
-    .example("a captured graph that concatenates a thousand views of one tensor in every order.")
-    .cure("look at the op that is named: what makes its tensors so many parts? Plan a smaller part of the graph, or \
-           with -sm layer or -sm none, which divide no tensors; report the file if it is a model's.");
+    .example("a graph that concatenates a thousand views of one tensor.")
+    .cure("plan a smaller part of the graph, or use `-sm layer` or `-sm none`. If the file is a published model, \
+           report it.");
 
     COMMAND_LINE = error(
         "TPC0400",
         "unusable command line",
-        "An option's value is not of the form that it takes, or an option or argument is unknown or missing. The \
-         message says what was expected.",
+        "An option or argument is unknown, missing or malformed.",
     )
     .example("`--devices zero`, `--tensor-split 1,,2`, `tpc plan` without a model.")
-    .cure("`tpc COMMAND --help` lists what the command takes.");
+    .cure("see `tpc COMMAND --help`.");
 
     UNSUPPORTED_OPTION = error(
         "TPC0401",
         "option not supported yet",
-        "The option is part of the command-line contract, but this version does not plan it; ignoring it would \
-         give a plan for something else.",
+        "Without the option, the plan would be for something else.",
     )
-    .cure("leave it out.");
+    .cure("leave the option out.");
 
     FILE_ACCESS = error(
         "TPC0402",
-        "a file cannot be read or written",
-        "The file system refuses. The message has its reason.",
+        "file cannot be read or written",
+        "The file system refuses access.",
     )
-    .cure("check the path, the permissions, and the space on the disk.");
+    .cure("check the path, the permissions, and the free space.");
 
     TOPOLOGY_FILE = error(
         "TPC0403",
         "unusable topology file",
-        "The file is not a topology in RON, or a number in it makes no sense. The message has the line and \
-         column.",
+        "The file is not a topology in RON, or has an impossible number.",
     )
-    .example("`Topology(devices: [(card: \"RTX 3090\", count: 2), (name: \"gpu\", memory: \"80 GB\", bandwidth: \
-              \"2 TB/s\", flops: \"400 TFLOP/s\")])` is one that is usable.");
+    .example("a usable file is `Topology(devices: [(card: \"RTX 3090\", count: 2), (name: \"gpu\", memory: \"80 \
+              GB\", bandwidth: \"2 TB/s\", flops: \"400 TFLOP/s\")])`.");
 
     GOLDEN_FILE = error(
         "TPC0404",
         "unusable golden file",
-        "The file does not have the magic number, sizes or length of a golden-logits file (see the user guide).",
+        "The magic number, sizes or length are not a golden-logits file's (see the user guide).",
     );
 
     NO_TENSOR_DATA = error(
         "TPC0405",
-        "the model has no tensor data",
-        "The file is a header only: it can be planned, not executed.",
+        "model without tensor data",
+        "A bare header can be planned, not executed.",
     )
     .cure("give the whole model.");
 
     LOGITS_DIFFER = error(
         "TPC0406",
-        "the comparison failed",
-        "The logits differ from the golden ones by more than `--tolerance`.",
+        "logits differ from the golden logits",
+        "The largest difference exceeds `--tolerance`.",
     );
 
     UNKNOWN_CODE = error(
         "TPC0407",
         "unknown code",
-        "`tpc explain`, `--deny` or `--allow` names a code that does not exist.",
+        "`tpc explain`, `--deny` or `--allow` names an unknown code.",
     )
-    .cure("`tpc explain` without an argument lists all codes.");
+    .cure("run `tpc explain`, which lists all codes.");
 
     UNKNOWN_PRESET = error(
         "TPC0408",
         "unknown preset or specification",
-        "`tpc synth` was given neither a preset nor a specification of the form `ARCH:key=value,…`.",
+        "`tpc synth` takes a preset, or `ARCH:key=value,…`.",
     );
 
     NO_SUCH_TENSOR = error(
         "TPC0409",
         "no such tensor",
-        "`--why` names no weight, state or other value of the graph, and as a regular expression it matches \
-         none.",
+        "`--why` matches no weight, state or other value, by name or regular expression.",
     )
-    .example("`--why blk.0.attn_qkv` where queries, keys and values have weights of their own.")
-    .cure("the tensors' names are in `tpc plan -v -v`.");
+    .example("`--why blk.0.attn_qkv` for a model with separate queries, keys and values.")
+    .cure("run `tpc plan -v -v`, which lists the names.");
 
     TENSOR_OVERRIDE = error(
         "TPC0410",
         "unusable override of a tensor's place",
-        "`--override-tensor` takes `REGEX=PLACE`, several separated by commas. The regex is one as in most \
-         languages, lookaround and back references included; it matches when it is found anywhere in a tensor's \
-         name. The place is `host` (or `CPU`), `mirrored`, or a device by name, position (`dev1`) or number \
+        "`--override-tensor` takes `REGEX=PLACE,…`. The regex matches anywhere in a name, with lookaround and back \
+         references. Places are `host` (or `CPU`), `mirrored`, or a device's name, position (`dev1`) or number \
          (`CUDA1`).",
     )
     .example("`-ot 'blk\\.(1|2)\\.ffn_.*=CPU,output.*=dev0'`.")
-    .cure("the message names what is wrong and the places that there are.");
+    .cure("correct the part in the message.");
 
     OLD_PLAN = error(
         "TPC0411",
-        "an earlier plan that cannot be compared",
-        "`tpc plan --diff` takes what `tpc plan --format json` printed. The file is not such an object: it is of \
-         another format or version, a refusal without a plan, an array of several plans, or too large.",
+        "earlier plan that cannot be compared",
+        "The file is not a plan of `tpc plan --format json`, is an array of several, or is too large.",
     )
-    .example("`--diff` with the output of `tpc lint --format json`.")
-    .cure("write it anew: `tpc plan MODEL … --format json > OLD.json`.");
+    .cure("write the plan again: `tpc plan MODEL … --format json > OLD.json`.");
 
     FOREIGN_TYPE = error(
         "TPC0412",
-        "a tensor's type is one of ik_llama.cpp",
-        "ik_llama.cpp has quantisation types of its own, such as iq3_k and iq4_ks. tpc plans files with them (`--engine \
-         ik_llama.cpp`), and has no kernels for them yet.",
+        "tensor with a type of ik_llama.cpp",
+        "tpc plans such types (`--engine ik_llama.cpp`), but cannot run them yet.",
     )
-    .example("`tpc run` with a file of IQ3_K.")
-    .cure("run the file with ik_llama.cpp, or get a file of llama.cpp's types, such as q4_k.");
+    .example("`tpc run` with iq3_k.")
+    .cure("run the file with ik_llama.cpp, or use llama.cpp's types, such as q4_k.");
 
     CALIBRATION_FILE = error(
         "TPC0414",
-        "measurements that cannot be used",
-        "`tpc plan --calibrate` takes what llama-bench prints (md, json, jsonl, csv) or a log with the timings of \
-         llama.cpp. The file has no such line, or the line that is named is of another form or another model.",
+        "unusable measurements",
+        "`--calibrate` reads llama-bench's output (md, json, jsonl, csv) or llama.cpp's log. The file lacks timings, \
+         or a line has another form or model.",
     )
-    .example("`--calibrate` with a row of `pp512+tg128`, which measures the prompt and the generation in one.")
+    .example("a row of `pp512+tg128`, which measures both together.")
     .cure("measure again: `llama-bench -m MODEL -p 512 -n 128 -o md > bench.md`.")
     .with_milder_severity(Severity::Warning);
 
     CALIBRATED = note(
         "TPC0413",
-        "the speeds are calibrated",
-        "`tpc plan --calibrate` fitted the machine to measurements: the share of its bandwidth and of its arithmetic, \
-         its fixed times, its reductions. The message says from how many rows, and how far the estimates of these \
-         rows still are from what was measured.",
+        "speeds are calibrated",
+        "`--calibrate` fitted the machine's bandwidth, arithmetic, fixed times and reductions to measurements.",
     )
-    .cure("`--write-topology FILE` keeps the calibration in a topology file.");
+    .cure("add `--write-topology FILE` to keep the calibration.");
 
     CARD_ASSUMED = note(
         "TPC0440",
-        "a card's name stands for several",
-        "Cards of this name differ in form or memory: an H100 has one speed as a module and another as a PCI Express \
-         card. The plan is for the one that is most often meant.",
+        "card name stands for several cards",
+        "Cards of this name differ in form or memory. The plan assumes the most common.",
     )
-    .example("`--devices 2xH100`, which is taken for the H100 SXM.")
-    .cure("name the card in full; `tpc devices` lists them.");
+    .example("`--devices 2xH100`, read as the H100 SXM.")
+    .cure("give the full name; `tpc devices` lists them.");
 
     LINK_ASSUMED = note(
         "TPC0441",
-        "the links between cards are assumed",
-        "A bridge may join cards of this kind (NVLink, Infinity Fabric), but most machines have none, so that the plan \
-         counts with PCI Express.",
+        "links between cards are assumed",
+        "A bridge (NVLink, Infinity Fabric) may join these cards. The plan assumes PCI Express.",
     )
     .example("`--devices 2x3090`.")
-    .cure("`--link nvlink`, `--link pcie-p2p` or `--link pcie` says what the machine has; a topology file does too.");
+    .cure("state the link with `--link nvlink`, `--link pcie-p2p` or `--link pcie`, or in a topology file.");
 }

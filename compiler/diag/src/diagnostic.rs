@@ -1,4 +1,4 @@
-//! Diagnostics and their display in the terminal.
+//! Diagnostics, and their display in the terminal.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -9,18 +9,18 @@ use tpc_ir::{Code, Severity};
 
 use crate::{Entity, Excerpt, Message};
 
-/// A report to the user: the problem, its location, and a cure.
+/// A report to the user: problem, location and cure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// The code. `tpc explain CODE` explains it.
+    /// The code, for `tpc explain CODE`.
     #[serde(serialize_with = "as_id")]
     pub code: &'static Code,
-    /// The severity. It is the code's severity unless an option or a harmless case changes it.
+    /// The code's severity, unless an option or a harmless case changes it.
     #[serde(serialize_with = "as_word")]
     pub severity: Severity,
     /// The finding, in a sentence without a full stop.
     pub message: Message,
-    /// The affected tensor, key, op, option, device or file. Its name is empty for an unnamed part of a plan.
+    /// The affected tensor, key, op, option, device or file.
     pub entity: Entity,
     /// The cure.
     pub help: Option<Message>,
@@ -58,7 +58,7 @@ impl Diagnostic {
         }
     }
 
-    /// Creates a diagnostic for a harmless case, with the code's milder severity.
+    /// Creates a diagnostic with the code's milder severity, for harmless cases.
     pub fn milder(
         code: &'static Code,
         entity: impl Into<Entity>,

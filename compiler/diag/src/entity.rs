@@ -9,13 +9,13 @@ use crate::Name;
 /// The kind of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EntityKind {
-    /// A tensor of the file, or a state.
+    /// A tensor or state.
     Tensor,
     /// A key of the metadata.
     Key,
     /// An op of the graph, or its result.
     Op,
-    /// An option of the command line.
+    /// A command-line option.
     Option,
     /// A device, or the host.
     Device,
@@ -26,7 +26,7 @@ pub enum EntityKind {
 }
 
 impl EntityKind {
-    /// Returns the word for this kind.
+    /// Returns the word.
     pub const fn word(self) -> &'static str {
         match self {
             EntityKind::Tensor => "tensor",
@@ -43,15 +43,14 @@ impl EntityKind {
 /// The subject of a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Entity {
-    /// The kind. The default is the file.
+    /// The kind, by default a file.
     pub kind: EntityKind,
-    /// The name. It is empty for an unnamed part of a plan.
+    /// The name, empty for an unnamed part of a plan.
     pub name: Name,
 }
 
 impl Entity {
-    /// Returns the entity with its layer, if any, set to 0. The results are equal for corresponding entities of all
-    /// layers.
+    /// Returns the entity with layer 0, for comparing layers.
     #[must_use]
     pub fn without_layer(&self) -> Entity {
         Entity {

@@ -1,4 +1,4 @@
-//! Excerpts: labelled parts of a graph's text, shown under a diagnostic in the terminal.
+//! Excerpts: labelled parts of a graph's text, shown below a diagnostic.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,11 +18,10 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// Returns the lines of these instructions in a printed graph. `stage` is the graph's name in `tpc dump`.
+    /// Returns the lines of instructions in a printed graph; `stage` is its name in `tpc dump`.
     pub fn of(stage: &'static str, printed: &PrintedGraph, labels: &[(Inst, String)]) -> Excerpt {
         let span = |inst: Inst| printed.spans.get(Entity::Inst(inst)).unwrap_or_default();
         let spans = labels.iter().map(|(i, _)| span(*i));
-        // Keep only the lines around the labels, because the graph may be large.
         let start = spans.clone().map(|s| s.start).min().unwrap_or(0);
         let end = spans.map(|s| s.end).max().unwrap_or(0);
         let before = printed.text[..start]
@@ -50,7 +49,7 @@ impl Excerpt {
         &self.text
     }
 
-    /// Returns the labels, each with its byte range in the text.
+    /// Returns the labels with their byte ranges.
     pub fn labels(&self) -> &[(Range<usize>, String)] {
         &self.labels
     }

@@ -1,7 +1,7 @@
 //! Structured messages: text, names and numbers as separate typed parts.
 //!
-//! [`message!`](crate::message) assembles a message, which is rendered as late as possible. Messages of different
-//! layers or device counts are compared by removing their layer or number parts. The text itself is never parsed.
+//! [`message!`](crate::message) assembles a message. Messages of different layers or device counts are compared without
+//! their layer or number parts, so texts are never parsed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -26,7 +26,7 @@ impl Name {
         }
     }
 
-    /// Creates a name from the texts before and after the layer number.
+    /// Creates a name with a layer number between two texts.
     pub fn of_layer(before: impl Into<String>, layer: u32, after: impl Into<String>) -> Name {
         Name {
             before: before.into(),
@@ -40,7 +40,7 @@ impl Name {
         self.layer
     }
 
-    /// Returns the name with its layer, if any, set to 0. The results are equal for the same tensor of all layers.
+    /// Returns the name with layer 0, for comparing layers.
     #[must_use]
     pub fn without_layer(&self) -> Name {
         Name {
@@ -65,17 +65,17 @@ impl fmt::Display for Name {
 pub enum Part {
     /// Literal text.
     Text(Cow<'static, str>),
-    /// The name of a tensor, a state or an op.
+    /// A name of a tensor, state or op.
     Name(Name),
     /// A layer number.
     Layer(u32),
     /// A line of a capture.
     Line(usize),
-    /// A quantity, or another text that may depend on the device count.
+    /// A text that may depend on the device count.
     Number(String),
 }
 
-/// A text that may depend on the device count, such as a size or a list of devices.
+/// A text that may depend on the device count, such as a size.
 #[derive(Clone, Debug)]
 pub struct Quantity<T>(pub T);
 
@@ -94,8 +94,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Replaces the `{}` of a template with the arguments. Called by [`message!`](crate::message), which has checked
-    /// the number of arguments.
+    /// Replaces the `{}` of a template. [`message!`](crate::message) has checked the number of arguments.
     #[doc(hidden)]
     pub fn assemble(template: &'static str, arguments: Vec<Message>) -> Message {
         let mut parts = Vec::new();
@@ -136,8 +135,7 @@ impl Message {
         })
     }
 
-    /// Returns the message with all layers and lines replaced by fixed values. The results are equal for corresponding
-    /// messages of all layers.
+    /// Returns the message with layers and lines set to 0, for comparing layers.
     #[must_use]
     pub fn without_layers(&self) -> Message {
         self.map(|p| match p {
@@ -148,7 +146,7 @@ impl Message {
         })
     }
 
-    /// Returns the message without layers and numbers. The results are equal for all device counts.
+    /// Returns the message without layers and numbers, for comparing device counts.
     #[must_use]
     pub fn without_numbers(&self) -> Message {
         self.without_layers().map(|p| match p {
@@ -157,7 +155,7 @@ impl Message {
         })
     }
 
-    /// Combines messages that differ only in numbers. Differing numbers are listed, such as `2/3/5`.
+    /// Combines messages that differ only in numbers, such as `2/3/5`.
     pub fn alongside(all: &[Message]) -> Message {
         let Some(first) = all.first() else {
             return Message::default();
@@ -183,7 +181,7 @@ impl Message {
         }
     }
 
-    /// True if the rendered message contains this text.
+    /// True if the rendered message contains `text`.
     pub fn contains(&self, text: &str) -> bool {
         self.to_string().contains(text)
     }
@@ -213,9 +211,9 @@ impl Serialize for Message {
     }
 }
 
-/// A value that may replace a `{}` in a template.
+/// An argument of a template.
 pub trait Argument {
-    /// Returns the phrase for the value.
+    /// Returns the phrase.
     fn phrase(&self) -> Message;
 }
 
@@ -326,14 +324,13 @@ pub const fn places(template: &str) -> Option<usize> {
     Some(n)
 }
 
-/// Creates a message from a template and the arguments for its `{}`. Other placeholders are not supported.
+/// Creates a message from a template and the arguments for its `{}`; other placeholders do not compile.
 ///
-/// Texts are copied unchanged. [`Name`](crate::Name)s, [`Layer`](crate::Layer)s and [`Line`](crate::Line)s become
-/// layer-dependent parts. Integers and [`Quantity`](crate::Quantity) become parts that depend on the device count.
+/// Names, [`Layer`](crate::Layer)s and [`Line`](crate::Line)s become layer-dependent parts. Numbers and
+/// [`Quantity`](crate::Quantity) become parts that depend on the device count.
 #[macro_export]
 macro_rules! message {
     ($template:literal $(, $argument:expr)* $(,)?) => {{
-        // Each `{}` needs one argument; other placeholders are rejected.
         const {
             let arguments: &[&str] = &[$(stringify!($argument)),*];
             assert!(matches!($crate::places($template), Some(n) if n == arguments.len()));

@@ -2,26 +2,24 @@
 
 use strsim::osa_distance;
 
-/// Returns the nearest of `names`, if its edit distance is at most 1 plus a quarter of its length. Case is ignored.
+/// Returns the nearest of `names`, within 1 + length/4 edits. Case is ignored.
 ///
 /// An edit inserts, removes or replaces a letter, or swaps two neighbours.
 pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_within(found, names, |name| 1 + name.len() / 4)
 }
 
-/// Returns the nearest of `codes`, if it is at most one edit away. The limit is small because codes are similar to each
-/// other.
+/// Returns the nearest of `codes`, within one edit because codes are similar.
 pub fn nearest_code<'a>(found: &str, codes: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_within(found, codes, |_| 1)
 }
 
-/// Returns the nearest of `names`, if its edit distance is at most `most` of the name.
 fn nearest_within<'a>(
     found: &str,
     names: impl IntoIterator<Item = &'a str>,
     most: fn(&str) -> usize,
 ) -> Option<&'a str> {
-    // A longer text is not a misspelt name. The limit also bounds the time of the comparison.
+    // Longer texts are not misspelt names, and would take long.
     if found.len() > 64 {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Characters that control a terminal. Names in files may contain them.
+//! Control characters of terminals, which names in files may contain.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -16,19 +16,18 @@ const SHAPELESS: [RangeInclusive<char>; 9] = [
     '\u{e0000}'..='\u{e007f}',
 ];
 
-/// True if a character is invisible and may change the display of others: escapes, directional and format controls.
+/// True if a character is an escape, directional or format control.
 pub fn steers(c: char) -> bool {
     c.is_control() || SHAPELESS.iter().any(|r| r.contains(&c))
 }
 
-/// The maximum length of a word in a diagnostic, in bytes. Addresses and paths are shorter.
+/// The maximum length of a word, in bytes. Addresses and paths are shorter.
 const WORD: usize = 400;
 
-/// The maximum length of a line in a diagnostic, in bytes.
+/// The maximum length of a line, in bytes.
 const LINE: usize = 4000;
 
-/// Returns a multi-line text that is safe for a terminal: without control characters, and with words and lines of
-/// bounded length.
+/// Replaces control characters, and shortens words and lines.
 pub fn visible(text: &str) -> Cow<'_, str> {
     let steers = |c: char| steers(c) && c != '\n';
     let is_long = |line: &str| {
@@ -47,7 +46,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Truncates a text longer than `most` bytes to its first `characters` characters.
+/// Truncates a text above `most` bytes to `characters` characters.
 fn cut(text: &str, most: usize, characters: usize) -> Cow<'_, str> {
     if text.len() <= most {
         return Cow::Borrowed(text);

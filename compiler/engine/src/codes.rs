@@ -5,33 +5,32 @@ tpc_ir::codes! {
 
     CONTEXT_FULL = note(
         "TPC0425",
-        "the context is full",
-        "A sequence has as many tokens as the caches have cells, so that no further token can be generated.",
+        "context is full",
+        "The sequence fills the caches, so generation stops.",
     )
-    .cure("a larger context: `-c`.");
+    .cure("use a larger context: `-c`.");
 
     LONG_PROMPT = error(
         "TPC0426",
-        "the prompt does not fit the context",
-        "The prompt has more tokens than the caches have cells, one of which the answer needs at least.",
+        "prompt does not fit the context",
+        "The prompt and one token of the answer exceed the caches.",
     )
-    .cure("a larger context: `-c`; or a shorter prompt.");
+    .cure("use a larger context (`-c`) or a shorter prompt.");
 
     CANNOT_RUN = error(
         "TPC0760",
-        "a client's graph cannot be run",
-        "The graph has an op that no executor has, is not proved when it is divided, does not fit the machine, or reads what an \
-         earlier graph did not keep. The connection is closed: the protocol has no answer that says so.",
+        "client's graph cannot be run",
+        "The graph has an unsupported op, fails the proof, exceeds the machine, or reads an earlier graph's lost \
+         data. tpc closes the connection, because the protocol cannot report errors.",
     )
-    .example("a function of the program (`ggml_map_custom`).")
-    .cure("`tpc rpc --capture` writes the graph down for `tpc lint --graph`; `-ot` keeps the layers elsewhere.");
+    .example("a function of the client program (`ggml_map_custom`).")
+    .cure("lint the graph (`tpc rpc --capture`, `tpc lint --graph`), or keep the layers elsewhere with `-ot`.");
 
     BY_REFERENCE = note(
         "TPC0761",
-        "an op without a kernel",
-        "The graph has an op of ggml for which there is neither a sharding rule nor a kernel. It is computed whole, on one \
-         thread, by the reference: the result is right, and slow. It is told once.",
+        "op without a kernel",
+        "The reference executor computes this op of ggml on one thread: correct, but slow. tpc reports this once.",
     )
-    .example("a convolution of an encoder of images.")
-    .cure("none is needed; `-ot` keeps such layers in the program itself, which may be faster.");
+    .example("a convolution of an image encoder.")
+    .cure("no action is needed; `-ot` keeps such layers in the client.");
 }

@@ -4,7 +4,7 @@ use tpc_diag::Diagnostic;
 
 use super::codes;
 
-/// The hosts of Hugging Face's file pages.
+/// Hugging Face's hosts.
 const HUGGING_FACE: [&str; 3] = ["huggingface.co", "www.huggingface.co", "hf.co"];
 
 /// The address of a file on the web.
@@ -12,13 +12,13 @@ const HUGGING_FACE: [&str; 3] = ["huggingface.co", "www.huggingface.co", "hf.co"
 pub struct Address {
     /// True for `https`, false for `http`.
     pub(super) secure: bool,
-    /// The credentials in the address: `user:password`.
+    /// The credentials: `user:password`.
     user: Option<String>,
     /// The host and port.
     pub(super) host: String,
     /// The path, beginning with `/`.
     pub(super) path: String,
-    /// The text after `?`. It may contain a secret signature.
+    /// The text after `?`, which may contain a secret signature.
     query: Option<String>,
 }
 
@@ -42,8 +42,7 @@ fn escape(text: &str) -> String {
 impl Address {
     /// Parses the address of a file.
     ///
-    /// A file page on Hugging Face (`/blob/`) is replaced by the file itself (`/resolve/`). `hf://USER/NAME/FILE` is
-    /// expanded likewise.
+    /// A Hugging Face page (`/blob/`) and `hf://USER/NAME/FILE` become the file's address (`/resolve/`).
     ///
     /// # Errors
     /// Returns TPC0430 for an unsupported scheme, a missing host, or the address of a repository.
@@ -56,7 +55,7 @@ impl Address {
             "http" => false,
             "hf" => return Address::in_repository(text, rest),
             _ => {
-                let help = "download the file and give its path, or give an address that begins with https://";
+                let help = "give an https:// address, or download the file and give its path";
                 return Err(wrong(
                     text,
                     "the address is neither https:// nor http://",
@@ -79,7 +78,7 @@ impl Address {
         let well_formed = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
         if host.is_empty() || host.starts_with(':') || !host.chars().all(well_formed) {
             let help = "write https://HOST/PATH/FILE.gguf";
-            return Err(wrong(text, "the address names no host", help));
+            return Err(wrong(text, "the address lacks a host", help));
         }
         let address = Address {
             secure,
@@ -100,20 +99,20 @@ impl Address {
             )),
             _ => Err(wrong(
                 text,
-                "the address names no file of the repository",
+                "the address lacks a file of the repository",
                 "write hf://USER/NAME/FILE.gguf",
             )),
         }
     }
 
-    /// Replaces the address of a Hugging Face page by the address of its file.
+    /// Converts a Hugging Face page to its file.
     fn of_file(mut self, text: &str) -> Result<Address, Diagnostic> {
         if !self.is_hugging_face() {
             return match self.path.len() > 1 {
                 true => Ok(self),
                 false => Err(wrong(
                     text,
-                    "the address names a host and no file of it",
+                    "the address lacks a file",
                     "write https://HOST/PATH/FILE.gguf",
                 )),
             };
@@ -127,18 +126,18 @@ impl Address {
             [_, _, "resolve" | "raw", _, _, ..] => Ok(self),
             [user, name, ..] if !["api", "datasets", "spaces"].contains(user) => {
                 let help = format!(
-                    "take a file of https://huggingface.co/{user}/{name}/tree/main: \
+                    "choose a file of https://huggingface.co/{user}/{name}/tree/main: \
                      https://huggingface.co/{user}/{name}/resolve/main/FILE.gguf"
                 );
                 Err(wrong(
                     text,
-                    "the address is that of a repository, not of a file in it",
+                    "the address names a repository instead of a file",
                     &help,
                 ))
             }
             [] | [_] => Err(wrong(
                 text,
-                "the address names no repository",
+                "the address lacks a repository",
                 "write https://huggingface.co/USER/NAME/resolve/main/FILE.gguf",
             )),
             _ => Ok(self),
@@ -150,7 +149,7 @@ impl Address {
         HUGGING_FACE.contains(&self.host.as_str())
     }
 
-    /// Returns the page that lists the repository's files, for an address on Hugging Face.
+    /// Returns the page that lists the files of a Hugging Face repository.
     pub(super) fn listing(&self) -> Option<String> {
         let mut parts = self.path.split('/').filter(|p| !p.is_empty());
         let (user, name) = (parts.next()?, parts.next()?);
@@ -162,7 +161,6 @@ impl Address {
         if self.secure { "https" } else { "http" }
     }
 
-    /// Returns the full address for a request.
     pub(super) fn request(&self) -> String {
         let user = self
             .user
@@ -180,7 +178,7 @@ impl Address {
         )
     }
 
-    /// Returns the address for messages, without credentials and query.
+    /// Returns the address without credentials and query, for messages.
     pub fn display_name(&self) -> String {
         format!("{}://{}{}", self.scheme(), self.host, self.path)
     }
@@ -209,7 +207,7 @@ impl Address {
         };
         let scheme = absolute.split("://").next()?.to_ascii_lowercase();
         let followed = scheme == "https" || (scheme == "http" && !self.secure);
-        // A redirect's target is not rewritten from `/blob/` to `/resolve/`.
+        // Targets are not rewritten from `/blob/` to `/resolve/`.
         let (_, rest) = absolute.split_once("://")?;
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -304,7 +302,7 @@ mod tests {
         assert_eq!(to("/c"), Some("https://h.org/c".to_owned()));
         assert_eq!(to("c"), Some("https://h.org/a/c".to_owned()));
         assert_eq!(to("//x.org/c"), Some("https://x.org/c".to_owned()));
-        // Refused: a downgrade to HTTP, a scheme other than HTTP(S), and an address without a host.
+        // Downgrades to HTTP, other schemes, and a missing host.
         for refused in [
             "http://h.org/c",
             "file:///etc/passwd",

@@ -16,7 +16,7 @@ use super::{codes, status};
 pub struct Token {
     host: String,
     secret: String,
-    /// True if the token may be sent without TLS, to a test server.
+    /// True if TLS is not required, for a test server.
     plain: bool,
 }
 
@@ -27,7 +27,7 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// Creates a token for Hugging Face. Returns `None` if the text is not a valid token.
+    /// Creates a token for Hugging Face. Returns `None` for an invalid text.
     pub fn hugging_face(secret: &str) -> Option<Token> {
         let secret = secret.trim();
         let sendable = !secret.is_empty() && secret.bytes().all(|b| b.is_ascii_graphic());
@@ -38,7 +38,6 @@ impl Token {
         })
     }
 
-    /// Creates a token for a test server.
     #[cfg(test)]
     pub(super) fn of_test(host: &str, secret: &str) -> Token {
         Token {
@@ -48,7 +47,6 @@ impl Token {
         }
     }
 
-    /// True if the token is sent to this address.
     fn is_for(&self, address: &Address) -> bool {
         address.host == self.host && (address.secure || self.plain)
     }
@@ -63,14 +61,14 @@ pub struct Client {
     begun: Instant,
 }
 
-/// A response, with the address that sent it.
+/// A response and its sender.
 pub(super) struct Answer {
     pub(super) from: Address,
     pub(super) response: Response<Body>,
 }
 
 impl Client {
-    /// Creates a client and starts its total time limit. `roots` is a PEM file of certificates that replace Mozilla's.
+    /// Creates a client and starts its time limit. `roots` is a PEM file that replaces Mozilla's certificates.
     ///
     /// # Errors
     /// Returns TPC0432 if `roots` contains no certificate.
@@ -85,7 +83,7 @@ impl Client {
         }
         let config = Agent::config_builder()
             .http_status_as_error(false)
-            // `get` follows redirects itself, so that a token is not sent to other hosts.
+            // `get` follows redirects itself, without sending the token to other hosts.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .timeout_resolve(Some(limits.connect))
@@ -105,7 +103,7 @@ impl Client {
         })
     }
 
-    /// Requests `len` bytes from offset `first`, and follows redirects.
+    /// Requests `len` bytes from offset `first`.
     pub(super) fn get(
         &self,
         address: &Address,
@@ -120,7 +118,10 @@ impl Client {
             }
             let location = answer.response.headers().get(header::LOCATION);
             let Some(location) = location.and_then(|l| l.to_str().ok()) else {
-                return Err(refused(address, "a redirect says not where to".to_owned()));
+                return Err(refused(
+                    address,
+                    "the server redirects without a target address".to_owned(),
+                ));
             };
             at = at.redirect_target(location).ok_or_else(|| {
                 let place: String = location
@@ -133,7 +134,7 @@ impl Client {
                 refused(
                     address,
                     format!(
-                        "it redirects to `{place}`, which is not followed from {}",
+                        "the redirect to `{place}` is not allowed from {}",
                         at.display_name()
                     ),
                 )
@@ -142,7 +143,7 @@ impl Client {
         let most = self.limits.redirects;
         Err(refused(
             address,
-            format!("it redirects more than {most} times"),
+            format!("the server redirects more than {most} times"),
         ))
     }
 
@@ -170,12 +171,10 @@ impl Client {
         self.token.as_ref().filter(|t| t.is_for(at))
     }
 
-    /// True if a token is sent to this address.
     pub(super) fn sends_token(&self, at: &Address) -> bool {
         self.token_for(at).is_some()
     }
 
-    /// Returns the diagnostic of a connection error.
     pub(super) fn connection_error(&self, at: &Address, e: &Error) -> Diagnostic {
         status::no_answer(at, e, &self.limits)
     }
@@ -183,7 +182,7 @@ impl Client {
 
 fn refused(address: &Address, what: String) -> Diagnostic {
     let d = Diagnostic::new(&codes::REDIRECT, address.display_name(), what);
-    d.help("give the address where the file is, or download it and plan the file")
+    d.help("give the file's final address, or download the file and plan the copy")
 }
 
 /// Parses the certificates of a PEM file.
@@ -199,7 +198,7 @@ fn certificates(pem: &[u8]) -> Result<RootCerts, Diagnostic> {
         let d = Diagnostic::new(
             &codes::NO_ANSWER,
             "SSL_CERT_FILE",
-            "the file has no certificate in PEM",
+            "the file does not have a PEM certificate",
         );
         return Err(d.help(
             "name a file that begins with -----BEGIN CERTIFICATE-----, or unset the variable",

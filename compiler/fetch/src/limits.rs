@@ -1,8 +1,8 @@
-//! Limits on a server's responses.
+//! Limits on requests.
 
 use std::time::Duration;
 
-/// Limits on waiting times and redirects.
+/// Limits on times and redirects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The timeout for connecting.

@@ -12,18 +12,18 @@ use super::address::Address;
 use super::client::{Answer, Client};
 use super::{codes, status};
 
-/// The maximum number of requests per file. Ranges double, so a header needs far fewer.
+/// The maximum number of requests per file; ranges double.
 const MAX_REQUESTS: usize = 32;
 
 /// Reads the headers of the model at an address and of its sister shards.
 ///
 /// # Errors
-/// Returns TPC0430 to TPC0435 if the file cannot be fetched, or the errors of an invalid header.
+/// Returns TPC0430 to TPC0435, or the errors of an invalid header.
 pub fn open(client: Client, address: Address) -> Result<GgufFile, Diagnostic> {
     GgufFile::open_elsewhere(&mut HttpFile::new(Rc::new(client), address))
 }
 
-/// The response body of a server that ignores ranges and sends the whole file.
+/// The response of a server that ignores ranges and sends the whole file.
 struct Stream {
     at: u64,
     body: Box<dyn Read>,
@@ -44,7 +44,7 @@ struct HttpFile {
     requests: usize,
 }
 
-/// A parsed `Content-Range`, such as `bytes 0-1023/4096`: the first byte, the last byte, and the total length if known.
+/// A `Content-Range`, such as `bytes 0-1023/4096`: the first and last byte, and the total length if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ContentRange {
     first: u64,
@@ -72,7 +72,7 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name).and_then(|v| v.to_str().ok())
 }
 
-/// True if the bytes begin like a web page.
+/// True if the bytes begin like HTML.
 fn is_page(bytes: &[u8]) -> bool {
     let head = bytes.get(..256).unwrap_or(bytes);
     let head = head
@@ -99,10 +99,9 @@ impl HttpFile {
 
     fn wrong(&self, what: String) -> Diagnostic {
         let d = Diagnostic::new(&codes::WRONG_ANSWER, &self.name, what);
-        d.help("try again, or download the file and plan it")
+        d.help("try again, or download the file and plan the copy")
     }
 
-    /// Returns the diagnostic of an interrupted response body.
     fn broken(&self, e: &io::Error, got: u64) -> Diagnostic {
         let inner = e.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
         match inner {
@@ -110,15 +109,15 @@ impl HttpFile {
             _ if e.kind() == io::ErrorKind::TimedOut => self
                 .client
                 .connection_error(&self.at, &Error::Timeout(ureq::Timeout::PerRead)),
-            _ => self.wrong(format!("the answer breaks off after {got} bytes: {e}")),
+            _ => self.wrong(format!("the answer ends after {got} bytes: {e}")),
         }
     }
 
-    /// Records the file's length from a response, and checks it against earlier responses.
+    /// Records the length, which must agree with earlier responses.
     fn learn_len(&mut self, len: u64) -> Result<(), Diagnostic> {
         match self.len.replace(len) {
             Some(before) if before != len => Err(self.wrong(format!(
-                "the file has {len} bytes, and had {before} just before"
+                "the file has {len} bytes, but had {before} just before"
             ))),
             _ => Ok(()),
         }
@@ -136,11 +135,11 @@ impl HttpFile {
         }
     }
 
-    /// Requests a range. Appends a partial response to `to`; keeps a whole-file response as the stream.
+    /// Requests a range. Appends a partial response to `to`; a whole file becomes the stream.
     fn ask(&mut self, from: u64, len: u64, to: &mut Vec<u8>) -> Result<(), Diagnostic> {
         self.requests += 1;
         if self.requests > MAX_REQUESTS {
-            return Err(self.wrong("the server answers in pieces that are too small".to_owned()));
+            return Err(self.wrong("the pieces from the server are too small".to_owned()));
         }
         let Answer { from: at, response } = self.client.get(&self.at, from, len)?;
         self.at = at;
@@ -149,9 +148,7 @@ impl HttpFile {
             text(&head.headers, header::CONTENT_ENCODING).filter(|e| *e != "identity")
         {
             let encoding: String = encoding.chars().take(40).collect();
-            return Err(self.wrong(format!(
-                "the answer is compressed (`{encoding}`), which was not asked for"
-            )));
+            return Err(self.wrong(format!("the server compressed the answer (`{encoding}`)")));
         }
         match head.status.as_u16() {
             206 => {
@@ -167,7 +164,7 @@ impl HttpFile {
                 }
                 self.whole(from, body)
             }
-            // The range starts at or after the end of the file.
+            // The range starts after the end of the file.
             416 => {
                 let whole =
                     text(&head.headers, header::CONTENT_RANGE).and_then(|r| r.rsplit_once('/'));
@@ -181,7 +178,6 @@ impl HttpFile {
         }
     }
 
-    /// Appends the range in a partial response.
     fn part(
         &mut self,
         range: Option<ContentRange>,
@@ -191,7 +187,9 @@ impl HttpFile {
         to: &mut Vec<u8>,
     ) -> Result<(), Diagnostic> {
         let Some(range) = range.filter(|r| r.first == from && r.last - r.first < len) else {
-            return Err(self.wrong(format!("{len} bytes from {from} on were asked for, and the answer does not say that it is these")));
+            return Err(self.wrong(format!(
+                "the answer is not the range asked for: {len} bytes from {from} on"
+            )));
         };
         if let Some(whole) = range.whole {
             self.learn_len(whole)?;
@@ -203,11 +201,13 @@ impl HttpFile {
         read.map_err(|e| self.broken(&e, got))?;
         match got == announced {
             true => Ok(()),
-            false => Err(self.wrong(format!("{announced} bytes were announced, and {got} came"))),
+            false => Err(self.wrong(format!(
+                "the server announced {announced} bytes and sent {got}"
+            ))),
         }
     }
 
-    /// Keeps the body of a whole-file response, skipping to byte `from`.
+    /// Makes a whole file the stream, skipping to byte `from`.
     fn whole(&mut self, from: u64, body: Body) -> Result<(), Diagnostic> {
         let mut body: Box<dyn Read> = Box::new(body.into_reader());
         let skipped = io::copy(
@@ -224,7 +224,6 @@ impl HttpFile {
         }
     }
 
-    /// Appends the next bytes of the stream.
     fn take_from_stream(
         &mut self,
         stream: &mut Stream,
@@ -238,7 +237,7 @@ impl HttpFile {
         read.map_err(|e| self.broken(&e, stream.at))?;
         match self.len {
             Some(whole) if got < len && stream.at < whole => Err(self.wrong(format!(
-                "{whole} bytes were announced, and {} came",
+                "the server announced {whole} bytes and sent {}",
                 stream.at
             ))),
             _ => Ok(got),
@@ -274,13 +273,13 @@ impl RangeSource for HttpFile {
             let d = Diagnostic::new(
                 &codes::PAGE,
                 &self.name,
-                "what comes is a web page, not a file",
+                "the server sent a web page instead of a file",
             );
             return Err(d.help(match self.given.listing() {
-                Some(listing) => format!(
-                    "take the address of a file of {listing}, with /resolve/ or /blob/ in it"
-                ),
-                None => "give the address that the page's download button has".to_owned(),
+                Some(listing) => {
+                    format!("give the address of a file of {listing}, with /resolve/ or /blob/")
+                }
+                None => "give the address of the page's download button".to_owned(),
             }));
         }
         Ok(())

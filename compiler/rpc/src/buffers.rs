@@ -1,4 +1,4 @@
-//! The buffers of a connection: addresses, and the byte ranges of tensors.
+//! Buffers: addresses, and the byte ranges of tensors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use crate::refusal::Refusal;
 use crate::request::Part;
 use crate::tensor::Tensor;
 
-/// The alignment of tensors in bytes.
+/// The alignment of tensors, in bytes.
 pub const ALIGNMENT: u64 = 128;
 
-/// The first address. No buffer has address 0.
+/// The first address; 0 means no buffer.
 const FIRST: u64 = 1 << 40;
 
 /// The memory pool that all connections share.
@@ -30,17 +30,17 @@ impl Pool {
         }
     }
 
-    /// Returns the size of the pool in bytes.
+    /// Returns the size in bytes.
     pub const fn total(&self) -> u64 {
         self.total
     }
 
-    /// Returns the number of unallocated bytes.
+    /// Returns the unallocated bytes.
     pub fn free(&self) -> u64 {
         self.total.saturating_sub(self.used.load(Ordering::SeqCst))
     }
 
-    /// Reserves `bytes`. Returns false if the pool has too few free bytes.
+    /// Reserves `bytes`. Returns false if too few are free.
     fn take(&self, bytes: u64) -> bool {
         let more = |used: u64| used.checked_add(bytes).filter(|&n| n <= self.total);
         let order = Ordering::SeqCst;
@@ -57,7 +57,7 @@ impl Pool {
 pub struct Span {
     /// The buffer's id, which is its address.
     pub buffer: u64,
-    /// The offset of the first byte in the buffer.
+    /// The offset in the buffer.
     pub start: u64,
     /// The length in bytes.
     pub len: u64,
@@ -69,7 +69,7 @@ struct Buffer {
     size: u64,
 }
 
-/// The buffers of a connection: addresses and sizes only. The [`Client`](crate::Client) holds the contents.
+/// The buffers of a connection: addresses and sizes. The [`Client`](crate::Client) holds the contents.
 #[derive(Debug)]
 pub struct Buffers {
     pool: Arc<Pool>,
@@ -89,16 +89,15 @@ impl Buffers {
         }
     }
 
-    /// Returns the memory pool that all connections share.
+    /// Returns the shared memory pool.
     pub fn pool(&self) -> &Pool {
         &self.pool
     }
 
-    /// Allocates a buffer and returns its address, which is also its id. Returns `None` if the pool has too few free
-    /// bytes.
+    /// Allocates a buffer and returns its address, which is its id. Returns `None` if the pool has too few free bytes.
     ///
     /// # Errors
-    /// Returns [`Refusal::Limit`] if the connection already has the maximum number of buffers.
+    /// Returns [`Refusal::Limit`] if the connection has the maximum number of buffers.
     pub fn allocate(&mut self, size: u64) -> Result<Option<u64>, Refusal> {
         if self.buffers.len() >= self.most {
             return Err(Refusal::Limit {
@@ -116,21 +115,20 @@ impl Buffers {
         let Some(next) = next else {
             return Ok(None);
         };
-        // Addresses are never reused. A stale tensor therefore cannot refer to a newer buffer.
+        // Addresses are never reused, so a stale tensor cannot refer to a newer buffer.
         self.next_address = next;
         self.buffers.insert(base, Buffer { base, size });
         Ok(Some(base))
     }
 
-    /// Returns the first address and the full span of a buffer.
+    /// Returns the address and the full span of a buffer.
     ///
     /// # Errors
     /// Returns [`Refusal::Memory`] if the buffer does not exist.
     pub fn whole(&self, buffer: u64) -> Result<(u64, Span), Refusal> {
-        let found = self
-            .buffers
-            .get(&buffer)
-            .ok_or_else(|| Refusal::Memory(format!("the connection has no buffer {buffer:#x}")))?;
+        let found = self.buffers.get(&buffer).ok_or_else(|| {
+            Refusal::Memory(format!("the connection does not own buffer {buffer:#x}"))
+        })?;
         let span = Span {
             buffer,
             start: 0,
@@ -150,7 +148,7 @@ impl Buffers {
         Ok(())
     }
 
-    /// Returns the bytes of a tensor. A tensor without elements may have no buffer.
+    /// Returns the bytes of a tensor. An empty tensor needs no buffer.
     ///
     /// # Errors
     /// Returns [`Refusal::Memory`] if the tensor is not within its buffer.
@@ -162,7 +160,7 @@ impl Buffers {
             return Ok(Span::default());
         }
         if tensor.buffer == 0 {
-            let message = format!("the tensor \"{name}\" has elements and no buffer");
+            let message = format!("the tensor \"{name}\" has elements but no buffer");
             return Err(Refusal::Memory(message));
         }
         let (base, whole) = self.whole(tensor.buffer)?;
@@ -176,7 +174,7 @@ impl Buffers {
         .ok_or_else(outside)
     }
 
-    /// Returns a byte range of a tensor. The range may include padding after the last row of a quantised tensor.
+    /// Returns a byte range of a tensor, which may include padding after the last row.
     ///
     /// # Errors
     /// Returns [`Refusal::Memory`] if the range is not within the buffer.

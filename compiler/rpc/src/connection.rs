@@ -12,12 +12,12 @@ use crate::protocol::{CAPABILITIES, Command, HEAD, Head, Length, TENSOR_BYTES, V
 use crate::refusal::Refusal;
 use crate::request::Request;
 
-/// Tensor data is passed on in pieces of this many bytes.
+/// The maximum bytes of tensor data passed on at once.
 const PIECE: usize = 1 << 20;
 
 /// A bidirectional byte stream.
 pub trait Stream: Read + Write {
-    /// Sets the read timeout; `None` means no timeout.
+    /// Sets the read timeout, or removes the timeout.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -27,12 +27,11 @@ pub trait Stream: Read + Write {
 impl Stream for std::net::TcpStream {
     fn wait_at_most(&self, limit: Option<Duration>) -> io::Result<()> {
         self.set_read_timeout(limit)?;
-        // Writes always have a timeout, because a client may stop reading.
+        // A client may stop reading, so writes always have a timeout.
         self.set_write_timeout(limit.or(Some(Duration::from_secs(600))))
     }
 }
 
-/// The server's side of a connection.
 struct Connection<'a, S> {
     stream: S,
     client: Box<dyn Client + 'a>,
@@ -69,8 +68,8 @@ pub fn serve<S: Stream>(
 }
 
 impl<S: Stream> Connection<'_, S> {
-    /// Reads the head of the next request. Returns `None` if the client has closed the connection. After the greeting
-    /// there is no timeout between requests.
+    /// Reads the head of the next request, or `None` if the client has closed the connection. Only the greeting has a
+    /// timeout.
     fn head(&mut self) -> Result<Option<Head>, Refusal> {
         let patience = (!self.greeted).then_some(self.limits.stall);
         self.stream.wait_at_most(patience)?;
@@ -93,7 +92,7 @@ impl<S: Stream> Connection<'_, S> {
     fn answer(&mut self, head: Head) -> Result<(), Refusal> {
         if !self.greeted && head.command != Command::Hello {
             let name = head.command.name();
-            return Err(Refusal::message(format!("{name} comes before HELLO")));
+            return Err(Refusal::message(format!("{name} was sent before HELLO")));
         }
         let most = self.most(head.command);
         if head.length > most {
@@ -103,7 +102,7 @@ impl<S: Stream> Connection<'_, S> {
                 most,
             });
         }
-        // Tensor data is not decoded; only the fields before it are.
+        // Only the fields before tensor data are decoded.
         let fixed = match (head.command, head.command.length()) {
             (Command::SetTensor, Length::AtLeast(n)) => n,
             _ => head.length,
@@ -113,7 +112,7 @@ impl<S: Stream> Connection<'_, S> {
         self.perform(request)
     }
 
-    /// Returns the maximum payload length of a command.
+    /// Returns the maximum payload length.
     fn most(&self, command: Command) -> u64 {
         match command.length() {
             Length::Exactly(n) => n,
@@ -124,7 +123,7 @@ impl<S: Stream> Connection<'_, S> {
         }
     }
 
-    /// Reads a payload of `length` bytes. Memory grows as bytes arrive.
+    /// Reads a payload. Memory grows as bytes arrive.
     fn payload(&mut self, length: u64) -> Result<Vec<u8>, Refusal> {
         let mut out = Vec::new();
         let read = (&mut self.stream).take(length).read_to_end(&mut out)?;
@@ -164,7 +163,7 @@ impl<S: Stream> Connection<'_, S> {
                 let span = self.buffers.part(&part)?;
                 self.client.fill(span, value)
             }
-            // Quantised rows need no padding on this server.
+            // This server does not pad quantised rows.
             Request::InitTensor(tensor) => self.buffers.span(&tensor).map(|_| ()),
             Request::GetAllocSize(tensor) => {
                 let bytes = tensor.bytes().unwrap_or(u64::MAX);
@@ -206,9 +205,8 @@ impl<S: Stream> Connection<'_, S> {
             }
             Request::GraphRecompute => {
                 let last = self.last.clone();
-                let graph = last.ok_or_else(|| {
-                    Refusal::message("GRAPH_RECOMPUTE, and there is no graph to compute again")
-                })?;
+                let graph = last
+                    .ok_or_else(|| Refusal::message("GRAPH_RECOMPUTE was sent before a graph"))?;
                 self.compute(&graph)
             }
         }
@@ -230,7 +228,7 @@ impl<S: Stream> Connection<'_, S> {
 
     fn greet(&mut self) -> Result<(), Refusal> {
         if self.greeted {
-            return Err(Refusal::message("HELLO for the second time"));
+            return Err(Refusal::message("HELLO was sent twice"));
         }
         self.greeted = true;
         let mut reply = VERSION.to_vec();
@@ -239,7 +237,7 @@ impl<S: Stream> Connection<'_, S> {
         self.reply(&reply)
     }
 
-    /// Allocates a buffer and replies with its address and size, or with zeros if memory is insufficient.
+    /// Allocates a buffer and replies with its address and size, or zeros if memory is insufficient.
     fn allocate(&mut self, size: u64) -> Result<(), Refusal> {
         let Some(buffer) = self.buffers.allocate(size)? else {
             return self.numbers([0, 0]);
@@ -249,7 +247,6 @@ impl<S: Stream> Connection<'_, S> {
         self.numbers([buffer, size])
     }
 
-    /// Receives tensor data.
     fn receive(&mut self, span: Span) -> Result<(), Refusal> {
         let mut done = 0;
         while done < span.len {
@@ -263,7 +260,6 @@ impl<S: Stream> Connection<'_, S> {
         Ok(())
     }
 
-    /// Sends tensor data.
     fn send(&mut self, span: Span) -> Result<(), Refusal> {
         self.stream.write_all(&span.len.to_le_bytes())?;
         let mut done = 0;
@@ -297,7 +293,5 @@ impl<S: Stream> Connection<'_, S> {
 }
 
 fn beyond(name: &str) -> Refusal {
-    Refusal::Memory(format!(
-        "the data of the tensor \"{name}\" begin behind its end"
-    ))
+    Refusal::Memory(format!("the offset exceeds the tensor \"{name}\""))
 }

@@ -10,57 +10,36 @@ use crate::tensor::Tensor;
 
 /// A device that connections share.
 pub trait Device: Send + Sync {
-    /// Returns the device's side of a new connection.
+    /// Opens the device's side of a connection.
     fn connect(&self) -> Box<dyn Client>;
 }
 
-/// The device's side of a connection. All spans are within the connection's buffers.
+/// The device's side of a connection. Spans are within the connection's buffers; an error closes the connection.
 pub trait Client {
-    /// Allocates memory for a new buffer; `whole` spans the buffer.
-    ///
-    /// # Errors
-    /// Returns an error if the device does not have enough memory.
+    /// Allocates memory for a buffer, spanned by `whole`.
     fn allocated(&mut self, whole: Span) -> Result<(), Refusal>;
 
     /// Frees a buffer.
     fn freed(&mut self, buffer: u64);
 
     /// Fills bytes with one value.
-    ///
-    /// # Errors
-    /// Returns an error if the device fails.
     fn fill(&mut self, span: Span, value: u8) -> Result<(), Refusal>;
 
-    /// Announces a write of `part`, located at `span`. The data follows in calls of [`Client::write`].
-    ///
-    /// # Errors
-    /// Returns an error if the device fails.
+    /// Announces a write of `part` at `span`. Calls of [`Client::write`] follow.
     fn begin_write(&mut self, part: &Part, span: Span) -> Result<(), Refusal>;
 
-    /// Writes a piece of the announced data at offset `start` of the buffer.
-    ///
-    /// # Errors
-    /// Returns an error if the device fails.
+    /// Writes a piece of the announced data at offset `start` of a buffer.
     fn write(&mut self, buffer: u64, start: u64, data: &[u8]) -> Result<(), Refusal>;
 
-    /// Returns true if the device already has data with this hash for the tensor. The data starts at `span`.
+    /// True if the device has data with this hash at `span`.
     fn has(&mut self, tensor: &Tensor, span: Span, hash: u64) -> bool;
 
     /// Appends the bytes of `span` to `out`.
-    ///
-    /// # Errors
-    /// Returns an error if the device fails.
     fn read(&mut self, span: Span, out: &mut Vec<u8>) -> Result<(), Refusal>;
 
-    /// Copies a tensor to another with the same type, sizes and strides.
-    ///
-    /// # Errors
-    /// Returns an error if the device fails.
+    /// Copies between tensors of equal type, sizes and strides.
     fn copy(&mut self, from: Span, to: Span) -> Result<(), Refusal>;
 
     /// Computes a graph.
-    ///
-    /// # Errors
-    /// Returns an error if the device cannot compute the graph.
     fn compute(&mut self, graph: &Arc<Graph>, buffers: &Buffers) -> Result<(), Refusal>;
 }

@@ -11,7 +11,6 @@ impl<'a> Fields<'a> {
         Fields(bytes)
     }
 
-    /// Reads the next `N` bytes.
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
         let (head, rest) = self.0.split_first_chunk::<N>().ok_or_else(short)?;
         self.0 = rest;
@@ -34,7 +33,6 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Returns the number of unread bytes.
     pub(crate) const fn left(&self) -> u64 {
         self.0.len() as u64
     }
@@ -44,7 +42,7 @@ impl<'a> Fields<'a> {
         match self.0 {
             [] => Ok(()),
             more => Err(Refusal::message(format!(
-                "{} bytes more than the message says",
+                "the message has {} bytes too many",
                 more.len()
             ))),
         }
@@ -52,5 +50,5 @@ impl<'a> Fields<'a> {
 }
 
 fn short() -> Refusal {
-    Refusal::message("fewer bytes than the message says")
+    Refusal::message("the message is too short")
 }

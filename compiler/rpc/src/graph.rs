@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 /// A client's graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
-    /// All tensors: the nodes, their sources, and the tensors that sources view.
+    /// The nodes, their sources, and the tensors that sources view.
     pub tensors: Vec<Tensor>,
     /// The positions of the computed tensors, in execution order.
     pub nodes: Vec<usize>,
@@ -22,7 +22,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Reads a graph from the message's fields after the device.
+    /// Reads a graph from the fields after the device.
     pub(crate) fn read(from: &mut Fields<'_>, limits: &Limits) -> Result<Graph, Refusal> {
         let n_nodes = count(from, 8, limits)?;
         let mut ids = Vec::new();
@@ -35,7 +35,7 @@ impl Graph {
         for position in 0..n_tensors {
             let tensor = Tensor::required(from)?;
             if positions.insert(tensor.id, position).is_some() {
-                return Err(wrong(&tensor.name, "is there twice"));
+                return Err(wrong(&tensor.name, "occurs twice"));
             }
             tensors.push(tensor);
         }
@@ -51,25 +51,25 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Returns the position of the tensor with this id, or `None` for id 0.
+    /// Returns the position of an id, or `None` for id 0.
     pub fn position(&self, id: u64) -> Option<usize> {
         self.positions.get(&id).copied()
     }
 
-    /// Returns the position of the tensor that owns this tensor's memory: the root of its chain of views, or itself.
+    /// Returns the owner of a tensor's memory: the root of its chain of views, or itself.
     pub fn owner(&self, position: usize) -> usize {
         let of = self.tensors.get(position).map_or(0, |t| t.view_src);
         let Some(mut at) = self.position(of) else {
             return position;
         };
-        // Chains of views are short, and `check` has excluded cycles.
+        // `check` has excluded cycles and long chains.
         while let Some(next) = self.position(self.tensors[at].view_src) {
             at = next;
         }
         at
     }
 
-    /// Returns the positions of a tensor's sources, up to the last present one.
+    /// Returns the sources of a tensor, up to the last present one.
     pub fn sources(&self, position: usize) -> Vec<Option<usize>> {
         let mut out: Vec<Option<usize>> = self.tensors[position]
             .src
@@ -82,8 +82,7 @@ impl Graph {
         out
     }
 
-    /// Checks that every referenced tensor exists, that views have no cycles, and that sources are computed before
-    /// their uses.
+    /// Checks that references exist, that chains of views end, and that sources are computed before their uses.
     fn check(&self) -> Result<(), Refusal> {
         for t in &self.tensors {
             let mut named = t.src.iter().chain([&t.view_src]).filter(|id| **id != 0);
@@ -96,7 +95,7 @@ impl Graph {
                     break;
                 };
                 if step > 8 {
-                    return Err(wrong(&t.name, "is a view of too many views"));
+                    return Err(wrong(&t.name, "has too long a chain of views"));
                 }
                 at = &self.tensors[next];
             }
@@ -115,7 +114,7 @@ impl Graph {
             let t = &self.tensors[node];
             let late = |at: usize| turn[at].is_some_and(|when| when >= i);
             for (k, source) in self.sources(node).into_iter().enumerate() {
-                // A conversion is a copy whose second source is its own result.
+                // The second source of a conversion (a copy) is its own result.
                 let itself = source == Some(node) && t.op == OpKind::Cpy && k == 1;
                 if !itself && source.is_some_and(late) {
                     return Err(wrong(&t.name, "is computed before one of its sources"));
@@ -123,20 +122,23 @@ impl Graph {
             }
             let owner = self.owner(node);
             if owner != node && late(owner) {
-                return Err(wrong(&t.name, "is a view of what is computed later"));
+                return Err(wrong(
+                    &t.name,
+                    "is a view of a tensor that is computed later",
+                ));
             }
         }
         Ok(())
     }
 
-    /// True if the tensor at this position is computed. Leaves and views are not.
+    /// True if the tensor is computed, unlike leaves and views.
     pub fn computes(&self, position: usize) -> bool {
         let family = self.tensors[position].op.family();
         !matches!(family, Family::Leaf | Family::View)
     }
 }
 
-/// Reads a count of items of `bytes` bytes each, and checks that the message is long enough.
+/// Reads a count of items of `bytes` bytes each, which the message must hold.
 fn count(from: &mut Fields<'_>, bytes: u64, limits: &Limits) -> Result<usize, Refusal> {
     let n = u64::from(from.u32()?);
     if n > limits.tensors {
@@ -147,9 +149,9 @@ fn count(from: &mut Fields<'_>, bytes: u64, limits: &Limits) -> Result<usize, Re
         });
     }
     if n.saturating_mul(bytes) > from.left() {
-        return Err(Refusal::message("fewer tensors than the message says"));
+        return Err(Refusal::message("the message is too short for its tensors"));
     }
-    usize::try_from(n).map_err(|_| Refusal::message("more tensors than there are numbers"))
+    usize::try_from(n).map_err(|_| Refusal::message("too many tensors"))
 }
 
 fn wrong(name: &str, what: &str) -> Refusal {
@@ -157,5 +159,5 @@ fn wrong(name: &str, what: &str) -> Refusal {
 }
 
 fn missing() -> Refusal {
-    Refusal::Graph("a tensor that is computed is not in the message".to_owned())
+    Refusal::Graph("a computed tensor is not in the message".to_owned())
 }

@@ -1,21 +1,13 @@
 //! # ggml's RPC protocol, served
 //!
-//! Any llama.cpp program can send its graph and weights to a device given by `--rpc`. This crate is the server side of
-//! protocol version 7: typed, checked messages, and connections that pass them to a [`Device`].
+//! llama.cpp programs send graphs and weights to a device given by `--rpc`. This crate serves version 7 of the
+//! protocol: it checks messages and passes them to a [`Device`].
 //!
-//! | module | content |
-//! |---|---|
-//! | [`protocol`] | the table of commands with their numbers and lengths |
-//! | [`Tensor`], [`Graph`], [`Request`] | messages, decoded strictly |
-//! | [`Buffers`] | addresses, and the byte range of each tensor |
-//! | [`Device`], [`Client`] | the interface to memory and graph execution |
-//! | [`Captures`] | a device that records graphs |
-//! | [`serve`], [`Server`] | one connection; a thread for each connection |
-//! | [`Refusal`], [`Limits`] | the reasons for closing a connection, and the limits |
+//! [`protocol`] has the commands, [`Request`] the decoded messages. [`serve`] runs a connection, [`Server`] a thread
+//! per connection. [`Captures`] is a device that records graphs.
 //!
-//! The client is not trusted. Every length, number, type, id and address is checked before use. Memory grows only as
-//! data arrives. An error closes only the connection that caused it. Each connection has its own buffers, which other
-//! connections cannot address.
+//! Clients are not trusted. Every length, number, type, id and address is checked before use, and memory grows only as
+//! data arrive. An error closes only its own connection. Connections cannot address each other's buffers.
 
 mod buffers;
 mod capture;

@@ -1,11 +1,11 @@
-//! Limits on clients' requests, and timeouts.
+//! Limits and timeouts.
 
 use std::time::Duration;
 
 /// Limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The bytes that all clients together may allocate.
+    /// The bytes for all clients together.
     pub memory: u64,
     /// The maximum number of open connections.
     pub connections: usize,
@@ -13,12 +13,12 @@ pub struct Limits {
     pub buffers: usize,
     /// The maximum number of tensors per graph.
     pub tensors: u64,
-    /// The timeout for the greeting, and for the next bytes within a message.
+    /// The timeout for the greeting, and for bytes within a message.
     pub stall: Duration,
 }
 
 impl Limits {
-    /// Returns the default limits of a server with `memory` bytes.
+    /// Returns the default limits with `memory` bytes.
     pub const fn new(memory: u64) -> Limits {
         Limits {
             memory,

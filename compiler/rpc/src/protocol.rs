@@ -1,17 +1,17 @@
-//! The protocol's table: commands with their numbers and lengths.
+//! The commands of the protocol.
 //!
-//! A request is one byte of command, eight bytes of payload length, and the payload. A reply is eight bytes of payload
-//! length and the payload. All numbers are little-endian, and structures have no padding.
+//! A request is one byte of command, eight bytes of payload length, and the payload; a reply lacks the command. Numbers
+//! are little-endian, and structures are packed.
 
 use crate::refusal::Refusal;
 
-/// The version of the protocol: major, minor, patch.
+/// The version: major, minor, patch.
 pub const VERSION: [u8; 3] = [7, 0, 0];
 
 /// The size of a tensor in a message, in bytes.
 pub const TENSOR_BYTES: u64 = 296;
 
-/// The size of a connection's capabilities, in bytes.
+/// The size of the capabilities, in bytes.
 pub const CAPABILITIES: u64 = 24;
 
 /// The maximum number of sources of a tensor.
@@ -37,10 +37,10 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// All commands, in ascending order of number.
+            /// All commands, by number.
             pub const ALL: &'static [Command] = &[$(Command::$variant),*];
 
-            /// Returns the command with the given number.
+            /// Returns the command of a number.
             pub const fn from_number(number: u8) -> Option<Command> {
                 match number {
                     $($number => Some(Command::$variant),)*
@@ -48,7 +48,7 @@ macro_rules! commands {
                 }
             }
 
-            /// Returns the command's name.
+            /// Returns the name.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Command::$variant => $name,)*
@@ -104,12 +104,12 @@ impl Head {
     /// Parses a head.
     ///
     /// # Errors
-    /// Returns [`Refusal::Message`] for an unknown command, or if the command does not allow the length.
+    /// Returns [`Refusal::Message`] for an unknown command, or for a length that the command does not allow.
     pub fn parse(bytes: [u8; HEAD]) -> Result<Head, Refusal> {
         let [number, length @ ..] = bytes;
         let length = u64::from_le_bytes(length);
         let command = Command::from_number(number)
-            .ok_or_else(|| Refusal::message(format!("there is no command {number}")))?;
+            .ok_or_else(|| Refusal::message(format!("unknown command {number}")))?;
         let fits = match command.length() {
             Exactly(n) => length == n,
             AtLeast(n) => length >= n,

@@ -23,8 +23,8 @@ pub enum Refusal {
     /// An access outside the client's memory.
     #[error("{0}")]
     Memory(String),
-    /// A request above a limit of the server.
-    #[error("{what}: {asked}, and the limit is {most}")]
+    /// A request above a limit.
+    #[error("{what}: {asked} requested, the limit is {most}")]
     Limit {
         /// The limited quantity.
         what: &'static str,
@@ -45,7 +45,6 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Creates a refusal of a malformed message.
     pub(crate) fn message(what: impl Into<String>) -> Refusal {
         Refusal::Message(what.into())
     }
@@ -62,17 +61,19 @@ impl Refusal {
         }
     }
 
-    /// Returns the diagnostic for the server's terminal; `client` names the connection.
+    /// Returns the diagnostic for the connection named `client`.
     pub fn diagnostic(&self, client: &str) -> Diagnostic {
         if let Refusal::Device(d) = self {
             return (**d).clone();
         }
         let d = Diagnostic::new(self.code(), client, format!("{client}: {self}"));
         match self {
-            Refusal::Message(_) => d.help("is the client of llama.cpp 0.5? Its protocol is 7.0"),
-            Refusal::Tensor { .. } => {
-                d.help("is the client of llama.cpp 0.5? A newer ggml numbers ops otherwise")
+            Refusal::Message(_) => {
+                d.help("use a client of llama.cpp 0.5, or another with version 7 of the protocol")
             }
+            Refusal::Tensor { .. } => d.help(
+                "use a client of llama.cpp 0.5; a newer ggml numbers ops and types differently",
+            ),
             _ => d,
         }
     }

@@ -12,13 +12,13 @@ use crate::tensor::Tensor;
 pub struct Part {
     /// The tensor.
     pub tensor: Tensor,
-    /// The offset of the first byte in the tensor.
+    /// The offset in the tensor, in bytes.
     pub offset: u64,
     /// The length in bytes.
     pub size: u64,
 }
 
-/// A request. For `SET_TENSOR`, it excludes the tensor data.
+/// A request, without the tensor data of `SET_TENSOR`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// The greeting.
@@ -34,7 +34,7 @@ pub enum Request {
     GetAlignment,
     /// Asks for the maximum buffer size.
     GetMaxSize,
-    /// Asks for the first address of a buffer.
+    /// Asks for the address of a buffer.
     BufferGetBase {
         /// The buffer.
         buffer: u64,
@@ -51,13 +51,13 @@ pub enum Request {
         /// The value.
         value: u8,
     },
-    /// Writes tensor data, which follows the request.
+    /// Writes the tensor data that follow.
     SetTensor(Box<Part>),
-    /// Asks if the device already has tensor data with this hash.
+    /// Asks if the device has tensor data with this hash.
     SetTensorHash {
         /// The tensor.
         tensor: Box<Tensor>,
-        /// The offset of the data in the tensor, in bytes.
+        /// The offset in the tensor, in bytes.
         offset: u64,
         /// The FNV-1a hash of the data.
         hash: u64,
@@ -91,7 +91,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// Decodes a payload. For `SET_TENSOR`, `payload` excludes the `data` bytes of tensor data that follow.
+    /// Decodes a payload. `data` is the number of bytes of tensor data that follow it for `SET_TENSOR`.
     ///
     /// # Errors
     /// Returns a [`Refusal`] if the payload is not exactly one valid request.
@@ -117,7 +117,7 @@ fn decode(
     let tensor = |from: &mut Fields<'_>| Tensor::required(from).map(Box::new);
     Ok(match command {
         Command::Hello => {
-            // Capabilities of transports other than TCP, which this server does not support.
+            // Capabilities of other transports than TCP.
             from.array::<24>()?;
             Request::Hello
         }
@@ -142,7 +142,7 @@ fn decode(
         },
         Command::SetTensor => {
             let tensor = Tensor::required(from)?;
-            // The client's hint that the data may be cached by hash. This server has no cache.
+            // A hint to cache the data by hash, which this server ignores.
             from.u8()?;
             Request::SetTensor(Box::new(Part {
                 tensor,
@@ -184,7 +184,7 @@ fn decode(
 fn device(from: &mut Fields<'_>) -> Result<(), Refusal> {
     match from.u32()? {
         0 => Ok(()),
-        n => Err(Refusal::message(format!("there is no device {n}"))),
+        n => Err(Refusal::message(format!("unknown device {n}"))),
     }
 }
 

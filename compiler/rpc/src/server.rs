@@ -14,21 +14,21 @@ use crate::device::Device;
 use crate::limits::Limits;
 use crate::refusal::Refusal;
 
-/// The polling interval for new connections and for the end condition.
+/// The polling interval.
 const NAP: Duration = Duration::from_millis(2);
 
 /// An event of a connection.
 #[derive(Debug)]
 pub enum Event {
-    /// A client has connected.
+    /// A client connected.
     Connected,
-    /// A client has closed its connection.
+    /// A client closed its connection.
     Closed,
-    /// The server has closed a connection.
+    /// The server closed a connection.
     Refused(Refusal),
 }
 
-/// A callback that receives the client's name and the event.
+/// A callback with the client's name and the event.
 pub type Tell = Arc<dyn Fn(&str, Event) + Send + Sync>;
 
 /// A listening server.
@@ -39,10 +39,10 @@ pub struct Server {
     pool: Arc<Pool>,
 }
 
-/// The open connections, each with a stream handle for shutting it down.
+/// The open connections, with handles for shutting them down.
 type Open = Arc<Mutex<BTreeMap<u64, TcpStream>>>;
 
-/// The number of connections: in total, and open now.
+/// Numbers of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// All connections so far.
@@ -55,7 +55,7 @@ impl Server {
     /// Listens at an address. Port 0 selects any free port.
     ///
     /// # Errors
-    /// Returns the system's error if the address cannot be bound.
+    /// Returns the system's error.
     pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Server> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -66,7 +66,7 @@ impl Server {
         })
     }
 
-    /// Returns the address at which the server listens.
+    /// Returns the listen address.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -74,13 +74,12 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// Returns the number of unallocated bytes.
+    /// Returns the unallocated bytes.
     pub fn free_memory(&self) -> u64 {
         self.pool.free()
     }
 
-    /// Serves clients until `ends` returns true, then closes all connections. `tell` receives each event with the
-    /// client's name.
+    /// Serves clients until `ends` returns true, then closes all connections.
     pub fn run(&self, device: &Arc<dyn Device>, tell: &Tell, ends: &mut dyn FnMut(Count) -> bool) {
         let open: Open = Arc::default();
         let next = AtomicU64::new(0);
@@ -108,7 +107,6 @@ impl Server {
                     };
                     threads.extend(job.start(stream));
                 }
-                // No connection is waiting, or the client has already disconnected.
                 Err(_) => thread::sleep(NAP),
             }
         }
@@ -125,7 +123,6 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A connection to be served.
 struct Job {
     id: u64,
     name: String,
@@ -137,7 +134,7 @@ struct Job {
 }
 
 impl Job {
-    /// Serves the connection in its own thread. Refuses it if the connection limit is reached.
+    /// Serves the connection in its own thread, within the limit of connections.
     fn start(self, stream: TcpStream) -> Option<thread::JoinHandle<()>> {
         if let Err(refusal) = self.admit(&stream) {
             (self.tell)(&self.name, Event::Refused(refusal));

@@ -10,9 +10,9 @@ use crate::refusal::Refusal;
 
 /// The maximum number of elements, above any machine's memory.
 const MAX_ELEMENTS: u64 = 1 << 48;
-/// The number of 32-bit words in `op_params`.
+/// The words of `op_params`.
 const PARAMS: usize = 16;
-/// The number of bytes in a name field.
+/// The bytes of a name.
 const NAME: usize = 64;
 
 /// A client's tensor.
@@ -22,7 +22,7 @@ pub struct Tensor {
     pub id: u64,
     /// The element type.
     pub dtype: DType,
-    /// The buffer with the tensor's memory, or 0 if that memory is not on this server.
+    /// The buffer, or 0 if the memory is not on this server.
     pub buffer: u64,
     /// The sizes.
     pub ne: [u64; RANK],
@@ -34,22 +34,22 @@ pub struct Tensor {
     pub params: [i32; PARAMS],
     /// ggml's flags.
     pub flags: i32,
-    /// The ids of the sources, or 0 for an absent source.
+    /// The ids of the sources, 0 if absent.
     pub src: [u64; SOURCES],
-    /// The id of the tensor that this one is a view of, or 0.
+    /// The id of the viewed tensor, or 0.
     pub view_src: u64,
-    /// The byte offset within the viewed tensor.
+    /// The offset in the viewed tensor, in bytes.
     pub view_offs: u64,
     /// The address of the first element.
     pub data: u64,
-    /// The tensor's name. It is used only in messages.
+    /// The name, for messages.
     pub name: String,
-    /// The number of uses as a source in the client's whole graph. A message may contain only part of that graph.
+    /// The number of uses in the client's whole graph; a message may have only a part of the graph.
     pub use_count: i32,
 }
 
 impl Tensor {
-    /// Reads a tensor. Returns `None` for an absent tensor (id 0).
+    /// Reads a tensor, or `None` for id 0.
     pub(crate) fn read(from: &mut Fields<'_>) -> Result<Option<Tensor>, Refusal> {
         let id = from.u64()?;
         let type_id = from.u32()?;
@@ -74,9 +74,9 @@ impl Tensor {
         };
         let dtype = DType::from_gguf_id(type_id)
             .filter(|t| !t.is_ik())
-            .ok_or_else(|| wrong(format!("there is no element type {type_id}")))?;
+            .ok_or_else(|| wrong(format!("unknown element type {type_id}")))?;
         let op = OpKind::from_number(op, params[0])
-            .ok_or_else(|| wrong(format!("there is no op {op}, kind {}", params[0])))?;
+            .ok_or_else(|| wrong(format!("unknown op {op}, kind {}", params[0])))?;
         let nb = strides(dtype, ne, nb, view_src != 0).map_err(wrong)?;
         let tensor = Tensor {
             id,
@@ -99,17 +99,16 @@ impl Tensor {
             Some(_) => Ok(Some(tensor)),
             None => Err(Refusal::Tensor {
                 name: tensor.name,
-                what: "it ends behind the last address".to_owned(),
+                what: "the tensor ends after the last address".to_owned(),
             }),
         }
     }
 
-    /// Reads a tensor that must be present.
     pub(crate) fn required(from: &mut Fields<'_>) -> Result<Tensor, Refusal> {
         Tensor::read(from)?.ok_or_else(|| Refusal::message("a tensor is missing"))
     }
 
-    /// Returns the number of bytes from the first element to the end of the last, or `None` on overflow.
+    /// Returns the bytes from the first element to the end of the last, or `None` on overflow.
     pub fn bytes(&self) -> Option<u64> {
         if self.ne.contains(&0) {
             return Some(0);
@@ -124,13 +123,12 @@ impl Tensor {
             })
     }
 
-    /// True if the tensor has no gaps and its axes are in order.
+    /// True if the axes are in order without gaps.
     pub fn is_packed(&self) -> bool {
         self.nb == packed(self.dtype, self.ne)
     }
 }
 
-/// Reads `N` values.
 fn array<T: Copy + Default, const N: usize>(
     mut next: impl FnMut() -> Result<T, Refusal>,
 ) -> Result<[T; N], Refusal> {
@@ -141,14 +139,13 @@ fn array<T: Copy + Default, const N: usize>(
     Ok(out)
 }
 
-/// Returns the text before the first zero byte.
 fn name(bytes: [u8; NAME]) -> String {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(NAME);
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// Restores the strides from the 32-bit values in a message. For a packed tensor above 4 GiB, the truncated strides are
-/// recomputed from the sizes.
+/// Restores the strides from 32-bit values. A packed tensor above 4 GiB has truncated strides, recomputed from its
+/// sizes.
 fn strides(
     dtype: DType,
     ne: [u64; RANK],

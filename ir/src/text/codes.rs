@@ -6,43 +6,39 @@ crate::codes! {
     NOT_TPIR = error(
         "TPC0200",
         "not a tpir text",
-        "The first line that is neither empty nor a comment must be `tpir 1`, so that a file of another kind is \
-         recognised at once.",
+        "The first line with text must be `tpir 1`.",
     )
     .example("a file that begins with `graph \"llama\"`.")
-    .cure("put `tpir 1` above it, or give a file that `tpc` printed.");
+    .cure("add `tpir 1`, or give a file that tpc printed.");
 
     VERSION = error(
         "TPC0201",
         "unsupported tpir version",
-        "The number behind `tpir` is the version of the text form; this program reads version 1.",
+        "This tpc reads version 1 of the text format.",
     )
     .example("`tpir 2`.")
-    .cure("print the graph with the version of `tpc` that reads it.");
+    .cure("print the graph with this version of tpc.");
 
     CHARACTER = error(
         "TPC0202",
         "unexpected character",
-        "Outside quotes and comments a text consists of words, numbers and a few signs; this character is none \
-         of them.",
+        "Outside quotes and comments, a text has words, numbers and a few signs.",
     )
     .example("`v0: f32[8] @host = relu v1!`.")
-    .cure("remove it, put the text that contains it in quotes, or begin the comment with `;`.");
+    .cure("remove the character, quote it, or begin the comment with `;`.");
 
     QUOTED = error(
         "TPC0203",
-        "bad text in quotes",
-        "A text in quotes ends on the line it begins on, and `\\` begins one of the escapes `\\\"`, `\\\\`, \
-         `\\n` and `\\u{…}`.",
+        "invalid quoted text",
+        "Quotes close on the same line. Escapes are `\\\"`, `\\\\`, `\\n` and `\\u{…}`.",
     )
-    .example("`graph \"llama`, whose second quote is missing.")
-    .cure("close the quotes, and double backslashes that stand for themselves.");
+    .example("`graph \"llama`, without the second quote.")
+    .cure("close the quotes, and double literal backslashes.");
 
     NUMBER = error(
         "TPC0204",
-        "bad number",
-        "Integers are unsigned and have at most 64 bits, layers 32; other numbers are finite 32-bit floats with \
-         digits on both sides of the point.",
+        "invalid number",
+        "Integers are unsigned 64-bit (layers 32). Others are finite 32-bit floats with digits around the point.",
     )
     .example("`{eps = 1e-999x}`.")
     .cure("write a number such as `4096`, `0.5` or `1e-5`.");
@@ -50,117 +46,112 @@ crate::codes! {
     SYNTAX = error(
         "TPC0205",
         "unexpected token",
-        "The line departs from the form of its statement; the message says what was expected and what stands \
-         there.",
+        "The message has the expected and the actual token.",
     )
-    .example("`v0 f32[8] @host = input {kind = tokens}`, where `:` is missing behind `v0`.")
-    .cure("write what was expected.");
+    .example("`v0 f32[8] @host = input {kind = tokens}`, without `:` after `v0`.")
+    .cure("write the expected token.");
 
     STATEMENT = error(
         "TPC0206",
         "unknown statement",
-        "A line begins with `graph`, `device`, `group`, `class`, `layer`, `output` or a value that it defines; in \
-         programs also with `shape`, `arena`, `buffer`, `home`, `launch`, `phase` or `queue`.",
+        "A line begins with `graph`, `device`, `group`, `class`, `layer`, `output` or a value; in programs also \
+         `shape`, `arena`, `buffer`, `home`, `launch`, `phase` or `queue`.",
     )
     .example("`outputs \"logits\" = v9`.")
-    .cure("correct the word, or begin the line with `;` if it is a comment.");
+    .cure("correct the word, or begin a comment with `;`.");
 
     ELEMENT_TYPE = error(
         "TPC0207",
         "unknown element type",
-        "Element types are those a GGUF file can name, in lower case.",
+        "Element types are GGUF's, in lower case.",
     )
     .example("`v0: float[8] @host`.")
-    .cure("write `f32`, `f16`, `bf16`, `i32`, `q4_k` or another name that GGUF has.");
+    .cure("write a GGUF type, such as `f32` or `q4_k`.");
 
     SIZE = error(
         "TPC0208",
-        "bad size",
-        "A size is a polynomial in the run-time symbols with integer coefficients. It must fit 64-bit arithmetic \
-         and 64 terms, and must not be a negative constant.",
+        "invalid size",
+        "Sizes are polynomials with integer coefficients, at most 64 bits and 64 terms. Constants are not negative.",
     )
     .example("`f32[3 - 4]`.")
     .cure("correct the size.");
 
     UNDEFINED = error(
         "TPC0209",
-        "undefined entity",
-        "A device, group, class or value is used before the line that defines it, or is not defined at all. \
-         Values are defined before use, so that the order of the lines is an order in which the program can run.",
+        "undefined name",
+        "A device, group, class or value must be defined above its use.",
     )
     .example("`v1: f32[8] @host = relu v2` above the line of `v2`.")
-    .cure("define it above, or correct the number.");
+    .cure("define the name above, or correct the number.");
 
     REDEFINED = error(
         "TPC0210",
-        "entity defined twice",
-        "Two lines define the same handle, so its uses are ambiguous.",
+        "name defined twice",
+        "Two lines define one handle.",
     )
     .example("two lines that begin with `v3`.")
-    .cure("give one of the two another number; any free one will do.");
+    .cure("give one of them an unused number.");
 
     UNKNOWN_OP = error(
         "TPC0211",
         "unknown op",
-        "Ops are a closed set, so that every pass and every back end knows all of them.",
+        "The IR lacks an op of this name.",
     )
     .example("`v1: f32[8] @host = matmul v0`.")
     .cure("write the name of an op, such as `mul_mat`.");
 
     ATTRIBUTES = error(
         "TPC0212",
-        "bad attributes",
-        "The op lacks an attribute, does not know one, got one of the wrong kind, or got one twice.",
+        "invalid attributes",
+        "An attribute is missing, unknown, repeated or of the wrong kind.",
     )
-    .example("`rms_norm v0 {epsilon = 1e-5}`, whose attribute is called `eps`.")
-    .cure("give exactly the attributes that the op's documentation lists.");
+    .example("`rms_norm v0 {epsilon = 1e-5}`, whose attribute is `eps`.")
+    .cure("give the attributes in the op's documentation.");
 
     LIMIT = error(
         "TPC0213",
         "nested too deep or too long",
-        "Parentheses and lists may be nested 32 deep, and a tree may have 256 leaves. No real model comes near; \
-         the limits keep a hostile text from exhausting the stack.",
+        "Parentheses and lists nest 32 deep at most, and trees have 256 leaves at most.",
     )
     .example("a tree inside 33 pairs of parentheses.")
-    .cure("remove what is redundant.");
+    .cure("remove redundant nesting.");
 
     CLASS_PART = error(
         "TPC0214",
         "class not divisible",
-        "`c0/4` is the class `c0` with the minor factors of 4 indices left out, so 4 must divide its size.",
+        "`c0/4` leaves out the minor factor of 4 indices, so 4 must divide the size of `c0`.",
     )
-    .example("`split(0: c0/4)` where `c0` has size 6.")
-    .cure("correct the divisor or the size of the class.");
+    .example("`split(0: c0/4)` with `c0` of size 6.")
+    .cure("correct the divisor or the class's size.");
 
     RANGE_END = error(
         "TPC0215",
         "range too long",
-        "A range is written `start:len`, and its end, `start + len`, must fit 64 bits.",
+        "`start + len` of a range must fit 64 bits.",
     )
     .example("`18446744073709551615:2`.")
-    .cure("correct the range; behind the colon stands the number of indices, not the end.");
+    .cure("correct the range: `start:len`.");
 
     GRAPH_LINE = error(
         "TPC0216",
         "graph line missing or repeated",
-        "A text describes one graph, and its name stands in one line `graph \"…\"`.",
+        "A text describes one graph, named by one line `graph \"…\"`.",
     )
     .example("two texts pasted together.")
-    .cure("write that line once, below `tpir 1`.");
+    .cure("write one `graph` line below `tpir 1`.");
 
     SHARDING = error(
         "TPC0217",
-        "bad sharding",
-        "A sharding names an axis beyond 3, or says something twice: `split`, an axis, `granule` or the pending \
-         sum.",
+        "invalid sharding",
+        "A sharding names an axis beyond 3, or repeats `split`, an axis, `granule` or the pending sum.",
     )
     .example("`split(0: c0, 0: c1)`.")
-    .cure("give one tree per split axis, and at most one of `partial` and `owner_masked(c0)`.");
+    .cure("give one tree per axis, and `partial` or `owner_masked(c0)` once.");
 
     RANK = error(
         "TPC0218",
         "wrong number of sizes",
-        "Tensors have four axes, as in ggml. One to four sizes may be given; missing ones are 1.",
+        "Tensors have four axes; missing sizes are 1.",
     )
     .example("`f32[2, 3, 4, 5, 6]`.")
     .cure("merge axes, or leave out sizes of 1.");
@@ -168,9 +159,8 @@ crate::codes! {
     TOO_LONG = error(
         "TPC0219",
         "text too long",
-        "Texts of more than 256 MiB are not read. The programs of the largest models on a hundred devices are a \
-         tenth of that.",
+        "The limit is 256 MiB, ten times the programs of the largest models.",
     )
-    .example("a model file given in place of a text.")
+    .example("a model file instead of a text.")
     .cure("check the path.");
 }

@@ -6,138 +6,132 @@ tpc_ir::codes! {
     DRIVER_MISSING = error(
         "TPC0540",
         "no CUDA driver",
-        "The library of NVIDIA's driver is not found on this machine, or it has no device. Compiling an artefact needs no \
-         driver; running it on cards does.",
+        "The NVIDIA driver library is missing, or reports no device. Compiling needs no driver; running on cards \
+         does.",
     )
-    .example("`--executor cuda` in a container that was started without its cards.")
-    .cure("install the driver, or run on `--executor emulated-cuda` or `cpu`.");
+    .cure("install the driver, or use `--executor emulated-cuda` or `cpu`.");
 
     DRIVER_TOO_OLD = error(
         "TPC0541",
         "CUDA driver too old",
-        "The driver lacks a call that is needed: graphs of explicit nodes whose edges may be programmatic came with CUDA 12.3.",
+        "CUDA graphs with programmatic edges need CUDA 12.3.",
     )
-    .cure("a driver of the 545 series or later.");
+    .cure("install a driver of the 545 series or later.");
 
     NO_DEVICE = error(
         "TPC0542",
         "no such device",
-        "The plan names a device that is not on this machine.",
+        "The plan names a device that this machine lacks.",
     )
-    .example("a plan for two cards on a machine with one.")
-    .cure("plan for the devices that are here, or name others.");
+    .cure("plan for this machine's devices, or name others.");
 
     ARCHITECTURE = error(
         "TPC0543",
-        "no code for the device",
-        "Kernels are compiled for compute capabilities 7.5 to 12.1. The module has none for the device, and none can be \
-         compiled: the device is older or newer, or NVRTC is not there.",
+        "no kernels for the device",
+        "The artefact lacks kernels for the device, and tpc cannot compile them: its compute capability is not 7.5 \
+         to 12.1, or NVRTC is missing.",
     )
-    .cure("compile the artefact with NVRTC at hand: `pip download nvidia-cuda-nvrtc --no-deps`, unpack the wheel, and name the \
-           folder by the variable TPC_NVRTC.");
+    .cure("compile the artefact with NVRTC: `pip download nvidia-cuda-nvrtc --no-deps`, unpack the wheel, set \
+           TPC_NVRTC to its folder.");
 
     COMPILE = error(
         "TPC0544",
         "kernels do not compile",
-        "The compiler refuses the source of kernels. The message has what it says.",
+        "The compiler rejects the kernels' source.",
     )
-    .cure("this is a fault of tpc, or of a compiler that is too old: report it with the message.");
+    .cure("update the compiler. If it is current, report this bug in tpc with the message.");
 
     NO_COMPILER = error(
         "TPC0545",
         "no C++ compiler for emulated devices",
-        "Emulated devices run the kernels as the machine's own C++ compiler makes them, and none is found.",
+        "Emulated devices need the machine's C++ compiler.",
     )
-    .cure("install g++ or clang++, or name a compiler by the variable CXX.");
+    .cure("install g++ or clang++, or set CXX to a compiler.");
 
     NO_FUNCTION = error(
         "TPC0546",
         "no such kernel",
-        "A module has no kernel of the name that a launch asks for.",
+        "A launch names a kernel that its module lacks.",
     )
-    .cure("compile the artefact again; where that does not help, it is a fault of tpc.");
+    .cure("compile the artefact again. If a new artefact fails too, report this bug in tpc.");
 
     NO_PEER_ACCESS = error(
         "TPC0547",
-        "devices do not reach each other's memory",
-        "The kernels of one device cannot read and write the memory of the other: nothing joins them, or the system forbids it.",
+        "devices cannot access each other's memory",
+        "The cards lack a link, or the system forbids peer access.",
     )
-    .example("two cards behind different processors, or in a virtual machine.")
-    .cure("let them meet in the host's memory, or choose devices that are joined (`nvidia-smi topo -p2p r`).");
+    .example("two cards on different processors.")
+    .cure("exchange data through host memory, or choose connected devices (`nvidia-smi topo -p2p r`).");
 
     OUT_OF_MEMORY = error(
         "TPC0548",
         "not enough memory on the device",
-        "An allocation of the program does not fit into what is free. The message has both numbers.",
+        "The program needs more memory than is free.",
     )
-    .example("another process holds memory of the card.")
-    .cure("end what else uses the device; or plan for more devices, a smaller context or smaller caches.");
+    .cure("end other processes on the device, use more devices, a smaller context or smaller caches.");
 
     MALFORMED = error(
         "TPC0549",
-        "graph that a device cannot run",
-        "A graph of launches names what is not there, or asks for more than a device allows.",
+        "launch graph that the device cannot run",
+        "The graph names a missing item, or exceeds a device limit.",
     )
-    .cure("this is a fault of tpc, or of a changed artefact: compile it again.");
+    .cure("compile the artefact again. If a new artefact fails too, report this bug in tpc.");
 
     HOST_WORK = error(
         "TPC0550",
-        "work of the host failed",
-        "A step that the host does between launches failed. The message names it.",
+        "host step failed",
+        "A step between launches failed. The message names the step.",
     )
-    .cure("what the message says.");
+    .cure("follow the message.");
 
     FAULT = error(
         "TPC0551",
         "fault in a kernel",
-        "The emulation found what would be wrong on a card: an access out of bounds or to another device's memory, a race, \
-         threads that do not meet at a barrier, or a wait without end. The message has the kernel, its launch, block and \
-         thread, and the lines.",
+        "The emulator found an invalid access, a race, a missed barrier or an endless wait.",
     )
-    .cure("this is a fault of tpc, or of a changed program: report it with the message.");
+    .cure("report it with the message: this is a bug in tpc, unless the program was changed.");
 
     DRIVER = error(
         "TPC0552",
         "call of the CUDA driver failed",
-        "The driver refuses a call, or a device failed while it ran.",
+        "The driver rejects a call, or the device failed.",
     )
-    .example("a card that has fallen off the bus.")
-    .cure("`nvidia-smi` and the log of the system say more; the process must be started again.");
+    .cure("check `nvidia-smi` and the system log, then restart the process.");
 
     FILES = error(
         "TPC0553",
-        "compiled kernels cannot be kept",
-        "A file or folder of compiled kernels cannot be read or written.",
+        "compiled kernels cannot be stored",
+        "A file or folder of the kernel cache cannot be read or written.",
     )
-    .cure("name a folder that can be written to by the variable TPC_CUDA_CACHE.");
+    .cure("set TPC_CUDA_CACHE to a writable folder.");
 
     NVRTC_MISSING = error(
         "TPC0554",
-        "no NVRTC",
-        "Kernels for cards are compiled by NVRTC, a library of CUDA that needs neither a card nor a driver. It is not found.",
+        "NVRTC is missing",
+        "NVRTC compiles kernels, without a card or driver.",
     )
-    .cure("install the CUDA toolkit, or `pip download nvidia-cuda-nvrtc --no-deps`, unpack the wheel, and name the folder by the \
-           variable TPC_NVRTC.");
+    .cure("install the CUDA toolkit, or `pip download nvidia-cuda-nvrtc --no-deps`, unpack the wheel, and set \
+           TPC_NVRTC to its folder.");
 
     NVRTC_UNUSABLE = error(
         "TPC0555",
         "unusable NVRTC",
-        "A library is where NVRTC was looked for, and does not load, lacks a call, or lacks the file of its builtins beside it.",
+        "The library does not load, lacks a function, or lacks its builtins file.",
     )
     .cure("unpack the whole wheel, or install the toolkit again.");
 
     NVRTC_TARGET = error(
         "TPC0556",
         "target that NVRTC does not know",
-        "This version of NVRTC is older than the devices to compile for.",
+        "NVRTC is older than the devices to compile for.",
     )
     .example("sm_120f with NVRTC 12.6.")
-    .cure("NVRTC 13.0 knows all targets.");
+    .cure("use NVRTC 13.0, which knows all targets.");
 
     SPILLS = error(
         "TPC0557",
-        "kernel that spills",
-        "A kernel needs more registers than a thread has, so that it would keep them in memory and be many times slower.",
+        "kernel spills registers",
+        "A kernel needs more registers than a thread has, and would be many times slower.",
     )
-    .cure("this is a fault of tpc: report it with the kernel and the target.");
+    .cure("report this bug in tpc with the kernel and the target.");
 }

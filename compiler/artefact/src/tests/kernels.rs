@@ -1,10 +1,9 @@
-//! Artefacts with kernels: round trips and untrusted files.
+//! Artefacts with kernels.
 
 use super::{kept, packed, parts, read, refuses};
 use crate::archive;
 use crate::{ALIGNMENT, Artefact, MAIN, Manifest};
 
-/// Returns the stored artefact with kernels added.
 fn with_kernels() -> Artefact {
     let (mut manifest, program) = kept().into_parts();
     manifest.sections = Manifest::section_versions(true);

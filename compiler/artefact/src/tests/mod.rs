@@ -11,13 +11,13 @@ use tpc_ir::program::StorageFormat;
 use crate::archive::{self, Entry};
 use crate::{ALIGNMENT, Artefact, ArtefactError, Digest, MAIN, Manifest, codes};
 
-/// A stored artefact. Every later version must read it or reject it with a diagnostic.
+/// A stored artefact. Later versions must read it or reject it with a diagnostic.
 const KEPT: &[u8] = include_bytes!("../../../../tests/data/artefacts/format-1.tpc");
 
-/// The time limit for reading a file of this size.
+/// The time limit for reading a file.
 const SLOWEST: Duration = Duration::from_secs(2);
 
-/// Reads a file whose weights may have the CPU's storage format.
+/// Reads a file that may use the CPU's storage format.
 fn read(bytes: &[u8]) -> Result<Artefact, ArtefactError> {
     Artefact::read(bytes, &[StorageFormat::of_granules("rows16")])
 }
@@ -26,14 +26,13 @@ fn kept() -> Artefact {
     read(KEPT).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Returns the entries of the stored file as text.
+/// Returns the stored manifest and program.
 fn parts() -> (String, String) {
     let entries = archive::read(KEPT).unwrap();
     let text = |i: usize| String::from_utf8(entries[i].data.to_vec()).unwrap();
     (text(0), text(1))
 }
 
-/// Packs these entries into a file.
 fn packed(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let entries: Vec<Entry<'_>> = entries
         .iter()
@@ -44,7 +43,7 @@ fn packed(entries: &[(&str, &[u8])]) -> Vec<u8> {
     out
 }
 
-/// Packs a manifest and a program into a file without checking them.
+/// Packs a manifest and a program without checks.
 fn of(manifest: &str, program: &str) -> Vec<u8> {
     packed(&[
         ("manifest.ron", manifest.as_bytes()),
@@ -78,7 +77,7 @@ fn data_begin_at_pages_and_ordinary_tools_read_them() {
     let entries = archive::read(KEPT).unwrap();
     let at = |data: &[u8]| data.as_ptr().addr() - KEPT.as_ptr().addr();
     assert!(entries.iter().all(|e| at(e.data).is_multiple_of(ALIGNMENT)));
-    // Read the directory with rawzip directly, without this crate's checks.
+    // rawzip alone, without this crate's checks.
     let zip = rawzip::ZipArchive::from_slice(KEPT).unwrap();
     let names: Vec<Vec<u8>> = zip
         .entries()
@@ -90,7 +89,6 @@ fn data_begin_at_pages_and_ordinary_tools_read_them() {
 #[test]
 fn newer_formats_are_refused_by_their_number() {
     let (manifest, program) = parts();
-    // Unknown fields must not hide the format number.
     let newer = manifest.replacen("format: 1,", "format: 2,\n    colour: \"red\",", 1);
     refuses(&of(&newer, &program), "TPC0582", "format 2");
     let section = manifest.replacen("version: 1", "version: 7", 1);
@@ -100,7 +98,7 @@ fn newer_formats_are_refused_by_their_number() {
         "section `programs` has format 7",
     );
     let unknown = manifest.replacen("\"programs\",", "\"pictures\",", 1);
-    refuses(&of(&unknown, &program), "TPC0582", "no section `pictures`");
+    refuses(&of(&unknown, &program), "TPC0582", "section `pictures`");
     let colour = manifest.replacen("format: 1,", "format: 1,\n    colour: \"red\",", 1);
     refuses(&of(&colour, &program), "TPC0581", "colour");
     refuses(&of("", &program), "TPC0581", "manifest.ron");
@@ -175,9 +173,9 @@ fn other_entries_are_refused() {
         "programs/b.program",
     );
     refuses(&packed(&[]), "TPC0580", "first entry");
-    refuses(b"", "TPC0580", "no archive");
-    refuses(b"GGUF", "TPC0580", "no archive");
-    // Adds a comment, leading bytes or trailing bytes.
+    refuses(b"", "TPC0580", "not a zip archive");
+    refuses(b"GGUF", "TPC0580", "not a zip archive");
+    // Trailing and leading bytes.
     let mut behind = KEPT.to_vec();
     behind.push(0);
     assert!(read(&behind).is_err());
@@ -186,7 +184,7 @@ fn other_entries_are_refused() {
     assert!(read(&before).is_err());
 }
 
-/// The offsets of the records in the stored file.
+/// The offsets of the records.
 struct Records {
     local: Vec<usize>,
     central: Vec<usize>,
@@ -219,7 +217,7 @@ fn what_hides_in_archives_is_refused() {
         bytes[at..at + with.len()].copy_from_slice(with);
         bytes
     };
-    // Fields of the central directory: offset in the record, new bytes, expected error text.
+    // Central directory: offset in the record, new bytes, expected error.
     for (at, with, said) in [
         (8, &[1, 0][..], "encrypted"),
         (10, &[8, 0], "compressed"),
@@ -239,7 +237,7 @@ fn what_hides_in_archives_is_refused() {
     let mut huge = change(second + 20, &[0xff, 0xff, 0xff, 0x7f]);
     huge[second + 24..second + 28].copy_from_slice(&[0xff, 0xff, 0xff, 0x7f]);
     refuses(&huge, "TPC0580", "not within the file");
-    // Two entries with one name: the second record gets the first record's name.
+    // Two entries with one name.
     let mut twice = KEPT.to_vec();
     let length = u16::from_le_bytes([twice[first + 28], twice[first + 29]]);
     assert_eq!(usize::from(length), "manifest.ron".len());
@@ -250,7 +248,7 @@ fn what_hides_in_archives_is_refused() {
     let end = first + directory.len();
     twice[end + 12..end + 16].copy_from_slice(&(directory.len() as u32).to_le_bytes());
     refuses(&twice, "TPC0580", "twice");
-    // Local headers that differ from the directory.
+    // Local headers unlike the directory.
     for at in found
         .local
         .iter()
@@ -258,13 +256,12 @@ fn what_hides_in_archives_is_refused() {
     {
         assert!(read(&change(at, &[0x7e])).is_err(), "{at}");
     }
-    // The end record's counts, sizes, offsets and comment length.
+    // The end record.
     for at in 4..22 {
         assert!(read(&change(found.end + at, &[0x5c])).is_err(), "{at}");
     }
 }
 
-/// A deterministic random generator.
 struct Random(SplitMix64);
 
 impl Random {
@@ -277,7 +274,6 @@ impl Random {
     }
 }
 
-/// Checks that no prefix of a file is accepted.
 #[test]
 fn truncated_files_are_refused() {
     for len in 0..KEPT.len() {
@@ -286,7 +282,6 @@ fn truncated_files_are_refused() {
     }
 }
 
-/// Checks that the container detects any changed bytes.
 #[test]
 fn changed_bytes_are_refused() {
     let mut random = Random(SplitMix64::new(1));
@@ -303,7 +298,7 @@ fn changed_bytes_are_refused() {
     }
 }
 
-/// Returns a mutated text: a line is removed, doubled or moved, or a word or number changes.
+/// Removes, doubles, moves or changes lines of a text.
 fn mutated(text: &str, random: &mut Random) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for _ in 0..=random.below(2) {
@@ -382,7 +377,7 @@ fn mutated(text: &str, random: &mut Random) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Checks that mutated programs and manifests with correct checksums are rejected with a diagnostic or verified.
+/// Mutated texts with correct checksums are rejected with a diagnostic, or verified.
 #[test]
 fn changed_texts_are_refused_or_verified() {
     let (manifest, program) = parts();

@@ -28,7 +28,7 @@ fn get(url: &str) -> Result<GgufFile, Diagnostic> {
     get_with(url, None)
 }
 
-/// Returns a model with `tokens` tokens in its header.
+/// Returns a model with `tokens` tokens.
 fn model(tokens: usize) -> Vec<u8> {
     let mut w = GgufWriter::new("m");
     let tokens: Vec<String> = (0..tokens).map(|i| format!("token{i}")).collect();
@@ -62,7 +62,7 @@ fn shards() -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Checks that the read fails within the time limit, with this code, this text and a help text.
+/// Checks that the read fails in time, with this code and text and a help.
 #[track_caller]
 fn fails(url: &str, code: &str, said: &str) -> Diagnostic {
     let begun = Instant::now();
@@ -98,7 +98,7 @@ fn a_header_is_read_by_ranges() {
         assert!(read < 2 * file.header().data_offset + (1 << 20));
         file.header().data_offset
     };
-    // The name in messages omits the query, which may be a secret signature.
+    // Messages omit the query, which may be a secret signature.
     let cut = bytes[..usize::try_from(offset).unwrap() / 2].to_vec();
     let server = Server::of_files(vec![("/m.gguf".to_owned(), cut)]);
     let d = fails(&server.url("/m.gguf?sig=secret"), "TPC0103", "m.gguf");
@@ -169,7 +169,7 @@ fn redirects_are_followed_and_counted() {
     });
     assert!(get(&server.url("/first")).is_ok());
     fails(&server.url("/circle"), "TPC0434", "more than 3 times");
-    fails(&server.url("/nowhere"), "TPC0434", "not where to");
+    fails(&server.url("/nowhere"), "TPC0434", "without a target");
     fails(&server.url("/file"), "TPC0434", "file:///etc/passwd");
 }
 
@@ -265,7 +265,7 @@ fn answers_that_break_off() {
         });
         fails(&server.url("/m.gguf"), "TPC0433", "");
     }
-    // The connection closes within the headers, or the server does not speak HTTP.
+    // Closed within the headers, or not HTTP.
     for said in [
         &b"HTTP/1.1 200 OK\r\nContent-"[..],
         b"",
@@ -337,7 +337,7 @@ fn a_file_that_changes_in_between() {
 
 #[test]
 fn slow_and_endless_answers_are_given_up() {
-    // One byte at a time: each read is fast enough, but the total time is not.
+    // Each read is fast enough, but not all together.
     let server = Server::new(|_, stream| {
         head(stream, "200 OK", &[("Content-Length", "1000000")]);
         while stream.write_all(b"G").is_ok() {
@@ -345,7 +345,7 @@ fn slow_and_endless_answers_are_given_up() {
         }
     });
     fails(&server.url("/m.gguf"), "TPC0432", "in time");
-    // The server stops after the request, or after the headers.
+    // Silence after the request, or after the headers.
     for headers in [false, true] {
         let server = Server::new(move |_, stream| {
             if headers {

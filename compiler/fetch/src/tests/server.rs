@@ -1,11 +1,10 @@
-//! A local server with a configurable response.
+//! A local server.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::spawn;
 
-/// A received request.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) path: String,
@@ -67,7 +66,7 @@ impl Server {
         Server { host, requests }
     }
 
-    /// Starts a server of these files that supports ranges.
+    /// Starts a server of these files, with ranges.
     pub(super) fn of_files(files: Vec<(String, Vec<u8>)>) -> Server {
         Server::new(move |request, stream| {
             let path = request.path.split('?').next().unwrap_or_default();
@@ -87,7 +86,7 @@ impl Server {
     }
 }
 
-/// Writes a status line and headers. Ignores errors, because the client may have disconnected.
+/// Writes a status line and headers. The client may have disconnected, so errors are ignored.
 pub(super) fn head(stream: &mut TcpStream, status: &str, headers: &[(&str, &str)]) {
     let mut text = format!("HTTP/1.1 {status}\r\nConnection: close\r\n");
     for (name, value) in headers {

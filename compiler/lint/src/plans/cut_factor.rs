@@ -14,15 +14,14 @@ pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0304",
-        "an op cuts a factor",
-        "A reshape or slice of the model's graph ends inside a factor, so its operands and results stay whole on \
-         every device. The message names the op and the factor.",
+        "a reshape or slice prevents a split",
+        "A reshape or slice ends inside a factor, a unit that tpc splits only as a whole, such as a head. Operands and \
+         results stay whole on every device. The line shown is the op in tpc's text form: `v6: f32[32, 3] = reshape v5 \
+         {dims = [32, 3]}` reshapes v5 to 32 × 3 and calls the result v6. For an architecture that tpc knows this is a \
+         note: no option changes it.",
     )
-    .example("heads of 96 elements reshaped to blocks of 64, some of which reach from one head into the next.")
-    .cure(
-        "reshape to axes that end where factors end, as the help proposes: heads of 96 to blocks of 32. Where tpc has the \
-         architecture's graph itself, no option changes it, and the finding is a note.",
-    )
+    .example("heads of 96 elements reshaped to blocks of 64, which may span two heads.")
+    .cure("reshape to axes that end with the factors, as the help shows: heads of 96 to blocks of 32.")
     .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };

@@ -1,9 +1,8 @@
 //! Captures: clients' graphs in the format that `tpc lint --graph` reads.
 //!
-//! A capturing device has no memory. It drops written data, returns zeros for reads, and records graphs instead of
-//! computing them. The client sees an ordinary device and need not even send large weights. A capture adds two facts
-//! that other graph files lack: the role of each leaf ([`roles`]), and the sizes of further graphs of the same
-//! structure ([`structure`]).
+//! A capturing device looks like an ordinary device to the client. It drops written data, reads zeros, and records
+//! graphs instead of computing them; large weights need not be sent. A capture adds the role of each leaf ([`roles`])
+//! and the sizes of further graphs of the same structure ([`structure`]).
 
 mod records;
 mod roles;
@@ -32,8 +31,7 @@ impl Captures {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the captures in order of first occurrence. Each kind of graph has one text, with the sizes of all its
-    /// graphs.
+    /// Returns one text per kind of graph, in order of first occurrence, with the sizes of all its graphs.
     pub fn texts(&self) -> Vec<String> {
         let kinds = self.structures().records();
         kinds.iter().map(|records| write(records)).collect()
@@ -55,11 +53,10 @@ impl Device for Captures {
     }
 }
 
-/// A connection whose graphs are recorded.
 struct Capturing {
     captures: Captures,
     roles: Roles,
-    /// The graph that was recorded last. A repeated computation of it is only counted.
+    /// The last recorded graph; its repetitions are only counted.
     last: Option<Arc<Graph>>,
 }
 

@@ -1,4 +1,4 @@
-//! Converts a message's graph to the records of a capture.
+//! Converts graphs to the records of a capture.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -22,9 +22,9 @@ const FLAG_OUTPUT: i32 = 2;
 pub struct Recorded {
     /// The graph.
     pub graph: Arc<Graph>,
-    /// The records: each leaf before its first use, and the computed tensors in execution order.
+    /// Leaves before their first use, and computed tensors in execution order.
     pub records: Vec<Record>,
-    /// The graph position of each record's tensor.
+    /// The graph position of each record.
     pub tensors: Vec<usize>,
 }
 
@@ -32,8 +32,7 @@ impl Recorded {
     /// Records a graph.
     ///
     /// # Errors
-    /// Returns [`Refusal::Tensor`] if a leaf's memory is not a whole number of elements, or if a computed tensor with
-    /// gaps has views.
+    /// Returns [`Refusal::Tensor`] for a leaf with a partial element, or for a computed tensor with gaps and views.
     pub fn of_graph(graph: &Arc<Graph>, roles: &Roles) -> Result<Recorded, Refusal> {
         let mut writing = Writing {
             graph,
@@ -59,8 +58,7 @@ impl Recorded {
         })
     }
 
-    /// Returns a key that is equal for graphs differing only in sizes: the records without sizes, and the addresses of
-    /// the weights.
+    /// Returns a key of all except sizes: the records without sizes, and the addresses of the weights.
     pub fn structure(&self) -> String {
         let mut out = key(&self.records);
         for (t, &tensor) in self.records.iter().zip(&self.tensors) {
@@ -73,7 +71,7 @@ impl Recorded {
         out
     }
 
-    /// Returns a key of everything that determines the program: the records, and the addresses of the weights.
+    /// Returns a key of all that determines the program: the records, and the addresses of the weights.
     pub fn form(&self) -> String {
         let mut out = String::new();
         for (t, &tensor) in self.records.iter().zip(&self.tensors) {
@@ -91,15 +89,14 @@ impl Recorded {
     }
 }
 
-/// Returns the sizes of a tensor's memory, as one row of elements of its type.
+/// Returns the sizes of a tensor's memory as one row.
 fn row(t: &Tensor) -> Option<[u64; RANK]> {
     let (bytes, width) = (t.bytes()?, t.dtype.block_bytes());
     let blocks = bytes.checked_div(width).filter(|n| n * width == bytes)?;
     Some([blocks.checked_mul(t.dtype.block_len())?, 1, 1, 1])
 }
 
-/// Returns the records of the largest graph, with the sizes of the other graphs attached. All graphs must have the same
-/// structure. The result is empty if `graphs` is.
+/// Returns the records of the largest graph with the sizes of the others, which must have the same structure.
 pub fn generalised(graphs: &[Recorded]) -> Vec<Record> {
     let largest = graphs.iter().max_by_key(|g| elements(&sizes(&g.records)));
     let Some(largest) = largest else {
@@ -112,8 +109,7 @@ pub fn generalised(graphs: &[Recorded]) -> Vec<Record> {
     with_others(&largest.records, &others)
 }
 
-/// True if a tensor is a view of memory on another server. The client has already copied the required part to this
-/// server.
+/// True if a tensor is a view of memory on another server, of which the client has copied the required part.
 fn is_elsewhere(graph: &Graph, tensor: usize) -> bool {
     !graph.computes(tensor) && graph.tensors[graph.owner(tensor)].buffer == 0
 }
@@ -129,7 +125,7 @@ fn uses(graph: &Graph) -> BTreeMap<usize, i32> {
     out
 }
 
-/// Returns the owners of memory that ops overwrite: the owners of views that ops write to, and AdamW's moments.
+/// Returns the owners of memory that ops overwrite: of written views, and of AdamW's moments.
 fn written(graph: &Graph) -> BTreeSet<usize> {
     let owner = |&node: &usize| Some(graph.owner(node)).filter(|&owner| owner != node);
     let computing = || graph.nodes.iter().filter(|&&node| graph.computes(node));
@@ -139,8 +135,8 @@ fn written(graph: &Graph) -> BTreeSet<usize> {
     computing().filter_map(owner).chain(moments).collect()
 }
 
-/// Strips the scheduler's decoration from the name of a copy: `BACKEND#name#number`. The backend's name includes the
-/// port, which differs between runs.
+/// Strips the scheduler's decoration of a copy's name, `BACKEND#name#number`. The backend has the port, which differs
+/// between runs.
 fn plain(name: &str) -> &str {
     let copied = name
         .split_once('#')
@@ -153,9 +149,7 @@ struct Writing<'g> {
     graph: &'g Graph,
     roles: &'g Roles,
     uses: BTreeMap<usize, i32>,
-    /// The tensors whose memory the graph's ops overwrite.
     written: BTreeSet<usize>,
-    /// The record of each recorded tensor.
     at: BTreeMap<usize, usize>,
     records: Vec<Record>,
     tensors: Vec<usize>,
@@ -169,13 +163,12 @@ impl Writing<'_> {
         self.records.len() - 1
     }
 
-    /// Adds the record of a computed tensor.
     fn node(&mut self, tensor: usize) -> Result<(), Refusal> {
         let t = &self.graph.tensors[tensor];
         let mut src = Vec::new();
         for source in self.graph.sources(tensor) {
             match source {
-                // A conversion (`ggml_cast`) has itself as a source.
+                // A conversion (`ggml_cast`) is its own source.
                 Some(s) if s == tensor => {}
                 Some(s) => src.push(Some(self.source(s)?)),
                 None => src.push(None),
@@ -192,14 +185,13 @@ impl Writing<'_> {
         }
         let is_view = t.op.family() == Family::View;
         if is_view {
-            // Record a view as a view of the memory's owner, regardless of its source chain.
+            // Views refer to the memory's owner, whatever the source chain.
             src.truncate(1);
         }
         let used = self.uses.get(&tensor).copied().unwrap_or(0);
         let mut own = self.record(tensor, root);
         if root.is_none() && !t.is_packed() {
-            // A permuted result is recorded as packed: it is written in that order at the end. This requires that it
-            // has no views.
+            // A permuted result without views is recorded as packed: it is written in that order at the end.
             let looks = |&at: &usize| at != tensor && self.graph.owner(at) == tensor;
             if (0..self.graph.tensors.len()).any(|at| looks(&at)) {
                 return Err(gaps(t));
@@ -217,7 +209,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Returns the record of a source, adding it if necessary: a leaf, or a view of a leaf.
+    /// Returns the record of a source, which may be a new leaf or view of a leaf.
     fn source(&mut self, tensor: usize) -> Result<usize, Refusal> {
         if let Some(&at) = self.at.get(&tensor) {
             return Ok(at);
@@ -234,7 +226,7 @@ impl Writing<'_> {
             return Ok(self.push(tensor, record));
         }
         let record = Record {
-            // The graph writes this memory and a later graph reads it, regardless of the buffer's role.
+            // This graph writes the memory for a later graph, whatever the buffer's role.
             role: match self.written.contains(&tensor) {
                 true => Some(Role::State),
                 false => self.roles.of(self.graph, tensor),
@@ -244,10 +236,10 @@ impl Writing<'_> {
         if t.is_packed() {
             return Ok(self.push(tensor, record));
         }
-        // A leaf with gaps or permuted axes is recorded as a view of its memory, which is one row.
+        // A leaf with gaps or permuted axes is a view of its memory as one row.
         let ne = row(t).ok_or_else(|| Refusal::Tensor {
             name: t.name.clone(),
-            what: "it owns its memory, whose bytes are no whole number of elements".to_owned(),
+            what: "its memory is not a whole number of elements".to_owned(),
         })?;
         let nb = packed(t.dtype, ne);
         let memory = Record {
@@ -263,7 +255,7 @@ impl Writing<'_> {
         Ok(self.push(tensor, view))
     }
 
-    /// Creates the record of a tensor without its op and sources. `root` is the record of the memory's owner.
+    /// Creates a record without op and sources. `root` is the record of the memory's owner.
     fn record(&self, tensor: usize, root: Option<usize>) -> Record {
         let t = &self.graph.tensors[tensor];
         let offset = match root {
@@ -291,7 +283,7 @@ impl Writing<'_> {
         }
     }
 
-    /// Returns the byte offset of a view within its owner's memory.
+    /// Returns the offset of a view in its owner's memory, in bytes.
     fn offset(&self, tensor: usize) -> u64 {
         let (t, owner) = (&self.graph.tensors[tensor], self.graph.owner(tensor));
         let of = &self.graph.tensors[owner];
@@ -304,7 +296,7 @@ impl Writing<'_> {
 fn gaps(t: &Tensor) -> Refusal {
     Refusal::Tensor {
         name: t.name.clone(),
-        what: "it owns its memory, and its elements are not in order without gaps".to_owned(),
+        what: "a tensor that owns its memory must not have gaps or permuted axes".to_owned(),
     }
 }
 

@@ -1,8 +1,8 @@
-//! The roles of leaves, derived from the use of their buffers.
+//! The roles of leaves, from the use of their buffers.
 //!
-//! - A buffer with a graph's own results also holds its inputs, which the client fills before each graph.
-//! - A tensor that a graph overwrites but does not create is a state. Its whole buffer has this role.
-//! - Data that the client wrote before the first graph and never since is a weight.
+//! - Buffers with results of a graph also hold inputs, which the client fills before each graph.
+//! - A tensor that a graph overwrites but does not create makes its whole buffer a state.
+//! - Data that the client wrote only before the first graph are weights.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +13,16 @@ use crate::graph::Graph;
 
 const FLAG_INPUT: i32 = 1;
 
-/// The use of a connection's buffers so far.
+/// The use of a connection's buffers.
 #[derive(Clone, Debug, Default)]
 pub struct Roles {
     /// Buffers with graph results.
     results: BTreeSet<u64>,
-    /// Buffers with memory that graphs have overwritten but not created.
+    /// Buffers with memory that graphs overwrote but did not create.
     states: BTreeSet<u64>,
     /// True if a graph has been computed.
     any_graph: bool,
-    /// The byte ranges of each buffer that were written after the first graph.
+    /// The ranges of each buffer written after the first graph.
     later: BTreeMap<u64, BTreeMap<u64, u64>>,
 }
 
@@ -34,7 +34,7 @@ impl Roles {
         self.later.remove(&buffer);
     }
 
-    /// Records a client's write. Returns true if the span was a weight until now.
+    /// Records a write. Returns true if the span was a weight until now.
     pub fn written(&mut self, span: Span) -> bool {
         let held = self.results.contains(&span.buffer) || self.states.contains(&span.buffer);
         let is_new = self.any_graph
@@ -48,7 +48,7 @@ impl Roles {
         is_new
     }
 
-    /// Records that a graph is computed.
+    /// Records a computation.
     pub fn computes(&mut self, graph: &Graph, buffers: &Buffers) {
         let nodes: BTreeSet<usize> = graph.nodes.iter().copied().collect();
         let inside = |at: usize| buffers.span(&graph.tensors[at]).ok().map(|s| s.buffer);
@@ -65,7 +65,7 @@ impl Roles {
         self.any_graph = true;
     }
 
-    /// Returns the role of the leaf at a graph position, or `None` if its memory is not on this server.
+    /// Returns the role of a leaf, or `None` if its memory is not on this server.
     pub fn of(&self, graph: &Graph, leaf: usize) -> Option<Role> {
         let t = &graph.tensors[leaf];
         if t.flags & FLAG_INPUT != 0 {
@@ -85,7 +85,7 @@ impl Roles {
         })
     }
 
-    /// True if the client has written any of these bytes after the first graph. A buffer's id is its address.
+    /// True if the client wrote any of these bytes after the first graph. A buffer's id is its address.
     fn was_written_later(&self, buffer: u64, data: u64, len: u64) -> bool {
         let Some(start) = data.checked_sub(buffer) else {
             return false;

@@ -1,7 +1,7 @@
 //! Graphs that differ only in sizes.
 //!
-//! A prompt and a single token run the same program with different sizes. Comparing several graphs shows which sizes
-//! depend on the batch. The capture of a kind is its largest graph, with the sizes of the others attached.
+//! Several graphs show which sizes depend on the batch. The capture of a kind is its largest graph, with the sizes of
+//! the others.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,26 +10,22 @@ use tpc_ggml::capture::Record;
 use tpc_ggml::op::Family;
 use tpc_ir::RANK;
 
-/// The maximum number of size sets per kind of graph, in addition to the largest graph's own.
+/// The maximum number of size sets per kind, besides the largest graph's.
 const MAX_SIZES: usize = 15;
-/// The maximum number of recorded kinds of graphs.
 const MAX_KINDS: usize = 256;
 
-/// The captured kinds of graphs.
 #[derive(Debug, Default)]
 pub(super) struct Structures {
-    /// The position of each structure key in `kinds`.
+    /// The position of each key in `kinds`.
     known: BTreeMap<String, usize>,
     kinds: Vec<Kind>,
     computed: u64,
 }
 
-/// Graphs of one structure.
 #[derive(Debug)]
 struct Kind {
-    /// The largest graph.
     records: Vec<Record>,
-    /// The sizes of the other graphs. Each set has one entry per record.
+    /// The sizes of the other graphs, one entry per record.
     others: Vec<Vec<[u64; RANK]>>,
 }
 
@@ -37,14 +33,14 @@ pub(super) fn sizes(records: &[Record]) -> Vec<[u64; RANK]> {
     records.iter().map(Record::ne).collect()
 }
 
-/// Returns the total number of elements of all tensors.
+/// Returns the number of elements of all tensors.
 pub(super) fn elements(sizes: &[[u64; RANK]]) -> u64 {
     let each = sizes.iter().map(|ne| ne.iter().product::<u64>());
     each.fold(0, u64::saturating_add)
 }
 
 impl Structures {
-    /// Counts a repeated computation of a graph.
+    /// Counts a repetition.
     pub(super) fn again(&mut self) {
         self.computed += 1;
     }
@@ -54,7 +50,6 @@ impl Structures {
         self.computed
     }
 
-    /// Adds a graph.
     pub(super) fn add(&mut self, records: Vec<Record>) {
         self.computed += 1;
         let key = key(&records);
@@ -71,7 +66,7 @@ impl Structures {
         self.kinds[at].add(records);
     }
 
-    /// Returns the records of every kind, with the sizes of its other graphs.
+    /// Returns the records of every kind, with all sizes.
     pub(super) fn records(&self) -> Vec<Vec<Record>> {
         self.kinds.iter().map(Kind::with_sizes).collect()
     }
@@ -99,7 +94,7 @@ impl Kind {
     }
 }
 
-/// Returns the records with the sizes of other graphs of the same structure attached.
+/// Adds the sizes of other graphs to records of the same structure.
 pub(super) fn with_others(records: &[Record], others: &[Vec<[u64; RANK]>]) -> Vec<Record> {
     let mut out = records.to_vec();
     for (i, record) in out.iter_mut().enumerate() {
@@ -108,7 +103,7 @@ pub(super) fn with_others(records: &[Record], others: &[Vec<[u64; RANK]>]) -> Ve
     out
 }
 
-/// Returns a key of all parts of a graph except sizes, strides and offsets.
+/// Returns a key of all except sizes, strides and offsets.
 pub(super) fn key(records: &[Record]) -> String {
     let mut out = String::new();
     for t in records {

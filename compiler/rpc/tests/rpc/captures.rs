@@ -9,12 +9,11 @@ use tpc_rpc::{Captures, Device, Limits, Pool, serve};
 
 use super::support::{BASE, Wire, Wires, conversation, graph, message};
 
-/// The addresses of the buffers for weights, states and results.
+/// The addresses of the buffers.
 const WEIGHTS: u64 = BASE;
 const STATES: u64 = BASE + 0x2000;
 const RESULTS: u64 = BASE + 0x4000;
 
-/// A tensor in one of the three buffers.
 fn tensor(id: u64, dtype: u32, ne: [u32; 4], data: u64, name: &'static str) -> Wire {
     let buffer = [RESULTS, STATES, WEIGHTS].into_iter().find(|b| *b <= data);
     Wire {
@@ -27,8 +26,7 @@ fn tensor(id: u64, dtype: u32, ne: [u32; 4], data: u64, name: &'static str) -> W
 
 const I64: u32 = 27;
 
-/// Returns a graph message that multiplies `tokens` rows, writes them to a cache, and adds them to the earlier cache
-/// contents.
+/// Returns a graph that multiplies `tokens` rows, writes them to a cache, and adds another state.
 fn step(tokens: u32) -> Vec<u8> {
     message(10, &[&graph(&[6, 7, 8], &tensors(tokens))])
 }
@@ -52,7 +50,6 @@ fn tensors(tokens: u32) -> Vec<Wire> {
     vec![w, x, y, cells, cache, kept, other, sum]
 }
 
-/// Returns the captures of a client that computes these graphs.
 fn captured(graphs: &[Vec<u8>]) -> Vec<String> {
     let n = |n: u64| n.to_le_bytes();
     let mut sent = conversation()[0].clone();
@@ -82,7 +79,7 @@ fn leaves_have_the_roles_of_their_memory() {
     let role = |name: &str| records.iter().find(|t| t.name == name).and_then(|t| t.role);
     assert_eq!(role("w"), Some(Role::Weight));
     assert_eq!(role("cache"), Some(Role::State));
-    // No op writes to `other`, but its buffer holds a state.
+    // The buffer of `other` holds a state.
     assert_eq!(role("other"), Some(Role::State));
     assert_eq!([role("x"), role("cells")], [Some(Role::Input); 2]);
 }
@@ -118,7 +115,7 @@ fn graphs_of_other_sizes_are_one_capture_with_symbols() {
 
 #[test]
 fn a_size_that_no_symbol_explains_stays_a_number() {
-    // Both graphs have six channels. The row count of `other` equals the token count only in the first.
+    // Six channels. Only the first graph has six tokens too.
     let one = captured(&[step(6)]);
     let both = captured(&[step(6), step(3)]);
     let sizes = |text: &str| read(text, "steps").expect("a capture").batch;

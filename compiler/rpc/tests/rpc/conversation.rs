@@ -1,4 +1,4 @@
-//! A conversation like that of a llama.cpp program.
+//! A conversation like a llama.cpp program's.
 
 use super::support::{BASE, MEMORY, conversation, replies, talk};
 

@@ -1,9 +1,8 @@
-//! Randomly changed messages: the connection continues or is refused, and all memory is freed.
+//! Mutated messages are served or refused, and all memory is freed.
 
 use super::support::{conversation, message, talk};
 use tpc_ir::random::SplitMix64;
 
-/// A deterministic random generator.
 struct Random(SplitMix64);
 
 impl Random {
@@ -11,7 +10,6 @@ impl Random {
         self.0.below(n)
     }
 
-    /// Returns an edge-case number.
     fn edge(&mut self) -> u64 {
         let edges = [
             0,
@@ -44,7 +42,7 @@ fn mutate(random: &mut Random, messages: &mut Vec<Vec<u8>>) {
             messages[at][byte] ^= 1 << random.below(8);
         }
         1 | 2 => {
-            // Replaces a payload field and keeps the head.
+            // Replaces a field of the payload.
             let first = 9 + 4 * random.below(len / 4);
             for (to, from) in messages[at]
                 .iter_mut()
@@ -63,7 +61,7 @@ fn mutate(random: &mut Random, messages: &mut Vec<Vec<u8>>) {
             messages.insert(to, again);
         }
         5 => {
-            // Replaces the payload and sets the matching length in the head.
+            // Truncates the payload, with a matching length.
             let keep = 9.min(len) + random.below(len);
             let payload = messages[at]
                 .get(9..keep.min(len))
@@ -90,7 +88,7 @@ fn no_message_does_harm() {
             Err(_) => refused += 1,
         }
     }
-    // Most changes cause a refusal, but some remain valid.
+    // Some changes remain valid.
     assert!(
         refused > served && served > 0,
         "{served} served, {refused} refused"

@@ -2,7 +2,7 @@
 
 use super::support::{BASE, MEMORY, Wire, conversation, graph, message, talk};
 
-/// Returns the code and text of the refusal after the first `n` messages of the conversation and then `sent`.
+/// Returns code and text of the refusal of `sent` after the first `n` messages of the conversation.
 fn refusal(n: usize, sent: &[u8]) -> (String, String) {
     let mut all = conversation()[..n].concat();
     all.extend(sent);
@@ -15,7 +15,7 @@ fn code(n: usize, sent: &[u8]) -> String {
     refusal(n, sent).0
 }
 
-/// The number of messages after which a buffer is allocated.
+/// The messages until a buffer is allocated.
 const READY: usize = 9;
 
 #[test]

@@ -12,7 +12,7 @@ use tpc_rpc::{Device, Event, Limits, Server, Tell};
 
 use super::support::{Bytes, MEMORY, conversation, replies, talk};
 
-/// Runs `work` with a server's address, and returns the codes of all refusals.
+/// Runs `work` with a server, and returns the codes of all refusals.
 fn with_server(limits: Limits, work: impl FnOnce(SocketAddr)) -> Vec<String> {
     let server = Server::bind(([127, 0, 0, 1], 0).into(), limits).expect("a free port");
     let address = server.address().expect("an address");
@@ -46,7 +46,7 @@ fn with_server(limits: Limits, work: impl FnOnce(SocketAddr)) -> Vec<String> {
     codes.clone()
 }
 
-/// Sends the whole conversation and returns all replies.
+/// Sends the conversation and returns all replies.
 fn whole(address: SocketAddr) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.write_all(&conversation().concat()).expect("sent");
@@ -60,7 +60,7 @@ fn whole(address: SocketAddr) -> Vec<u8> {
 fn clients_that_fail_do_not_disturb_others() {
     let (_, expected) = talk(&conversation().concat());
     let sent = conversation().concat();
-    // On a loaded machine, failed connections may close late.
+    // Failed connections may close late.
     let limits = Limits {
         connections: 1 << 10,
         ..Limits::new(MEMORY)
@@ -79,7 +79,7 @@ fn clients_that_fail_do_not_disturb_others() {
         }
         let got = whole(address);
         let same = |i: usize| replies(&got)[i] == replies(&expected)[i];
-        // Reply 2 may differ because other clients hold memory. All other replies match a single client's.
+        // Reply 2 is the free memory, which other clients reduce.
         assert!((0..replies(&expected).len()).all(|i| i == 2 || same(i)));
         quiet
             .write_all(&conversation()[6])

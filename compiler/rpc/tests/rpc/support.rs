@@ -1,4 +1,4 @@
-//! A client that writes messages, an in-memory stream, and a device with plain bytes as memory.
+//! A client, an in-memory stream, and a device.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -10,13 +10,13 @@ use tpc_rpc::{
     Buffers, Client, Device, Graph, Limits, Part, Pool, Refusal, Span, Stream, Tensor, serve,
 };
 
-/// The memory of the test servers in bytes.
+/// The memory of the servers, in bytes.
 pub(crate) const MEMORY: u64 = 1 << 20;
 
-/// The address of a connection's first buffer.
+/// The address of the first buffer.
 pub(crate) const BASE: u64 = 1 << 40;
 
-/// A tensor as the client sends it.
+/// A tensor of a message.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     pub(crate) id: u64,
@@ -48,7 +48,6 @@ impl Wire {
         }
     }
 
-    /// Makes the tensor the result of an op.
     pub(crate) fn op(mut self, op: u32, src: &[u64]) -> Wire {
         self.op = op;
         self.src[..src.len()].copy_from_slice(src);
@@ -82,7 +81,6 @@ impl Wire {
     }
 }
 
-/// Returns an encoded message.
 pub(crate) fn message(command: u8, parts: &[&[u8]]) -> Vec<u8> {
     let payload = parts.concat();
     let mut out = vec![command];
@@ -91,7 +89,7 @@ pub(crate) fn message(command: u8, parts: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// Returns the payload of a graph message with these nodes.
+/// Returns the payload of a graph message.
 pub(crate) fn graph(nodes: &[u64], tensors: &[Wire]) -> Vec<u8> {
     let mut out = 0_u32.to_le_bytes().to_vec();
     out.extend((nodes.len() as u32).to_le_bytes());
@@ -101,7 +99,7 @@ pub(crate) fn graph(nodes: &[u64], tensors: &[Wire]) -> Vec<u8> {
     out
 }
 
-/// An in-memory stream: the client's bytes, and the server's replies.
+/// A stream of the client's bytes and the server's replies.
 pub(crate) struct Wires<'a> {
     sent: &'a [u8],
     pub(crate) got: &'a mut Vec<u8>,
@@ -135,7 +133,7 @@ impl Stream for Wires<'_> {
     }
 }
 
-/// A device with plain bytes as memory. It counts graphs.
+/// A device that counts graphs.
 #[derive(Default)]
 pub(crate) struct Bytes {
     pub(crate) graphs: Arc<AtomicUsize>,
@@ -213,7 +211,7 @@ impl Client for Held {
     }
 }
 
-/// Serves a connection that sends these bytes. Returns the result and the reply bytes.
+/// Serves a connection that sends these bytes.
 pub(crate) fn talk(sent: &[u8]) -> (Result<(), Refusal>, Vec<u8>) {
     let pool = Arc::new(Pool::new(MEMORY));
     let mut got = Vec::new();
@@ -232,7 +230,6 @@ pub(crate) fn talk(sent: &[u8]) -> (Result<(), Refusal>, Vec<u8>) {
     (end, got)
 }
 
-/// Splits the replies into their payloads.
 pub(crate) fn replies(mut got: &[u8]) -> Vec<&[u8]> {
     let mut out = Vec::new();
     while let Some((length, rest)) = got.split_first_chunk::<8>() {
@@ -243,7 +240,7 @@ pub(crate) fn replies(mut got: &[u8]) -> Vec<&[u8]> {
     out
 }
 
-/// Returns the messages of a whole conversation: allocation, data, one graph twice, then reads and frees.
+/// Returns a conversation: allocation, data, one graph twice, reads and frees.
 pub(crate) fn conversation() -> Vec<Vec<u8>> {
     let x = Wire::new(1, [8, 2, 1, 1], 0, "x");
     let y = Wire::new(2, [8, 2, 1, 1], 128, "y");

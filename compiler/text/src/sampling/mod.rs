@@ -220,7 +220,7 @@ impl Sampler {
 fn unusable(why: &str) -> Diagnostic {
     let message = format!("the logits are unusable: {why}");
     Diagnostic::new(&codes::LOGITS, "logits", message).help(
-        "an earlier step computed wrong numbers: report this with the model's header and the command",
+        "the model file is probably damaged: compare its checksum with the publisher's and fetch the file again",
     )
 }
 
