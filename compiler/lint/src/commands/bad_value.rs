@@ -1,4 +1,4 @@
-//! Values that llama.cpp does not take.
+//! Values that llama.cpp rejects.
 
 use tpc_ir::Code;
 
@@ -10,13 +10,13 @@ pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::error(
         "TPC0920",
-        "a value that llama.cpp does not take",
-        "An option has a value that the program does not take, or none where it needs one: it stops with an error, or runs with \
-         another value than the one meant. Of a number it reads the digits at the begin: `-c 8k` is a context of 8. The plan has \
-         the value that is meant, and leaves out what means nothing.",
+        "llama.cpp rejects or misreads an option's value",
+        "An option has an invalid value, or no value although it needs one. The program stops with an error or uses \
+         another value: of a number it reads only the leading digits, so `-c 8k` is a context of 8. The plan uses the \
+         intended value and ignores values without a meaning.",
     )
     .example("`-fa -c 8192`: `-fa` needs `on`, `off` or `auto`.")
-    .cure("a value that the help names."),
+    .cure("use a value that the help names."),
     check: Check::Command(check),
 };
 

@@ -11,12 +11,12 @@ pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0911",
-        "a main device without effect",
-        "With `-sm none`, `-mg` names the device that holds everything; with `-sm row`, the device that holds \
-         what is not split. With `-sm layer` (the default) and `-sm tensor`, llama.cpp ignores it.",
+        "-mg has no effect with this split mode",
+        "`-mg` names the device that holds everything (`-sm none`), or the parts that are not split (`-sm row`). \
+         llama.cpp ignores it with `-sm layer`, the default, and `-sm tensor`.",
     )
     .example("`-sm tensor -mg 1`.")
-    .cure("leave it out; `-dev` chooses and orders the devices."),
+    .cure("leave out `-mg`; `-dev` chooses and orders the devices."),
     check: Check::Command(check),
 };
 
@@ -25,8 +25,8 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     if let Some(given) = command.line.last(Setting::MainGpu)
         && matches!(mode, "layer" | "tensor")
     {
-        let message = message!("-mg {} has no effect with -sm {}", given.value, mode);
-        let help = "leave it out; -dev chooses and orders the devices";
+        let message = message!("-mg {} does nothing with -sm {}", given.value, mode);
+        let help = "leave out -mg; -dev chooses and orders the devices";
         out.push(LINT.finding(&given.spelling, message).help(help));
     }
 }

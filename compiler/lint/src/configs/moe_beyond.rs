@@ -12,11 +12,12 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::note(
         "TPC0808",
         "--n-cpu-moe exceeds the layer count",
-        "`--n-cpu-moe` counts layers from the first on and exceeds the number of layers, so all experts stay on \
-         the host.",
+        "`--n-cpu-moe` exceeds the number of layers, so all experts stay on the host.",
     )
     .example("`-ncmoe 99` for a model of 48 layers.")
-    .cure("`--cpu-moe`, if that is intended; otherwise the number of layers whose experts do not fit."),
+    .cure(
+        "use `--cpu-moe` if that is intended, else the number of layers whose experts do not fit.",
+    ),
     check: Check::Plan(check),
 };
 
@@ -31,7 +32,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             asked,
             layers
         );
-        let help = message!("--cpu-moe, or fewer than {}", layers);
+        let help = message!("use --cpu-moe, or a number below {}", layers);
         out.push(LINT.finding("--n-cpu-moe", message).help(help));
     }
 }
