@@ -221,7 +221,10 @@ fn chunks_of_a_batch_have_the_whole_context() {
 fn layers_that_stay_on_the_host_are_why_devices_are_idle() {
     let ran = line("--devices 2", SMALL, "llama-bench -m X.gguf -ngl 0");
     let told = words(&ran.stderr);
-    assert!(told.contains("-ngl 0 keeps all on the host"), "{told}");
+    assert!(
+        told.contains("-ngl 0 keeps all layers on the host"),
+        "{told}"
+    );
     assert!(!told.contains("proportion"), "{told}");
 }
 

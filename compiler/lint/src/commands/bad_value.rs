@@ -5,7 +5,6 @@ use tpc_ir::Code;
 use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::Diagnostic;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::error(

@@ -9,7 +9,6 @@ use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Message, message};
 use tpc_ggml::llama_cpp::Setting;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(

@@ -6,7 +6,6 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_core::beside::Difference;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::error(

@@ -6,12 +6,11 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::Setting;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0911",
-        "-mg has no effect with this split mode",
+        "the split mode ignores -mg",
         "`-mg` names the device that holds everything (`-sm none`), or the parts that are not split (`-sm row`). \
          llama.cpp ignores it with `-sm layer`, the default, and `-sm tensor`.",
     )
@@ -25,7 +24,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     if let Some(given) = command.line.last(Setting::MainGpu)
         && matches!(mode, "layer" | "tensor")
     {
-        let message = message!("-mg {} does nothing with -sm {}", given.value, mode);
+        let message = message!("-mg {} is ignored with -sm {}", given.value, mode);
         let help = "leave out -mg; -dev chooses and orders the devices";
         out.push(LINT.finding(&given.spelling, message).help(help));
     }

@@ -5,7 +5,6 @@ use tpc_ir::Code;
 use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
@@ -31,7 +30,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     };
     let [a, b] = servers.as_slice() else { return };
     let devices = command.placement.devices.len();
-    // If the number of devices is assumed, this machine may have none.
+    // If the number of devices is assumed, this machine may lack devices.
     if a == b || !(devices == 2 || command.assumed) {
         return;
     }

@@ -6,7 +6,6 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::Setting;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(

@@ -7,7 +7,6 @@ use tpc_diag::suggest::nearest;
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::{IK_OPTIONS, Maker, OPTIONS, OptionSpec, Program};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::error(

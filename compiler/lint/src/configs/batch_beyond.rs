@@ -7,7 +7,6 @@ use tpc_core::format::bytes;
 use tpc_core::placement::Placement;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(

@@ -6,7 +6,6 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_models::Stretch;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(

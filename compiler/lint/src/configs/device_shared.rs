@@ -6,7 +6,6 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::DeviceKind;
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(

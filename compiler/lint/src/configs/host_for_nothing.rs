@@ -8,7 +8,6 @@ use tpc_core::placement::{HostExperts, Target};
 use tpc_core::report::DeviceReport;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
@@ -51,6 +50,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let held = host.weights_bytes + host.kv_bytes;
     let devices = &plan.report.devices;
     let part = held / devices.len().max(1) as u64;
+    // The margin is for scratch memory.
     let room = |d: &DeviceReport| {
         let free = d.capacity_bytes?.checked_sub(d.total_bytes)?;
         (free > part + part / 8 + d.capacity_bytes? / 32).then_some(free)

@@ -7,7 +7,6 @@ use crate::numbers;
 use tpc_diag::{Diagnostic, message};
 use tpc_gguf::TensorName;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(

@@ -5,12 +5,11 @@ use tpc_ir::Code;
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0311",
-        "a placement option has no tensors to place",
+        "a placement option does not match any tensor",
         "The regex of an `--override-tensor` matches no tensor, or only tensors that an earlier one places. Or \
          `--n-cpu-moe` is given for layers without experts.",
     )

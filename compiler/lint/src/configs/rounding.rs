@@ -10,7 +10,6 @@ use tpc_passes::place::LayerPlace;
 /// The maximum deviation of a share without a finding, in percentage points.
 const QUIET: f64 = 3.0;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(

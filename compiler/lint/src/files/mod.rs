@@ -1,4 +1,4 @@
-//! Lints of model files: facts for the file's user.
+//! Lints of model files.
 
 mod alignment;
 mod aside;

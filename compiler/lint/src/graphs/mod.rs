@@ -1,4 +1,4 @@
-//! Lints of captured graphs: facts that the author of a port should know.
+//! Lints of captured graphs.
 
 mod cache_unread;
 mod cache_unwritten;

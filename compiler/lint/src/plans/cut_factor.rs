@@ -9,39 +9,38 @@ use tpc_core::pipeline::CAPTURE;
 use tpc_core::report::describe;
 use tpc_diag::{Diagnostic, Excerpt, Message, Name, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0304",
-        "an op cuts a factor",
-        "A reshape or slice of the model's graph ends inside a factor, so its operands and results stay whole on \
-         every device. The message names the op and the factor.",
+        "a reshape or slice prevents a split",
+        "A reshape or slice ends inside a factor (such as a head), so its operands and results stay whole on every \
+         device. The message names the op and the factor. For an architecture that tpc knows this is a note: no option \
+         changes it.",
     )
-    .example("heads of 96 elements reshaped to blocks of 64, some of which reach from one head into the next.")
-    .cure(
-        "reshape to axes that end where factors end, as the help proposes: heads of 96 to blocks of 32. Where tpc has the \
-         architecture's graph itself, no option changes it, and the finding is a note.",
-    )
+    .example("heads of 96 elements reshaped to blocks of 64, which may span two heads.")
+    .cure("reshape to axes that end with the factors, as the help shows: heads of 96 to blocks of 32.")
     .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };
 
-/// Returns the note for an architecture with a built-in graph. The user cannot change its ops, so they are not listed.
+/// Returns the note for a built-in architecture, whose ops the user cannot change.
 fn of_architecture(plan: &Plan<'_>) -> Option<Diagnostic> {
     let planned = &plan.compiled.planned;
     let (inst, _) = planned.factors.opaque.first()?;
     let data = planned.graph.inst(*inst);
     let value = data.results.first()?;
     let message = message!(
-        "{} steps of {}, such as the `{}` of {}, cannot be divided: every device computes them whole",
+        "{} ops of {}, such as the `{}` of {}, cannot be split: every device computes them whole",
         planned.factors.opaque.len().to_string(),
         plan.compiled.model.summary.arch,
         data.op.name(),
         layer_name(&describe::name(&planned.graph, *value))
     );
     let note = LINT.milder_finding("", message);
-    Some(note.help("nothing: results are the same, and the speeds of the plan count it"))
+    Some(
+        note.help("no action needed: the results are the same, and the estimate includes the cost"),
+    )
 }
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
@@ -72,7 +71,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             let message = match alike.len() {
                 1 => message!("`{}` {}", data.op.name(), cut.to_string()),
                 n => message!(
-                    "`{}` {}; {} others alike",
+                    "`{}` {}; {} other ops do the same",
                     data.op.name(),
                     cut.to_string(),
                     (n - 1).to_string()
@@ -111,7 +110,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                     dtype.name()
                 );
                 warning.help(message!(
-                    "reshape to {}, whose axes end where the factors do:\n{}",
+                    "reshape to {}, with axes that end with the factors:\n{}",
                     sizes,
                     reshaped
                 ))
@@ -121,7 +120,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Returns the ops that split factors like this one: equal op names, and equal result names except for the layer.
+/// Returns the ops like this one: the same op, and the same result name except for the layer.
 fn similar_ops(graph: &Graph, factors: &Factors, inst: Inst) -> Vec<Inst> {
     let kind = |inst: Inst| {
         let data = graph.inst(inst);
