@@ -22,7 +22,6 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Command(check),
 };
 
-/// The help for a file that the plan does not include.
 const HELP: &str = "put the file or its header at that path, or keep memory free on each device: --reserve 3GiB before the `--`";
 
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {

@@ -27,7 +27,6 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Returns the finding for unspecified links to servers.
 pub(crate) fn assumed_network(placement: &Placement, servers: &str) -> Option<Diagnostic> {
     let link = assumed_link(&placement.topology, placement.devices.len())?;
     let message = message!(

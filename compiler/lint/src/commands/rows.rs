@@ -6,14 +6,12 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::{Setting, limit_codes};
 
-/// The lint for a mode that was removed from the release.
 pub(crate) static DROPPED: Lint = Lint {
     entity: EntityKind::Option,
     code: limit_codes::DROPPED_MODE,
     check: Check::Command(lint_dropped_modes),
 };
 
-/// The lint for the mode that tpc does not support.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(

@@ -15,7 +15,6 @@ macro_rules! lints {
             check: Check::Command(|command, out| report(&$name, $option, $cure, command, out)),
         };)*
 
-        /// The codes of these lints.
         #[cfg(test)]
         const CODES: &[&tpc_ir::Code] = &[$(&codes::$code),*];
     };
@@ -44,7 +43,6 @@ lints! {
     SLOPES: SLOPES, "-sm", "use -sm layer with {}; tpc numbers the heads correctly: {}";
 }
 
-/// Reports the failures with one code.
 fn report(
     lint: &'static Lint,
     option: &str,

@@ -13,8 +13,8 @@ const SCHEMA: &str =
 
 /// Returns the findings about each file, by path, as a log with one run.
 ///
-/// Fingerprints are hashes of code, entity and message without layers and numbers, so they do not depend on the run,
-/// the path and the number of layers.
+/// Fingerprints are hashes of code, entity and message without layers and numbers, so they are stable across runs and
+/// paths.
 pub fn sarif(files: &[(&str, &[Finding])]) -> Json {
     let all = || files.iter().flat_map(|(_, findings)| findings.iter());
     let lints = lints().map(|l| &l.code);

@@ -20,7 +20,6 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Graph(check),
 };
 
-/// True if the op adds, multiplies or normalises.
 fn is_arithmetic(op: &GgmlOp) -> bool {
     matches!(op.family(), Family::Binary | Family::Norm)
         || matches!(

@@ -22,7 +22,6 @@ mod zero_epsilon;
 
 use super::{Capture, Check, EntityKind, Lint};
 
-/// The lints of captured graphs, in report order.
 pub(super) static LINTS: &[&Lint] = &[
     &dead::LINT,
     &repeated::LINT,

@@ -12,8 +12,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0653",
         "RoPE with impossible parameters",
-        "The parameters of a `ROPE` contradict its operands: positions are not i32, the rotated elements are odd in \
-         number or more than a head has, or the base is not positive. ggml aborts, or produces NaNs.",
+        "The parameters of a `ROPE` contradict its operands: positions are not i32, an odd or too large \
+         number of elements is rotated, or the base is not positive. ggml aborts, or produces NaNs.",
     )
     .example("a base read from a missing key.")
     .cure("use the parameters of the model's configuration; the message names the wrong one."),

@@ -1,4 +1,4 @@
-//! Devices, or the host, with insufficient memory.
+//! Devices or a host with too little memory.
 
 use tpc_ir::{Code, Severity};
 

@@ -29,7 +29,6 @@ pub static CAPACITY: &Code = &capacity::LINT.code;
 /// The codes of findings that are notes for tpc and errors for a llama.cpp command line.
 pub(super) static ENGINE_ERRORS: [&Code; 2] = [&towers::LINT.code, &foreign_types::LINT.code];
 
-/// The lints of plans, in report order.
 pub(super) static LINTS: &[&Lint] = &[
     &towers::LINT,
     &foreign_types::LINT,

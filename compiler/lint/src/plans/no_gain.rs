@@ -16,7 +16,7 @@ pub(crate) static LINT: Lint = Lint {
          only if one fits and is faster by more than the error of the estimates.",
     )
     .example("a model of 100 MB on 8 devices.")
-    .cure("use `-sm none` or fewer devices; `-sm auto` compares. Give the true links (`--topology`) for a better estimate."),
+    .cure("use `-sm none` or fewer devices; `-sm auto` compares. Give the true links with `--topology`."),
     check: Check::Plan(check),
 };
 

@@ -80,7 +80,6 @@ fn note(compiled: &CompiledModel, kind: &Kind) -> Diagnostic {
     };
     let bytes = |v: Value| graph.value(v).ty.bytes(&Bindings::default()).unwrap_or(0);
     let mut kept: Vec<Value> = kind.kept.iter().copied().collect();
-    // Largest first.
     kept.sort_by_key(|&v| std::cmp::Reverse(bytes(v)));
     let whole: Vec<Value> = kept.iter().copied().filter(|&v| !split(v)).collect();
     let names = |all: &[Value]| {
