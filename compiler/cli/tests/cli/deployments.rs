@@ -126,7 +126,7 @@ fn servers_and_the_devices_here_count() {
     assert!(ran.stdout.contains("--devices 3"), "{}", ran.stdout);
     let text = words(&ran.stderr);
     assert!(
-        text.contains("TPC0916") && text.contains("1 here and 2 there"),
+        text.contains("TPC0916") && text.contains("1 local and 2 remote"),
         "{text}"
     );
     assert!(
