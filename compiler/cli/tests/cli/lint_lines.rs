@@ -34,7 +34,7 @@ fn the_engine_and_tpc_are_told_apart() {
         "TPC0901",
         "TPC0906",
         "TPC0916",
-        "llama.cpp 0.8.0 aborts when it creates the context",
+        "not possible with llama.cpp 0.8.0: it aborts when it creates the context",
         "measured on 0.8.0, RPC",
         "tpc copies",
     ] {

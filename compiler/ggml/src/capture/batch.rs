@@ -123,7 +123,7 @@ impl Form {
     }
 }
 
-/// Returns true if an op keeps all elements of its operand in their order.
+/// True if an op keeps all elements of its operand in their order.
 fn keeps_order(op: &Op, from: [u64; RANK], to: [u64; RANK]) -> bool {
     match op {
         Op::Reshape(_) => true,

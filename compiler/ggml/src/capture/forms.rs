@@ -240,7 +240,7 @@ fn no_mask(m: &mut Memory<'_>, t: &Record, cells: u64, rows: u64) -> Result<Valu
     Ok(m.push(all, vec![row], &t.name)?)
 }
 
-/// Returns true if a source is left out.
+/// True if a source is left out.
 fn lacks(t: &Record, source: usize) -> bool {
     t.src.get(source).is_none_or(Option::is_none)
 }

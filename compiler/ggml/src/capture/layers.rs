@@ -79,7 +79,7 @@ impl Flow<'_> {
         out
     }
 
-    /// Returns true if an instruction of the section reads a state.
+    /// True if an instruction of the section reads a state.
     fn mixes(&self, section: &[usize]) -> bool {
         let reads_state = |&i: &usize| {
             let mut operands = self.insts[i].operands.iter();
@@ -88,7 +88,7 @@ impl Flow<'_> {
         section.iter().any(reads_state)
     }
 
-    /// Returns true if a later instruction reads the result of the section.
+    /// True if a later instruction reads the result of the section.
     fn goes_on(&self, section: &[usize]) -> bool {
         section.last().is_some_and(|&i| {
             let mut results = self.insts[i].results.iter();

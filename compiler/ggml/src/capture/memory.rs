@@ -222,7 +222,7 @@ impl<'t> Memory<'t> {
         self.shapes[owner]
     }
 
-    /// Returns true if an owner of memory has a value.
+    /// True if an owner of memory has a value.
     pub(super) fn is_defined(&self, tensor: usize) -> bool {
         !matches!(self.contents[tensor], Content::Empty)
     }

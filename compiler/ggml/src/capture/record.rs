@@ -104,27 +104,27 @@ impl Record {
         self.layout.ne.iter().product()
     }
 
-    /// Returns true if the tensor has zero elements.
+    /// True if the tensor has zero elements.
     pub fn is_empty(&self) -> bool {
         self.layout.ne.contains(&0)
     }
 
-    /// Returns true if the op is this one.
+    /// True if the op is this one.
     pub fn is(&self, kind: OpKind) -> bool {
         self.op.is(kind)
     }
 
-    /// Returns true if no op computes the tensor: a weight, an input, a state, or a view without its own op.
+    /// True if no op computes the tensor: a weight, an input, a state, or a view without its own op.
     pub fn is_leaf(&self) -> bool {
         self.is(OpKind::None)
     }
 
-    /// Returns true if the record is a view of memory without a computation.
+    /// True if the record is a view of memory without a computation.
     pub fn is_pure_view(&self) -> bool {
         self.is_view && self.op.family() == Family::View
     }
 
-    /// Returns true if it changes the memory of the tensor that it is a view of.
+    /// True if it changes the memory of the tensor that it is a view of.
     pub fn writes(&self) -> bool {
         self.is_view && !self.is_pure_view() && !self.is_leaf()
     }

@@ -45,12 +45,12 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Returns true if every element is taken.
+    /// True if every element is taken.
     pub(super) fn is_everything(&self) -> bool {
         self.digits.iter().all(|d| d.is_whole())
     }
 
-    /// Returns true if the order of axes changes.
+    /// True if the order of axes changes.
     pub(super) fn is_permuted(&self) -> bool {
         self.axes != [0, 1, 2, 3]
     }

@@ -353,7 +353,7 @@ fn factor(factors: &Factors, v: Value, axis: usize) -> Var {
     factors.space.find(factors.axes[v.index()][axis])
 }
 
-/// Returns true if sizes differ between graphs.
+/// True if sizes differ between graphs.
 fn varies(sizes: &Sizes) -> bool {
     sizes.iter().any(|n| Some(n) != sizes.first())
 }

@@ -251,7 +251,7 @@ pub(super) fn call<'a>(records: &'a [Record], states: &'a [SplitState], i: usize
     }
 }
 
-/// Returns true if the host computes the record. The host has its own memory, views of it, writes to it, and ops that
+/// True if the host computes the record. The host has its own memory, views of it, writes to it, and ops that
 /// read a host weight.
 fn on_host(records: &[Record], setup: &Setup, so_far: &[bool], i: usize) -> bool {
     let t = &records[i];

@@ -40,7 +40,7 @@ impl Segment {
         self.sizes.iter().sum::<u64>() * self.repeat
     }
 
-    /// Returns true if the length is 0.
+    /// True if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -70,7 +70,7 @@ impl Split {
         self.segments.iter().map(Segment::len).sum()
     }
 
-    /// Returns true if the axis has length 0.
+    /// True if the axis has length 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -149,7 +149,7 @@ impl SplitState {
         self.split().map(|s| s.axis)
     }
 
-    /// Returns true if an op on any device sees the whole tensor.
+    /// True if an op on any device sees the whole tensor.
     pub const fn is_whole(&self) -> bool {
         matches!(self, SplitState::Mirrored | SplitState::Partial)
     }

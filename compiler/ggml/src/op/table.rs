@@ -341,7 +341,7 @@ impl GgmlOp {
         }
     }
 
-    /// Returns true if it is this op, with any parameters.
+    /// True if it is this op, with any parameters.
     pub fn is(&self, kind: OpKind) -> bool {
         self.kind() == Some(kind)
     }

@@ -111,7 +111,7 @@ impl Account<'_> {
         words::check(t, self.records, self.graph, &reached.insts, &trace.reads)
     }
 
-    /// Returns true if no record has filled the memory.
+    /// True if no record has filled the memory.
     fn is_uninitialised(&self, made: &RecordResult) -> bool {
         let named = |v: Value| match self.graph.def_op(v) {
             Op::Opaque(op) => op.name == "uninitialised",
@@ -197,7 +197,7 @@ impl Account<'_> {
         Ok(())
     }
 
-    /// Returns true if a value is the whole content of an owner's memory.
+    /// True if a value is the whole content of an owner's memory.
     fn is_content(&self, v: Value, root: usize, stops: &[Value]) -> bool {
         let ne = self.sizes(v);
         let same = |idx| {

@@ -55,7 +55,7 @@ fn collect(attr: &Attr, out: &mut Vec<i32>) {
     }
 }
 
-/// Returns true if the graph does not represent the word as a number. Examples are the kind of an op, the order of its
+/// True if the graph does not represent the word as a number. Examples are the kind of an op, the order of its
 /// operands, places in memory, and lengths that sizes repeat.
 fn elsewhere(t: &Record, records: &[Record], index: usize, word: i32) -> bool {
     let Some(kind) = t.op.kind() else {

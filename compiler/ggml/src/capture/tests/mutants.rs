@@ -168,7 +168,7 @@ fn mutants(base: &Base, i: usize) -> Vec<(Field, Json)> {
     out
 }
 
-/// Returns true if a changed source is another record with the same elements of the same memory, or with a copy of
+/// True if a changed source is another record with the same elements of the same memory, or with a copy of
 /// them.
 fn same_elements(base: &Base, i: usize, changed: &Json, k: usize) -> bool {
     let ids: BTreeMap<i64, usize> = (0..)

@@ -8,7 +8,7 @@ use crate::op::{Family, GgmlOp, OpKind};
 
 type Sizes4 = [u64; RANK];
 
-/// Returns true if the record has the sizes that its op makes of its sources, so that the equations of its op hold for
+/// True if the record has the sizes that its op makes of its sources, so that the equations of its op hold for
 /// it.
 pub(super) fn fit(t: &Record, records: &[Record]) -> bool {
     let sizes: Option<Vec<Sizes4>> = t.src.iter().map(|s| Some(records[(*s)?].ne())).collect();

@@ -31,7 +31,7 @@ pub(super) struct Window {
 /// Writes so far, by the owner of the memory.
 type Versions = BTreeMap<usize, u32>;
 
-/// Returns true if the record stays unchanged, without a term.
+/// True if the record stays unchanged, without a term.
 pub(super) fn is_kept(t: &Record) -> bool {
     t.is_leaf() || t.is_empty()
 }

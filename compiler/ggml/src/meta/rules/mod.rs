@@ -173,7 +173,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns true if all sources from the position on are whole.
+    /// True if all sources from the position on are whole.
     fn whole_from(&self, first: usize) -> bool {
         (first..self.src.len()).all(|i| self.seen(i).is_whole())
     }

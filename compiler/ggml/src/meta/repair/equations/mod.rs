@@ -88,7 +88,7 @@ pub const EQUATIONS: &[&Equation] = &[
     &operands::MASK,
 ];
 
-/// Returns true if the op is a function of each row (axis 0) that keeps its length.
+/// True if the op is a function of each row (axis 0) that keeps its length.
 fn is_rowwise(op: &GgmlOp) -> bool {
     op.family() == Family::Norm || op.is(OpKind::SoftMax)
 }
@@ -102,7 +102,7 @@ fn nodes(terms: &Terms, id: Id) -> impl Iterator<Item = &Node> {
     terms[id].nodes.iter()
 }
 
-/// Returns true if all sizes from the axis on are 1.
+/// True if all sizes from the axis on are 1.
 fn is_flat_from(ne: Sizes4, axis: usize) -> bool {
     ne[axis..].iter().all(|&n| n == 1)
 }
