@@ -1,4 +1,4 @@
-//! Rebuilding a graph with other sizes, layers, or kinds of leaves.
+//! Rebuilds a graph with other sizes, layers, or kinds of leaves.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,15 @@ use tpc_ir::{Dim, Graph, InstData, Op, RANK, TensorType, Value};
 
 /// The changes.
 pub(super) struct Changes<'a> {
-    /// The sizes of every value.
+    /// Every value's sizes.
     pub(super) dims: &'a dyn Fn(Value) -> [Dim; RANK],
-    /// The layer of every instruction, by position.
+    /// Every instruction's layer.
     pub(super) layers: &'a [Option<u32>],
     /// Weights that become inputs.
     pub(super) inputs: &'a BTreeSet<Value>,
 }
 
-/// Returns the same graph with `changes`. Values keep their numbers.
+/// Returns the graph with `changes`. Values keep their numbers.
 pub(super) fn rebuild(from: &Graph, changes: &Changes<'_>) -> Graph {
     let mut out = Graph::new(from.name.clone());
     for (inst, data) in from.insts() {
@@ -41,7 +41,7 @@ pub(super) fn rebuild(from: &Graph, changes: &Changes<'_>) -> Graph {
     out
 }
 
-/// Returns the op of an instruction, with other sizes or kind.
+/// Returns an instruction's op with the changes.
 fn op(from: &Graph, changes: &Changes<'_>, data: &InstData) -> Op {
     match &data.op {
         Op::Weight(w) if changes.inputs.contains(&data.results[0]) => Input {
@@ -52,7 +52,7 @@ fn op(from: &Graph, changes: &Changes<'_>, data: &InstData) -> Op {
     }
 }
 
-/// The sizes of the new graph.
+/// The new graph's sizes.
 struct Symbolic<'a> {
     from: &'a Graph,
     changes: &'a Changes<'a>,
@@ -63,8 +63,8 @@ impl Sizes for Symbolic<'_> {
         (self.changes.dims)(v)
     }
 
-    /// Returns the start of a slice with the new sizes. A slice of a concatenation still starts after the same parts. A
-    /// slice that ended at the end of the axis still ends there. Any other slice keeps its start.
+    /// Returns a slice's start with the new sizes: after the same parts of a concatenation, or at the same distance
+    /// from the axis's end if the slice ended there. Other slices keep their start.
     fn start(&self, v: Value, axis: usize, start: &Dim, len: &Dim) -> Dim {
         let Symbolic { from, changes } = self;
         let new = (changes.dims)(v)[axis].clone();

@@ -39,6 +39,7 @@ pub struct HeadSizes {
 }
 
 impl HeadSizes {
+    /// Reads a graph's sizes.
     pub fn of_graph(graph: &Graph) -> HeadSizes {
         let mut out = HeadSizes::default();
         let dims = |v: Value, a: usize| graph.value(v).ty.dims[a].as_const().unwrap_or(1);

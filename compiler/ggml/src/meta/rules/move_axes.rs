@@ -38,10 +38,9 @@ fn concat(call: &Call<'_>) -> InferredState {
         }
     };
     match state.axis() {
-        Some(axis) if along(axis) => call.refused(
-            FaultKind::Concat,
-            "it cannot put parts of the split axis together",
-        ),
+        Some(axis) if along(axis) => {
+            call.refused(FaultKind::Concat, "it cannot join parts of the split axis")
+        }
         _ => Ok(state.clone()),
     }
 }
@@ -62,7 +61,7 @@ fn permute(call: &Call<'_>) -> InferredState {
         return Ok(SplitState::Mirrored);
     };
     if s.segments.len() > 1 && s.segments.iter().any(|g| g.repeat > 1) {
-        return call.refused(FaultKind::Shape, "segments that repeat do not move");
+        return call.refused(FaultKind::Shape, "it cannot move repeated segments");
     }
     match call.op {
         GgmlOp::Transpose => Ok(s.along([1, 0, 2, 3][s.axis]).into()),

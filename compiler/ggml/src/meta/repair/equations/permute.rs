@@ -66,7 +66,7 @@ fn through(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         if !by_number && axes[0] != 0 {
             continue;
         }
-        // Sizes before the permutation.
+        // The sizes before the permutation.
         let ne = axes.map(|to| c.ne[to]);
         let mut children: Vec<Tree> = node.children.iter().map(|&id| Tree::Class(id)).collect();
         children.pop();
@@ -76,7 +76,7 @@ fn through(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     }
 }
 
-/// Groups the sizes in `parts` by the axis of `ne` that they make up. Returns `None` if a part spans two axes.
+/// Groups `parts` by the axis of `ne` that they form. Returns `None` if a part spans two axes.
 fn by_axis(ne: [u64; 4], parts: [u64; 4]) -> Option<[Vec<u64>; 4]> {
     let mut out: [Vec<u64>; 4] = Default::default();
     let mut parts = parts.into_iter().filter(|&n| n > 1);
@@ -96,7 +96,7 @@ fn by_axis(ne: [u64; 4], parts: [u64; 4]) -> Option<[Vec<u64>; 4]> {
 
 fn split(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Op::Reshape(ne) = node.op else { return };
-    // The order of axes of size 1 among the others is ambiguous.
+    // The order of axes of size 1 is ambiguous.
     let rank = ne.iter().filter(|&&n| n > 1).count();
     if ne[..rank].contains(&1) {
         return;
