@@ -224,7 +224,6 @@ pub(super) fn pool_2d(p: &op::Pool2d) -> Pool2d {
     }
 }
 
-/// Pads each axis with zeros on both ends.
 pub(super) fn pad(
     m: &mut Memory<'_>,
     t: &Record,
@@ -277,7 +276,6 @@ pub(super) fn roll(
     fits(m, t, x)
 }
 
-/// Returns the masked scores.
 pub(super) fn lightning_indexer(
     m: &mut Memory<'_>,
     t: &Record,

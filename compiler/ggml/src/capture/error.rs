@@ -74,14 +74,13 @@ pub enum CaptureError {
         found: [u64; 4],
         expected: [u64; 4],
     },
-    #[error("the capture has no computation: all {records} records are leaves")]
+    #[error("the capture lacks a computation: all {records} records are leaves")]
     Empty { records: usize },
     #[error("the capture's graph is inconsistent: {0}")]
     Inconsistent(String),
 }
 
 impl CaptureError {
-    /// Returns the error for a broken invariant.
     pub(super) fn inconsistent(e: &dyn std::fmt::Display) -> CaptureError {
         CaptureError::Inconsistent(e.to_string())
     }

@@ -106,7 +106,6 @@ fn set_columns(
     Ok(vec![written])
 }
 
-/// Returns the IR's parameters of a rotation.
 fn rotation(p: &op::Rope) -> Result<Rope, OpaqueReason> {
     let sections = p.sections;
     let mode = match p.mode {
@@ -205,7 +204,6 @@ fn rotate(
     push(m, t, Concat { axis: 0 }.into(), vec![head, tail])
 }
 
-/// Returns a mask without padding rows.
 fn without_padding(
     m: &mut Memory<'_>,
     t: &Record,
@@ -226,7 +224,6 @@ fn without_padding(
     Ok(m.push(slice, vec![mask], &t.name)?)
 }
 
-/// Returns a mask of zeros.
 fn no_mask(m: &mut Memory<'_>, t: &Record, cells: u64, rows: u64) -> Result<Value, OpaqueReason> {
     let zeros = Arange {
         start: 0.0,
@@ -240,7 +237,6 @@ fn no_mask(m: &mut Memory<'_>, t: &Record, cells: u64, rows: u64) -> Result<Valu
     Ok(m.push(all, vec![row], &t.name)?)
 }
 
-/// True if a source is absent.
 fn lacks(t: &Record, source: usize) -> bool {
     t.src.get(source).is_none_or(Option::is_none)
 }

@@ -12,7 +12,6 @@ use tpc_ir::{Graph, InstData, Op, RANK, Value};
 
 use super::rebuild::{Changes, rebuild};
 
-/// Returns the graph with layers, and their number.
 pub(super) fn assign(graph: &Graph) -> (Graph, u32) {
     let (layers, n) = layers(graph);
     let dims = |v: Value| -> [tpc_ir::Dim; RANK] { graph.value(v).ty.dims.clone() };
@@ -30,7 +29,6 @@ struct Flow<'g> {
     stream: Vec<bool>,
     /// Values that depend only on states.
     stateful: Vec<bool>,
-    /// The position of each value's last reader.
     last_use: Vec<usize>,
 }
 
@@ -79,7 +77,6 @@ impl Flow<'_> {
         out
     }
 
-    /// True if the section reads a state.
     fn mixes(&self, section: &[usize]) -> bool {
         let reads_state = |&i: &usize| {
             let mut operands = self.insts[i].operands.iter();

@@ -134,7 +134,6 @@ impl Leaves {
         defined.map(leaf).collect()
     }
 
-    /// Returns the graph's states, in order.
     pub(super) fn states(&self, m: &Memory<'_>) -> Vec<(usize, Value)> {
         let states = self
             .defined

@@ -178,7 +178,6 @@ pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
     })
 }
 
-/// Returns why an op lacks a counterpart.
 fn opaque_reason(op: &GgmlOp) -> OpaqueReason {
     match (op, op.kind().map(|kind| kind.facts().lowering)) {
         (GgmlOp::Malformed(_, error), _) => OpaqueReason::Form(error.to_string()),
@@ -190,7 +189,6 @@ fn opaque_reason(op: &GgmlOp) -> OpaqueReason {
     }
 }
 
-/// Lowers a recurrence with one state.
 fn packed_recurrence<'t>(p: &op::Recurrence, op: Op) -> Result<OpLowering<'t>, OpaqueReason> {
     match p.n_states {
         0 | 1 => Ok(OpLowering::Packed(op)),

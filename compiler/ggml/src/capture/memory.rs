@@ -17,7 +17,6 @@ use super::trace::{RecordResult, Trace};
 use tpc_diag::{Code, Diagnostic, Line, Name, message};
 use tpc_gguf::TensorName;
 
-/// An owner's content.
 #[derive(Clone, Debug)]
 enum Content {
     /// No value yet.
@@ -35,17 +34,13 @@ pub(super) struct Memory<'t> {
     contents: Vec<Content>,
     /// The sizes of each owner's value: its own, or other sizes of the same elements with a clearer structure.
     shapes: Vec<[u64; RANK]>,
-    /// The number of each owner's values so far.
     versions: Vec<u32>,
     views: BTreeMap<(usize, u32, DType, Layout), Value>,
-    /// Each record's result.
     pub(super) traces: Vec<Trace>,
     /// The current record's writes in addition to its result.
     pub(super) later: Vec<Trace>,
     pub(super) notes: Vec<Diagnostic>,
-    /// Each instruction's line in the capture.
     pub(super) lines: Vec<usize>,
-    /// The line of the next instructions.
     line: usize,
 }
 
@@ -53,7 +48,6 @@ pub(super) fn dims(ne: [u64; RANK]) -> [Dim; RANK] {
     ne.map(Dim::constant)
 }
 
-/// Returns a captured tensor's type.
 pub(super) fn type_of(t: &Record) -> TensorType {
     TensorType {
         dtype: t.dtype,
@@ -93,12 +87,10 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// Sets the line of the next instructions.
     pub(super) fn set_line(&mut self, line: usize) {
         self.line = line;
     }
 
-    /// Adds a note on a tensor.
     pub(super) fn note(&mut self, code: &'static Code, t: &Record, message: &str, help: &str) {
         let name = Name::from(TensorName::parse(&t.name));
         let message = message!(
@@ -116,7 +108,6 @@ impl<'t> Memory<'t> {
         name.clone_into(&mut self.graph.value_mut(v).name);
     }
 
-    /// Appends an op with one inferred result.
     pub(super) fn push(
         &mut self,
         op: impl Into<Op>,
@@ -146,7 +137,6 @@ impl<'t> Memory<'t> {
         })
     }
 
-    /// Appends an op with results of these types.
     pub(super) fn declare(
         &mut self,
         op: impl Into<Op>,
@@ -163,7 +153,6 @@ impl<'t> Memory<'t> {
         made
     }
 
-    /// Appends an opaque op with its operands and result.
     pub(super) fn opaque(&mut self, name: &str, reads: &[(usize, Value)], t: &Record) -> Value {
         let op = Opaque {
             name: name.to_lowercase(),
@@ -178,7 +167,6 @@ impl<'t> Memory<'t> {
         std::array::from_fn(|i| dims[i].as_const().unwrap_or(0))
     }
 
-    /// Reshapes a value.
     pub(super) fn reshape(
         &mut self,
         v: Value,
@@ -216,7 +204,6 @@ impl<'t> Memory<'t> {
         self.shapes[owner]
     }
 
-    /// True if an owner has a value.
     pub(super) fn is_defined(&self, tensor: usize) -> bool {
         !matches!(self.contents[tensor], Content::Empty)
     }
@@ -314,7 +301,6 @@ impl<'t> Memory<'t> {
         select(ne, len, bytes, layout).filter(|s| merge_digits(&s.digits).len() <= RANK)
     }
 
-    /// Appends the ops that select from a value.
     fn apply(&mut self, v: Value, s: &Selection, name: &str) -> Result<Value, TypeError> {
         let mut v = v;
         if !s.is_everything() {

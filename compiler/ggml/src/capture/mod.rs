@@ -167,7 +167,6 @@ enum Packed {
 struct LoweredRecords<'t> {
     memory: Memory<'t>,
     leaves: Vec<Leaf>,
-    /// Each named output's record.
     results: Vec<usize>,
 }
 

@@ -14,7 +14,6 @@ use crate::op::OpKind;
 
 const NONE_NEEDED: &str = "no action needed: operands and result stay whole";
 
-/// Appends the ops of a record that is not a leaf.
 pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
     let t = &m.tensors[index];
     if t.is_pure_view() || t.is_empty() {
@@ -128,7 +127,6 @@ fn compute(
     }
 }
 
-/// Adds the note on a record that becomes an opaque op.
 fn note(m: &mut Memory<'_>, t: &Record, reason: &OpaqueReason) {
     match reason {
         OpaqueReason::Unknown => m.note(&codes::UNKNOWN_OP, t, "unknown op", NONE_NEEDED),

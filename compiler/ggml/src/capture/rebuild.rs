@@ -6,11 +6,8 @@ use tpc_ir::op::{Input, InputKind};
 use tpc_ir::resize::{Sizes, resize};
 use tpc_ir::{Dim, Graph, InstData, Op, RANK, TensorType, Value};
 
-/// The changes.
 pub(super) struct Changes<'a> {
-    /// Every value's sizes.
     pub(super) dims: &'a dyn Fn(Value) -> [Dim; RANK],
-    /// Every instruction's layer.
     pub(super) layers: &'a [Option<u32>],
     /// Weights that become inputs.
     pub(super) inputs: &'a BTreeSet<Value>,
@@ -52,7 +49,6 @@ fn op(from: &Graph, changes: &Changes<'_>, data: &InstData) -> Op {
     }
 }
 
-/// The new graph's sizes.
 struct Symbolic<'a> {
     from: &'a Graph,
     changes: &'a Changes<'a>,

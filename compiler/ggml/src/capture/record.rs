@@ -311,12 +311,10 @@ fn sizes(line: usize, read: &Line, dtype: DType) -> Result<[u64; RANK], CaptureE
     Ok(ne)
 }
 
-/// The id of an absent record.
 const NOBODY: i64 = -1;
 /// The id of the record itself.
 const ITSELF: i64 = -2;
 
-/// An id's tensor.
 enum Referent {
     None,
     Itself,
@@ -328,7 +326,6 @@ enum Referent {
 struct Names<'a> {
     line: usize,
     name: &'a str,
-    /// The line's id.
     own: i64,
     /// The positions of earlier records.
     before: &'a BTreeMap<i64, usize>,
@@ -362,14 +359,12 @@ impl Names<'_> {
     }
 }
 
-/// A line's references.
 struct References {
     src: Vec<Option<usize>>,
     /// The owner of a view's memory.
     root: Option<usize>,
 }
 
-/// Finds a line's references.
 fn references(
     read: &Line,
     names: &Names<'_>,
@@ -441,7 +436,6 @@ fn words(params: &[i64]) -> Option<Vec<i32>> {
     params.iter().map(word).collect()
 }
 
-/// Returns an error if a view exceeds its owner.
 fn check_bounds(
     line: usize,
     name: &str,

@@ -16,7 +16,6 @@ use super::trace::{RecordResult, Trace};
 /// The sizes of values in several graphs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
-    /// The number of other graphs.
     pub(super) others: usize,
     /// A value, and its sizes in the other graphs.
     values: Vec<(Value, Vec<[u64; RANK]>)>,
@@ -48,7 +47,6 @@ impl Samples {
         }
     }
 
-    /// Returns a value's sizes along an axis.
     fn sizes_along(
         &self,
         graph: &Graph,

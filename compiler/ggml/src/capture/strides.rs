@@ -11,11 +11,8 @@ use super::record::Layout;
 /// A digit, and the range that a view takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Digit {
-    /// The number of values.
     pub(super) n: u64,
-    /// The range's first value.
     pub(super) start: u64,
-    /// The range's length.
     pub(super) len: u64,
 }
 
@@ -45,12 +42,10 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// True if the view takes every element.
     pub(super) fn is_everything(&self) -> bool {
         self.digits.iter().all(|d| d.is_whole())
     }
 
-    /// True if the order of axes changes.
     pub(super) fn is_permuted(&self) -> bool {
         self.axes != [0, 1, 2, 3]
     }

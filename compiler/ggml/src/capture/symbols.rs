@@ -46,7 +46,6 @@ impl Size {
     }
 }
 
-/// The sizes of batch factors.
 type Symbols = BTreeMap<Var, Size>;
 
 /// Sets of symbols to try: all, all but outputs, tokens and outputs, tokens, cells, none.
@@ -72,7 +71,6 @@ const ATTEMPTS: [&[Symbol]; 6] = [
     &[],
 ];
 
-/// A graph with symbols.
 pub(super) struct Symbolic {
     pub(super) graph: Graph,
     /// Each symbol's captured size.
@@ -81,7 +79,6 @@ pub(super) struct Symbolic {
     pub(super) note: Option<Diagnostic>,
 }
 
-/// Replaces batch sizes by symbols.
 pub(super) fn introduce(graph: &Graph, samples: &Samples) -> Result<Symbolic, CaptureError> {
     verify(graph).map_err(|e| CaptureError::inconsistent(&e[0]))?;
     let factors = Factors::infer(graph);
@@ -151,7 +148,6 @@ fn with_symbols(
     rebuild(graph, &changes)
 }
 
-/// Returns each symbol's number.
 fn batch(factors: &Factors, symbols: &Symbols) -> Vec<(Symbol, u64)> {
     let mut batch: Vec<(Symbol, u64)> = symbols
         .iter()
@@ -163,7 +159,6 @@ fn batch(factors: &Factors, symbols: &Symbols) -> Vec<(Symbol, u64)> {
     batch
 }
 
-/// Returns each symbol's sizes in all graphs.
 fn of_symbols(symbols: &Symbols, known: &BTreeMap<Var, Sizes>) -> BTreeMap<Symbol, Sizes> {
     let own = symbols.iter().filter(|(_, s)| s.times == 1);
     own.filter_map(|(v, s)| Some((s.symbol, known.get(v)?.clone())))
@@ -256,7 +251,6 @@ fn is_input(graph: &Graph, v: Value) -> bool {
 struct Positions {
     tokens: Var,
     positions: Var,
-    /// The positions per token.
     times: u64,
 }
 
@@ -351,7 +345,6 @@ fn factor(factors: &Factors, v: Value, axis: usize) -> Var {
     factors.space.find(factors.axes[v.index()][axis])
 }
 
-/// True if sizes differ between graphs.
 fn varies(sizes: &Sizes) -> bool {
     sizes.iter().any(|n| Some(n) != sizes.first())
 }
@@ -396,7 +389,6 @@ fn find(graph: &Graph, factors: &Factors, known: &BTreeMap<Var, Sizes>) -> Symbo
     out
 }
 
-/// Returns the batch factors that ops show.
 fn batch_factors(graph: &Graph, factors: &Factors, evidence: Evidence) -> Symbols {
     let mut out = Symbols::new();
     let mut add = |v: Var, symbol: Symbol, times: u64| {

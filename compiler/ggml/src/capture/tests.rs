@@ -434,7 +434,6 @@ fn views_without_a_rule_keep_their_offsets() {
     assert_ne!(ops[0], ops[1], "overlapping views at other offsets");
 }
 
-/// Returns the message for an invalid reference.
 fn wrong(src: &str) -> String {
     let leaf = r#"{"id":0,"name":"a","op":"NONE","type":"f32","ne":[4,1,1,1],"nb":[4,16,16,16],"params":[],"src":[],"view":-1,"view_offs":0,"flags":1}"#;
     let op = |id: i64, op: &str, src: &str| {

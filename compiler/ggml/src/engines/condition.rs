@@ -120,7 +120,7 @@ impl Condition {
                 let (_, name) = outputs
                     .find(|(_, name)| name.ends_with("attn_output.weight") && (of.on_host)(name))?;
                 Some(format!(
-                    "{name} is on the host; {} failed with that in a test run",
+                    "{name} is on the host, and {} failed so in a test run",
                     model.arch
                 ))
             }
@@ -236,7 +236,6 @@ fn is_shared(a: &Attention, of: &SplitUse<'_>) -> bool {
     })
 }
 
-/// Returns the least number of heads on a device with heads.
 fn least_heads(a: &Attention, of: &SplitUse<'_>) -> Option<u64> {
     let turns = (0..of.devices.count).flat_map(|turn| of.devices.heads(a, turn));
     turns.filter(|&h| h > 0).min()

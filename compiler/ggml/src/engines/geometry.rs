@@ -310,7 +310,6 @@ impl<'h> Facts<'h> {
         self.of_blocks("attn_output.weight").map(of).collect()
     }
 
-    /// Returns a graph's attention layers.
     fn attention_of(&self, graph: &Graph) -> Vec<Attention> {
         let all = graph.insts().filter_map(|(_, inst)| {
             let Op::FlashAttn(op) = &inst.op else {
@@ -361,7 +360,6 @@ struct ProjectionPath {
     norm: Option<u64>,
     rotated: bool,
     cached: bool,
-    /// The projection.
     weight: Option<Value>,
 }
 

@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 
 use tpc_ir::{Graph, InstData, Op, Value};
 
-/// A layer's head sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LayerHeads {
     /// Elements per key head of a recurrence; `None` for attention.
     pub(super) recurrent: Option<u64>,
     /// Key and value heads of the recurrence.
     pub(super) recurrent_heads: [u64; 2],
-    /// True if attention has a window.
     pub(super) has_window: bool,
-    /// Query heads.
     pub(super) heads: u64,
     /// Query heads per key head.
     pub(super) group: u64,

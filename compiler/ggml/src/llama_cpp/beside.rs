@@ -54,7 +54,6 @@ fn is_file(given: &ParsedOption) -> bool {
 }
 
 impl CommandLine {
-    /// Returns the line's last option with one of these names.
     fn last_of(&self, names: &[&str]) -> Option<&ParsedOption> {
         let is = |o: &&ParsedOption| names.contains(&o.spelling.replace('_', "-").as_str());
         self.options.iter().rev().find(is)

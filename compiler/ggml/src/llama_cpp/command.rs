@@ -39,7 +39,6 @@ const VISIBLE: [&str; 4] = [
     "GGML_VK_VISIBLE_DEVICES",
 ];
 
-/// True if a value switches its setting off.
 pub(super) fn is_off(value: &str) -> bool {
     matches!(value, "0" | "off" | "false" | "disabled")
 }
@@ -110,7 +109,6 @@ impl CommandLine {
         Ok(out)
     }
 
-    /// Parses a word and its arguments.
     fn word(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), Diagnostic> {
         // Programs also accept `--ctx_size`.
         let name = match word.strip_prefix("--") {

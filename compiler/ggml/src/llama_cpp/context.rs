@@ -29,7 +29,6 @@ impl FittedSettings {
     }
 }
 
-/// Returns the largest number in a benchmark's list.
 fn largest(list: &str) -> Option<u64> {
     let last = |part: &str| {
         let last = part.split_once('-').map_or(part, |(_, rest)| rest);

@@ -46,7 +46,6 @@ impl CommandLine {
     }
 }
 
-/// Returns the number of a list's entries.
 fn entries(line: &CommandLine, setting: Setting, separators: &[char]) -> Option<usize> {
     let text = line.value(setting)?;
     let n = text
@@ -113,7 +112,6 @@ pub enum Buffer {
     Device(usize),
 }
 
-/// The stems of device names.
 const STEMS: [&str; 13] = [
     "cuda", "rocm", "hip", "vulkan", "sycl", "musa", "cann", "metal", "mtl", "webgpu", "opencl",
     "rpc", "dev",

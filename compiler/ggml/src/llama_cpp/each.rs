@@ -7,7 +7,6 @@ use super::parsed_option::ParsedOption;
 use super::programs::Program;
 use tpc_diag::{Diagnostic, codes};
 
-/// The maximum number of combinations.
 const MAX_LINES: usize = 64;
 
 /// The settings that affect a plan and may have lists.
@@ -64,7 +63,6 @@ fn range(part: &str) -> Vec<String> {
     out
 }
 
-/// Returns the values of a benchmark's option.
 fn values(given: &ParsedOption) -> Vec<String> {
     let parts = given.value.split(',');
     match given.spec.setting {

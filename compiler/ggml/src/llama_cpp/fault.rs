@@ -38,7 +38,6 @@ impl Fault {
         }
     }
 
-    /// Returns the fault of a missing value.
     pub(super) fn missing_value(spelling: &str) -> Fault {
         Fault {
             spelling: spelling.to_owned(),
@@ -100,12 +99,10 @@ fn is_ranges(word: &str) -> bool {
     })
 }
 
-/// A numeric value.
 struct Numeral<'g> {
     given: &'g ParsedOption,
     program: Program,
     kind: Number,
-    /// The minimum.
     least: i64,
 }
 
@@ -155,7 +152,6 @@ fn check_each(
     Some(Fault::stops(spelling, wrong, takes).with_meaning(meant))
 }
 
-/// llama.cpp's cache types.
 const CACHE_TYPES: [&str; 9] = [
     "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1",
 ];
@@ -163,11 +159,9 @@ const CACHE_TYPES: [&str; 9] = [
 /// The cache types of ik_llama.cpp only.
 const IK_CACHE_TYPES: [&str; 2] = ["q6_0", "q8_KV"];
 
-/// The split modes.
 const SPLIT_MODES: [&str; 4] = ["none", "layer", "row", "tensor"];
 const IK_SPLIT_MODES: [&str; 5] = ["none", "layer", "row", "attn", "graph"];
 
-/// Returns the fault of a cache type, if any.
 fn cache_type(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fault> {
     let is = |word: &str| {
         CACHE_TYPES.contains(&word)
@@ -176,7 +170,6 @@ fn cache_type(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fa
     check_each(given, program, &is, &CACHE_TYPES.join(", "))
 }
 
-/// Returns the fault of a split mode, if any.
 fn split_mode(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fault> {
     let (known, takes): (&[&str], &str) = match maker {
         Maker::LlamaCpp => (
@@ -188,7 +181,6 @@ fn split_mode(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fa
     check_each(given, program, &|word| known.contains(&word), takes)
 }
 
-/// Returns the fault of an option's value, if any.
 pub(super) fn fault(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fault> {
     let word = given.value.as_str();
     let bench = program == Program::Bench;

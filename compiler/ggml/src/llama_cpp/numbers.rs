@@ -2,7 +2,6 @@
 
 use super::programs::Program;
 
-/// The kind of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
     /// An integer.
@@ -27,7 +26,6 @@ pub(super) fn number_of(spelling: &str, program: Program) -> Option<Number> {
     }
 }
 
-/// Options with integers.
 const WHOLE: &str = "\
     -t --threads -tb --threads-batch -td --threads-draft --spec-draft-threads -tbd --threads-batch-draft \
     --spec-draft-threads-batch --threads-http --prio --prio-batch --prio-draft --prio-batch-draft --spec-draft-prio \
@@ -44,7 +42,6 @@ const WHOLE: &str = "\
     --junk --pos --print-token-count -ptc --output-frequency -ofreq --save-frequency --sequences -ns --epochs -epochs \
     --diffusion-steps --diffusion-block-length --repetitions --delay -mla --mla-use --mla-attn -amb --attention-max-batch";
 
-/// Options with real numbers.
 const REAL: &str = "\
     --temp --temperature --top-p --min-p --top-nsigma --top-n-sigma --xtc-probability --xtc-threshold --typical --typical-p \
     --repeat-penalty --presence-penalty --frequency-penalty --dry-multiplier --dry-base --adaptive-target --adaptive-decay \

@@ -53,7 +53,6 @@ fn bare(name: &str) -> &str {
 /// The program with the others as subcommands.
 const ALL_IN_ONE: &str = "llama";
 
-/// The programs' current and former names.
 const NAMES: &str = "\
     llama-server llama-cli llama-completion llama-bench llama-perplexity llama-imatrix llama-run llama-mtmd-cli llama-tts \
     llama-batched-bench llama-cvector-generator llama-export-lora llama-tokenize llama-fit-params llama-batched \
@@ -86,7 +85,6 @@ impl Program {
         })
     }
 
-    /// Returns the program with the most similar name.
     pub(super) fn nearest(name: &str) -> Option<&'static str> {
         suggest::nearest(bare(name), NAMES.split_whitespace())
     }

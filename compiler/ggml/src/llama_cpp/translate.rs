@@ -162,7 +162,6 @@ mod tests {
     use super::super::stated_devices;
     use super::*;
 
-    /// The words for llama.cpp's server.
     const SERVER: &str = "--engine llama.cpp --server";
 
     fn same(line: &str) -> String {

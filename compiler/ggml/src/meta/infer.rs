@@ -226,7 +226,6 @@ fn op(records: &[Record], so_far: &Inference, i: usize) -> rules::InferredState 
     rules::apply(&call(records, &so_far.states, i))
 }
 
-/// Returns a record's call with the states of its sources.
 pub(super) fn call<'a>(records: &'a [Record], states: &'a [SplitState], i: usize) -> Call<'a> {
     let t = &records[i];
     let source = |s: &Option<usize>| {

@@ -7,29 +7,20 @@ use tpc_gguf::TensorName;
 use crate::capture::Record;
 use crate::op::GgmlOp;
 
-/// A layer's heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heads {
     /// Attention heads.
     Attention {
-        /// Query heads.
         q: u64,
-        /// KV heads.
         kv: u64,
-        /// The key size.
         k_dim: u64,
-        /// The value size.
         v_dim: u64,
     },
     /// Delta rule heads.
     Recurrent {
-        /// Key heads.
         k: u64,
-        /// Value heads.
         v: u64,
-        /// The key size.
         k_dim: u64,
-        /// The value size.
         v_dim: u64,
     },
 }
@@ -96,7 +87,6 @@ impl Layers {
         Layers { heads }
     }
 
-    /// Returns a layer's heads.
     pub(super) fn heads(&self, layer: usize) -> Option<Heads> {
         self.heads.get(&layer).copied()
     }

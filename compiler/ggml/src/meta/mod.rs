@@ -2,7 +2,7 @@
 //! tensor`.
 //!
 //! The back end infers how the devices hold each tensor of a finished graph: split along one axis, mirrored, or as a
-//! partial sum. Names determine the split of weights and caches, the op's rule that of other tensors. If a rule
+//! partial sum. Weights and caches are split by name, other tensors by the op's rule. If a rule
 //! rejects the sources, the process aborts. This module predicts that for a captured graph:
 //!
 //! 1. `weights` gives the leaves their states, with each layer's heads from `layers`; 2. `rules` is the table of ops.

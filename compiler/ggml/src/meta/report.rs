@@ -93,7 +93,6 @@ fn of_repairs(repairs: &[Repair]) -> Vec<Diagnostic> {
     out
 }
 
-/// Returns the note on a search without a repair.
 fn no_repair_note(repaired: &RepairedGraph) -> Option<Diagnostic> {
     let search = repaired.failed.as_ref()?;
     let record = repaired.inference.refused()?.record?;

@@ -5,7 +5,6 @@ use super::rules::Call;
 use super::states::Split;
 use crate::op::{Family, GgmlOp, OpKind};
 
-/// Returns the silent faults of an accepted call.
 pub(super) fn faults(t: &Call<'_>) -> Vec<(FaultKind, String)> {
     let state = |k: usize| t.seen(k).split();
     let mut out = Vec::new();

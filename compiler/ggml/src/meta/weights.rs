@@ -10,7 +10,6 @@ use super::layers::{Heads, Layers};
 use super::states::{Segment, Split, SplitState};
 use crate::capture::Record;
 
-/// The devices' proportions.
 #[derive(Clone, Debug)]
 pub(super) struct Proportions(Vec<f64>);
 
@@ -140,7 +139,6 @@ impl<'r> Weights<'r> {
         }
     }
 
-    /// Returns the state of a leaf.
     pub(super) fn state(&self, leaf: usize) -> SplitState {
         let t = &self.records[leaf];
         self.named(t).map_or(SplitState::Mirrored, |s| match s {
@@ -186,7 +184,6 @@ impl<'r> Weights<'r> {
         self.split(t, *axis, *unit, layer)
     }
 
-    /// Returns a layer's leaf with this name.
     fn find(&self, layer: usize, rest: &str) -> Option<&'r Record> {
         let name = format!("blk.{layer}.{rest}");
         self.records.iter().find(|t| t.is_leaf() && t.name == name)

@@ -50,7 +50,7 @@ pub(super) const OTHER_KIND: WordUse = Ignored("a field of another kind of the o
 
 pub(super) const NO_WORDS: ParamWords = ParamWords::all(Unknown);
 pub(super) const KEPT: ParamWords = ParamWords::all(Read);
-pub(super) const LEAF: ParamWords = ParamWords::all(Ignored("a leaf computes nothing"));
+pub(super) const LEAF: ParamWords = ParamWords::all(Ignored("a leaf is not computed"));
 pub(super) const VIEW: ParamWords =
     ParamWords::all(Ignored("strides and offset of the view say it"));
 /// A kind of `UNARY`. The first parameter repeats the name.

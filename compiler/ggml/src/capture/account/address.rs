@@ -5,7 +5,6 @@ use tpc_ir::{DType, Graph, Op, RANK, Value};
 
 use crate::capture::record::Layout;
 
-/// An index per axis.
 pub(super) type Index = [u64; RANK];
 
 /// Returns the element's position in memory order.
@@ -17,7 +16,6 @@ pub(super) fn flat(ne: Index, idx: Index) -> u64 {
     out
 }
 
-/// Returns the index of the element at this position.
 fn unflat(ne: Index, mut at: u64) -> Option<Index> {
     let mut out = [0; RANK];
     for (i, &n) in out.iter_mut().zip(&ne) {

@@ -48,7 +48,7 @@ pub struct Use {
 /// Returns why a field may change without changing the graph; `None` for a field that matters.
 pub fn without_effect(t: &Record, field: Field, used: Use) -> Option<&'static str> {
     if t.is_empty() {
-        return Some("an empty tensor has no computation");
+        return Some("an empty tensor needs no computation");
     }
     let looks = t.is_pure_view() || (t.is_leaf() && t.is_view);
     if !used.is_read && (looks || t.is_leaf()) {
@@ -56,7 +56,7 @@ pub fn without_effect(t: &Record, field: Field, used: Use) -> Option<&'static st
     }
     match field {
         Field::Id => Some("ids only name references"),
-        Field::Name => Some("names have no meaning"),
+        Field::Name => Some("names are only labels"),
         Field::Op if looks => Some("strides and offset define a view"),
         Field::Op if t.op.family() == Family::Copy => Some("all copies are alike"),
         Field::Stride(axis) if t.ne()[axis] == 1 => Some("a stride along one index"),

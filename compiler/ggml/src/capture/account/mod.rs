@@ -57,7 +57,6 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The lost part of a record.
 type LostPart = String;
 
 struct Account<'a> {
@@ -297,7 +296,6 @@ impl Account<'_> {
         out
     }
 
-    /// Checks that every source is used.
     fn sources(&self, t: &Record, trace: &Trace, reached: &ReachableParts) -> Result<(), LostPart> {
         for (position, source) in t.src.iter().enumerate() {
             let Some(source) = source else { continue };
@@ -321,8 +319,6 @@ impl Account<'_> {
 /// The origin of a record's results.
 #[derive(Default)]
 struct ReachableParts {
-    /// The record's instructions.
     insts: BTreeSet<tpc_ir::Inst>,
-    /// The sources' values.
     sources: BTreeSet<Value>,
 }

@@ -10,7 +10,6 @@ use crate::capture::memory::opaque;
 use crate::capture::record::Record;
 use crate::op::{Family, OpKind, WordUse};
 
-/// Checks that a record's instructions have its words.
 pub(super) fn check(
     t: &Record,
     records: &[Record],

@@ -58,7 +58,6 @@ fn every_change_of_an_attribute_is_noticed() {
     assert!(tried >= 15, "{tried} changes");
 }
 
-/// Returns other values for a line's attributes.
 fn changes(line: &str) -> Vec<(String, String)> {
     let Some((_, attrs)) = line.split_once('{') else {
         return Vec::new();

@@ -50,7 +50,6 @@ struct Base {
     graph: String,
 }
 
-/// Returns a capture's graph, text and records.
 fn graph(text: &str) -> Result<(String, Graph, Vec<Record>), super::super::CaptureError> {
     let records = record::parse(text)?;
     let m = lower(&records, "mutant", Packed::Apart)?.memory;
@@ -96,7 +95,6 @@ fn uses(records: &[Record], graph: &Graph, i: usize) -> Use {
     }
 }
 
-/// Returns other values for every field of a line.
 fn mutants(base: &Base, i: usize) -> Vec<(Field, Json)> {
     let line = &base.lines[i];
     let mut out = Vec::new();

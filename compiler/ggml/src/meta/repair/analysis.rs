@@ -20,10 +20,8 @@ pub(super) struct Form {
     pub(super) nb: Sizes4,
 }
 
-/// The maximum number of a class's forms.
 const MAX_FORMS: usize = 12;
 
-/// A class's facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) ne: Sizes4,
@@ -35,7 +33,6 @@ pub(super) struct Facts {
 /// ggml's rules on a graph with these leaves.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Engine {
-    /// The leaves and their states, by record.
     leaves: BTreeMap<usize, (Record, SplitState)>,
 }
 
@@ -47,7 +44,6 @@ impl Engine {
         self.leaves.entry(record).or_insert_with(known);
     }
 
-    /// Returns a term's sizes and element type.
     fn kind(egraph: &Terms, node: &Node) -> (Sizes4, DType) {
         let first = |f: &dyn Fn(&Facts) -> Sizes4| {
             let facts = &egraph[node.children[0]].data;
@@ -137,7 +133,6 @@ impl Engine {
         right.then_some(Form { state, nb })
     }
 
-    /// Returns every combination of the children's forms.
     pub(super) fn combinations<'e>(egraph: &'e Terms, node: &Node) -> Vec<Vec<&'e Form>> {
         let mut out: Vec<Vec<&Form>> = vec![Vec::new()];
         for &child in &node.children {
@@ -158,7 +153,6 @@ impl Engine {
     }
 }
 
-/// Permutes one number per axis.
 pub(super) fn permute_axes(axes: &[usize; 4], x: Sizes4) -> Sizes4 {
     let mut out = x;
     for (from, &to) in axes.iter().enumerate() {

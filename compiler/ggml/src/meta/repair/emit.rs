@@ -13,7 +13,6 @@ use crate::capture::{Layout, Record, packed};
 use crate::meta::rules::{self, Call, Source};
 use crate::op::{GgmlOp, Permute};
 
-/// A graph with a window replaced.
 pub(super) struct Splice {
     pub(super) records: Vec<Record>,
     /// For each new record, the old record with the same value and line.
@@ -28,7 +27,6 @@ struct Emitter<'a> {
     choices: &'a Choices,
     originals: &'a BTreeMap<Node, usize>,
     out: Splice,
-    /// The new records, by class and form.
     made: BTreeMap<ClassForm, usize>,
     versions: BTreeMap<usize, u32>,
     /// The classes and forms that the roots need.
@@ -387,7 +385,6 @@ impl Maker<'_> {
         at
     }
 
-    /// Adds the record of a class's term.
     pub(super) fn term(&mut self, terms: &Terms, id: Id, op: &Op, src: &[usize]) -> usize {
         let facts = &terms[id].data;
         let nb = match op {

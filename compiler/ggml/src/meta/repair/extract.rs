@@ -13,7 +13,6 @@ use crate::op::GgmlOp;
 /// A class in one of its forms.
 pub(super) type ClassForm = (Id, Form);
 
-/// The chosen term for a class in a form.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     pub(super) node: Node,
@@ -61,7 +60,6 @@ fn terms_ne(terms: &Terms, node: &Node) -> [u64; 4] {
 }
 
 impl Choices {
-    /// Returns the cheapest choices for every class.
     pub(super) fn cheapest(terms: &Terms, originals: &BTreeMap<Node, usize>) -> Choices {
         let classes = in_order(terms);
         let mut best: BTreeMap<ClassForm, Choice> = BTreeMap::new();
@@ -83,7 +81,6 @@ impl Choices {
         self.0.get(held)
     }
 
-    /// Returns a class's cheapest form with these strides.
     pub(super) fn with_strides(&self, id: Id, nb: [u64; 4]) -> Option<ClassForm> {
         let of_class = self
             .0

@@ -8,26 +8,20 @@ use tpc_ir::{DType, RANK};
 
 use crate::op::GgmlOp;
 
-/// Sizes or strides.
 pub(super) type Sizes4 = [u64; RANK];
 
 /// A ggml op on its sources.
 #[derive(Clone, Debug)]
 pub(super) struct Compute {
-    /// The op.
     pub(super) op: GgmlOp,
-    /// The parameter words.
     pub(super) words: Vec<i32>,
-    /// The result's sizes.
     pub(super) ne: Sizes4,
-    /// The result's element type.
     pub(super) dtype: DType,
     /// True for each present source. Only these are children.
     pub(super) present: Vec<bool>,
 }
 
 impl Compute {
-    /// Returns the op with a result of other sizes.
     pub(super) fn with_sizes(&self, ne: Sizes4) -> Compute {
         Compute { ne, ..self.clone() }
     }
@@ -65,7 +59,6 @@ impl Hash for Compute {
     }
 }
 
-/// A term's op.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Op {
     /// A record outside the window, after a number of writes to its memory.
@@ -94,7 +87,6 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Returns a term's computation, if any.
     pub(super) fn compute(&self) -> Option<&Compute> {
         match &self.op {
             Op::Compute(c) => Some(c),

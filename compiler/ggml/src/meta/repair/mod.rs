@@ -111,7 +111,6 @@ fn refused_record(inference: &Inference) -> Option<(usize, Fault)> {
     Some((fault.record?, fault.clone()))
 }
 
-/// Searches for an accepted equivalent of the records around a refused one.
 fn search_window(
     records: &[Record],
     inference: &Inference,

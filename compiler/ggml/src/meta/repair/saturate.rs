@@ -49,7 +49,6 @@ pub struct Search {
     pub applied: BTreeMap<&'static str, usize>,
 }
 
-/// Applies the equations.
 pub(super) fn saturate(terms: &mut Terms, rules: &[&'static Equation], limits: Limits) -> Search {
     let mut applied = BTreeMap::new();
     let mut stop = Stop::Rounds(limits.rounds);

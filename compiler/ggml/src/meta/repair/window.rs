@@ -13,12 +13,9 @@ use crate::meta::infer::Inference;
 use crate::meta::states::SplitState;
 use crate::op::GgmlOp;
 
-/// A range of records, as terms.
 pub(super) struct Window {
     pub(super) terms: Terms,
-    /// The records' positions.
     pub(super) range: Range<usize>,
-    /// The records' classes.
     pub(super) class: BTreeMap<usize, Id>,
     /// The capture's own terms and their records.
     pub(super) original: Vec<(usize, Node)>,
@@ -75,7 +72,6 @@ impl Window {
         self.terms.add(Node { op, children })
     }
 
-    /// Returns a source's class.
     fn source(
         &mut self,
         records: &[Record],

@@ -44,7 +44,6 @@ pub fn witness(
     (maker.records, search)
 }
 
-/// Adds a term's record with packed children.
 fn record_of(
     maker: &mut Maker<'_>,
     terms: &Terms,
@@ -60,7 +59,6 @@ fn record_of(
     maker.term(terms, id, &node.op, &src)
 }
 
-/// Returns each class's term of least depth.
 fn simplest(terms: &Terms) -> BTreeMap<Id, Node> {
     let mut depth: BTreeMap<Id, usize> = BTreeMap::new();
     let mut out = BTreeMap::new();

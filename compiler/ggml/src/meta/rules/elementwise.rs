@@ -26,7 +26,7 @@ pub(super) const SAME: StateRule = StateRule {
 
 pub(super) const GATED: StateRule = StateRule {
     rule: SplitRule::Gated,
-    says: "all sources in one state → that state, halved where one source holds both halves",
+    says: "all sources in one state → that state, halved if one source holds both halves",
     apply: gated,
 };
 

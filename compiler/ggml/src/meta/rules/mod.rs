@@ -19,46 +19,35 @@ use super::fault::FaultKind;
 use super::states::{MAX_SEGMENTS, Split, SplitState};
 use crate::op::{GgmlOp, OpKind, SplitRule};
 
-/// A rule's source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source<'a> {
-    /// The sizes.
     pub(in crate::meta) ne: [u64; RANK],
     /// The strides in bytes.
     pub(in crate::meta) nb: [u64; RANK],
-    /// The element type.
     pub(in crate::meta) dtype: DType,
-    /// The state.
     pub(in crate::meta) state: &'a SplitState,
 }
 
 /// A rule's op with its sources.
 #[derive(Clone, Debug)]
 pub(super) struct Call<'a> {
-    /// The op, with its parameters.
     pub(in crate::meta) op: &'a GgmlOp,
-    /// The result's sizes.
     pub(in crate::meta) ne: [u64; RANK],
     /// The result's strides in bytes.
     pub(in crate::meta) nb: [u64; RANK],
-    /// The result's element type.
     pub(in crate::meta) dtype: DType,
     /// A view's offset in its source, in bytes.
     pub(in crate::meta) offset: u64,
-    /// The sources by position.
     pub(in crate::meta) src: Vec<Option<Source<'a>>>,
 }
 
 /// The reason why a rule rejects its sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rejection {
-    /// The kind of fault.
     pub(in crate::meta) kind: FaultKind,
-    /// The reason in words.
     pub(in crate::meta) why: String,
 }
 
-/// The result's state.
 pub(super) type InferredState = Result<SplitState, Rejection>;
 
 /// A rule of the table.

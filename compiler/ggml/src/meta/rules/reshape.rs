@@ -23,7 +23,7 @@ pub(super) const VIEW: StateRule = StateRule {
 
 pub(super) const COPY: StateRule = StateRule {
     rule: SplitRule::Copy,
-    says: "as RESHAPE, and the result must be in the state of what it is written to",
+    says: "as RESHAPE, and the result must have the destination's state",
     apply: copy,
 };
 

@@ -11,7 +11,6 @@ use super::analysis::{Facts, Terms};
 use super::language::{Node, Op, Sizes4};
 use crate::op::{Family, GgmlOp, OpKind};
 
-/// A term of known classes.
 #[derive(Clone, Debug)]
 pub(super) enum Tree {
     Class(Id),
@@ -59,7 +58,6 @@ pub struct Equation {
 }
 
 impl Equation {
-    /// Appends the terms that equal a term.
     pub(super) fn rewrite(&self, terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         (self.rewrite)(terms, node, out);
     }

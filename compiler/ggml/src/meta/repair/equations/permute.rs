@@ -7,25 +7,25 @@ use crate::op::{Family, OpKind};
 
 pub(super) const TWICE: Equation = Equation {
     name: "permute-permute",
-    says: "permute(permute(x)) = permute(x), and x where every axis is back at its place",
+    says: "permute(permute(x)) = permute(x), or x if every axis is back in place",
     rewrite: twice,
 };
 
 pub(super) const THROUGH: Equation = Equation {
     name: "permute-through",
-    says: "f(permute(x)) = permute(f(x)) for an elementwise f, and for norms and products with a matrix where rows stay rows",
+    says: "f(permute(x)) = permute(f(x)) for an elementwise f, and for norms and matrix products if rows stay rows",
     rewrite: through,
 };
 
 pub(super) const SPLIT: Equation = Equation {
     name: "permute-split",
-    says: "reshape(permute(x)) = permute(reshape(x)) where the reshape splits axes, and merges none",
+    says: "reshape(permute(x)) = permute(reshape(x)) if the reshape only splits axes",
     rewrite: split,
 };
 
 pub(super) const COPY: Equation = Equation {
     name: "copy",
-    says: "cont(x) = x, where x is a view",
+    says: "cont(x) = x for a view x",
     rewrite: copy,
 };
 

@@ -7,13 +7,13 @@ use crate::op::{Family, OpKind};
 
 pub(super) const TWICE: Equation = Equation {
     name: "reshape-reshape",
-    says: "reshape(reshape(x)) = reshape(x), and x where the sizes are x's",
+    says: "reshape(reshape(x)) = reshape(x), or x if the sizes are x's",
     rewrite: twice,
 };
 
 pub(super) const BY_PARTS: Equation = Equation {
     name: "reshape-by-parts",
-    says: "reshape(x) = reshape(reshape(x)), by the sizes that both have in common",
+    says: "reshape(x) = reshape(reshape(x)), through the common sizes",
     rewrite: by_parts,
 };
 
@@ -25,19 +25,19 @@ pub(super) const ELEMENTWISE: Equation = Equation {
 
 pub(super) const BINARY: Equation = Equation {
     name: "reshape-binary",
-    says: "reshape(x) + y = reshape(x + reshape(y)), or y itself where it has size 1 wherever the sizes differ",
+    says: "reshape(x) + y = reshape(x + reshape(y)), or y itself if y has size 1 on all axes that differ",
     rewrite: binary,
 };
 
 pub(super) const ROWS: Equation = Equation {
     name: "reshape-rows",
-    says: "norm(reshape(x)) = reshape(norm(x)) where rows stay rows",
+    says: "norm(reshape(x)) = reshape(norm(x)) if rows stay rows",
     rewrite: rows,
 };
 
 pub(super) const PRODUCT: Equation = Equation {
     name: "reshape-product",
-    says: "w · reshape(x) = reshape(w · x) where rows stay rows and w is a matrix",
+    says: "w · reshape(x) = reshape(w · x) if rows stay rows and w is a matrix",
     rewrite: product,
 };
 
