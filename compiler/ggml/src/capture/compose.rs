@@ -51,7 +51,6 @@ pub(super) fn concat(
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
     if let [part] = values {
-        // The others are empty.
         return fits(m, t, *part);
     }
     push(m, t, Concat { axis: p.axis }.into(), values.to_vec())
@@ -312,8 +311,8 @@ pub(super) fn hc_pre(
     fits(m, t, sum)
 }
 
-/// Mixes the streams `residual: [n, hc, tokens]` by `comb: [hc, hc, tokens]` with destinations on axis 0, if present,
-/// and adds `x: [n, tokens]` weighted by `post: [hc, tokens]` to each.
+/// Mixes the streams `residual: [n, hc, tokens]` by `comb: [hc, hc, tokens]`, if present, with destinations on axis 0.
+/// Adds `x: [n, tokens]` weighted by `post: [hc, tokens]` to each.
 pub(super) fn hc_post(
     m: &mut Memory<'_>,
     t: &Record,

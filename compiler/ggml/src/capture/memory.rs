@@ -401,7 +401,6 @@ impl<'t> Memory<'t> {
             return Ok(None);
         };
         let ne = self.sizes(old);
-        // Return to the order of memory.
         let mut new = new;
         if s.is_permuted() {
             let mut axes = [0; RANK];

@@ -23,7 +23,6 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
     let is_there = |s: &usize| !m.tensors[*s].is_empty();
     let rows_or_copy = t.is(OpKind::SetRows) || t.is(OpKind::Cpy);
     if t.writes() && rows_or_copy && !t.src.iter().flatten().all(is_there) {
-        // The write is empty.
         return Ok(());
     }
     // A copy does not read its destination.

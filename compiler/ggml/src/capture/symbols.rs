@@ -12,8 +12,8 @@
 //! Two caches of equal length are two factors, but only the mask's content shows which has a window. The first cache
 //! is assumed to have the whole context.
 //!
-//! Sizes of other graphs of the program, if present, decide: a factor that differs between graphs counts part of the
-//! batch, a constant factor does not count tokens. The result must have each graph's sizes.
+//! Sizes of other graphs of the program, if present, decide. A factor that differs between graphs counts part of the
+//! batch; a constant factor does not count tokens. The result must have each graph's sizes.
 //!
 //! The result must satisfy the verifier, and no factor may be cut; otherwise fewer symbols are tried, down to none. A
 //! fixed size is sound too: only axes of weights and states are ever split, and the axes that indices count stay
@@ -94,7 +94,6 @@ pub(super) fn introduce(graph: &Graph, samples: &Samples) -> Result<Symbolic, Ca
             .map(|(&v, &s)| (v, s))
             .collect();
         if tried.as_ref() == Some(&some) {
-            // The attempt would fail again.
             continue;
         }
         let symbolic = with_symbols(graph, &factors, &some, &inputs);
@@ -401,7 +400,6 @@ fn batch_factors(graph: &Graph, factors: &Factors, evidence: Evidence) -> Symbol
         for steps in convolution_steps(graph, factors, v) {
             add(steps, Symbol::NTokens, 1);
         }
-        // Several positions per token have their own factor.
         for p in evidence.positions.iter().filter(|p| p.tokens == v) {
             add(p.positions, Symbol::NTokens, p.times);
         }

@@ -41,7 +41,6 @@ impl FeedForward {
                 continue;
             };
             let key = (layer, experts);
-            // A layer's tensors follow each other.
             let at = match found.iter().rposition(|(k, _)| *k == key) {
                 Some(at) => at,
                 None => {

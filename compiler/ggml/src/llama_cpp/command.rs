@@ -119,7 +119,6 @@ impl CommandLine {
         let mut known = known.filter(|o| o.names.contains(&name.as_str()));
         let Some(spec) = known.next() else {
             self.unknown.push(word.to_owned());
-            // The words up to the next option are its arguments.
             while word.starts_with('-') && words.next_if(|w| !w.starts_with('-')).is_some() {}
             return Ok(());
         };
@@ -207,7 +206,6 @@ fn variable(name: &str, value: &str) -> Option<ParsedOption> {
     let on_off = |is_on: bool| if is_on { "on" } else { "off" };
     let value = match spec.arity {
         Arity::Switch => on_off(!is_off(value)),
-        // The value does not matter.
         Arity::NegatedSwitch => "off",
         Arity::One | Arity::Two | Arity::OnOffAuto => value,
     };

@@ -179,7 +179,6 @@ mod tests {
             (1, false, false)
         );
         assert_eq!(of("llama-server -mg 1000000"), (2, true, false));
-        // Servers, and local devices.
         assert_eq!(of("llama-server --rpc a:1"), (2, true, false));
         assert_eq!(of("llama-server --rpc a:1,b:1"), (3, true, false));
         assert_eq!(of("llama-server --rpc a:1 -ts 1,1,2"), (3, false, false));

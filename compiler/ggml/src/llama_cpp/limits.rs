@@ -90,7 +90,7 @@ pub fn tensor_split_limit(arch: &str, of: TensorSplitUse) -> Option<Limit> {
         .find_map(|why| Limit::new(&limit_codes::MEASURED_FAILURE, why))
 }
 
-/// The architectures that ik_llama.cpp splits with `-sm graph`: its loader's list at the end of 2025, plus pull
+/// The architectures that ik_llama.cpp splits with `-sm graph`. Source: its loader at the end of 2025, and pull
 /// requests 1388 (March 2026) and 1835 (May 2026).
 const GRAPH: [&str; 15] = [
     "llama",

@@ -83,7 +83,6 @@ impl TpcCommand {
         let model = model.or_else(|| line.value(Setting::Model).map(str::to_owned))?;
         let mut options: Vec<String> = Vec::new();
         let mut put = |words: &[&str]| options.extend(words.iter().map(|&w| w.to_owned()));
-        // llama.cpp splits by layers by default.
         let mode = match line.value(Setting::SplitMode).unwrap_or("layer") {
             // tpc has no row split.
             "row" => "layer",

@@ -43,7 +43,6 @@ fn families_have_the_sources_that_their_rules_read() {
 #[test]
 fn every_name_is_parsed_to_its_op() {
     for &kind in OpKind::ALL {
-        // A pooling window must not be empty.
         let words = match kind {
             OpKind::Pool2d => vec![0, 1, 1, 1, 1],
             OpKind::Permute => vec![0, 1, 2, 3],

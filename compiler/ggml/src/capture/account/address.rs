@@ -115,7 +115,7 @@ pub(super) fn origin(graph: &Graph, v: Value, at: u64, stops: &[Value]) -> Optio
 }
 
 /// Returns sample indices that distinguish maps from indices to memory: the ends of every axis, a step along each, and
-/// some between; all indices of a small tensor.
+/// some between. A small tensor has all indices sampled.
 pub(super) fn samples(ne: Index) -> impl Iterator<Item = Index> {
     let elements: u64 = ne.iter().product();
     let mut out: Vec<Index> = Vec::new();

@@ -287,7 +287,6 @@ impl Account<'_> {
                 continue;
             }
             let inst = self.graph.value(v).def.0;
-            // Other lines are sources of sources.
             if self.lines.get(inst.index()) == Some(&t.line) {
                 out.insts.insert(inst);
                 stack.extend(&self.graph.inst(inst).operands);

@@ -54,8 +54,8 @@ fn collect(attr: &Attr, out: &mut Vec<i32>) {
     }
 }
 
-/// True if the graph does not represent the word as a number: an op's kind, the order of operands, places in memory,
-/// lengths that sizes repeat.
+/// True if the graph does not represent the word as a number: kinds, the order of operands, places in memory, lengths
+/// that sizes repeat.
 fn elsewhere(t: &Record, records: &[Record], index: usize, word: i32) -> bool {
     let Some(kind) = t.op.kind() else {
         return false;
@@ -65,9 +65,7 @@ fn elsewhere(t: &Record, records: &[Record], index: usize, word: i32) -> bool {
         // The IR has kinds by name.
         (OpKind::Rope | OpKind::RopeBack, 2)
         | (OpKind::Argsort | OpKind::Tri | OpKind::Pool2d, 0) => true,
-        // One state.
         (OpKind::SsmScan | OpKind::GatedDeltaNet, 0) => word == 1,
-        // Places in memory.
         (OpKind::Acc | OpKind::Set | OpKind::Roll, _) => true,
         // A range's length gives the bound.
         (OpKind::Arange, 1) => true,

@@ -124,7 +124,6 @@ impl Emitter<'_> {
             *s = self.out.place[*s]?;
         }
         if t.is_view {
-            // A view shares its new source's memory.
             t.root = match t.src.first().copied().flatten() {
                 Some(s) if t.is_pure_view() => self.out.records[s].root,
                 _ => self.out.place[t.root]?,
@@ -200,8 +199,8 @@ impl Emitter<'_> {
         pairs.map(|((s, h), at)| self.through(s, h, at)).collect()
     }
 
-    /// Returns the old record `i` if it is an accepted chain of views of the new record `at`, which keeps more lines
-    /// of the capture unchanged. Otherwise returns `at`.
+    /// Returns the old record `i` if it is an accepted chain of views of the new record `at`. This keeps more of the
+    /// capture unchanged. Otherwise returns `at`.
     fn through(&mut self, i: usize, held: &ClassForm, at: usize) -> usize {
         let Some(chain) = self.chain(i, held, at) else {
             return at;

@@ -12,7 +12,6 @@ type Sizes4 = [u64; RANK];
 pub(super) fn fit(t: &Record, records: &[Record]) -> bool {
     let sizes: Option<Vec<Sizes4>> = t.src.iter().map(|s| Some(records[(*s)?].ne())).collect();
     let Some(x) = sizes else {
-        // An op with a missing source has no equation.
         return true;
     };
     let ne = t.ne();

@@ -148,7 +148,6 @@ impl Window {
         let tight = |t: &Record| packed(t.dtype, t.ne()) == t.layout.nb;
         let whole = t.elements() == from.elements();
         if whole && t.ne() == from.ne() && t.layout.nb == from.layout.nb {
-            // The view is its source.
             return x;
         }
         let op = if whole && tight(t) && tight(from) {
@@ -240,7 +239,6 @@ fn roots(records: &[Record], range: &Range<usize>) -> Vec<usize> {
                 read.insert(s);
             }
         }
-        // A view needs its memory.
         if t.is_view && (!range.contains(&i) || is_kept(t)) {
             read.insert(t.root);
         }

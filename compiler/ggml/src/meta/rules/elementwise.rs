@@ -34,7 +34,6 @@ fn binary(call: &Call<'_>) -> InferredState {
     let (a, b) = (call.source(0)?, call.source(1)?);
     let multiplies = matches!(call.op, GgmlOp::Mul | GgmlOp::Div);
     match (a.state, b.state) {
-        // The reduction is delayed.
         (SplitState::Partial, SplitState::Partial) if !multiplies => Ok(SplitState::Partial),
         (SplitState::Partial, SplitState::Mirrored) if multiplies => Ok(SplitState::Partial),
         (SplitState::Mirrored, SplitState::Partial) if call.op.is(OpKind::Mul) => {

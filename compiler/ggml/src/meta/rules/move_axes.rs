@@ -25,7 +25,6 @@ pub(super) const PERMUTE: StateRule = StateRule {
 
 fn concat(call: &Call<'_>) -> InferredState {
     let (a, b) = (call.source(0)?, call.source(1)?);
-    // The axis along which the sizes add up.
     let along = |axis: usize| call.ne[axis] != a.ne[axis];
     let state = match (a.state.seen(), b.state.seen()) {
         (a, b) if a == b => a,

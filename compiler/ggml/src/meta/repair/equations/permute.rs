@@ -66,7 +66,6 @@ fn through(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         if !by_number && axes[0] != 0 {
             continue;
         }
-        // The sizes before the permutation.
         let ne = axes.map(|to| c.ne[to]);
         let mut children: Vec<Tree> = node.children.iter().map(|&id| Tree::Class(id)).collect();
         children.pop();

@@ -131,7 +131,6 @@ fn binary(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         return;
     }
     for (x, from) in reshape_sources(terms, node.children[0]) {
-        // Leading sizes that stay.
         let same = (0..4).take_while(|&i| from[i] == c.ne[i]).count();
         let y = if y_ne == c.ne {
             Tree::Class(y).reshape_term(y_ne, from)
