@@ -10,9 +10,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::error(
         "TPC0920",
         "llama.cpp rejects or misreads an option's value",
-        "An option has an invalid value, or no value although it needs one. The program stops with an error or uses \
-         another value: of a number it reads only the leading digits, so `-c 8k` is a context of 8. The plan uses the \
-         intended value and ignores values without a meaning.",
+        "An option has an invalid value, or lacks its value. The program stops, or uses another value: it reads only \
+         the leading digits of a number, so `-c 8k` is a context of 8. The plan uses the intended value.",
     )
     .example("`-fa -c 8192`: `-fa` needs `on`, `off` or `auto`.")
     .cure("use a value that the help names."),

@@ -11,13 +11,13 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0906",
         "cache types without a fast kernel",
-        "The back end has no attention kernel for these cache types. Some back ends convert the cache to f16 for every \
-         token; others compute attention on the CPU. CUDA in llama.cpp 0.8.0 reads f16, bf16, q8_0 and q4_0 if K and V \
-         have the same type, converts other pairs (not with `GGML_CUDA_FA_QUANTS`), and does not support iq4_nl. \
-         Vulkan and SYCL support mixed pairs, Metal only equal types. tpc's estimates assume a kernel for every pair.",
+        "Without an attention kernel for the cache types, the back end converts the cache to f16 for every token, or \
+         the CPU computes attention. CUDA in llama.cpp 0.8.0 reads equal types of f16, bf16, q8_0 and q4_0, converts \
+         other pairs (without `GGML_CUDA_FA_QUANTS`), and does not support iq4_nl. Vulkan and SYCL support mixed \
+         pairs, Metal only equal types.",
     )
     .example("`-ctk q8_0 -ctv q4_0` on CUDA.")
-    .cure("use a pair that the help names."),
+    .cure("use a pair that the help names; tpc's estimates assume a kernel."),
     check: Check::Command(check),
 };
 

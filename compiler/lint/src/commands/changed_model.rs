@@ -11,9 +11,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0918",
         "an option changes the model",
-        "The command overrides the file's metadata (`--override-kv`) or its RoPE scaling. The plan uses the file as it \
-         is. RoPE changes only the longest context (TPC0312), not the split. A changed count, such as the number of \
-         layers or of experts used, changes the graph.",
+        "The plan ignores changes of the file's metadata (`--override-kv`) and RoPE scaling. RoPE affects only the \
+         longest context (TPC0312). A changed count, such as the number of experts used, changes the graph.",
     )
     .example("`--override-kv qwen3moe.expert_used_count=int:16`.")
     .cure("for a count, write the value into the file; for RoPE, no action needed.")

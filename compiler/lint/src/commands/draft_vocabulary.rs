@@ -11,9 +11,9 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::error(
         "TPC0932",
         "the draft's tokens differ from the model's",
-        "llama.cpp compares the kinds of both tokenizers, the numbers of tokens (up to 128 may be missing) and the \
-         text of each token from the fifth on. It refuses a draft model (`draft-simple`) with different tokens. It \
-         does not compare other kinds of drafts: their wrong tokens only cost time, a warning.",
+        "llama.cpp compares the tokenizers' kinds, the numbers of tokens (up to 128 may be missing) and the tokens' \
+         text from the fifth on. It refuses a draft model (`draft-simple`) with different tokens. Other kinds of \
+         drafts are not compared and only waste time, a warning.",
     )
     .example("`-m qwen3-32b.gguf -md llama-3.2-1b.gguf`.")
     .cure("use a draft of the model's family.")

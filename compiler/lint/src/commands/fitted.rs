@@ -11,10 +11,9 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::note(
         "TPC0917",
         "llama.cpp chooses options that are not given",
-        "Without `-fit off`, llama.cpp lowers options that the command leaves open (`-c`, `-ngl`, `-ts`, tensor \
-         placement) until the model fits, down to a context of 4096. The plan uses the full context and all layers, \
-         and reports a model that does not fit as a note. With `-sm tensor`, `-ngl`, `-ts` or a tensor's placement, \
-         llama.cpp does not change the layers.",
+        "Without `-fit off`, llama.cpp lowers open options (`-c`, `-ngl`, `-ts`, tensor placement) until the model \
+         fits, down to a context of 4096. The plan uses the full context and all layers; if it does not fit, that is a \
+         note. With `-sm tensor`, `-ngl`, `-ts` or a tensor's placement, llama.cpp does not change the layers.",
     )
     .example("`llama-server -m X.gguf` with a model that fills the devices.")
     .cure("give `-c` and `-ngl`, or `-fit off`."),

@@ -10,13 +10,12 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::note(
         "TPC0931",
         "two RPC servers add sums in bf16",
-        "Under `-sm tensor`, two RPC servers without a local device exchange partial sums themselves. They send sums \
-         of 32,768 or more elements (prompt tokens × embedding length) as bf16. Measured on 0.8.0, RPC: NMSE 6e-6 \
-         instead of 4e-9 for llama, 1.4e-2 instead of 1.6e-4 for qwen35moe in q8_0. With `GGML_RPC_NO_COMM=1` \
-         llama.cpp adds in f32.",
+        "Under `-sm tensor`, two RPC servers without a local device add partial sums themselves, and send sums of \
+         32,768 or more elements (prompt tokens × embedding length) as bf16. Measured on 0.8.0, RPC: NMSE 6e-6 instead \
+         of 4e-9 for llama, 1.4e-2 instead of 1.6e-4 for qwen35moe in q8_0.",
     )
     .example("`-sm tensor --rpc 10.0.0.2:50052,10.0.0.3:50052` on a machine without a device.")
-    .cure("put `GGML_RPC_NO_COMM=1` before the command."),
+    .cure("put `GGML_RPC_NO_COMM=1` before the command to add in f32."),
     check: Check::Command(check),
 };
 

@@ -17,9 +17,9 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0912",
         "tpc does not support -sm row",
-        "llama.cpp's `-sm row` splits single matrices by rows and keeps everything else, such as the KV cache, on the \
-         main device. tpc plans a split by layers instead, so the memory per device differs. llama.cpp dropped `row` \
-         in July 2026 (TPC0925).",
+        "llama.cpp's `-sm row` splits single matrices and keeps everything else, such as the KV cache, on the main \
+         device. tpc plans a split by layers instead, with other memory per device. llama.cpp dropped `row` in July \
+         2026 (TPC0925).",
     )
     .example("`-sm row -ts 1,1` with `--engine llama.cpp@0.5.0`.")
     .cure("use `-sm tensor` if llama.cpp supports it for the model, else `-sm layer`."),

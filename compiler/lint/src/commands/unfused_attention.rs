@@ -11,9 +11,9 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::note(
         "TPC0930",
         "attention is not fused",
-        "With `-fa off` llama.cpp computes attention in three ops and keeps a batch's scores in memory. Each device \
-         with a layer needs heads × batch tokens × cells × 4 bytes more, and prompts take longer. tpc always fuses \
-         attention. With a tensor split, `-fa off` is an error (TPC0904).",
+        "With `-fa off` llama.cpp keeps a batch's attention scores in memory: heads × batch tokens × cells × 4 bytes \
+         on each device with a layer. Prompts take longer. tpc always fuses attention; with a tensor split, `-fa off` \
+         is an error (TPC0904).",
     )
     .example("`-fa off -c 32768`.")
     .cure("use `-fa on`, or leave out `-fa`, unless a device lacks the kernel."),

@@ -12,8 +12,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::error(
         "TPC0913",
         "unknown llama.cpp option",
-        "llama.cpp's programs stop with an error at an unknown option. The help names the nearest option, or says that \
-         it belongs to ik_llama.cpp or tpc, or that its value must follow a blank instead of `=`.",
+        "llama.cpp's programs stop at an unknown option. The help names the nearest option, or says that it belongs to \
+         ik_llama.cpp or tpc.",
     )
     .example("`--ctx-sise 4096`.")
     .cure("correct the spelling; `llama-server --help` lists the options."),

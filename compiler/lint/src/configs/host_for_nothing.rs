@@ -12,7 +12,7 @@ pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0807",
-        "the host holds weights or caches that fit on the devices",
+        "weights or caches on the host fit on the devices",
         "Options keep weights or caches on the slower host, although each device has room for its part. `tpc plan` and \
          `tpc lint` plan alternatives, and warn only if one is faster by more than the error of the estimates.",
     )

@@ -11,8 +11,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0612",
         "tensors aligned to less than 32 bytes",
-        "`general.alignment` is below the default of 32. Vector loads of mapped tensors are then slow or not possible, \
-         and readers that assume 32 refuse the file.",
+        "`general.alignment` is below the default of 32. Vector loads of mapped tensors may fail or be slow, and some \
+         readers refuse the file.",
     )
     .example("`general.alignment = 8`.")
     .cure("write the file with an alignment of 32 or more."),

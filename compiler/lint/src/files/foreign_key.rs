@@ -13,8 +13,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0621",
         "keys of another architecture",
-        "The metadata has keys with the prefix of another architecture, which engines ignore. Often \
-         `general.architecture` was changed, and the keys are the intended values under the old prefix.",
+        "Engines ignore keys with the prefix of another architecture. Often `general.architecture` was changed without \
+         the keys.",
     )
     .example("`llama.rope.freq_base` in a file whose architecture is `qwen2`.")
     .cure("write the keys with the file's architecture as the prefix."),

@@ -12,8 +12,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0614",
         "a norm or bias that is not f32",
-        "A vector, such as a norm's weight or a bias, is in f16 or bf16. The saving is small, but most kernels of \
-         ggml's back ends take vectors only in f32, and some refuse the graph.",
+        "A vector, such as a norm's weight or a bias, is in f16 or bf16. Most kernels of ggml's back ends take only \
+         f32 vectors, and some refuse the graph.",
     )
     .example("`blk.0.attn_norm.weight` in bf16, from a converter that uses one type for all tensors.")
     .cure("write vectors in f32, as converters do."),

@@ -11,10 +11,9 @@ pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::note(
         "TPC0611",
-        "2, 4 or 8 devices cannot share a width's blocks evenly",
-        "A split of the feed-forward width also splits the rows of its down projection, which consist of quantisation \
-         blocks. If 2, 4 or 8 does not divide the number of blocks, this many devices get uneven parts or share \
-         blocks. The help says if shorter blocks would divide evenly.",
+        "2, 4 or 8 devices cannot share a width evenly",
+        "A split of the feed-forward width also splits the rows of the down projection, which consist of quantisation \
+         blocks. If the number of devices does not divide the blocks, the parts are uneven or share blocks.",
     )
     .example("rows of 11008 in q4_k are 43 blocks of 256, in q8_0 344 blocks of 32.")
     .cure("no action needed; a type with shorter blocks or another number of devices avoids it."),

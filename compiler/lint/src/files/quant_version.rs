@@ -10,8 +10,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0618",
         "unsupported or missing quantisation version",
-        "Current engines read version 2. `general.quantization_version` is another one, or it is missing although \
-         tensors are quantised. Blocks of version 1 have another layout and read as noise.",
+        "`general.quantization_version` is not 2, which current engines read, or is missing although tensors are \
+         quantised. Blocks of version 1 have another layout and read as noise.",
     )
     .example("a file converted before May 2023.")
     .cure("quantise the model again.")

@@ -11,8 +11,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0608",
         "a long context with the RoPE base of short contexts",
-        "The context is 65536 or more, but the RoPE base is 10000 or less, and the file has neither `rope.scaling` nor \
-         a table of factors. Often a conversion lost the base: the model then breaks down after some thousand tokens.",
+        "The context is 65536 or more, but the RoPE base is 10000 or less, without `rope.scaling` or a table of \
+         factors. Often a conversion lost the base; the model then breaks down after some thousand tokens.",
     )
     .example("`rope.freq_base` left out for a model of base 1000000.")
     .cure("write the base of the model's configuration."),

@@ -11,8 +11,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0613",
         "a quantised router",
-        "The matrix that selects a token's experts (`ffn_gate_inp`) is quantised. That saves little, but near ties may \
-         select other experts than in the trained model. Quantisers do not touch routers by default.",
+        "The router (`ffn_gate_inp`) is quantised. That saves little, but near ties may select other experts than in \
+         the trained model. Quantisers skip routers by default.",
     )
     .example("`blk.0.ffn_gate_inp.weight` in q4_0.")
     .cure("keep the router in f32 or f16 when you quantise the model."),

@@ -10,8 +10,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0604",
         "a special token beyond the vocabulary",
-        "The embedding has no row for a special token (begin, end, padding, …). Generation does not stop at the end, \
-         or reads beyond the table.",
+        "The embedding has no row for a special token (begin, end, padding, …). Generation may not stop, or reads \
+         beyond the table.",
     )
     .example("`tokenizer.ggml.eos_token_id = 128009` in a vocabulary of 128000.")
     .cure("write the id from the tokenizer's configuration."),

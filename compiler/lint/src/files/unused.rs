@@ -14,8 +14,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0600",
         "the model does not use a tensor",
-        "The graph of the file's architecture does not use this tensor. It takes space in the file, and memory in \
-         engines that load every tensor. Often it belongs to another architecture or version.",
+        "The architecture's graph does not use this tensor, which takes space in the file and in some engines' memory. \
+         Often it belongs to another architecture or version.",
     )
     .example("`blk.0.attn_q_norm.weight` in an architecture without query norms.")
     .cure("check `general.architecture`, or convert the model again with a current converter."),

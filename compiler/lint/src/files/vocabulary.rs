@@ -11,8 +11,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0603",
         "vocabulary and embedding have different sizes",
-        "The tokenizer's list, `vocab_size` and the rows of `token_embd.weight` differ in number: some tokens have no \
-         row, or some rows no token. Engines that compare them refuse the file.",
+        "The tokenizer's list, `vocab_size` and the rows of `token_embd.weight` differ in number. Engines that compare \
+         them refuse the file.",
     )
     .example("32000 tokens and an embedding padded to 32064 rows.")
     .cure("pad the list of tokens, or cut the rows, when you convert the model."),

@@ -12,8 +12,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0643",
         "a cache is written but never read",
-        "The graph writes keys, values or a state to a tensor that no op reads. Attention then sees only the tokens of \
-         the batch, or another cache.",
+        "The graph writes keys, values or a state to a tensor that no op reads. Attention sees only the batch, or \
+         another cache.",
     )
     .example("attention gets the new keys instead of the view of the cache.")
     .cure("read the cache after writing it."),

@@ -11,8 +11,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0640",
         "a result is never read",
-        "An op is computed for every batch, but its result is neither read nor marked as an output. Often the wrong \
-         tensor was passed on, or an edit left the op behind.",
+        "An op's result is neither read nor marked as an output. Often the wrong tensor was passed on, or an edit left \
+         the op behind.",
     )
     .example("attention gets the queries instead of their norm.")
     .cure("use the result, mark it as an output, or remove the op."),

@@ -11,9 +11,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::note(
         "TPC0650",
         "a rotation merges heads and tokens",
-        "A square matrix multiplies heads that were reshaped to two dimensions, such as the rotation for a quantised \
-         KV cache. tpc keeps the heads split. Engines with one split axis per tensor lose the split in the reshape, or \
-         abort.",
+        "A square matrix multiplies heads in two dimensions, such as the rotation for a quantised KV cache. tpc keeps \
+         the heads split; engines with one split axis per tensor lose the split, or abort.",
     )
     .example("`[128, heads, tokens]` reshaped to `[64, 2·heads·tokens]`, multiplied by `[64, 64]` and reshaped \
               back.")

@@ -12,8 +12,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0651",
         "arithmetic in half precision",
-        "An op adds, multiplies or normalises in f16 or bf16. ggml's activations are f32. In half precision sums lose \
-         bits, more so if devices add partial sums, and large f16 activations overflow.",
+        "An op adds, multiplies or normalises in f16 or bf16 instead of f32. Sums lose bits, more so if devices add \
+         partial sums, and large f16 activations overflow.",
     )
     .example("a residual stream that was cast to f16 to save memory.")
     .cure("compute in f32, and cast the result before storing it."),

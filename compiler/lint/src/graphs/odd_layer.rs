@@ -14,9 +14,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0649",
         "one layer differs from all others",
-        "All layers but one in the middle of the graph have the same ops in the same order. Models repeat each kind of \
-         layer, and first or last layers are often special, but a single different layer in the middle is likely a \
-         mistake. tpc plans it separately.",
+        "All layers but one in the middle of the graph have the same ops in the same order. First or last layers are \
+         often special, but a single different layer in between is likely a mistake.",
     )
     .example("a branch on the layer's number that was meant for the last layer.")
     .cure("compare the layer with its neighbours, from the named op on."),

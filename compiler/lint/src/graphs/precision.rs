@@ -13,8 +13,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0646",
         "attention may be summed in f16",
-        "An attention op, or a product of queries with half-precision keys, has ggml's default precision. GPU kernels \
-         may sum in f16, which overflows for some models and differs between back ends. llama.cpp requests f32.",
+        "An attention op, or a product of queries with half-precision keys, has ggml's default precision instead of \
+         f32. GPU kernels may sum in f16, which overflows for some models and differs between back ends.",
     )
     .example("`ggml_flash_attn_ext` without `ggml_flash_attn_ext_set_prec(…, GGML_PREC_F32)`.")
     .cure("set the precision to `GGML_PREC_F32`."),

@@ -10,8 +10,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0652",
         "the graph does not read a tensor",
-        "No op reads this weight or input of the capture. It is loaded without need, or an op is missing, such as the \
-         addition of a bias.",
+        "No op reads this weight or input. Either it is not needed, or an op is missing, such as the addition of a \
+         bias.",
     )
     .example("`blk.0.attn_q.bias` without an `ADD`.")
     .cure("use the tensor, or leave it out."),

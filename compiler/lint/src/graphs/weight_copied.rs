@@ -12,8 +12,7 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0655",
         "a weight is rearranged for every batch",
-        "The graph copies, casts or transposes a weight for every batch, and for every token when decoding. Weights do \
-         not change: the converter can store the result.",
+        "The graph copies, casts or transposes a weight for every batch. The converter can store the result instead.",
     )
     .example("`ggml_cont(ggml_transpose(w))` instead of a transposed matrix in the file.")
     .cure("store the rearranged weight in the file."),

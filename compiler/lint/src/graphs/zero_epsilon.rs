@@ -11,8 +11,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0647",
         "a norm's epsilon is 0",
-        "With an epsilon of 0 a norm divides rows of zeros by zero, and the NaNs spread. Padding has such rows, and \
-         devices that hold no part of a sum.",
+        "The norm divides rows of zeros by zero, and the NaNs spread. Padding has such rows, and so do devices without \
+         a part of a sum.",
     )
     .example("a missing metadata key read as 0.")
     .cure("use the epsilon of the model's configuration, such as 1e-5."),

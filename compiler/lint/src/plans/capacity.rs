@@ -14,10 +14,9 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::error(
         "TPC0300",
         "a device's memory is too small",
-        "The plan needs more memory on a device or the host than it has without its reserve (`--reserve`). `tpc plan` \
-         and `tpc lint` search for configurations that fit; the help gives each one's estimated speed and cost, and \
-         how many devices suffice for the unchanged options. If a llama.cpp command leaves `-c` or `-ngl` open, this \
-         is a note: llama.cpp lowers them until the model fits.",
+        "The plan needs more memory on a device or the host than is left without the reserve (`--reserve`). The help \
+         lists configurations that fit, with their speed and cost, and how many devices the unchanged options need. If \
+         a llama.cpp command leaves `-c` or `-ngl` open, this is a note: llama.cpp lowers them.",
     )
     .example("`--devices 2x3070`, two cards of 8 GiB, and a model of 40 GB.")
     .cure("use one of the configurations in the help, or more devices.")

@@ -12,9 +12,9 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::note(
         "TPC0310",
         "the split mode that `auto` chose",
-        "`--split-mode auto` plans the model on one device, split by layers, split by tensors, and split by layers \
-         among groups that split tensors. It chooses the mode with the lowest cost: the time of decoding and of \
-         prompts, and the memory of the fullest device. A mode that does not fit is chosen only if none fits.",
+        "`--split-mode auto` plans one device, layers, tensors, and layers among groups that split tensors. It chooses \
+         the lowest cost of decoding, prompts and the fullest device's memory; a mode that does not fit only if none \
+         fits.",
     )
     .cure("no action needed; choose a mode with `-sm tensor`, `-sm layer` or `-sm none`."),
     check: Check::Plan(check),

@@ -15,8 +15,7 @@ pub(crate) static LINT: Lint = Lint {
         "TPC0304",
         "a reshape or slice prevents a split",
         "A reshape or slice ends inside a factor (such as a head), so its operands and results stay whole on every \
-         device. The message names the op and the factor. For an architecture that tpc knows this is a note: no option \
-         changes it.",
+         device. For an architecture that tpc knows this is a note: no option changes it.",
     )
     .example("heads of 96 elements reshaped to blocks of 64, which may span two heads.")
     .cure("reshape to axes that end with the factors, as the help shows: heads of 96 to blocks of 32.")

@@ -15,8 +15,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0313",
         "much of the model is stored more than once",
-        "More than three per cent of the model's bytes are copies: whole tensors on every device, shared edge blocks \
-         and KV heads, or weights that several pipeline stages use. The message gives the bytes of each cause.",
+        "More than three per cent of the model's bytes are copies: whole tensors, shared edge blocks and KV heads, or \
+         weights that several pipeline stages use. The message gives the bytes of each cause.",
     )
     .cure("use a number of devices that divides heads and blocks, or `-sm layer`.")
     .with_milder_severity(Severity::Note),

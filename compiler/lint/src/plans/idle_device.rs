@@ -77,7 +77,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                 "gets no layer: there are fewer layers than devices"
             }
             Some(_) => "gets no layer: the proportion is less than a layer",
-            None => "gets no layer: the memory is too small for a layer",
+            None => "gets no layer: its part is less than a layer",
         };
         out.push(LINT.finding(&d.name, message.to_owned()).help(help));
     }

@@ -12,8 +12,8 @@ pub(crate) static LINT: Lint = Lint {
         "TPC0309",
         "one device would be faster",
         "By the estimate, a token takes longer on all devices than on the first one alone, which has memory for the \
-         model. The collectives cost more than the split gains. `tpc plan` and `tpc lint` plan alternatives, and warn \
-         only if one fits and is faster by more than the error of the estimates.",
+         model: collectives cost more than the split gains. `tpc plan` and `tpc lint` warn only if an alternative fits \
+         and is clearly faster.",
     )
     .example("a model of 100 MB on 8 devices.")
     .cure("use `-sm none` or fewer devices; `-sm auto` compares. Give the true links with `--topology`."),

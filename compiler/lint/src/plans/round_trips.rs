@@ -13,8 +13,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0308",
         "every token waits for the host",
-        "Devices wait for tensors, caches or layers on the host. The message gives the round trips per token and the \
-         bytes on the link. With known device memories, tpc plans alternatives, and this is a note if none is faster.",
+        "Devices wait for tensors, caches or layers on the host. If the devices' memory is known, tpc plans \
+         alternatives, and this is a note if none is faster.",
     )
     .example("`--n-cpu-moe 10`: ten round trips per token.")
     .cure("use the options in the help, which fit and are faster; without such options, no action needed.")

@@ -10,9 +10,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::note(
         "TPC0303",
         "the splits are not proven cheapest",
-        "A layer has more compatible assignments of splits than the search prices. The plan is correct, and the \
-         cheapest of the priced ones. The message bounds the excess over the cheapest of all: the bound gives every op \
-         its best splits, regardless of the others.",
+        "A layer has more compatible assignments of splits than the search prices. The plan is correct and the \
+         cheapest of the priced ones; the message bounds the excess over the cheapest of all.",
     )
     .cure("no action needed."),
     check: Check::Plan(check),

@@ -16,7 +16,7 @@ pub(crate) static LINT: Lint = Lint {
         "TPC0301",
         "a weight stays whole on every device",
         "No axis of the matrix can be split for these devices, so each device stores and computes all of it. The \
-         message gives, per axis, the factor and the reason. If a split would only cost too much, this is a note.",
+         message gives the reason per axis and factor. If a split would only cost too much, this is a note.",
     )
     .example("a model with one attention head on two devices.")
     .cure("usually no action needed; a number of devices that divides the factor allows a split.")
