@@ -12,9 +12,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0802",
         "one device holds far more than the others",
-        "The devices are equally fast, `--tensor-split` is not given, and one device holds a third more weights than \
-         the mean. Overrides put tensors on it, or the units are too coarse for this many devices. The others wait for \
-         it, and it runs out of memory first.",
+        "Equally fast devices without `--tensor-split`: one holds a third more weights than the mean, because of \
+         overrides or too coarse units. The others wait for it, and it runs out of memory first.",
     )
     .example("`-ot 'ffn_down=dev0'` on two devices.")
     .cure("leave out the override, or place as much on the other devices."),

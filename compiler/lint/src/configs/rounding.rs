@@ -16,8 +16,8 @@ pub(crate) static LINT: Lint = Lint {
         "TPC0307",
         "a device's share differs from the request",
         "`--tensor-split` is followed as far as heads, quantisation blocks and whole layers allow. The message gives \
-         the requested and the actual share per device in per cent: of the weights, or with `-sm layer` of the layers, \
-         where the output counts as one.",
+         the requested and the actual share per device in per cent: of the weights, or with `-sm layer` of the layers \
+         (the output counts as one).",
     )
     .example("`-ts 9,1` for a model with 4 KV heads.")
     .cure("use proportions near the actual ones."),

@@ -29,7 +29,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         return;
     };
     let message = message!(
-        "{} have types of ik_llama.cpp ({}): llama.cpp does not load the file, and tpc can only plan it",
+        "not possible with llama.cpp: {} have types of ik_llama.cpp ({}); tpc can only plan the file",
         foreign.tensors(),
         foreign.names()
     );

@@ -66,7 +66,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let total = plan.report.estimate.decode_us;
     for (op, kind) in kinds.iter().filter(|(_, k)| k.us > QUIET * total) {
         let message = message!(
-            "every device repeats {} `{}` ops, {} of {} ms per token; the slowest is {}",
+            "every device repeats {} `{}`, {} of {} ms per token; the slowest is {}",
             kind.count,
             op,
             Quantity(format!("{:.2}", kind.us / 1e3)),
