@@ -39,10 +39,7 @@ fn a_draft_with_a_file_of_its_own_needs_no_blocks_of_the_model() {
         text.contains("TPC0909") && !text.contains("TPC0163"),
         "{text}"
     );
-    assert!(
-        text.contains("mtp-away.gguf: file not found"),
-        "{text}"
-    );
+    assert!(text.contains("mtp-away.gguf: file not found"), "{text}");
     let (status, text) = told("llama-server -m X.gguf --spec-type draft-mtp -c 8192");
     assert!(status == 1 && text.contains("TPC0163"), "{text}");
 }
