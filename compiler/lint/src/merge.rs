@@ -50,7 +50,6 @@ impl Finding {
         }
     }
 
-    /// Returns the kind.
     fn kind(&self) -> Kind {
         let d = &self.diagnostic;
         (

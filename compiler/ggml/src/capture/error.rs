@@ -34,7 +34,7 @@ pub enum CaptureError {
         id: i64,
         what: String,
     },
-    #[error("line {line}: {name}: {op} has {found} sources, but needs {wanted}")]
+    #[error("line {line}: {name}: {op} has {found} of {wanted} required sources")]
     Sources {
         line: usize,
         name: String,

@@ -94,7 +94,6 @@ impl Flow<'_> {
     }
 }
 
-/// Returns every instruction's layer, and the number of layers.
 fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
     let flow = Flow::new(graph);
     let sections = flow.sections();

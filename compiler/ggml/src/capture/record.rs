@@ -327,7 +327,6 @@ struct Names<'a> {
     line: usize,
     name: &'a str,
     own: i64,
-    /// The positions of earlier records.
     before: &'a BTreeMap<i64, usize>,
     /// The first line of every id.
     defined: &'a BTreeMap<i64, usize>,
@@ -403,7 +402,6 @@ fn references(
     Ok(References { src, root })
 }
 
-/// Returns an error if a record lacks a required source.
 fn enough_sources(
     line: usize,
     name: &str,

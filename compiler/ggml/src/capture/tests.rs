@@ -458,7 +458,7 @@ fn a_reference_that_makes_no_sense_is_told_with_its_place() {
         let told = wrong(itself);
         assert!(told.contains("the record itself; only src[1]"), "{told}");
     }
-    assert_eq!(wrong("[0]"), "line 2: b: ADD has 1 sources, but needs 2");
+    assert_eq!(wrong("[0]"), "line 2: b: ADD has 1 of 2 required sources");
 }
 
 #[test]

@@ -101,7 +101,6 @@ pub struct ContractedMatrix {
     pub dtype: DType,
 }
 
-/// The matrices with rows that llama.cpp splits.
 const CONTRACTED: [&str; 4] = [
     "attn_output.weight",
     "ssm_out.weight",
@@ -109,7 +108,6 @@ const CONTRACTED: [&str; 4] = [
     "ffn_down_exps.weight",
 ];
 
-/// The tensors that determine the split of a layer's attention.
 const PROJECTIONS: [&str; 19] = [
     "attn_q.weight",
     "attn_k.weight",

@@ -141,7 +141,6 @@ impl TensorCut<'_> {
         }
     }
 
-    /// Returns the split axis and segments of an attention tensor.
     fn attention(
         &self,
         layer: u32,
@@ -194,7 +193,6 @@ impl TensorCut<'_> {
         Some((axis, vec![whole(len, step)]))
     }
 
-    /// Returns the split axis and segments of a feed-forward tensor.
     fn feed_forward(
         &self,
         layer: u32,
@@ -224,7 +222,6 @@ impl TensorCut<'_> {
         Some((axis, vec![segment]))
     }
 
-    /// Returns each device's part of all segments.
     fn parts(&self, segments: &[Segment], turn: usize) -> Vec<f64> {
         let mut held = vec![0_u64; self.devices.count];
         let mut all = 0_u64;

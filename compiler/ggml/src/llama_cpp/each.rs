@@ -78,7 +78,6 @@ fn values(given: &ParsedOption) -> Vec<String> {
     }
 }
 
-/// Returns an option with one of its list's values.
 fn with(given: &ParsedOption, value: &str) -> ParsedOption {
     let switch = OPTIONS
         .iter()

@@ -36,7 +36,6 @@ fn place(line: &CommandLine, name: &str) -> String {
     }
 }
 
-/// Returns a list of overrides `PATTERN=BUFFER` with tpc's places.
 fn overrides(line: &CommandLine, text: &str) -> String {
     let parts = text.split(',').map(|part| match part.rsplit_once('=') {
         Some((pattern, buffer)) => format!("{pattern}={}", place(line, buffer)),

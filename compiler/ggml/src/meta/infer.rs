@@ -266,7 +266,6 @@ fn on_host(records: &[Record], setup: &Setup, so_far: &[bool], i: usize) -> bool
     t.src.iter().flatten().any(held)
 }
 
-/// Checks a leaf's split, with the requested cache type.
 fn check_leaf(t: &Record, state: &SplitState, setup: &Setup) -> Result<(), rules::Rejection> {
     let dtype = match TensorName::parse(&t.name).cache() {
         Some((_, "k")) => setup.cache_type_k.unwrap_or(t.dtype),

@@ -44,7 +44,6 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Returns the note on an option that changes only RoPE.
 fn of_rotation(command: &Command<'_>, spelling: &str, value: &str) -> Diagnostic {
     let message = message!(
         "{} {} changes only RoPE: sizes and splits stay the same",

@@ -27,7 +27,6 @@ const CONTRACTED: [&str; 3] = [
     "ffn_down_shexp.weight",
 ];
 
-/// A matrix with an uneven number of blocks per row.
 struct Uneven<'f> {
     role: &'static str,
     tensor: &'f TensorInfo,
@@ -73,7 +72,6 @@ fn uneven<'f>(role: &'static str, tensor: &'f TensorInfo) -> Option<Uneven<'f>> 
     })
 }
 
-/// Returns the matrices of a file that blocks of 32 would divide better.
 fn all<'f>(file: &File<'f>) -> Vec<Uneven<'f>> {
     let of_role = |role: &&'static str| {
         let role = *role;
@@ -96,7 +94,6 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     let Some(first) = all.first() else {
         return;
     };
-    // Only the first kind is listed.
     let others = match all.iter().all(|u| u.is_like(first)) {
         true => "",
         false => "; other widths too",

@@ -25,10 +25,8 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Plan(check),
 };
 
-/// The maximum number of tensors named in a message.
 const SHOWN: usize = 3;
 
-/// Ops with one name, and the weights and states that they keep whole.
 struct Kind {
     name: String,
     insts: Vec<Inst>,

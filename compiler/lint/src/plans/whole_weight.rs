@@ -56,7 +56,6 @@ fn reason(plan: &Plan<'_>, weight: Value) -> (Message, bool) {
     (Message::join(reasons, "; "), is_chosen)
 }
 
-/// Similar weights with the same reason.
 struct Group {
     suffix: String,
     first: String,
@@ -66,7 +65,6 @@ struct Group {
     bytes: u64,
 }
 
-/// Describes the op that needs a whole factor.
 fn needed_by(model: &Graph, inst: Inst) -> Message {
     let op = model.inst(inst);
     let result = op.results.first();

@@ -272,7 +272,6 @@ impl Emitter<'_> {
         (ends && self.old[i].layout.nb == held.1.nb).then_some(chain)
     }
 
-    /// Returns an unused old record with a term's value and strides.
     fn equal(&self, held: &ClassForm) -> Option<usize> {
         let is_equal = |i: usize, id: Id| {
             self.window.terms.find(id) == held.0
