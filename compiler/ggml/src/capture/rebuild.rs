@@ -59,8 +59,8 @@ impl Sizes for Symbolic<'_> {
         (self.changes.dims)(v)
     }
 
-    /// Returns a slice's start with the new sizes: after the same parts of a concatenation, or at the same distance
-    /// from the end of the axis. Other slices keep their start.
+    /// Returns a slice's start with the new sizes. It stays after the same parts of a concatenation; a slice that ended
+    /// at the axis's end still does. Other slices keep their start.
     fn start(&self, v: Value, axis: usize, start: &Dim, len: &Dim) -> Dim {
         let Symbolic { from, changes } = self;
         let new = (changes.dims)(v)[axis].clone();

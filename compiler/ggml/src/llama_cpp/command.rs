@@ -155,7 +155,7 @@ impl CommandLine {
             .filter(move |o| o.spec.setting == setting)
     }
 
-    /// Returns the option that takes effect: the last one; environment variables count first.
+    /// Returns the option that takes effect: the last of the line, else of the environment.
     pub fn last(&self, setting: Setting) -> Option<&ParsedOption> {
         self.all(setting).next_back()
     }
