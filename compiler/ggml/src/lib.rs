@@ -1,10 +1,10 @@
 //! # tpc-ggml: support for ggml and llama.cpp
 //!
-//! - [`op`]: ggml's ops, typed.
-//! - [`capture`]: captured ggml graphs, read into the IR and written from it.
-//! - [`meta`]: the splitting rules of ggml's multi-device back end, and rewrites of graphs that they refuse.
-//! - [`llama_cpp`]: command lines of llama.cpp.
-//! - [`engines`]: facts about releases of engines, and predictions from them.
+//! - [`op`]: ggml's ops.
+//! - [`capture`]: reads captured graphs into the IR, and writes them.
+//! - [`meta`]: the rules of ggml's tensor split, and repairs of refused graphs.
+//! - [`llama_cpp`]: llama.cpp's command lines.
+//! - [`engines`]: facts about engine releases, and predictions from them.
 
 pub mod capture;
 pub mod engines;

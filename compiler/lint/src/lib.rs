@@ -1,9 +1,8 @@
 //! Lints: checks of model files, captured graphs, configurations, plans and command lines.
 //!
-//! A lint is a file with one constant: its code, the text of `tpc explain`, and the check function. Each folder holds
-//! the lints of one kind of input; the list in its `mod.rs` registers them. A lint may report the same finding for
-//! every layer: [`merge`](fn@merge) combines findings that differ only in the layer number. A [`Policy`] determines
-//! which findings count.
+//! A lint is a file with one constant: its code with the text of `tpc explain`, and the check function. Each folder
+//! holds the lints of one kind of input; its `mod.rs` registers them. [`merge`](fn@merge) combines findings that
+//! differ only in the layer number. A [`Policy`] selects the findings that count.
 
 mod commands;
 mod configs;
@@ -49,9 +48,9 @@ pub enum Check {
     Plan(fn(&Plan<'_>, &mut Vec<Diagnostic>)),
 }
 
-/// A lint: its code with the text of `tpc explain`, and its check function.
+/// A lint.
 pub struct Lint {
-    /// The kind of entity named in its findings.
+    /// The kind of entity in its findings.
     pub entity: EntityKind,
     /// The code, with the user's documentation.
     pub code: Code,
@@ -59,12 +58,11 @@ pub struct Lint {
 }
 
 impl Lint {
-    /// Returns a finding about the entity with this name.
     fn finding(&'static self, name: impl Into<Name>, message: impl Into<Message>) -> Diagnostic {
         Diagnostic::new(&self.code, self.entity(name.into()), message)
     }
 
-    /// Returns a finding of a harmless case, with the code's milder severity.
+    /// Returns a finding with the code's milder severity.
     fn milder_finding(
         &'static self,
         name: impl Into<Name>,
@@ -73,7 +71,7 @@ impl Lint {
         Diagnostic::milder(&self.code, self.entity(name.into()), message)
     }
 
-    /// Returns the entity with this name. Tensors and ops take their layer from the name.
+    /// Returns the entity with this name; tensors and ops take their layer from it.
     fn entity(&self, name: Name) -> Entity {
         let kind = self.entity;
         let name = match kind {
@@ -167,7 +165,7 @@ pub fn lint_plan(plan: &Plan<'_>) -> Vec<Diagnostic> {
     out
 }
 
-/// Returns the context extension by a command line's RoPE scaling, or `None` if the line does not scale RoPE.
+/// Returns the context extension by a command line's RoPE scaling, or `None` without scaling.
 pub fn stretch(line: &CommandLine, file: &Header) -> Option<Stretch> {
     let RopeOptions {
         kind,
@@ -188,7 +186,7 @@ pub fn stretch(line: &CommandLine, file: &Header) -> Option<Stretch> {
     }
 }
 
-/// Adapts a plan's findings to a llama.cpp command line: models that llama.cpp does not load become errors.
+/// Makes models that llama.cpp does not load errors, for a llama.cpp command line.
 pub fn for_llama_cpp(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     for d in &mut found {
         if plans::ENGINE_ERRORS.contains(&d.code) {
@@ -209,19 +207,19 @@ pub fn lint_command(command: &Command<'_>) -> Vec<Diagnostic> {
     out
 }
 
-/// Returns the finding for servers with unspecified links, for a requested plan.
+/// Returns the finding for servers with unspecified links.
 pub fn lint_servers(placement: &Placement) -> Option<Diagnostic> {
     let servers = &placement.servers;
     let used = (servers.count() > 0).then(|| servers.to_string())?;
     commands::remote_devices::assumed_network(placement, &used)
 }
 
-/// Returns the report of a plan with the lints' findings and verdict.
+/// Returns a plan's report with the lints' findings and verdict.
 pub fn plan_report(path: &str, placement: &Placement, compiled: &CompiledModel) -> PlanReport {
     report_with(path, placement, compiled, None)
 }
 
-/// Returns the report of a plan with advice: configurations that fit, or faster options.
+/// Returns a plan's report with advice: configurations that fit, or faster options.
 pub fn plan_report_with_advice(
     path: &str,
     placement: &Placement,
@@ -231,7 +229,7 @@ pub fn plan_report_with_advice(
     report_with(path, placement, compiled, Some(advisor))
 }
 
-/// Returns the reasons for which the plan's engine fails. Only plans that split tensors can have such findings.
+/// Returns the reasons why the plan's engine fails to split tensors.
 fn engine_findings(placement: &Placement, compiled: &CompiledModel) -> Vec<Diagnostic> {
     if !compiled.mode.splits_tensors() {
         return Vec::new();
@@ -244,7 +242,7 @@ fn engine_findings(placement: &Placement, compiled: &CompiledModel) -> Vec<Diagn
             name: Name::plain("-sm"),
         };
         let d = Diagnostic::new(p.code, entity, p.message(build));
-        d.help("-sm layer with this engine; `tpc explain` says more about the code")
+        d.help("use -sm layer with this engine; see `tpc explain`")
     });
     all.collect()
 }
@@ -263,7 +261,7 @@ fn report_with(
         .flat_map(|c| &c.advice)
         .map(Into::into)
         .collect();
-    // Several lints may request the search. It runs only once.
+    // Several lints may request the search; it runs only once.
     let known: OnceCell<Option<Advice>> = OnceCell::new();
     let search = || {
         known

@@ -1,8 +1,8 @@
 //! Merging of findings from several layers or device counts.
 //!
-//! Findings are merged if their codes, entities, messages and helps are equal after the layers are removed
-//! ([`Message::without_layers`]). Findings for different device counts are also compared without the numbers in their
-//! messages. The comparison does not parse sentences: layers are separate parts of a message.
+//! Findings are merged if their codes, entities, messages and helps are equal without the layers
+//! ([`Message::without_layers`]). Findings for several device counts are compared without the numbers in their
+//! messages. Layers are separate parts of a message, so sentences are not parsed.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use tpc_diag::{Code, Diagnostic, Entity, Message};
 /// A diagnostic and its number of occurrences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The first of the merged diagnostics.
+    /// The first merged diagnostic.
     #[serde(flatten)]
     pub diagnostic: Diagnostic,
-    /// The number of merged diagnostics, for one device count.
+    /// The number of merged diagnostics for one device count.
     pub count: usize,
     /// The affected layers, in order.
     pub layers: Vec<u32>,
@@ -24,9 +24,9 @@ pub struct Finding {
     pub entities: Vec<Entity>,
     /// The affected device counts; empty if the finding is independent of devices.
     pub devices: Vec<usize>,
-    /// True if the numbers in the message depend on the device count.
+    /// True if the message's numbers depend on the device count.
     pub varies: bool,
-    /// If they do, the message for each of `devices`.
+    /// In that case, the message for each of `devices`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
     /// True if an option turned the finding into an error.
@@ -50,7 +50,6 @@ impl Finding {
         }
     }
 
-    /// Returns the finding's kind, which is the same for all layers and device counts.
     fn kind(&self) -> Kind {
         let d = &self.diagnostic;
         (
@@ -60,13 +59,13 @@ impl Finding {
         )
     }
 
-    /// Returns the kind as a text, which is stable between runs.
+    /// Returns the kind as a text that is stable between runs.
     pub(crate) fn pattern(&self) -> String {
         let (code, entity, message) = self.kind();
         format!("{code}\n{entity}\n{message}")
     }
 
-    /// Returns the message with the layers and device counts, if there are several.
+    /// Returns the message with the layers and device counts if several.
     pub fn message(&self) -> String {
         let mut out = match self.messages.as_slice() {
             [] => self.diagnostic.message.to_string(),
@@ -94,10 +93,10 @@ impl Finding {
         out
     }
 
-    /// Adds the findings for another device count. A finding with a known kind and the same help and count is merged:
-    /// only the device count and the message are added.
+    /// Adds the findings for another device count. A finding with a known kind, help and count only adds its device
+    /// count and message.
     pub fn join(all: &mut Vec<Finding>, devices: usize, found: Vec<Finding>) {
-        // A help text applies to one device count.
+        // A help applies to one device count.
         let key = |f: &Finding| (f.kind(), f.diagnostic.help.clone(), f.count);
         let before: BTreeMap<_, usize> = all
             .iter()

@@ -1,4 +1,4 @@
-//! The selection of findings and their severities.
+//! The selection of findings and severities.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Parses lists of codes, ignoring case; `known` has all codes.
+    /// Parses lists of codes, ignoring case.
     ///
     /// # Errors
     /// Returns TPC0407 for an unknown code, and TPC0400 for a code that is both denied and allowed.
@@ -53,17 +53,17 @@ impl Policy {
                 let d = Diagnostic::new(
                     &codes::UNKNOWN_CODE,
                     option,
-                    format!("`{word}` is no diagnostic code"),
+                    format!("unknown diagnostic code `{word}`"),
                 );
                 return Err(d.help(format!(
-                    "{near}{option} takes {also}codes separated by commas; `tpc explain` lists them"
+                    "{near}{option} takes {also}codes separated by commas; see `tpc explain`"
                 )));
             }
         }
         if let Some(both) = out.deny.intersection(&out.allow).next() {
             let message = format!("{both} is both denied and allowed");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--allow", message);
-            return Err(d.help(format!("leave {both} out of one of --deny and --allow")));
+            return Err(d.help(format!("leave out {both} in --deny or --allow")));
         }
         Ok(out)
     }

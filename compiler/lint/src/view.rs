@@ -17,22 +17,21 @@ use tpc_ggml::op::{Family, GgmlOp, OpKind};
 use tpc_gguf::{GgufFile, Header, MetaValue, TensorInfo, TensorName};
 use tpc_models::{Drafting, LowerOptions, LoweredModel};
 
-/// A model file as lint input.
+/// A model file.
 #[derive(Clone, Copy)]
 pub struct File<'a> {
     /// The file.
     pub file: &'a GgufFile,
-    /// The model's graph, if the architecture is known and the tensors form a model.
+    /// The model's graph; `None` if the architecture is unknown or the tensors do not form a model.
     pub model: Option<&'a LoweredModel>,
 }
 
-/// Returns the graph of a file for lints: the model alone, with f16 caches. Returns `None` if the file has no known
-/// graph.
+/// Returns a file's graph for lints, with f16 caches and without drafts; `None` if the file has no known graph.
 pub fn graph_of(file: &GgufFile) -> Option<LoweredModel> {
     let options = LowerOptions {
         cache_type_k: DType::F16,
         cache_type_v: DType::F16,
-        // The smallest context, so that learned positions are always sufficient.
+        // The smallest context, so that learned positions suffice.
         ctx_size: 1,
         drafting: Drafting::None,
     };
@@ -56,27 +55,27 @@ impl<'a> File<'a> {
         arch.ok().flatten().unwrap_or_default()
     }
 
-    /// Returns the full name of an architecture key.
+    /// Returns an architecture key's full name.
     pub fn key(&self, name: &str) -> String {
         format!("{}.{name}", self.arch())
     }
 
-    /// Returns a key's value if it is present and a count.
+    /// Returns a key's value if it is a count.
     pub fn count(&self, key: &str) -> Option<u64> {
         self.header().metadata().get_u64(key).ok().flatten()
     }
 
-    /// Returns a key's value if it is present and a number.
+    /// Returns a key's value if it is a number.
     pub fn float(&self, key: &str) -> Option<f32> {
         self.header().metadata().get_f32(key).ok().flatten()
     }
 
-    /// Returns a key's value if it is present and a text.
+    /// Returns a key's value if it is a text.
     pub fn text(&self, key: &str) -> Option<&'a str> {
         self.header().metadata().get_str(key).ok().flatten()
     }
 
-    /// Returns the block tensors with this suffix, such as `ffn_down.weight`, and their layers.
+    /// Returns the block tensors with this suffix, such as `ffn_down.weight`, by layer.
     pub fn of_blocks(&self, suffix: &str) -> Vec<(u32, &'a TensorInfo)> {
         let tensors = self.header().tensors().iter();
         let of = tensors.filter_map(|t| {
@@ -87,17 +86,17 @@ impl<'a> File<'a> {
     }
 }
 
-/// Returns the name of a tensor or op, which may include a layer.
+/// Returns a tensor's or op's name, which may include a layer.
 pub(crate) fn layer_name(name: &str) -> Name {
     TensorName::parse(name).into()
 }
 
-/// A captured graph as lint input.
+/// A captured graph.
 #[derive(Clone, Copy)]
 pub struct Capture<'a> {
     /// The records.
     pub records: &'a [Record],
-    /// The graph built from the records.
+    /// The graph built from them.
     pub captured: &'a CapturedGraph,
     /// The printed graph.
     pub printed: &'a PrintedGraph,
@@ -109,7 +108,7 @@ impl Capture<'_> {
         &self.captured.graph
     }
 
-    /// Returns the owners of memory that ops read. An op does not read its own write target.
+    /// Returns the owners of memory that ops read. Reads of an op's own write target do not count.
     pub fn read(&self) -> BTreeSet<usize> {
         let ops = self.records.iter().filter(|r| !r.is_pure_view());
         let roots = ops.flat_map(|r| {
@@ -143,7 +142,7 @@ impl Capture<'_> {
         self.records.iter().filter_map(mask).collect()
     }
 
-    /// Returns the origin of a record's first operand, following views and the ops in `ops`.
+    /// Returns the origin of a record's first operand, through views and the ops in `ops`.
     pub fn origin_of<'b>(&'b self, record: &'b Record, ops: &[OpKind]) -> Option<&'b Record> {
         let mut at = record;
         loop {
@@ -155,13 +154,12 @@ impl Capture<'_> {
         }
     }
 
-    /// Returns the last instruction created from a line of the capture.
     fn inst_at(&self, line: usize) -> Option<Inst> {
         let found = self.captured.lines.iter().rposition(|&l| l == line);
         found.map(Inst::new)
     }
 
-    /// Returns the last instruction created from a record.
+    /// Returns the last instruction built from a record.
     pub fn inst_of(&self, record: &Record) -> Option<Inst> {
         self.inst_at(record.line)
     }
@@ -182,7 +180,7 @@ impl Capture<'_> {
         self.with_excerpt(d.line(record.line), label)
     }
 
-    /// Returns the name of a record, or its line if it is unnamed.
+    /// Returns a record's name, or its line if it is unnamed.
     pub fn name(&self, record: &Record) -> Name {
         if record.name.is_empty() {
             Name::plain(format!("line {}", record.line))
@@ -192,7 +190,7 @@ impl Capture<'_> {
     }
 }
 
-/// A plan as lint input.
+/// A plan.
 #[derive(Clone, Copy)]
 pub struct Plan<'a> {
     /// The requested placement.
@@ -201,10 +199,10 @@ pub struct Plan<'a> {
     pub compiled: &'a CompiledModel,
     /// The plan's figures.
     pub report: &'a PlanReport,
-    /// Configurations that fit, if the model does not fit. `None` if it fits or if advice was not requested.
+    /// Configurations that fit. `None` if the plan fits or advice was not requested.
     pub counsel: Option<&'a Counsel>,
-    /// Searches for a faster configuration that keeps context, precision and sequences. The gain must exceed the error of
-    /// the estimates. `None` if advice was not requested.
+    /// Searches for a lossless configuration (same context, precision and sequences) that is faster by more than the
+    /// error of the estimates. `None` if advice was not requested.
     pub faster: Option<&'a dyn Fn() -> Option<Advice>>,
 }
 
@@ -220,18 +218,18 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// A llama.cpp command line with its model, as lint input.
+/// A llama.cpp command line with its model.
 #[derive(Clone, Copy)]
 pub struct Command<'a> {
     /// The command line.
     pub line: &'a CommandLine,
     /// The model file.
     pub file: File<'a>,
-    /// The requested placement, in tpc's terms.
+    /// The requested placement.
     pub placement: &'a Placement,
     /// The llama.cpp release.
     pub build: &'static Build,
-    /// The back end of each device, if known.
+    /// The devices' back ends, if known.
     pub backends: &'a [Option<Backend>],
     /// The equivalent `tpc` command.
     pub equivalent: &'a str,
@@ -251,7 +249,7 @@ impl Command<'_> {
         mode == Some(self.build.tensor_split.mode.as_str())
     }
 
-    /// Returns the reasons for which a tensor split fails. The first one ends the run.
+    /// Returns the reasons why a tensor split fails. The first one ends the run.
     pub fn failures(&self) -> Vec<Prediction> {
         let graph = self.file.model.map(|m| &m.graph);
         let geometry = Geometry::new(self.file.header(), graph);

@@ -123,7 +123,7 @@ fn the_first_screen_answers_for_a_large_model_on_eight_cards() {
     let expected = [
         "on 8 × H200",
         "fits    yes, ",
-        "it refuses -sm tensor for deepseek2 by name (TPC0900)",
+        "it refuses -sm tensor for deepseek2 (TPC0900)",
         "  llama-server -m deepseek-v3.1.gguf -sm layer ",
     ];
     answers(&report, &expected);

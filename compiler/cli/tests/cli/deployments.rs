@@ -39,10 +39,7 @@ fn a_draft_with_a_file_of_its_own_needs_no_blocks_of_the_model() {
         text.contains("TPC0909") && !text.contains("TPC0163"),
         "{text}"
     );
-    assert!(
-        text.contains("mtp-away.gguf: the file is not here"),
-        "{text}"
-    );
+    assert!(text.contains("mtp-away.gguf: file not found"), "{text}");
     let (status, text) = told("llama-server -m X.gguf --spec-type draft-mtp -c 8192");
     assert!(status == 1 && text.contains("TPC0163"), "{text}");
 }
@@ -126,7 +123,7 @@ fn servers_and_the_devices_here_count() {
     assert!(ran.stdout.contains("--devices 3"), "{}", ran.stdout);
     let text = words(&ran.stderr);
     assert!(
-        text.contains("TPC0916") && text.contains("1 here and 2 there"),
+        text.contains("TPC0916") && text.contains("1 local and 2 remote"),
         "{text}"
     );
     assert!(

@@ -1,4 +1,4 @@
-//! Appending the ops of a record to the graph, and the reasons why that fails.
+//! Appends a record's ops to the graph, or returns the reason against it.
 
 use tpc_ir::op::{Attr, Cast, InferredTypes, TypeError};
 use tpc_ir::{DType, Op, TensorType, Value};
@@ -8,11 +8,11 @@ use super::record::Record;
 
 /// The reason why a record becomes an opaque op.
 pub(super) enum OpaqueReason {
-    /// ggml has no op with this name.
+    /// An unknown op.
     Unknown,
-    /// The op has no rule, for this reason. It needs its operands whole.
+    /// An op without a rule, for this reason.
     NoRule(&'static str),
-    /// The IR has the op, but not in this form.
+    /// A form of the op that the IR lacks.
     Form(String),
 }
 
@@ -22,18 +22,17 @@ impl From<TypeError> for OpaqueReason {
     }
 }
 
-/// Returns the reason for a form that the IR does not have.
 pub(super) fn form(what: &str) -> OpaqueReason {
     OpaqueReason::Form(what.to_owned())
 }
 
-/// Returns the operands if there are exactly `N`.
+/// Returns exactly `N` operands.
 pub(super) fn to_array<const N: usize>(values: &[Value]) -> Result<[Value; N], OpaqueReason> {
     let other = || OpaqueReason::Form(format!("{} operands, not {N}", values.len()));
     values.try_into().map_err(|_| other())
 }
 
-/// Appends an op with one result, of the sizes in the capture.
+/// Appends an op with one result of the captured sizes.
 pub(super) fn push(
     m: &mut Memory<'_>,
     t: &Record,
@@ -48,7 +47,7 @@ pub(super) fn push(
     fits(m, t, v)
 }
 
-/// Appends an op with several results, which ggml packs into one tensor one after another.
+/// Appends an op with several results, which ggml packs into one tensor.
 pub(super) fn push_packed(
     m: &mut Memory<'_>,
     t: &Record,
@@ -66,12 +65,12 @@ pub(super) fn push_packed(
         return Err(form("results of another element type"));
     }
     if total != Some(t.elements()) {
-        return Err(form("the results are not packed one after another"));
+        return Err(form("the results are not packed"));
     }
     Ok(m.declare(op, operands, types, &t.name))
 }
 
-/// Returns the value if it has the sizes in the capture. The value is rounded if ggml keeps the result in fewer bits.
+/// Returns the value if it has the captured sizes, rounded if ggml's result has fewer bits.
 pub(super) fn fits(m: &mut Memory<'_>, t: &Record, v: Value) -> Result<Vec<Value>, OpaqueReason> {
     let found = &m.graph.value(v).ty;
     let same = found.dims == dims(t.ne());
@@ -85,6 +84,6 @@ pub(super) fn fits(m: &mut Memory<'_>, t: &Record, v: Value) -> Result<Vec<Value
         true => t.dtype.to_string(),
         false => format!("{:?}", t.ne()),
     };
-    let message = format!("the operands make {found}, the capture says {said}");
+    let message = format!("the operands make {found}, but the capture has {said}");
     Err(OpaqueReason::Form(message))
 }

@@ -1,13 +1,13 @@
-//! Comparison of a graph with symbols and a graph with numbers: the symbol sizes that make them equal.
+//! Finds the symbol sizes that make a graph with symbols equal to a graph with numbers.
 
 use tpc_ir::{Bindings, DType, Dim, Graph, Op, Output, Place, RANK, Symbol, Value};
 
 use super::CapturedGraph;
 
 impl CapturedGraph {
-    /// Returns the symbol sizes that make this graph equal to `fixed`, a graph without symbols, or `None` if there are
-    /// none. The comparison covers every op with its attributes, sizes and operands. It ignores views that keep the
-    /// order of all elements, because sizes of 1 determine which of them exist.
+    /// Returns the symbol sizes that make this graph equal to `fixed`, a graph without symbols. Compares every op with
+    /// its attributes, sizes and operands, except views that keep the order of elements: sizes of 1 determine which of
+    /// them exist.
     pub fn sizes_of(&self, fixed: &CapturedGraph) -> Option<Bindings> {
         let sizes = solve_sizes(self, fixed)?;
         let own = Form::of(&self.graph, &sizes)?;
@@ -16,7 +16,7 @@ impl CapturedGraph {
     }
 }
 
-/// Returns each leaf's op and sizes. The op's name identifies the leaf.
+/// Returns each leaf's op, whose name identifies the leaf, and its sizes.
 fn leaves(graph: &Graph) -> impl Iterator<Item = (&Op, &[Dim; RANK])> {
     graph.insts().filter_map(|(_, data)| {
         let is_leaf = matches!(data.op, Op::Input(_) | Op::State(_) | Op::Weight(_));
@@ -25,8 +25,8 @@ fn leaves(graph: &Graph) -> impl Iterator<Item = (&Op, &[Dim; RANK])> {
     })
 }
 
-/// Solves for the size of each symbol, from leaf axes that are a multiple of one symbol. A symbol that no such axis
-/// mentions keeps its size in the capture.
+/// Solves for each symbol's size from leaf axes that are a multiple of one symbol. Other symbols keep their captured
+/// size.
 fn solve_sizes(any: &CapturedGraph, fixed: &CapturedGraph) -> Option<Bindings> {
     let mut open: Vec<Symbol> = Symbol::ALL.into();
     let mut out = Bindings::default();
@@ -52,10 +52,10 @@ fn solve_sizes(any: &CapturedGraph, fixed: &CapturedGraph) -> Option<Bindings> {
     Some(out)
 }
 
-/// A tensor: the number of its element sequence, and its sizes. Views that keep the order of elements share a number.
+/// A tensor: the number of its element sequence, shared by views in the same order, and its sizes.
 type Seen = (usize, [u64; RANK]);
 
-/// An instruction that computes something.
+/// A computing instruction.
 #[derive(PartialEq)]
 struct Step {
     op: Op,
@@ -63,16 +63,16 @@ struct Step {
     results: Vec<(DType, [u64; RANK], Place)>,
 }
 
-/// The computation of a graph for one batch.
+/// A graph's computation for one batch.
 #[derive(PartialEq)]
 struct Form {
     steps: Vec<Step>,
-    /// The names of results are for people.
+    /// Result names do not matter.
     outputs: Vec<(Option<Seen>, Seen)>,
 }
 
 impl Form {
-    /// Returns the computation for one batch, or `None` if a size is unknown.
+    /// Returns the computation for one batch; `None` if a size is unknown.
     fn of(graph: &Graph, sizes: &Bindings) -> Option<Form> {
         let dims = |v: Value| -> Option<[u64; RANK]> {
             let mut out = [0; RANK];
@@ -123,7 +123,7 @@ impl Form {
     }
 }
 
-/// Returns true if an op keeps all elements of its operand in their order.
+/// True if an op keeps its operand's elements in order.
 fn keeps_order(op: &Op, from: [u64; RANK], to: [u64; RANK]) -> bool {
     match op {
         Op::Reshape(_) => true,

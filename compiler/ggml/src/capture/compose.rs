@@ -1,4 +1,4 @@
-//! Ops of ggml that are several ops of the IR, or one on fewer operands.
+//! ggml ops that are several IR ops, or one IR op on fewer operands.
 
 use tpc_ir::op::{
     Binary, BinaryKind, Cast, Concat, LightningIndexer, Mean, MulMat, Norm, NormKind, Pad, Permute,
@@ -13,7 +13,6 @@ use super::record::{Layout, Record};
 use super::trace::Trace;
 use crate::op;
 
-/// Returns the sizes of a value, all of them constants.
 fn sizes(m: &Memory<'_>, v: Value) -> [u64; RANK] {
     let dims = &m.graph.value(v).ty.dims;
     std::array::from_fn(|i| dims[i].as_const().unwrap_or(0))
@@ -27,7 +26,7 @@ const MUL: Binary = Binary {
 };
 const SWAPPED: Permute = Permute { axes: [1, 0, 2, 3] };
 
-/// Returns a copy: the same elements, in the order of the result.
+/// Returns a copy with the elements in the result's order.
 pub(super) fn copy(
     m: &mut Memory<'_>,
     t: &Record,
@@ -52,13 +51,11 @@ pub(super) fn concat(
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
     if let [part] = values {
-        // The others are empty.
         return fits(m, t, *part);
     }
     push(m, t, Concat { axis: p.axis }.into(), values.to_vec())
 }
 
-/// Returns the sum of all elements.
 pub(super) fn sum(
     m: &mut Memory<'_>,
     t: &Record,
@@ -83,7 +80,7 @@ pub(super) fn mean(
     push(m, t, Mean { n }.into(), vec![x])
 }
 
-/// Returns the index of the largest element of every row, one number each.
+/// Returns the index of each row's largest element.
 pub(super) fn argmax(
     m: &mut Memory<'_>,
     t: &Record,
@@ -95,7 +92,7 @@ pub(super) fn argmax(
     fits(m, t, rows)
 }
 
-/// Returns the sum over repetitions: along each axis, of all parts as long as the result.
+/// Returns the sum over repetitions: along each axis, of all parts of the result's length.
 pub(super) fn repeat_back(
     m: &mut Memory<'_>,
     t: &Record,
@@ -106,7 +103,7 @@ pub(super) fn repeat_back(
     for axis in 0..RANK {
         let n = t.ne()[axis];
         if n == 0 || !ne[axis].is_multiple_of(n) {
-            return Err(form("a size that is not a multiple of the result's"));
+            return Err(form("a size that is not a multiple of the result's size"));
         }
         let times = ne[axis] / n;
         if times == 1 {
@@ -122,7 +119,7 @@ pub(super) fn repeat_back(
     fits(m, t, x)
 }
 
-/// Returns a norm over groups of channels, which are along axis 2.
+/// Returns a norm over groups of channels (axis 2).
 pub(super) fn group_norm(
     m: &mut Memory<'_>,
     t: &Record,
@@ -157,7 +154,7 @@ pub(super) fn out_prod(
         .any(|&v| m.graph.value(v).ty.dtype.is_quantised())
     {
         return Err(form(
-            "quantised elements, whose blocks lie across the contraction",
+            "quantised elements with blocks across the contraction",
         ));
     }
     let a = m.push(SWAPPED, vec![a], &t.name)?;
@@ -165,7 +162,7 @@ pub(super) fn out_prod(
     push(m, t, MulMat.into(), vec![a, b])
 }
 
-/// Returns the first operand with a view of it replaced by the second.
+/// Returns the first operand with a view replaced by the second.
 pub(super) fn set(
     m: &mut Memory<'_>,
     t: &Record,
@@ -175,7 +172,7 @@ pub(super) fn set(
     replace_view(m, t, p, operands, |_, _, new| Ok(new))
 }
 
-/// Returns the first operand with the second added to a view of it.
+/// Returns the first operand with the second added to a view.
 pub(super) fn accumulate(
     m: &mut Memory<'_>,
     t: &Record,
@@ -226,7 +223,6 @@ pub(super) fn pool_2d(p: &op::Pool2d) -> Pool2d {
     }
 }
 
-/// Pads each axis with zeros before and after.
 pub(super) fn pad(
     m: &mut Memory<'_>,
     t: &Record,
@@ -252,7 +248,7 @@ pub(super) fn pad(
     fits(m, t, x)
 }
 
-/// Rolls each axis by its number of indices: elements that leave at the end come in at the start.
+/// Rolls each axis: elements that leave at the end enter at the start.
 pub(super) fn roll(
     m: &mut Memory<'_>,
     t: &Record,
@@ -279,7 +275,6 @@ pub(super) fn roll(
     fits(m, t, x)
 }
 
-/// Returns the scores, and the mask on them.
 pub(super) fn lightning_indexer(
     m: &mut Memory<'_>,
     t: &Record,
@@ -290,8 +285,8 @@ pub(super) fn lightning_indexer(
     push(m, t, ADD.into(), vec![scores, mask])
 }
 
-/// Returns the sum of the streams `x: [n, hc, tokens]`, weighed by `w: [hc, tokens]`, or by the sigmoid of
-/// `w: [n, hc, tokens]`.
+/// Returns the sum of the streams `x: [n, hc, tokens]`, weighted by `w: [hc, tokens]` or the sigmoid of `w: [n, hc,
+/// tokens]`.
 pub(super) fn hc_pre(
     m: &mut Memory<'_>,
     t: &Record,
@@ -316,8 +311,8 @@ pub(super) fn hc_pre(
     fits(m, t, sum)
 }
 
-/// Mixes the streams `residual: [n, hc, tokens]` by `comb: [hc, hc, tokens]`, with destinations along axis 0. Without
-/// `comb` each stream stays separate. Adds `x: [n, tokens]` to each stream, weighed by `post: [hc, tokens]`.
+/// Mixes the streams `residual: [n, hc, tokens]` by `comb: [hc, hc, tokens]`, if present, with destinations on axis 0.
+/// Adds `x: [n, tokens]` weighted by `post: [hc, tokens]` to each.
 pub(super) fn hc_post(
     m: &mut Memory<'_>,
     t: &Record,
@@ -347,8 +342,8 @@ pub(super) fn hc_post(
     push(m, t, ADD.into(), vec![mixed, weighed])
 }
 
-/// Appends a step of AdamW. Returns the new weights and also writes both moments. The last operand has the rate, the
-/// decays of the moments, `eps`, the weights' decay, and the corrections of the moments.
+/// Appends an AdamW step, which writes both moments, and returns the new weights. The last operand has the rate, the
+/// moments' decays, `eps`, the weight decay, and the moments' corrections.
 pub(super) fn adamw(
     m: &mut Memory<'_>,
     t: &Record,
@@ -361,7 +356,7 @@ pub(super) fn adamw(
     let owns = |&r: &usize| m.tensors[r].is_leaf() && m.tensors[r].root == r;
     let apart = first != second && ![first, second].contains(&m.tensors[weights].root);
     if ![first, second].iter().all(owns) || !apart {
-        return Err(form("moments without a memory of their own"));
+        return Err(form("moments without their own memory"));
     }
     let name = &t.name;
     let mut given = Vec::new();

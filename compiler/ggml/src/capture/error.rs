@@ -1,4 +1,4 @@
-//! The errors of reading a capture.
+//! Errors of reading a capture.
 
 use tpc_ir::Code;
 
@@ -11,7 +11,7 @@ use super::codes;
     reason = "the message of each variant says what its fields hold"
 )]
 pub enum CaptureError {
-    #[error("line {line}: not a record of a capture: {message}")]
+    #[error("line {line}: invalid record: {message}")]
     Record { line: usize, message: String },
     #[error("line {line}: {name}: unknown element type {found:?}")]
     ElementType {
@@ -26,7 +26,7 @@ pub enum CaptureError {
         ne: [i64; 4],
         what: &'static str,
     },
-    #[error("line {line}: {name}: {role} {id}, {what}")]
+    #[error("line {line}: {name}: {role} {id}: {what}")]
     Reference {
         line: usize,
         name: String,
@@ -34,7 +34,7 @@ pub enum CaptureError {
         id: i64,
         what: String,
     },
-    #[error("line {line}: {name}: {op} has {found} of the {wanted} sources that every {op} has")]
+    #[error("line {line}: {name}: {op} has {found} of {wanted} required sources")]
     Sources {
         line: usize,
         name: String,
@@ -42,13 +42,13 @@ pub enum CaptureError {
         wanted: usize,
         found: usize,
     },
-    #[error("line {line}: {name}: view_offs is {offset}, and the tensor is not a view")]
+    #[error("line {line}: {name}: view_offs is {offset}, but the tensor is not a view")]
     Offset {
         line: usize,
         name: String,
         offset: u64,
     },
-    #[error("line {line}: {name}: the graph that was read loses {what}")]
+    #[error("line {line}: {name}: the translated graph loses {what}")]
     Lost {
         line: usize,
         name: String,
@@ -65,7 +65,8 @@ pub enum CaptureError {
         root: usize,
     },
     #[error(
-        "line {line}: {name}: strides {found:?}: expected {expected:?}, those of a packed tensor"
+        "line {line}: {name}: strides {found:?} of a tensor that is not a view: expected {expected:?}, the packed \
+         strides"
     )]
     Strides {
         line: usize,
@@ -73,14 +74,13 @@ pub enum CaptureError {
         found: [u64; 4],
         expected: [u64; 4],
     },
-    #[error("the capture computes nothing: all of its {records} records are leaves")]
+    #[error("the capture lacks a computation: all {records} records are leaves")]
     Empty { records: usize },
-    #[error("the graph of the capture is inconsistent: {0}")]
+    #[error("the capture's graph is inconsistent: {0}")]
     Inconsistent(String),
 }
 
 impl CaptureError {
-    /// Returns the error for a graph that breaks an invariant.
     pub(super) fn inconsistent(e: &dyn std::fmt::Display) -> CaptureError {
         CaptureError::Inconsistent(e.to_string())
     }
@@ -101,7 +101,7 @@ impl CaptureError {
         }
     }
 
-    /// Returns the line concerned, from 1.
+    /// Returns the line, from 1.
     pub const fn line(&self) -> Option<usize> {
         match self {
             CaptureError::Record { line, .. }
@@ -117,38 +117,39 @@ impl CaptureError {
         }
     }
 
-    /// Returns the cure, in a sentence or two.
+    /// Returns the cure.
     pub fn help(&self) -> String {
         match self {
             CaptureError::Record { .. } => {
-                "a capture has one JSON object per line with the keys id, name, op, type, ne, nb, params, src, view, \
+                "write one JSON object per line with the keys id, name, op, type, ne, nb, params, src, view, \
                  view_offs and flags; capture the graph again if the file was cut"
             }
-            CaptureError::ElementType { .. } => "use ggml's names of types, such as f32, f16, i32 or q4_K",
+            CaptureError::ElementType { .. } => "use ggml's type names, such as f32, f16, i32 or q4_K",
             CaptureError::Sizes { .. } => {
-                "four sizes of 0 or more in ggml's order, rows of whole quantisation blocks, fewer than 2^48 elements"
+                "write four sizes of 0 or more in ggml's order, rows of whole quantisation blocks, and fewer than 2^48 \
+                 elements"
             }
             CaptureError::Reference { .. } => {
-                "write tensors in topological order, each before its first use, with ids of 0 or more that occur once; \
-                 -1 stands for none, -2 for the record itself"
+                "write tensors in topological order, each before its first use, with unique ids of 0 or more; \
+                 -1 is an absent tensor, -2 the record itself"
             }
             CaptureError::Sources { .. } => {
-                "write all sources in ggml's order (tensor->src), -1 only for optional ones"
+                "write all sources in ggml's order (tensor->src); -1 only for absent optional sources"
             }
             CaptureError::Offset { .. } => {
-                "name in `view` the tensor that owns the memory, or write 0"
+                "write the owner of the memory in `view`, or 0 in `view_offs`"
             }
             CaptureError::Lost { .. } => {
-                "this is a fault of tpc, and nothing was planned; please report it with the capture"
+                "this is a bug in tpc: please report it with the capture"
             }
             CaptureError::OutsideView { .. } => {
-                "view and view_offs must name the tensor that owns the memory, and bytes within it"
+                "write the owner of the memory in `view`, and an offset within it in `view_offs`"
             }
             CaptureError::Strides { .. } => {
-                "only views may have gaps or another order; name in `view` the tensor that owns the memory"
+                "write the owner of the memory in `view`: only views may have gaps or another order"
             }
-            CaptureError::Empty { .. } => "capture the graph that is computed, not only its weights",
-            CaptureError::Inconsistent(_) => "this is a fault of tpc; please report it with the capture",
+            CaptureError::Empty { .. } => "capture the computed graph, not only its weights",
+            CaptureError::Inconsistent(_) => "this is a bug in tpc: please report it with the capture",
         }
         .to_owned()
     }

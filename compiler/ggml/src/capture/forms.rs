@@ -1,4 +1,4 @@
-//! Ops of ggml whose operands or parameters the IR arranges differently.
+//! ggml ops with operands or parameters that the IR arranges differently.
 
 use tpc_ir::op::{
     Arange, Concat, FlashAttn, Glu, GluKind, Permute, Repeat, Rope, RopeMode, SetRows, Slice,
@@ -12,7 +12,7 @@ use super::operands::Operands;
 use super::record::Record;
 use crate::op;
 
-/// Returns a gated activation of two operands, or of one that holds both halves.
+/// Returns a gated activation of two operands, or of one operand's halves.
 pub(super) fn gate(
     m: &mut Memory<'_>,
     t: &Record,
@@ -28,7 +28,7 @@ pub(super) fn gate(
         op.limit = p.limit;
     }
     let half = t.ne()[0];
-    // ggml drops the last element of rows of an odd length.
+    // ggml drops the last element of odd rows.
     let is_odd = |v: Value| m.graph.value(v).ty.dims[0] != Dim::constant(2 * half);
     if let &[both] = values
         && (p.swapped || is_odd(both))
@@ -53,7 +53,7 @@ pub(super) fn gate(
     push(m, t, op.into(), values.to_vec())
 }
 
-/// Writes rows by index, along axis 1 in ggml. Their destination gets a new value.
+/// Writes rows by index (axis 1 in ggml). The destination gets a new value.
 pub(super) fn set_rows(
     m: &mut Memory<'_>,
     t: &Record,
@@ -68,7 +68,7 @@ pub(super) fn set_rows(
     if m.shape(t.root) != m.tensors[t.root].ne() {
         return set_columns(m, t, rows, index);
     }
-    // The index repeats along the batch axes of the rows.
+    // The index repeats along the rows' batch axes.
     let of = |v: Value| m.graph.value(v).ty.dims.clone();
     let [_, n, p, q] = of(rows);
     let whole = [n, p, q, Dim::ONE];
@@ -79,8 +79,8 @@ pub(super) fn set_rows(
     push(m, t, SetRows { axis: 1 }.into(), vec![old, rows, index])
 }
 
-/// Writes elements by index to a transposed cache, which stores the cells of a channel contiguously. A token has one
-/// index per channel, in order of channels. The index for the first channel is the number of the cell.
+/// Writes elements by index to a transposed cache, which stores a channel's cells contiguously. A token has one index
+/// per channel, in order; the first one is the cell's number.
 fn set_columns(
     m: &mut Memory<'_>,
     t: &Record,
@@ -106,7 +106,6 @@ fn set_columns(
     Ok(vec![written])
 }
 
-/// Returns the rotation as the IR has it.
 fn rotation(p: &op::Rope) -> Result<Rope, OpaqueReason> {
     let sections = p.sections;
     let mode = match p.mode {
@@ -114,7 +113,7 @@ fn rotation(p: &op::Rope) -> Result<Rope, OpaqueReason> {
         op::RopeMode::Neox => RopeMode::Neox,
         op::RopeMode::Mrope => RopeMode::Mrope { sections },
         op::RopeMode::Imrope => RopeMode::Imrope { sections },
-        op::RopeMode::Vision => return Err(form("the rotation of images")),
+        op::RopeMode::Vision => return Err(form("image RoPE")),
     };
     Ok(Rope {
         mode,
@@ -138,7 +137,7 @@ pub(super) fn rope(
     rotate(m, t, rotation(p)?, p.offset, values.to_vec())
 }
 
-/// Appends the inverse rotation: by the negative of every angle.
+/// Appends the inverse rotation, by negative angles.
 pub(super) fn rope_back(
     m: &mut Memory<'_>,
     t: &Record,
@@ -147,14 +146,14 @@ pub(super) fn rope_back(
 ) -> Result<Vec<Value>, OpaqueReason> {
     let op = rotation(p)?;
     if op.ext_factor != 0.0 {
-        return Err(form("a rotation back with extrapolated frequencies"));
+        return Err(form("an inverse rotation with extrapolated frequencies"));
     }
     let freq_scale = -op.freq_scale;
     let back = Rope { freq_scale, ..op };
     rotate(m, t, back, p.offset, values.to_vec())
 }
 
-/// Rotates rows from the index `offset` on. Earlier elements stay unchanged.
+/// Rotates rows from the index `offset` on.
 fn rotate(
     m: &mut Memory<'_>,
     t: &Record,
@@ -205,7 +204,6 @@ fn rotate(
     push(m, t, Concat { axis: 0 }.into(), vec![head, tail])
 }
 
-/// Returns a mask without the rows of padding.
 fn without_padding(
     m: &mut Memory<'_>,
     t: &Record,
@@ -226,7 +224,6 @@ fn without_padding(
     Ok(m.push(slice, vec![mask], &t.name)?)
 }
 
-/// Returns a mask of zeros, for an op without a mask.
 fn no_mask(m: &mut Memory<'_>, t: &Record, cells: u64, rows: u64) -> Result<Value, OpaqueReason> {
     let zeros = Arange {
         start: 0.0,
@@ -240,7 +237,6 @@ fn no_mask(m: &mut Memory<'_>, t: &Record, cells: u64, rows: u64) -> Result<Valu
     Ok(m.push(all, vec![row], &t.name)?)
 }
 
-/// Returns true if a source is left out.
 fn lacks(t: &Record, source: usize) -> bool {
     t.src.get(source).is_none_or(Option::is_none)
 }
@@ -277,7 +273,7 @@ pub(super) fn flash_attn(
     let [_, _, tokens, _] = t.ne();
     if all.len() > 2 && lacks(t, 3) {
         let cells = m.graph.value(all[1]).ty.dims[1].as_const();
-        let cells = cells.ok_or_else(|| form("a number of cells that is not known"))?;
+        let cells = cells.ok_or_else(|| form("an unknown number of cells"))?;
         all.insert(3, no_mask(m, t, cells, tokens)?);
     }
     if all.len() < 4 {

@@ -1,8 +1,9 @@
-//! Layers: finds the boundaries between the layers of a model.
+//! Finds the boundaries between a model's layers.
 //!
-//! Between two blocks of a model only the residual stream is alive. Such points cut the program into *sections*; a
-//! section of more than one op is a block. A block that works on a state (a cache, a recurrent state) begins a layer,
-//! as mixers of tokens do. A block without one (feed-forward) belongs to the layer before it. Ops before the first and
+//! Between two blocks only the residual stream is alive. Such points cut the program into *sections*; a section of
+//! several ops is a block. A block with a state (a cache, a recurrent state), such as a token mixer, begins a layer. A
+//! block without (feed-forward) belongs to the layer before it. Ops before the first and after the last block belong
+//! to no layer.
 //! after the last block belong to no layer.
 
 use std::collections::BTreeSet;
@@ -11,7 +12,6 @@ use tpc_ir::{Graph, InstData, Op, RANK, Value};
 
 use super::rebuild::{Changes, rebuild};
 
-/// Returns the graph with the layers of its instructions, and their number.
 pub(super) fn assign(graph: &Graph) -> (Graph, u32) {
     let (layers, n) = layers(graph);
     let dims = |v: Value| -> [tpc_ir::Dim; RANK] { graph.value(v).ty.dims.clone() };
@@ -23,14 +23,12 @@ pub(super) fn assign(graph: &Graph) -> (Graph, u32) {
     (rebuild(graph, &changes), n)
 }
 
-/// The data flow of a graph, by value.
 struct Flow<'g> {
     insts: Vec<&'g InstData>,
-    /// Values of the stream, which depend on weights. Other values can be computed at any time.
+    /// Values that depend on weights. Others can be computed at any time.
     stream: Vec<bool>,
-    /// Values that depend on states alone.
+    /// Values that depend only on states.
     stateful: Vec<bool>,
-    /// The last instruction that reads each value, by position.
     last_use: Vec<usize>,
 }
 
@@ -59,7 +57,7 @@ impl Flow<'_> {
         flow
     }
 
-    /// Returns the instructions of the stream, cut wherever a single value of it is alive.
+    /// Returns the stream's instructions, cut where a single value is alive.
     fn sections(&self) -> Vec<Vec<usize>> {
         let mut out: Vec<Vec<usize>> = Vec::new();
         let mut section = Vec::new();
@@ -79,7 +77,6 @@ impl Flow<'_> {
         out
     }
 
-    /// Returns true if an instruction of the section reads a state.
     fn mixes(&self, section: &[usize]) -> bool {
         let reads_state = |&i: &usize| {
             let mut operands = self.insts[i].operands.iter();
@@ -88,7 +85,7 @@ impl Flow<'_> {
         section.iter().any(reads_state)
     }
 
-    /// Returns true if a later instruction reads the result of the section.
+    /// True if a later instruction reads the section's result.
     fn goes_on(&self, section: &[usize]) -> bool {
         section.last().is_some_and(|&i| {
             let mut results = self.insts[i].results.iter();
@@ -97,7 +94,6 @@ impl Flow<'_> {
     }
 }
 
-/// Returns the layer of every instruction, and the number of layers.
 fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
     let flow = Flow::new(graph);
     let sections = flow.sections();
@@ -119,8 +115,8 @@ fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
     (layers, n)
 }
 
-/// Puts weights, states and values computed only from states into the layer that uses them, if only one layer does. A
-/// table shared by all layers does not get a layer, so all layers stay the same.
+/// Puts weights, states and values computed only from states into the one layer that uses them. Tables that layers
+/// share get no layer, so that all layers stay the same.
 fn leaves(graph: &Graph, flow: &Flow<'_>, layers: &mut [Option<u32>]) {
     let mut users: Vec<BTreeSet<Option<u32>>> = vec![BTreeSet::new(); graph.values().len()];
     for (inst, data) in graph.insts().rev() {

@@ -1,4 +1,4 @@
-//! Leaves: weights, inputs and states, told apart by the ops that use them.
+//! Leaves: weights, inputs and states, distinguished by the ops that use them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +11,13 @@ use super::record::{Record, Role};
 use super::trace::{RecordResult, Trace};
 use crate::op::OpKind;
 
-/// The leaves of a capture.
 pub(super) struct Leaves {
-    /// Per leaf its role and its name, which is unique in the role.
+    /// Each leaf's role and its name, unique in the role.
     roles: BTreeMap<usize, (Role, String)>,
     defined: BTreeMap<usize, Value>,
 }
 
-/// Returns the tensor's name. If the name is taken or empty, appends the line number.
+/// Returns the tensor's name, with the line number if the name is taken or empty.
 pub(super) fn unique(taken: &mut BTreeSet<String>, t: &Record) -> String {
     let mut name = t.name.clone();
     while name.is_empty() || !taken.insert(name.clone()) {
@@ -28,7 +27,6 @@ pub(super) fn unique(taken: &mut BTreeSet<String>, t: &Record) -> String {
 }
 
 impl Leaves {
-    /// Returns the leaves among `tensors`.
     pub(super) fn from_records(tensors: &[Record]) -> Leaves {
         let mut written = BTreeSet::new();
         let mut masks = BTreeSet::new();
@@ -60,8 +58,8 @@ impl Leaves {
                 continue;
             }
             let table = tables.contains(&i) && !other_uses.contains(&i);
-            // Infer an unknown role. A leaf that an op writes to is a state. Masks and integers are inputs, except for
-            // a table of `GET_ROWS`.
+            // Infer an unknown role: a leaf that an op writes is a state; masks and integers are inputs, except a
+            // table of `GET_ROWS`.
             let role = if let Some(known) = t.role {
                 known
             } else if t.is_input {
@@ -82,7 +80,7 @@ impl Leaves {
         }
     }
 
-    /// Appends the leaf to the graph, when the tensor is a leaf without a value.
+    /// Appends the leaf to the graph, if the tensor is a leaf without a value.
     pub(super) fn define(&mut self, m: &mut Memory<'_>, tensor: usize) {
         let Some((role, name)) = self.roles.get(&tensor) else {
             return;
@@ -122,7 +120,6 @@ impl Leaves {
         self.defined.insert(tensor, v);
     }
 
-    /// Returns the leaves in the graph.
     pub(super) fn list(&self, m: &Memory<'_>) -> Vec<Leaf> {
         let defined = self
             .defined
@@ -137,7 +134,6 @@ impl Leaves {
         defined.map(leaf).collect()
     }
 
-    /// Returns the states in the graph, in order.
     pub(super) fn states(&self, m: &Memory<'_>) -> Vec<(usize, Value)> {
         let states = self
             .defined
@@ -147,9 +143,8 @@ impl Leaves {
     }
 }
 
-/// Returns the sizes `[cells, channels]` of a transposed cache, or `None` if `owner` is not one. A transposed cache
-/// stores the cells of a channel contiguously. Every write to it has rows of one element, and a multiple of `channels`
-/// such rows.
+/// Returns the sizes `[cells, channels]` of a transposed cache, which stores a channel's cells contiguously, or `None`
+/// for another owner. Every write has rows of one element, and a multiple of `channels` rows.
 fn columns(tensors: &[Record], owner: usize) -> Option<[u64; RANK]> {
     let t = &tensors[owner];
     let [channels, cells, 1, 1] = t.ne() else {
@@ -175,10 +170,10 @@ fn columns(tensors: &[Record], owner: usize) -> Option<[u64; RANK]> {
     (channels > 1 && any && writes.all(by_element)).then_some([cells, channels, 1, 1])
 }
 
-/// Returns the results of the graph: tensors marked as outputs, and tensors that no op reads after the last write to
-/// them. A value written to a leaf is the leaf's new content, not a result.
+/// Returns the graph's results: tensors marked as outputs, and tensors that are not read after their last write. A
+/// value written to a leaf is the leaf's new content, not a result.
 pub(super) fn results(tensors: &[Record]) -> Vec<usize> {
-    // The last op that wrote to each owner's memory, if no later op reads it.
+    // The last op that wrote to each owner's memory, unless a later op reads it.
     let mut unread: BTreeMap<usize, usize> = BTreeMap::new();
     for (i, t) in tensors.iter().enumerate() {
         if t.is_pure_view() {

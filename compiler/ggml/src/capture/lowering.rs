@@ -1,5 +1,5 @@
-//! The lowering of ggml's ops: a counterpart in the IR, or a composition of several ops. The match has no wildcard: an
-//! op that the table of `crate::op` declares as lowered needs an arm here.
+//! The lowering of ggml's ops to one or several IR ops. The match has no wildcard: every op that `crate::op`'s table
+//! declares as lowered needs an arm.
 
 use tpc_ir::op::{
     AddId, Arange, ArgSort, Binary, BinaryKind, Clamp, Cumsum, Diag, Fill, GatedDeltaNet, GetRows,
@@ -16,16 +16,15 @@ use super::operands::Operands;
 use super::record::Record;
 use crate::op::{self, GgmlOp, LoweredOp, Lowering};
 
-/// Appends the ops of a record. The returned values are its result, or the results that it packs.
+/// Appends a record's ops, and returns its result or the results that it packs.
 pub(super) type Build<'t> = Box<
     dyn FnOnce(&mut Memory<'_>, &Record, Operands<'_>) -> Result<Vec<Value>, OpaqueReason> + 't,
 >;
 
-/// The lowering of an op.
 pub(super) enum OpLowering<'t> {
-    /// One op of the IR on the same operands.
+    /// An IR op on the same operands.
     Direct(Op),
-    /// One op of the IR whose several results ggml packs into one tensor.
+    /// An IR op with several results that ggml packs into one tensor.
     Packed(Op),
     /// Other operands, or several ops.
     Custom(Build<'t>),
@@ -57,10 +56,10 @@ fn custom<'t>(
     OpLowering::Custom(Box::new(build))
 }
 
-/// Returns the lowering of a record's op.
+/// Returns a record's lowering.
 ///
 /// # Errors
-/// Returns an [`OpaqueReason`] if the op is unknown, or if its parameters are invalid or not in the IR.
+/// Returns an [`OpaqueReason`] if the op is unknown, or the parameters are invalid or not in the IR.
 pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
     let op = t.op.lowered().ok_or_else(|| opaque_reason(&t.op))?;
     Ok(match op {
@@ -179,19 +178,17 @@ pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
     })
 }
 
-/// Returns the reason that an op has no counterpart.
 fn opaque_reason(op: &GgmlOp) -> OpaqueReason {
     match (op, op.kind().map(|kind| kind.facts().lowering)) {
         (GgmlOp::Malformed(_, error), _) => OpaqueReason::Form(error.to_string()),
         (_, None) => OpaqueReason::Unknown,
         (_, Some(Lowering::Opaque(why))) => OpaqueReason::NoRule(why),
         (_, Some(Lowering::Memory | Lowering::Generic | Lowering::Lowered)) => {
-            form("a record that does not say what is computed")
+            form("a record without a computation")
         }
     }
 }
 
-/// Lowers a recurrence that keeps the state of one token.
 fn packed_recurrence<'t>(p: &op::Recurrence, op: Op) -> Result<OpLowering<'t>, OpaqueReason> {
     match p.n_states {
         0 | 1 => Ok(OpLowering::Packed(op)),
@@ -199,7 +196,7 @@ fn packed_recurrence<'t>(p: &op::Recurrence, op: Op) -> Result<OpLowering<'t>, O
     }
 }
 
-/// Lowers a range of numbers from `start` to below `stop`, if its length is that of the result.
+/// Lowers the numbers from `start` to below `stop`, if the result has their length.
 fn arange<'t>(p: &op::Arange, n: u64) -> Result<OpLowering<'t>, OpaqueReason> {
     let steps = ((p.stop - p.start) / p.step).ceil();
     if steps != n as f32 {

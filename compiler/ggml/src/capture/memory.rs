@@ -1,8 +1,8 @@
-//! Memory as values: the value that each owner of memory holds at a point of the program.
+//! Memory as values: the value of each owner of memory at a point of the program.
 //!
-//! A capture speaks of memory: views look into it, some ops write to it. The IR speaks of values. A table stands between
-//! the two, with the current value of every tensor that owns memory. A read takes the view out of that value; a write
-//! makes a new value. So a view that is made before a write and read after it sees the write, as it does in memory.
+//! In a capture, views look into memory and ops write to it; the IR has values. A table has the current value of every
+//! tensor that owns memory. A read takes the view out of that value; a write makes a new value. So a view that is made
+//! before a write and read after it sees the write.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,13 @@ use super::trace::{RecordResult, Trace};
 use tpc_diag::{Code, Diagnostic, Line, Name, message};
 use tpc_gguf::TensorName;
 
-/// The content of an owner of memory.
 #[derive(Clone, Debug)]
 enum Content {
     /// No value yet.
     Empty,
-    /// One value of its sizes.
+    /// One value of the owner's sizes.
     Whole(Value),
-    /// The results of an op one after another, flat: (first element, value).
+    /// Consecutive results of an op, flat: (first element, value).
     Parts(Vec<(u64, Value)>),
 }
 
@@ -33,29 +32,22 @@ pub(super) struct Memory<'t> {
     pub(super) tensors: &'t [Record],
     pub(super) graph: Graph,
     contents: Vec<Content>,
-    /// The sizes of each owner's value: its own sizes, or other sizes of the same elements that show its structure
-    /// better.
+    /// The sizes of each owner's value: its own, or other sizes of the same elements with a clearer structure.
     shapes: Vec<[u64; RANK]>,
-    /// The number of values that each owner has had.
     versions: Vec<u32>,
     views: BTreeMap<(usize, u32, DType, Layout), Value>,
-    /// The result of each record.
     pub(super) traces: Vec<Trace>,
-    /// The writes of the record that is lowered, in addition to its result.
+    /// The current record's writes in addition to its result.
     pub(super) later: Vec<Trace>,
     pub(super) notes: Vec<Diagnostic>,
-    /// Per instruction, its line in the capture.
     pub(super) lines: Vec<usize>,
-    /// The line of the instructions to come.
     line: usize,
 }
 
-/// Returns the sizes as constants.
 pub(super) fn dims(ne: [u64; RANK]) -> [Dim; RANK] {
     ne.map(Dim::constant)
 }
 
-/// Returns the type of a tensor of the capture.
 pub(super) fn type_of(t: &Record) -> TensorType {
     TensorType {
         dtype: t.dtype,
@@ -63,7 +55,7 @@ pub(super) fn type_of(t: &Record) -> TensorType {
     }
 }
 
-/// Merges neighbouring digits that are taken whole, to at most one digit per axis if possible.
+/// Merges neighbouring whole digits, to at most one digit per axis if possible.
 fn merge_digits(digits: &[Digit]) -> Vec<Digit> {
     if digits.len() <= RANK {
         return digits.to_vec();
@@ -95,12 +87,10 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// Sets the line of the instructions to come.
     pub(super) fn set_line(&mut self, line: usize) {
         self.line = line;
     }
 
-    /// Adds a note on a tensor.
     pub(super) fn note(&mut self, code: &'static Code, t: &Record, message: &str, help: &str) {
         let name = Name::from(TensorName::parse(&t.name));
         let message = message!(
@@ -118,7 +108,6 @@ impl<'t> Memory<'t> {
         name.clone_into(&mut self.graph.value_mut(v).name);
     }
 
-    /// Appends an op with one inferred result.
     pub(super) fn push(
         &mut self,
         op: impl Into<Op>,
@@ -148,7 +137,6 @@ impl<'t> Memory<'t> {
         })
     }
 
-    /// Appends an op with results of these types.
     pub(super) fn declare(
         &mut self,
         op: impl Into<Op>,
@@ -165,7 +153,6 @@ impl<'t> Memory<'t> {
         made
     }
 
-    /// Appends an opaque op: only its operands and result are known.
     pub(super) fn opaque(&mut self, name: &str, reads: &[(usize, Value)], t: &Record) -> Value {
         let op = Opaque {
             name: name.to_lowercase(),
@@ -175,13 +162,11 @@ impl<'t> Memory<'t> {
         self.declare(op, operands, vec![type_of(t)], &t.name)[0]
     }
 
-    /// Returns the sizes of a value, all of them constants.
     fn sizes(&self, v: Value) -> [u64; RANK] {
         let dims = &self.graph.value(v).ty.dims;
         std::array::from_fn(|i| dims[i].as_const().unwrap_or(0))
     }
 
-    /// Reshapes a value: the same elements under other sizes.
     pub(super) fn reshape(
         &mut self,
         v: Value,
@@ -194,13 +179,12 @@ impl<'t> Memory<'t> {
         self.push(Reshape { dims: dims(ne) }, vec![v], name)
     }
 
-    /// Sets the value of an owner of memory.
     pub(super) fn define(&mut self, tensor: usize, v: Value) {
         self.contents[tensor] = Content::Whole(v);
         self.versions[tensor] += 1;
     }
 
-    /// Sets the results that ggml packs into one owner of memory.
+    /// Sets the results that ggml packs into one owner.
     pub(super) fn define_parts(&mut self, tensor: usize, parts: Vec<Value>) {
         let mut at = 0;
         let mut out = Vec::with_capacity(parts.len());
@@ -212,22 +196,19 @@ impl<'t> Memory<'t> {
         self.versions[tensor] += 1;
     }
 
-    /// Sets the sizes of an owner's value.
     pub(super) fn set_shape(&mut self, owner: usize, ne: [u64; RANK]) {
         self.shapes[owner] = ne;
     }
 
-    /// Returns the sizes of an owner's value.
     pub(super) fn shape(&self, owner: usize) -> [u64; RANK] {
         self.shapes[owner]
     }
 
-    /// Returns true if an owner of memory has a value.
     pub(super) fn is_defined(&self, tensor: usize) -> bool {
         !matches!(self.contents[tensor], Content::Empty)
     }
 
-    /// Returns the values of a tensor: one, or the results that ggml packs into it.
+    /// Returns a tensor's values: one, or the packed results.
     pub(super) fn results(&mut self, tensor: usize) -> Result<Vec<Value>, TypeError> {
         match &self.contents[tensor] {
             Content::Parts(parts) => Ok(parts.iter().map(|(_, v)| *v).collect()),
@@ -235,13 +216,13 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// Returns the content of an owner, as one value of its sizes.
+    /// Returns an owner's content as one value of its sizes.
     pub(super) fn whole(&mut self, owner: usize) -> Result<Value, TypeError> {
         let t = &self.tensors[owner];
         match self.contents[owner].clone() {
             Content::Whole(v) => Ok(v),
             Content::Empty => {
-                // No record filled the memory, so its content is unknown.
+                // Never written: the content is unknown.
                 let v = self.opaque("uninitialised", &[], t);
                 self.contents[owner] = Content::Whole(v);
                 self.traces.push(Trace {
@@ -263,7 +244,7 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// Returns the current value of a tensor, which has elements.
+    /// Returns the current value of a non-empty tensor.
     pub(super) fn read(&mut self, tensor: usize) -> Result<Value, TypeError> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
@@ -283,7 +264,7 @@ impl<'t> Memory<'t> {
     fn view(&mut self, t: &Record, owner: &Record) -> Result<Value, TypeError> {
         let bytes = t.dtype.block_bytes();
         if t.dtype == owner.dtype {
-            // A view of one of several results reads that result alone.
+            // A view of one of several results reads only that result.
             if let Content::Parts(parts) = &self.contents[t.root] {
                 let first = t.layout.offset / bytes;
                 let within = parts.iter().rev().find(|(at, _)| *at <= first).copied();
@@ -304,13 +285,13 @@ impl<'t> Memory<'t> {
         self.note(
             &codes::NO_BOX,
             t,
-            "its elements are not a box of the tensor that it looks into",
+            "the view's elements are not a box of the tensor",
             "the tensor stays whole on every device",
         );
         Ok(self.opaque("view", &[(0, v)], t))
     }
 
-    /// Returns the digits that a layout selects of a value.
+    /// Returns the digits of a value that a layout selects.
     fn selection(&self, v: Value, t: &Record, layout: &Layout) -> Option<Selection> {
         let ne = self.sizes(v);
         let (len, bytes) = (t.dtype.block_len(), t.dtype.block_bytes());
@@ -320,7 +301,6 @@ impl<'t> Memory<'t> {
         select(ne, len, bytes, layout).filter(|s| merge_digits(&s.digits).len() <= RANK)
     }
 
-    /// Appends the ops that select from a value.
     fn apply(&mut self, v: Value, s: &Selection, name: &str) -> Result<Value, TypeError> {
         let mut v = v;
         if !s.is_everything() {
@@ -355,7 +335,7 @@ impl<'t> Memory<'t> {
         self.push(slice, vec![v], name)
     }
 
-    /// Returns the value reshaped to an axis per digit, and the digit of each axis.
+    /// Returns the value reshaped to an axis per digit, and each axis's digit.
     fn by_digits(
         &mut self,
         v: Value,
@@ -363,7 +343,7 @@ impl<'t> Memory<'t> {
         name: &str,
     ) -> Result<(Value, Vec<Digit>), TypeError> {
         let axes = merge_digits(digits);
-        // Axes of size 1 keep their position, so that a slice of an axis needs no reshape.
+        // Axes of size 1 keep their position, so that a slice needs no reshape.
         let own = self.sizes(v);
         let sized: Vec<usize> = (0..RANK).filter(|&i| own[i] > 1).collect();
         if sized.len() == axes.len() && sized.iter().zip(&axes).all(|(&i, d)| own[i] == d.n) {
@@ -380,7 +360,7 @@ impl<'t> Memory<'t> {
         Ok((self.reshape(v, ne, name)?, axes))
     }
 
-    /// Writes a value through a view, which has its sizes.
+    /// Writes a value of a view's sizes through the view.
     pub(super) fn write(&mut self, tensor: usize, new: Value) -> Result<RecordResult, TypeError> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
@@ -395,8 +375,8 @@ impl<'t> Memory<'t> {
         Ok(RecordResult::Written { old, new, after })
     }
 
-    /// Returns the view of a value through a layout, or `None` if the view is not a box. The view has the sizes and the
-    /// element type of `t`.
+    /// Returns the view of a value through a layout, with the sizes and element type of `t`; `None` if the view is not
+    /// a box.
     pub(super) fn look(
         &mut self,
         v: Value,
@@ -409,7 +389,7 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// Returns `old` with its view through a layout replaced by `new`, or `None` if the view is not a box.
+    /// Returns `old` with its view through a layout replaced by `new`; `None` if the view is not a box.
     pub(super) fn update(
         &mut self,
         old: Value,
@@ -421,7 +401,6 @@ impl<'t> Memory<'t> {
             return Ok(None);
         };
         let ne = self.sizes(old);
-        // Back into the order of memory.
         let mut new = new;
         if s.is_permuted() {
             let mut axes = [0; RANK];
@@ -450,7 +429,7 @@ impl<'t> Memory<'t> {
         self.reshape(updated, ne, &t.name).map(Some)
     }
 
-    /// Returns `old` with a box replaced by `new`. The digits from `axis` on select the box.
+    /// Returns `old` with a box replaced by `new`; the digits from `axis` on select the box.
     fn replace(
         &mut self,
         old: Value,
@@ -488,8 +467,8 @@ impl<'t> Memory<'t> {
         self.push(set, vec![old, new], name)
     }
 
-    /// Appends an opaque op for a write. Its operands are the old content of the view's memory and the values in
-    /// `reads`; its result is the new content.
+    /// Appends an opaque op for a write. The operands are the old content of the view's memory and `reads`; the result
+    /// is the new content.
     pub(super) fn clobber(
         &mut self,
         tensor: usize,
@@ -508,9 +487,8 @@ impl<'t> Memory<'t> {
     }
 }
 
-/// Returns the opaque op of a record. It contains the record's entire content except operands and type, because
-/// otherwise different ops would become equal. A view also needs its sizes: the type of a write is that of the whole
-/// memory, not of the view.
+/// Returns a record's opaque op with the record's content except operands and type, so that different ops stay
+/// different. A view also needs its sizes: the type of a write is that of the whole memory.
 pub(super) fn opaque(t: &Record, tensors: &[Record], reads: &[(usize, Value)]) -> Opaque {
     let in_order = reads.iter().enumerate().all(|(i, (at, _))| i == *at);
     let sources = reads.iter().filter(|_| !in_order);

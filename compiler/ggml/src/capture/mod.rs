@@ -1,19 +1,16 @@
-//! Captured graphs: a graph of ggml's ops, as a program built it, read as a graph of the IR.
+//! Captured graphs: reads a program's graph of ggml ops as an IR graph.
 //!
-//! A capture is a list of tensors in the order of computation, one JSON object per line: an op, its operands, and its
-//! place in memory. It does not contain symbols, values or layers, only sizes, strides and offsets. Reading it takes
-//! five steps:
+//! A capture lists tensors in the order of computation, one JSON object per line: an op, its operands, and its place
+//! in memory. It has sizes, strides and offsets, but no symbols, values or layers. Reading takes five steps:
 //!
-//! 1. `record` parses the lines and checks all that later steps rely on;
-//! 2. `leaves` tells weights, inputs and states apart, by the ops that use them;
-//! 3. `memory` and `ops` follow the program. A read takes a view out of the value that its memory holds (`strides`),
-//!    and a write makes a new value. Every op of ggml has an entry in `lowering`: its counterpart in the IR, or several
-//!    ops (`forms`, `compose`). An op without either becomes an [`Opaque`](tpc_ir::op::Opaque) op, with a note;
-//! 4. `account` checks that the graph keeps all information of a record;
-//! 5. `symbols` finds the sizes of the batch and makes them symbols. If there are several captures of a program, it
-//!    uses the differences between them (`samples`). `layers` finds the layers.
+//! 1. `record` parses and checks the lines; 2. `leaves` distinguishes weights, inputs and states by the ops that use
+//! them; 3. `memory` and `ops` follow the program. A read takes a view out of its memory's value (`strides`), and a
+//! write makes a new value. `lowering` has every op's counterpart in the IR: one op, or several (`forms`, `compose`).
+//! Other ops become [`Opaque`](tpc_ir::op::Opaque) ops, with a note; 4. `account` checks that the graph keeps all
+//! information of a record; 5. `symbols` turns batch sizes into symbols, with the help of several captures if present
+//! (`samples`). `layers` finds the layers.
 //!
-//! Tensor names do not affect the result; names are for people.
+//! Tensor names do not affect the result.
 
 mod account;
 mod append;
@@ -54,48 +51,47 @@ use tpc_diag::Diagnostic;
 pub struct CapturedGraph {
     /// The graph.
     pub graph: Verified<stage::Model>,
-    /// The size of each symbol of the graph in the capture.
+    /// The captured size of each symbol.
     pub batch: Vec<(Symbol, u64)>,
-    /// The number of layers, or 0 if no layers were found.
+    /// The number of layers; 0 if none were found.
     pub n_layer: u32,
-    /// Per instruction of the graph, its line in the capture, from 1.
+    /// Each instruction's line in the capture, from 1.
     pub lines: Vec<usize>,
-    /// Notes: ops without a rule, views that are not boxes, sizes that stay numbers.
+    /// Notes: ops without a rule, views that are not boxes, fixed sizes.
     pub notes: Vec<Diagnostic>,
     /// The records.
     pub records: Vec<Record>,
-    /// The leaves of the graph.
+    /// The graph's leaves.
     pub leaves: Vec<Leaf>,
-    /// The record of each named output, in their order.
+    /// Each named output's record, in order.
     pub results: Vec<usize>,
 }
 
-/// A leaf of a captured graph.
+/// A captured graph's leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// The name of its weight, input or state.
+    /// The name of the weight, input or state.
     pub name: String,
-    /// Its kind.
+    /// The kind.
     pub role: Role,
-    /// The position of its record.
+    /// The record's position.
     pub record: usize,
-    /// The sizes of its value: the sizes of the record, or other sizes with the same elements in the same order.
+    /// The value's sizes: the record's, or other sizes of the same elements in the same order.
     pub ne: [u64; RANK],
 }
 
-/// Reads a capture as a graph of this name.
+/// Reads a capture as a graph with this name.
 ///
 /// # Errors
-/// Returns an error with the line number if a line is not a record, or if the records do not fit together.
+/// Returns an error with the line number if a line is not a record or the records are inconsistent.
 pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
     with_symbols(record::parse(text)?, name, Packed::Apart)
 }
 
-/// Reads records as an executable graph for batches of any size: with symbols, and each result whole, in its memory
-/// layout.
+/// Reads records as an executable graph for any batch size: with symbols, and each result whole, in its memory layout.
 ///
 /// # Errors
-/// Returns an error if the records do not fit together.
+/// Returns an error if the records are inconsistent.
 pub fn read_sized(tensors: &[Record], name: &str) -> Result<CapturedGraph, CaptureError> {
     with_symbols(record::parse(&write(tensors))?, name, Packed::Whole)
 }
@@ -122,9 +118,9 @@ fn with_symbols(
 /// layout.
 ///
 /// # Errors
-/// Returns an error if the records do not fit together.
+/// Returns an error if the records are inconsistent.
 pub fn read_fixed(tensors: &[Record], name: &str) -> Result<CapturedGraph, CaptureError> {
-    // Parse the text again, because the parser checks the content of a file.
+    // Parse the text again: the parser checks the content.
     let tensors = record::parse(&write(tensors))?;
     let captured = finish(lower(&tensors, name, Packed::Whole)?, Vec::new())?;
     Ok(CapturedGraph {
@@ -133,7 +129,7 @@ pub fn read_fixed(tensors: &[Record], name: &str) -> Result<CapturedGraph, Captu
     })
 }
 
-/// Finishes lowered records as a verified graph with layers. The result's list of records is still empty.
+/// Finishes lowered records as a verified graph with layers; its list of records is still empty.
 fn finish(
     lowered: LoweredRecords<'_>,
     batch: Vec<(Symbol, u64)>,
@@ -167,15 +163,14 @@ enum Packed {
     Whole,
 }
 
-/// The graph of a capture before its symbols are known.
+/// A capture's graph before its symbols are known.
 struct LoweredRecords<'t> {
     memory: Memory<'t>,
     leaves: Vec<Leaf>,
-    /// The record of each named output.
     results: Vec<usize>,
 }
 
-/// Lowers the records to a graph with the sizes of the capture, without symbols and layers.
+/// Lowers the records to a graph with the captured sizes, without symbols and layers.
 fn lower<'t>(
     tensors: &'t [Record],
     name: &str,

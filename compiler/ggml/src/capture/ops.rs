@@ -1,4 +1,4 @@
-//! The ops of a capture as ops of the IR, one record after another.
+//! Lowers a capture's ops, one record after another.
 
 use tpc_ir::op::TypeError;
 use tpc_ir::{RANK, Value};
@@ -12,22 +12,20 @@ use super::record::Record;
 use super::trace::{RecordResult, Trace};
 use crate::op::OpKind;
 
-const NONE_NEEDED: &str = "the plan is sound without it: operands and result stay whole";
+const NONE_NEEDED: &str = "no action needed: operands and result stay whole";
 
-/// Appends the ops of a record that is not a leaf.
 pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
     let t = &m.tensors[index];
     if t.is_pure_view() || t.is_empty() {
-        // A view is appended when it is read. An op without elements has no computation.
+        // A read appends a view. An op without elements has no computation.
         return Ok(());
     }
     let is_there = |s: &usize| !m.tensors[*s].is_empty();
     let rows_or_copy = t.is(OpKind::SetRows) || t.is(OpKind::Cpy);
     if t.writes() && rows_or_copy && !t.src.iter().flatten().all(is_there) {
-        // The write has no elements.
         return Ok(());
     }
-    // A copy does not read its own destination.
+    // A copy does not read its destination.
     let elsewhere = wrong_destination(m, t);
     let is_copy = t.is(OpKind::Cpy) && t.writes() && elsewhere.is_none();
     let is_read = |position: usize| position == 0 || !is_copy;
@@ -42,12 +40,12 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
         }
     }
     let values: Vec<Value> = reads.iter().map(|(_, v)| *v).collect();
-    // The role of an operand follows from its position, except for the parts of a concatenation; masks may be left out.
+    // An operand's position determines its role, except in a concatenation; masks may be absent.
     let last = t.src.iter().rposition(Option::is_some);
     let roles = [OpKind::Concat, OpKind::SoftMax, OpKind::FlashAttnExt];
     let holes = !roles.iter().any(|&k| t.is(k)) && last.is_some_and(|last| operands.len() <= last);
     let made = if holes {
-        Err(form("an operand is left out or has no elements"))
+        Err(form("an operand is absent or empty"))
     } else if let Some(elsewhere) = elsewhere {
         Err(form(elsewhere))
     } else {
@@ -67,14 +65,14 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
     Ok(())
 }
 
-/// Returns the reason why a record that copies to another tensor does not do so: its memory is not that tensor's.
+/// Returns an error for a copy that does not write to its destination.
 fn wrong_destination(m: &Memory<'_>, t: &Record) -> Option<&'static str> {
     let to = &m.tensors[(*t.src.get(1)?)?];
     let same = to.layout == t.layout && to.root == t.root && to.dtype == t.dtype;
     (t.is(OpKind::Cpy) && !same).then_some("a result other than its destination")
 }
 
-/// Stores the lowered values in the record's memory. If the lowering failed, stores the result of an opaque op instead.
+/// Stores the lowered values in the record's memory, or an opaque op's result if the lowering failed.
 fn remember(
     m: &mut Memory<'_>,
     index: usize,
@@ -98,7 +96,7 @@ fn remember(
             _ => Err(TypeError::Axis(RANK as u64)),
         };
         return written.or_else(|_| {
-            let why = "it writes to elements that are not a box of the tensor";
+            let why = "the op writes to elements that are not a box of the tensor";
             m.note(&codes::NO_BOX, t, why, NONE_NEEDED);
             m.clobber(index, reads)
         });
@@ -115,7 +113,7 @@ fn remember(
     })
 }
 
-/// Appends the ops of the record. The returned values are its result, or the results that it packs.
+/// Appends the record's ops, and returns its result or the results that it packs.
 fn compute(
     m: &mut Memory<'_>,
     t: &Record,
@@ -128,15 +126,9 @@ fn compute(
     }
 }
 
-/// Adds the note that a record becomes an opaque op.
 fn note(m: &mut Memory<'_>, t: &Record, reason: &OpaqueReason) {
     match reason {
-        OpaqueReason::Unknown => m.note(
-            &codes::UNKNOWN_OP,
-            t,
-            "ggml has no op of this name",
-            NONE_NEEDED,
-        ),
+        OpaqueReason::Unknown => m.note(&codes::UNKNOWN_OP, t, "unknown op", NONE_NEEDED),
         OpaqueReason::NoRule(why) => m.note(&codes::WHOLE_OP, t, why, NONE_NEEDED),
         OpaqueReason::Form(why) => m.note(&codes::UNKNOWN_FORM, t, why, NONE_NEEDED),
     }

@@ -1,4 +1,4 @@
-//! Rebuilding a graph with other sizes, layers, or kinds of leaves.
+//! Rebuilds a graph with other sizes, layers, or kinds of leaves.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,14 @@ use tpc_ir::op::{Input, InputKind};
 use tpc_ir::resize::{Sizes, resize};
 use tpc_ir::{Dim, Graph, InstData, Op, RANK, TensorType, Value};
 
-/// The changes.
 pub(super) struct Changes<'a> {
-    /// The sizes of every value.
     pub(super) dims: &'a dyn Fn(Value) -> [Dim; RANK],
-    /// The layer of every instruction, by position.
     pub(super) layers: &'a [Option<u32>],
     /// Weights that become inputs.
     pub(super) inputs: &'a BTreeSet<Value>,
 }
 
-/// Returns the same graph with `changes`. Values keep their numbers.
+/// Returns the graph with `changes`. Values keep their numbers.
 pub(super) fn rebuild(from: &Graph, changes: &Changes<'_>) -> Graph {
     let mut out = Graph::new(from.name.clone());
     for (inst, data) in from.insts() {
@@ -41,7 +38,7 @@ pub(super) fn rebuild(from: &Graph, changes: &Changes<'_>) -> Graph {
     out
 }
 
-/// Returns the op of an instruction, with other sizes or kind.
+/// Returns an instruction's op with the changes.
 fn op(from: &Graph, changes: &Changes<'_>, data: &InstData) -> Op {
     match &data.op {
         Op::Weight(w) if changes.inputs.contains(&data.results[0]) => Input {
@@ -52,7 +49,6 @@ fn op(from: &Graph, changes: &Changes<'_>, data: &InstData) -> Op {
     }
 }
 
-/// The sizes of the new graph.
 struct Symbolic<'a> {
     from: &'a Graph,
     changes: &'a Changes<'a>,
@@ -63,8 +59,8 @@ impl Sizes for Symbolic<'_> {
         (self.changes.dims)(v)
     }
 
-    /// Returns the start of a slice with the new sizes. A slice of a concatenation still starts after the same parts. A
-    /// slice that ended at the end of the axis still ends there. Any other slice keeps its start.
+    /// Returns a slice's start with the new sizes. It stays after the same parts of a concatenation; a slice that ended
+    /// at the axis's end still does. Other slices keep their start.
     fn start(&self, v: Value, axis: usize, start: &Dim, len: &Dim) -> Dim {
         let Symbolic { from, changes } = self;
         let new = (changes.dims)(v)[axis].clone();

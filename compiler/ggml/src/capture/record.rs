@@ -1,4 +1,4 @@
-//! The records of a capture: lines, parsed and checked, so that the later steps trust them.
+//! The parsed and checked records of a capture.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use tpc_ir::{DType, RANK};
 use super::error::CaptureError;
 use crate::op::{Family, GgmlOp, OpKind};
 
-/// A line of the file. Keys that are not listed are ignored.
+/// A line of the file. Other keys are ignored.
 #[derive(Deserialize)]
 struct Line {
     id: i64,
@@ -28,11 +28,11 @@ struct Line {
     also: Vec<[u64; RANK]>,
 }
 
-/// The role of a leaf, if the program that captured the graph knew it.
+/// The role of a leaf, if the capturing program knew it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Kept from batch to batch, and written by graphs.
+    /// Kept between batches, and written by graphs.
     State,
     /// Given with every batch.
     Input,
@@ -41,7 +41,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Returns the word of a capture.
+    /// Returns the word in a capture.
     pub const fn word(self) -> &'static str {
         match self {
             Role::State => "state",
@@ -51,45 +51,45 @@ impl Role {
     }
 }
 
-/// The memory of a tensor: sizes, strides and offset.
+/// A tensor's memory: sizes, strides and offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Layout {
-    /// Sizes.
+    /// The sizes.
     pub ne: [u64; RANK],
-    /// Strides in bytes. The stride of axis 0 is one block.
+    /// The strides in bytes; axis 0 has one block.
     pub nb: [u64; RANK],
-    /// Bytes from the start of the tensor that owns the memory.
+    /// The offset in the owner's memory, in bytes.
     pub offset: u64,
 }
 
-/// A tensor of a capture. References are positions in the list of all records.
+/// A captured tensor. References are positions in the list of records.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// Line in the file, from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// Its name, for people only.
+    /// The name, without meaning.
     pub name: String,
-    /// The op, with its parameters; [`GgmlOp::None`] for leaves.
+    /// The op with its parameters; [`GgmlOp::None`] for leaves.
     pub op: GgmlOp,
-    /// Element type.
+    /// The element type.
     pub dtype: DType,
-    /// Sizes, strides and offset.
+    /// The sizes, strides and offset.
     pub layout: Layout,
-    /// ggml's `op_params` as they were captured, trailing zeros left out; `op` has those that are decoded.
+    /// The captured `op_params` without trailing zeros.
     pub words: Vec<i32>,
-    /// The operands by position. `None` for an omitted operand.
+    /// The operands by position; `None` if absent.
     pub src: Vec<Option<usize>>,
-    /// The tensor that owns the memory: another one for a view, else itself.
+    /// The owner of the memory: another tensor for a view.
     pub root: usize,
     /// True if another tensor owns the memory.
     pub is_view: bool,
-    /// True if the caller fills it.
+    /// True if the caller fills the tensor.
     pub is_input: bool,
-    /// True if the caller reads it.
+    /// True if the caller reads the tensor.
     pub is_output: bool,
-    /// The role of a leaf. `None` if the ops that use it determine the role.
+    /// The role of a leaf; `None` to infer it.
     pub role: Option<Role>,
-    /// The sizes of the tensor in other graphs of the same program. All records have the same number of entries.
+    /// The sizes in other graphs of the program: equally many for all records.
     pub also: Vec<[u64; RANK]>,
 }
 
@@ -104,41 +104,41 @@ impl Record {
         self.layout.ne.iter().product()
     }
 
-    /// Returns true if the tensor has zero elements.
+    /// True if the tensor is empty.
     pub fn is_empty(&self) -> bool {
         self.layout.ne.contains(&0)
     }
 
-    /// Returns true if the op is this one.
+    /// True if the op is this one.
     pub fn is(&self, kind: OpKind) -> bool {
         self.op.is(kind)
     }
 
-    /// Returns true if no op computes the tensor: a weight, an input, a state, or a view without its own op.
+    /// True for a weight, an input, a state, or a view without its own op.
     pub fn is_leaf(&self) -> bool {
         self.is(OpKind::None)
     }
 
-    /// Returns true if the record is a view of memory without a computation.
+    /// True for a view without a computation.
     pub fn is_pure_view(&self) -> bool {
         self.is_view && self.op.family() == Family::View
     }
 
-    /// Returns true if it changes the memory of the tensor that it is a view of.
+    /// True if the record changes the memory that it views.
     pub fn writes(&self) -> bool {
         self.is_view && !self.is_pure_view() && !self.is_leaf()
     }
 }
 
 const MAX_ELEMENTS: u64 = 1 << 48;
-/// The most operands of an op. ggml has room for ten; forks of it may have a few more.
+/// The maximum number of operands. ggml has ten; forks may have more.
 const MAX_SRC: usize = 32;
-/// The most characters of a name; ggml has room for 63.
+/// The maximum length of a name; ggml's is 63.
 const MAX_NAME: usize = 200;
 const FLAG_INPUT: u64 = 1;
 const FLAG_OUTPUT: u64 = 2;
 
-/// Returns the strides of a packed tensor of these sizes, in bytes.
+/// Returns the packed strides in bytes.
 pub fn packed(dtype: DType, ne: [u64; RANK]) -> [u64; RANK] {
     let mut nb = [dtype.block_bytes(); RANK];
     nb[1] = ne[0] / dtype.block_len() * dtype.block_bytes();
@@ -148,10 +148,10 @@ pub fn packed(dtype: DType, ne: [u64; RANK]) -> [u64; RANK] {
     nb
 }
 
-/// Parses a capture: one JSON object per line.
+/// Parses a capture, one JSON object per line.
 ///
 /// # Errors
-/// Returns an error with the line number if a line is not a record.
+/// Returns an error with the line number for an invalid record.
 pub fn parse(text: &str) -> Result<Vec<Record>, CaptureError> {
     let mut out: Vec<Record> = Vec::new();
     let mut ids: BTreeMap<i64, usize> = BTreeMap::new();
@@ -161,7 +161,7 @@ pub fn parse(text: &str) -> Result<Vec<Record>, CaptureError> {
     for (line, read) in lines {
         if read.also.len() != graphs {
             let n = read.also.len();
-            let message = format!("sizes of {n} other graphs, and the first line has {graphs}");
+            let message = format!("sizes of {n} other graphs, but the first line has {graphs}");
             return Err(CaptureError::Record { line, message });
         }
         let id = read.id;
@@ -174,8 +174,8 @@ pub fn parse(text: &str) -> Result<Vec<Record>, CaptureError> {
         };
         if id < 0 || ids.contains_key(&id) {
             let what = match id < 0 {
-                true => "which is below 0",
-                false => "which an earlier line has",
+                true => "negative id",
+                false => "used by an earlier line",
             };
             return Err(names.error("id", id, what));
         }
@@ -189,7 +189,7 @@ pub fn parse(text: &str) -> Result<Vec<Record>, CaptureError> {
     Ok(out)
 }
 
-/// Returns the lines of a capture that are not blank, with their numbers.
+/// Returns a capture's non-blank lines with their numbers.
 fn lines(text: &str) -> Result<Vec<(usize, Line)>, CaptureError> {
     let numbered = text.lines().enumerate();
     let filled = numbered.filter(|(_, text)| !text.trim().is_empty());
@@ -200,7 +200,7 @@ fn lines(text: &str) -> Result<Vec<(usize, Line)>, CaptureError> {
                 message: e.to_string(),
             };
             let mut line: Line = serde_json::from_str(text).map_err(wrong)?;
-            // ggml's are shorter, and messages repeat them.
+            // ggml's names are shorter, and messages repeat them.
             for name in [&mut line.name, &mut line.dtype] {
                 if let Some((at, _)) = name.char_indices().nth(MAX_NAME) {
                     name.truncate(at);
@@ -208,7 +208,7 @@ fn lines(text: &str) -> Result<Vec<(usize, Line)>, CaptureError> {
                 }
             }
             if line.op.len() > MAX_NAME {
-                let message = format!("an op with a name of {} bytes", line.op.len());
+                let message = format!("the op's name has {} bytes", line.op.len());
                 return Err(CaptureError::Record {
                     line: i + 1,
                     message,
@@ -219,7 +219,7 @@ fn lines(text: &str) -> Result<Vec<(usize, Line)>, CaptureError> {
         .collect()
 }
 
-/// Returns the record of a line. `before` has the records of all earlier lines.
+/// Returns a line's record. `before` has the earlier records.
 fn record(
     line: usize,
     read: Line,
@@ -240,10 +240,7 @@ fn record(
     if read.src.len() > MAX_SRC {
         return Err(CaptureError::Record {
             line,
-            message: format!(
-                "{} operands, and no op of ggml has more than {MAX_SRC}",
-                read.src.len()
-            ),
+            message: format!("{} operands, more than {MAX_SRC}", read.src.len()),
         });
     }
     let References { src, root } = references;
@@ -270,7 +267,7 @@ fn record(
     }
     let words = words(&read.params).ok_or_else(|| CaptureError::Record {
         line,
-        message: "a parameter is not a word of 32 bits".to_owned(),
+        message: "a parameter has more than 32 bits".to_owned(),
     })?;
     let op = GgmlOp::parse(&read.op, &words);
     enough_sources(line, &read.name, &op, &src)?;
@@ -291,7 +288,7 @@ fn record(
     })
 }
 
-/// Returns the sizes of a line. They must not be negative, must be whole blocks, and must fit in memory.
+/// Returns a line's sizes: not negative, in whole blocks, and within memory.
 fn sizes(line: usize, read: &Line, dtype: DType) -> Result<[u64; RANK], CaptureError> {
     let wrong = |what| CaptureError::Sizes {
         line,
@@ -303,7 +300,7 @@ fn sizes(line: usize, read: &Line, dtype: DType) -> Result<[u64; RANK], CaptureE
     for (to, &from) in ne.iter_mut().zip(&read.ne) {
         *to = u64::try_from(from).map_err(|_| wrong("a tensor with a negative size"))?;
     }
-    // Sizes of 0 do not hide others that overflow.
+    // A size of 0 must not hide an overflow.
     let elements = ne.iter().try_fold(1_u64, |a, &n| a.checked_mul(n.max(1)));
     if elements.is_none_or(|n| n > MAX_ELEMENTS) {
         return Err(wrong("a tensor larger than any memory"));
@@ -314,28 +311,24 @@ fn sizes(line: usize, read: &Line, dtype: DType) -> Result<[u64; RANK], CaptureE
     Ok(ne)
 }
 
-/// The id that stands for no record.
 const NOBODY: i64 = -1;
-/// The id of the record itself, used if its own id is not written.
+/// The id of the record itself.
 const ITSELF: i64 = -2;
 
-/// The tensor that an id stands for.
 enum Referent {
     None,
     Itself,
-    /// An earlier record, by position.
+    /// An earlier record's position.
     Earlier(usize),
 }
 
-/// The ids that a line may refer to.
+/// The ids that a line may use.
 struct Names<'a> {
     line: usize,
     name: &'a str,
-    /// The id of the line.
     own: i64,
-    /// The positions of the records before it.
     before: &'a BTreeMap<i64, usize>,
-    /// The first line of every id of the file.
+    /// The first line of every id.
     defined: &'a BTreeMap<i64, usize>,
 }
 
@@ -356,30 +349,28 @@ impl Names<'_> {
             (ITSELF, ..) => Ok(Referent::Itself),
             (_, Some(&found), _) => Ok(Referent::Earlier(found)),
             _ if id == self.own => Ok(Referent::Itself),
-            _ if id < 0 => Err(self.error(role, id, "which is no id")),
+            _ if id < 0 => Err(self.error(role, id, "invalid id")),
             (_, None, Some(later)) => {
-                Err(self.error(role, id, format!("which line {later} has, behind this one")))
+                Err(self.error(role, id, format!("defined later, in line {later}")))
             }
-            (_, None, None) => Err(self.error(role, id, "which no line has")),
+            (_, None, None) => Err(self.error(role, id, "undefined id")),
         }
     }
 }
 
-/// The records that a line refers to.
 struct References {
     src: Vec<Option<usize>>,
-    /// The tensor that owns the memory of a view.
+    /// The owner of a view's memory.
     root: Option<usize>,
 }
 
-/// Finds the records that a line refers to.
 fn references(
     read: &Line,
     names: &Names<'_>,
     before: &[Record],
 ) -> Result<References, CaptureError> {
     let root = match names.find("view", read.view)? {
-        // A tensor that looks into its own memory owns it.
+        // A tensor that views its own memory owns it.
         Referent::None | Referent::Itself => None,
         Referent::Earlier(v) => Some(before[v].root),
     };
@@ -389,10 +380,10 @@ fn references(
         match names.find(role(), id)? {
             Referent::None => src.push(None),
             Referent::Earlier(s) => src.push(Some(s)),
-            // A conversion (`ggml_cast`) is a copy to itself: it has the memory that it writes to.
+            // `ggml_cast` makes a copy to itself.
             Referent::Itself if read.op == OpKind::Cpy.name() && i == 1 && root.is_none() => {}
             Referent::Itself => {
-                let what = "the record itself, which only src[1] of a CPY may be that is no view";
+                let what = "the record itself; only src[1] of a CPY that is not a view may be this";
                 return Err(names.error(role(), id, what));
             }
         }
@@ -403,7 +394,7 @@ fn references(
         && before[first].root != root
     {
         let what = format!(
-            "which is not the tensor that the view looks into (line {})",
+            "not the owner of the view's memory (line {})",
             before[root].line
         );
         return Err(names.error("src[0]", read.src[0], what));
@@ -411,7 +402,6 @@ fn references(
     Ok(References { src, root })
 }
 
-/// Returns an error if a record lacks a source that every record of the op has.
 fn enough_sources(
     line: usize,
     name: &str,
@@ -435,8 +425,7 @@ fn enough_sources(
     })
 }
 
-/// Returns words of 32 bits, or `None` if a number has more bits. A capture may write them as signed or unsigned
-/// numbers.
+/// Returns 32-bit words, which a capture may write as signed or unsigned numbers; `None` if a number has more bits.
 fn words(params: &[i64]) -> Option<Vec<i32>> {
     let word = |&p: &i64| match u32::try_from(p) {
         Ok(word) => Some(word.cast_signed()),
@@ -445,7 +434,6 @@ fn words(params: &[i64]) -> Option<Vec<i32>> {
     params.iter().map(word).collect()
 }
 
-/// Returns an error if a view reaches beyond the tensor that owns the memory.
 fn check_bounds(
     line: usize,
     name: &str,

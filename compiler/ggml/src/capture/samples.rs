@@ -1,8 +1,8 @@
-//! The same graph with other sizes: the batch sizes in several captures of one program.
+//! The batch sizes in several captures of one program.
 //!
-//! A record may have the sizes of the same tensor in other graphs of the program, in addition to its own sizes. A
-//! factor then has one size per graph. A factor that differs counts part of the batch, whatever its name. A factor that
-//! stays constant while the number of tokens changes does not count any part of it.
+//! A record may also have the tensor's sizes in other graphs of the program, so a factor has one size per graph. A
+//! factor that differs counts part of the batch. A factor that stays constant while the number of tokens changes does
+//! not.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,19 @@ use tpc_passes::factors::Factors;
 use super::record::Record;
 use super::trace::{RecordResult, Trace};
 
-/// Sizes of values in several graphs.
+/// The sizes of values in several graphs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
-    /// The number of other graphs.
     pub(super) others: usize,
     /// A value, and its sizes in the other graphs.
     values: Vec<(Value, Vec<[u64; RANK]>)>,
 }
 
-/// The sizes of a factor: in the capture, and in each other graph.
+/// A factor's sizes: in the capture, and in each other graph.
 pub(super) type Sizes = Vec<u64>;
 
 impl Samples {
-    /// Returns the sizes that records state for the values made of them.
+    /// Returns the sizes in records for the values made of them.
     pub(super) fn new(records: &[Record], graph: &Graph, traces: &[Trace]) -> Samples {
         let mut values = Vec::new();
         for trace in traces {
@@ -48,7 +47,6 @@ impl Samples {
         }
     }
 
-    /// Returns the sizes of a value along an axis.
     fn sizes_along(
         &self,
         graph: &Graph,
@@ -60,11 +58,10 @@ impl Samples {
         [own].into_iter().chain(others).collect()
     }
 
-    /// Returns the sizes of factors. A factor is an axis itself, or the part of an axis that its other factors leave
-    /// over.
+    /// Returns the factors' sizes: of an axis, or of its remainder after other factors.
     pub(super) fn factors(&self, graph: &Graph, factors: &Factors) -> BTreeMap<Var, Sizes> {
         let mut known: BTreeMap<Var, Sizes> = BTreeMap::new();
-        // A round may find a factor of an axis after an earlier round found the axis's other factors.
+        // An axis's other factors may become known in an earlier round.
         for _ in 0..4 {
             let before = known.len();
             for value in &self.values {
@@ -78,7 +75,7 @@ impl Samples {
                 break;
             }
         }
-        // If the factors of an axis appear on no other axis, only their product is known.
+        // If the factors of an axis appear nowhere else, only their product is known.
         for value in &self.values {
             for axis in 0..RANK {
                 let var = factors.space.find(factors.axes[value.0.index()][axis]);
@@ -93,8 +90,7 @@ impl Samples {
         known
     }
 
-    /// Checks that a graph with symbols has, for each of the graphs, that graph's sizes. `symbols` has the sizes of every
-    /// symbol.
+    /// Checks that a graph with symbols has each graph's sizes. `symbols` has every symbol's sizes.
     pub(super) fn check(
         &self,
         symbolic: &Graph,
@@ -111,7 +107,7 @@ impl Samples {
                     let (found, expected) = (dim.eval(&bindings), also[graph][axis]);
                     if found != Some(expected) {
                         return Err(format!(
-                            "axis {axis} of {} would be {dim}, and has {expected} indices in another capture",
+                            "axis {axis} of {} would be {dim}, but another capture has {expected}",
                             value.name
                         ));
                     }
@@ -122,7 +118,7 @@ impl Samples {
     }
 }
 
-/// Derives the sizes of a factor from an axis whose other factors have known sizes.
+/// Derives a factor's sizes from an axis whose other factors are known.
 fn learn(factors: &Factors, known: &mut BTreeMap<Var, Sizes>, var: Var, mut all: Sizes) {
     let mut leaves = Vec::new();
     factors.space.leaves(var, &mut leaves);

@@ -1,21 +1,18 @@
-//! Strides of a view as ops: the slices, reshapes and permutations that select its elements.
+//! The slices, reshapes and permutations that select a view's elements.
 //!
-//! An index into a packed tensor is a number in mixed radix: its digits are the indices of the axes, the last axis is the
-//! most significant. The strides of a view are products of digits; a stride inside of a digit cuts it in two. A view is a
-//! *box* when it takes one range of every digit; then it is a reshape to these digits, slices, and a permutation.
+//! An index into a packed tensor is a number in mixed radix: its digits are the axes' indices, the last axis first. A
+//! view's strides are products of digits; a stride inside a digit cuts it in two. A view is a *box* if it takes one
+//! range of every digit: a reshape to these digits, slices, and a permutation.
 
 use tpc_ir::RANK;
 
 use super::record::Layout;
 
-/// A digit, and the range of its values that a view takes.
+/// A digit, and the range that a view takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Digit {
-    /// The number of values.
     pub(super) n: u64,
-    /// The first value of the range.
     pub(super) start: u64,
-    /// The length of the range.
     pub(super) len: u64,
 }
 
@@ -33,32 +30,29 @@ impl Digit {
     }
 }
 
-/// The elements that a view takes of a packed tensor.
+/// The elements of a packed tensor that a view takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
-    /// The digits of the packed tensor, least significant first.
+    /// The packed tensor's digits, least significant first.
     pub(super) digits: Vec<Digit>,
-    /// The sizes of the view in the order of memory, before they are permuted.
+    /// The view's sizes in the order of memory.
     pub(super) dims: [u64; RANK],
-    /// The axis of the view that each of these axes becomes.
+    /// For each of these axes, its axis in the view.
     pub(super) axes: [u64; RANK],
 }
 
 impl Selection {
-    /// Returns true if every element is taken.
     pub(super) fn is_everything(&self) -> bool {
         self.digits.iter().all(|d| d.is_whole())
     }
 
-    /// Returns true if the order of axes changes.
     pub(super) fn is_permuted(&self) -> bool {
         self.axes != [0, 1, 2, 3]
     }
 }
 
-/// Returns the digits that the view `strides` takes of a packed tensor of sizes `ne`, or `None` if the view is not a
-/// box. Elements come in blocks of `block_len` elements and `block_bytes` bytes. Neither the view nor the tensor has a
-/// size of 0.
+/// Returns the digits of a packed tensor of sizes `ne` that the view `strides` takes; `None` if the view is not a box.
+/// A block has `block_len` elements and `block_bytes` bytes. All sizes are above 0.
 pub(super) fn select(
     ne: [u64; RANK],
     block_len: u64,
@@ -83,7 +77,7 @@ pub(super) fn select(
         return None;
     }
     steps.sort_unstable();
-    // The most significant digit first while taking apart.
+    // Most significant digit first.
     let seq: Vec<u64> = blocks(ne)
         .iter()
         .rev()
@@ -95,7 +89,7 @@ pub(super) fn select(
     digits.retain(|d| d.n > 1);
     digits.reverse();
     if block_len > 1 {
-        // Elements of a block are never taken apart.
+        // Elements of a block stay together.
         match digits.first_mut() {
             Some(d) if ne[0] > block_len => {
                 *d = Digit {
@@ -127,8 +121,8 @@ pub(super) fn select(
     })
 }
 
-/// Returns the digits that a box takes of a number with digits `seq`. The box starts at `at` and has the dimensions
-/// `dims` (step, size), smallest step first.
+/// Returns the digits of a number with digits `seq` that a box takes. The box starts at `at` with dimensions `dims`
+/// (step, size), smallest step first.
 fn select_box(seq: &[u64], at: u64, dims: &[(u64, u64)]) -> Option<Vec<Digit>> {
     let Some(&(lo, mut run)) = dims.first() else {
         return select_range(seq, at, 1);
@@ -164,7 +158,7 @@ fn select_box(seq: &[u64], at: u64, dims: &[(u64, u64)]) -> Option<Vec<Digit>> {
     Some(out)
 }
 
-/// Cuts digits into those above and those below `k`.
+/// Cuts digits into those above and below `k`.
 fn cut(seq: &[u64], k: u64) -> Option<(Vec<u64>, Vec<u64>)> {
     let mut high = seq.to_vec();
     let mut low = Vec::new();
@@ -179,7 +173,7 @@ fn cut(seq: &[u64], k: u64) -> Option<(Vec<u64>, Vec<u64>)> {
             low.insert(0, left);
             left = 1;
         } else {
-            // The step crosses digits: they become one.
+            // The step crosses digits: merge them.
             let all: u64 = seq.iter().product();
             return all.is_multiple_of(k).then(|| (vec![all / k], vec![k]));
         }
@@ -187,7 +181,7 @@ fn cut(seq: &[u64], k: u64) -> Option<(Vec<u64>, Vec<u64>)> {
     Some((high, low))
 }
 
-/// Returns the digits that the range `[at, at + len)` takes.
+/// Returns the digits of the range `[at, at + len)`.
 fn select_range(seq: &[u64], at: u64, len: u64) -> Option<Vec<Digit>> {
     let all: u64 = seq.iter().product();
     if at.checked_add(len)? > all {
@@ -216,7 +210,7 @@ fn select_range(seq: &[u64], at: u64, len: u64) -> Option<Vec<Digit>> {
         out.extend(select_range(rest, at % unit, len)?);
         return Some(out);
     }
-    // The range crosses digits: they become one.
+    // The range crosses digits: merge them.
     Some(vec![Digit {
         n: all,
         start: at,

@@ -1,25 +1,23 @@
-//! The sizes of the batch, as symbols.
+//! Turns batch sizes into symbols.
 //!
-//! A capture has numbers: 8 tokens look like 8 heads. Their origin tells them apart. Factor inference runs once over
-//! the graph of numbers. Every axis that counts tokens is then known by its factor, even if it is merged with other
-//! axes:
+//! In a capture, 8 tokens look like 8 heads; only their origin differs. Factor inference on the graph of numbers finds
+//! every axis that counts tokens, even if it is merged with other axes:
 //!
-//! - the number of tokens is the factor of the indices that look up embeddings and write the cache;
-//! - the number of cells is the factor of axis 0 of the masks;
-//! - the number of outputs is the factor of indices into the tokens' activations; it is at most the number of tokens.
+//! - tokens are the factor of the indices that look up embeddings and write the cache;
+//! - cells are the factor of axis 0 of the masks;
+//! - outputs are the factor of indices into the tokens' activations, at most the number of tokens.
 //!
-//! The sizes of all values follow, and with them the attributes that are sizes.
+//! The sizes of all values follow, and the attributes that are sizes.
 //!
-//! Two caches of equal length are two factors, but the graph does not show which of them has a window: only the content
-//! of the mask does. The first cache is then assumed to have the whole context.
+//! Two caches of equal length are two factors, but only the mask's content shows which has a window. The first cache
+//! is assumed to have the whole context.
 //!
-//! If a capture has the sizes of other graphs of the program, they decide. A factor that differs between the graphs
-//! counts part of the batch; a constant factor does not count tokens. The result must have the sizes of each of the
-//! graphs.
+//! Sizes of other graphs of the program, if present, decide. A factor that differs between graphs counts part of the
+//! batch; a constant factor does not count tokens. The result must have each graph's sizes.
 //!
-//! The result must satisfy the verifier, and no factor may be cut. If some symbols break that, fewer are tried, down to
-//! an empty set. A size that stays a number is sound too: only axes of weights and states are ever split, and the axes
-//! that indices count along stay whole.
+//! The result must satisfy the verifier, and no factor may be cut; otherwise fewer symbols are tried, down to none. A
+//! fixed size is sound too: only axes of weights and states are ever split, and the axes that indices count stay
+//! whole.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +33,7 @@ use super::rebuild::{Changes, rebuild};
 use super::samples::{Samples, Sizes};
 use tpc_diag::Diagnostic;
 
-/// The size of a factor: a multiple of a symbol.
+/// A factor's size: a multiple of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
     symbol: Symbol,
@@ -48,10 +46,9 @@ impl Size {
     }
 }
 
-/// The sizes of the batch's factors.
 type Symbols = BTreeMap<Var, Size>;
 
-/// Sets of symbols to try, in order: all, all but the outputs, tokens and outputs, tokens, cells, the empty set.
+/// Sets of symbols to try: all, all but outputs, tokens and outputs, tokens, cells, none.
 const ATTEMPTS: [&[Symbol]; 6] = [
     &[
         Symbol::NTokens,
@@ -74,16 +71,14 @@ const ATTEMPTS: [&[Symbol]; 6] = [
     &[],
 ];
 
-/// A graph with symbols.
 pub(super) struct Symbolic {
     pub(super) graph: Graph,
-    /// The size of each symbol in the capture.
+    /// Each symbol's captured size.
     pub(super) batch: Vec<(Symbol, u64)>,
-    /// A note that sizes of the batch stay numbers. `None` if all of them became symbols.
+    /// A note if batch sizes stay numbers.
     pub(super) note: Option<Diagnostic>,
 }
 
-/// Replaces the sizes of the batch by symbols.
 pub(super) fn introduce(graph: &Graph, samples: &Samples) -> Result<Symbolic, CaptureError> {
     verify(graph).map_err(|e| CaptureError::inconsistent(&e[0]))?;
     let factors = Factors::infer(graph);
@@ -99,11 +94,10 @@ pub(super) fn introduce(graph: &Graph, samples: &Samples) -> Result<Symbolic, Ca
             .map(|(&v, &s)| (v, s))
             .collect();
         if tried.as_ref() == Some(&some) {
-            // It fails again.
             continue;
         }
         let symbolic = with_symbols(graph, &factors, &some, &inputs);
-        // The graph without symbols is the capture's own graph, so it needs no check.
+        // The graph without symbols is the capture's own.
         let checked = match some.is_empty() {
             true => Ok(()),
             false => check(&symbolic)
@@ -116,7 +110,7 @@ pub(super) fn introduce(graph: &Graph, samples: &Samples) -> Result<Symbolic, Ca
                 tried = Some(some);
             }
             Ok(()) => {
-                let note = why.or_else(|| all.is_empty().then(|| "none was found".to_owned()));
+                let note = why.or_else(|| all.is_empty().then(|| "no symbol was found".to_owned()));
                 return Ok(Symbolic {
                     graph: symbolic,
                     batch: batch(&factors, &some),
@@ -126,11 +120,11 @@ pub(super) fn introduce(graph: &Graph, samples: &Samples) -> Result<Symbolic, Ca
         }
     }
     Err(CaptureError::Inconsistent(
-        "no sizes satisfy the verifier".to_owned(),
+        "the verifier rejects all symbols".to_owned(),
     ))
 }
 
-/// Returns the graph with these symbols among its sizes, and with these weights as inputs.
+/// Returns the graph with these symbols, and these weights as inputs.
 fn with_symbols(
     graph: &Graph,
     factors: &Factors,
@@ -153,7 +147,6 @@ fn with_symbols(
     rebuild(graph, &changes)
 }
 
-/// Returns the number that each symbol stands for.
 fn batch(factors: &Factors, symbols: &Symbols) -> Vec<(Symbol, u64)> {
     let mut batch: Vec<(Symbol, u64)> = symbols
         .iter()
@@ -165,14 +158,13 @@ fn batch(factors: &Factors, symbols: &Symbols) -> Vec<(Symbol, u64)> {
     batch
 }
 
-/// Returns the sizes of every symbol in all graphs.
 fn of_symbols(symbols: &Symbols, known: &BTreeMap<Var, Sizes>) -> BTreeMap<Symbol, Sizes> {
     let own = symbols.iter().filter(|(_, s)| s.times == 1);
     own.filter_map(|(v, s)| Some((s.symbol, known.get(v)?.clone())))
         .collect()
 }
 
-/// Checks that the sizes of a graph fit together, and that no weight depends on the batch.
+/// Checks that a graph's sizes fit, and that no weight depends on the batch.
 fn check(graph: &Graph) -> Result<(), String> {
     verify(graph).map_err(|e| e[0].to_string())?;
     for (_, data) in graph.insts() {
@@ -186,8 +178,8 @@ fn check(graph: &Graph) -> Result<(), String> {
     cut.map_or(Ok(()), |(inst, c)| Err(format!("{inst}: {c}")))
 }
 
-/// Checks that sizes are valid and that slices stay within their axes, for the batch of the capture and for a single
-/// token. This finds numbers that were mistaken for a size of the batch.
+/// Checks that sizes are valid and slices stay within their axes, for the captured batch and for one token. This finds
+/// numbers that were mistaken for batch sizes.
 fn any_batch(graph: &Graph, batch: &[(Symbol, u64)]) -> Result<(), String> {
     let mut captured = Bindings::default();
     for &(symbol, n) in batch {
@@ -199,7 +191,7 @@ fn any_batch(graph: &Graph, batch: &[(Symbol, u64)]) -> Result<(), String> {
             let name = &graph.value(data.results[0]).name;
             let is_size = |d: &Dim| match d.eval(&bindings) {
                 Some(n) => Ok(n),
-                None => Err(format!("{name} would have {d} indices, fewer than none")),
+                None => Err(format!("{name} would have a negative size: {d}")),
             };
             for v in &data.results {
                 for d in &graph.value(*v).ty.dims {
@@ -225,7 +217,7 @@ fn any_batch(graph: &Graph, batch: &[(Symbol, u64)]) -> Result<(), String> {
                 .map(|at| at.saturating_add(len.eval(&bindings).unwrap_or(u64::MAX)));
             if end.is_none_or(|end| end > whole) {
                 return Err(format!(
-                    "{name} would be {len} indices of {whole} from {start} on"
+                    "{name} would be {len} of {whole} indices, from {start} on"
                 ));
             }
         }
@@ -234,12 +226,12 @@ fn any_batch(graph: &Graph, batch: &[(Symbol, u64)]) -> Result<(), String> {
 }
 
 fn fixed_batch(graph: &Graph, why: &str) -> Diagnostic {
-    let message = format!("sizes of the batch stay as they are in the capture ({why})");
+    let message = format!("batch sizes stay fixed as captured ({why})");
     Diagnostic::new(&codes::FIXED_BATCH, &graph.name, message)
-        .help("capture with batch sizes that no dimension of the model has")
+        .help("capture with batch sizes that differ from all dimensions of the model")
 }
 
-/// Returns the source value of a chain of layout ops and slices.
+/// Returns the source of a chain of layout ops and slices.
 fn source_of_layout(graph: &Graph, mut v: Value) -> Value {
     loop {
         let data = graph.inst(graph.value(v).def.0);
@@ -254,30 +246,29 @@ fn is_input(graph: &Graph, v: Value) -> bool {
     matches!(graph.def_op(source_of_layout(graph, v)), Op::Input(_))
 }
 
-/// The factor of several positions per token.
+/// A factor of several positions per token.
 struct Positions {
     tokens: Var,
     positions: Var,
-    /// Positions per token.
     times: u64,
 }
 
-/// Rows of activations that an input selects.
+/// Activation rows that an input selects.
 struct Outputs {
-    /// The factor of the rows that there are.
+    /// The factor of all rows.
     rows: Var,
-    /// The factor of the selected rows.
+    /// The factor of selected rows.
     selected: Var,
 }
 
-/// Factors that count part of the batch, by the ops that show it. A list has a factor once per op.
+/// Batch factors, by the ops that show them. A list has a factor once per op.
 #[derive(Default)]
 struct Evidence {
     tokens: Vec<Var>,
-    /// Rows that are looked up in weights.
+    /// Rows looked up in weights.
     lookups: Vec<Var>,
     outputs: Vec<Outputs>,
-    /// Rows of caches that are written.
+    /// Written rows of caches.
     cells: Vec<Var>,
     /// Axis 0 of masks.
     masks: Vec<Var>,
@@ -334,9 +325,9 @@ impl Evidence {
         }
     }
 
-    /// Returns the most frequent token factor, because a graph may rotate other rows than tokens. If embeddings of
-    /// several tokens are looked up, factors of size 1 are ignored: recurrent layers write their states by sequence,
-    /// with an index of one row.
+    /// Returns the most frequent token factor, because a graph may rotate other rows than tokens. If several
+    /// embeddings are looked up, factors of size 1 are ignored: recurrent layers write states with an index of one
+    /// row.
     fn most_tokens(&self, factors: &Factors) -> Option<Var> {
         let several = |v: &Var| !factors.space.size(*v).is_one();
         let batch = self.lookups.iter().any(several);
@@ -353,12 +344,11 @@ fn factor(factors: &Factors, v: Value, axis: usize) -> Var {
     factors.space.find(factors.axes[v.index()][axis])
 }
 
-/// Returns true if sizes differ between graphs.
 fn varies(sizes: &Sizes) -> bool {
     sizes.iter().any(|n| Some(n) != sizes.first())
 }
 
-/// Finds the factors of the batch that ops show, and adjusts them to the other graphs.
+/// Finds the batch factors that ops show, adjusted to the other graphs.
 fn find(graph: &Graph, factors: &Factors, known: &BTreeMap<Var, Sizes>) -> Symbols {
     let mut evidence = Evidence::collect(graph, factors);
     let differs = |v: &Var| known.get(v).is_some_and(varies);
@@ -367,12 +357,12 @@ fn find(graph: &Graph, factors: &Factors, known: &BTreeMap<Var, Sizes>) -> Symbo
         evidence.lookups.retain(differs);
     }
     let mut out = batch_factors(graph, factors, evidence);
-    // If some token factors differ between the graphs, a constant factor does not count tokens.
+    // If some token factors differ between graphs, a constant factor does not count tokens.
     let tokens = |s: &Size| matches!(s.symbol, Symbol::NTokens | Symbol::NOutputs);
     let is_one_of_several = out.iter().any(|(v, s)| tokens(s) && differs(v));
     out.retain(|v, s| !(is_one_of_several && tokens(s) && known.contains_key(v) && !differs(v)));
     let mut symbols = of_symbols(&out, known);
-    // If no op shows tokens, as in models without positions, the smallest varying factor counts them.
+    // If no op shows tokens (models without positions), the smallest varying factor counts them.
     if !symbols.contains_key(&Symbol::NTokens)
         && let Some(least) = known.values().filter(|s| varies(s)).min()
     {
@@ -398,7 +388,6 @@ fn find(graph: &Graph, factors: &Factors, known: &BTreeMap<Var, Sizes>) -> Symbo
     out
 }
 
-/// Returns the factors of the batch that ops show.
 fn batch_factors(graph: &Graph, factors: &Factors, evidence: Evidence) -> Symbols {
     let mut out = Symbols::new();
     let mut add = |v: Var, symbol: Symbol, times: u64| {
@@ -411,7 +400,6 @@ fn batch_factors(graph: &Graph, factors: &Factors, evidence: Evidence) -> Symbol
         for steps in convolution_steps(graph, factors, v) {
             add(steps, Symbol::NTokens, 1);
         }
-        // Several positions per token are not a factor of anything else.
         for p in evidence.positions.iter().filter(|p| p.tokens == v) {
             add(p.positions, Symbol::NTokens, p.times);
         }
@@ -419,7 +407,7 @@ fn batch_factors(graph: &Graph, factors: &Factors, evidence: Evidence) -> Symbol
     // Outputs are some of the tokens: other indices into activations select something else.
     let tokens = evidence.most_tokens(factors);
     let size = |v: Var| factors.space.size(v).as_const().unwrap_or(u64::MAX);
-    // A model may show its tokens as several sequences, whose product is another factor of the same size. If the first
+    // A model may have several sequences of tokens, whose product is another factor of the same size. If the first
     // selection of rows reads recurrent states, outputs stay a number.
     let of_tokens =
         |o: &&Outputs| tokens.map(size) == Some(size(o.rows)) && size(o.selected) <= size(o.rows);
@@ -433,7 +421,7 @@ fn batch_factors(graph: &Graph, factors: &Factors, evidence: Evidence) -> Symbol
 }
 
 /// Returns the step factors of convolution results. A convolution reads earlier steps concatenated with the batch's
-/// steps (`tokens`), and its result has one step per step of the batch.
+/// (`tokens`), and has one result per step of the batch.
 fn convolution_steps(graph: &Graph, factors: &Factors, tokens: Var) -> Vec<Var> {
     let mut out = Vec::new();
     for (_, data) in graph.insts() {
@@ -448,8 +436,8 @@ fn convolution_steps(graph: &Graph, factors: &Factors, tokens: Var) -> Vec<Var> 
     out
 }
 
-/// Returns the factors of cells. Of two kinds of caches the shorter has the window. A mask of a whole cache has all
-/// cells of its context; any other mask has the cells in use.
+/// Returns the cell factors. Of two cache lengths, the shorter has the window. A mask of a whole cache has all cells
+/// of the context; another mask has the cells in use.
 fn cells(factors: &Factors, evidence: Evidence) -> Vec<(Var, Symbol)> {
     let Evidence {
         mut masks,
@@ -469,7 +457,7 @@ fn cells(factors: &Factors, evidence: Evidence) -> Vec<(Var, Symbol)> {
         let is_whole = cells.contains(mask);
         out.push((*mask, if is_whole { context } else { used }));
     }
-    // A cache that is attended to in part has its mask's cells among its own; one without a mask is known by its size.
+    // A partly used cache has its mask's cells among its own; a cache without a mask is known by its size.
     let has = |cache: Var, mask: Var| {
         let mut leaves = Vec::new();
         factors.space.leaves(cache, &mut leaves);
@@ -487,7 +475,7 @@ fn cells(factors: &Factors, evidence: Evidence) -> Vec<(Var, Symbol)> {
     out
 }
 
-/// Returns the weights with an axis whose size depends on the batch. These are inputs that the capture does not mark.
+/// Returns the weights whose sizes depend on the batch: inputs that the capture does not mark.
 fn unmarked_inputs(graph: &Graph, factors: &Factors, symbols: &Symbols) -> BTreeSet<Value> {
     let named = |var: Var| symbols.get(&var).and_then(|s| s.dim());
     let of_batch = |var: Var| {

@@ -1,4 +1,4 @@
-//! Small captures: views, writes, notes, and everything that can be wrong.
+//! Small captures: views, writes, notes, and errors.
 
 mod attacks;
 mod forms;
@@ -18,7 +18,7 @@ use crate::op::OpKind;
 struct Writer {
     text: String,
     next: usize,
-    /// Of the next line.
+    /// For the next line.
     params: Vec<u32>,
 }
 
@@ -86,8 +86,8 @@ fn names(c: &CapturedGraph) -> Vec<&'static str> {
     c.graph.insts().map(|(_, d)| d.op.name()).collect()
 }
 
-/// Returns a capture with a state of 4 rows of 6 elements. An input replaces the row `at`, and then the whole state is
-/// read back.
+/// Returns a capture with a state of 4 rows of 6 elements. An input replaces the row `at`; then the whole state is
+/// read.
 fn written_row(at: u64) -> Writer {
     let mut w = Writer::default();
     let state = w.leaf("f32", [6, 4, 1, 1]);
@@ -97,7 +97,7 @@ fn written_row(at: u64) -> Writer {
         nb: [4, 24, 24, 24],
         offs: 24 * at,
     };
-    // The view is made before the write and read after it.
+    // Made before the write and read after it.
     let all = View {
         of: state,
         nb: [4, 24, 96, 96],
@@ -178,7 +178,7 @@ fn any_op_of_ggml_with_any_operands_is_planned_around() {
             w.params = vec![3; n];
             let z = w.op(name.name(), [8, 4, 1, 1], &vec![y; n]);
             w.op("SILU", [8, 4, 1, 1], &[z]);
-            // Not every record is an op with these operands, but no record with enough operands stops the parser.
+            // Some records are invalid, but those with enough operands must not stop the parser.
             match read(&w.text, "test") {
                 Ok(_) => assert!(n >= name.facts().least_sources),
                 Err(e) => {
@@ -217,8 +217,7 @@ fn overlapping_views_are_opaque_and_noted() {
     assert_eq!(c.notes[0].code, "TPC0192");
 }
 
-/// Returns a capture with attention of `n` tokens in four heads to a cache of 64 cells. `scale` is its scale, and
-/// `input` writes the inputs.
+/// Returns a capture with attention of `n` tokens in four heads to a cache of 64 cells. `input` writes the inputs.
 fn masked_attention(n: u64, scale: f32, input: fn(&mut Writer, &str, [u64; 4]) -> usize) -> Writer {
     let mut w = Writer::default();
     let embd = w.leaf("f32", [32, 40, 1, 1]);
@@ -276,7 +275,7 @@ fn a_masked_attention_gets_symbols() {
             .expect("there");
         v.ty.to_string()
     };
-    // No leaf is marked as an input. Cells are the cells of the cache, and tokens are not heads.
+    // No leaf is marked as an input. Cells come from the cache, and tokens are not heads.
     assert_eq!(ty("t1"), "i32[n_tokens]");
     assert_eq!(ty("t3"), "f32[32, n_ctx]");
     assert_eq!(ty("t8"), "f32[n_ctx, n_tokens]");
@@ -393,7 +392,6 @@ fn no_text_makes_it_panic() {
     }
 }
 
-/// Returns the opaque ops of a capture.
 fn opaque_ops(text: &str) -> Vec<Op> {
     let captured = read(text, "opaque").expect("it reads");
     let ops = captured.graph.insts().map(|(_, i)| i.op.clone());
@@ -436,7 +434,6 @@ fn views_without_a_rule_keep_their_offsets() {
     assert_ne!(ops[0], ops[1], "overlapping views at other offsets");
 }
 
-/// Returns the message for a reference that cannot be read.
 fn wrong(src: &str) -> String {
     let leaf = r#"{"id":0,"name":"a","op":"NONE","type":"f32","ne":[4,1,1,1],"nb":[4,16,16,16],"params":[],"src":[],"view":-1,"view_offs":0,"flags":1}"#;
     let op = |id: i64, op: &str, src: &str| {
@@ -453,23 +450,20 @@ fn wrong(src: &str) -> String {
 fn a_reference_that_makes_no_sense_is_told_with_its_place() {
     assert_eq!(
         wrong("[0,2]"),
-        "line 2: b: src[1] 2, which line 3 has, behind this one"
+        "line 2: b: src[1] 2: defined later, in line 3"
     );
-    assert_eq!(wrong("[9,0]"), "line 2: b: src[0] 9, which no line has");
-    assert_eq!(wrong("[0,-3]"), "line 2: b: src[1] -3, which is no id");
+    assert_eq!(wrong("[9,0]"), "line 2: b: src[0] 9: undefined id");
+    assert_eq!(wrong("[0,-3]"), "line 2: b: src[1] -3: invalid id");
     for itself in ["[0,1]", "[0,-2]"] {
         let told = wrong(itself);
-        assert!(told.contains("the record itself, which only"), "{told}");
+        assert!(told.contains("the record itself; only src[1]"), "{told}");
     }
-    assert_eq!(
-        wrong("[0]"),
-        "line 2: b: ADD has 1 of the 2 sources that every ADD has"
-    );
+    assert_eq!(wrong("[0]"), "line 2: b: ADD has 1 of 2 required sources");
 }
 
 #[test]
 fn a_conversion_is_a_copy_to_itself() {
-    // As `ggml_cast` makes it: the second source is the result.
+    // Like `ggml_cast`: the second source is the result.
     for itself in [-2, 1] {
         let mut w = Writer::default();
         let x = w.input("f32", [8, 4, 1, 1]) as i64;
@@ -482,7 +476,7 @@ fn a_conversion_is_a_copy_to_itself() {
             .graph
             .insts()
             .filter(|(_, d)| d.op.name() == "cast")
-            // The result of 16 bits at the end is rounded, too.
+            // The 16-bit result at the end is also rounded.
             .filter(|(_, d)| c.graph.def_op(d.operands[0]).is_leaf())
             .collect();
         let [(_, cast)] = casts.as_slice() else {
@@ -620,7 +614,7 @@ fn an_input_that_selects_more_rows_than_there_are_tokens_selects_no_outputs() {
 
 #[test]
 fn a_slice_that_one_token_does_not_have_makes_no_symbol() {
-    // One output per token, and the last 4 outputs are viewed: a batch of one token does not have 4 outputs.
+    // One output per token, with a view of the last 4: a batch of one token does not have 4 outputs.
     let mut w = Writer::default();
     let embd = w.leaf("f32", [32, 40, 1, 1]);
     let tokens = w.leaf("i32", [8, 1, 1, 1]);

@@ -1,32 +1,27 @@
-//! The claims of the translation about a record. `account` checks the claims.
+//! The translation's claims about a record, which `account` checks.
 
 use tpc_ir::Value;
 
-/// The claim about one record.
 #[derive(Clone, Debug)]
 pub(super) struct Trace {
-    /// The position of the record.
     pub(super) record: usize,
-    /// The values of its sources, by position among the sources.
+    /// The sources' values by position.
     pub(super) reads: Vec<(usize, Value)>,
-    /// The result in its memory.
     pub(super) made: RecordResult,
 }
 
-/// The result in the memory of a record.
+/// The result in a record's memory.
 #[derive(Clone, Debug)]
 pub(super) enum RecordResult {
-    /// Its own memory has this value.
+    /// The value of its own memory.
     Value(Value),
-    /// Its own memory has these values one after another.
+    /// The consecutive values of its own memory.
     Parts(Vec<Value>),
-    /// The memory that it looks into has a new value.
+    /// A new value of the viewed memory.
     Written {
-        /// The value before.
         old: Value,
-        /// The value of the view. `None` if an opaque op writes it.
+        /// The view's value; `None` if an opaque op writes it.
         new: Option<Value>,
-        /// The value after.
         after: Value,
     },
 }

@@ -1,4 +1,4 @@
-//! The basis of a statement about an engine: a run, its source, a report, or a derivation.
+//! The evidence for a statement about an engine.
 
 use std::fmt;
 
@@ -10,26 +10,26 @@ use super::Backend;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// Runs of the engine on this back end.
+    /// Runs of the engine on a back end.
     Measured {
         /// The engine's version.
         version: String,
-        /// The back end of the runs.
+        /// The runs' back end.
         backend: Backend,
     },
-    /// The engine's source shows it.
+    /// The engine's source.
     Read {
         /// The engine's version.
         version: String,
     },
     /// A public report.
     Reported {
-        /// The back end of the report.
+        /// The report's back end.
         backend: Backend,
-        /// Its address.
+        /// The report's address.
         link: String,
     },
-    /// It follows from other facts.
+    /// Derived from other facts.
     Derived,
 }
 

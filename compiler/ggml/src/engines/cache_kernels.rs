@@ -1,10 +1,10 @@
-//! Attention kernels of a back end for types of KV caches.
+//! Attention kernels of a back end, by cache type.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Backend, Basis};
 
-/// The cache types that the attention kernels of a back end support.
+/// The cache types of a back end's attention kernels.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheKernels {
@@ -12,13 +12,13 @@ pub struct CacheKernels {
     pub backend: Backend,
     /// The types.
     pub types: Vec<String>,
-    /// True if K and V may be of two of these types.
+    /// True if K and V may have different types.
     pub mixed: bool,
-    /// Types that do not mix with others.
+    /// Types that cannot be mixed.
     #[serde(default)]
     pub unmixed: Vec<String>,
-    /// The types that kernels read directly if K and V have the same type. All other pairs are first converted to f16.
-    /// `None` if kernels read all pairs directly.
+    /// The types that kernels read directly if K and V have the same type; other pairs are converted to f16. `None` if
+    /// kernels read all pairs directly.
     #[serde(default)]
     pub direct: Option<Vec<String>>,
     /// The build option that adds other pairs.
@@ -28,14 +28,14 @@ pub struct CacheKernels {
     pub basis: Basis,
 }
 
-/// The kernel of a pair of types.
+/// The kernel for a pair of types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum CacheKernel {
-    /// It reads the cache as it is.
+    /// Reads the cache directly.
     Direct,
-    /// The cache is converted to f16 before each use.
+    /// Converts the cache to f16 before each use.
     Converted,
-    /// No kernel exists: the CPU computes attention.
+    /// No kernel: the CPU computes attention.
     Missing,
 }
 

@@ -1,4 +1,4 @@
-//! Conditions on a model's geometry and a placement under which a split of tensors fails.
+//! Conditions on a model's geometry and a placement under which a tensor split fails.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,20 +8,20 @@ use super::shares::Devices;
 use crate::llama_cpp::limit_codes as codes;
 use tpc_ir::Code;
 
-/// A placement that splits tensors.
+/// A placement with a tensor split.
 #[derive(Clone, Copy)]
 pub struct SplitUse<'a> {
     /// The devices.
     pub devices: Devices<'a>,
-    /// The back end of each device, or `None` if it is unknown.
+    /// The devices' back ends, if known.
     pub backends: &'a [Option<Backend>],
     /// True if KV caches are on the host.
     pub caches_on_host: bool,
-    /// A function that returns true if a tensor of this name is on the host.
+    /// True for the name of a tensor on the host.
     pub on_host: &'a dyn Fn(&str) -> bool,
 }
 
-/// A condition under which a split of tensors fails.
+/// A condition under which a tensor split fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
@@ -29,39 +29,39 @@ pub enum Condition {
     AnySplit,
     /// At least this number of devices.
     Devices(usize),
-    /// A row that is split is a single quantisation block.
+    /// A split row is a single quantisation block.
     RowsOfOneBlock,
     /// A norm with a row per head is split in smaller units than the heads.
     UnevenHeadRows,
-    /// Embeddings of tokens are read from the output matrix, which is split.
+    /// Token embeddings are read from the split output matrix.
     EmbeddingsOfOutput,
-    /// One KV head whose keys or values are normalised head by head.
+    /// One KV head with keys or values that are normalised per head.
     OneNormedKvHead,
-    /// One KV head, and no cache.
+    /// One KV head without a cache.
     OneKvHeadWithoutCache,
     /// Fewer KV heads than devices.
     FewKvHeads,
     /// ALiBi with heads on several devices.
     Slopes,
-    /// A device has key heads and value heads of linear attention that do not belong together.
+    /// A device's key heads and value heads of linear attention do not match.
     UnevenLinearHeads,
     /// Caches on the host.
     CachesOnHost,
-    /// Caches on the host, in a model with linear attention.
+    /// Caches on the host, with linear attention.
     CachesOnHostLinear,
-    /// Caches on the host, in a model with short convolutions.
+    /// Caches on the host, with short convolutions.
     CachesOnHostConvolution,
-    /// Caches on the host, with fused queries, keys and values on several devices.
+    /// Caches on the host, with fused QKV on several devices.
     CachesOnHostFused,
-    /// Caches on the host, with rotated keys and several devices, each query head group on one of them.
+    /// Caches on the host, with rotated keys and several devices, each query head group on one device.
     CachesOnHostGrouped,
-    /// Caches on the host, with fewer query heads on a device than there are KV heads.
+    /// Caches on the host, with fewer query heads on a device than the model has KV heads.
     CachesOnHostFewQueries,
-    /// Caches on the host, with keys that are not rotated, on several devices.
+    /// Caches on the host, with keys without RoPE on several devices.
     CachesOnHostUnrotated,
     /// Attention projections on the host, or tensors that follow their heads.
     AttentionOnHost,
-    /// Output matrices of attention on the host.
+    /// Attention output matrices on the host.
     AttentionOutputOnHost,
     /// A part of a feed-forward layer on the host.
     FeedForwardTorn,
@@ -72,7 +72,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// Returns the code of its finding.
+    /// Returns the finding's code.
     pub const fn code(self) -> &'static Code {
         match self {
             Condition::AnySplit
@@ -100,51 +100,57 @@ impl Condition {
         }
     }
 
-    /// Returns the reason why a model fails on a placement, or `None` if the condition does not apply.
+    /// Returns why a model fails on a placement, or `None` if the condition does not apply.
     pub fn holds(self, model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
         let n = of.devices.count;
         let several = n > 1;
         let hosted = of.caches_on_host && model.has_caches() && several;
         match self {
-            Condition::AnySplit => Some(format!("{} was run and failed", model.arch)),
-            Condition::Devices(least) => {
-                (n >= least).then(|| format!("{} was run on {least} devices and failed", model.arch))
-            }
-            Condition::ExpertsOnHost => hosted_experts(model, of)
-                .then(|| format!("{} was run with experts on the host and failed", model.arch)),
+            Condition::AnySplit => Some(format!("{} failed in a test run", model.arch)),
+            Condition::Devices(least) => (n >= least)
+                .then(|| format!("{} failed in a test run on {least} devices", model.arch)),
+            Condition::ExpertsOnHost => hosted_experts(model, of).then(|| {
+                format!(
+                    "{} failed in a test run with experts on the host",
+                    model.arch
+                )
+            }),
             Condition::AttentionOutputOnHost => {
                 let mut outputs = model.follow_heads.iter().filter(|_| several);
-                let (_, name) = outputs.find(|(_, name)| {
-                    name.ends_with("attn_output.weight") && (of.on_host)(name)
-                })?;
-                Some(format!("{name} is on the host, and {} was run so", model.arch))
+                let (_, name) = outputs
+                    .find(|(_, name)| name.ends_with("attn_output.weight") && (of.on_host)(name))?;
+                Some(format!(
+                    "{name} is on the host, and {} failed so in a test run",
+                    model.arch
+                ))
             }
             Condition::RowsOfOneBlock => rows_of_one_block(model, of).filter(|_| several),
             Condition::UnevenHeadRows => uneven_head_rows(model, of).filter(|_| several),
             Condition::EmbeddingsOfOutput => (model.reads_output && several).then(|| {
-                "the file has no token_embd.weight, so embeddings are read from output.weight, which is split"
+                "without token_embd.weight, llama.cpp reads embeddings from the split output.weight"
                     .to_owned()
             }),
             Condition::OneNormedKvHead => {
-                let found = model.attention.iter().find(|a| {
-                    a.kv_heads == 1 && a.normed && a.cached
-                })?;
+                let found = model
+                    .attention
+                    .iter()
+                    .find(|a| a.kv_heads == 1 && a.normed && a.cached)?;
                 Some(format!(
-                    "attention has one KV head, and its keys are normalised (layer {})",
+                    "attention has one KV head with normalised keys (layer {})",
                     found.layer
                 ))
             }
             Condition::OneKvHeadWithoutCache => {
                 let mut all = model.attention.iter();
                 let found = all.any(|a| a.kv_heads == 1 && !a.cached) && several;
-                found.then(|| "attention has one KV head, and no cache".to_owned())
+                found.then(|| "attention has one KV head without a cache".to_owned())
             }
             Condition::FewKvHeads => few_kv_heads(model, n),
             Condition::Slopes => {
                 let mut all = model.attention.iter();
                 let found = several && all.any(|a| a.slopes && is_shared(a, of));
                 found.then(|| {
-                    "every device numbers its heads from 0, so ALiBi slopes are those of other heads"
+                    "every device numbers its heads from 0, so the ALiBi slopes are wrong"
                         .to_owned()
                 })
             }
@@ -175,14 +181,14 @@ impl Condition {
         }
     }
 
-    /// Checks the conditions on layers with a cache on the host and heads on several devices.
+    /// Checks the conditions for caches on the host with heads on several devices.
     fn check_hosted(self, model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
         let fused = model.attention.iter().any(|a| a.cached && a.fused);
         let shared = |a: &&Attention| a.cached && is_shared(a, of);
         let mut layers = model.attention.iter().filter(shared);
         match self {
             Condition::CachesOnHostFused => fused.then(|| {
-                "the KV cache is on the host, and queries, keys and values are one product".to_owned()
+                "the KV cache is on the host, and queries, keys and values are fused".to_owned()
             }),
             Condition::CachesOnHostGrouped => layers
                 .find(|a| a.rotated && a.heads > a.kv_heads)
@@ -200,15 +206,15 @@ impl Condition {
                 })
             }),
             _ => layers.find(|a| !a.rotated).map(|_| {
-                "the KV cache is on the host, and each device pairs its query heads with the KV heads of the first device"
+                "the KV cache is on the host, and every device uses the first device's KV heads"
                     .to_owned()
             }),
         }
     }
 }
 
-/// Returns true if the heads that a tensor of a layer follows are on several devices. A gate that is multiplied in
-/// gathers them before the output matrix.
+/// True if the heads that a layer's tensor follows are on several devices. A gate gathers them before the output
+/// matrix.
 fn shares_heads(model: &Geometry, of: &SplitUse<'_>, layer: u32, name: &str) -> bool {
     if name.ends_with("ssm_out.weight") {
         let linear = model.linear.iter().find(|l| l.layer == layer);
@@ -222,7 +228,7 @@ fn shares_heads(model: &Geometry, of: &SplitUse<'_>, layer: u32, name: &str) -> 
     attention.is_some_and(|a| is_shared(a, of) && !(is_output && a.gated))
 }
 
-/// Returns true if the heads of a layer are on several devices, however the rounding turns.
+/// True if a layer's heads are on several devices, for any rotation of the rounding.
 fn is_shared(a: &Attention, of: &SplitUse<'_>) -> bool {
     (0..of.devices.count).any(|turn| {
         let heads = of.devices.heads(a, turn);
@@ -230,7 +236,6 @@ fn is_shared(a: &Attention, of: &SplitUse<'_>) -> bool {
     })
 }
 
-/// Returns the least number of heads on a device that has heads.
 fn least_heads(a: &Attention, of: &SplitUse<'_>) -> Option<u64> {
     let turns = (0..of.devices.count).flat_map(|turn| of.devices.heads(a, turn));
     turns.filter(|&h| h > 0).min()
@@ -269,7 +274,7 @@ fn uneven_head_rows(model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
     };
     let found = model.head_rows.iter().find(uneven)?;
     Some(format!(
-        "{} has {} rows, one per head, which are not shared as the heads are",
+        "{} has {} rows, one per head, which are split differently from the heads",
         found.tensor, found.rows
     ))
 }
@@ -293,7 +298,7 @@ fn uneven_linear_heads(model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
     };
     (0..of.devices.count).find(uneven).map(|_| {
         format!(
-            "linear attention has {} key heads and {} value heads, which {} devices do not share alike",
+            "the {} key heads and {} value heads of linear attention do not match on {} devices",
             layer.groups, layer.values, of.devices.count
         )
     })
@@ -311,7 +316,7 @@ fn attention_on_host(model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
         n => format!(" and {n} more"),
     };
     Some(format!(
-        "{first}{more} on the host, while its layer's cache is split by heads"
+        "{first}{more} on the host, but the layer's cache is split by heads"
     ))
 }
 

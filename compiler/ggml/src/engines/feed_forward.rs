@@ -1,21 +1,21 @@
-//! The matrices of feed-forward layers, which belong together under a split of tensors.
+//! The matrices of feed-forward layers, which a tensor split cuts together.
 
 use tpc_gguf::{Header, TensorName};
 
-/// The names of the feed-forward matrices of a layer, for the dense network or for the experts.
+/// The names of a layer's feed-forward matrices, dense or experts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeedForward {
-    /// The up projection, fused with the gate or separate.
+    /// The up projection, possibly fused with the gate.
     pub up: Option<String>,
-    /// The gate's.
+    /// The gate projection.
     pub gate: Option<String>,
-    /// The matrices that narrow.
+    /// The down projection.
     pub down: Option<String>,
-    /// The biases of the up projection and the gate.
+    /// The biases of the up and gate projections.
     pub biases: Vec<String>,
 }
 
-/// Parses a name that starts with `ffn_`, with or without `_exps`.
+/// Parses a `ffn_` name, with or without `_exps`.
 fn part(stem: &str) -> Option<(&str, bool, bool)> {
     let rest = stem.strip_prefix("ffn_")?;
     let (rest, is_bias) = match rest.strip_suffix(".weight") {
@@ -30,7 +30,7 @@ fn part(stem: &str) -> Option<(&str, bool, bool)> {
 }
 
 impl FeedForward {
-    /// Returns the feed-forward layers of a file, in order of first appearance.
+    /// Returns a file's feed-forward layers, in order of first appearance.
     pub fn of(header: &Header) -> Vec<FeedForward> {
         let mut found: Vec<((u32, bool), FeedForward)> = Vec::new();
         for t in header.tensors() {
@@ -41,7 +41,6 @@ impl FeedForward {
                 continue;
             };
             let key = (layer, experts);
-            // Tensors of a layer follow each other.
             let at = match found.iter().rposition(|(k, _)| *k == key) {
                 Some(at) => at,
                 None => {
@@ -61,23 +60,23 @@ impl FeedForward {
         found.into_iter().map(|(_, f)| f).collect()
     }
 
-    /// Returns why the split fails if these tensors are on the host; `None` if they are together, or the split joins them.
+    /// Returns why the split fails with these tensors on the host.
     ///
-    /// The product of a matrix on the host is whole on every device, and the other matrices expect a part of it. A matrix that
-    /// narrows takes parts to the host, so it may be there alone, or with the one that widens.
+    /// The product of a host matrix is whole on every device, but other matrices expect a part. The down projection
+    /// returns parts to the host, so it may be there alone or with the up projection.
     pub fn host_conflict(&self, on_host: &dyn Fn(&str) -> bool) -> Option<String> {
         let hosted = |name: &Option<String>| name.as_deref().is_some_and(on_host);
         let named = |name: &Option<String>| name.clone().unwrap_or_default();
         if hosted(&self.gate) && !hosted(&self.up) {
             return Some(format!(
-                "{} is on the host and {} is not",
+                "{} is on the host, but {} is not",
                 named(&self.gate),
                 named(&self.up)
             ));
         }
         if hosted(&self.up) && self.down.is_some() && !hosted(&self.down) {
             return Some(format!(
-                "{} is on the host and {} is not",
+                "{} is on the host, but {} is not",
                 named(&self.up),
                 named(&self.down)
             ));
@@ -91,7 +90,7 @@ impl FeedForward {
             hosted(of)
         })?;
         Some(format!(
-            "{} is on the host and {left} is not",
+            "{} is on the host, but {left} is not",
             named(&self.up)
         ))
     }

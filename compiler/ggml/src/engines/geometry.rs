@@ -1,32 +1,31 @@
-//! The geometry of a model that determines an engine's split of tensors. It has the heads of each layer, the ops on the
-//! way to its caches, and the rows that are contracted along the split.
+//! The geometry of a model that determines an engine's tensor split: heads, ops before the caches, and split rows.
 
 use super::FeedForward;
 use tpc_gguf::{Header, TensorInfo, TensorName};
 use tpc_ir::{DType, Graph, Op, Symbol, Value};
 
-/// The geometry of a model.
+/// A model's geometry.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Geometry {
     /// The architecture's name.
     pub arch: String,
-    /// Its attention layers.
+    /// The attention layers.
     pub attention: Vec<Attention>,
-    /// Its layers of linear attention, or of another recurrence with a state per head.
+    /// The layers of linear attention or another recurrence with a state per head.
     pub linear: Vec<LinearAttention>,
-    /// True if other layers keep states of convolutions (LFM 2).
+    /// True if layers keep convolution states (LFM 2).
     pub has_short_convolutions: bool,
-    /// The matrices whose rows are split, so that each device has a part of every sum.
+    /// The matrices with split rows: each device has a part of every sum.
     pub contracted: Vec<ContractedMatrix>,
     /// The tensors that determine the split of attention and linear attention, without norms and output matrices.
     pub projections: Vec<String>,
-    /// Its feed-forward layers.
+    /// The feed-forward layers.
     pub feed_forward: Vec<FeedForward>,
-    /// The biases of matrices whose rows are split, each with its matrix.
+    /// The biases of matrices with split rows, with their matrices.
     pub output_biases: Vec<(String, String)>,
-    /// Norms of queries and keys, and output matrices, by layer: they follow the heads.
+    /// Query and key norms and output matrices, which follow the heads, by layer.
     pub follow_heads: Vec<(u32, String)>,
-    /// The norms of queries and keys with a row per head.
+    /// The query and key norms with a row per head.
     pub head_rows: Vec<HeadRows>,
     /// True if token embeddings are read from the output matrix, because the file has no embedding matrix.
     pub reads_output: bool,
@@ -35,17 +34,17 @@ pub struct Geometry {
 /// A norm with a row per head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadRows {
-    /// Its name.
+    /// The norm's name.
     pub tensor: String,
-    /// Its layer.
+    /// The layer.
     pub layer: u32,
-    /// Its rows.
+    /// The number of rows.
     pub rows: u64,
     /// True if the norm belongs to the keys.
     pub of_keys: bool,
 }
 
-/// A layer of attention.
+/// An attention layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attention {
     /// The layer.
@@ -54,55 +53,54 @@ pub struct Attention {
     pub heads: u64,
     /// KV heads.
     pub kv_heads: u64,
-    /// Elements of a key.
+    /// Elements per key.
     pub key: u64,
-    /// Elements of a value.
+    /// Elements per value.
     pub value: u64,
-    /// True if keys or values are normalised head by head, by one row for all heads.
+    /// True if one row normalises keys or values of each head.
     pub normed: bool,
-    /// True if keys are rotated by their positions.
+    /// True if keys have RoPE.
     pub rotated: bool,
-    /// True if queries, keys and values are one product.
+    /// True if queries, keys and values are fused.
     pub fused: bool,
-    /// True if queries come with a gate of their size.
+    /// True if queries have a gate of the same size.
     pub gated: bool,
-    /// True if keys and values are kept in a cache.
+    /// True if keys and values are cached.
     pub cached: bool,
     /// True if heads have ALiBi slopes.
     pub slopes: bool,
     /// True if it has a sliding window.
     pub windowed: bool,
-    /// Elements of a block of its output matrix.
+    /// Elements per block of the output matrix.
     pub block: u64,
 }
 
-/// A layer of linear attention.
+/// A linear attention layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinearAttention {
     /// The layer.
     pub layer: u32,
-    /// Groups of keys.
+    /// Key groups.
     pub groups: u64,
-    /// Heads of values.
+    /// Value heads.
     pub values: u64,
-    /// Elements of a head.
+    /// Elements per head.
     pub size: u64,
-    /// Elements of a block of its output matrix.
+    /// Elements per block of the output matrix.
     pub block: u64,
 }
 
-/// A matrix whose rows are split.
+/// A matrix with split rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractedMatrix {
-    /// Its name.
+    /// The matrix's name.
     pub tensor: String,
-    /// Elements of a row.
+    /// Elements per row.
     pub columns: u64,
-    /// Its element type.
+    /// The element type.
     pub dtype: DType,
 }
 
-/// The matrices whose rows llama.cpp splits.
 const CONTRACTED: [&str; 4] = [
     "attn_output.weight",
     "ssm_out.weight",
@@ -110,7 +108,6 @@ const CONTRACTED: [&str; 4] = [
     "ffn_down_exps.weight",
 ];
 
-/// The tensors that determine the split of a layer's attention.
 const PROJECTIONS: [&str; 19] = [
     "attn_q.weight",
     "attn_k.weight",
@@ -137,8 +134,8 @@ const PROJECTIONS: [&str; 19] = [
 const STEPS: usize = 64;
 
 impl Geometry {
-    /// Reads the geometry from a header and the model's graph. Without a graph, the heads and norms come from the
-    /// header's keys and names.
+    /// Reads the geometry from a header and the model's graph. Without a graph, heads and norms come from keys and
+    /// names.
     pub fn new(header: &Header, graph: Option<&Graph>) -> Geometry {
         let facts = Facts { header };
         let attention = match graph {
@@ -160,13 +157,12 @@ impl Geometry {
         }
     }
 
-    /// Returns true if any layer keeps a cache.
+    /// True if a layer has a cache.
     pub fn has_caches(&self) -> bool {
         self.attention.iter().any(|a| a.cached)
     }
 }
 
-/// A header, read.
 struct Facts<'h> {
     header: &'h Header,
 }
@@ -182,7 +178,7 @@ impl<'h> Facts<'h> {
         self.header.metadata().get_u64(&key).ok().flatten()
     }
 
-    /// Returns the tensors named `blk.N.` plus `suffix`, with their layers.
+    /// Returns the tensors `blk.N.suffix`, by layer.
     fn of_blocks(&self, suffix: &str) -> impl Iterator<Item = (u32, &'h TensorInfo)> {
         let tensors = self.header.tensors().iter();
         tensors.filter_map(move |t| {
@@ -195,7 +191,7 @@ impl<'h> Facts<'h> {
         self.of_blocks(suffix).next().is_some()
     }
 
-    /// Returns the block length of a layer's matrix, in elements.
+    /// Returns the block length of a layer's matrix in elements.
     fn block(&self, layer: u32, suffixes: &[&str]) -> u64 {
         let of = |suffix: &&str| {
             let mut all = self.of_blocks(suffix);
@@ -280,7 +276,7 @@ impl<'h> Facts<'h> {
         layers.collect()
     }
 
-    /// Returns the attention layers by the names of tensors, for a model without a graph.
+    /// Returns the attention layers by tensor names, for a model without a graph.
     fn attention_of_keys(&self) -> Vec<Attention> {
         let embd = self.count("embedding_length").unwrap_or(0);
         let heads = self.count("attention.head_count").unwrap_or(0);
@@ -312,7 +308,6 @@ impl<'h> Facts<'h> {
         self.of_blocks("attn_output.weight").map(of).collect()
     }
 
-    /// Returns the layers of attention of a graph.
     fn attention_of(&self, graph: &Graph) -> Vec<Attention> {
         let all = graph.insts().filter_map(|(_, inst)| {
             let Op::FlashAttn(op) = &inst.op else {
@@ -349,26 +344,25 @@ impl<'h> Facts<'h> {
         all.collect()
     }
 
-    /// Returns true if the projection of queries has twice their width.
+    /// True if the query projection has twice the queries' width.
     fn is_gated(&self, layer: u32, width: u64) -> bool {
         let mut q = self.of_blocks("attn_q.weight");
         q.any(|(l, t)| l == layer && t.ne[1] == 2 * width)
     }
 }
 
-/// The path from an operand of attention back to its projection.
+/// The path from an attention operand back to its projection.
 #[derive(Clone, Debug, Default)]
 struct ProjectionPath {
-    /// The width of a norm without a part per head.
+    /// The width of a norm over all heads.
     norm: Option<u64>,
     rotated: bool,
     cached: bool,
-    /// The projection.
     weight: Option<Value>,
 }
 
 impl ProjectionPath {
-    /// Returns true if the projection is split by its name. Other projections are whole on every device.
+    /// True if the projection's name is one that is split; others stay whole.
     fn is_split(&self, graph: &Graph) -> bool {
         let Some(Op::Weight(w)) = self.weight.map(|v| graph.def_op(v)) else {
             return false;

@@ -1,45 +1,42 @@
-//! The head sizes of each layer. They determine how the engine divides tensors.
+//! The head sizes of each layer, which determine the cut of tensors.
 
 use std::collections::BTreeMap;
 
 use tpc_ir::{Graph, InstData, Op, Value};
 
-/// The sizes of the heads of a layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LayerHeads {
-    /// Elements of a head of the recurrence's keys, if the layer is recurrent.
+    /// Elements per key head of a recurrence; `None` for attention.
     pub(super) recurrent: Option<u64>,
-    /// Heads of the recurrence's keys and values.
+    /// Key and value heads of the recurrence.
     pub(super) recurrent_heads: [u64; 2],
-    /// True if attention has a window.
     pub(super) has_window: bool,
-    /// Query heads.
     pub(super) heads: u64,
     /// Query heads per key head.
     pub(super) group: u64,
-    /// Elements of a key and of a value head.
+    /// Elements per key and value head.
     pub(super) head_size: [u64; 2],
-    /// The layer that has the cache.
+    /// The layer with the cache.
     pub(super) cache_of: u32,
 }
 
 impl LayerHeads {
-    /// Returns the kind of the layer. Layers of one kind take turns in the rounding.
+    /// Returns the layer's kind. Layers of one kind rotate the rounding.
     const fn kind(&self) -> (bool, bool) {
         (self.recurrent.is_some(), self.has_window)
     }
 }
 
-/// The sizes of the heads of all layers, and of the rows of weights.
+/// The head sizes of all layers, and the row sizes of weights.
 #[derive(Clone, Debug, Default)]
 pub struct HeadSizes {
     layers: BTreeMap<u32, LayerHeads>,
-    /// The elements of a block and of a row of the weights, by name.
+    /// Elements per block and row of the weights, by name.
     rows: BTreeMap<String, [u64; 2]>,
 }
 
 impl HeadSizes {
-    /// Reads the sizes from a model's graph.
+    /// Reads a graph's sizes.
     pub fn of_graph(graph: &Graph) -> HeadSizes {
         let mut out = HeadSizes::default();
         let dims = |v: Value, a: usize| graph.value(v).ty.dims[a].as_const().unwrap_or(1);
@@ -81,7 +78,7 @@ impl HeadSizes {
         before.filter(|(_, g)| g.kind() == kind).count()
     }
 
-    /// Returns the block length and the row length of the first of `tensors` that the layer has, or `[1, 0]`.
+    /// Returns the block and row length of the first of `tensors` that the layer has, or `[1, 0]`.
     pub(super) fn rows(&self, layer: u32, tensors: &[&str]) -> [u64; 2] {
         let name = |t: &&str| self.rows.get(&format!("blk.{layer}.{t}")).copied();
         tensors.iter().find_map(name).unwrap_or([1, 0])

@@ -1,4 +1,4 @@
-//! The numbers that determine a release's memory use.
+//! The memory rules of a release.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,44 +8,44 @@ use super::{Backend, Basis};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryFacts {
-    /// The number of cache cells is a multiple of this number.
+    /// The number of cache cells is a multiple of this.
     pub cell_step: u64,
-    /// The alignment of tensors on devices, in bytes.
+    /// The tensor alignment on devices, in bytes.
     pub device_alignment: u64,
-    /// The alignment of tensors on the host, in bytes.
+    /// The tensor alignment on the host, in bytes.
     pub host_alignment: u64,
-    /// The least number of batch rows at which a device computes products with host weights.
+    /// The least batch rows for which a device multiplies host weights.
     pub offload_rows: u64,
-    /// Copies of the inputs of each device in a pipeline.
+    /// Copies of each device's inputs in a pipeline.
     pub pipeline_copies: usize,
-    /// Tokens drafted at once if the command omits the number.
+    /// The default number of drafted tokens.
     pub drafted_tokens: u64,
-    /// The granule, in elements, of the tensor split of feed-forward matrices.
+    /// The granule of the feed-forward split, in elements.
     pub split_step: u64,
-    /// Architectures whose batches hold tokens alone. Others have room for tokens and embeddings in one batch.
+    /// Architectures with batches of tokens only. Others have room for tokens and embeddings.
     pub tokens_alone: Vec<String>,
-    /// Back ends that differ from plain ones.
+    /// Back ends with other rules than the default.
     pub backends: Vec<BackendMemory>,
     /// The evidence.
     pub basis: Basis,
 }
 
-/// The use that a back end makes of memory.
+/// The memory rules of a back end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct BackendMemory {
     /// The back end.
     pub backend: Backend,
-    /// True if copies overlap computation. Layers on several devices then form a pipeline.
+    /// True if copies overlap computation, so that layers on several devices form a pipeline.
     pub pipelines: bool,
-    /// True if large batches compute on a device although the weights are on the host.
+    /// True if devices compute large batches with host weights.
     pub offloads: bool,
-    /// True if attention reads a quantised cache through a copy in f16.
+    /// True if attention copies a quantised cache to f16.
     pub copies_caches: bool,
 }
 
 impl MemoryFacts {
-    /// Returns the rules of the back end that all devices share, or the default rules.
+    /// Returns the rules of the devices' common back end, or the default rules.
     pub fn of(&self, backends: &[Option<Backend>]) -> BackendMemory {
         let known = backends.first().copied().flatten();
         let shared = known.filter(|b| backends.iter().all(|x| *x == Some(*b)));

@@ -1,16 +1,13 @@
-//! Facts about other engines: facts per release, as data, and predictions from them.
+//! Facts about other engines' releases, and predictions from them.
 //!
-//! - `build` has the types of a release's facts, `registry` the list of releases; each is one file in `data`;
-//! - `basis` has the evidence for a statement, `outcome` the ends of runs that fail;
-//! - `feed_forward` has the feed-forward matrices of a layer, `geometry` the rest of a model's geometry;
-//! - `shares` computes the share of each of llama.cpp's devices;
-//! - `tensor_cut` computes the parts of a tensor from its name and the `head_sizes` of its layer;
-//! - `memory` has the numbers that determine a release's memory use;
-//! - `cache_kernels` has the cache types that the attention kernels of back ends support;
-//! - `condition` has the conditions that make a tensor split fail, `prediction` the predicted end of a run.
+//! - `build` has the types of a release's facts, `registry` the releases, one file each in `data`;
+//! - `basis` has the evidence for a statement, `outcome` the ends of failing runs;
+//! - `feed_forward` and `geometry` have the geometry of a model;
+//! - `shares` computes each device's share, `tensor_cut` and `head_sizes` the parts of a tensor;
+//! - `memory` has memory rules, `cache_kernels` the cache types of attention kernels;
+//! - `condition` has the conditions for a failing tensor split, `prediction` the predicted end of a run.
 //!
-//! A release's file lists the conditions that end a run, with the outcome and the evidence. Runs of the engine are the
-//! oracle: a row of `peer/geometry-*.json` that contradicts a prediction is a failing test.
+//! The oracle is a run of the engine: a row of `peer/geometry-*.json` that contradicts a prediction is a failing test.
 
 mod basis;
 mod build;

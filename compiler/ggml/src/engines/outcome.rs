@@ -1,29 +1,29 @@
-//! The outcomes of runs that an engine does not finish correctly.
+//! The outcomes of failing runs.
 
 use serde::{Deserialize, Serialize};
 
-/// The end of a run that goes wrong.
+/// The end of a failing run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The engine refuses with a message.
     Refuses,
-    /// The engine reports that it splits by layers instead.
+    /// The engine splits by layers instead, with a message.
     SplitsByLayers,
-    /// The process ends while it loads the model.
+    /// The process ends while loading the model.
     AbortsLoading,
-    /// The process ends when it makes a context.
+    /// The process ends when creating the context.
     AbortsAtContext,
-    /// The process ends when it computes a prompt.
+    /// The process ends at the first prompt.
     AbortsAtPrompt,
-    /// The process ends when it computes the first single token; prompts pass.
+    /// The process ends at the first generated token; prompts pass.
     AbortsAtToken,
     /// The result is wrong, without a message.
     SilentlyWrong,
 }
 
 impl Outcome {
-    /// Returns a phrase for the outcome, to follow the engine's name.
+    /// Returns the predicate for the engine's name.
     pub const fn words(self) -> &'static str {
         match self {
             Outcome::Refuses => "refuses to load the model",

@@ -1,4 +1,4 @@
-//! The end of a run with split tensors, predicted from a model's geometry.
+//! The predicted end of a run with a tensor split.
 
 use tpc_ir::Code;
 
@@ -7,25 +7,25 @@ use super::geometry::Geometry;
 use super::{Backend, Basis, Build, Outcome};
 use crate::llama_cpp::limit_codes as codes;
 
-/// A reason why a run with split tensors fails.
+/// A reason why a tensor split fails.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// The code of its finding.
+    /// The finding's code.
     pub code: &'static Code,
     /// The end of the run.
     pub outcome: Outcome,
-    /// The cause, in words.
+    /// The cause.
     pub why: String,
-    /// The engine's own words, or the place in its source.
+    /// The engine's message, or the place in the source.
     pub says: Option<String>,
     /// The evidence.
     pub basis: Basis,
-    /// True if it holds for the back end of the evidence alone.
+    /// True if only the evidence's back end is affected.
     pub only_there: bool,
 }
 
 impl Prediction {
-    /// Returns a description of the engine's behaviour, as a predicate for its name: the end of the run and the cause.
+    /// Returns the predicate for the engine's name: the end of the run and the cause.
     pub fn does(&self) -> String {
         match self.outcome {
             Outcome::Refuses | Outcome::SplitsByLayers => self.why.clone(),
@@ -33,10 +33,10 @@ impl Prediction {
         }
     }
 
-    /// Returns the finding's message: the engine, its end, the cause and the evidence.
+    /// Returns the finding's message: the engine, the end, the cause and the evidence.
     pub fn message(&self, build: &Build) -> String {
         format!(
-            "{} {} ({}{})",
+            "not possible with {}: it {} ({}{})",
             build.name(),
             self.does(),
             self.basis,
@@ -48,7 +48,7 @@ impl Prediction {
     }
 }
 
-/// Returns two different back ends of the devices, if there are two. RPC servers and unknown back ends are ignored.
+/// Returns two different back ends of the devices, if any. RPC servers and unknown back ends do not count.
 fn two_backends(backends: &[Option<Backend>]) -> Option<(Backend, Backend)> {
     let mut known = backends.iter().flatten().filter(|b| **b != Backend::Rpc);
     let first = known.next()?;
@@ -57,8 +57,8 @@ fn two_backends(backends: &[Option<Backend>]) -> Option<(Backend, Backend)> {
 }
 
 impl Build {
-    /// Returns the reasons why a run that splits a model's tensors fails. The first one ends the run. The list is empty
-    /// if the run is right.
+    /// Returns the reasons why a tensor split of the model fails; empty if the run is right. The first one ends the
+    /// run.
     pub fn predict(&self, model: &Geometry, of: &SplitUse<'_>) -> Vec<Prediction> {
         let split = &self.tensor_split;
         let read = || Basis::Read {
@@ -68,7 +68,7 @@ impl Build {
             return vec![Prediction {
                 code: &codes::REFUSED_BY_NAME,
                 outcome: Outcome::Refuses,
-                why: format!("refuses -sm {} for {} by name", split.mode, model.arch),
+                why: format!("refuses -sm {} for {}", split.mode, model.arch),
                 says: None,
                 basis: read(),
                 only_there: false,
@@ -90,7 +90,7 @@ impl Build {
                 code: &codes::NOT_LISTED,
                 outcome: Outcome::SplitsByLayers,
                 why: format!(
-                    "splits {} by layers instead: -sm {} is not known for it",
+                    "splits {} by layers instead of with -sm {}",
                     model.arch, split.mode
                 ),
                 says: None,
@@ -104,7 +104,7 @@ impl Build {
                 code: &codes::MIXED_BACKENDS,
                 outcome: Outcome::AbortsAtContext,
                 why: format!(
-                    "the devices are of two back ends, {} and {}",
+                    "the devices have two back ends, {} and {}",
                     a.name(),
                     b.name()
                 ),
@@ -120,7 +120,7 @@ impl Build {
             let Some(why) = f.when.holds(model, of) else {
                 continue;
             };
-            // Conditions with the same code have one cause. The first of them ends the run.
+            // Conditions with the same code have one cause; the first ends the run.
             if out.iter().any(|p| *p.code == *f.when.code()) {
                 continue;
             }
@@ -136,8 +136,7 @@ impl Build {
         out
     }
 
-    /// Returns true if the engine splits an architecture's tensors. An engine without a list of architectures splits
-    /// all of them.
+    /// True if the engine splits an architecture's tensors. Without a list, it splits all architectures.
     pub fn splits(&self, arch: &str) -> bool {
         let listed = self.tensor_split.listed.as_ref();
         listed.is_none_or(|list| list.iter().any(|a| a == arch))

@@ -1,11 +1,11 @@
-//! The releases that are known: one file each.
+//! The known releases.
 
 use std::sync::OnceLock;
 
 use super::Build;
 use crate::llama_cpp::Maker;
 
-/// The files, the newest release of each engine first. A new release is a new file and one line here.
+/// The releases' files, the newest of each engine first. A new release is a new file and a line here.
 const FILES: [(&str, &str); 3] = [
     (
         "llama.cpp-0.8.0.ron",
@@ -26,22 +26,20 @@ pub fn builds() -> &'static [Build] {
             let options = ron::Options::default()
                 .with_default_extension(ron::extensions::Extensions::IMPLICIT_SOME);
             let build = options.from_str(text);
-            build.unwrap_or_else(|e| {
-                panic!("invariant: the file {name} of tpc is read by its tests: {e}")
-            })
+            build.unwrap_or_else(|e| panic!("invariant: tests read the file {name}: {e}"))
         };
         FILES.into_iter().map(read).collect()
     })
 }
 
 impl Build {
-    /// Returns the newest release of an engine.
+    /// Returns an engine's newest release.
     pub fn newest(engine: Maker) -> &'static Build {
         let found = builds().iter().find(|b| b.engine == engine);
         found.expect("invariant: every engine has a release")
     }
 
-    /// Returns the release of an engine with this version.
+    /// Returns an engine's release with this version.
     pub fn find(engine: Maker, version: &str) -> Option<&'static Build> {
         let version = version.trim_start_matches('v');
         builds()
@@ -49,7 +47,7 @@ impl Build {
             .find(|b| b.engine == engine && b.version == version)
     }
 
-    /// Returns the versions of an engine, the newest first.
+    /// Returns an engine's versions, the newest first.
     pub fn versions(engine: Maker) -> impl Iterator<Item = &'static str> {
         let of = builds().iter().filter(move |b| b.engine == engine);
         of.map(|b| b.version.as_str())

@@ -1,18 +1,17 @@
-//! The parts of an axis that llama.cpp's devices get: proportions, rounded down to whole units one device after another.
-//!
-//! The rounding begins with another device in each layer, so that no device always gets the rest.
+//! The parts of an axis on llama.cpp's devices: proportions, rounded down to whole units one device after another.
+//! Each layer begins with another device, so that no device always gets the remainder.
 
 use super::geometry::{Attention, LinearAttention};
 
-/// The granule of the tensor split in elements, the same in all releases.
+/// The granule of the tensor split in elements.
 const SPLIT_STEP: u64 = 128;
 
-/// The devices among which tensors are split.
+/// The devices of a tensor split.
 #[derive(Clone, Copy, Debug)]
 pub struct Devices<'a> {
-    /// Their number.
+    /// The number of devices.
     pub count: usize,
-    /// Their proportions (`-ts`); empty for equal ones.
+    /// The proportions (`-ts`); empty if equal.
     pub proportions: &'a [f64],
 }
 
@@ -26,11 +25,11 @@ impl Devices<'_> {
         }
     }
 
-    /// Returns the parts of `len` in units of `granule`, with the rounding rotated by `rotation` devices.
+    /// Returns the parts of `len` in units of `granule`; the rounding is rotated by `rotation` devices.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "the engine multiplies in single precision and cuts"
+        reason = "the engine multiplies in single precision and truncates"
     )]
     pub fn parts(&self, len: u64, granule: u64, rotation: usize) -> Vec<u64> {
         let n = self.count.max(1);
@@ -59,9 +58,8 @@ impl Devices<'_> {
         parts
     }
 
-    /// Returns the number of query rows that stay on one device: the `group` query elements of a key head, times `rows`
-    /// per element. The result is a multiple of whole blocks. Blocks are joined up to `step` elements as long as every
-    /// device gets a part.
+    /// Returns the number of query rows that stay together: the `group` query elements of a key head, times `rows` per
+    /// element, in whole blocks. Blocks are joined up to `step` elements while every device gets a part.
     pub fn query_granule(&self, group: u64, rows: u64, block: u64, step: u64) -> u64 {
         let mut unit = block.max(1);
         while unit < step && unit.saturating_mul(self.count as u64) < group {
@@ -70,7 +68,7 @@ impl Devices<'_> {
         lcm(rows.saturating_mul(group), unit)
     }
 
-    /// Returns the query heads of a layer of attention on each device.
+    /// Returns a layer's query heads on each device.
     pub fn heads(&self, layer: &Attention, rotation: usize) -> Vec<u64> {
         let group = layer.heads / layer.kv_heads.max(1) * layer.key;
         let twice = if layer.gated { 2 } else { 1 };
@@ -80,8 +78,7 @@ impl Devices<'_> {
         columns.into_iter().map(|c| c / head).collect()
     }
 
-    /// Returns the key groups and the value heads of a layer of linear attention on each device. Each is rounded by
-    /// itself.
+    /// Returns a layer's key groups and value heads on each device, which are rounded independently.
     pub fn linear(&self, layer: &LinearAttention, rotation: usize) -> [Vec<u64>; 2] {
         let granule = state_granule(layer.block, layer.size, SPLIT_STEP);
         let of = |heads: u64| {
@@ -93,7 +90,7 @@ impl Devices<'_> {
     }
 }
 
-/// Returns the elements of a recurrence that stay together: whole heads, in whole blocks, in multiples of `step`.
+/// Returns the elements of a recurrence that stay together: whole heads and blocks, in multiples of `step`.
 pub(super) fn state_granule(block: u64, head: u64, step: u64) -> u64 {
     lcm(lcm(block.max(1), step), head.max(1))
 }

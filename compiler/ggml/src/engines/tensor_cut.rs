@@ -1,29 +1,29 @@
-//! The parts of each tensor that the devices of a tensor split hold. Tensors are cut by their names, in steps of whole
-//! heads and blocks. The parts are rounded down one device after another, beginning with another device in each layer.
+//! The parts of each tensor on the devices of a tensor split. Names determine the cut; the steps are whole heads and
+//! blocks. Each layer begins the rounding with another device.
 
 use super::head_sizes::{HeadSizes, LayerHeads};
 use super::memory::MemoryFacts;
 use super::shares::{Devices, lcm, state_granule};
 
-/// A run of elements along the split axis that is cut by itself, and the number of its repetitions.
+/// A run of elements along the split axis that is cut on its own, and its number of repetitions.
 struct Segment {
     len: u64,
     times: u64,
     step: u64,
 }
 
-/// The cut of the tensors of a model among devices.
+/// The cut of a model's tensors.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorCut<'a> {
-    /// The facts about the engine's memory.
+    /// The memory rules.
     pub facts: &'a MemoryFacts,
     /// The heads of each layer.
     pub heads: &'a HeadSizes,
     /// The architecture's name.
     pub arch: &'a str,
-    /// The devices with their proportions.
+    /// The devices.
     pub devices: Devices<'a>,
-    /// Layers of the model, without drafts.
+    /// The number of layers, without drafts.
     pub layers: u64,
 }
 
@@ -32,7 +32,7 @@ const RECURRENT: [&str; 1] = ["ssm_out.weight"];
 const FEED_FORWARD: [&str; 2] = ["ffn_down.weight", "ffn_down_exps.weight"];
 
 impl TensorCut<'_> {
-    /// Returns the parts of a weight with these sizes, which sum to 1, or `None` if every device has the whole weight.
+    /// Returns the parts of a weight, with a sum of 1; `None` if every device has the whole weight.
     pub fn weight(&self, name: &str, dims: [u64; 4]) -> Option<Vec<f64>> {
         if name == "output.weight" {
             return Some(self.parts(&[whole(dims[1], 1)], self.layers as usize));
@@ -53,7 +53,7 @@ impl TensorCut<'_> {
         Some(self.parts(&segments, turn))
     }
 
-    /// Returns the parts of a key or value cache with `row` elements per row.
+    /// Returns the parts of a cache with `row` elements per row.
     pub fn cache(&self, layer: u32, is_value: bool, row: u64) -> Vec<f64> {
         let sizes = self.heads.layer(layer);
         let step = self.kv_step(layer, &sizes, is_value);
@@ -76,7 +76,7 @@ impl TensorCut<'_> {
         state_granule(block, head, self.facts.split_step)
     }
 
-    /// Returns the split axis and the segments of a tensor of a recurrent layer's mixer.
+    /// Returns the split axis and segments of a recurrent layer's tensor.
     fn recurrent(
         &self,
         layer: u32,
@@ -102,7 +102,7 @@ impl TensorCut<'_> {
         let unit = if by_head { 1 } else { head };
         let len = dims[axis];
         let part = keys.saturating_mul(unit);
-        // Values are cut into runs as long as the keys, so that each value is on the device of its key.
+        // Values are cut into runs as long as the keys, so that each value is on its key's device.
         let in_turns = self.arch != "qwen3next" && part > 0 && len.is_multiple_of(part);
         let step = step / head * unit;
         let segments = match in_turns {
@@ -124,7 +124,7 @@ impl TensorCut<'_> {
         Some((axis, segments))
     }
 
-    /// Returns the number of query rows that stay on one device, at `rows` rows per query element.
+    /// Returns the number of query rows that stay together, at `rows` rows per query element.
     fn q_step(&self, layer: u32, sizes: &LayerHeads, rows: u64) -> u64 {
         let group = sizes.group.saturating_mul(sizes.head_size[0]);
         let [block, _] = self.heads.rows(layer, &ATTENTION);
@@ -141,7 +141,6 @@ impl TensorCut<'_> {
         }
     }
 
-    /// Returns the split axis and the segments of a tensor of attention.
     fn attention(
         &self,
         layer: u32,
@@ -194,7 +193,6 @@ impl TensorCut<'_> {
         Some((axis, vec![whole(len, step)]))
     }
 
-    /// Returns the split axis and the segments of a tensor of a feed-forward network.
     fn feed_forward(
         &self,
         layer: u32,
@@ -224,7 +222,6 @@ impl TensorCut<'_> {
         Some((axis, vec![segment]))
     }
 
-    /// Returns the part of each device in all of these segments.
     fn parts(&self, segments: &[Segment], turn: usize) -> Vec<f64> {
         let mut held = vec![0_u64; self.devices.count];
         let mut all = 0_u64;

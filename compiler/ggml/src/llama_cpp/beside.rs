@@ -1,11 +1,11 @@
-//! The files that a command line loads in addition to the model.
+//! The files that a command loads in addition to the model.
 
 use super::command::CommandLine;
 use super::devices::{Buffer, buffer, position};
 use super::option_spec::Setting;
 use super::parsed_option::ParsedOption;
 
-/// Options of drafts and encoders, which share one setting.
+/// Options that drafts and encoders share with other settings.
 const CACHE_K: &[&str] = &["-ctkd", "--cache-type-k-draft", "--spec-draft-type-k"];
 const CACHE_V: &[&str] = &["-ctvd", "--cache-type-v-draft", "--spec-draft-type-v"];
 const LAYERS: &[&str] = &[
@@ -19,55 +19,54 @@ const DEVICES: &[&str] = &["-devd", "--device-draft", "--spec-draft-device"];
 const PROJECTOR_DEVICE: &[&str] = &["-mmdev", "--mmproj-device"];
 const PROJECTOR_OFFLOAD: &[&str] = &["--mmproj-offload", "--no-mmproj-offload"];
 
-/// A draft with a file of its own.
+/// A draft with its own file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftFile {
     /// The file.
     pub file: String,
-    /// The type of its K cache. `None` if the line does not set it.
+    /// The K cache type, if set.
     pub cache_type_k: Option<String>,
-    /// The type of its V cache. `None` if the line does not set it.
+    /// The V cache type, if set.
     pub cache_type_v: Option<String>,
-    /// The number of its layers on devices. `None` means all layers, or llama.cpp's choice.
+    /// The number of layers on devices; `None` for all, or llama.cpp's choice.
     pub gpu_layers: Option<u64>,
-    /// Its context size. `None` if the line does not set it: builds without the option use the model's context size.
+    /// The context size, if set. Builds without the option use the model's.
     pub ctx_size: Option<u64>,
-    /// The positions of its devices, empty for the host. `None` if the line does not list them.
+    /// The device positions, if listed; empty for the host.
     pub devices: Option<Vec<usize>>,
 }
 
-/// An encoder of images or sound.
+/// An image or sound encoder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectorFile {
     /// The file.
     pub file: String,
-    /// True if it stays on the host.
+    /// True if the encoder stays on the host.
     pub on_host: bool,
-    /// The position of its device. `None` if the line does not name one.
+    /// The device position, if named.
     pub device: Option<usize>,
 }
 
-/// Returns true if an option such as `-md` names a file. `-hfd` and `-mmu` name remote files.
+/// True if an option such as `-md` names a file; `-hfd` and `-mmu` name remote files.
 fn is_file(given: &ParsedOption) -> bool {
     let remote = ["-hfd", "-mmu"];
     !given.spec.names.iter().any(|n| remote.contains(n))
 }
 
 impl CommandLine {
-    /// Returns the last option of the line with one of these names.
     fn last_of(&self, names: &[&str]) -> Option<&ParsedOption> {
         let is = |o: &&ParsedOption| names.contains(&o.spelling.replace('_', "-").as_str());
         self.options.iter().rev().find(is)
     }
 
-    /// Returns the kinds of drafting from every `--spec-type`, without `none`.
+    /// Returns the kinds of drafting of all `--spec-type` options, without `none`.
     pub fn draft_kinds(&self) -> impl Iterator<Item = &str> {
         let all = self.all(Setting::Speculation);
         all.flat_map(|o| o.value.split(',').map(str::trim))
             .filter(|kind| !kind.is_empty() && *kind != "none")
     }
 
-    /// Returns true if the draft blocks in the model's own file draft tokens. A draft with its own file replaces them.
+    /// True if the draft blocks of the model's own file draft. A draft file replaces them.
     pub fn drafts_by_own_blocks(&self) -> bool {
         self.last(Setting::Draft).is_none() && self.draft_kinds().any(|k| k == "draft-mtp")
     }
@@ -79,7 +78,7 @@ impl CommandLine {
         all.filter(|o| !is_file(o))
     }
 
-    /// Returns the draft with a file of its own.
+    /// Returns the draft with its own file.
     pub fn draft_file(&self) -> Option<DraftFile> {
         let file = self.last(Setting::Draft).filter(|o| is_file(o))?;
         let value = |names| self.last_of(names).map(|o| o.value.clone());
@@ -99,7 +98,7 @@ impl CommandLine {
         })
     }
 
-    /// Returns the encoder of images or sound.
+    /// Returns the image or sound encoder.
     pub fn projector_file(&self) -> Option<ProjectorFile> {
         let file = self.last(Setting::Projector).filter(|o| is_file(o))?;
         let device = self.last_of(PROJECTOR_DEVICE).map(|o| o.value.as_str());
@@ -112,7 +111,7 @@ impl CommandLine {
         })
     }
 
-    /// Returns the adapter files of the line. The flag is true for a control vector. `FILE:SCALE` names a file.
+    /// Returns the adapter files; the flag is true for a control vector. `FILE:SCALE` names a file.
     pub fn adapter_files(&self) -> Vec<(String, bool)> {
         let all = self.all(Setting::Adapter);
         let files = all.flat_map(|o| {
@@ -131,7 +130,7 @@ impl CommandLine {
         files.filter(|(file, _)| !file.is_empty()).collect()
     }
 
-    /// Returns the position of the device `name` in the line's list of devices.
+    /// Returns the position of a device in the line's list of devices.
     fn device(&self, name: &str) -> Option<usize> {
         match buffer(name.trim())? {
             Buffer::Host => None,

@@ -1,4 +1,4 @@
-//! Parsing a command line of llama.cpp.
+//! Parses llama.cpp command lines.
 
 use std::iter::Peekable;
 use std::slice::Iter;
@@ -10,29 +10,28 @@ use super::parsed_option::ParsedOption;
 use super::programs::{Maker, Program};
 use tpc_diag::{Diagnostic, codes};
 
-/// A command line of llama.cpp.
+/// A llama.cpp command line.
 #[derive(Clone, Debug)]
 pub struct CommandLine {
     /// The program's word.
     pub program: String,
-    /// The kind of program, by its options.
+    /// The kind of program, which determines the options.
     pub kind: Program,
-    /// Who made it.
+    /// The program's maker.
     pub maker: Maker,
-    /// The options in order: environment variables first, then the command line.
+    /// The options: environment variables first, then the command line, in order.
     pub options: Vec<ParsedOption>,
     /// Words that are not options of the program.
     pub unknown: Vec<String>,
-    /// Values that the program does not take.
+    /// Values that the program rejects.
     pub faults: Vec<Fault>,
-    /// The number of devices that `CUDA_VISIBLE_DEVICES` or a similar variable leaves visible.
+    /// The number of devices visible by `CUDA_VISIBLE_DEVICES` or a similar variable.
     pub visible: Option<usize>,
 }
 
-/// The words that are not read yet.
 type Words<'w> = Peekable<Iter<'w, String>>;
 
-/// Environment variables that name the devices that programs see.
+/// Environment variables with the visible devices.
 const VISIBLE: [&str; 4] = [
     "CUDA_VISIBLE_DEVICES",
     "HIP_VISIBLE_DEVICES",
@@ -40,7 +39,6 @@ const VISIBLE: [&str; 4] = [
     "GGML_VK_VISIBLE_DEVICES",
 ];
 
-/// Returns true if a value switches its setting off.
 pub(super) fn is_off(value: &str) -> bool {
     matches!(value, "0" | "off" | "false" | "disabled")
 }
@@ -61,10 +59,10 @@ fn maker(program: &str) -> Maker {
 }
 
 impl CommandLine {
-    /// Parses the words of a command line: any number of `NAME=VALUE` assignments, the program, and its options.
+    /// Parses a command line: `NAME=VALUE` assignments, the program, and its options.
     ///
     /// # Errors
-    /// Returns TPC0400 if the program is missing or is not one of llama.cpp's, or if an option lacks its argument.
+    /// Returns TPC0400 if the program is missing or unknown, or if an option lacks its argument.
     pub fn parse(words: &[String]) -> Result<CommandLine, Diagnostic> {
         let mut words = words.iter().peekable();
         words.next_if(|w| *w == "env");
@@ -77,20 +75,20 @@ impl CommandLine {
             }
         }
         let Some(program) = words.next() else {
-            return Err(error("no program follows `--`".to_owned())
+            return Err(error("the program after `--` is missing".to_owned())
                 .help("tpc lint -- llama-server -m MODEL.gguf …"));
         };
         let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
         let Some(kind) = Program::of(name) else {
             let help = match Program::nearest(name) {
                 Some(near) => format!("did you mean {near}?"),
-                None => "a line such as `llama-server -m MODEL.gguf -sm tensor`".to_owned(),
+                None => "write a line such as `llama-server -m MODEL.gguf -sm tensor`".to_owned(),
             };
-            let message = format!("`{program}` is no program of llama.cpp or ik_llama.cpp");
+            let message = format!("unknown llama.cpp or ik_llama.cpp program `{program}`");
             return Err(error(message).help(help));
         };
         if kind == Program::Bench {
-            // It reads no variables of its own.
+            // The program reads no variables.
             options.clear();
         }
         let mut out = CommandLine {
@@ -111,9 +109,8 @@ impl CommandLine {
         Ok(out)
     }
 
-    /// Parses one word of the line and the arguments that follow it.
     fn word(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), Diagnostic> {
-        // Programs read `--ctx_size`, too.
+        // Programs also accept `--ctx_size`.
         let name = match word.strip_prefix("--") {
             Some(rest) => format!("--{}", rest.replace('_', "-")),
             None => word.to_owned(),
@@ -122,7 +119,6 @@ impl CommandLine {
         let mut known = known.filter(|o| o.names.contains(&name.as_str()));
         let Some(spec) = known.next() else {
             self.unknown.push(word.to_owned());
-            // The words up to the next option are its arguments, if it has any.
             while word.starts_with('-') && words.next_if(|w| !w.starts_with('-')).is_some() {}
             return Ok(());
         };
@@ -140,8 +136,7 @@ impl CommandLine {
         Ok(())
     }
 
-    /// Adds an option. If the program rejects its value, records the fault and adds the option with [`Fault::meant`]
-    /// instead. Without such a value the option is dropped.
+    /// Adds an option. If the program rejects the value, records the fault and adds [`Fault::meant`] instead, if any.
     fn add(&mut self, given: ParsedOption, missing: Option<Fault>) {
         let Some(fault) = missing.or_else(|| fault(&given, self.kind, self.maker)) else {
             self.options.push(given);
@@ -153,57 +148,57 @@ impl CommandLine {
             .extend(value.map(|value| ParsedOption { value, ..given }));
     }
 
-    /// Returns every option that changes the setting; the last one takes effect.
+    /// Returns every option of a setting; the last one takes effect.
     pub fn all(&self, setting: Setting) -> impl DoubleEndedIterator<Item = &ParsedOption> {
         self.options
             .iter()
             .filter(move |o| o.spec.setting == setting)
     }
 
-    /// Returns the option that takes effect: the last of the line, or else of the environment.
+    /// Returns the option that takes effect: the last of the line, else of the environment.
     pub fn last(&self, setting: Setting) -> Option<&ParsedOption> {
         self.all(setting).next_back()
     }
 
-    /// Returns the value of a setting.
+    /// Returns a setting's value.
     pub fn value(&self, setting: Setting) -> Option<&str> {
         self.last(setting).map(|o| o.value.as_str())
     }
 
-    /// Returns the value of a setting as a count.
+    /// Returns a setting's value as a count.
     pub fn count(&self, setting: Setting) -> Option<u64> {
         u64::try_from(read_number(self.value(setting)?)?).ok()
     }
 
-    /// Returns true if a setting is switched off.
+    /// True if a setting is switched off.
     pub fn is_off(&self, setting: Setting) -> bool {
         self.value(setting).is_some_and(is_off)
     }
 
-    /// Returns true if tensors are split among the devices (`-sm tensor`).
+    /// True if tensors are split among the devices (`-sm tensor`).
     pub fn splits_tensors(&self) -> bool {
         self.value(Setting::SplitMode) == Some("tensor")
     }
 }
 
-/// Returns the number of devices in a list such as `CUDA_VISIBLE_DEVICES`, or `None` if the list is empty.
+/// Returns the number of devices in a list such as `CUDA_VISIBLE_DEVICES`; `None` for an empty list.
 fn devices_in(list: &str) -> Option<usize> {
     let names = list.split(',').map(str::trim);
-    // A negative one ends the list.
+    // A negative number ends the list.
     let n = names
         .take_while(|n| !n.is_empty() && !n.starts_with('-'))
         .count();
     (n > 0).then_some(n)
 }
 
-/// Returns the name and the value of `NAME=VALUE`.
+/// Splits `NAME=VALUE`.
 fn assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     (!name.is_empty() && name.chars().all(upper)).then_some((name, value))
 }
 
-/// Returns the option that an environment variable sets.
+/// Returns the option of an environment variable.
 fn variable(name: &str, value: &str) -> Option<ParsedOption> {
     let spec = OPTIONS
         .iter()
@@ -211,7 +206,6 @@ fn variable(name: &str, value: &str) -> Option<ParsedOption> {
     let on_off = |is_on: bool| if is_on { "on" } else { "off" };
     let value = match spec.arity {
         Arity::Switch => on_off(!is_off(value)),
-        // Its value does not matter.
         Arity::NegatedSwitch => "off",
         Arity::One | Arity::Two | Arity::OnOffAuto => value,
     };
@@ -223,8 +217,8 @@ fn variable(name: &str, value: &str) -> Option<ParsedOption> {
     })
 }
 
-/// Returns the kinds of drafting that an option of `ik_llama.cpp` names, without their parameters
-/// (`mtp:n_max=3,p_min=0.5`). Blocks of the model's own file have llama.cpp's name.
+/// Returns the kinds of drafting in an `ik_llama.cpp` option, without parameters (`mtp:n_max=3,p_min=0.5`). Blocks of
+/// the model's own file get llama.cpp's name.
 fn speculation(spec: &OptionSpec, value: &str) -> String {
     let mtp = "draft-mtp";
     if spec.arity == Arity::Switch {
@@ -242,8 +236,7 @@ fn speculation(spec: &OptionSpec, value: &str) -> String {
     kinds.join(",")
 }
 
-/// Takes the argument of an option from the following words. Returns a fault if llama.cpp needs a value and the line
-/// has a bare option.
+/// Takes an option's argument from the following words. Returns a fault for a bare option that needs a value.
 fn argument(
     spec: &OptionSpec,
     spelling: &str,
@@ -264,7 +257,7 @@ fn argument(
             let is_value = |w: &&String| is_on_off_auto(w) || !w.starts_with('-');
             let taken = match maker {
                 Maker::LlamaCpp => words.next_if(is_value),
-                // It is a switch there, too.
+                // Also a switch in ik_llama.cpp.
                 Maker::IkLlamaCpp => words.next_if(|w| is_on_off_auto(w)),
             };
             match (taken, maker) {

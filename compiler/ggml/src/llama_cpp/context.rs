@@ -1,35 +1,34 @@
-//! The KV-cache cells that a command line asks for, and the settings that llama.cpp chooses by itself.
+//! The KV-cache cells that a command requests, and the settings that llama.cpp chooses.
 
 use super::command::{CommandLine, is_off};
 use super::option_spec::Setting;
 use super::programs::{Maker, Program};
 
-/// The context of a command line.
+/// A command's context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Context {
-    /// The context size, of all sequences together; `None` for the model's.
+    /// The context size of all sequences; `None` for the model's.
     pub ctx_size: Option<u64>,
-    /// The number of sequences. `None` if the command does not determine it.
+    /// The number of sequences; `None` if unspecified.
     pub sequences: Option<u64>,
 }
 
-/// The settings that llama.cpp chooses by itself, so that the model fits.
+/// The settings that llama.cpp chooses to fit the memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FittedSettings {
     /// The context.
     pub context: bool,
-    /// The layers on the devices, their division, and the tensors on the host.
+    /// The layers on the devices, their split, and the tensors on the host.
     pub layers: bool,
 }
 
 impl FittedSettings {
-    /// Returns true if llama.cpp chooses any setting.
+    /// True if llama.cpp chooses a setting.
     pub fn any(self) -> bool {
         self.context || self.layers
     }
 }
 
-/// Returns the largest number in a list of a benchmark.
 fn largest(list: &str) -> Option<u64> {
     let last = |part: &str| {
         let last = part.split_once('-').map_or(part, |(_, rest)| rest);
@@ -40,7 +39,7 @@ fn largest(list: &str) -> Option<u64> {
 }
 
 impl CommandLine {
-    /// Returns the context that the program makes.
+    /// Returns the program's context.
     pub fn context(&self) -> Context {
         let count = |setting| self.count(setting).filter(|&n| n > 0);
         match self.kind {
@@ -64,7 +63,7 @@ impl CommandLine {
         }
     }
 
-    /// Returns the tokens of a benchmark's largest test. Prompts and generation are tests of their own.
+    /// Returns the tokens of a benchmark's largest test. Prompts and generation are separate tests.
     fn largest_test(&self) -> u64 {
         let most = |setting, default: u64| {
             let all = self.all(setting).filter_map(|o| largest(&o.value));
@@ -80,11 +79,11 @@ impl CommandLine {
         test.saturating_add(most(Setting::Depth, 0))
     }
 
-    /// Returns the settings that llama.cpp chooses by itself if the model does not fit.
+    /// Returns the settings that llama.cpp chooses if the model does not fit.
     pub fn fitted_settings(&self) -> FittedSettings {
         let given = |setting| self.last(setting).is_some();
         let is_fitted = match self.kind {
-            // ik_llama.cpp fits the model only if `--fit` is given.
+            // ik_llama.cpp fits only with `--fit`.
             _ if self.maker == Maker::IkLlamaCpp => {
                 self.value(Setting::Fit).is_some_and(|v| !is_off(v))
             }
@@ -103,7 +102,7 @@ impl CommandLine {
         ];
         let layers = self.value(Setting::GpuLayers);
         FittedSettings {
-            // With `-c 0` the whole context is asked for.
+            // `-c 0` requests the model's context.
             context: self.kind == Program::General
                 && self.maker == Maker::LlamaCpp
                 && !given(Setting::CtxSize),

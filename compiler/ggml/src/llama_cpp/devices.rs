@@ -1,41 +1,39 @@
-//! The devices that a command line names, by their number or by their buffers.
+//! The devices of a command line, by number or buffer.
 
 use super::command::CommandLine;
 use super::option_spec::Setting;
 
-/// The number of devices to plan for if the command line does not determine it.
+/// The assumed number of devices.
 const ASSUMED: usize = 2;
 
-/// The assumed number of local devices of a machine that also uses RPC servers.
+/// The assumed number of local devices besides RPC servers.
 const LOCAL: usize = 1;
 
-/// The number of devices of a line.
+/// A line's number of devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceCount {
-    /// Devices.
+    /// The number.
     pub count: usize,
-    /// True if the number is an assumption.
+    /// True if the number is assumed.
     pub assumed: bool,
-    /// The option, such as `-mg 3`, that names the highest device number. `None` if the count does not come from such
-    /// an option.
+    /// The option with the highest device number, such as `-mg 3`, if the number comes from it.
     pub named_by: Option<String>,
 }
 
-/// Returns the number of devices that a line states. It comes from a list of devices, from visible devices plus
-/// servers, or from proportions.
+/// Returns the number of devices that a line states: a device list, visible devices plus servers, or proportions.
 pub fn stated_devices(line: &CommandLine) -> Option<usize> {
     listed_devices(line).or_else(|| entries(line, Setting::TensorSplit, &[',', '/']))
 }
 
 impl CommandLine {
-    /// Returns the positions of servers' devices in the list of devices, or `None` without a list.
+    /// Returns the positions of servers in the device list, if any.
     pub fn servers_at(&self) -> Option<Vec<usize>> {
         let list = self.value(Setting::Devices)?.split(',').enumerate();
         let is_remote = |d: &str| d.trim().to_ascii_uppercase().starts_with("RPC");
         Some(list.filter(|(_, d)| is_remote(d)).map(|(i, _)| i).collect())
     }
 
-    /// Returns the `--rpc` servers that the line uses. A list of devices may omit some servers.
+    /// Returns the `--rpc` servers in use. A device list may omit some.
     pub fn servers(&self) -> Option<Vec<String>> {
         let all = self.value(Setting::Rpc)?.split(',').map(str::trim);
         let all = all.filter(|s| !s.is_empty());
@@ -48,7 +46,6 @@ impl CommandLine {
     }
 }
 
-/// Returns the number of entries of a list.
 fn entries(line: &CommandLine, setting: Setting, separators: &[char]) -> Option<usize> {
     let text = line.value(setting)?;
     let n = text
@@ -58,15 +55,14 @@ fn entries(line: &CommandLine, setting: Setting, separators: &[char]) -> Option<
     (n > 0 && text != "none").then_some(n)
 }
 
-/// Returns the number of devices that a line lists, or the number of visible devices plus the `--rpc` servers.
+/// Returns the number of listed devices, or of visible devices plus `--rpc` servers.
 fn listed_devices(line: &CommandLine) -> Option<usize> {
     let servers = || line.servers().map_or(0, |s| s.len());
     let visible = || line.visible.map(|n| n + servers());
     entries(line, Setting::Devices, &[',']).or_else(visible)
 }
 
-/// Returns the number of devices to plan a line for. Without a list of devices, an option such as `-mg 3` can raise the
-/// number.
+/// Returns the number of devices to plan for. Without a device list, an option such as `-mg 3` can raise it.
 pub fn device_count(line: &CommandLine) -> DeviceCount {
     let stated = stated_devices(line);
     let servers = line.servers().map(|s| s.len() + LOCAL);
@@ -86,7 +82,7 @@ pub fn device_count(line: &CommandLine) -> DeviceCount {
     }
 }
 
-/// Returns the least number of devices that the device numbers in a line imply, and the option that implies it.
+/// Returns the least number of devices that device numbers imply, and the option.
 fn least_devices(line: &CommandLine) -> Option<(usize, String)> {
     let main = line.last(Setting::MainGpu).and_then(|given| {
         let n: usize = given.value.parse().ok()?;
@@ -102,27 +98,26 @@ fn least_devices(line: &CommandLine) -> Option<(usize, String)> {
             _ => None,
         })
     });
-    // A number above 64 is probably a typing error.
+    // A number above 64 is probably a typo.
     let all = main.into_iter().chain(overrides).filter(|(n, _)| *n <= 64);
     all.max_by_key(|(n, _)| *n)
 }
 
-/// A buffer type of llama.cpp.
+/// A llama.cpp buffer type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffer {
-    /// Memory of the host.
+    /// Host memory.
     Host,
-    /// Memory of a device, by its number.
+    /// Memory of a device, by number.
     Device(usize),
 }
 
-/// The stems of the names of devices.
 const STEMS: [&str; 13] = [
     "cuda", "rocm", "hip", "vulkan", "sycl", "musa", "cann", "metal", "mtl", "webgpu", "opencl",
     "rpc", "dev",
 ];
 
-/// Returns the buffer type of a name such as `CPU`, `CUDA1` or `Vulkan_Host`, or `None` for an unknown name.
+/// Parses a buffer name such as `CPU`, `CUDA1` or `Vulkan_Host`.
 pub fn buffer(name: &str) -> Option<Buffer> {
     let lower = name.trim().to_ascii_lowercase();
     if lower.starts_with("cpu") || lower.ends_with("_host") || lower == "host" {
@@ -133,14 +128,14 @@ pub fn buffer(name: &str) -> Option<Buffer> {
     let number = &bare[stem.len()..];
     match stem {
         "metal" | "mtl" => Some(Buffer::Device(0)),
-        // Some builds omit the number of the first device.
+        // Some builds omit the first device's number.
         _ if STEMS.contains(&stem) && number.is_empty() => Some(Buffer::Device(0)),
         _ if STEMS.contains(&stem) => number.parse().ok().map(Buffer::Device),
         _ => None,
     }
 }
 
-/// Returns the position of a buffer's device among the line's devices. `-dev` lists them in order.
+/// Returns the position of a buffer's device in the line's devices (`-dev`).
 pub fn position(line: &CommandLine, name: &str, number: usize) -> Option<usize> {
     match line.value(Setting::Devices) {
         None => Some(number),
@@ -184,7 +179,6 @@ mod tests {
             (1, false, false)
         );
         assert_eq!(of("llama-server -mg 1000000"), (2, true, false));
-        // Servers, and the devices here.
         assert_eq!(of("llama-server --rpc a:1"), (2, true, false));
         assert_eq!(of("llama-server --rpc a:1,b:1"), (3, true, false));
         assert_eq!(of("llama-server --rpc a:1 -ts 1,1,2"), (3, false, false));

@@ -1,4 +1,4 @@
-//! The tests of a benchmark: a line with lists as a line for each combination of values.
+//! Expands a benchmark's lists to a line for each combination of values.
 
 use super::command::CommandLine;
 use super::option_spec::{Arity, Setting};
@@ -7,10 +7,9 @@ use super::parsed_option::ParsedOption;
 use super::programs::Program;
 use tpc_diag::{Diagnostic, codes};
 
-/// The most combinations that are taken apart.
 const MAX_LINES: usize = 64;
 
-/// The settings that bear on a plan and may have lists.
+/// The settings that affect a plan and may have lists.
 const LISTS: [Setting; 13] = [
     Setting::Model,
     Setting::SplitMode,
@@ -27,16 +26,16 @@ const LISTS: [Setting; 13] = [
     Setting::FlashAttention,
 ];
 
-/// A command line without lists, and a label that distinguishes it from the command's other lines.
+/// A command line without lists.
 #[derive(Clone, Debug)]
 pub struct Test {
-    /// The values that differ between the lines, such as `-sm tensor`. Empty if the command has only one line.
+    /// The values that distinguish the line, such as `-sm tensor`; empty if the command has one line.
     pub label: String,
     /// The line.
     pub line: CommandLine,
 }
 
-/// Expands a range such as `128-512+128` to its numbers. Any other word is returned unchanged.
+/// Expands a range such as `128-512+128`; returns any other word unchanged.
 fn range(part: &str) -> Vec<String> {
     let number = |t: &str| t.parse::<u64>().ok();
     let parsed = part.split_once('-').and_then(|(first, rest)| {
@@ -64,12 +63,11 @@ fn range(part: &str) -> Vec<String> {
     out
 }
 
-/// Returns the values of an option of a benchmark.
 fn values(given: &ParsedOption) -> Vec<String> {
     let parts = given.value.split(',');
     match given.spec.setting {
         Setting::GpuLayers | Setting::NCpuMoe | Setting::Ubatch => parts.flat_map(range).collect(),
-        // The benchmark separates list values by commas, so it separates the entries of one value by other characters.
+        // Commas separate the list's values, so other characters separate the entries of a value.
         Setting::TensorSplit | Setting::Devices | Setting::Override => parts
             .map(|p| match given.spec.setting {
                 Setting::Override => p.replace(';', ","),
@@ -80,7 +78,6 @@ fn values(given: &ParsedOption) -> Vec<String> {
     }
 }
 
-/// Returns an option with one value of its list, as other programs have it.
 fn with(given: &ParsedOption, value: &str) -> ParsedOption {
     let switch = OPTIONS
         .iter()
@@ -102,7 +99,7 @@ fn with(given: &ParsedOption, value: &str) -> ParsedOption {
 }
 
 impl CommandLine {
-    /// Returns the line itself, or one line per combination of a benchmark's lists.
+    /// Returns the line itself, or a line per combination of a benchmark's lists.
     ///
     /// # Errors
     /// Returns TPC0400 if there are more than 64 combinations.
@@ -123,9 +120,9 @@ impl CommandLine {
                 continue;
             }
             if all.len().saturating_mul(out.len()) > MAX_LINES {
-                let message = format!("the lists make more than {MAX_LINES} combinations");
+                let message = format!("the lists have more than {MAX_LINES} combinations");
                 let d = Diagnostic::new(&codes::COMMAND_LINE, &all[0].0.spelling, message);
-                return Err(d.help("give fewer values; of -p, -n and -d the largest counts"));
+                return Err(d.help("give fewer values; only the largest of -p, -n and -d counts"));
             }
             let several = all.len() > 1;
             let chosen = |test: &Test, (given, value): &(&ParsedOption, String)| {
@@ -170,7 +167,7 @@ mod tests {
         assert_eq!(last.value(Setting::SplitMode), Some("layer"));
         assert_eq!(last.value(Setting::TensorSplit), Some("3,1"));
         assert!(last.is_off(Setting::KvOffload));
-        // Options that are repeated are lists, too.
+        // Repeated options are also lists.
         assert_eq!(
             read("llama-bench -ngl 10-30+10 -ngl 99")
                 .each()

@@ -1,20 +1,20 @@
-//! Values that a program of llama.cpp rejects: it does not start, or runs with another value.
+//! Values that a llama.cpp program rejects or reads as another value.
 
 use super::numbers::{Number, number_of};
 use super::option_spec::{Arity, Setting};
 use super::parsed_option::ParsedOption;
 use super::programs::{Maker, Program};
 
-/// A value that the program does not take.
+/// A value that the program rejects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The option, as it is spelt.
+    /// The option's spelling.
     pub spelling: String,
-    /// A description of the program's behaviour.
+    /// The program's behaviour.
     pub what: String,
-    /// The values that it takes.
+    /// The valid values.
     pub takes: String,
-    /// The value that the user probably means. If it is `None`, the rest of the line is parsed without the option.
+    /// The value that the user probably means; without it the option is ignored.
     pub meant: Option<String>,
 }
 
@@ -23,13 +23,13 @@ impl Fault {
     pub fn stops(spelling: &str, value: &str, takes: &str) -> Fault {
         Fault {
             spelling: spelling.to_owned(),
-            what: format!("{spelling} does not take `{value}`: the program stops"),
+            what: format!("invalid value `{value}` of {spelling}: the program stops"),
             takes: format!("{spelling} takes {takes}"),
             meant: None,
         }
     }
 
-    /// Returns the fault with the value that the user probably means.
+    /// Sets the value that the user probably means.
     #[must_use]
     pub fn with_meaning(self, value: impl Into<Option<String>>) -> Fault {
         Fault {
@@ -38,20 +38,19 @@ impl Fault {
         }
     }
 
-    /// Returns the fault of an option without its value.
     pub(super) fn missing_value(spelling: &str) -> Fault {
         Fault {
             spelling: spelling.to_owned(),
             what: format!(
-                "`{spelling}` has no value: llama.cpp takes the next word for it, and stops"
+                "`{spelling}` needs a value: llama.cpp takes the next word as the value, and stops"
             ),
-            takes: format!("{spelling} on, off or auto; older builds took none"),
+            takes: format!("write {spelling} on, off or auto; older builds took no value"),
             meant: Some("on".to_owned()),
         }
     }
 }
 
-/// Returns true if a word is a value of an option that is on, off or automatic.
+/// True if a word is a value of an on/off/auto option.
 pub(super) fn is_on_off_auto(word: &str) -> bool {
     is_on_off(word) || matches!(word, "auto" | "-1")
 }
@@ -63,7 +62,7 @@ fn is_on_off(word: &str) -> bool {
     )
 }
 
-/// Returns the number that a word means to a reader: `8192`, `-1`, or `8k`.
+/// Parses a number as a reader would: `8192`, `-1`, or `8k`.
 pub(super) fn read_number(word: &str) -> Option<i64> {
     let (digits, unit) = match word.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1024),
@@ -72,7 +71,7 @@ pub(super) fn read_number(word: &str) -> Option<i64> {
     digits.parse::<i64>().ok()?.checked_mul(unit)
 }
 
-/// Returns the leading part of a word that the program parses as a number.
+/// Returns the leading part that the program parses as a number.
 fn numeric_prefix(word: &str, kind: Number) -> Option<&str> {
     let digits = word.strip_prefix(['-', '+']).unwrap_or(word);
     let count = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
@@ -85,8 +84,7 @@ fn numeric_prefix(word: &str, kind: Number) -> Option<&str> {
     (len > 0).then(|| &word[..word.len() - digits.len() + len])
 }
 
-/// Returns true if a word consists of numbers and ranges of a benchmark: `512,1024`, `128-512`, `128-512+128`,
-/// `128-512*2`.
+/// True if a word consists of a benchmark's numbers and ranges: `512,1024`, `128-512`, `128-512+128`, `128-512*2`.
 fn is_ranges(word: &str) -> bool {
     let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
     word.split(',').all(|part| {
@@ -101,12 +99,10 @@ fn is_ranges(word: &str) -> bool {
     })
 }
 
-/// A value that the program parses as a number.
 struct Numeral<'g> {
     given: &'g ParsedOption,
     program: Program,
     kind: Number,
-    /// The least number that it takes.
     least: i64,
 }
 
@@ -138,8 +134,7 @@ impl Numeral<'_> {
     }
 }
 
-/// Checks a value with `is`; in a benchmark, checks every entry of its comma-separated list. Returns a fault for the
-/// first wrong entry.
+/// Checks a value with `is`, or every entry of a benchmark's list. Returns a fault for the first invalid entry.
 fn check_each(
     given: &ParsedOption,
     program: Program,
@@ -157,19 +152,16 @@ fn check_each(
     Some(Fault::stops(spelling, wrong, takes).with_meaning(meant))
 }
 
-/// The types that caches of llama.cpp have.
 const CACHE_TYPES: [&str; 9] = [
     "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1",
 ];
 
-/// The cache types that only ik_llama.cpp has.
+/// The cache types of ik_llama.cpp only.
 const IK_CACHE_TYPES: [&str; 2] = ["q6_0", "q8_KV"];
 
-/// The split modes of each.
 const SPLIT_MODES: [&str; 4] = ["none", "layer", "row", "tensor"];
 const IK_SPLIT_MODES: [&str; 5] = ["none", "layer", "row", "attn", "graph"];
 
-/// Returns the fault of a cache type, if it has one.
 fn cache_type(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fault> {
     let is = |word: &str| {
         CACHE_TYPES.contains(&word)
@@ -178,19 +170,17 @@ fn cache_type(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fa
     check_each(given, program, &is, &CACHE_TYPES.join(", "))
 }
 
-/// Returns the fault of a split mode, if it has one.
 fn split_mode(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fault> {
     let (known, takes): (&[&str], &str) = match maker {
         Maker::LlamaCpp => (
             &SPLIT_MODES,
-            "none, layer, row or tensor; `graph` and `attn` are ik_llama.cpp's: tpc lint -- ik_llama-server …",
+            "none, layer, row or tensor; for ik_llama.cpp's `graph` and `attn`: tpc lint -- ik_llama-server …",
         ),
         Maker::IkLlamaCpp => (&IK_SPLIT_MODES, "none, layer, attn or graph"),
     };
     check_each(given, program, &|word| known.contains(&word), takes)
 }
 
-/// Returns the fault of an option's value, if it has one.
 pub(super) fn fault(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fault> {
     let word = given.value.as_str();
     let bench = program == Program::Bench;

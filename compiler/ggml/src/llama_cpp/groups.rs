@@ -1,7 +1,5 @@
-//! Options and groups of options that llama.cpp's parser and tpc's own parser share: their spellings and arguments.
-//!
-//! `options`, `ik_options` and `programs` put them into the tables of programs. tpc's command line documents their
-//! meaning.
+//! Options that the parsers of llama.cpp and tpc share: spellings and arguments. `options`, `ik_options` and
+//! `programs` use them in the tables of programs; tpc's command line documents their meaning.
 
 use super::option_spec::{Arity, OptionSpec, Setting, option};
 
@@ -11,7 +9,7 @@ use Setting as S;
 /// The model's file.
 pub const MODEL: OptionSpec = option(S::Model, One, "LLAMA_ARG_MODEL", &["-m", "--model"]);
 
-/// The address of a model.
+/// A model's address.
 pub const MODEL_URL: OptionSpec = option(
     S::Remote,
     One,
@@ -19,7 +17,7 @@ pub const MODEL_URL: OptionSpec = option(
     &["-mu", "--model-url"],
 );
 
-/// A repository of Hugging Face.
+/// A Hugging Face repository.
 pub const HF_REPO: OptionSpec = option(
     S::Remote,
     One,
@@ -27,10 +25,10 @@ pub const HF_REPO: OptionSpec = option(
     &["-hf", "-hfr", "--hf-repo"],
 );
 
-/// A file of the repository.
+/// The repository's file.
 pub const HF_FILE: OptionSpec = option(S::Remote, One, "LLAMA_ARG_HF_FILE", &["-hff", "--hf-file"]);
 
-/// A model of Docker's registry.
+/// A model in Docker's registry.
 pub const DOCKER_REPO: OptionSpec = option(
     S::Remote,
     One,
@@ -38,7 +36,7 @@ pub const DOCKER_REPO: OptionSpec = option(
     &["-dr", "--docker-repo"],
 );
 
-/// Metadata that are changed while loading.
+/// Overridden metadata.
 pub const OVERRIDE_KV: OptionSpec = option(S::OverrideKv, One, "", &["--override-kv"]);
 
 /// The devices.
@@ -69,16 +67,16 @@ pub const BATCH: OptionSpec = option(S::Batch, One, "LLAMA_ARG_BATCH", &["-b", "
 /// The switch that fits settings to the memory.
 pub const FIT: OptionSpec = option(S::Fit, OnOffAuto, "LLAMA_ARG_FIT", &["-fit", "--fit"]);
 
-/// The least context that fitting leaves.
+/// The least context after fitting.
 pub const FIT_CTX: OptionSpec = option(S::Other, One, "", &["-fitc", "--fit-ctx"]);
 
-/// A part of the cache per sequence.
+/// A cache per sequence.
 pub const SPLIT_CACHE: OptionSpec = option(S::Other, Switch, "", &["-no-kvu", "--no-kv-unified"]);
 
-/// Cells of one sequence.
+/// Cells per sequence.
 pub const CELLS_PER_SLOT: OptionSpec = option(S::Other, One, "", &["--kv-unified-per-slot"]);
 
-/// A model that drafts tokens.
+/// A draft model.
 pub const DRAFT_MODEL: OptionSpec = option(
     S::Draft,
     One,
@@ -86,7 +84,7 @@ pub const DRAFT_MODEL: OptionSpec = option(
     &["-md", "--model-draft", "--spec-draft-model"],
 );
 
-/// A repository with a model that drafts tokens.
+/// A draft model's repository.
 pub const DRAFT_HF_REPO: OptionSpec = option(
     S::Draft,
     One,
@@ -94,7 +92,7 @@ pub const DRAFT_HF_REPO: OptionSpec = option(
     &["-hfd", "-hfrd", "--hf-repo-draft", "--spec-draft-hf"],
 );
 
-/// Devices, layers and context of a draft model.
+/// A draft model's devices, layers and context.
 pub const DRAFT_PLACEMENT: OptionSpec = option(
     S::Other,
     One,
@@ -112,7 +110,7 @@ pub const DRAFT_PLACEMENT: OptionSpec = option(
     ],
 );
 
-/// Tensors of a draft model by name, and its experts.
+/// A draft model's tensor overrides and experts.
 pub const DRAFT_OVERRIDES: OptionSpec = option(
     S::Other,
     One,
@@ -136,11 +134,11 @@ pub const DRAFT_CPU_MOE: OptionSpec = option(
     &["-cmoed", "--cpu-moe-draft", "--spec-draft-cpu-moe"],
 );
 
-/// The most tokens that are drafted.
+/// The maximum number of drafted tokens.
 pub const DRAFT_MAX: OptionSpec =
     option(S::Other, One, "", &["--draft", "--draft-n", "--draft-max"]);
 
-/// The fewest drafted tokens, and the certainty that they need.
+/// The minimum number of drafted tokens, and their probability.
 pub const DRAFT_THRESHOLDS: OptionSpec = option(
     S::Other,
     One,
@@ -158,7 +156,7 @@ pub const DRAFT_THRESHOLDS: OptionSpec = option(
     ],
 );
 
-/// Drafting by defaults, and sampling on the device.
+/// Default drafting, and sampling on the device.
 pub const DRAFT_DEFAULTS: OptionSpec = option(
     S::Other,
     Switch,
@@ -192,10 +190,10 @@ pub const NGRAM_DRAFTS: OptionSpec = option(
     ],
 );
 
-/// An encoder of images or sound.
+/// An image or sound encoder.
 pub const MMPROJ: OptionSpec = option(S::Projector, One, "LLAMA_ARG_MMPROJ", &["-mm", "--mmproj"]);
 
-/// The address of an encoder.
+/// An encoder's address.
 pub const MMPROJ_URL: OptionSpec = option(
     S::Projector,
     One,
@@ -216,11 +214,11 @@ pub const ADAPTERS: OptionSpec = option(
     ],
 );
 
-/// The layers of control vectors.
+/// A control vector's layers.
 pub const CONTROL_VECTOR_RANGE: OptionSpec =
     option(S::Other, Two, "", &["--control-vector-layer-range"]);
 
-/// The switches for loading encoders and adapters, and for the place of encoders.
+/// Switches for encoders: loading and place.
 pub const MMPROJ_SWITCHES: OptionSpec = option(
     S::Other,
     Switch,
@@ -235,7 +233,7 @@ pub const MMPROJ_SWITCHES: OptionSpec = option(
     ],
 );
 
-/// Settings of encoders of images and video.
+/// Settings of image and video encoders.
 pub const MMPROJ_SETTINGS: OptionSpec = option(
     S::Other,
     One,
@@ -252,7 +250,7 @@ pub const MMPROJ_SETTINGS: OptionSpec = option(
     ],
 );
 
-/// The kind of scaling of the rotation.
+/// The kind of RoPE scaling.
 pub const ROPE_SCALING: OptionSpec = option(
     S::RopeScaling,
     One,
@@ -260,7 +258,7 @@ pub const ROPE_SCALING: OptionSpec = option(
     &["--rope-scaling"],
 );
 
-/// The scaling factor of the rotation.
+/// The RoPE scaling factor.
 pub const ROPE_SCALE: OptionSpec = option(
     S::RopeFactor,
     One,
@@ -268,7 +266,7 @@ pub const ROPE_SCALE: OptionSpec = option(
     &["--rope-scale"],
 );
 
-/// The base of the rotation.
+/// The RoPE base.
 pub const ROPE_FREQ_BASE: OptionSpec = option(
     S::Rope,
     One,
@@ -276,7 +274,7 @@ pub const ROPE_FREQ_BASE: OptionSpec = option(
     &["--rope-freq-base"],
 );
 
-/// The inverse of that factor.
+/// The inverse of the scaling factor.
 pub const ROPE_FREQ_SCALE: OptionSpec = option(
     S::RopeFrequency,
     One,
@@ -335,7 +333,7 @@ pub const GROUP_ATTENTION: OptionSpec = option(
 /// The list of devices.
 pub const LIST_DEVICES: OptionSpec = option(S::Other, Switch, "", &["--list-devices"]);
 
-/// The switch that lets devices work on host tensors.
+/// The switch that lets devices compute with host weights.
 pub const OP_OFFLOAD: OptionSpec =
     option(S::Other, Switch, "", &["--op-offload", "--no-op-offload"]);
 
@@ -383,7 +381,7 @@ pub const THREAD_PLACEMENT: OptionSpec = option(
     ],
 );
 
-/// The tokens that are generated and kept.
+/// The number of generated and kept tokens.
 pub const LENGTH: OptionSpec = option(
     S::Other,
     One,
@@ -391,7 +389,7 @@ pub const LENGTH: OptionSpec = option(
     &["-n", "--predict", "--n-predict", "--keep"],
 );
 
-/// The switches for mapping, checking and warming up a file.
+/// The switches for mapping, checking and warming up.
 pub const LOADING_SWITCHES: OptionSpec = option(
     S::Other,
     Switch,
@@ -411,7 +409,7 @@ pub const LOADING_SWITCHES: OptionSpec = option(
     ],
 );
 
-/// The mode of loading, and the token for downloads.
+/// The loading mode, and the download token.
 pub const LOADING: OptionSpec = option(
     S::Other,
     One,
@@ -426,7 +424,7 @@ pub const LOADING: OptionSpec = option(
     ],
 );
 
-/// Samplers and their seed.
+/// Samplers and seed.
 pub const SAMPLERS: OptionSpec = option(
     S::Other,
     One,
@@ -451,10 +449,10 @@ pub const SAMPLERS: OptionSpec = option(
     ],
 );
 
-/// Samplers of ik_llama.cpp.
+/// ik_llama.cpp's samplers.
 pub const IK_SAMPLERS: OptionSpec = option(S::Other, One, "", &["--tfs"]);
 
-/// Penalties, and samplers with a state.
+/// Penalties, and stateful samplers.
 pub const PENALTIES: OptionSpec = option(
     S::Other,
     One,
@@ -481,7 +479,7 @@ pub const PENALTIES: OptionSpec = option(
     ],
 );
 
-/// Grammars and schemas of the answer.
+/// Grammars and schemas.
 pub const GRAMMAR: OptionSpec = option(
     S::Other,
     One,
@@ -496,7 +494,7 @@ pub const GRAMMAR: OptionSpec = option(
     ],
 );
 
-/// Switches of sampling.
+/// Sampling switches.
 pub const SAMPLING_SWITCHES: OptionSpec = option(
     S::Other,
     Switch,
@@ -532,7 +530,7 @@ pub const PROMPT: OptionSpec = option(
     ],
 );
 
-/// Settings of reasoning.
+/// Reasoning settings.
 pub const REASONING: OptionSpec = option(
     S::Other,
     One,
@@ -553,7 +551,7 @@ pub const CHAT_MODES: OptionSpec = option(
     &["-rea", "--reasoning", "-co", "--color"],
 );
 
-/// Switches of chats and of the console.
+/// Chat and console switches.
 pub const CHAT_SWITCHES: OptionSpec = option(
     S::Other,
     Switch,
@@ -591,7 +589,7 @@ pub const CHAT_SWITCHES: OptionSpec = option(
     ],
 );
 
-/// Settings of a server.
+/// Server settings.
 pub const SERVER: OptionSpec = option(
     S::Other,
     One,
@@ -637,7 +635,7 @@ pub const SERVER: OptionSpec = option(
     ],
 );
 
-/// Switches of a server.
+/// Server switches.
 pub const SERVER_SWITCHES: OptionSpec = option(
     S::Other,
     Switch,
@@ -678,7 +676,7 @@ pub const SERVER_SWITCHES: OptionSpec = option(
     ],
 );
 
-/// Prompts that are kept.
+/// Prompt caches.
 pub const PROMPT_CACHE: OptionSpec = option(
     S::Other,
     One,
@@ -698,7 +696,7 @@ pub const PROMPT_CACHE: OptionSpec = option(
     ],
 );
 
-/// The switches for keeping prompts.
+/// Prompt cache switches.
 pub const PROMPT_CACHE_SWITCHES: OptionSpec = option(
     S::Other,
     Switch,
@@ -711,7 +709,7 @@ pub const PROMPT_CACHE_SWITCHES: OptionSpec = option(
     ],
 );
 
-/// The switches for the use of a file with a prompt.
+/// Prompt cache file switches.
 pub const PROMPT_CACHE_FILE: OptionSpec = option(
     S::Other,
     Switch,
@@ -719,7 +717,7 @@ pub const PROMPT_CACHE_FILE: OptionSpec = option(
     &["--prompt-cache-all", "--prompt-cache-ro"],
 );
 
-/// The file and the detail of logs.
+/// Log file and verbosity.
 pub const LOGS: OptionSpec = option(
     S::Other,
     One,
@@ -733,10 +731,10 @@ pub const LOGS: OptionSpec = option(
     ],
 );
 
-/// Colours of logs.
+/// Log colours.
 pub const LOG_COLORS: OptionSpec = option(S::Other, OnOffAuto, "", &["--log-colors"]);
 
-/// Switches of logs and of timings.
+/// Log and timing switches.
 pub const LOG_SWITCHES: OptionSpec = option(
     S::Other,
     Switch,
@@ -757,7 +755,7 @@ pub const LOG_SWITCHES: OptionSpec = option(
     ],
 );
 
-/// The progress of a benchmark.
+/// A benchmark's progress.
 pub const BENCH_PROGRESS: OptionSpec = option(S::Other, Switch, "", &["--progress"]);
 
 /// Questions about the program.
@@ -768,22 +766,22 @@ pub const QUESTIONS: OptionSpec = option(
     &["--usage", "-cl", "--cache-list", "--completion-bash"],
 );
 
-/// The switch that maps the file of a benchmark.
+/// A benchmark's mapping switch.
 pub const BENCH_MMAP: OptionSpec = option(S::Other, One, "", &["-mmp"]);
 
-/// The switch that makes a benchmark compute embeddings.
+/// A benchmark's embedding switch.
 pub const BENCH_EMBEDDINGS: OptionSpec = option(S::Other, One, "", &["-embd"]);
 
-/// The format of a benchmark on standard error.
+/// A benchmark's format on standard error.
 pub const BENCH_STDERR: OptionSpec = option(S::Other, One, "", &["-oe", "--output-err"]);
 
-/// The pause between the tests of a benchmark.
+/// A benchmark's pause between tests.
 pub const BENCH_DELAY: OptionSpec = option(S::Other, One, "", &["--delay"]);
 
-/// The most devices of a split graph.
+/// The maximum number of devices of a split graph.
 pub const IK_MAX_GPU: OptionSpec = option(S::Other, One, "", &["--max-gpu", "-mgpu"]);
 
-/// Switches of the graph and of fused ops.
+/// Graph and fusion switches.
 pub const IK_GRAPH_SWITCHES: OptionSpec = option(
     S::Other,
     Switch,
@@ -818,7 +816,7 @@ pub const IK_GRAPH_SWITCHES: OptionSpec = option(
     ],
 );
 
-/// Settings of the graph.
+/// Graph settings.
 pub const IK_GRAPH: OptionSpec = option(
     S::Other,
     One,
@@ -838,11 +836,11 @@ pub const IK_GRAPH: OptionSpec = option(
 /// The form of latent attention.
 pub const IK_MLA: OptionSpec = option(S::Other, One, "", &["-mla", "--mla-use", "--mla-attn"]);
 
-/// Experts that are left out.
+/// Experts to leave out.
 pub const IK_EXPERT_REDUCTION: OptionSpec =
     option(S::Other, One, "", &["-ser", "--smart-expert-reduction"]);
 
-/// Tensors that are repacked or merged while loading.
+/// Tensors to repack or merge while loading.
 pub const IK_MERGING: OptionSpec = option(
     S::Other,
     Switch,

@@ -1,7 +1,7 @@
-//! The options of `ik_llama.cpp` that llama.cpp does not have, or that take other arguments there.
+//! The options of `ik_llama.cpp` that llama.cpp lacks, or that take other arguments there.
 //!
-//! Source: `ik_llama.cpp`'s `docs/parameters.md`, and the option parsers of its programs of 2025 and 2026. If releases
-//! differ, an option of any of them is known.
+//! Source: `ik_llama.cpp`'s `docs/parameters.md`, and the option parsers of its programs of 2025 and 2026. An option
+//! of any release is known.
 
 use super::groups::{
     IK_CACHE_ROTATION, IK_EXPERT_REDUCTION, IK_GRAPH, IK_GRAPH_SWITCHES, IK_MAX_GPU, IK_MERGING,
@@ -12,7 +12,7 @@ use super::option_spec::{Arity, OptionSpec, Setting, option};
 use Arity::{NegatedSwitch, OnOffAuto, One, Switch, Two};
 use Setting as S;
 
-/// The options of `llama-server`, `llama-cli` and the other programs that share their reader.
+/// The options of `llama-server`, `llama-cli` and other programs with their parser.
 pub const IK_OPTIONS: &[OptionSpec] = &[
     option(S::Fit, Switch, "", &["--fit"]),
     option(S::FlashAttention, NegatedSwitch, "", &["--no-fa"]),
@@ -38,7 +38,7 @@ pub const IK_OPTIONS: &[OptionSpec] = &[
         One,
         "",
         &[
-            // Options for the graph and for the data on each device.
+            // The graph, and the data on each device.
             "--attn-max-batch",
             "-gap",
             "--graph-attn-precision",
@@ -166,7 +166,7 @@ pub const IK_OPTIONS: &[OptionSpec] = &[
     IK_CACHE_ROTATION,
 ];
 
-/// The options of ik_llama.cpp's `llama-bench`. Its switches take 0 or 1.
+/// The options of ik_llama.cpp's `llama-bench`. Switches take 0 or 1.
 pub(super) const IK_BENCH: &[OptionSpec] = &[
     option(S::Fit, One, "", &["--fit"]),
     option(

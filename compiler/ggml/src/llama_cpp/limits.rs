@@ -5,27 +5,27 @@ use super::measurement::{Observation, measurement};
 use crate::meta::{MAX_DEVICES, REFUSED};
 use tpc_ir::Code;
 
-/// The properties of a placement that matter to an engine's tensor split.
+/// The properties of a placement that affect an engine's tensor split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorSplitUse {
-    /// Devices.
+    /// The number of devices.
     pub devices: usize,
     /// True if KV caches are on the host.
     pub caches_on_host: bool,
     /// True if experts are on the host.
     pub experts_on_host: bool,
-    /// True if weights of attention are on the host.
+    /// True if attention weights are on the host.
     pub attention_on_host: bool,
-    /// True if the model's attention has ALiBi slopes.
+    /// True if attention has ALiBi slopes.
     pub slopes: bool,
 }
 
-/// The reason why an engine's tensor split does not serve a model.
+/// The reason why an engine's tensor split fails for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// The code for `tpc explain`, if the limit has one.
+    /// The code for `tpc explain`, if any.
     pub code: Option<&'static Code>,
-    /// A description of the engine's behaviour.
+    /// The engine's behaviour.
     pub why: String,
 }
 
@@ -36,12 +36,12 @@ impl Limit {
     }
 }
 
-/// Returns the reason why llama.cpp's `-sm tensor` does not serve an architecture, or `None` if no limit is known.
+/// Returns why llama.cpp's `-sm tensor` fails for an architecture, if known.
 pub fn tensor_split_limit(arch: &str, of: TensorSplitUse) -> Option<Limit> {
     if REFUSED.contains(&arch) {
         return Limit::new(
             &limit_codes::REFUSED_BY_NAME,
-            format!("it refuses -sm tensor for {arch} by name"),
+            format!("it refuses -sm tensor for {arch}"),
         );
     }
     if of.devices > MAX_DEVICES {
@@ -90,8 +90,8 @@ pub fn tensor_split_limit(arch: &str, of: TensorSplitUse) -> Option<Limit> {
         .find_map(|why| Limit::new(&limit_codes::MEASURED_FAILURE, why))
 }
 
-/// The architectures whose tensors ik_llama.cpp splits with `-sm graph`. The list is that of its loader at the end of
-/// 2025, plus the additions of its pull requests 1388 (March 2026) and 1835 (May 2026).
+/// The architectures that ik_llama.cpp splits with `-sm graph`. Source: its loader at the end of 2025, and pull
+/// requests 1388 (March 2026) and 1835 (May 2026).
 const GRAPH: [&str; 15] = [
     "llama",
     "qwen3",
@@ -110,11 +110,11 @@ const GRAPH: [&str; 15] = [
     "ernie4_5-moe",
 ];
 
-/// Returns the reason why ik_llama.cpp's `-sm graph` does not serve an architecture, or `None` if it does.
+/// Returns why ik_llama.cpp's `-sm graph` does not support an architecture, if so.
 pub fn graph_split_limit(arch: &str) -> Option<Limit> {
     (!GRAPH.contains(&arch)).then(|| Limit {
         code: None,
-        why: format!("-sm graph is not known for {arch}: it would split by layers instead"),
+        why: format!("it splits {arch} by layers instead of with -sm graph"),
     })
 }
 

@@ -1,9 +1,9 @@
-//! The options of a line that change llama.cpp's memory. tpc has them only for that engine.
+//! The options that affect llama.cpp's memory. tpc has them only for that engine.
 
 use super::command::CommandLine;
 use super::option_spec::Setting;
 
-/// Options with a value that have the same meaning in tpc, each with its spellings.
+/// Options with the same values in tpc, and their spellings.
 const VALUES: [(&str, &[&str]); 4] = [
     (
         "--cache-type-k-draft",
@@ -20,7 +20,7 @@ const VALUES: [(&str, &[&str]); 4] = [
     ("--moe-cache-mib", &["--moe-cache-mib"]),
 ];
 
-/// Returns the words that make tpc plan with the memory of llama.cpp.
+/// Returns the words that make tpc plan with llama.cpp's memory.
 pub(super) fn memory_words(line: &CommandLine) -> Vec<String> {
     let mut out: Vec<String> = vec!["--engine".to_owned(), "llama.cpp".to_owned()];
     let mut put = |words: &[&str]| out.extend(words.iter().map(|&w| w.to_owned()));

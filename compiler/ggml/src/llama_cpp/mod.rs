@@ -1,20 +1,14 @@
-//! Command lines of llama.cpp: the options that decide the placement of tensors and caches.
+//! Command lines of llama.cpp: the options that affect the placement of tensors and caches.
 //!
-//! - `option_spec` describes an option: its spellings, its arguments and the setting that it changes;
-//! - `options` lists the options of the programs; `groups` has the options that tpc's own parser shares;
-//! - `parsed_option` is an option of a line;
-//! - `command` parses a line, with the environment variables before it;
-//! - `beside` finds the files that a command loads in addition to the model;
-//! - `devices` counts the devices of a line;
-//! - `programs` identifies the program and has the options specific to one program; `ik_options` has the options of
-//!   `ik_llama.cpp`;
-//! - `fault` finds values that a program rejects, with the number options from `numbers`;
-//! - `each` expands the lists of a benchmark;
-//! - `context` computes the context size, and lists the settings that llama.cpp chooses by itself;
-//! - `rope` has the rotation scaling that a line asks for;
+//! - `option_spec` describes an option, `options`, `programs` and `ik_options` list the options of programs, and
+//!   `groups` those that tpc's parser shares;
+//! - `command` parses a line to `parsed_option`s;
+//! - `fault` finds values that a program rejects, with the numeric options of `numbers`;
+//! - `beside` finds additional files, `devices` counts the devices, `context` computes the context size, and `rope`
+//!   the RoPE scaling;
+//! - `each` expands a benchmark's lists;
 //! - `limit_codes` declares the codes for the limits of llama.cpp's tensor split;
-//! - `translate` converts a line to tpc's options;
-//! - `memory_words` has the options that affect only llama.cpp's memory.
+//! - `translate` converts a line to tpc's options, with `memory_words` for llama.cpp's memory.
 
 mod beside;
 mod command;

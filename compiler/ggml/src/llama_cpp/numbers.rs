@@ -1,18 +1,16 @@
-//! Options with numbers as values that do not affect a plan. The program stops at any other value.
+//! Numeric options that do not affect a plan. The program stops at any other value.
 
 use super::programs::Program;
 
-/// The kind of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
-    /// A whole number.
+    /// An integer.
     Whole,
-    /// A number that may have a fraction.
+    /// A real number.
     Real,
 }
 
-/// Returns the kind of number that an option takes. `None` if its value is not a number or if the option affects a
-/// plan.
+/// Returns the kind of number of an option; `None` if the value is not numeric or the option affects a plan.
 pub(super) fn number_of(spelling: &str, program: Program) -> Option<Number> {
     let name = match spelling.strip_prefix("--") {
         Some(rest) => format!("--{}", rest.replace('_', "-")),
@@ -20,7 +18,7 @@ pub(super) fn number_of(spelling: &str, program: Program) -> Option<Number> {
     };
     let among = |names: &str| names.split_whitespace().any(|n| n == name);
     match () {
-        // Of other programs it is a text.
+        // A text for other programs.
         () if program == Program::Bench && name == "-r" => Some(Number::Whole),
         () if among(WHOLE) => Some(Number::Whole),
         () if among(REAL) => Some(Number::Real),
@@ -28,7 +26,6 @@ pub(super) fn number_of(spelling: &str, program: Program) -> Option<Number> {
     }
 }
 
-/// Options that take whole numbers.
 const WHOLE: &str = "\
     -t --threads -tb --threads-batch -td --threads-draft --spec-draft-threads -tbd --threads-batch-draft \
     --spec-draft-threads-batch --threads-http --prio --prio-batch --prio-draft --prio-batch-draft --spec-draft-prio \
@@ -45,7 +42,6 @@ const WHOLE: &str = "\
     --junk --pos --print-token-count -ptc --output-frequency -ofreq --save-frequency --sequences -ns --epochs -epochs \
     --diffusion-steps --diffusion-block-length --repetitions --delay -mla --mla-use --mla-attn -amb --attention-max-batch";
 
-/// Options that take numbers with a fraction.
 const REAL: &str = "\
     --temp --temperature --top-p --min-p --top-nsigma --top-n-sigma --xtc-probability --xtc-threshold --typical --typical-p \
     --repeat-penalty --presence-penalty --frequency-penalty --dry-multiplier --dry-base --adaptive-target --adaptive-decay \

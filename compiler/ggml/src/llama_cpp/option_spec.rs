@@ -1,19 +1,19 @@
-//! An option of a program: its spellings, its arguments and the setting that it changes.
+//! An option of a program: spellings, arguments and the setting that it changes.
 
-/// The setting that an option changes; several options may change one.
+/// A setting. Several options may change the same setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Setting {
     /// The model's file.
     Model,
-    /// A model that is downloaded.
+    /// A remote model.
     Remote,
     /// The context size.
     CtxSize,
     /// Tokens per logical batch.
     Batch,
-    /// Tokens per physical batch, which is computed at once.
+    /// Tokens per physical batch.
     Ubatch,
-    /// Sequences that are served at once.
+    /// Sequences served at once.
     Parallel,
     /// Fused attention: on, off or auto.
     FlashAttention,
@@ -25,9 +25,9 @@ pub enum Setting {
     MainGpu,
     /// The devices.
     Devices,
-    /// Servers whose devices are used.
+    /// RPC servers.
     Rpc,
-    /// Buffer types of tensors by name.
+    /// Tensor overrides: buffer types by name.
     Override,
     /// All experts on the host.
     CpuMoe,
@@ -37,58 +37,58 @@ pub enum Setting {
     NCpuFfn,
     /// Layers on the devices.
     GpuLayers,
-    /// Element type of the K cache.
+    /// The K cache type.
     CacheK,
-    /// Element type of the V cache.
+    /// The V cache type.
     CacheV,
     /// KV caches on the devices: on or off.
     KvOffload,
-    /// All cells in caches of layers with a window: on or off.
+    /// Full-length caches for layers with a window: on or off.
     FullWindow,
     /// Fitting of missing settings to the memory: on or off.
     Fit,
-    /// A model that drafts tokens.
+    /// A draft model.
     Draft,
     /// The kind of drafting.
     Speculation,
-    /// An encoder of images or sound.
+    /// An image or sound encoder.
     Projector,
     /// An adapter or control vector.
     Adapter,
-    /// Metadata that are changed while loading.
+    /// Overridden metadata.
     OverrideKv,
-    /// The rotation scaling method: `none`, `linear` or `yarn`.
+    /// The RoPE scaling method: `none`, `linear` or `yarn`.
     RopeScaling,
-    /// The scaling factor of the rotation.
+    /// The RoPE scaling factor.
     RopeFactor,
-    /// The inverse of that factor.
+    /// The inverse of the scaling factor.
     RopeFrequency,
     /// The context before scaling.
     YarnContext,
-    /// Other settings of the rotation.
+    /// Other RoPE settings.
     Rope,
-    /// Tokens of a benchmark's prompts.
+    /// A benchmark's prompt tokens.
     PromptTokens,
-    /// Tokens that a benchmark generates.
+    /// A benchmark's generated tokens.
     GeneratedTokens,
-    /// Tokens of prompts and generation in one test of a benchmark.
+    /// A benchmark's tokens of prompt and generation in one test.
     PromptAndGenerated,
-    /// Tokens in the cache before a benchmark's test.
+    /// A benchmark's tokens in the cache before a test.
     Depth,
-    /// Memory that a benchmark leaves free; with it settings are fitted.
+    /// Memory that a benchmark leaves free; enables fitting.
     FitTarget,
     /// KV caches on the host: 1 or 0.
     NoKvOffload,
-    /// A setting that does not affect the plan.
+    /// A setting without effect on the plan.
     Other,
 }
 
-/// The arguments of an option.
+/// An option's arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
-    /// No argument: the option switches its setting on.
+    /// None: switches the setting on.
     Switch,
-    /// No argument: the option switches its setting off (`--no-…`).
+    /// None: switches the setting off (`--no-…`).
     NegatedSwitch,
     /// One.
     One,
@@ -98,16 +98,16 @@ pub enum Arity {
     OnOffAuto,
 }
 
-/// An option in all its spellings.
+/// An option with all spellings.
 #[derive(Debug)]
 pub struct OptionSpec {
-    /// Its spellings.
+    /// The spellings.
     pub names: &'static [&'static str],
-    /// The environment variable that stands for it; empty without one.
+    /// The environment variable, or empty.
     pub env: &'static str,
-    /// Its arguments.
+    /// The arguments.
     pub arity: Arity,
-    /// The setting that it changes.
+    /// The setting.
     pub setting: Setting,
 }
 

@@ -1,4 +1,4 @@
-//! The options of llama.cpp's programs (`llama-server`, `llama-cli`), of versions 0.5.0 to 0.8.0.
+//! The options of llama.cpp's programs (`llama-server`, `llama-cli`), versions 0.5.0 to 0.8.0.
 
 use super::groups::{
     ADAPTERS, BATCH, CELLS_PER_SLOT, CHAT_MODES, CHAT_SWITCHES, CONTROL_VECTOR_RANGE, DEVICE,
@@ -17,7 +17,7 @@ use super::option_spec::{Arity, OptionSpec, Setting, option};
 use Arity::{NegatedSwitch, OnOffAuto, One, Switch};
 use Setting as S;
 
-/// Every option of the programs.
+/// All options.
 pub const OPTIONS: &[OptionSpec] = &[
     MODEL,
     MODEL_URL,

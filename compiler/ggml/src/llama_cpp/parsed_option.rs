@@ -1,16 +1,16 @@
-//! An option of a command line with its argument.
+//! A command line's option with its argument.
 
 use super::option_spec::OptionSpec;
 
-/// An option of a command line, or an environment variable before it, with its argument.
+/// A command line's option or environment variable, with its argument.
 #[derive(Clone, Debug)]
 pub struct ParsedOption {
     /// The option.
     pub spec: &'static OptionSpec,
-    /// Its spelling in the line: `-c`, or `LLAMA_ARG_CTX_SIZE`.
+    /// The spelling: `-c`, or `LLAMA_ARG_CTX_SIZE`.
     pub spelling: String,
-    /// Its argument, or its two arguments with a space between; `on` or `off` for a switch.
+    /// The argument, or both arguments with a space between; `on` or `off` for a switch.
     pub value: String,
-    /// True if an environment variable stands for it.
+    /// True for an environment variable.
     pub from_env: bool,
 }

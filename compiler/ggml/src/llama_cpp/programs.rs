@@ -12,18 +12,18 @@ use tpc_diag::suggest;
 use Arity::{One, Switch};
 use Setting as S;
 
-/// A kind of program. Programs of one kind treat their options the same way.
+/// A kind of program. Programs of one kind treat options the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// `llama-server`, `llama-cli` and others. Their default context size is the model's.
+    /// `llama-server`, `llama-cli` and others. The default context is the model's.
     General,
-    /// `llama-bench`. Its options take lists, and its context size is that needed by a test.
+    /// `llama-bench`. Options take lists, and the context is as large as a test needs.
     Bench,
     /// `llama-perplexity` and `llama-imatrix`, which fill a logical batch with sequences of 512 tokens.
     Chunks,
 }
 
-/// Who made the program.
+/// A program's maker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Maker {
     /// llama.cpp.
@@ -44,16 +44,15 @@ impl Maker {
     }
 }
 
-/// Strips the suffix `.exe` and the prefix `ik_` from a file name.
+/// Strips `.exe` and `ik_` from a file name.
 fn bare(name: &str) -> &str {
     let name = name.strip_suffix(".exe").unwrap_or(name);
     name.strip_prefix("ik_").unwrap_or(name)
 }
 
-/// The program that has the others as subcommands.
+/// The program with the others as subcommands.
 const ALL_IN_ONE: &str = "llama";
 
-/// The current and former names of the programs.
 const NAMES: &str = "\
     llama-server llama-cli llama-completion llama-bench llama-perplexity llama-imatrix llama-run llama-mtmd-cli llama-tts \
     llama-batched-bench llama-cvector-generator llama-export-lora llama-tokenize llama-fit-params llama-batched \
@@ -66,8 +65,7 @@ const NAMES: &str = "\
     sweep-bench";
 
 impl Program {
-    /// Returns the program with this file name, or `None` for an unknown name. Build suffixes are ignored, as in
-    /// `llama-server-b6123` or `main-cuda`.
+    /// Returns the program with this file name. Build suffixes as in `llama-server-b6123` or `main-cuda` are ignored.
     pub(super) fn of(name: &str) -> Option<Program> {
         let bare = bare(name);
         let is = |known: &str| {
@@ -75,7 +73,7 @@ impl Program {
             rest.is_some_and(|r| r.is_empty() || r.starts_with(['-', '_', '.']))
         };
         let known = NAMES.split_whitespace().find(|n| is(n));
-        // It is the begin of the others' names, too.
+        // The other names also begin with it.
         if known.is_none() && bare != ALL_IN_ONE {
             return None;
         }
@@ -87,13 +85,11 @@ impl Program {
         })
     }
 
-    /// Returns the program with the most similar name.
     pub(super) fn nearest(name: &str) -> Option<&'static str> {
         suggest::nearest(bare(name), NAMES.split_whitespace())
     }
 
-    /// Returns the options that the program may have. A maker's own come first: some take other arguments than
-    /// llama.cpp's.
+    /// Returns the program's options. A maker's own come first: some take other arguments than llama.cpp's.
     pub fn options(self, maker: Maker) -> impl Iterator<Item = &'static OptionSpec> {
         let (own, shared, of_ik): (&[OptionSpec], &[OptionSpec], &[OptionSpec]) = match self {
             Program::Bench => (BENCH, &[], IK_BENCH),
@@ -263,7 +259,7 @@ const OTHERS: &[OptionSpec] = &[
     ),
 ];
 
-/// The options of `llama-bench`. Most values may be lists.
+/// `llama-bench`'s options. Most values may be lists.
 const BENCH: &[OptionSpec] = &[
     option(S::Model, One, "", &["-m", "--model"]),
     option(S::Remote, One, "", &["-hf", "-hfr", "--hf-repo"]),

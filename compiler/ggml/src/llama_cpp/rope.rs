@@ -1,14 +1,14 @@
-//! The scaling of the rotation that a command line asks for.
+//! A command line's RoPE scaling.
 
 use super::command::CommandLine;
 use super::option_spec::Setting;
 
-/// The scaling of the rotation that a line asks for.
+/// A line's RoPE scaling.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RopeOptions {
     /// The kind: `none`, `linear` or `yarn`.
     pub kind: Option<String>,
-    /// The factor.
+    /// The scaling factor.
     pub factor: Option<f64>,
     /// The context before scaling.
     pub original: Option<u64>,
@@ -16,7 +16,7 @@ pub struct RopeOptions {
     pub context: Option<u64>,
 }
 
-/// The settings that scale the rotation, and those that only change it.
+/// The RoPE settings.
 pub const ROPE_SETTINGS: [Setting; 5] = [
     Setting::RopeScaling,
     Setting::RopeFactor,
@@ -25,7 +25,7 @@ pub const ROPE_SETTINGS: [Setting; 5] = [
     Setting::Rope,
 ];
 
-/// Returns the key of an override of metadata, without the architecture, and the value: `KEY=TYPE:VALUE`.
+/// Parses a metadata override `KEY=TYPE:VALUE` to the key without the architecture, and the value.
 pub fn metadata_override(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.split_once('=')?;
     let (_, value) = value.split_once(':')?;
@@ -33,14 +33,13 @@ pub fn metadata_override(text: &str) -> Option<(&str, &str)> {
     Some((name.trim(), value.trim()))
 }
 
-/// Returns true if an override affects only the reach of the context.
+/// True if an override affects only the longest context.
 pub fn is_of_context(name: &str) -> bool {
     name == "context_length" || name.starts_with("rope.")
 }
 
 impl CommandLine {
-    /// Returns the rotation scaling that the line asks for. Options take precedence over metadata overrides. Of a
-    /// factor and its inverse, the later one takes effect.
+    /// Returns the line's RoPE scaling. Options override metadata; the later of a factor and its inverse takes effect.
     pub fn rope(&self) -> RopeOptions {
         let mut out = RopeOptions::default();
         let overrides = self.all(Setting::OverrideKv);

@@ -1,8 +1,8 @@
-//! Helpers of the tests of lines.
+//! Helpers for tests of lines.
 
 use super::CommandLine;
 
-/// Returns a line that can be read, without quotes.
+/// Parses a valid line without quotes.
 pub(super) fn read(line: &str) -> CommandLine {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     CommandLine::parse(&words).expect(line)

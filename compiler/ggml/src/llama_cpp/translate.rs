@@ -1,4 +1,4 @@
-//! A command line of llama.cpp as one of tpc.
+//! Translates a llama.cpp command line to tpc's.
 
 use super::command::CommandLine;
 use super::devices::{Buffer, buffer, position};
@@ -6,7 +6,7 @@ use super::memory_words::memory_words;
 use super::option_spec::Setting;
 use super::programs::Maker;
 
-/// A tpc command equivalent to a command line of llama.cpp.
+/// The equivalent tpc command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TpcCommand {
     /// The model's file.
@@ -24,7 +24,7 @@ pub fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Returns tpc's name for a buffer type of llama.cpp: `CPU` for host buffers, `dev1` for `Vulkan1`.
+/// Returns tpc's name of a llama.cpp buffer: `CPU` for host buffers, `dev1` for `Vulkan1`.
 fn place(line: &CommandLine, name: &str) -> String {
     match buffer(name) {
         Some(Buffer::Host) => "CPU".to_owned(),
@@ -36,7 +36,6 @@ fn place(line: &CommandLine, name: &str) -> String {
     }
 }
 
-/// Returns a list of overrides `PATTERN=BUFFER` with tpc's places.
 fn overrides(line: &CommandLine, text: &str) -> String {
     let parts = text.split(',').map(|part| match part.rsplit_once('=') {
         Some((pattern, buffer)) => format!("{pattern}={}", place(line, buffer)),
@@ -45,8 +44,8 @@ fn overrides(line: &CommandLine, text: &str) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// Returns the physical batch size in tokens: at most the logical batch size, and equal to it if the option is 0.
-/// `None` means the default.
+/// Returns the physical batch in tokens: at most the logical batch, and equal to it if the option is 0. `None` is the
+/// default.
 fn physical_batch(line: &CommandLine) -> Option<u64> {
     let (logical, physical) = (line.count(Setting::Batch), line.count(Setting::Ubatch));
     let most = logical.filter(|&n| n > 0).unwrap_or(BATCH);
@@ -57,11 +56,11 @@ fn physical_batch(line: &CommandLine) -> Option<u64> {
     }
 }
 
-/// The default logical batch size in tokens.
+/// The default logical batch in tokens.
 const BATCH: u64 = 2048;
 const UBATCH: u64 = 512;
 
-/// Settings whose option is the same in tpc, with the same value.
+/// Settings with the same option and values in tpc.
 const SAME: [(Setting, &str); 5] = [
     (Setting::TensorSplit, "-ts"),
     (Setting::NCpuMoe, "-ncmoe"),
@@ -78,15 +77,13 @@ pub fn ffn_on_host(n: u64) -> String {
 }
 
 impl TpcCommand {
-    /// Translates a line for the file `model`, or for the line's own model if it is `None`. Returns `None` if neither
-    /// names a model.
+    /// Translates a line for the file `model`, or else the line's own model. Returns `None` without a model.
     pub fn from_line(line: &CommandLine, model: Option<String>) -> Option<TpcCommand> {
         let model = model.or_else(|| line.value(Setting::Model).map(str::to_owned))?;
         let mut options: Vec<String> = Vec::new();
         let mut put = |words: &[&str]| options.extend(words.iter().map(|&w| w.to_owned()));
-        // llama.cpp's default is a split by layers.
         let mode = match line.value(Setting::SplitMode).unwrap_or("layer") {
-            // tpc has no row split, so it uses the layer split.
+            // tpc has no row split.
             "row" => "layer",
             mode => mode,
         };
@@ -117,15 +114,14 @@ impl TpcCommand {
         if line.is_off(Setting::FlashAttention) {
             put(&["-fa", "off"]);
         }
-        // A draft model with its own file is loaded in addition to the model. The model's own draft blocks are then
-        // unused.
+        // A draft file replaces the model's own draft blocks.
         if line.drafts_by_own_blocks() {
             put(&["--spec-type", "draft-mtp"]);
         }
         if let Some(servers) = line.servers() {
             put(&["--rpc", &servers.join(",")]);
         }
-        // A context of 0 is the model's, and -1 sequences are chosen by the server: tpc's defaults.
+        // tpc's defaults: a context of 0 is the model's, and the server chooses -1 sequences.
         let context = line.context();
         for (n, option) in [(context.ctx_size, "-c"), (context.sequences, "-np")] {
             if let Some(n) = n {
@@ -139,7 +135,7 @@ impl TpcCommand {
         Some(TpcCommand { model, options })
     }
 
-    /// Returns the equivalent command for tpc's own engine, without the options that only the other engine needs.
+    /// Returns the equivalent command for tpc's own engine.
     #[must_use]
     pub fn for_tpc(&self) -> TpcCommand {
         let of_engine = self.options.iter().position(|o| o == "--engine");
@@ -150,7 +146,7 @@ impl TpcCommand {
         }
     }
 
-    /// Returns the command that plans the model on the machine given by the options `machine`, quoted for a shell.
+    /// Returns the command that plans the model with the options `machine`, quoted for a shell.
     pub fn shell(&self, machine: &[String]) -> String {
         let mut words = vec!["tpc".to_owned(), "plan".to_owned(), quote(&self.model)];
         words.extend(machine.iter().map(|o| quote(o)));
@@ -164,7 +160,6 @@ mod tests {
     use super::super::stated_devices;
     use super::*;
 
-    /// The words for llama.cpp's server.
     const SERVER: &str = "--engine llama.cpp --server";
 
     fn same(line: &str) -> String {

@@ -1,59 +1,59 @@
-//! Faults: graphs that ggml refuses or computes wrongly. Each kind of fault has its code.
+//! Faults: graphs that ggml refuses or computes wrongly.
 
 use super::codes;
 use tpc_ir::Code;
 
-/// The kind of a fault.
+/// The kind of a fault. Each has a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultKind {
-    /// An architecture that ggml refuses by name.
+    /// An architecture that ggml refuses.
     Architecture,
-    /// More devices than ggml splits over.
+    /// Too many devices.
     Devices,
-    /// Cached attention that is not one op.
+    /// Cached attention that is not a single op.
     NoFlash,
     /// An op without a rule.
     Unknown,
-    /// A split source of an op that takes whole sources only.
+    /// A split source of an op that needs whole sources.
     Whole,
-    /// Split indices, positions or ids, which must be mirrored.
+    /// Split indices, positions or ids.
     States,
-    /// Factors of a matrix product in states that do not fit.
+    /// Matrix product factors in incompatible states.
     Product,
     /// Operands of an elementwise op in different states.
     Elementwise,
-    /// Split rows of an op that needs them whole.
+    /// Split rows of an op that needs whole rows.
     Rows,
     /// A concatenation or padding along the split axis.
     Concat,
-    /// A reshape or view that does not keep the split axis.
+    /// A reshape or view that loses the split axis.
     Shape,
-    /// Parts that differ between sources, or that are not integers in the result's sizes.
+    /// Parts that differ between sources, or are not integers in the result's sizes.
     Sizes,
-    /// A part that ends inside of a quantisation block.
+    /// A part that ends inside a quantisation block.
     Blocks,
-    /// Rows in another state than the cache that they are written to.
+    /// Rows in another state than the target cache.
     Write,
-    /// Operands of attention in states that do not fit.
+    /// Attention operands in incompatible states.
     Attention,
-    /// Query heads of a device that are not a multiple of its key heads.
+    /// A device's query heads are not a multiple of its key heads.
     Heads,
-    /// Operands of a recurrence in states that do not fit.
+    /// Recurrence operands in incompatible states.
     Recurrence,
-    /// ALiBi slopes that count the heads of each device from 0.
+    /// ALiBi slopes that number the heads of each device from 0.
     Slopes,
     /// Mirrored keys and values for split queries.
     MirroredKeys,
-    /// Elements on a device in another order than in the whole tensor.
+    /// A device's elements are in another order than in the whole tensor.
     Order,
 }
 
-/// The consequence of the faults of a graph, from the best to the worst.
+/// The consequence of a graph's faults, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// The graph runs, with the right result.
+    /// The result is right.
     Ok,
-    /// The graph runs, with a wrong result.
+    /// The result is wrong.
     Wrong,
     /// The process aborts.
     Crash,
@@ -62,7 +62,7 @@ pub enum Verdict {
 }
 
 impl FaultKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [FaultKind; 20] = [
         FaultKind::Architecture,
         FaultKind::Devices,

@@ -1,4 +1,4 @@
-//! Inference: the state of every tensor, in the order of computation, up to the first op that is refused.
+//! Infers the state of every tensor in order, up to the first refused op.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::weights::{Proportions, Weights};
 use crate::capture::Record;
 use crate::op::{GgmlOp, OpKind};
 
-/// Architectures whose tensors llama.cpp refuses to split, by name.
+/// Architectures that llama.cpp refuses to split.
 pub const REFUSED: [&str; 30] = [
     "grok",
     "mpt",
@@ -47,30 +47,30 @@ pub const REFUSED: [&str; 30] = [
     "qwen3tts",
 ];
 
-/// Most devices that ggml splits tensors over.
+/// The maximum number of devices of ggml's split.
 pub const MAX_DEVICES: usize = 16;
 
-/// The devices, and the options that decide how they hold tensors.
+/// The devices, and the options that affect the split.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Number of devices.
+    /// The number of devices.
     pub devices: usize,
-    /// The proportions of the devices (`-ts`); empty for equal ones.
+    /// The proportions (`-ts`); empty if equal.
     pub proportions: Vec<f64>,
-    /// The architecture, or `None` if it is unknown.
+    /// The architecture, if known.
     pub architecture: Option<String>,
-    /// Type of cached keys (`-ctk`). `None` keeps the type of the capture.
+    /// The type of cached keys (`-ctk`); `None` for the capture's.
     pub cache_type_k: Option<DType>,
-    /// Type of cached values (`-ctv`). `None` keeps the type of the capture.
+    /// The type of cached values (`-ctv`); `None` for the capture's.
     pub cache_type_v: Option<DType>,
-    /// True if the caches of keys and values are on the host (`-nkvo`).
+    /// True if KV caches are on the host (`-nkvo`).
     pub caches_on_host: bool,
     /// The names of the weights on the host (`-ot`, `-cmoe`).
     pub on_host: Vec<String>,
 }
 
 impl Setup {
-    /// Returns a setup of `devices` equal devices, without options.
+    /// Returns a setup of equal devices without options.
     pub fn new(devices: usize) -> Setup {
         Setup {
             devices,
@@ -84,10 +84,10 @@ impl Setup {
     }
 }
 
-/// A point of the graph at which ggml refuses it, aborts, or computes a wrong result.
+/// A place where ggml refuses the graph, aborts, or computes a wrong result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The kind, which has the code.
+    /// The kind.
     pub kind: FaultKind,
     /// The record; `None` for the whole graph.
     pub record: Option<usize>,
@@ -95,27 +95,27 @@ pub struct Fault {
     pub why: String,
 }
 
-/// The states of a graph, and its faults.
+/// A graph's states and faults.
 #[derive(Clone, Debug)]
 pub struct Inference {
-    /// The state of every record up to the one that is refused.
+    /// The state of every record up to the refused one.
     pub states: Vec<SplitState>,
-    /// The state of every leaf, including leaves after the refused record.
+    /// The state of every leaf.
     pub leaves: BTreeMap<usize, SplitState>,
-    /// Per record, whether the host computes it.
+    /// True for each record that the host computes.
     pub on_host: Vec<bool>,
-    /// The faults in the order of computation. At most one aborts, and it is the last.
+    /// The faults in order. Only the last may abort.
     pub faults: Vec<Fault>,
 }
 
 impl Inference {
-    /// Returns the worst verdict of the faults.
+    /// Returns the worst verdict.
     pub fn verdict(&self) -> Verdict {
         let verdicts = self.faults.iter().map(|f| f.kind.verdict());
         verdicts.max().unwrap_or(Verdict::Ok)
     }
 
-    /// Returns the fault that aborts.
+    /// Returns the aborting fault.
     pub fn refused(&self) -> Option<&Fault> {
         self.faults
             .iter()
@@ -123,18 +123,17 @@ impl Inference {
     }
 }
 
-/// Returns a fault of the whole graph.
 fn of_graph(kind: FaultKind, why: String) -> Fault {
     let record = None;
     Fault { kind, record, why }
 }
 
-/// Returns the fault that refuses the whole graph, before any op is looked at.
+/// Returns the fault that refuses the whole graph, before any op.
 fn of_setup(records: &[Record], setup: &Setup) -> Option<Fault> {
     if let Some(name) = &setup.architecture
         && REFUSED.contains(&name.as_str())
     {
-        let why = format!("llama.cpp does not split tensors of {name}, by name");
+        let why = format!("llama.cpp refuses -sm tensor for {name}");
         return Some(of_graph(FaultKind::Architecture, why));
     }
     if setup.devices > MAX_DEVICES {
@@ -144,7 +143,7 @@ fn of_setup(records: &[Record], setup: &Setup) -> Option<Fault> {
     let has = |f: &dyn Fn(&Record) -> bool| records.iter().any(f);
     let cached = has(&|t| is_kv(&t.name) && t.is_leaf());
     (cached && !has(&|t| t.is(OpKind::FlashAttnExt))).then(|| {
-        let why = "keys and values are cached, and attention is not a FLASH_ATTN_EXT".to_owned();
+        let why = "keys and values are cached, but attention is not a FLASH_ATTN_EXT".to_owned();
         of_graph(FaultKind::NoFlash, why)
     })
 }
@@ -153,7 +152,7 @@ fn is_kv(name: &str) -> bool {
     matches!(TensorName::parse(name).cache(), Some((_, "k" | "v")))
 }
 
-/// Infers the state of every tensor, up to the first op that is refused.
+/// Infers the state of every tensor, up to the first refused op.
 pub fn infer(records: &[Record], setup: &Setup) -> Inference {
     let mut out = Inference {
         states: Vec::with_capacity(records.len()),
@@ -181,7 +180,7 @@ pub fn infer(records: &[Record], setup: &Setup) -> Inference {
     }
     for (i, t) in records.iter().enumerate() {
         let host = out.on_host[i];
-        // The host holds whole tensors. It gathers the parts of the devices when it reads them.
+        // The host holds whole tensors and gathers the devices' parts.
         let state = if host {
             Ok(SplitState::Mirrored)
         } else if let Some(state) = out.leaves.get(&i) {
@@ -227,7 +226,6 @@ fn op(records: &[Record], so_far: &Inference, i: usize) -> rules::InferredState 
     rules::apply(&call(records, &so_far.states, i))
 }
 
-/// Returns the call of a record, with the states of its sources.
 pub(super) fn call<'a>(records: &'a [Record], states: &'a [SplitState], i: usize) -> Call<'a> {
     let t = &records[i];
     let source = |s: &Option<usize>| {
@@ -251,8 +249,7 @@ pub(super) fn call<'a>(records: &'a [Record], states: &'a [SplitState], i: usize
     }
 }
 
-/// Returns true if the host computes the record. The host has its own memory, views of it, writes to it, and ops that
-/// read a host weight.
+/// True if the host computes the record: host memory, views of it, writes to it, and ops that read a host weight.
 fn on_host(records: &[Record], setup: &Setup, so_far: &[bool], i: usize) -> bool {
     let t = &records[i];
     if t.is_view && t.root != i {
@@ -269,7 +266,6 @@ fn on_host(records: &[Record], setup: &Setup, so_far: &[bool], i: usize) -> bool
     t.src.iter().flatten().any(held)
 }
 
-/// Checks the split of a leaf, of a cache with the element type that is asked for.
 fn check_leaf(t: &Record, state: &SplitState, setup: &Setup) -> Result<(), rules::Rejection> {
     let dtype = match TensorName::parse(&t.name).cache() {
         Some((_, "k")) => setup.cache_type_k.unwrap_or(t.dtype),

@@ -1,4 +1,4 @@
-//! The layers of a graph, by the names of its tensors, and the heads of each.
+//! A graph's layers by tensor names, and each layer's heads.
 
 use std::collections::BTreeMap;
 
@@ -7,47 +7,36 @@ use tpc_gguf::TensorName;
 use crate::capture::Record;
 use crate::op::GgmlOp;
 
-/// The heads of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heads {
-    /// The heads of attention.
+    /// Attention heads.
     Attention {
-        /// Number of query heads.
         q: u64,
-        /// Number of key heads, and of value heads.
         kv: u64,
-        /// Size of a key.
         k_dim: u64,
-        /// Size of a value.
         v_dim: u64,
     },
-    /// The heads of a delta rule.
+    /// Delta rule heads.
     Recurrent {
-        /// Number of key heads.
         k: u64,
-        /// Number of value heads.
         v: u64,
-        /// Size of a key.
         k_dim: u64,
-        /// Size of a value.
         v_dim: u64,
     },
 }
 
-/// Returns the layer of a weight of experts, by its name, or `None` for any other weight.
+/// Returns the layer of an expert weight, by name.
 pub fn expert_layer(name: &str) -> Option<u64> {
     let (layer, rest) = TensorName::parse(name).block()?;
     rest.contains("_exps").then_some(u64::from(layer))
 }
 
-/// The heads of each layer.
 pub(super) struct Layers {
     heads: BTreeMap<usize, Heads>,
 }
 
 impl Layers {
-    /// Returns the layers of these records. The name of a weight or cache has its layer; an op belongs to the last
-    /// layer that it depends on.
+    /// Returns the records' layers: of a weight or cache by its name, of an op the last layer that it depends on.
     pub(super) fn from_records(records: &[Record]) -> Layers {
         let mut of: Vec<Option<usize>> = Vec::with_capacity(records.len());
         for t in records {
@@ -62,7 +51,7 @@ impl Layers {
         let mut heads = BTreeMap::new();
         for (i, t) in records.iter().enumerate() {
             let ne = |k: usize| t.src.get(k).copied().flatten().map(|s| records[s].ne());
-            // Queries come from the layer's own projection; caches may be another layer's.
+            // Queries come from the layer's own projection; caches may belong to another layer.
             let from = |k: usize| t.src.get(k).copied().flatten().and_then(|s| of[s]);
             let (found, layer) = match t.op {
                 GgmlOp::FlashAttnExt(_) => match (ne(0), ne(1), ne(2)) {
@@ -98,7 +87,6 @@ impl Layers {
         Layers { heads }
     }
 
-    /// Returns the heads of a layer.
     pub(super) fn heads(&self, layer: usize) -> Option<Heads> {
         self.heads.get(&layer).copied()
     }

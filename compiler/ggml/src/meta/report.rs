@@ -1,4 +1,4 @@
-//! The faults of a graph and their repairs, as diagnostics.
+//! Diagnostics of faults and repairs.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::capture::Record;
 use tpc_diag::{Diagnostic, Line, Message, Name, Quantity, message};
 use tpc_gguf::TensorName;
 
-/// Returns diagnostics for the faults of a graph, with the repairs that were found.
+/// Returns diagnostics for a graph's faults and the repairs.
 pub fn diagnose(records: &[Record], setup: &Setup) -> Vec<Diagnostic> {
     let repaired = repair(records, setup, EQUATIONS, Limits::default());
     let mut out: Vec<Diagnostic> = Vec::new();
@@ -30,7 +30,7 @@ fn of_fault(f: &Fault, record: Option<&Record>) -> Diagnostic {
         Verdict::Refused => "ggml refuses the graph",
         Verdict::Crash => "ggml aborts here",
         Verdict::Wrong => "ggml silently computes a wrong result",
-        Verdict::Ok => "ggml accepts it",
+        Verdict::Ok => "ggml accepts the graph",
     };
     let (entity, place) = match record {
         Some(t) => (name(t), place(t)),
@@ -48,7 +48,7 @@ fn name(t: &Record) -> Name {
     TensorName::parse(&t.name).into()
 }
 
-/// Returns the line and the op of a record. A record that a repair added does not have a line.
+/// Returns a record's line and op; records of repairs lack a line.
 fn place(t: &Record) -> Message {
     match t.line {
         0 => message!("{}: ", t.op.to_string()),
@@ -56,7 +56,7 @@ fn place(t: &Record) -> Message {
     }
 }
 
-/// Returns a change with a star for each number: repairs of several layers have one pattern.
+/// Returns a change with a star for each number, so that repairs of several layers have one pattern.
 fn pattern(diff: &str) -> String {
     let mut out = String::new();
     for c in diff.chars() {
@@ -69,7 +69,7 @@ fn pattern(diff: &str) -> String {
     out
 }
 
-/// Returns one note per pattern, with the number of its repairs.
+/// Returns one note per pattern, with its number of repairs.
 fn of_repairs(repairs: &[Repair]) -> Vec<Diagnostic> {
     let mut alike: BTreeMap<String, usize> = BTreeMap::new();
     for r in repairs {
@@ -93,7 +93,6 @@ fn of_repairs(repairs: &[Repair]) -> Vec<Diagnostic> {
     out
 }
 
-/// Returns the note that no repair was found, and how the search ended.
 fn no_repair_note(repaired: &RepairedGraph) -> Option<Diagnostic> {
     let search = repaired.failed.as_ref()?;
     let record = repaired.inference.refused()?.record?;
@@ -103,7 +102,7 @@ fn no_repair_note(repaired: &RepairedGraph) -> Option<Diagnostic> {
         Stop::Rounds(n) => message!("the search stopped after {} rounds", n),
         Stop::Terms(n) => message!("the search stopped at {} terms", n),
     };
-    let message = message!("{}found no rewrite that ggml accepts; {}", place(t), end);
+    let message = message!("{}no equivalent found that ggml accepts; {}", place(t), end);
     Some(
         Diagnostic::new(&codes::EQUIVALENT, name(t), message)
             .line(t.line)

@@ -1,11 +1,10 @@
-//! Silent faults: calls that the rules accept, and whose result is wrong.
+//! Silent faults: accepted calls with a wrong result.
 
 use super::fault::FaultKind;
 use super::rules::Call;
 use super::states::Split;
 use crate::op::{Family, GgmlOp, OpKind};
 
-/// Returns the silent faults of a call that the rules accept.
 pub(super) fn faults(t: &Call<'_>) -> Vec<(FaultKind, String)> {
     let state = |k: usize| t.seen(k).split();
     let mut out = Vec::new();
@@ -15,21 +14,25 @@ pub(super) fn faults(t: &Call<'_>) -> Vec<(FaultKind, String)> {
             if p.max_bias > 0.0 {
                 out.push((
                     FaultKind::Slopes,
-                    format!("each device computes the ALiBi slopes as if its own heads ({q}) were the first"),
+                    format!(
+                        "each device computes ALiBi slopes as if its heads ({q}) were the first"
+                    ),
                 ));
             }
             let n_kv = t.src.get(1).copied().flatten().map_or(1, |k| k.ne[2]);
             if state(1).is_none() && n_kv > 1 {
                 out.push((
                     FaultKind::MirroredKeys,
-                    format!("on every device, its own query heads ({q}) meet all {n_kv} key heads"),
+                    format!(
+                        "each device pairs its own query heads ({q}) with all {n_kv} key heads"
+                    ),
                 ));
             }
         }
         GgmlOp::View => out.extend(state(0).and_then(|s| cut(t, s))),
         op if is_rotation(op) && state(0).is_some_and(|s| s.axis == 0) => out.push((
             FaultKind::Order,
-            "each device rotates its part of a row as if it were the whole row".to_owned(),
+            "each device rotates its part of a row like a whole row".to_owned(),
         )),
         GgmlOp::Repeat => out.extend(state(0).and_then(|s| repeated(t, s))),
         op if op.family() == Family::Gated && t.src.iter().flatten().count() == 1 => {
@@ -44,7 +47,7 @@ fn is_rotation(op: &GgmlOp) -> bool {
     op.is(OpKind::Rope) || op.is(OpKind::RopeBack)
 }
 
-/// Returns the fault of a view that takes a part of the split axis but does not begin and end at segments.
+/// Returns the fault of a view with a part of the split axis that does not begin and end at segments.
 fn cut(t: &Call<'_>, s: &Split) -> Option<(FaultKind, String)> {
     let from = t.src.first().copied().flatten()?;
     let elements = |ne: [u64; 4]| ne.iter().product::<u64>();
@@ -54,7 +57,7 @@ fn cut(t: &Call<'_>, s: &Split) -> Option<(FaultKind, String)> {
     let stride = from.nb[s.axis].max(1);
     let above = from.nb.get(s.axis + 1).copied();
     let start = t.offset / stride % from.ne[s.axis].max(1);
-    // The outermost view axis that steps along the split axis: `n` periods of `period` indices.
+    // The outermost view axis along the split axis: `n` periods of `period` indices.
     let along = (0..4).filter(|&axis| {
         let (n, nb) = (t.ne[axis], t.nb[axis]);
         n > 1 && nb >= stride && above.is_none_or(|above| nb < above)
@@ -69,8 +72,7 @@ fn cut(t: &Call<'_>, s: &Split) -> Option<(FaultKind, String)> {
     if whole && sizes().all(|n| n.is_multiple_of(period)) {
         return None;
     }
-    let why =
-        format!("the view takes {from} to {to} of {s}, which is not the same part on every device");
+    let why = format!("the view takes {from} to {to} of {s}, a different part on every device");
     Some((FaultKind::Order, why))
 }
 
@@ -79,7 +81,7 @@ fn repeated(t: &Call<'_>, s: &Split) -> Option<(FaultKind, String)> {
     (t.ne[s.axis] != from.ne[s.axis]).then(|| {
         (
             FaultKind::Order,
-            format!("each device repeats its own part of {s}, not the whole"),
+            format!("each device repeats only its own part of {s}"),
         )
     })
 }
@@ -89,7 +91,7 @@ fn halves(s: &Split) -> Option<(FaultKind, String)> {
     (s.axis == 0 && !fused).then(|| {
         (
             FaultKind::Order,
-            format!("each device takes its part of {s} for both halves of the row"),
+            format!("each device uses its part of {s} as both halves of the row"),
         )
     })
 }

@@ -1,8 +1,8 @@
-//! States: how the devices hold a tensor.
+//! States: the distribution of a tensor over the devices.
 
 use std::fmt;
 
-/// Most segments of a split axis.
+/// The maximum number of segments of a split axis.
 pub const MAX_SEGMENTS: usize = 16;
 
 /// The distribution of a tensor over the devices.
@@ -10,9 +10,9 @@ pub const MAX_SEGMENTS: usize = 16;
 pub enum SplitState {
     /// Every device holds the whole tensor.
     Mirrored,
-    /// Every device holds a summand. An op that reads it sees the sum, mirrored: it is reduced before.
+    /// Every device holds a summand. Reads reduce the sum first.
     Partial,
-    /// Every device holds a part along one axis.
+    /// Every device holds a part of one axis.
     Split(Split),
 }
 
@@ -21,7 +21,7 @@ pub enum SplitState {
 pub struct Split {
     /// The axis, 0 to 3.
     pub axis: usize,
-    /// The segments of the axis, in order; each device holds a part of each.
+    /// The segments, in order; each device holds a part of each.
     pub segments: Vec<Segment>,
 }
 
@@ -30,17 +30,17 @@ pub struct Split {
 pub struct Segment {
     /// The length of each device's part.
     pub sizes: Vec<u64>,
-    /// The number of repetitions, one after another.
+    /// The number of consecutive repetitions.
     pub repeat: u64,
 }
 
 impl Segment {
-    /// Returns the length, all repetitions together.
+    /// Returns the total length.
     pub fn len(&self) -> u64 {
         self.sizes.iter().sum::<u64>() * self.repeat
     }
 
-    /// Returns true if the length is 0.
+    /// True if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -56,7 +56,7 @@ impl Split {
         }
     }
 
-    /// Returns a split with the same parts along another axis.
+    /// Returns the same parts along another axis.
     #[must_use]
     pub fn along(&self, axis: usize) -> Split {
         Split {
@@ -70,12 +70,12 @@ impl Split {
         self.segments.iter().map(Segment::len).sum()
     }
 
-    /// Returns true if the axis has length 0.
+    /// True if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the length of each device's parts, all segments together.
+    /// Returns each device's total length.
     pub fn per_device(&self) -> Vec<u64> {
         let devices = self.segments.first().map_or(0, |s| s.sizes.len());
         (0..devices)
@@ -83,7 +83,7 @@ impl Split {
             .collect()
     }
 
-    /// Returns the split with every length times `to / from`, or `None` if a result is not an integer.
+    /// Returns the split with every length times `to / from`; `None` if a length is not an integer.
     pub fn scaled(&self, to: u64, from: u64) -> Option<Split> {
         let scale = |&n: &u64| {
             let n = n.checked_mul(to)?;
@@ -103,8 +103,8 @@ impl Split {
         })
     }
 
-    /// Returns a split with one segment along `axis`, of length `len`, in the proportions of all segments. Returns
-    /// `None` if its parts are not integers.
+    /// Returns a split with one segment of length `len` along `axis`, in the same proportions; `None` if a part is not
+    /// an integer.
     pub fn shared(&self, axis: usize, len: u64) -> Option<Split> {
         let whole = self.len().max(1);
         Split::one(axis, self.per_device())
@@ -112,7 +112,7 @@ impl Split {
             .filter(|s| s.len() == len)
     }
 
-    /// Returns the indices at which segments begin, and the end of the last segment.
+    /// Returns the starts of the segments, and the end of the last.
     pub fn bounds(&self) -> Vec<u64> {
         let mut at = 0;
         let mut out = vec![0];
@@ -127,7 +127,7 @@ impl Split {
 }
 
 impl SplitState {
-    /// Returns the state that an op sees when it reads the tensor.
+    /// Returns the state that a reader sees.
     #[must_use]
     pub fn seen(&self) -> &SplitState {
         match self {
@@ -136,7 +136,7 @@ impl SplitState {
         }
     }
 
-    /// Returns the split, if there is one.
+    /// Returns the split, if any.
     pub const fn split(&self) -> Option<&Split> {
         match self {
             SplitState::Split(s) => Some(s),
@@ -144,12 +144,12 @@ impl SplitState {
         }
     }
 
-    /// Returns the split axis, if there is one.
+    /// Returns the split axis, if any.
     pub fn axis(&self) -> Option<usize> {
         self.split().map(|s| s.axis)
     }
 
-    /// Returns true if an op on any device sees the whole tensor.
+    /// True if ops on every device see the whole tensor.
     pub const fn is_whole(&self) -> bool {
         matches!(self, SplitState::Mirrored | SplitState::Partial)
     }

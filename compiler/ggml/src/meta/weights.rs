@@ -1,7 +1,7 @@
-//! The states of weights and caches, by their names.
+//! The states of weights and caches, by name.
 //!
-//! A pattern of names has the axis of the split and the unit that must stay together: query heads with their key head,
-//! blocks of the matrix that follows. A tensor that no pattern names is mirrored.
+//! A pattern names the split axis and the unit that stays together: query heads with their key head, or blocks of the
+//! next matrix. Other tensors are mirrored.
 
 use tpc_gguf::TensorName;
 use tpc_ir::RANK;
@@ -10,7 +10,6 @@ use super::layers::{Heads, Layers};
 use super::states::{Segment, Split, SplitState};
 use crate::capture::Record;
 
-/// The proportions of the devices.
 #[derive(Clone, Debug)]
 pub(super) struct Proportions(Vec<f64>);
 
@@ -26,8 +25,8 @@ impl Proportions {
         Proportions((0..devices).map(share).collect())
     }
 
-    /// Returns the devices' parts of `len`, in multiples of `granule`. They are rounded down one device after another,
-    /// beginning with another device in each layer; the last device of a layer has the rest.
+    /// Returns the devices' parts of `len` in multiples of `granule`, rounded down one device after another. Each
+    /// layer begins with another device; the last one gets the remainder.
     fn parts(&self, len: u64, granule: u64, layer: usize) -> Vec<u64> {
         let n = self.0.len();
         let total: f64 = self.0.iter().sum();
@@ -52,22 +51,21 @@ impl Proportions {
 /// The unit of a split axis, which stays on one device.
 #[derive(Clone, Copy, Debug)]
 enum Unit {
-    /// A key head with the query heads that share it.
+    /// A key head with its query heads.
     KvGroup,
-    /// Queries, keys and values one after another, each in units of key heads.
+    /// Queries, keys and values in turn, each in units of key heads.
     Fused,
-    /// A key head of the recurrence.
+    /// A recurrence's key head.
     Recurrent,
     /// Indices that this matrix contracts, in multiples of its block length, or of 128 if that divides the axis.
     Inner(&'static str),
-    /// A row of the vocabulary.
+    /// A vocabulary row.
     Vocabulary,
 }
 
-/// A pattern: the part of the name after `blk.N.`, the axis of the split, and its unit.
+/// A pattern: the name after `blk.N.`, the split axis, and the unit.
 struct Pattern(&'static str, usize, Unit);
 
-/// The patterns of the weights of a layer.
 const PATTERNS: &[Pattern] = &[
     Pattern("attn_q.weight", 1, Unit::KvGroup),
     Pattern("attn_k.weight", 1, Unit::KvGroup),
@@ -126,7 +124,6 @@ const PATTERNS: &[Pattern] = &[
     Pattern("ffn_gate_exps.bias", 0, Unit::Inner("ffn_down_exps.weight")),
 ];
 
-/// The states of a graph's leaves.
 pub(super) struct Weights<'r> {
     records: &'r [Record],
     layers: Layers,
@@ -134,7 +131,6 @@ pub(super) struct Weights<'r> {
 }
 
 impl<'r> Weights<'r> {
-    /// Returns the leaves of these records.
     pub(super) fn new(records: &'r [Record], proportions: Proportions) -> Weights<'r> {
         Weights {
             records,
@@ -143,7 +139,6 @@ impl<'r> Weights<'r> {
         }
     }
 
-    /// Returns the state of a leaf.
     pub(super) fn state(&self, leaf: usize) -> SplitState {
         let t = &self.records[leaf];
         self.named(t).map_or(SplitState::Mirrored, |s| match s {
@@ -165,7 +160,7 @@ impl<'r> Weights<'r> {
             let layer = layer as usize;
             return match kind {
                 "k" | "v" => self.split(t, 0, Unit::KvGroup, layer),
-                // The states of a recurrence are split with its weights.
+                // A recurrence's states are split like its weights.
                 "r" => self
                     .has(layer, "ssm_conv1d.weight")
                     .then(|| self.channels(t, layer))?,
@@ -189,7 +184,6 @@ impl<'r> Weights<'r> {
         self.split(t, *axis, *unit, layer)
     }
 
-    /// Returns the leaf of that name in a layer.
     fn find(&self, layer: usize, rest: &str) -> Option<&'r Record> {
         let name = format!("blk.{layer}.{rest}");
         self.records.iter().find(|t| t.is_leaf() && t.name == name)
@@ -244,7 +238,7 @@ impl<'r> Weights<'r> {
                 };
                 let sizes = self.proportions.parts(inner, granule, layer);
                 let one = Segment { sizes, repeat: 1 };
-                // A fused matrix has one segment for each of the matrices in it.
+                // A fused matrix has one segment per matrix.
                 vec![one; usize::try_from(len / inner.max(1)).ok()?]
             }
             Unit::Vocabulary => vec![self.segment(len, t.dtype.block_len(), layer)],
@@ -280,7 +274,7 @@ impl<'r> Weights<'r> {
         Some(Split { axis, segments }.into())
     }
 
-    /// Returns the split of a convolution's state: a number of values per channel of the fused projection.
+    /// Returns the split of a convolution's state: some values per channel of the fused projection.
     fn channels(&self, t: &Record, layer: usize) -> Option<SplitState> {
         let conv = self.find(layer, "ssm_conv1d.weight")?;
         let state = self.split(conv, 1, Unit::Fused, layer)?;

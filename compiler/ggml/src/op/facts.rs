@@ -1,4 +1,4 @@
-//! The facts about an op that the table states.
+//! The columns of the table of ops.
 
 use super::words::ParamWords;
 
@@ -7,48 +7,47 @@ use super::words::ParamWords;
 pub struct OpFacts {
     /// ggml's name.
     pub name: &'static str,
-    /// The structure of the op.
+    /// The structure.
     pub family: Family,
-    /// The number of leading sources that every record of the op has, as ggml's constructors set them. Later sources
-    /// are optional.
+    /// The number of leading sources that ggml's constructors always set. Later sources are optional.
     pub least_sources: usize,
-    /// ggml's rule for splitting the op among devices.
+    /// ggml's rule for a split among devices.
     pub split_rule: SplitRule,
     /// The counterpart in the IR.
     pub lowering: Lowering,
-    /// The use of the words of its `op_params`.
+    /// The use of the `op_params` words.
     pub words: ParamWords,
 }
 
-/// The structure of an op, as far as rules of several ops depend on it.
+/// An op's structure, as far as rules of several ops depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// No op: memory that the caller or an earlier graph fills.
+    /// Memory that the caller or an earlier graph fills.
     Leaf,
-    /// Another look at the memory of the source.
+    /// A view of the source's memory.
     View,
     /// A function of each element: `out[i] = f(x[i])`.
     Elementwise,
-    /// A function of two elements, the second operand repeated: `out[i] = f(x[i], y[i mod sizes])`.
+    /// A function of two elements, with the second operand repeated: `out[i] = f(x[i], y[i mod sizes])`.
     Binary,
-    /// A gated activation of two operands, or of the two halves of the rows of one.
+    /// A gated activation of two operands, or of the halves of one operand's rows.
     Gated,
-    /// A norm of each row (axis 0), which keeps its length.
+    /// A norm of each row (axis 0).
     Norm,
-    /// The copy of a tensor's elements, into new memory or into a view.
+    /// A copy of a tensor's elements, into new memory or a view.
     Copy,
-    /// A name for several ops, which have names of their own.
+    /// A common name of several ops.
     Generic,
-    /// Anything else.
+    /// Other.
     Other,
 }
 
-/// ggml's rule for splitting an op in its multi-device back end. `crate::meta` has its text and its function.
+/// ggml's rule for splitting an op among devices; see `crate::meta`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitRule {
-    /// No rule: leaves, and names of several ops.
+    /// Leaves, and common names of several ops.
     None,
-    /// A product with a matrix.
+    /// A matrix product.
     Product,
     /// A product with the matrices of selected experts.
     ExpertProduct,
@@ -66,7 +65,7 @@ pub enum SplitRule {
     Rope,
     /// Rows by index.
     GetRows,
-    /// Rows written by index.
+    /// Writes of rows by index.
     SetRows,
     /// A concatenation.
     Concat,
@@ -74,7 +73,7 @@ pub enum SplitRule {
     Pad,
     /// A permutation of axes.
     Permute,
-    /// Other sizes of the same elements.
+    /// The same elements under other sizes.
     Reshape,
     /// A view.
     View,
@@ -86,29 +85,27 @@ pub enum SplitRule {
     Convolution,
     /// The gated delta rule.
     DeltaNet,
-    /// Every device computes the op of whole sources.
+    /// Every device computes the op on whole sources.
     Mirrored,
 }
 
-/// The counterpart of an op in the IR.
+/// An op's counterpart in the IR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lowering {
-    /// Memory or a view of it, without a computation.
+    /// Memory or a view of it.
     Memory,
-    /// One op of the IR or several; `crate::capture` has them.
+    /// One or several IR ops; see `crate::capture`.
     Lowered,
-    /// No counterpart, for this reason. Operands and result stay whole.
+    /// No counterpart, for this reason: operands and result stay whole.
     Opaque(&'static str),
-    /// No counterpart, because records name a member of the family instead.
+    /// No counterpart: records name a member of the family instead.
     Generic,
 }
 
-/// The reasons of ops without a counterpart.
-pub(super) const TRAINING: &str = "it belongs to training: it needs its operands whole";
-pub(super) const CUSTOM: &str =
-    "a function of the program, which is not known: it needs its operands whole";
-pub(super) const IMAGE: &str =
-    "it mixes neighbours in images or signals: it needs its operands whole";
-pub(super) const RECURRENT: &str = "a recurrence without a rule: it needs its operands whole";
-pub(super) const EMBEDDING: &str = "it makes a row of each number: it needs its operands whole";
-pub(super) const SOLVER: &str = "it solves systems of equations: it needs its operands whole";
+/// The reasons for ops without a counterpart.
+pub(super) const TRAINING: &str = "a training op needs whole operands";
+pub(super) const CUSTOM: &str = "an unknown function of the program needs whole operands";
+pub(super) const IMAGE: &str = "an image or signal op needs whole operands";
+pub(super) const RECURRENT: &str = "a recurrence without a rule needs whole operands";
+pub(super) const EMBEDDING: &str = "an embedding of numbers needs whole operands";
+pub(super) const SOLVER: &str = "a solver needs whole operands";

@@ -1,17 +1,15 @@
-//! The ops of ggml, typed: parsed once from a capture's `op` name and `op_params` words.
+//! ggml's ops, parsed from a capture's `op` name and `op_params` words.
 //!
-//! - `table` lists every op of `ggml.h`, one line each with its facts ([`OpFacts`]). [`OpKind`] is the op's identity,
-//!   [`GgmlOp`] the op of a record with its parameters, [`LoweredOp`] an op with a counterpart in the IR. Adding an op
-//!   is one line there; the compiler then names the matches to fill.
-//! - `facts` has the columns of the table.
-//! - `params` decodes the words of an op's `op_params` into typed fields. `words` records the use of each word, so that
-//!   none is lost silently.
-//! - `number` has the op numbers used in messages.
+//! - `table` has a line with the facts ([`OpFacts`]) per op of `ggml.h`; the compiler then names the matches to fill.
+//!   [`OpKind`] is an op's identity, [`GgmlOp`] a record's op with its parameters, [`LoweredOp`] an op with a
+//!   counterpart in the IR.
+//! - `facts` has the table's columns.
+//! - `params` decodes an op's words; `words` records the use of each word, so that none is lost silently.
+//! - `number` has the op numbers of messages.
 //!
-//! No other module compares the names of ops. The names are the results of `ggml_op_desc`: a kind of `UNARY` or `GLU`
-//! has its own name (`SILU`, `SWIGLU`). A name that ggml does not have is kept as [`GgmlOp::Unknown`], and invalid
-//! words as [`GgmlOp::Malformed`]. Neither is an error: both are planned around. The words themselves stay in the
-//! record, also for ops whose parameters are not decoded.
+//! No other module compares op names. They are the results of `ggml_op_desc`: a kind of `UNARY` or `GLU` has its own
+//! name (`SILU`, `SWIGLU`). Unknown names become [`GgmlOp::Unknown`], invalid words [`GgmlOp::Malformed`]: tpc plans
+//! around both. The record keeps the words.
 
 mod facts;
 mod number;

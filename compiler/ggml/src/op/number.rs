@@ -1,10 +1,9 @@
-//! The numbers of ops, as ggml's messages and files have them.
+//! The op numbers in ggml's messages and files.
 
 use super::table::OpKind;
 
 impl OpKind {
-    /// Returns the op with this number, or `None` for a number that ggml does not have. The kinds of `UNARY` and `GLU`
-    /// are separate ops, which `first_param` selects.
+    /// Returns the op with this number. The kinds of `UNARY` and `GLU` are separate ops, selected by `first_param`.
     pub fn from_number(number: u32, first_param: i32) -> Option<OpKind> {
         let kinds = |first: OpKind, end: usize| {
             let own = OpKind::ALL.get(first as usize..end)?;

@@ -1,22 +1,21 @@
-//! The parameters of ops: ggml's `op_params` words, decoded.
-//!
-//! A word is 32 bits, an integer or the bits of an f32. The word positions follow the constructors in `ggml.c`.
+//! Decodes `op_params` words. A word has 32 bits: an integer or an f32. The positions follow the constructors in
+//! `ggml.c`.
 
 use tpc_ir::RANK;
 
-/// A word of `op_params` that its op cannot have.
+/// An invalid `op_params` word.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("op_params[{index}] is {word}, expected {expected}")]
 pub struct ParamError {
-    /// Position among the words.
+    /// The position.
     pub index: usize,
     /// The word as an integer.
     pub word: i32,
-    /// The values that it may have.
+    /// The valid values.
     pub expected: &'static str,
 }
 
-/// The words of a record. Missing words are 0.
+/// A record's words. Missing words are 0.
 #[derive(Clone, Copy)]
 pub(super) struct Words<'a>(pub(super) &'a [i32]);
 
@@ -29,7 +28,7 @@ impl Words<'_> {
         f32::from_bits(self.int(index).cast_unsigned())
     }
 
-    /// Returns a word that is not negative.
+    /// Returns a non-negative word.
     fn size(self, index: usize) -> Result<u64, ParamError> {
         u64::try_from(self.int(index)).map_err(|_| self.wrong(index, "0 or more"))
     }
@@ -51,12 +50,11 @@ impl Words<'_> {
     }
 }
 
-/// Parameters that are decoded from words.
 pub(super) trait Decode: Sized {
     fn decode(words: Words<'_>) -> Result<Self, ParamError>;
 }
 
-/// Declares parameters that are one number per word from the first on.
+/// Declares parameters with one number per word.
 macro_rules! floats {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident = $index:literal),* $(,)? }) => {
         $(#[$doc])*
@@ -106,7 +104,7 @@ floats! {
     Arange {
         /// The first number.
         start = 0,
-        /// The bound, which is not reached.
+        /// The exclusive bound.
         stop = 1,
         /// The difference of neighbours.
         step = 2,
@@ -116,7 +114,7 @@ floats! {
 floats! {
     /// The parameters of `LEAKY_RELU`.
     LeakyRelu {
-        /// The factor below 0.
+        /// The factor for negative elements.
         slope = 0,
     }
 }
@@ -124,7 +122,7 @@ floats! {
 floats! {
     /// The parameters of `FILL`.
     Fill {
-        /// Every element of the result.
+        /// The value of every element.
         value = 0,
     }
 }
@@ -134,7 +132,7 @@ floats! {
     SoftMax {
         /// The factor of the logits.
         scale = 0,
-        /// The largest slope of ALiBi; 0 without it.
+        /// The largest ALiBi slope; 0 without ALiBi.
         max_bias = 1,
     }
 }
@@ -142,13 +140,13 @@ floats! {
 floats! {
     /// The parameters of `XIELU`. The first word is the kind of `UNARY`.
     Xielu {
-        /// The factor below 0.
+        /// The factor for negative elements.
         alpha_n = 1,
-        /// The factor above 0.
+        /// The factor for positive elements.
         alpha_p = 2,
         /// The slope at 0.
         beta = 3,
-        /// The bound of the exponent below 0.
+        /// The bound of the exponent for negative elements.
         eps = 4,
     }
 }
@@ -156,7 +154,7 @@ floats! {
 /// The parameters of `GROUP_NORM`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GroupNorm {
-    /// Groups of channels (axis 2).
+    /// The number of channel groups (axis 2).
     pub groups: u64,
     /// Added to the variance.
     pub eps: f32,
@@ -174,7 +172,7 @@ impl Decode for GroupNorm {
 /// The parameters of gated activations. The first word is the kind of `GLU`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Glu {
-    /// True if the second half of a single operand is the gate, not the first.
+    /// True if the second half of a single operand is the gate.
     pub swapped: bool,
     /// The factor in the sigmoid of `SWIGLU_OAI`.
     pub alpha: f32,
@@ -192,12 +190,12 @@ impl Decode for Glu {
     }
 }
 
-/// The parameters of `ACC` and `SET`: the view of the first operand that the second is written to.
+/// The parameters of `ACC` and `SET`: a view of the first operand, which the second is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetView {
-    /// Strides of axes 1 to 3 in bytes.
+    /// The strides of axes 1 to 3 in bytes.
     pub nb: [u64; RANK - 1],
-    /// Bytes from the start of the first operand.
+    /// The offset in the first operand in bytes.
     pub offset: u64,
 }
 
@@ -213,7 +211,7 @@ impl Decode for SetView {
 /// The parameters of `CONCAT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Concat {
-    /// The axis along which the operands stand.
+    /// The axis.
     pub axis: u64,
 }
 
@@ -228,12 +226,12 @@ impl Decode for Concat {
 /// The parameters of `PERMUTE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permute {
-    /// The axis of the result that each axis of the source becomes.
+    /// For each source axis, its axis in the result.
     pub axes: [usize; RANK],
 }
 
 impl Permute {
-    /// Returns the words that encode these parameters.
+    /// Encodes the parameters.
     pub fn words(self) -> Vec<i32> {
         self.axes.map(|a| a as i32).to_vec()
     }
@@ -248,7 +246,7 @@ impl Decode for Permute {
         }
         let twice = (1..RANK).find(|&i| axes[..i].contains(&axes[i]));
         match twice {
-            Some(i) => Err(words.wrong(i, "an axis that no other axis becomes")),
+            Some(i) => Err(words.wrong(i, "an unused axis")),
             None => Ok(Permute { axes }),
         }
     }
@@ -257,7 +255,7 @@ impl Decode for Permute {
 /// The parameters of `DIAG_MASK_INF` and `DIAG_MASK_ZERO`: row `i` keeps its first `n_past + i + 1` columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiagMask {
-    /// Tokens before the first row.
+    /// The tokens before the first row.
     pub n_past: u64,
 }
 
@@ -272,14 +270,14 @@ impl Decode for DiagMask {
 /// The precision of a product's sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
-    /// The precision of the back end, which may be f16.
+    /// The back end's precision, which may be f16.
     Default,
     /// f32 (`GGML_PREC_F32`).
     F32,
 }
 
 impl Precision {
-    /// Returns the precision of a word. As in ggml, any word but 10 is the default.
+    /// Returns a word's precision. As in ggml, any word but 10 is the default.
     const fn of_word(word: i32) -> Precision {
         match word {
             10 => Precision::F32,
@@ -291,7 +289,7 @@ impl Precision {
 /// The parameters of `MUL_MAT` and `MUL_MAT_ID`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MulMat {
-    /// The precision of the sums.
+    /// The sums' precision.
     pub precision: Precision,
 }
 
@@ -308,11 +306,11 @@ impl Decode for MulMat {
 pub struct FlashAttnExt {
     /// The factor of the dot products.
     pub scale: f32,
-    /// The largest slope of ALiBi; 0 without it.
+    /// The largest ALiBi slope; 0 without ALiBi.
     pub max_bias: f32,
-    /// The bound of the logits, which `tanh` approaches; 0 without it.
+    /// The bound of the logits by `tanh`; 0 without a bound.
     pub softcap: f32,
-    /// The precision of the sums.
+    /// The sums' precision.
     pub precision: Precision,
 }
 
@@ -327,35 +325,35 @@ impl Decode for FlashAttnExt {
     }
 }
 
-/// Which elements of a row are rotated together.
+/// The elements that RoPE rotates together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RopeMode {
     /// Neighbours (0).
     Norm,
     /// Elements half a rotation apart (2).
     Neox,
-    /// As NeoX, with sections of the row by different positions (8).
+    /// Like NeoX, with sections of the row by different positions (8).
     Mrope,
-    /// As `Mrope`, for images (24).
+    /// Like `Mrope`, for images (24).
     Vision,
-    /// As `Mrope`, with the sections taken in turn (40).
+    /// Like `Mrope`, with interleaved sections (40).
     Imrope,
 }
 
 /// The parameters of `ROPE` and `ROPE_BACK`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rope {
-    /// Elements of a row that are rotated.
+    /// The number of rotated elements per row.
     pub n_dims: u64,
-    /// Which of them belong together.
+    /// The pairing.
     pub mode: RopeMode,
-    /// The context of the training, for YaRN.
+    /// The training context, for YaRN.
     pub n_ctx_orig: u64,
     /// The base of the frequencies.
     pub freq_base: f32,
     /// The factor of the positions.
     pub freq_scale: f32,
-    /// The mix of extrapolation and interpolation of YaRN; 0 without it.
+    /// YaRN's mix of extrapolation and interpolation; 0 without YaRN.
     pub ext_factor: f32,
     /// The factor of the result.
     pub attn_factor: f32,
@@ -363,9 +361,9 @@ pub struct Rope {
     pub beta_fast: f32,
     /// The number of rotations below which YaRN interpolates.
     pub beta_slow: f32,
-    /// Pairs per section, of the modes that have sections.
+    /// The pairs per section, for modes with sections.
     pub sections: [u64; 4],
-    /// The first element of a row that is rotated.
+    /// The first rotated element of a row.
     pub offset: u64,
 }
 
@@ -399,25 +397,25 @@ impl Decode for Rope {
     }
 }
 
-/// The number that a window of pooling becomes.
+/// The pooling function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolKind {
-    /// Its largest element.
+    /// The maximum.
     Max,
-    /// The mean of its elements.
+    /// The mean.
     Avg,
 }
 
-/// The parameters of `POOL_2D`; sizes are along axes 0 and 1.
+/// The parameters of `POOL_2D`, with sizes along axes 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool2d {
-    /// The number that a window becomes.
+    /// The pooling function.
     pub kind: PoolKind,
-    /// Sizes of a window.
+    /// The window.
     pub window: [u64; 2],
-    /// Steps between windows.
+    /// The stride.
     pub stride: [u64; 2],
-    /// Elements before and after each axis that count as padding.
+    /// The padding before and after each axis.
     pub pad: [u64; 2],
 }
 
@@ -440,14 +438,14 @@ impl Decode for Pool2d {
     }
 }
 
-/// The parameters of `PAD`: elements added along each axis.
+/// The parameters of `PAD`: added elements per axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pad {
-    /// Elements before the first.
+    /// Before the first element.
     pub before: [u64; RANK],
-    /// Elements after the last.
+    /// After the last element.
     pub after: [u64; RANK],
-    /// True if the added elements wrap around from the other end. Otherwise they are zeros.
+    /// True if the added elements wrap around; otherwise they are zeros.
     pub circular: bool,
 }
 
@@ -469,7 +467,7 @@ impl Decode for Pad {
 /// The parameters of `ROLL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roll {
-    /// The number of indices by which each axis is rotated.
+    /// The shift of each axis.
     pub shifts: [i32; RANK],
 }
 
@@ -484,9 +482,9 @@ impl Decode for Roll {
 /// The order of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortOrder {
-    /// The smallest first.
+    /// Smallest first.
     Ascending,
-    /// The largest first.
+    /// Largest first.
     Descending,
 }
 
@@ -508,14 +506,14 @@ impl Decode for ArgSort {
     }
 }
 
-/// The triangle of a matrix that is kept.
+/// The kept triangle of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TriKind {
-    /// Above the diagonal, and it.
+    /// The diagonal and above.
     UpperDiag,
     /// Above the diagonal.
     Upper,
-    /// Below the diagonal, and it.
+    /// The diagonal and below.
     LowerDiag,
     /// Below the diagonal.
     Lower,
@@ -524,7 +522,7 @@ pub enum TriKind {
 /// The parameters of `TRI`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tri {
-    /// The triangle that is kept; the rest is 0.
+    /// The kept triangle; the rest is 0.
     pub kind: TriKind,
 }
 
@@ -544,7 +542,7 @@ impl Decode for Tri {
 /// The parameters of `SSM_SCAN` and `GATED_DELTA_NET`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recurrence {
-    /// States that the result holds, of the last tokens; 0 and 1 both stand for one.
+    /// The number of last states in the result; 0 counts as 1.
     pub n_states: u64,
 }
 
@@ -559,7 +557,7 @@ impl Decode for Recurrence {
 /// The parameters of `DSV4_HC_PRE`: `scale · Σ weight · x` over streams.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HcPre {
-    /// The factor on the sum.
+    /// The factor of the sum.
     pub scale: f32,
     /// True if each element has its own weight, the sigmoid of the input.
     pub gated: bool,
@@ -572,7 +570,7 @@ impl Decode for HcPre {
             1 => true,
             _ => return Err(words.wrong(1, "0 or 1")),
         };
-        // Before there was a factor, the word was 0.
+        // Older versions had no factor, and a word of 0.
         let scale = match words.int(0) {
             0 => 1.0,
             _ => words.float(0),
@@ -584,9 +582,9 @@ impl Decode for HcPre {
 /// The parameters of `DSV4_HC_COMB`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HcComb {
-    /// Added to the sums that are divided by.
+    /// Added to the divisors.
     pub eps: f32,
-    /// Rounds of normalising rows and columns.
+    /// The rounds that normalise rows and columns.
     pub iterations: u64,
 }
 

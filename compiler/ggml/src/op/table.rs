@@ -1,4 +1,4 @@
-//! Every op of ggml 0.22, in the order of `ggml.h`, so that the two lists can be compared.
+//! Every op of ggml 0.22, in the order of `ggml.h` for comparison.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -16,10 +16,11 @@ use super::words::{
     ROPE_SECTIONS, SET_VIEW, SWIGLU_CLAMP, SWIGLU_OAI, UNARY, VIEW, WordUse, XIELU, read,
 };
 
-/// Declares [`OpKind`], [`GgmlOp`] and [`LoweredOp`] from lines
-/// `Variant(Parameters) = "NAME", Family, sources, SplitRule, lowering;`.
+/// Declares [`OpKind`], [`GgmlOp`] and [`LoweredOp`] from lines `Variant(Parameters) = "NAME", Family, sources,
+/// SplitRule, lowering;`.
 ///
-/// The lowering is `lowered(WORDS)` or `memory(WORDS)` with the use of the op's words, `opaque(REASON)` or `generic`.
+/// The lowering is `lowered(WORDS)`, `memory(WORDS)`, `opaque(REASON)` or `generic`; `WORDS` is the use of the op's
+/// words.
 macro_rules! ops {
     (@decode $variant:ident, $words:ident) => {
         GgmlOp::$variant
@@ -69,7 +70,7 @@ macro_rules! ops {
     }};
     ($($variant:ident $(($params:ty))? = $name:literal, $family:ident, $sources:literal, $rule:ident,
         $lowering:ident $(($detail:expr))?;)*) => {
-        /// The identity of an op, without its parameters.
+        /// An op's identity.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum OpKind {
             $(#[doc = concat!("`", $name, "`.")] $variant,)*
@@ -79,7 +80,7 @@ macro_rules! ops {
             /// Every op, in ggml's order.
             pub const ALL: &'static [OpKind] = &[$(OpKind::$variant),*];
 
-            /// Returns the entry of the table.
+            /// Returns the table's entry.
             pub const fn facts(self) -> OpFacts {
                 match self {
                     $(OpKind::$variant => {
@@ -97,25 +98,24 @@ macro_rules! ops {
             }
         }
 
-        /// The op of a record, with its parameters.
+        /// A record's op with its parameters.
         #[derive(Clone, Debug, PartialEq)]
         pub enum GgmlOp {
             $(#[doc = concat!("`", $name, "`.")] $variant $(($params))?,)*
-            /// An op of ggml with `op_params` that it cannot have.
+            /// An op with invalid `op_params`.
             Malformed(OpKind, ParamError),
-            /// A name that ggml does not have.
+            /// An unknown name.
             Unknown(String),
         }
 
-        /// An op with a counterpart in the IR. Variants of other ops are uninhabited, so a match needs no arms for
-        /// them.
+        /// An op with a counterpart in the IR. Variants of other ops are uninhabited and need no match arm.
         #[derive(Clone, Copy, Debug)]
         pub enum LoweredOp<'a> {
             $(#[doc = concat!("`", $name, "`.")] $variant(ops!(@field 'a $lowering $($params)?)),)*
         }
 
         impl GgmlOp {
-            /// Parses the op with that name and with the parameters in these words. Missing words are 0.
+            /// Parses an op by name and words. Missing words are 0.
             pub fn parse(name: &str, words: &[i32]) -> GgmlOp {
                 let op = match name {
                     $($name => ops!(@decode $variant $($params)?, words),)*
@@ -124,7 +124,7 @@ macro_rules! ops {
                 op.without_unknown(words)
             }
 
-            /// Returns the op's identity, or `None` for a name that ggml does not have.
+            /// Returns the op's identity; `None` for an unknown name.
             pub const fn kind(&self) -> Option<OpKind> {
                 match self {
                     $(GgmlOp::$variant { .. } => Some(OpKind::$variant),)*
@@ -133,7 +133,7 @@ macro_rules! ops {
                 }
             }
 
-            /// Returns the op, if it has a counterpart in the IR.
+            /// Returns the op if it has a counterpart in the IR.
             pub const fn lowered(&self) -> Option<LoweredOp<'_>> {
                 match self {
                     $(GgmlOp::$variant $((ops!(@bind p $params)))? => {
@@ -300,7 +300,7 @@ impl fmt::Display for OpKind {
 }
 
 impl GgmlOp {
-    /// Returns the op. If a word that ggml's op does not have is not 0, returns [`GgmlOp::Malformed`] instead.
+    /// Returns the op, or [`GgmlOp::Malformed`] if a word without a meaning is not 0.
     fn without_unknown(self, words: &[i32]) -> GgmlOp {
         let unknown =
             |&(i, &word): &(usize, &i32)| word != 0 && self.word_use(i) == WordUse::Unknown;
@@ -319,7 +319,7 @@ impl GgmlOp {
         }
     }
 
-    /// Returns the use of the word at this position of the op's `op_params`.
+    /// Returns the use of a word of the op's `op_params`.
     pub fn word_use(&self, index: usize) -> WordUse {
         let is_plain = |mode| matches!(mode, RopeMode::Norm | RopeMode::Neox);
         match (self, self.kind()) {
@@ -333,7 +333,7 @@ impl GgmlOp {
         }
     }
 
-    /// Returns the name, as captures have it.
+    /// Returns the name in captures.
     pub fn name(&self) -> &str {
         match self {
             GgmlOp::Unknown(name) => name,
@@ -341,12 +341,12 @@ impl GgmlOp {
         }
     }
 
-    /// Returns true if it is this op, with any parameters.
+    /// True for this op with any parameters.
     pub fn is(&self, kind: OpKind) -> bool {
         self.kind() == Some(kind)
     }
 
-    /// Returns the parameters of a gated activation.
+    /// Returns a gated activation's parameters.
     pub const fn glu(&self) -> Option<&Glu> {
         match self {
             GgmlOp::Reglu(p)
@@ -360,7 +360,7 @@ impl GgmlOp {
         }
     }
 
-    /// Returns the parameters of a norm of rows.
+    /// Returns a row norm's parameters.
     pub const fn norm(&self) -> Option<&Norm> {
         match self {
             GgmlOp::Norm(p) | GgmlOp::RmsNorm(p) | GgmlOp::L2Norm(p) => Some(p),
@@ -368,7 +368,7 @@ impl GgmlOp {
         }
     }
 
-    /// Returns the family. An unknown op belongs to [`Family::Other`].
+    /// Returns the family; [`Family::Other`] for an unknown op.
     pub fn family(&self) -> Family {
         self.kind().map_or(Family::Other, OpKind::family)
     }

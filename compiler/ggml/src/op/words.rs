@@ -1,30 +1,29 @@
-//! The use of the words of `op_params`. Every word of a record is decoded, kept unchanged, known to be without effect,
-//! or makes the record invalid.
+//! The use of `op_params` words: each is decoded, kept, without effect, or invalid.
 
-/// The use of a word of `op_params`.
+/// The use of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordUse {
-    /// It is decoded into the op's parameters, or kept with an op without a rule.
+    /// Decoded into parameters, or kept with an op without a rule.
     Read,
-    /// The word does not affect the op's result, for this reason.
+    /// Without effect on the result, for this reason.
     Ignored(&'static str),
-    /// ggml's op does not have this word. A record in which it is not 0 has an unknown meaning.
+    /// Not a word of ggml's op. A record with a value other than 0 has an unknown meaning.
     Unknown,
 }
 
 use WordUse::{Ignored, Read, Unknown};
 
-/// The use of every word of an op's `op_params`.
+/// The use of all words of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParamWords {
-    /// The uses of the first words.
+    /// The first words.
     first: &'static [WordUse],
-    /// The use of all later words.
+    /// All later words.
     rest: WordUse,
 }
 
 impl ParamWords {
-    /// Returns the use of these words and no others.
+    /// Returns the use of these words only.
     const fn list(first: &'static [WordUse]) -> ParamWords {
         ParamWords {
             first,
@@ -36,31 +35,28 @@ impl ParamWords {
         ParamWords { first: &[], rest }
     }
 
-    /// Returns the use of the word at this position.
+    /// Returns the use of a word.
     pub fn at(self, index: usize) -> WordUse {
         self.first.get(index).copied().unwrap_or(self.rest)
     }
 }
 
-const KIND: WordUse = Ignored("the name of the op says it");
-const IN_PLACE: WordUse = Ignored("whether the result is a view says it");
+const KIND: WordUse = Ignored("the op's name has the kind");
+const IN_PLACE: WordUse = Ignored("a result that is a view is in place");
 const HINT: WordUse = Ignored("a hint to the back end: the precision or the method of its sums");
-const BOUND: WordUse = Ignored("a bound of the visible cells, which the mask says");
+const BOUND: WordUse = Ignored("a bound of the visible cells, which the mask has");
 const LEGACY: WordUse = Ignored("a field that ggml writes and does not read");
-/// A field of another kind of the op.
 pub(super) const OTHER_KIND: WordUse = Ignored("a field of another kind of the op");
 
-/// No parameters.
 pub(super) const NO_WORDS: ParamWords = ParamWords::all(Unknown);
-/// All words are kept with an op without a rule.
 pub(super) const KEPT: ParamWords = ParamWords::all(Read);
-pub(super) const LEAF: ParamWords = ParamWords::all(Ignored("a leaf computes nothing"));
+pub(super) const LEAF: ParamWords = ParamWords::all(Ignored("a leaf is not computed"));
 pub(super) const VIEW: ParamWords =
     ParamWords::all(Ignored("strides and offset of the view say it"));
-/// A kind of `UNARY`, whose first parameter repeats the name.
+/// A kind of `UNARY`. The first parameter repeats the name.
 pub(super) const UNARY: ParamWords = ParamWords::list(&[KIND]);
 pub(super) const XIELU: ParamWords = ParamWords::list(&[KIND, Read, Read, Read, Read]);
-/// A kind of `GLU`, whose first parameter repeats the name, and whose second swaps the operands.
+/// A kind of `GLU`. The first parameter repeats the name, the second swaps the operands.
 pub(super) const GLU: ParamWords = ParamWords::list(&[KIND, Read, OTHER_KIND, OTHER_KIND]);
 pub(super) const SWIGLU_OAI: ParamWords = ParamWords::list(&[KIND, Read, Read, Read]);
 pub(super) const SWIGLU_CLAMP: ParamWords = ParamWords::list(&[KIND, Read, OTHER_KIND, Read]);
@@ -72,10 +68,9 @@ pub(super) const ROPE: ParamWords = ParamWords::list(&[
     LEGACY, Read, Read, LEGACY, Read, Read, Read, Read, Read, Read, Read, Read, Read, Read, Read,
     Read,
 ]);
-/// The words of a rotation by sections, which other kinds of rotation do not read.
+/// The section words of `ROPE`, which other modes ignore.
 pub(super) const ROPE_SECTIONS: std::ops::RangeInclusive<usize> = 11..=14;
 
-/// Returns the use of words for an op that reads only the first `n`.
 pub(super) const fn read(n: usize) -> ParamWords {
     const MOST: &[WordUse] = &[Read; 16];
     ParamWords::list(MOST.split_at(n).0)

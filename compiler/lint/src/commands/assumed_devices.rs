@@ -6,18 +6,17 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::{DeviceCount, device_count};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0916",
         "the number of devices is assumed",
-        "Neither `--devices` before the `--` nor `-dev` or `-ts` in the command states the number of \
-         devices. llama.cpp uses all devices that it finds; tpc plans for two, or for as many as options such as `-mg 3` \
-         and `-ot …=CUDA3` name. With `--rpc` each server counts, and this machine has one device at least.",
+        "The number of devices is not given by `--devices` before the `--`, or by `-dev` or `-ts`. llama.cpp uses all \
+         devices; tpc plans for two, or as many as options such as `-mg 3` and `-ot …=CUDA3` need. With `--rpc` it \
+         counts each server and at least one local device.",
     )
     .example("`tpc lint -- llama-server -m X.gguf -sm tensor`.")
-    .cure("`tpc lint --devices 4 -- …`."),
+    .cure("state the number: `tpc lint --devices 4 -- …`."),
     check: Check::Command(check),
 };
 
@@ -34,19 +33,20 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
             let servers = servers.len();
             let here = count.saturating_sub(servers);
             let message = message!(
-                "this machine's devices are not stated: llama.cpp uses all that it finds beside the servers; tpc plans for {} here and {} there",
+                "the number of local devices is not stated: llama.cpp uses all; tpc plans for {} local and {} remote \
+                 devices",
                 here,
                 servers
             );
             let note = LINT.finding("--devices", message);
-            out.push(note.help("state all before the command, those of servers first: tpc lint --devices 4090,2x3090 -- …"));
+            out.push(note.help("state all devices before the command, servers first: tpc lint --devices 4090,2x3090 -- …"));
             return;
         }
         let message = message!(
-            "the number of devices is not stated: llama.cpp uses all that it finds; {}",
+            "the number of devices is not stated: llama.cpp uses every device that it finds; {}",
             plans
         );
         let note = LINT.finding("--devices", message);
-        out.push(note.help("state it before the command: tpc lint --devices 4 -- …"));
+        out.push(note.help("state the number before the command: tpc lint --devices 4 -- …"));
     }
 }

@@ -1,4 +1,4 @@
-//! A physical batch larger than the logical one.
+//! A physical batch larger than the logical batch.
 
 use tpc_ir::Code;
 
@@ -6,17 +6,16 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::Setting;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0910",
-        "a physical batch larger than the logical one",
-        "`-ub` is larger than `-b` (2048 by default). llama.cpp computes at most `-b` tokens at once, so the \
-         rest of `-ub` has no effect. tpc has no `-b` and reserves memory for `-ub` tokens.",
+        "the physical batch is larger than the logical batch",
+        "`-ub` is larger than `-b` (2048 by default). llama.cpp computes at most `-b` tokens at once, so the excess \
+         has no effect. tpc has no `-b` and reserves memory for `-ub` tokens.",
     )
     .example("`-b 512 -ub 2048`.")
-    .cure("`-ub` of at most `-b`."),
+    .cure("lower `-ub` to `-b`, or raise `-b`."),
     check: Check::Command(check),
 };
 

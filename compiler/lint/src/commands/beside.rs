@@ -1,4 +1,4 @@
-//! Additional files of the command line that are missing here.
+//! Additional files of the command line that cannot be read here.
 
 use std::path::Path;
 
@@ -9,22 +9,20 @@ use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Message, message};
 use tpc_ggml::llama_cpp::Setting;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0909",
-        "memory that the plan does not count",
-        "The command loads more than the model: a draft, an image encoder, adapters. The plan counts those whose files it can \
-         read; their headers suffice. The memory of the others comes on top.",
+        "the plan does not count a file's memory",
+        "The command loads a draft model, an image encoder or an adapter whose file tpc cannot read. Its memory is not \
+         in the plan. The header of the file suffices.",
     )
-    .example("`-md draft.gguf`, and there is no such file here.")
-    .cure("put the file, or its header, where the command names it; or keep memory free: `--reserve 3GiB` before the `--`."),
+    .example("`-md draft.gguf` without this file here.")
+    .cure("put the file or its header at that path, or keep memory free: `--reserve 3GiB` before the `--`."),
     check: Check::Command(check),
 };
 
-/// The help for a file that the plan does not include.
-const HELP: &str = "put the file or its header there, or keep memory of each device free before the `--`: --reserve 3GiB";
+const HELP: &str = "put the file or its header at that path, or keep memory free on each device: --reserve 3GiB before the `--`";
 
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     let line = command.line;
@@ -54,7 +52,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
             tell(spelling, &file, why(&file));
         }
     }
-    // Drafts derived from the text need little memory, and the plan includes draft blocks of the model's file.
+    // Drafts derived from the text need little memory; the plan includes draft blocks of the model's file.
     let has_draft = line.last(Setting::Draft).is_some();
     for given in line.all(Setting::Speculation).filter(|_| !has_draft) {
         let planned =
@@ -65,10 +63,10 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Returns the reason for which a file is not included.
+/// Returns why the plan does not include a file.
 fn why(file: &str) -> Message {
     match std::fs::metadata(Path::new(file)) {
-        Err(_) => message!(": the file is not here"),
+        Err(_) => message!(": file not found"),
         Ok(m) => message!(" (a file of {}): its header cannot be read", bytes(m.len())),
     }
 }

@@ -1,4 +1,4 @@
-//! Cache types that a back end's attention kernels do not support, or for which it converts the cache first.
+//! Cache types without an attention kernel, or with one that first converts the cache.
 
 use tpc_ir::{Code, Op};
 
@@ -6,19 +6,18 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::engines::{Backend, CacheKernel};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0906",
         "cache types without a fast kernel",
-        "The back end has no attention kernel that reads these cache types as they are. Some back ends then convert the \
-         cache to f16 for every token; others leave attention to the CPU, and every token waits for it. With CUDA, llama.cpp \
-         0.8.0 reads f16, bf16, q8_0 and q4_0 for K and V alike, converts other pairs (a build with `GGML_CUDA_FA_QUANTS` \
-         does not), and has nothing for iq4_nl. Vulkan and SYCL mix types; Metal needs the same type for both.",
+        "Without an attention kernel for the cache types, the back end converts the cache to f16 for every token, or \
+         the CPU computes attention. CUDA in llama.cpp 0.8.0 reads equal types of f16, bf16, q8_0 and q4_0, converts \
+         other pairs (without `GGML_CUDA_FA_QUANTS`), and does not support iq4_nl. Vulkan and SYCL support mixed \
+         pairs, Metal only equal types.",
     )
     .example("`-ctk q8_0 -ctv q4_0` on CUDA.")
-    .cure("a pair that the help names. tpc plans every pair as if it had a kernel."),
+    .cure("use a pair that the help names; tpc's estimates assume a kernel."),
     check: Check::Command(check),
 };
 
@@ -27,7 +26,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         command.placement.cache_type_k,
         command.placement.cache_type_v,
     );
-    // Latent attention has a single cache: the values are part of the keys.
+    // Latent attention has no separate value cache.
     let v = if has_values(command) { v } else { k };
     for backend in back_ends(command) {
         let Some(kernels) = command.build.cache_kernels(backend) else {
@@ -71,7 +70,7 @@ fn back_ends(command: &Command<'_>) -> Vec<Backend> {
     }
 }
 
-/// True if the model has value caches. Also true if its graph is unknown.
+/// True if the model has value caches, or its graph is unknown.
 fn has_values(command: &Command<'_>) -> bool {
     command.file.model.is_none_or(|m| {
         let names = m.graph.insts().filter_map(|(_, i)| match &i.op {

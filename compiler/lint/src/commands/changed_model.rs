@@ -6,18 +6,16 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::{ParsedOption, ROPE_SETTINGS, Setting, is_of_context, metadata_override};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0918",
-        "options that change the model",
-        "The command changes what the file states: its metadata (`--override-kv`) or its RoPE scaling. The plan \
-         uses the file as it is. Splits do not depend on RoPE, whose scaling counts for the longest context alone \
-         (TPC0312). A changed count (of layers, of experts used) changes the graph.",
+        "an option changes the model",
+        "The plan ignores changes of the file's metadata (`--override-kv`) and RoPE scaling. RoPE affects only the \
+         longest context (TPC0312). A changed count, such as the number of experts used, changes the graph.",
     )
     .example("`--override-kv qwen3moe.expert_used_count=int:16`.")
-    .cure("for RoPE none is needed; for counts, a file with the changed value.")
+    .cure("for a count, write the value into the file; for RoPE, no action needed.")
     .with_milder_severity(Severity::Note),
     check: Check::Command(check),
 };
@@ -33,12 +31,12 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
             continue;
         }
         let message = message!(
-            "{} {} is ignored: the plan uses the file's own value",
+            "the plan ignores {} {} and uses the file's value",
             given.spelling,
             given.value
         );
         let d = LINT.finding(&given.spelling, message);
-        out.push(d.help("write the value into the file to plan with it"));
+        out.push(d.help("write the value into the file"));
     }
     let rope = |given: &&ParsedOption| ROPE_SETTINGS.contains(&given.spec.setting);
     if let Some(given) = command.line.options.iter().rfind(rope) {
@@ -46,10 +44,9 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Returns the note on an option that changes only RoPE.
 fn of_rotation(command: &Command<'_>, spelling: &str, value: &str) -> Diagnostic {
     let message = message!(
-        "{} {} changes the rotation alone: the plan's sizes and splits do not depend on it",
+        "{} {} changes only RoPE: sizes and splits stay the same",
         spelling,
         value
     );
@@ -57,9 +54,9 @@ fn of_rotation(command: &Command<'_>, spelling: &str, value: &str) -> Diagnostic
     let trained = command.file.model.map_or(0, |m| m.summary.n_ctx_train);
     match command.placement.stretch.filter(|s| s.reach() > trained) {
         Some(stretch) => note.help(message!(
-            "none is needed: the context reaches {} tokens with it",
+            "no action needed: the model's context is now {} tokens",
             stretch.reach()
         )),
-        None => note.help("none is needed"),
+        None => note.help("no action needed"),
     }
 }

@@ -6,18 +6,17 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_core::beside::Difference;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::error(
         "TPC0932",
-        "a draft with other tokens",
-        "The draft's tokens are not the model's. llama.cpp compares the kinds of both tokenizers, the numbers of tokens (up to 128 \
-         may be missing) and the text of each from the fifth on. It refuses a draft by a whole model (`draft-simple`) whose tokens \
-         differ. Drafts of other kinds are not compared there: their tokens are drafted for nothing, a warning.",
+        "the draft's tokens differ from the model's",
+        "llama.cpp compares the tokenizers' kinds, the numbers of tokens (up to 128 may be missing) and the tokens' \
+         text from the fifth on. It refuses a draft model (`draft-simple`) with different tokens. Other kinds of \
+         drafts are not compared and only waste time, a warning.",
     )
     .example("`-m qwen3-32b.gguf -md llama-3.2-1b.gguf`.")
-    .cure("a draft of the model's family.")
+    .cure("use a draft of the model's family.")
     .with_milder_severity(Severity::Warning),
     check: Check::Command(check),
 };

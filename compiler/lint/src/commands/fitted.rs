@@ -1,4 +1,4 @@
-//! Options that llama.cpp sets itself.
+//! Options that llama.cpp sets to fit the memory.
 
 use tpc_ir::Code;
 
@@ -6,17 +6,14 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::Maker;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0917",
-        "llama.cpp fits what is not given",
-        "Unless `-fit off` is given, llama.cpp changes options that the command leaves open (`-c`, `-ngl`, \
-         `-ts`, tensor placement) until the model fits in memory, down to a context of 4096. What runs may \
-         differ from the plan, which uses the model's full context and all layers. A plan that does not fit is then a note, \
-         not an error. With `-sm tensor`, and where `-ngl`, `-ts` or the place of a tensor is given, it leaves the layers \
-         as they are.",
+        "llama.cpp chooses options that are not given",
+        "Without `-fit off`, llama.cpp lowers open options (`-c`, `-ngl`, `-ts`, tensor placement) until the model \
+         fits, down to a context of 4096. The plan uses the full context and all layers; if it does not fit, that is a \
+         note. With `-sm tensor`, `-ngl`, `-ts` or a tensor's placement, llama.cpp does not change the layers.",
     )
     .example("`llama-server -m X.gguf` with a model that fills the devices.")
     .cure("give `-c` and `-ngl`, or `-fit off`."),

@@ -6,17 +6,16 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::Setting;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0919",
-        "full-length caches for sliding windows",
-        "`--swa-full` keeps the caches of sliding-window layers as long as the context. tpc keeps only the \
-         window, so llama.cpp takes more memory than the plan states.",
+        "sliding-window caches have full length",
+        "`--swa-full` makes the caches of sliding-window layers as long as the context. tpc keeps only the window, so \
+         llama.cpp needs more memory than the plan states.",
     )
     .example("`--swa-full` with a Gemma 3 model.")
-    .cure("leave it out, unless cached prompts are reused."),
+    .cure("leave out `--swa-full`, unless cached prompts are reused."),
     check: Check::Command(check),
 };
 
@@ -30,7 +29,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         && !command.line.is_off(Setting::FullWindow)
     {
         let message = "llama.cpp keeps sliding-window caches as long as the context; the plan keeps only the windows";
-        let help = "leave it out, unless cached prompts are reused";
+        let help = "leave out --swa-full, unless cached prompts are reused";
         out.push(LINT.finding("--swa-full", message).help(help));
     }
 }

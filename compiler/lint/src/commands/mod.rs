@@ -22,7 +22,6 @@ mod value_cache;
 
 use super::{Check, Command, EntityKind, Lint};
 
-/// The lints of command lines, in report order.
 pub(super) static LINTS: &[&Lint] = &[
     &tensor_split::REFUSED,
     &tensor_split::NOT_LISTED,

@@ -7,39 +7,35 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_core::placement::Placement;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0908",
-        "devices behind a network",
-        "The command uses devices of other machines (`--rpc`), and nobody states how they are joined. tpc plans a network of 10 \
-         Gbit/s and 50 µs between machines; of machines that are sold with a faster one, that one. The estimate of speed rests \
-         on it.",
+        "the links to remote devices are assumed",
+        "The command uses devices of other machines (`--rpc`) without describing the network. tpc assumes 10 Gbit/s \
+         and 50 µs, or the faster network that a machine is sold with. The speed estimate depends on it.",
     )
     .example("`--rpc 10.0.0.2:50052`.")
-    .cure("`--topology` with the bandwidth and latency of the network, before the `--`."),
+    .cure("give `--topology` with the network's bandwidth and latency, before the `--`."),
     check: Check::Command(check),
 };
 
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
-    // If the line names devices, only those are used.
+    // A line that names devices uses only these.
     if let Some(servers) = command.line.servers() {
         out.extend(assumed_network(command.placement, &servers.join(",")));
     }
 }
 
-/// Returns the finding for unspecified links to servers.
 pub(crate) fn assumed_network(placement: &Placement, servers: &str) -> Option<Diagnostic> {
     let link = assumed_link(&placement.topology, placement.devices.len())?;
     let message = message!(
-        "the links to {} are not stated: tpc plans {} GB/s and {} µs",
+        "the links to {} are not stated: tpc assumes {} GB/s and {} µs",
         servers,
         Quantity(format!("{:.2}", link.bandwidth / 1e9)),
         Quantity(format!("{:.0}", link.latency_us))
     );
-    let help =
-        "give --topology FILE.ron, before the `--`, with the network's bandwidth and latency";
+    let help = "give --topology FILE.ron with the network's bandwidth and latency, before the `--`";
     Some(LINT.finding("--rpc", message).help(help))
 }
 

@@ -5,23 +5,21 @@ use tpc_ir::Code;
 use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0931",
-        "two RPC servers add in bf16",
-        "Under `-sm tensor` two RPC servers without a local device add their partial sums themselves. They send sums of \
-         32,768 elements and more as bf16: the prompt's tokens times the embedding's length. Measured on 0.8.0, RPC: NMSE 6e-6 \
-         instead of 4e-9 for llama, 1.4e-2 instead of 1.6e-4 for qwen35moe in q8_0. Decoding of one token is not touched below \
-         a length of 32,768. With `GGML_RPC_NO_COMM=1` in llama.cpp's environment the sums go through llama.cpp in f32.",
+        "two RPC servers add sums in bf16",
+        "Under `-sm tensor`, two RPC servers without a local device add partial sums themselves, and send sums of \
+         32,768 or more elements (prompt tokens × embedding length) as bf16. Measured on 0.8.0, RPC: NMSE 6e-6 instead \
+         of 4e-9 for llama, 1.4e-2 instead of 1.6e-4 for qwen35moe in q8_0.",
     )
     .example("`-sm tensor --rpc 10.0.0.2:50052,10.0.0.3:50052` on a machine without a device.")
-    .cure("`GGML_RPC_NO_COMM=1` before the command."),
+    .cure("put `GGML_RPC_NO_COMM=1` before the command to add in f32."),
     check: Check::Command(check),
 };
 
-/// The minimum number of elements of a sum that is sent as bf16.
+/// The minimum number of elements that is sent as bf16.
 const ROUNDED: u64 = 32_768;
 
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
@@ -31,7 +29,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     };
     let [a, b] = servers.as_slice() else { return };
     let devices = command.placement.devices.len();
-    // If the number of devices is assumed, this machine may have no device.
+    // If the number of devices is assumed, this machine may lack devices.
     if a == b || !(devices == 2 || command.assumed) {
         return;
     }
@@ -40,14 +38,15 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     };
     let tokens = ROUNDED.div_ceil(width.max(1));
     let unless = match command.assumed {
-        true => "; not where this machine adds a device of its own",
+        true => ", unless this machine has a device",
         false => "",
     };
     let message = message!(
-        "two servers add sums of 32768 elements and more in bf16: prompts of {} tokens and more (measured on 0.8.0, RPC){}",
+        "two servers add sums of 32768 or more elements in bf16: prompts of at least {} tokens (measured on 0.8.0, \
+         RPC){}",
         tokens,
         unless
     );
     let note = LINT.finding("--rpc", message);
-    out.push(note.help("GGML_RPC_NO_COMM=1 before the command sums in f32"));
+    out.push(note.help("put GGML_RPC_NO_COMM=1 before the command to add in f32"));
 }

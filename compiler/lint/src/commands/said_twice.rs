@@ -8,17 +8,16 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, Message, message};
 use tpc_ggml::llama_cpp::Setting;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0914",
         "an option is overridden",
-        "An option is given more than once, and the last one counts; options override environment variables. \
-         Commands that grew over time and services with environment files often contain such leftovers.",
+        "An option is given more than once, and the last value counts. Options override environment variables, such as \
+         leftovers in a service's environment file.",
     )
     .example("`LLAMA_ARG_CTX_SIZE=8192 llama-server … -c 4096`.")
-    .cure("give it once."),
+    .cure("give the option once."),
     check: Check::Command(check),
 };
 
@@ -61,7 +60,10 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
                 last.value,
                 Message::join(before, ", ")
             );
-            out.push(LINT.finding(&last.spelling, message).help("give it once"));
+            out.push(
+                LINT.finding(&last.spelling, message)
+                    .help("give the option once"),
+            );
         }
     }
 }

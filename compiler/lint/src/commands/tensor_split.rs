@@ -1,5 +1,5 @@
-//! The conditions under which a release's tensor split fails, each with its code. The release's file defines the
-//! conditions. `tpc_ggml::engines` predicts from the model's geometry which conditions apply.
+//! The conditions under which a release's tensor split fails, one lint per code. The release's file defines the
+//! conditions; `tpc_ggml::engines` predicts which of them the model meets.
 
 use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, Severity, message};
@@ -15,7 +15,6 @@ macro_rules! lints {
             check: Check::Command(|command, out| report(&$name, $option, $cure, command, out)),
         };)*
 
-        /// The codes of these lints.
         #[cfg(test)]
         const CODES: &[&tpc_ir::Code] = &[$(&codes::$code),*];
     };
@@ -26,11 +25,11 @@ lints! {
     NOT_LISTED: NOT_LISTED, "-sm", "use -sm layer with {}; tpc splits it: {}";
     MANY: MANY_DEVICES, "-dev", "use fewer devices with {}; tpc can plan it: {}";
     MIXED: MIXED_BACKENDS, "-dev",
-        "use -sm layer with {}, or drive all cards by Vulkan (-dev Vulkan0,Vulkan1,…); tpc can plan it: {}";
+        "use -sm layer with {}, or use Vulkan for all cards (-dev Vulkan0,Vulkan1,…); tpc can plan it: {}";
     BLOCKS: ROWS_OF_ONE_BLOCK, "-sm",
         "use -sm layer with {}, or a type with smaller blocks for this tensor; tpc splits it: {}";
     EMBEDDINGS: EMBEDDINGS_OF_OUTPUT, "-sm", "use -sm layer with {}; tpc splits it: {}";
-    MEASURED: MEASURED_FAILURE, "-sm", "use -sm layer with {}; tpc's logits equal those of one device: {}";
+    MEASURED: MEASURED_FAILURE, "-sm", "use -sm layer with {}; tpc gets the same logits as on one device: {}";
     ROWS: UNEVEN_HEAD_ROWS, "-sm",
         "use -sm layer with {}, or a number of devices that divides the KV heads; tpc splits it: {}";
     LINEAR: UNEVEN_LINEAR_HEADS, "-sm",
@@ -38,13 +37,12 @@ lints! {
     ATTENTION: ATTENTION_ON_HOST, "-ot", "keep these tensors on the devices with {}; tpc can plan it: {}";
     TORN: FEED_FORWARD_TORN, "-ot", "put the whole layer on the host with {}, or ffn_down alone; tpc can plan it: {}";
     BIAS: OUTPUT_BIAS_ON_HOST, "-ot", "keep the bias with its matrix with {}; tpc can plan it: {}";
-    CACHES: CACHES_ON_HOST, "-nkvo", "leave it out with {}; tpc copies to each device its heads: {}";
+    CACHES: CACHES_ON_HOST, "-nkvo", "leave out -nkvo with {}; tpc copies its heads to each device: {}";
     NORMED: ONE_NORMED_KV_HEAD, "-sm", "use -sm layer or -sm none with {}; tpc splits it: {}";
     KV_HEADS: FEW_KV_HEADS, "-sm", "use fewer devices with {}, or a newer release; tpc splits it: {}";
     SLOPES: SLOPES, "-sm", "use -sm layer with {}; tpc numbers the heads correctly: {}";
 }
 
-/// Reports the failures with one code.
 fn report(
     lint: &'static Lint,
     option: &str,
@@ -77,7 +75,7 @@ fn report(
     }
 }
 
-/// Returns the cure's text before the engine's name, and the text between that name and the tpc command.
+/// Splits the cure's text at the engine's name and before the tpc command.
 fn halves(cure: &'static str) -> [&'static str; 2] {
     let (before, rest) = cure.split_once("{}").unwrap_or((cure, ""));
     [before, rest.strip_suffix("{}").unwrap_or(rest)]

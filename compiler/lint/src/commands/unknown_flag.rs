@@ -7,17 +7,16 @@ use tpc_diag::suggest::nearest;
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::{IK_OPTIONS, Maker, OPTIONS, OptionSpec, Program};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::error(
         "TPC0913",
-        "an option that llama.cpp does not have",
-        "llama.cpp's programs have no such option and stop with an error. The help names the nearest one, or says that it is an \
-         option of ik_llama.cpp, of tpc, or an option with its value behind `=`.",
+        "unknown llama.cpp option",
+        "llama.cpp's programs stop at an unknown option. The help names the nearest option, or says that it belongs to \
+         ik_llama.cpp or tpc.",
     )
     .example("`--ctx-sise 4096`.")
-    .cure("the right spelling; `llama-server --help` lists the options."),
+    .cure("correct the spelling; `llama-server --help` lists the options."),
     check: Check::Command(check),
 };
 
@@ -30,10 +29,10 @@ const SLIPS: [(&str, &str); 5] = [
     ("--stop", "--reverse-prompt"),
 ];
 
-/// Options of tpc that llama.cpp does not have.
+/// Options of tpc.
 const OWN: [&str; 5] = ["--devices", "--topology", "--format", "--deny", "--allow"];
 
-/// Reports options that the release no longer has.
+/// Reports options that the release has removed.
 fn lint_removed_options(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     // A benchmark has its own options.
     let is_bench = command.line.kind == Program::Bench;
@@ -43,12 +42,12 @@ fn lint_removed_options(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         let mut gone = gone.filter(|r| r.names.contains(&given.spelling));
         if let Some(r) = gone.next() {
             let message = message!(
-                "{} has no option `{}` any more: the program stops",
+                "not possible with {}: option `{}` was removed",
                 command.build.name(),
                 given.spelling
             );
             let help = message!(
-                "write {}; `--engine` before the `--` names an older release",
+                "write {}, or name an older release with `--engine` before the `--`",
                 r.instead
             );
             out.push(LINT.finding(&given.spelling, message).help(help));
@@ -72,10 +71,10 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
             _ if slip.is_some() => message!("did you mean {}?", slip.unwrap_or_default()),
             (_, Some((name, value))) => message!("write {} {}", name, value),
             _ if !word.starts_with('-') => {
-                "an option takes the number of words that `llama-server --help` says".into()
+                "an option has too few or too many values; see `llama-server --help`".into()
             }
             (Some(near), None) => message!("did you mean {}?", near),
-            (None, None) => "check its spelling; `llama-server --help` lists the options".into(),
+            (None, None) => "check the spelling; `llama-server --help` lists the options".into(),
         };
         let engine = match command.line.maker {
             Maker::LlamaCpp => "llama.cpp",

@@ -6,17 +6,16 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::Setting;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::error(
         "TPC0905",
-        "a quantised V cache without flash attention",
-        "With `-fa off`, llama.cpp stores values transposed, which a quantised cache does not allow: it creates \
-         no context (`quantized V cache requires flash_attn to be enabled`).",
+        "quantised V cache without flash attention",
+        "Not possible with llama.cpp: with `-fa off` it stores values transposed, which a quantised cache does not \
+         allow (`quantized V cache requires flash_attn to be enabled`).",
     )
     .example("`-fa off -ctv q8_0`.")
-    .cure("`-fa on`, or a V cache of f16."),
+    .cure("use `-fa on`, or a V cache in f16."),
     check: Check::Command(check),
 };
 
@@ -24,10 +23,10 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     let quantised = command.placement.cache_type_v.is_quantised();
     if quantised && command.line.is_off(Setting::FlashAttention) {
         let message = message!(
-            "llama.cpp creates no context: a V cache of {} requires flash attention",
+            "not possible with llama.cpp: a V cache in {} requires flash attention",
             command.placement.cache_type_v.name()
         );
-        let help = "-fa on, or -ctv f16; tpc always uses fused attention";
+        let help = "use -fa on or -ctv f16; tpc always uses fused attention";
         out.push(LINT.finding("-ctv", message).help(help));
     }
 }

@@ -7,17 +7,15 @@ use tpc_core::format::bytes;
 use tpc_core::placement::Placement;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0804",
         "batches larger than the context",
-        "`--ubatch-size` exceeds the context, so no batch can be that large, but every device reserves memory \
-         for it.",
+        "`--ubatch-size` exceeds the context. No batch can be that large, but every device reserves memory for it.",
     )
     .example("`-c 2048 -ub 4096`.")
-    .cure("`-ub` of at most `-c`."),
+    .cure("lower `-ub` to `-c`."),
     check: Check::Plan(check),
 };
 
@@ -33,7 +31,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             .max()
             .unwrap_or(0);
         let message = message!(
-            "batches of {} tokens exceed the {} cells of the context; a device reserves {} for them",
+            "batches of {} tokens exceed the context of {} cells; a device reserves up to {} for them",
             batch,
             context,
             Quantity(bytes(most))

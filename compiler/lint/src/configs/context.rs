@@ -6,19 +6,17 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_models::Stretch;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0312",
         "the context is longer than the model's",
-        "`--ctx-size` asks for more cells than the context that the model's file states. The cache takes the \
-         memory, but the model has not learnt to attend that far. Scaling of the rotation counts, in the file \
-         (`rope.scaling`) and in options of llama.cpp (`--rope-scaling`, `--rope-scale`, `--yarn-orig-ctx`): it reaches the \
-         original context times the factor.",
+        "`--ctx-size` exceeds the context in the model's file. The cache takes the memory, but the model was not \
+         trained for it. RoPE scaling extends the context to the original context × the factor: in the file \
+         (`rope.scaling`), or by llama.cpp's `--rope-scaling`, `--rope-scale` and `--yarn-orig-ctx`.",
     )
     .example("`-c 262144` for a model of 131072.")
-    .cure("the model's context, or a file whose metadata scales the rotation (`rope.scaling`)."),
+    .cure("use the model's context, or a file with RoPE scaling (`rope.scaling`)."),
     check: Check::Plan(check),
 };
 
@@ -34,7 +32,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let message = match stretch.filter(|s| s.factor > 1.0) {
         Some(Stretch { original, factor }) => {
             message!(
-                "{} cells exceed the {} positions that the scaled rotation reaches: {} × {}",
+                "{} cells exceed the {} positions of the scaled RoPE: {} × {}",
                 asked,
                 reach,
                 original,
@@ -43,7 +41,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         }
         None => {
             message!(
-                "{} cells exceed the {} positions that the model was trained for",
+                "{} cells exceed the model's {} trained positions",
                 asked,
                 reach
             )

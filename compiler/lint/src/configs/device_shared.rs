@@ -6,17 +6,16 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::DeviceKind;
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0810",
-        "one physical device, several times",
-        "`--devices` names the same device more than once. These devices share its memory and speed, but the \
-         plan counts both for each of them. This is meant for tests.",
+        "one physical device is named several times",
+        "`--devices` names a device more than once. The plan counts its memory and speed each time, although they are \
+         shared. Use this only for tests.",
     )
     .example("`--devices cuda:0,cuda:0`.")
-    .cure("name different devices; none is needed in a test."),
+    .cure("name different devices; in a test, ignore this."),
     check: Check::Plan(check),
 };
 

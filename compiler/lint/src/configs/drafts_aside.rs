@@ -1,4 +1,4 @@
-//! Draft blocks in the file that the plan does not use.
+//! Draft blocks of the file that the plan leaves out.
 
 use tpc_ir::Code;
 
@@ -7,17 +7,16 @@ use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_models::ARCHS;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0330",
-        "blocks that could draft tokens are left out",
-        "The file has blocks that predict further tokens (multi-token prediction, `nextn`). The model's logits \
-         do not need them, so they are planned only on request.",
+        "draft blocks are left out",
+        "The file has multi-token-prediction blocks (`nextn`). The model works without them, so tpc plans them only on \
+         request.",
     )
     .example("a Qwen 3.6 with `blk.64.nextn.eh_proj.weight`.")
-    .cure("none is needed; `--spec-type draft-mtp` plans them, where tpc knows how the architecture's compute."),
+    .cure("no action needed; `--spec-type draft-mtp` plans them if tpc supports the architecture's draft blocks."),
     check: Check::Plan(check),
 };
 
@@ -45,7 +44,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         "--spec-type draft-mtp plans them with the model".into()
     } else {
         message!(
-            "none is needed: the model works without them; tpc does not support the draft blocks of {}",
+            "no action needed: the model works without them; tpc does not support draft blocks of {}",
             summary.arch
         )
     };

@@ -8,25 +8,23 @@ use tpc_core::placement::{HostExperts, Target};
 use tpc_core::report::DeviceReport;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0807",
-        "the host holds what fits on the devices",
-        "Options keep weights or caches on the host, although by the topology each device has room for its part \
-         of them. The host is far slower, and every token waits for it. `tpc plan` and `tpc lint` plan alternatives, and warn only \
-         where one is faster by more than estimates err.",
+        "weights or caches on the host fit on the devices",
+        "Options keep weights or caches on the slower host, although each device has room for its part. `tpc plan` and \
+         `tpc lint` plan alternatives, and warn only if one is faster by more than the error of the estimates.",
     )
     .example("`--n-cpu-moe 10` that was needed with a longer context.")
-    .cure("the options that the help names: a larger `--n-gpu-layers`, a smaller `--n-cpu-moe`, or none of these."),
+    .cure("use the options in the help, such as a larger `--n-gpu-layers` or a smaller `--n-cpu-moe`."),
     check: Check::Plan(check),
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let p = plan.placement;
     let experts = match p.host_experts {
-        HostExperts::All => ("--cpu-moe", "leave out --cpu-moe, or take --n-cpu-moe"),
+        HostExperts::All => ("--cpu-moe", "leave out --cpu-moe, or use --n-cpu-moe"),
         _ => ("--n-cpu-moe", "lower --n-cpu-moe"),
     };
     let to_host = p.overrides.iter().any(|o| o.target == Target::Host);
@@ -34,7 +32,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         (
             "--n-gpu-layers",
             "raise --n-gpu-layers",
-            // A value above the number of layers keeps no layer on the host.
+            // A value above the number of layers keeps none on the host.
             p.n_gpu_layers
                 .is_some_and(|n| n <= plan.compiled.model.summary.n_block()),
         ),
@@ -48,11 +46,11 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     ];
     let given: Vec<_> = options.iter().filter(|o| o.2).collect();
     let host = &plan.report.host;
-    // The weights and caches on the host, in bytes.
+    // In bytes.
     let held = host.weights_bytes + host.kv_bytes;
     let devices = &plan.report.devices;
     let part = held / devices.len().max(1) as u64;
-    // Scratch memory also needs space.
+    // The margin is for scratch memory.
     let room = |d: &DeviceReport| {
         let free = d.capacity_bytes?.checked_sub(d.total_bytes)?;
         (free > part + part / 8 + d.capacity_bytes? / 32).then_some(free)
@@ -72,7 +70,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                 let cures: Vec<&str> = given.iter().map(|o| o.1).collect();
                 Message::from(cures.join(", or "))
             }
-            // The search shows if this would be faster. Another lint reports the round trips.
+            // Another lint reports the round trips.
             Some(search) => match search() {
                 Some(a) => message!(
                     "this fits and is faster: {}: {}",

@@ -6,17 +6,16 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0812",
-        "the cache takes more memory than the model",
-        "`--ctx-size` is not given, so the KV cache has as many cells as the model can attend to, and takes more \
-         memory than all weights. Few uses need that many.",
+        "the KV cache is larger than the model",
+        "Without `--ctx-size` the KV cache has the model's full context and takes more memory than all weights. Few \
+         uses need that many cells.",
     )
     .example("a model of 5 GB with a context of 131072, whose cache takes 16 GB.")
-    .cure("`-c` with the number of tokens needed; smaller cache types."),
+    .cure("give `-c` with the number of tokens needed, or use smaller cache types."),
     check: Check::Plan(check),
 };
 

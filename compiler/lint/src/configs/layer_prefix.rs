@@ -7,17 +7,16 @@ use crate::numbers;
 use tpc_diag::{Diagnostic, message};
 use tpc_gguf::TensorName;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0814",
-        "a regex that matches more layers than it names",
-        "The pattern of an `--override-tensor` ends with the number of a layer, so it also matches the layers \
-         whose numbers begin with it.",
+        "an override matches more layers than it names",
+        "The pattern of an `--override-tensor` ends with a layer's number, so it also matches layers whose numbers \
+         begin with it.",
     )
     .example("`blk\\.1=CPU` also places blocks 10 to 19.")
-    .cure("a dot after the number: `blk\\.1\\.`."),
+    .cure("write a dot after the number: `blk\\.1\\.`."),
     check: Check::Plan(check),
 };
 
@@ -46,7 +45,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             .collect();
         if !more.is_empty() {
             let message = message!("`{}` also matches blocks {}", o.pattern, numbers(&more));
-            let help = message!("`{}\\.` matches block {} alone", end, number);
+            let help = message!("`{}\\.` matches only block {}", end, number);
             out.push(LINT.finding(&o.pattern, message).help(help));
         }
     }

@@ -7,18 +7,16 @@ use tpc_core::format::bytes;
 use tpc_core::placement::{SplitMode, Target};
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0802",
         "one device holds far more than the others",
-        "Without `--tensor-split` and with equally fast devices, one device holds a third more weights than the \
-         mean: overrides put tensors on it, or the units that cannot be split are too coarse for so many \
-         devices. The others wait for it, and it runs out of memory first.",
+        "Equally fast devices without `--tensor-split`: one holds a third more weights than the mean, because of \
+         overrides or too coarse units. The others wait for it, and it runs out of memory first.",
     )
     .example("`-ot 'ffn_down=dev0'` on two devices.")
-    .cure("leave the override out, or place as much on the other devices."),
+    .cure("leave out the override, or place as much on the other devices."),
     check: Check::Plan(check),
 };
 
@@ -38,7 +36,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     };
     if most.weights_bytes > mean + mean / 3 {
         let message = message!(
-            "{} holds {} of weights, the mean is {} per device",
+            "{} holds {} of weights; the mean is {} per device",
             Quantity(&most.name),
             Quantity(bytes(most.weights_bytes)),
             Quantity(bytes(mean))
@@ -54,7 +52,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                 "leave out the override for it, or place as much on the other devices",
             )
         } else {
-            ("--devices", "fewer devices, or -sm layer")
+            ("--devices", "use fewer devices, or -sm layer")
         };
         out.push(LINT.finding(option, message).help(help));
     }

@@ -29,7 +29,6 @@ pub static SHARES: &Code = &rounding::LINT.code;
 /// The code for too few cells per sequence.
 pub static NARROW: &Code = &narrow_sequences::LINT.code;
 
-/// The lints of configurations, in report order.
 pub(super) static LINTS: &[&Lint] = &[
     &override_unused::LINT,
     &override_shadowed::LINT,

@@ -6,17 +6,17 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::HostExperts;
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0808",
         "--n-cpu-moe exceeds the layer count",
-        "`--n-cpu-moe` counts layers from the first on and exceeds the number of layers, so all experts stay on \
-         the host.",
+        "`--n-cpu-moe` exceeds the number of layers, so all experts stay on the host.",
     )
     .example("`-ncmoe 99` for a model of 48 layers.")
-    .cure("`--cpu-moe`, if that is intended; otherwise the number of layers whose experts do not fit."),
+    .cure(
+        "use `--cpu-moe` if that is intended, else the number of layers whose experts do not fit.",
+    ),
     check: Check::Plan(check),
 };
 
@@ -31,7 +31,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             asked,
             layers
         );
-        let help = message!("--cpu-moe, or fewer than {}", layers);
+        let help = message!("use --cpu-moe, or a number below {}", layers);
         out.push(LINT.finding("--n-cpu-moe", message).help(help));
     }
 }

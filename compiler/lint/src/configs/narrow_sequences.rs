@@ -5,17 +5,16 @@ use tpc_ir::Code;
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0806",
         "few cells per sequence",
-        "`--parallel` sequences share the cells of `--ctx-size`. With equal use, each has fewer than 1024 cells \
-         for its prompt and its answer, although the model supports more.",
+        "`--parallel` sequences share the cells of `--ctx-size`. Each has fewer than 1024 cells for its prompt and \
+         answer, although the model supports more.",
     )
     .example("`-c 4096 -np 16`: 256 tokens each.")
-    .cure("a larger context, or fewer sequences."),
+    .cure("use a larger context, or fewer sequences."),
     check: Check::Plan(check),
 };
 

@@ -6,15 +6,13 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::Override;
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0813",
         "an override loses tensors to an earlier one",
-        "The first `--override-tensor` that matches a tensor counts. An earlier one matches some of the tensors \
-         of a later one and places them elsewhere. Where the earlier one matches fewer tensors than the later one, it is \
-         an exception in its right place, and nothing is said.",
+        "The first `--override-tensor` that matches a tensor counts. An earlier one places some tensors of a later one \
+         elsewhere. tpc does not report an earlier pattern with fewer matches: it is an exception.",
     )
     .example("`-ot 'ffn=CPU' -ot 'blk\\.0\\.=dev0'`: the feed-forward weights of block 0 stay on the host.")
     .cure("put the more specific one first."),
@@ -35,26 +33,26 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         for name in tensors.iter().filter(|n| later.matches(n) == Ok(true)) {
             let first = overrides.iter().position(|o| o.matches(name) == Ok(true));
             match first {
-                // A narrower override before a wider one is a deliberate exception.
+                // An earlier, narrower override is a deliberate exception.
                 Some(j) if j < i && counts[j] < counts[i] => {}
                 Some(j) if j < i && overrides[j].target != later.target => lost.push((name, j)),
                 Some(j) if j < i => {}
                 _ => kept += 1,
             }
         }
-        // Another lint reports overrides without any effect.
+        // Another lint reports overrides without effect.
         let Some((name, j)) = lost.first().filter(|_| kept > 0) else {
             continue;
         };
         let message = message!(
-            "{} of the {} tensors that `{}` matches, such as {}, go where `{}` says",
+            "{} of the {} tensors that `{}` matches, such as {}, are placed by `{}`",
             lost.len(),
             lost.len() + kept,
             later.pattern,
             name,
             overrides[*j].pattern
         );
-        let help = message!("put `{}` first if it is the exception", later.pattern);
+        let help = message!("put `{}` first if it is an exception", later.pattern);
         out.push(LINT.finding(&later.pattern, message).help(help));
     }
 }

@@ -5,17 +5,16 @@ use tpc_ir::Code;
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0311",
-        "a placement option places nothing",
-        "The regex of an `--override-tensor` matches no tensor, or only tensors that an earlier one places; or \
+        "a placement option does not match any tensor",
+        "The regex of an `--override-tensor` matches no tensor, or only tensors that an earlier one places. Or \
          `--n-cpu-moe` is given for layers without experts.",
     )
     .example("`-ot 'blk\\.99\\..*=CPU'` for a model of 32 layers.")
-    .cure("the help names a tensor that almost matches, or the option that comes first."),
+    .cure("correct the pattern; the help names the nearest tensor, or the option that comes first."),
     check: Check::Plan(check),
 };
 
@@ -34,9 +33,9 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         let d = match matched {
             Some(name) => LINT.finding(
                 &o.pattern,
-                message!("places nothing: an earlier override places {} and everything else that it matches", name),
+                message!("has no effect: earlier overrides place all tensors that it matches, such as {}", name),
             )
-            .help("put it first, or leave it out"),
+            .help("put this override first, or leave it out"),
             None => {
                 let literal: String = o
                     .pattern
@@ -46,7 +45,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                 let near = names.iter().max_by_key(|n| common(n, &literal));
                 let d = LINT.finding(
                     &o.pattern,
-                    message!("matches none of the model's {} tensors", names.len()),
+                    message!("does not match any of the model's {} tensors", names.len()),
                 );
                 match near {
                     Some(n) => d.help(message!("the nearest tensor is {}", n)),
@@ -59,9 +58,9 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     if !placement.host_experts.is_none() && plan.compiled.resolved.host_expert_tensors == 0 {
         let d = LINT.finding(
             "--n-cpu-moe",
-            "no expert is placed: these layers have none, or overrides place them",
+            "has no effect: these layers are without experts, or overrides place them",
         );
-        out.push(d.help("leave it out; `-ngl N` keeps whole layers on the host"));
+        out.push(d.help("leave out --n-cpu-moe; `-ngl N` keeps whole layers on the host"));
     }
 }
 

@@ -5,17 +5,16 @@ use tpc_ir::Code;
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0809",
         "more devices than the topology lists",
-        "The topology file lists fewer devices than `--devices` asks for, so the last profile is used for the \
-         others. If these differ, shares and memories are wrong.",
+        "The topology file lists fewer devices than `--devices` requests, so tpc uses the last profile for the others. \
+         If they differ, shares and memory figures are wrong.",
     )
     .example("a file of one device, used for four different ones.")
-    .cure("list each device, or make sure that all are alike."),
+    .cure("list each device, or check that all are alike."),
     check: Check::Plan(check),
 };
 

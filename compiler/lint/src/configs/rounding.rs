@@ -10,18 +10,17 @@ use tpc_passes::place::LayerPlace;
 /// The maximum deviation of a share without a finding, in percentage points.
 const QUIET: f64 = 3.0;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0307",
-        "a device's share is not the one asked for",
-        "`--tensor-split` is followed as far as heads, quantisation blocks and whole layers allow. The message \
-         gives the requested and the actual share per device in per cent: of the weights, or with `-sm layer` of the \
-         layers, the output counted as one.",
+        "a device's share differs from the request",
+        "`--tensor-split` is followed as far as heads, quantisation blocks and whole layers allow. The message gives \
+         the requested and the actual share per device in per cent: of the weights, or with `-sm layer` of the layers \
+         (the output counts as one).",
     )
     .example("`-ts 9,1` for a model with 4 KV heads.")
-    .cure("proportions near the actual ones."),
+    .cure("use proportions near the actual ones."),
     check: Check::Plan(check),
 };
 
@@ -70,7 +69,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Returns the number of layers per device in a layer split. The output counts as one layer.
+/// Returns the number of layers per device in a layer split; the output counts as one.
 fn layers(plan: &Plan<'_>) -> Vec<f64> {
     let placed = &plan.compiled.resolved.layer_placement;
     let mut out = vec![0.0; plan.report.devices.len()];

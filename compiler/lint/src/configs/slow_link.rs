@@ -6,18 +6,16 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0811",
-        "most of the time goes to the links",
-        "By the estimate, more than half of the time of a decoded token is spent in all-reduces: the links \
-         between the devices are too slow for this model, or the model too small for so many devices.",
+        "most of the time is spent in all-reduces",
+        "By the estimate, all-reduces take more than half of the time of a decoded token. The links are too slow for \
+         this model, or the model is too small for this many devices.",
     )
-    .example("eight devices behind a network of 1 GB/s.")
-    .cure("fewer devices, `-sm layer` (which sends one vector per device and token), or faster links; `-sm auto` \
-           compares."),
+    .example("eight devices on a network of 1 GB/s.")
+    .cure("use fewer devices, `-sm layer` (one vector per device and token), or faster links; `-sm auto` compares."),
     check: Check::Plan(check),
 };
 
@@ -37,7 +35,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             plan.report.collectives.decode.all_reduce,
             plan.report.devices.len()
         );
-        let help = "fewer devices, -sm layer, or faster links (--topology); -sm auto compares";
+        let help = "use fewer devices, -sm layer, or faster links (--topology); -sm auto compares";
         out.push(LINT.finding("--split-mode", message).help(help));
     }
 }

@@ -5,17 +5,16 @@ use tpc_ir::Code;
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0805",
         "prompts in very small batches",
-        "`--ubatch-size` is below 32: a prompt is computed in many steps, and each reads all weights. That saves \
+        "`--ubatch-size` is below 32, so a prompt takes many steps, each of which reads all weights. That saves \
          memory, but prompts take many times as long.",
     )
     .example("`-ub 8`: a prompt of 4096 tokens reads the weights 512 times.")
-    .cure("`-ub 256` or more."),
+    .cure("use `-ub 256` or more."),
     check: Check::Plan(check),
 };
 
@@ -30,7 +29,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         );
         out.push(
             LINT.finding("--ubatch-size", message)
-                .help("-ub 256 or more"),
+                .help("use -ub 256 or more"),
         );
     }
 }

@@ -8,17 +8,15 @@ use tpc_core::format::bytes;
 use tpc_core::report::DeviceReport;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0803",
-        "a cache in f32",
-        "The KV cache holds f32. f16 takes half the memory and half the time to read, and changes the logits by \
-         less than the quantisation of the weights does.",
+        "the KV cache is in f32",
+        "f16 takes half the memory and half the time to read. It changes the logits less than quantised weights do.",
     )
     .example("`-ctk f32 -ctv f32` left over from a comparison of logits.")
-    .cure("f16, or q8_0."),
+    .cure("use f16 or q8_0."),
     check: Check::Plan(check),
 };
 
@@ -42,11 +40,11 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         .sum();
     if let Some(first) = wide.first().filter(|_| total > 0) {
         let message = message!(
-            "the KV cache of {} is kept in f32: {}",
+            "the KV cache of {} is in f32: {}",
             Quantity(bytes(total)),
             wide.join(", ")
         );
-        let help = "f16 takes half of that, q8_0 about a quarter";
+        let help = "use f16 (half of that) or q8_0 (about a quarter)";
         out.push(LINT.finding(*first, message).help(help));
     }
 }

@@ -6,17 +6,16 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0800",
-        "a device whose share is 0",
-        "`--tensor-split` gives a device the share 0, or lists fewer proportions than devices: missing ones are \
-         0. The device holds nothing and idles.",
+        "a device has the share 0",
+        "`--tensor-split` gives a device the share 0, or lists fewer proportions than devices. The device stays empty \
+         and idle.",
     )
     .example("`--devices 3 -ts 1,1`.")
-    .cure("a proportion for each device, or fewer devices."),
+    .cure("give a proportion for each device, or use fewer devices."),
     check: Check::Plan(check),
 };
 
@@ -40,7 +39,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             Quantity(names.join(", "))
         );
         let help = message!(
-            "give {} proportions above 0, or --devices {}",
+            "give {} proportions above 0, or use --devices {}",
             shares.len(),
             shares.len() - names.len()
         );

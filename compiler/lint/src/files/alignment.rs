@@ -6,14 +6,13 @@ use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_gguf::DEFAULT_ALIGNMENT;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0612",
         "tensors aligned to less than 32 bytes",
-        "`general.alignment` is below 32, the default. Tensors of a mapped file then start at addresses where \
-         32-byte vector loads are slow or not allowed, and readers that assume 32 refuse the file.",
+        "`general.alignment` is below the default of 32. Vector loads of mapped tensors may fail or be slow, and some \
+         readers refuse the file.",
     )
     .example("`general.alignment = 8`.")
     .cure("write the file with an alignment of 32 or more."),

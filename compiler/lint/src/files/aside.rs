@@ -7,17 +7,15 @@ use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_gguf::TensorName;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::note(
         "TPC0602",
-        "weights stored in an older form, too",
-        "The file has some weights twice: in the form that the model uses, and in an older form that is ignored. \
-         The older form only takes space in the file.",
+        "weights are also stored in an older form",
+        "The file has some weights twice: in the form that the model uses, and in an older form that only takes space.",
     )
-    .example("`ssm_in.weight` beside `attn_qkv.weight` and `attn_gate.weight` of a Qwen 3 Next.")
-    .cure("convert the model again to get a smaller file."),
+    .example("a Qwen 3 Next with `ssm_in.weight`, `attn_qkv.weight` and `attn_gate.weight`.")
+    .cure("convert the model again for a smaller file."),
     check: Check::File(check),
 };
 
@@ -37,17 +35,17 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     let size = Quantity(bytes(size));
     let message = match aside.len() - 1 {
         0 => message!(
-            "{} ({}) is ignored: it is an older form of another tensor",
+            "{} ({}) is ignored: an older form of another tensor",
             first,
             size
         ),
         more => message!(
-            "{} and {} more ({}) are ignored: they are older forms of other tensors",
+            "{} and {} more ({}) are ignored: older forms of other tensors",
             first,
             more,
             size
         ),
     };
     let note = LINT.finding(*first, message);
-    out.push(note.help("convert the model again to get a smaller file"));
+    out.push(note.help("convert the model again for a smaller file"));
 }

@@ -7,17 +7,14 @@ use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_gguf::TensorName;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0601",
         "blocks beyond block_count",
-        "The file has blocks whose numbers are not below `block_count`. They are not computed.",
+        "The file has blocks with numbers of `block_count` or more. Engines do not compute them.",
     )
-    .example(
-        "`blk.32.attn_q.weight` where `llama.block_count` is 32: the blocks are numbered from 0.",
-    )
+    .example("`blk.32.attn_q.weight` with a `llama.block_count` of 32: blocks are numbered from 0.")
     .cure("set `block_count` to the number of blocks."),
     check: Check::File(check),
 };

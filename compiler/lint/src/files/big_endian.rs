@@ -6,17 +6,15 @@ use super::{Check, EntityKind, File, Lint};
 use tpc_diag::Diagnostic;
 use tpc_gguf::Endianness;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::File,
     code: Code::warning(
         "TPC0619",
         "a big-endian file",
-        "The file is big-endian. tpc reads it, but the usual engines map tensor data directly and refuse such a \
-         file on a little-endian machine.",
+        "tpc reads the file, but other engines map tensor data directly and refuse it on a little-endian machine.",
     )
     .example("a model converted for an IBM Z.")
-    .cure("convert it for the machine that runs it (`gguf_convert_endian.py`)."),
+    .cure("convert the file with `gguf_convert_endian.py`."),
     check: Check::File(check),
 };
 
@@ -24,6 +22,6 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     if file.header().endianness == Endianness::Big {
         let message = "the file is big-endian: little-endian machines cannot map its data";
         let note = LINT.finding("file", message);
-        out.push(note.help("convert it with gguf_convert_endian.py"));
+        out.push(note.help("convert the file with gguf_convert_endian.py"));
     }
 }

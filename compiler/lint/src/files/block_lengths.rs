@@ -9,21 +9,20 @@ use crate::numbers;
 use tpc_diag::{Diagnostic, Message, message};
 use tpc_gguf::TensorName;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::note(
         "TPC0610",
-        "a tensor with different block lengths in different layers",
-        "A tensor has one quantisation block length in some layers and another in others. Ranges of rows end at \
-         multiples of the block, so layers are split differently, and those with longer blocks less evenly.",
+        "a tensor's block length differs between layers",
+        "A tensor has different quantisation block lengths in different layers. Devices get whole blocks, so tpc \
+         splits layers with longer blocks less evenly.",
     )
-    .example("`ffn_down` in iq4_xs (blocks of 256) and, where a width did not fit, iq4_nl (blocks of 32).")
-    .cure("none is needed; one type for the tensor in all layers makes them alike."),
+    .example("`ffn_down` in iq4_xs (blocks of 256), and in iq4_nl (blocks of 32) if the width did not fit.")
+    .cure("no action needed; one type in all layers makes the splits equal."),
     check: Check::File(check),
 };
 
-/// The layers with each block length, and their types.
+/// Types and layers by block length.
 type Lengths = BTreeMap<u64, Vec<(u32, &'static str)>>;
 
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
@@ -46,6 +45,6 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             .collect();
         let message = message!("{} has blocks of {}", role, Message::join(shown, ", of "));
         let note = LINT.finding(*role, message);
-        out.push(note.help("one type in all layers makes them alike"));
+        out.push(note.help("no action needed; one type in all layers makes the splits equal"));
     }
 }

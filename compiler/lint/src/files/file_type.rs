@@ -9,20 +9,19 @@ use super::{Check, EntityKind, File, Lint};
 use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0617",
         "general.file_type does not match the tensors",
-        "`general.file_type` names a quantisation that no matrix of the file has, so tools show the wrong type.",
+        "`general.file_type` names a type that no matrix of the file has, so tools show the wrong type.",
     )
     .example("a file of q8_0 tensors that is labelled mostly q4_k.")
-    .cure("write the number of the type that most bytes have."),
+    .cure("write the number of the most common type by bytes."),
     check: Check::File(check),
 };
 
-/// The types of `general.file_type` in llama.cpp's numbering. Mixtures without a dominant type are omitted.
+/// `general.file_type` in llama.cpp's numbering, except mixtures without a dominant type.
 const NAMED: [(u64, DType); 23] = [
     (0, DType::F32),
     (1, DType::F16),
@@ -64,13 +63,13 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         return;
     };
     let message = message!(
-        "{} is {} ({}), but no matrix has that type; most bytes ({}) are {}",
+        "{} is {} ({}), a type that no matrix has; most bytes ({}) are {}",
         KEY,
         number,
         named.name(),
         Quantity(bytes(*size)),
         most.name()
     );
-    let help = "write the number of the type that most bytes have";
+    let help = "write the number of the most common type by bytes";
     out.push(LINT.finding(KEY, message).help(help));
 }

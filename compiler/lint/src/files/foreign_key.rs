@@ -8,17 +8,16 @@ use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_models::ARCHS;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0621",
         "keys of another architecture",
-        "The metadata have keys that begin with the name of another architecture, and nothing reads them. After \
-         a change of `general.architecture`, they are often the intended values under the old prefix.",
+        "Engines ignore keys with the prefix of another architecture. Often `general.architecture` was changed without \
+         the keys.",
     )
     .example("`llama.rope.freq_base` in a file whose architecture is `qwen2`.")
-    .cure("write the keys with the file's architecture as prefix."),
+    .cure("write the keys with the file's architecture as the prefix."),
     check: Check::File(check),
 };
 
@@ -42,7 +41,10 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             keys[0],
             own
         );
-        let help = message!("only keys that begin with {}. are read", own);
+        let help = message!(
+            "rename the keys: engines read only keys that begin with {}.",
+            own
+        );
         out.push(LINT.finding(keys[0], message).help(help));
     }
 }

@@ -1,4 +1,4 @@
-//! Lints of model files: facts for the file's user.
+//! Lints of model files.
 
 mod alignment;
 mod aside;
@@ -32,7 +32,6 @@ pub use odd_blocks::is_uneven;
 /// The code for a width that several devices cannot share evenly.
 pub static UNEVEN: &Code = &odd_blocks::LINT.code;
 
-/// The lints of model files, in report order.
 pub(super) static LINTS: &[&Lint] = &[
     &unused::LINT,
     &beyond_blocks::LINT,

@@ -7,16 +7,15 @@ use super::{Check, EntityKind, File, Lint};
 use crate::view::layer_name;
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0614",
         "a norm or bias that is not f32",
-        "A vector (a norm's weight, a bias) is stored in f16 or bf16. Vectors are small, so nothing is gained, \
-         but most kernels of ggml's back ends take them in f32 only, and some refuse the graph.",
+        "A vector, such as a norm's weight or a bias, is in f16 or bf16. Most kernels of ggml's back ends take only \
+         f32 vectors, and some refuse the graph.",
     )
-    .example("`blk.0.attn_norm.weight` in bf16, of a converter that writes everything in one type.")
+    .example("`blk.0.attn_norm.weight` in bf16, from a converter that uses one type for all tensors.")
     .cure("write vectors in f32, as converters do."),
     check: Check::File(check),
 };

@@ -8,21 +8,20 @@ use crate::view::layer_name;
 use tpc_diag::{Diagnostic, message};
 use tpc_gguf::Endianness;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::error(
         "TPC0615",
-        "numbers that are not finite",
-        "A tensor has infinities or NaNs: a single one in a norm, a bias or a router makes every logit NaN. The \
-         lint reads tensors of at most a million numbers in f32, f16 or bf16, if the file has data.",
+        "a tensor has infinities or NaNs",
+        "A single infinity or NaN in a norm, a bias or a router makes every logit NaN. The lint reads tensors of at \
+         most 1,048,576 elements in f32, f16 or bf16.",
     )
     .example("an f16 conversion of a weight above 65504.")
     .cure("convert the model again, from bf16 or f32, and check the download."),
     check: Check::File(check),
 };
 
-/// The maximum number of elements of a tensor that is checked.
+/// The maximum number of elements of a checked tensor.
 const MOST: u64 = 1 << 20;
 
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
@@ -58,7 +57,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         };
         if found > 0 {
             let message = message!(
-                "{} has {} infinities or NaNs among {} numbers",
+                "{} has {} infinities or NaNs among {} elements",
                 layer_name(&t.name),
                 found,
                 t.elements()

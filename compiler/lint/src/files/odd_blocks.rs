@@ -1,4 +1,4 @@
-//! Widths whose quantisation blocks cannot be divided evenly.
+//! Widths with a number of quantisation blocks that does not divide evenly.
 
 use tpc_ir::Code;
 
@@ -7,18 +7,16 @@ use crate::view::layer_name;
 use tpc_diag::{Diagnostic, message};
 use tpc_gguf::TensorInfo;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::note(
         "TPC0611",
-        "a width whose blocks 2, 4 or 8 devices cannot share",
-        "Splitting a feed-forward width also splits the rows of the matrix that is multiplied by it, and these \
-         consist of quantisation blocks. Here the number of blocks is no multiple of 2, 4 or 8, so that many \
-         devices get uneven parts or share blocks. The help says whether shorter blocks would divide evenly.",
+        "2, 4 or 8 devices cannot share a width evenly",
+        "A split of the feed-forward width also splits the rows of the down projection, which consist of quantisation \
+         blocks. If the number of devices does not divide the blocks, the parts are uneven or share blocks.",
     )
     .example("rows of 11008 in q4_k are 43 blocks of 256, in q8_0 344 blocks of 32.")
-    .cure("none is needed; a type with shorter blocks for this tensor, or another number of devices."),
+    .cure("no action needed; a type with shorter blocks or another number of devices avoids it."),
     check: Check::File(check),
 };
 
@@ -29,12 +27,11 @@ const CONTRACTED: [&str; 3] = [
     "ffn_down_shexp.weight",
 ];
 
-/// A matrix with an uneven number of blocks per row.
 struct Uneven<'f> {
     role: &'static str,
     tensor: &'f TensorInfo,
     blocks: u64,
-    /// The number of blocks per row with blocks of 32.
+    /// The number of blocks per row if each has 32 elements.
     short: u64,
 }
 
@@ -62,10 +59,9 @@ fn list(all: &[u64]) -> String {
     all.join(", ")
 }
 
-/// Returns the matrix if its blocks do not divide evenly and blocks of 32 would divide better.
+/// Returns the matrix if blocks of 32 would divide better.
 fn uneven<'f>(role: &'static str, tensor: &'f TensorInfo) -> Option<Uneven<'f>> {
     let (len, block) = (tensor.ne[0], tensor.dtype.block_len());
-    // Blocks of 32 or less cannot be improved.
     let short = (block > 32 && len.is_multiple_of(32)).then_some(len / 32)?;
     let blocks = len / block;
     (odd(short).len() < odd(blocks).len()).then_some(Uneven {
@@ -76,7 +72,6 @@ fn uneven<'f>(role: &'static str, tensor: &'f TensorInfo) -> Option<Uneven<'f>> 
     })
 }
 
-/// Returns the matrices of a file that shorter blocks would divide better.
 fn all<'f>(file: &File<'f>) -> Vec<Uneven<'f>> {
     let of_role = |role: &&'static str| {
         let role = *role;
@@ -99,10 +94,9 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     let Some(first) = all.first() else {
         return;
     };
-    // Only the first kind is listed.
     let others = match all.iter().all(|u| u.is_like(first)) {
         true => "",
-        false => "; so it is with other widths",
+        false => "; other widths too",
     };
     for u in all.iter().filter(|u| u.is_like(first)) {
         let message = message!(

@@ -1,19 +1,17 @@
-//! The version of the quantisation blocks.
+//! The version of the quantisation format.
 
 use tpc_ir::{Code, Severity};
 
 use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0618",
-        "quantisation blocks of another version",
-        "`general.quantization_version` is not 2, the version that current engines read, or it is missing \
-         although tensors are quantised, so that readers must guess. Blocks of version 1 have another layout and \
-         read as noise.",
+        "unsupported or missing quantisation version",
+        "`general.quantization_version` is not 2, which current engines read, or is missing although tensors are \
+         quantised. Blocks of version 1 have another layout and read as noise.",
     )
     .example("a file converted before May 2023.")
     .cure("quantise the model again.")
@@ -34,7 +32,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     if quantised == 0 || found == Some(CURRENT) {
         return;
     }
-    let help = "quantise the model again, or set it to 2 if the blocks have that version";
+    let help = "quantise the model again, or set the key to 2 if the blocks have version 2";
     out.push(match found {
         Some(n) => {
             let message = message!("{} is {}; current engines read version 2", KEY, n);

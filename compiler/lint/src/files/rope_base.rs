@@ -6,22 +6,20 @@ use tpc_ir::Op;
 use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0608",
-        "a long context with the RoPE base of a short one",
-        "The context is 65536 or more, but the RoPE base is that of short contexts (10000 or less), and nothing \
-         scales it: there is no `rope.scaling` and no table of factors. Often a conversion lost the base; the \
-         model then breaks down after some thousand tokens.",
+        "a long context with the RoPE base of short contexts",
+        "The context is 65536 or more, but the RoPE base is 10000 or less, without `rope.scaling` or a table of \
+         factors. Often a conversion lost the base; the model then breaks down after some thousand tokens.",
     )
     .example("`rope.freq_base` left out for a model of base 1000000.")
     .cure("write the base of the model's configuration."),
     check: Check::File(check),
 };
 
-/// The usual base for short contexts. Engines use it if the file has no base.
+/// The usual base for short contexts, and the engines' default.
 const USUAL: f32 = 10_000.0;
 
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
@@ -47,7 +45,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     }
     let found = base.map_or("absent, so 10000".to_owned(), |b| b.to_string());
     let message = message!(
-        "{} is {} for a context of {}, and nothing scales RoPE",
+        "{} is {} for a context of {}, without RoPE scaling",
         key,
         found,
         context

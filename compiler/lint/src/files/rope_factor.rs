@@ -5,14 +5,13 @@ use tpc_ir::Code;
 use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0607",
         "YaRN without a factor",
-        "`rope.scaling.type` is `yarn`, but `rope.scaling.factor` is absent, or at most 1: nothing is scaled, \
-         and the model breaks down beyond its original context.",
+        "`rope.scaling.type` is `yarn`, but `rope.scaling.factor` is absent or at most 1. RoPE is not scaled, and the \
+         model breaks down beyond its original context.",
     )
     .example("a configuration that names the factor differently.")
     .cure("write the factor of the model's configuration."),
@@ -28,7 +27,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     }
     let found = factor.map_or("absent".to_owned(), |f| f.to_string());
     let message = message!(
-        "{} is yarn and {} is {}: nothing is scaled",
+        "{} is yarn and {} is {}: RoPE is not scaled",
         kind,
         key,
         found

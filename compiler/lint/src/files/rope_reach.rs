@@ -5,17 +5,16 @@ use tpc_ir::Code;
 use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0606",
-        "RoPE scaling does not reach the context",
-        "`rope.scaling.original_context_length` times `rope.scaling.factor` is less than `context_length`: the \
-         positions beyond are neither trained nor scaled.",
+        "RoPE scaling is too small for the context",
+        "`rope.scaling.original_context_length` × `rope.scaling.factor` is less than `context_length`. Positions \
+         beyond the product are neither trained nor scaled.",
     )
     .example("an original context of 4096, a factor of 8, and a context of 131072.")
-    .cure("a larger factor, or a smaller `context_length` (or `-c`)."),
+    .cure("write a larger factor, or use a smaller `context_length` or `-c`."),
     check: Check::File(check),
 };
 
@@ -35,7 +34,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         return;
     }
     let message = message!(
-        "{} positions × {} reach {}, but {} is {}",
+        "{} positions × {} = {}, but {} is {}",
         original,
         factor,
         Quantity(format!("{reach:.0}")),

@@ -5,17 +5,16 @@ use tpc_ir::Code;
 use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0604",
         "a special token beyond the vocabulary",
-        "The id of a special token (begin, end, padding, …) is beyond the rows of the embedding. Generation does \
-         not stop where it should, or reads beyond the table.",
+        "The embedding has no row for a special token (begin, end, padding, …). Generation may not stop, or reads \
+         beyond the table.",
     )
     .example("`tokenizer.ggml.eos_token_id = 128009` in a vocabulary of 128000.")
-    .cure("the id from the tokenizer's configuration."),
+    .cure("write the id from the tokenizer's configuration."),
     check: Check::File(check),
 };
 
@@ -26,7 +25,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     for entry in file.header().metadata().entries() {
         let special = entry.key.starts_with("tokenizer.ggml.") && entry.key.ends_with("_token_id");
         let id = file.count(&entry.key);
-        // Absent tokens are often written as the largest 32-bit number.
+        // Absent tokens often have the largest 32-bit number.
         let Some(id) = id.filter(|&id| special && id >= rows && id < u64::from(u32::MAX)) else {
             continue;
         };

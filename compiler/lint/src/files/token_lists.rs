@@ -6,17 +6,16 @@ use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_gguf::MetaValue;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0605",
         "the tokenizer's lists differ in length",
-        "`tokenizer.ggml.scores` or `tokenizer.ggml.token_type` is not as long as `tokenizer.ggml.tokens`, so \
-         the last tokens have no score or no type. Engines read beyond the shorter list, or refuse the file.",
+        "`tokenizer.ggml.scores` or `tokenizer.ggml.token_type` is not as long as `tokenizer.ggml.tokens`. Engines \
+         read beyond the shorter list, or refuse the file.",
     )
-    .example("tokens were added to the list, but no types.")
-    .cure("one entry per token in every list."),
+    .example("tokens were added without types.")
+    .cure("write one entry per token in every list."),
     check: Check::File(check),
 };
 

@@ -6,17 +6,16 @@ use super::{Check, EntityKind, File, Lint};
 use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0609",
         "the output is a copy of the embedding",
-        "`output.weight` has the same bytes as `token_embd.weight`. A model whose output is tied to its \
-         embedding needs no `output.weight`: the embedding serves as both.",
+        "`output.weight` has the same bytes as `token_embd.weight`. A model with tied embeddings needs only \
+         `token_embd.weight`.",
     )
     .example("a converter that writes `lm_head` of a tied model.")
-    .cure("leave `output.weight` out when the model is converted."),
+    .cure("leave out `output.weight` when you convert the model."),
     check: Check::File(check),
 };
 
@@ -35,7 +34,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             "output.weight is a copy of token_embd.weight ({})",
             Quantity(bytes(b.bytes))
         );
-        let help = "leave output.weight out: the embedding serves as both";
+        let help = "leave out output.weight: the embedding serves as both";
         out.push(LINT.finding("output.weight", message).help(help));
     }
 }

@@ -1,4 +1,4 @@
-//! Keys that are not read by any engine.
+//! Keys that engines do not read.
 
 use tpc_ir::{Code, Severity};
 
@@ -6,22 +6,21 @@ use super::{Check, EntityKind, File, Lint};
 use tpc_diag::suggest::nearest;
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0620",
         "a key that no engine reads",
-        "The metadata have a key of the model's architecture that GGUF does not define: its value is ignored, \
-         and the model runs with a default. The help names the nearest known key.",
+        "GGUF does not define this key of the model's architecture. Engines ignore its value and use a default. The \
+         help names the nearest known key.",
     )
     .example("`llama.attention.head_count_vk`.")
-    .cure("the correct key.")
+    .cure("write the correct key.")
     .with_milder_severity(Severity::Note),
     check: Check::File(check),
 };
 
-/// The known keys of GGUF files, without the architecture prefix.
+/// The known keys without the architecture prefix.
 const KNOWN: &str = include_str!("known_keys.txt");
 
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
@@ -46,7 +45,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             }
             None => LINT
                 .milder_finding(&entry.key, message)
-                .help("check its name, or leave it out"),
+                .help("check the key's name, or leave out the key"),
         });
     }
 }

@@ -9,18 +9,16 @@ use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_gguf::TensorName;
 use tpc_models::Tower;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0600",
-        "a tensor that the model does not use",
-        "The graph of the file's architecture does not use this tensor. It takes space in the file, and memory \
-         in engines that load everything. Often it belongs to a later version of the architecture, or to another \
-         one.",
+        "the model does not use a tensor",
+        "The architecture's graph does not use this tensor, which takes space in the file and in some engines' memory. \
+         Often it belongs to another architecture or version.",
     )
-    .example("`blk.0.attn_q_norm.weight` in a file of an architecture without norms of queries.")
-    .cure("check `general.architecture`; convert the model again with a current converter."),
+    .example("`blk.0.attn_q_norm.weight` in an architecture without query norms.")
+    .cure("check `general.architecture`, or convert the model again with a current converter."),
     check: Check::File(check),
 };
 

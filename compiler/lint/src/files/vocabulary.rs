@@ -6,17 +6,16 @@ use super::{Check, EntityKind, File, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_gguf::MetaValue;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Key,
     code: Code::warning(
         "TPC0603",
-        "vocabulary and embedding differ",
-        "The length of the tokenizer's list, `vocab_size` and the number of rows of `token_embd.weight` differ: \
-         some tokens have no embedding, or some rows no token. Engines that compare them refuse the file.",
+        "vocabulary and embedding have different sizes",
+        "The tokenizer's list, `vocab_size` and the rows of `token_embd.weight` differ in number. Engines that compare \
+         them refuse the file.",
     )
-    .example("a list of 32000 tokens and an embedding that was padded to 32064 rows.")
-    .cure("pad the list of tokens, or cut the rows, when the model is converted."),
+    .example("32000 tokens and an embedding padded to 32064 rows.")
+    .cure("pad the list of tokens, or cut the rows, when you convert the model."),
     check: Check::File(check),
 };
 
@@ -43,7 +42,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             n,
             rows
         );
-        let help = "make them equal when the model is converted";
+        let help = "make the numbers equal when you convert the model";
         out.push(LINT.finding(key, message).help(help));
     }
 }

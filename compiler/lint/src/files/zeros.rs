@@ -7,21 +7,20 @@ use crate::view::layer_name;
 use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0616",
-        "a tensor of zeros",
-        "A matrix is zero at all 32 places that were sampled. Resumed downloads and files that were extended to \
-         their full size have such holes, although the length of the file is right.",
+        "a matrix is all zeros",
+        "A matrix is zero at all 32 sampled places. Resumed downloads and preallocated files have such holes, although \
+         the file's length is right.",
     )
-    .example("a download that allocates the file first and fails half-way.")
-    .cure("compare the file's checksum, and download it again."),
+    .example("a download that allocates the file and fails half-way.")
+    .cure("compare the checksum, and download the file again."),
     check: Check::File(check),
 };
 
-/// The number of sampled places, and the bytes read at each.
+/// The number of sampled places, and the bytes at each.
 const PLACES: usize = 32;
 const WINDOW: usize = 64;
 
@@ -38,11 +37,11 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         });
         if zero && !data.is_empty() {
             let message = message!(
-                "{} ({}) is zero wherever it was sampled",
+                "{} ({}) is zero at all sampled places",
                 layer_name(&t.name),
                 Quantity(bytes(t.bytes))
             );
-            let help = "compare the file's checksum, and download it again";
+            let help = "compare the checksum, and download the file again";
             out.push(LINT.finding(&t.name, message).help(help));
         }
     }

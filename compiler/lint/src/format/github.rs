@@ -32,14 +32,14 @@ pub fn github(path: &str, findings: &[Finding]) -> String {
     out
 }
 
-/// Escapes a command's message. Line ends would terminate the command.
+/// Escapes a command's message, whose line ends would end the command.
 fn data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
-/// Escapes a command's property, including the separators of properties.
+/// Escapes a command's property and its separators.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

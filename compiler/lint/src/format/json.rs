@@ -6,7 +6,7 @@ use crate::Finding;
 use tpc_diag::Severity;
 use tpc_ggml::engines::{Backend, Build};
 
-/// The object printed by `lint --format json`. Keys may be added but never changed.
+/// The object of `lint --format json`. Keys may be added but never changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct LintReport<'a> {
     /// The version of this format.
@@ -21,15 +21,15 @@ pub struct LintReport<'a> {
     pub summary: Summary,
     /// The findings.
     pub findings: &'a [Finding],
-    /// The engine release of the command line, and the source of the facts about it.
+    /// The command line's engine release and the source of its facts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<&'a EngineFacts>,
-    /// The `tpc` command that is equivalent to the other engine's command line.
+    /// The equivalent `tpc` command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equivalent: Option<&'a str>,
 }
 
-/// An engine release and the source of the facts used by findings.
+/// An engine release and the source of its facts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EngineFacts {
     /// The engine.
@@ -40,9 +40,9 @@ pub struct EngineFacts {
     pub date: &'static str,
     /// The source of the facts.
     pub source: &'static str,
-    /// The version of its RPC protocol.
+    /// The RPC protocol's version.
     pub rpc_protocol: Option<(u8, u8, u8)>,
-    /// The known back ends of the devices.
+    /// The devices' known back ends.
     pub backends: Vec<Backend>,
 }
 
@@ -63,10 +63,10 @@ impl EngineFacts {
     }
 }
 
-/// The number of findings by severity.
+/// Findings by severity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// The number of errors, including denied findings.
+    /// Includes denied findings.
     pub errors: usize,
     /// The number of warnings.
     pub warnings: usize,
@@ -88,7 +88,7 @@ impl Summary {
         }
     }
 
-    /// Returns the overall verdict.
+    /// Returns the verdict.
     pub const fn verdict(self) -> &'static str {
         if self.errors > 0 { "error" } else { "ok" }
     }

@@ -13,8 +13,8 @@ const SCHEMA: &str =
 
 /// Returns the findings about each file, by path, as a log with one run.
 ///
-/// A result's fingerprint is derived from its code, entity and message without layers and numbers. It is independent of
-/// the run, the file's location and the number of layers.
+/// Fingerprints are hashes of code, entity and message without layers and numbers, so they are stable across runs and
+/// paths.
 pub fn sarif(files: &[(&str, &[Finding])]) -> Json {
     let all = || files.iter().flat_map(|(_, findings)| findings.iter());
     let lints = lints().map(|l| &l.code);
@@ -106,14 +106,14 @@ fn result((path, index): (&str, usize), f: &Finding, place: &BTreeMap<&Code, usi
     out
 }
 
-/// Returns the 64-bit FNV-1a hash, which is the same on every machine and in every version.
+/// Returns the 64-bit FNV-1a hash, stable across machines and versions.
 fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| {
         (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// Converts a path to a URI. Absolute paths get a scheme; relative paths are relative to the working directory.
+/// Converts a path to a URI. Absolute paths get a scheme; others are relative to the working directory.
 fn uri(path: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/".contains(&b);
     if path.starts_with("https://") || path.starts_with("http://") {

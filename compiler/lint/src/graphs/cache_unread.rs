@@ -7,14 +7,13 @@ use tpc_ir::Code;
 use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0643",
-        "a cache that is written but never read",
-        "The graph writes keys, values or a state to a tensor that no op reads. Attention then sees only the \
-         tokens of the batch, or another cache than the one written.",
+        "a cache is written but never read",
+        "The graph writes keys, values or a state to a tensor that no op reads. Attention sees only the batch, or \
+         another cache.",
     )
     .example("attention gets the new keys instead of the view of the cache.")
     .cure("read the cache after writing it."),

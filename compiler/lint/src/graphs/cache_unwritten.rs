@@ -8,17 +8,16 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::OpKind;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0644",
-        "attention to a tensor that nothing writes",
-        "Attention reads its keys or values from a tensor that the graph neither computes nor writes. Even the \
-         first token attends to whatever is in memory.",
+        "attention reads a cache that is never written",
+        "Attention reads keys or values from a tensor that the graph neither computes nor writes, so it sees stale \
+         memory from the first token on.",
     )
-    .example("the call that stores the values of the batch is missing for one layer.")
-    .cure("store the keys and values of the batch before they are read."),
+    .example("one layer does not store the values of the batch.")
+    .cure("store the keys and values of the batch before attention."),
     check: Check::Graph(check),
 };
 
@@ -34,17 +33,17 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             if owner.is_leaf() && !owner.is_input && !written.contains(&root) {
                 let name = graph.name(owner);
                 let message = message!(
-                    "the {} of {} are {}, which nothing writes",
+                    "the {} of {} are {}, which is never written",
                     what,
                     graph.name(r),
                     name
                 );
                 let d = LINT.finding(name, message);
                 let d = d.help(message!(
-                    "write the {} of the batch to the cache before reading it",
+                    "write the {} of the batch to the cache before attention",
                     what
                 ));
-                out.push(graph.at(r, "reads memory that nothing writes", d));
+                out.push(graph.at(r, "reads memory that is never written", d));
             }
         }
     }

@@ -6,17 +6,16 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::capture::Record;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0640",
-        "a result that nothing reads",
-        "An op is computed for every batch, but neither another op nor the caller reads its result, and it is \
-         not marked as an output. Often the wrong tensor was passed on, or an edit left it behind.",
+        "a result is never read",
+        "An op's result is neither read nor marked as an output. Often the wrong tensor was passed on, or an edit left \
+         the op behind.",
     )
-    .example("a norm of the queries whose result is not what attention gets.")
-    .cure("pass its result on, mark it as an output, or leave the op out."),
+    .example("attention gets the queries instead of their norm.")
+    .cure("use the result, mark it as an output, or remove the op."),
     check: Check::Graph(check),
 };
 
@@ -29,20 +28,20 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         .filter(|(i, r)| !r.is_leaf() && !r.is_empty() && !r.is_view && !read.contains(i))
         .map(|(_, r)| r)
         .collect();
-    // The last unused result is the graph's output.
+    // The last unread result is the graph's output.
     let Some((_, others)) = unread.split_last() else {
         return;
     };
     for r in others.iter().filter(|r| !r.is_output) {
         let name = graph.name(r);
         let message = message!(
-            "nothing reads the result of {} ({})",
+            "the result of {} ({}) is never read",
             r.op.to_string(),
             name
         );
         let d = LINT
             .finding(name, message)
-            .help("pass its result on, mark it as an output, or leave the op out");
+            .help("use the result, mark it as an output, or remove the op");
         out.push(graph.at(r, "this result is never read", d));
     }
 }

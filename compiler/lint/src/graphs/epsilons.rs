@@ -8,14 +8,13 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, Message, message};
 use tpc_ggml::capture::Record;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0648",
-        "a norm with different epsilons in different layers",
-        "The norms of one name have different epsilons in different layers. Models have one epsilon per kind of \
-         norm; reading it from two keys, or a constant in one place, gives such a graph.",
+        "a norm's epsilon differs between layers",
+        "Models have one epsilon per kind of norm. Reading it from two keys, or a constant in one place, gives such a \
+         graph.",
     )
     .example("`attn_norm` with 1e-6 in the first layer and 1e-5 in the others.")
     .cure("use the epsilon of the model's configuration in every layer."),
@@ -25,7 +24,7 @@ pub(crate) static LINT: Lint = Lint {
 fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
     let mut found: BTreeMap<(&str, &str), BTreeMap<u32, Vec<&Record>>> = BTreeMap::new();
     for r in graph.records {
-        // The layer number follows the last dash.
+        // The layer follows the last dash.
         let stem = r
             .name
             .rsplit_once('-')
@@ -36,7 +35,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         }
     }
     for ((op, stem), by) in found {
-        // Skip names that are used for several norms of one layer.
+        // Skip names that several norms of one layer share.
         let mut names: Vec<&str> = by.values().flatten().map(|r| r.name.as_str()).collect();
         names.sort_unstable();
         if by.len() < 2 || names.windows(2).any(|w| w[0] == w[1]) {

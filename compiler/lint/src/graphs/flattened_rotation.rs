@@ -6,19 +6,17 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::OpKind;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::note(
         "TPC0650",
-        "a rotation that merges heads and tokens",
-        "A square matrix multiplies heads that were reshaped to two dimensions, as the rotation for a quantised \
-         KV cache does. tpc keeps the heads split, but engines that allow one split axis per tensor lose it in \
-         the reshape, or abort.",
+        "a rotation merges heads and tokens",
+        "A square matrix multiplies heads in two dimensions, such as the rotation for a quantised KV cache. tpc keeps \
+         the heads split; engines with one split axis per tensor lose the split, or abort.",
     )
     .example("`[128, heads, tokens]` reshaped to `[64, 2·heads·tokens]`, multiplied by `[64, 64]` and reshaped \
               back.")
-    .cure("reshape to four dimensions, as the help shows: the heads keep an axis of their own."),
+    .cure("reshape to four dimensions with an axis for the heads, as the help shows."),
     check: Check::Graph(check),
 };
 
@@ -64,17 +62,16 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             None => format!("[{n}, {}, {h}, {tokens}]", d / n),
         };
         let message = message!(
-            "{} of [{}, {}, {}] multiplies rows of {}, which merge heads and tokens",
+            "{} of [{}, {}, {}] multiplies rows of {} that merge heads and tokens",
             graph.name(r),
             d,
             h,
             tokens,
             n
         );
-        let d = LINT.finding(graph.name(r), message).help(message!(
-            "keep the heads on an axis of their own:\n{}",
-            dims
-        ));
+        let d = LINT
+            .finding(graph.name(r), message)
+            .help(message!("keep an axis for the heads:\n{}", dims));
         out.push(graph.at(r, "heads and tokens are merged before this", d));
     }
 }

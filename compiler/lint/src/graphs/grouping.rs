@@ -6,16 +6,15 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::OpKind;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0658",
-        "query heads that KV heads do not divide",
-        "The number of query heads of an attention op is no multiple of its KV heads, so it is undefined which \
-         KV head serves which query head. ggml aborts. Reshapes with a wrong head size cause this.",
+        "KV heads do not divide the query heads",
+        "The number of query heads is not a multiple of the KV heads: ggml aborts. The usual cause is a reshape with a \
+         wrong head size.",
     )
-    .example("24 query heads and 5 KV heads, where both should have heads of another size.")
+    .example("24 query heads and 5 KV heads, because of a wrong head size.")
     .cure("check the head sizes of the reshapes before attention."),
     check: Check::Graph(check),
 };

@@ -7,21 +7,19 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::{Family, GgmlOp};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0651",
         "arithmetic in half precision",
-        "An op adds, multiplies or normalises in f16 or bf16. ggml's activations are f32; in half precision, \
-         sums lose bits (the more so when several devices add partial sums), and large activations overflow f16.",
+        "An op adds, multiplies or normalises in f16 or bf16 instead of f32. Sums lose bits, more so if devices add \
+         partial sums, and large f16 activations overflow.",
     )
     .example("a residual stream that was cast to f16 to save memory.")
-    .cure("compute in f32, and cast what is stored."),
+    .cure("compute in f32, and cast the result before storing it."),
     check: Check::Graph(check),
 };
 
-/// True if the op adds, multiplies or normalises.
 fn is_arithmetic(op: &GgmlOp) -> bool {
     matches!(op.family(), Family::Binary | Family::Norm)
         || matches!(
@@ -47,7 +45,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
                 r.dtype.name()
             );
             let d = LINT.finding(graph.name(r), message);
-            let d = d.help("compute in f32, and cast what is stored");
+            let d = d.help("compute in f32, and cast the result before storing it");
             out.push(graph.at(r, "in half precision", d));
         }
     }

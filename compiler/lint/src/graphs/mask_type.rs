@@ -7,14 +7,12 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::GgmlOp;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0645",
-        "a mask of the wrong type",
-        "`FLASH_ATTN_EXT` takes a mask in f16, `SOFT_MAX` one in f32 or f16. ggml checks this when the graph is \
-         built or run, and aborts.",
+        "an attention mask has the wrong type",
+        "`FLASH_ATTN_EXT` takes a mask in f16, `SOFT_MAX` one in f16 or f32. ggml aborts with another type.",
     )
     .example("the f32 mask of `SOFT_MAX` passed on to `FLASH_ATTN_EXT`.")
     .cure("cast the mask once, before the first layer."),

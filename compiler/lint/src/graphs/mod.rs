@@ -1,4 +1,4 @@
-//! Lints of captured graphs: facts that the author of a port should know.
+//! Lints of captured graphs.
 
 mod cache_unread;
 mod cache_unwritten;
@@ -22,7 +22,6 @@ mod zero_epsilon;
 
 use super::{Capture, Check, EntityKind, Lint};
 
-/// The lints of captured graphs, in report order.
 pub(super) static LINTS: &[&Lint] = &[
     &dead::LINT,
     &repeated::LINT,

@@ -6,14 +6,12 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::Family;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::note(
         "TPC0642",
-        "a copy of a packed tensor",
-        "`CONT`, `CPY` or `DUP` copies a tensor to the same type and the same packed layout, which only takes \
-         time.",
+        "a tensor is copied without need",
+        "`CONT`, `CPY` or `DUP` copies a packed tensor to the same type and layout.",
     )
     .example("`ggml_cont` of a reshape of a matrix product's result.")
     .cure("use the source of the copy."),
@@ -31,7 +29,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             == (r.dtype, r.layout.ne, r.layout.nb);
         if same && !r.is_empty() {
             let message = message!(
-                "{} of {}, which is already packed",
+                "{} copies {}, which is already packed",
                 r.op.to_string(),
                 graph.name(source)
             );

@@ -6,16 +6,15 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, Name, message};
 use tpc_ggml::op::GgmlOp;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::note(
         "TPC0656",
-        "an op without effect",
-        "A `SCALE` by 1, or a `REPEAT` to the same sizes, returns its operand and costs a pass over it.",
+        "an op has no effect",
+        "A `SCALE` by 1, or a `REPEAT` to the same sizes, returns its operand and costs a pass over the data.",
     )
-    .example("a factor of the metadata that is 1 for this model.")
-    .cure("leave the op out where the factor is 1."),
+    .example("a factor in the metadata that is 1 for this model.")
+    .cure("leave out the op if the factor is 1."),
     check: Check::Graph(check),
 };
 

@@ -6,14 +6,12 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::OpKind;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0654",
-        "attention to a cache without a mask",
-        "Attention reads keys from a cache without a mask, so each token also attends to later tokens, other \
-         sequences and unused cells.",
+        "attention reads a cache without a mask",
+        "Each token also attends to later tokens, other sequences and unused cells of the cache.",
     )
     .example("`ggml_flash_attn_ext` with a null mask in one branch of a graph.")
     .cure("pass the mask of the batch."),

@@ -9,18 +9,16 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_core::report::describe;
 use tpc_diag::{Diagnostic, Excerpt, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0649",
-        "one layer is built unlike all others",
-        "All layers but one in the middle of the graph have the same ops in the same order. Models with several \
-         kinds of layers repeat each kind, and special first or last layers are common, but a single different \
-         one in the middle is likely a mistake. It is also planned separately.",
+        "one layer differs from all others",
+        "All layers but one in the middle of the graph have the same ops in the same order. First or last layers are \
+         often special, but a single different layer in between is likely a mistake.",
     )
     .example("a branch on the layer's number that was meant for the last layer.")
-    .cure("compare the layer with its neighbours, from the op that is named."),
+    .cure("compare the layer with its neighbours, from the named op on."),
     check: Check::Graph(check),
 };
 
@@ -36,7 +34,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         layer.iter().map(|&i| ir.inst(i).op.name()).collect()
     };
     let kinds: Vec<(u32, Vec<&str>)> = layers.iter().map(|(l, i)| (*l, ops(i))).collect();
-    // The first and last layers are special in many models.
+    // Many models have special first and last layers.
     let Some(inner) = kinds.get(1..kinds.len().saturating_sub(1)) else {
         return;
     };
@@ -55,9 +53,9 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
     };
     let value = ir.inst(inst).results.first();
     let name = value.map_or_else(String::new, |&v| describe::name(ir, v));
-    let has = |kind: &[&'static str]| kind.get(at).copied().unwrap_or("nothing more");
+    let has = |kind: &[&'static str]| kind.get(at).copied().unwrap_or("the end of the layer");
     let message = message!(
-        "layer {} has {} ops, the other {} inner layers have {}: at {} it has `{}` instead of `{}`",
+        "layer {} has {} ops, the other {} inner layers have {}; at {} the layer has `{}` instead of `{}`",
         layer,
         kind.len(),
         inner.len() - 1,

@@ -8,15 +8,13 @@ use tpc_diag::{Diagnostic, message};
 use tpc_ggml::capture::Record;
 use tpc_ggml::op::{GgmlOp, OpKind, Precision};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0646",
-        "attention that may be summed in f16",
-        "An attention op, or the product of queries with cached half-precision keys, has ggml's default \
-         precision. GPU kernels may then sum in f16, which overflows for some models and differs between back \
-         ends. llama.cpp's own graphs ask for f32.",
+        "attention may be summed in f16",
+        "An attention op, or a product of queries with half-precision keys, has ggml's default precision instead of \
+         f32. GPU kernels may sum in f16, which overflows for some models and differs between back ends.",
     )
     .example("`ggml_flash_attn_ext` without `ggml_flash_attn_ext_set_prec(…, GGML_PREC_F32)`.")
     .cure("set the precision to `GGML_PREC_F32`."),

@@ -7,16 +7,15 @@ use tpc_ir::Code;
 use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, Excerpt, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::note(
         "TPC0641",
-        "the same is computed twice",
-        "Two ops of the same kind and parameters read the same operands, and nothing changes these in between. \
-         The second one costs its time again, and its collectives where operands are split.",
+        "an op is computed twice",
+        "Two ops of the same kind and parameters read the same unchanged operands. The second costs its time again, \
+         and its collectives if the operands are split.",
     )
-    .example("a norm that attention and feed-forward each compute for themselves.")
+    .example("attention and feed-forward each compute the same norm.")
     .cure("use the first result in both places."),
     check: Check::Graph(check),
 };

@@ -7,17 +7,16 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::{GgmlOp, OpKind, Rope};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0653",
         "RoPE with impossible parameters",
-        "The parameters of a `ROPE` contradict its operands: positions that are not i32, more rotated elements \
-         than a head has, an odd number of them, or a base that is not positive. ggml aborts, or produces NaNs.",
+        "The parameters of a `ROPE` contradict its operands: positions are not i32, an odd or too large \
+         number of elements is rotated, or the base is not positive. ggml aborts, or produces NaNs.",
     )
-    .example("a base that was read from a missing key.")
-    .cure("the parameters of the model's configuration; the message says which one is wrong."),
+    .example("a base read from a missing key.")
+    .cure("use the parameters of the model's configuration; the message names the wrong one."),
     check: Check::Graph(check),
 };
 
@@ -26,11 +25,11 @@ fn parameters(p: &Rope, len: u64) -> Option<String> {
     let (rotated, base) = (p.n_dims, p.freq_base);
     if rotated == 0 || rotated % 2 != 0 {
         return Some(format!(
-            "{rotated} elements are rotated: an even number above 0 can be"
+            "{rotated} rotated elements: the number must be even and above 0"
         ));
     }
     if rotated > len {
-        return Some(format!("{rotated} elements are rotated of heads of {len}"));
+        return Some(format!("{rotated} rotated elements, but heads have {len}"));
     }
     (base.is_nan() || base <= 0.0).then(|| format!("the base is {base}"))
 }

@@ -9,21 +9,20 @@ use tpc_diag::{Diagnostic, message};
 use tpc_ggml::capture::Record;
 use tpc_ggml::op::GgmlOp;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0657",
-        "one layer attends with another scale",
-        "The factor on the dot products of queries and keys is the same in all layers with heads of one size, \
-         except for a single layer.",
+        "one layer has another attention scale",
+        "One layer multiplies the dot products of queries and keys by another factor than all other layers with the \
+         same head size.",
     )
-    .example("`1/√128` everywhere, and 1 in the layer whose queries were thought to be scaled already.")
-    .cure("the same factor in every layer, or the scaled queries in every layer."),
+    .example("`1/√128` everywhere, but 1 in the layer with queries that seemed to be scaled already.")
+    .cure("use the same factor in every layer, or scaled queries in every layer."),
     check: Check::Graph(check),
 };
 
-/// The attention ops of each layer, with their scales.
+/// The attention ops and scales by scale.
 type ByLayer<'a> = BTreeMap<u32, Vec<(&'a Record, f32)>>;
 
 fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {

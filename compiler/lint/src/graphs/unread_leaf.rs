@@ -5,17 +5,16 @@ use tpc_ir::Code;
 use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0652",
-        "a tensor that the graph does not read",
-        "No op reads this weight or input of the capture: it is loaded for nothing, or an op is missing, such as \
-         the addition of a bias.",
+        "the graph does not read a tensor",
+        "No op reads this weight or input. Either it is not needed, or an op is missing, such as the addition of a \
+         bias.",
     )
-    .example("`blk.0.attn_q.bias` is there, and no `ADD` reads it.")
-    .cure("use it, or leave it out."),
+    .example("`blk.0.attn_q.bias` without an `ADD`.")
+    .cure("use the tensor, or leave it out."),
     check: Check::Graph(check),
 };
 
@@ -28,7 +27,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             let name = graph.name(r);
             let message = message!("no op reads {}", name);
             let d = LINT.finding(name, message).line(r.line);
-            out.push(d.help("use it, or leave it out"));
+            out.push(d.help("use the tensor, or leave it out"));
         }
     }
 }

@@ -7,17 +7,15 @@ use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_ggml::op::Family;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0655",
-        "a weight that is rearranged for every batch",
-        "The graph copies, casts or transposes a weight, so this is done for every batch, and for every token \
-         when decoding. Weights do not change: the converter can store the result.",
+        "a weight is rearranged for every batch",
+        "The graph copies, casts or transposes a weight for every batch. The converter can store the result instead.",
     )
-    .example("`ggml_cont(ggml_transpose(w))`, where the converter could store the transposed matrix.")
-    .cure("store the weight in the form in which it is used."),
+    .example("`ggml_cont(ggml_transpose(w))` instead of a transposed matrix in the file.")
+    .cure("store the rearranged weight in the file."),
     check: Check::Graph(check),
 };
 
@@ -44,7 +42,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
                 Quantity(bytes(size))
             );
             let d = LINT.finding(name, message);
-            let d = d.help("store the weight in the form in which it is used");
+            let d = d.help("store the rearranged weight in the file");
             out.push(graph.at(r, "the same for every batch", d));
         }
     }

@@ -6,17 +6,16 @@ use super::{Capture, Check, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::op::GgmlOp;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0647",
-        "a norm without an epsilon",
-        "The epsilon of a norm is 0: a row of zeros is divided by zero, and the NaNs spread. Rows of padding are \
-         zeros, and so are the rows of devices that hold no part of a sum.",
+        "a norm's epsilon is 0",
+        "The norm divides rows of zeros by zero, and the NaNs spread. Padding has such rows, and so do devices without \
+         a part of a sum.",
     )
-    .example("a missing metadata key that was read as 0.")
-    .cure("the epsilon of the model's configuration, such as 1e-5."),
+    .example("a missing metadata key read as 0.")
+    .cure("use the epsilon of the model's configuration, such as 1e-5."),
     check: Check::Graph(check),
 };
 
@@ -37,7 +36,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             epsilon
         );
         let d = LINT.finding(graph.name(r), message);
-        let d = d.help("the epsilon of the model's configuration, such as 1e-5");
+        let d = d.help("use the epsilon of the model's configuration, such as 1e-5");
         out.push(graph.at(r, "divides by zero for a row of zeros", d));
     }
 }

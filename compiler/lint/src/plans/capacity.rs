@@ -1,4 +1,4 @@
-//! Devices, or the host, with insufficient memory.
+//! Devices or a host with too little memory.
 
 use tpc_ir::{Code, Severity};
 
@@ -9,36 +9,29 @@ use tpc_core::placement::spell_devices;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 use tpc_passes::machine::DeviceProfile;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Device,
     code: Code::error(
         "TPC0300",
         "a device's memory is too small",
-        "The plan needs more bytes on a device (or the host) than its memory has beside its reserve (`--reserve`). The message \
-         has the fullest one and names the others. `tpc plan` and `tpc lint` search combinations of split modes, \
-         shares, contexts, cache types, experts, layers and caches on the host, sequences and batches. Each that \
-         the help names was planned, proved and fits; with it stands its estimated speed and what it gives up. Of \
-         those that give up the same the fastest is named, and none that is slower than one that gives up less. \
-         A command line of llama.cpp that leaves `-c` or `-ngl` open gets a note: that engine lowers them until the model fits. \
-         The help also says how many such devices suffice for all as it was asked. Where nothing helps it says \
-         what is missing in the smallest configuration; where a limit ended the search, how many plans were \
-         tried.",
+        "The plan needs more memory on a device or the host than is left without the reserve (`--reserve`). The help \
+         lists configurations that fit, with their speed and cost, and how many devices the unchanged options need. If \
+         a llama.cpp command leaves `-c` or `-ngl` open, this is a note: llama.cpp lowers them.",
     )
     .example("`--devices 2x3070`, two cards of 8 GiB, and a model of 40 GB.")
-    .cure("one of the options named, in place of those given, or as many devices as the help says.")
+    .cure("use one of the configurations in the help, or more devices.")
     .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };
 
-/// A device or host with insufficient memory.
+/// A device or host with too little memory.
 struct Over<'a> {
     name: &'a str,
     needs: u64,
-    /// The memory without the reserve, in bytes.
+    /// Without the reserve, in bytes.
     has: u64,
     memory: u64,
-    /// The memory to keep free, in bytes. It may exceed the total.
+    /// In bytes; may exceed the total.
     reserve: u64,
 }
 
@@ -47,13 +40,13 @@ impl Over<'_> {
         self.needs - self.has
     }
 
-    /// Returns the ratio of required to available memory. `tpc plan` names the place with the highest ratio.
+    /// Returns required / available memory. `tpc plan` names the place with the highest ratio.
     fn share(&self) -> f64 {
         self.needs as f64 / self.has as f64
     }
 }
 
-/// Returns the places with insufficient memory: devices, the host, or their shared memory.
+/// Returns the devices, the host or their shared memory with too little memory.
 fn overfull_places<'a>(plan: &'a Plan<'_>) -> Vec<Over<'a>> {
     let topology = &plan.placement.topology;
     let over = |name, needs: u64, profile: &DeviceProfile| {
@@ -75,7 +68,7 @@ fn overfull_places<'a>(plan: &'a Plan<'_>) -> Vec<Over<'a>> {
     match &plan.report.pool {
         None => all.extend(over(host.name.as_str(), host.total_bytes, &topology.host)),
         Some(pool) if pool.total_bytes > pool.usable_bytes() && all.is_empty() => all.push(Over {
-            name: "the memory that devices and host share",
+            name: "the shared memory of devices and host",
             needs: pool.total_bytes,
             has: pool.usable_bytes(),
             memory: pool.capacity_bytes,
@@ -88,27 +81,26 @@ fn overfull_places<'a>(plan: &'a Plan<'_>) -> Vec<Over<'a>> {
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let mut all = overfull_places(plan);
-    // Fullest place first.
+    // Highest ratio first.
     all.sort_by(|a, b| b.share().total_cmp(&a.share()));
     let Some((worst, others)) = all.split_first() else {
         return;
     };
     let reserve = match worst.reserve {
         0 => Message::default(),
-        n if n >= worst.memory => message!(
-            ", and {} are to be reserved: nothing is left",
-            Quantity(bytes(n))
-        ),
-        n => message!(", of which {} is reserved", Quantity(bytes(n))),
+        n if n >= worst.memory => {
+            message!(" (--reserve {})", Quantity(bytes(n)))
+        }
+        n => message!(" ({} reserved)", Quantity(bytes(n))),
     };
     let names: Vec<&str> = others.iter().map(|o| o.name).collect();
     let others = match names.as_slice() {
         [] => Message::default(),
-        [one] => message!("; {} lacks memory too", Quantity(one)),
-        several => message!("; {} lack memory too", Quantity(several.join(", "))),
+        [one] => message!("; {} also lacks memory", Quantity(one)),
+        several => message!("; {} also lack memory", Quantity(several.join(", "))),
     };
     let message = message!(
-        "needs {} but has {}{}: {} too many{}",
+        "needs {} but has {}{}: {} short{}",
         Quantity(bytes(worst.needs)),
         Quantity(bytes(worst.memory)),
         reserve,
@@ -118,7 +110,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let help = match plan.counsel {
         Some(counsel) => advice_lines(counsel).into(),
         None => {
-            "more devices, a smaller --ctx-size, smaller cache types, or another --tensor-split"
+            "use more devices, a smaller --ctx-size, smaller cache types, or another --tensor-split"
                 .into()
         }
     };
@@ -138,16 +130,16 @@ fn advice_lines(counsel: &Counsel) -> String {
     };
     match (counsel.advice.as_slice(), &counsel.shortfall) {
         ([], Some(least)) => out.push(format!(
-            "nothing that was tried fits{how}: with {} still {} are missing, most of them on {}",
+            "no tried configuration fits{how}: with {}, {} are missing, most of them on {}",
             least.options,
             bytes(least.bytes),
             least.place
         )),
-        ([], None) => out.push(format!("nothing that was tried fits{how}")),
+        ([], None) => out.push(format!("no tried configuration fits{how}")),
         ([one], _) => out.push(format!("this fits{how}: {} ({})", one.options, one.worth())),
         (several, _) => {
             out.push(format!(
-                "each of these fits{how}; first the options that give up nothing, then the fastest:"
+                "each of these fits{how}; options without losses first, then the fastest:"
             ));
             let lines = several
                 .iter()
@@ -163,7 +155,7 @@ fn advice_lines(counsel: &Counsel) -> String {
             false => format!("--devices {} suffices", spell_devices(devices)),
         };
         out.push(format!(
-            "{devices} for all as it was asked (-sm {}, {:.1} t/s)",
+            "{devices} for the unchanged options (-sm {}, {:.1} t/s)",
             growth.mode.name(),
             growth.decode_tps
         ));

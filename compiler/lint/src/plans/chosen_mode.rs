@@ -7,18 +7,16 @@ use tpc_core::format::bytes;
 use tpc_core::pipeline::Candidate;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::note(
         "TPC0310",
         "the split mode that `auto` chose",
-        "`--split-mode auto` plans the model on one device, split by layers, split by tensors, and by layers \
-         among groups that split tensors. It takes the one with the lowest cost: the time of a decoded token, \
-         prompts weighted in, and the price of the memory of the fullest device. Only when nothing fits does it \
-         take one that does not fit. The message has the times and the fullest device of each.",
+        "`--split-mode auto` plans one device, layers, tensors, and layers among groups that split tensors. It chooses \
+         the lowest cost of decoding, prompts and the fullest device's memory; a mode that does not fit only if none \
+         fits.",
     )
-    .cure("none is needed; `-sm tensor`, `-sm layer` or `-sm none` choose a mode."),
+    .cure("no action needed; choose a mode with `-sm tensor`, `-sm layer` or `-sm none`."),
     check: Check::Plan(check),
 };
 
@@ -48,16 +46,16 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         .collect();
     let verdict = match chosen.fits {
         true => message!(
-            "{} is chosen, by tokens, prompts and memory together",
+            "{} has the lowest cost of tokens, prompts and memory",
             chosen.name
         ),
-        false => message!("nothing fits; showing {}, the closest", chosen.name),
+        false => message!("no mode fits; showing {}, the closest", chosen.name),
     };
     // A candidate of equal fit has a lower estimate than the chosen one.
     let beaten =
         |c: &&Candidate| c.fits == chosen.fits && c.estimate.decode_us < chosen.estimate.decode_us;
     let equal = match all.iter().filter(beaten).any(|c| c.within_error) {
-        true => "; times that differ by less than the estimates err count as equal",
+        true => "; times within the error of the estimates count as equal",
         false => "",
     };
     let message = message!("{}: {}{}", verdict, Message::join(shown, "; "), equal);

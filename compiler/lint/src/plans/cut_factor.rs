@@ -9,7 +9,6 @@ use tpc_core::pipeline::CAPTURE;
 use tpc_core::report::describe;
 use tpc_diag::{Diagnostic, Excerpt, Message, Name, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
@@ -26,21 +25,23 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Plan(check),
 };
 
-/// Returns the note for an architecture with a built-in graph. The user cannot change its ops, so they are not listed.
+/// Returns the note for a built-in architecture, whose ops the user cannot change.
 fn of_architecture(plan: &Plan<'_>) -> Option<Diagnostic> {
     let planned = &plan.compiled.planned;
     let (inst, _) = planned.factors.opaque.first()?;
     let data = planned.graph.inst(*inst);
     let value = data.results.first()?;
     let message = message!(
-        "{} steps of {}, such as the `{}` of {}, cannot be divided: every device computes them whole",
+        "{} ops of {}, such as the `{}` of {}, cannot be split: every device computes them whole",
         planned.factors.opaque.len().to_string(),
         plan.compiled.model.summary.arch,
         data.op.name(),
         layer_name(&describe::name(&planned.graph, *value))
     );
     let note = LINT.milder_finding("", message);
-    Some(note.help("nothing: results are the same, and the speeds of the plan count it"))
+    Some(
+        note.help("no action needed: the results are the same, and the estimate includes the cost"),
+    )
 }
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
@@ -71,7 +72,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             let message = match alike.len() {
                 1 => message!("`{}` {}", data.op.name(), cut.to_string()),
                 n => message!(
-                    "`{}` {}; {} others alike",
+                    "`{}` {}; {} other ops do the same",
                     data.op.name(),
                     cut.to_string(),
                     (n - 1).to_string()
@@ -110,7 +111,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                     dtype.name()
                 );
                 warning.help(message!(
-                    "reshape to {}, whose axes end where the factors do:\n{}",
+                    "reshape to {}, with axes that end with the factors:\n{}",
                     sizes,
                     reshaped
                 ))
@@ -120,7 +121,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Returns the ops that split factors like this one: equal op names, and equal result names except for the layer.
+/// Returns the ops like this one: the same op, and the same result name except for the layer.
 fn similar_ops(graph: &Graph, factors: &Factors, inst: Inst) -> Vec<Inst> {
     let kind = |inst: Inst| {
         let data = graph.inst(inst);

@@ -7,17 +7,16 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::foreign_types::ForeignTypes;
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::File,
     code: Code::error(
         "TPC0316",
-        "the file's types are ik_llama.cpp's",
-        "Weights have types that only ik_llama.cpp reads, such as iq3_k or iq4_ks. tpc plans such files, and does not run \
-         them yet. llama.cpp does not load them.",
+        "only ik_llama.cpp supports the file's types",
+        "The file has types that only ik_llama.cpp reads, such as iq3_k or iq4_ks. llama.cpp does not load it. tpc \
+         plans the file, but does not run it.",
     )
     .example("a file of IQ3_K under `--engine llama.cpp`.")
-    .cure("`--engine ik_llama.cpp`, or a file of llama.cpp's types, such as q4_k or iq3_s.")
+    .cure("use `--engine ik_llama.cpp`, or a file with llama.cpp's types, such as q4_k or iq3_s.")
     .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };
@@ -30,7 +29,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         return;
     };
     let message = message!(
-        "{} have types of ik_llama.cpp ({}): llama.cpp does not load the file, and tpc plans it but does not run it",
+        "not possible with llama.cpp: {} have types of ik_llama.cpp ({}); tpc can only plan the file",
         foreign.tensors(),
         foreign.names()
     );
@@ -39,6 +38,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         _ => LINT.finding("model file", message),
     };
     out.push(finding.help(
-        "run it with ik_llama.cpp (--engine ik_llama.cpp plans that), or use a file of llama.cpp's types, such as q4_k",
+        "run the file with ik_llama.cpp (--engine ik_llama.cpp plans that), or use a file with llama.cpp's types, such \
+         as q4_k",
     ));
 }

@@ -1,4 +1,4 @@
-//! Weights that several devices hold.
+//! Weights with several copies.
 
 use tpc_ir::{Code, Severity};
 
@@ -7,21 +7,18 @@ use tpc_core::format::bytes;
 use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
-/// The fraction of the model's bytes that may be stored more than once without a finding.
+/// The fraction of the model's bytes that may be copies without a finding.
 const QUIET: f64 = 0.03;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Plan,
     code: Code::warning(
         "TPC0313",
-        "much of the model is held more than once",
-        "More than three per cent of the model's bytes are copies: tensors that are whole on every device, edge \
-         blocks and KV heads that devices share, or weights that several pipeline stages use. The message has \
-         the bytes of each cause.",
+        "much of the model is stored more than once",
+        "More than three per cent of the model's bytes are copies: whole tensors, shared edge blocks and KV heads, or \
+         weights that several pipeline stages use. The message gives the bytes of each cause.",
     )
-    .cure("a number of devices that divides heads and blocks; `-sm layer`, which holds every weight once but for a table of \
-           embeddings that is the output matrix, too (then it is a note).")
+    .cure("use a number of devices that divides heads and blocks, or `-sm layer`.")
     .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };
@@ -32,18 +29,16 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     if share <= QUIET {
         return;
     }
-    // Stages store each weight once, except weights that both the first and the last stage use.
+    // A layer split copies only weights that both the first and the last stage use.
     if plan.compiled.mode == SplitMode::Layer {
         let message = message!(
-            "second copies take {}, {} % of the model: of weights that several devices use, such as a table of embeddings \
-             that is the output matrix, too",
+            "copies take {}, {} % of the model: weights that several devices use, such as an embedding table that is \
+             also the output matrix",
             Quantity(bytes(r.mirrored_bytes)),
             Quantity(format!("{:.1}", share * 100.0))
         );
         let note = LINT.milder_finding("plan", message);
-        out.push(
-            note.help("none is needed: a copy spares sending its values from device to device"),
-        );
+        out.push(note.help("no action needed: the copy avoids a transfer between devices"));
         return;
     }
     let m = &r.mirrored;
@@ -58,7 +53,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         .map(|(what, n)| message!("{} {}", what, Quantity(bytes(*n))))
         .collect();
     let message = message!(
-        "second and further copies take {}, {} % of the model: {}",
+        "copies take {}, {} % of the model: {}",
         Quantity(bytes(r.mirrored_bytes)),
         Quantity(format!("{:.1}", share * 100.0)),
         Message::join(shown, ", ")

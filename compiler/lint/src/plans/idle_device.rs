@@ -1,4 +1,4 @@
-//! Devices without any part of a factor, or entirely unused devices.
+//! Devices without work in an op or in the whole plan.
 
 use tpc_ir::Code;
 
@@ -6,17 +6,16 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Device,
     code: Code::warning(
         "TPC0302",
-        "a device holds nothing of a factor",
-        "There are fewer units of a factor (heads, quantisation blocks) than devices, or a share rounds to zero: \
-         the device idles while the others compute.",
+        "a device gets no part of a split",
+        "A split has fewer units (heads, quantisation blocks, layers) than devices, or a share rounds to zero. The \
+         device idles while the others compute.",
     )
     .example("2 experts on 3 devices; `--tensor-split 100,1`.")
-    .cure("fewer devices, or shares that give each device at least one unit."),
+    .cure("use fewer devices, or shares that give each device at least one unit."),
     check: Check::Plan(check),
 };
 
@@ -38,7 +37,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         }
         let kind = c.name.split_once(' ').map_or(c.name.as_str(), |(_, k)| k);
         let text = message!(
-            "{} ({} in all): none for {}",
+            "{} ({} units): no unit for {}",
             kind,
             c.size,
             Quantity(idle.join(", "))
@@ -59,17 +58,17 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let idle = plan.report.devices.iter().enumerate();
     for (i, d) in idle.filter(|(_, d)| d.weights_bytes == 0) {
         let share = plan.placement.tensor_split.as_ref().and_then(|s| s.get(i));
-        // A share of 0 was requested. Another lint reports it.
+        // The share of 0 was requested; another lint reports it.
         if share == Some(&0.0) {
             continue;
         }
         let few = plan.placement.n_gpu_layers;
         if let Some(n) = few.filter(|&n| n < plan.report.devices.len() as u64) {
             let message = match n {
-                0 => message!("gets no layer: -ngl 0 keeps all on the host"),
-                _ => message!("gets no layer: -ngl {} is fewer than devices", n),
+                0 => message!("gets no layer: -ngl 0 keeps all layers on the host"),
+                _ => message!("gets no layer: -ngl {} is below the number of devices", n),
             };
-            let help = "a larger -ngl, or fewer devices";
+            let help = "use a larger -ngl, or fewer devices";
             out.push(LINT.finding(&d.name, message).help(help));
             continue;
         }
@@ -77,8 +76,8 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             _ if layers < plan.report.devices.len() => {
                 "gets no layer: there are fewer layers than devices"
             }
-            Some(_) => "gets no layer: its proportion is less than a layer",
-            None => "gets no layer: what it could hold is less than a layer",
+            Some(_) => "gets no layer: the proportion is less than a layer",
+            None => "gets no layer: its part is less than a layer",
         };
         out.push(LINT.finding(&d.name, message.to_owned()).help(help));
     }

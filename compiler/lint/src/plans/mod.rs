@@ -1,4 +1,4 @@
-//! Lints of plans: facts in a plan's numbers that its user should know.
+//! Lints of plans.
 
 pub(super) mod capacity;
 mod chosen_mode;
@@ -23,13 +23,12 @@ use super::{Check, EntityKind, Lint, Plan};
 /// The code of the note on the split mode chosen by `auto`.
 pub static CHOSEN_MODE: &Code = &chosen_mode::LINT.code;
 
-/// The code for a device, or the host, with insufficient memory.
+/// The code for a device or host with too little memory.
 pub static CAPACITY: &Code = &capacity::LINT.code;
 
 /// The codes of findings that are notes for tpc and errors for a llama.cpp command line.
 pub(super) static ENGINE_ERRORS: [&Code; 2] = [&towers::LINT.code, &foreign_types::LINT.code];
 
-/// The lints of plans, in report order.
 pub(super) static LINTS: &[&Lint] = &[
     &towers::LINT,
     &foreign_types::LINT,

@@ -6,24 +6,21 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::{SplitMode, Target};
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Plan,
     code: Code::warning(
         "TPC0309",
-        "one device would be as fast",
-        "By the estimate, a token takes more time on all devices than on the first one alone, by more than estimates err, and \
-         the first one has the memory for the model, as far as the topology states. The collectives cost more than the \
-         split gains. Plans that keep something on the host are not compared. `tpc plan` and `tpc lint` plan the alternatives, and warn only where one of \
-         them fits and is faster by more than estimates err.",
+        "one device would be faster",
+        "By the estimate, a token takes longer on all devices than on the first one alone, which has memory for the \
+         model: collectives cost more than the split gains. `tpc plan` and `tpc lint` warn only if an alternative fits \
+         and is clearly faster.",
     )
     .example("a model of 100 MB on 8 devices.")
-    .cure("`-sm none`, or fewer devices; `-sm auto` compares. A topology with the true links and memories \
-           improves the estimate."),
+    .cure("use `-sm none` or fewer devices; `-sm auto` compares. Give the true links with `--topology`."),
     check: Check::Plan(check),
 };
 
-/// Formats a time in milliseconds with two decimals, or more if three digits need them.
+/// Formats a time in milliseconds with at least two decimals and three digits.
 fn milliseconds(us: f64) -> String {
     let decimals = if us < 100.0 {
         4
@@ -44,7 +41,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let total = devices.fold(0, u64::saturating_add);
     let room = report.devices[0].capacity_bytes.is_none_or(|c| total <= c);
     let e = &report.estimate;
-    // With host options, a single device would hold additional data. The comparison would be unfair.
+    // With host options a single device would hold more data: the comparison would be unfair.
     let p = plan.placement;
     let on_host = !p.host_experts.is_none() || p.kv_on_host || p.n_gpu_layers.is_some();
     let to_host = p.overrides.iter().any(|o| o.target == Target::Host);

@@ -1,4 +1,4 @@
-//! Weights and states that ops without a sharding rule keep whole.
+//! Weights and states that stay whole because of ops without a sharding rule.
 
 use std::collections::BTreeSet;
 
@@ -12,29 +12,25 @@ use tpc_core::pipeline::CompiledModel;
 use tpc_core::report::describe;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::note(
         "TPC0305",
-        "ops without a rule keep tensors whole",
-        "A captured graph has ops without a sharding rule, so the factors that run through them stay whole. The \
-         message names the first such op, the weights and states with these factors, and those that no other \
-         factor splits: every device holds and reads all of them.",
+        "ops without a sharding rule keep tensors whole",
+        "A captured graph has ops without a sharding rule, so their factors (such as heads) cannot be split. The \
+         message names the first such op, and the weights and states that stay whole on every device.",
     )
     .example("RWKV_WKV6 keeps the heads of a layer together.")
-    .cure("none is needed for a sound plan; a rule for the op (see the book) would split them."),
+    .cure("no action needed: the plan is correct. A rule for the op (see the book) would allow splits."),
     check: Check::Plan(check),
 };
 
-/// The maximum number of tensors named in a message.
 const SHOWN: usize = 3;
 
-/// Ops with one name, and the weights and states that they keep whole.
 struct Kind {
     name: String,
     insts: Vec<Inst>,
-    /// The weights and states with a factor that cannot be split.
+    /// With a factor that cannot be split.
     kept: BTreeSet<Value>,
 }
 
@@ -82,7 +78,6 @@ fn note(compiled: &CompiledModel, kind: &Kind) -> Diagnostic {
     };
     let bytes = |v: Value| graph.value(v).ty.bytes(&Bindings::default()).unwrap_or(0);
     let mut kept: Vec<Value> = kind.kept.iter().copied().collect();
-    // Largest first.
     kept.sort_by_key(|&v| std::cmp::Reverse(bytes(v)));
     let whole: Vec<Value> = kept.iter().copied().filter(|&v| !split(v)).collect();
     let names = |all: &[Value]| {
@@ -121,5 +116,5 @@ fn note(compiled: &CompiledModel, kind: &Kind) -> Diagnostic {
     };
     let message = message!("{}{}: {}", first, times, cost);
     LINT.finding(&kind.name, message)
-        .help("none is needed; `tpc plan --why TENSOR` shows the other factors of a tensor")
+        .help("no action needed; `tpc plan --why TENSOR` shows the other factors of a tensor")
 }

@@ -8,19 +8,16 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Device,
     code: Code::warning(
         "TPC0308",
-        "every token goes to the host and back",
-        "Tensors, caches or layers on the host make the devices wait for it: a value leaves them, the host works \
-         on it, and the result returns. The message has the round trips per token and the bytes that cross the \
-         link. Where the devices' memories are known, alternatives are planned: it is a note if none is faster.",
+        "every token waits for the host",
+        "Devices wait for tensors, caches or layers on the host. If the devices' memory is known, tpc plans \
+         alternatives, and this is a note if none is faster.",
     )
     .example("`--n-cpu-moe 10`: ten round trips per token.")
-    .cure("the options in the help, which were planned, fit, and are faster; where the help names none, none is \
-           needed.")
+    .cure("use the options in the help, which fit and are faster; without such options, no action needed.")
     .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };
@@ -36,7 +33,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         })
         .collect();
     let place = |v: Value| graph.value(v).place;
-    // A round trip ends when a device receives a computed host value after the host has received a device value.
+    // A round trip: the host receives a device value, then a device receives a value that the host computed.
     let (mut trips, mut there) = (0_u64, false);
     let mut layers = BTreeSet::new();
     for (_, i) in graph.insts() {
@@ -71,7 +68,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     out.push(match faster {
         _ if plan.counsel.is_some() => LINT
             .milder_finding("host", message)
-            .help("first make the model fit: the options are with TPC0300"),
+            .help("first make the model fit: see the options of TPC0300"),
         Some(Some(a)) => LINT.finding("host", message).help(message!(
             "this fits and is faster: {}: {}",
             Quantity(a.options.clone()),
@@ -79,16 +76,16 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         )),
         Some(None) => {
             let help =
-                "nothing else that fits and gives up nothing is faster by more than estimates err";
+                "no action needed: no lossless alternative is faster by more than the error of the estimates";
             LINT.milder_finding("host", message).help(help)
         }
         None => LINT
             .finding("host", message)
-            .help("a --topology with the devices' memories tells whether less can be on the host"),
+            .help("give --topology with the devices' memory to search for alternatives"),
     });
 }
 
-/// True if the memory of every device is known. Otherwise the capacity of the devices is unknown.
+/// True if the memory of every device is known.
 fn is_known(plan: &Plan<'_>) -> bool {
     let topology = &plan.placement.topology;
     (0..plan.placement.devices.len()).all(|d| topology.device(d).memory.is_some())

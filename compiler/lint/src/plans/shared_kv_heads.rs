@@ -1,20 +1,19 @@
-//! KV heads that several devices hold.
+//! KV heads that several devices share.
 
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, Message, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Plan,
     code: Code::note(
         "TPC0306",
-        "KV heads are held more than once",
-        "There are fewer KV heads than devices, so devices share them: each holds the heads that its query heads \
-         need, and the KV cache takes that much more memory in total.",
+        "KV heads are stored more than once",
+        "The model has fewer KV heads than devices. Each device stores the heads that its query heads need, so the KV \
+         cache takes more memory in total.",
     )
-    .cure("none is needed; a number of devices that divides the KV heads avoids it."),
+    .cure("no action needed; a number of devices that divides the KV heads avoids copies."),
     check: Check::Plan(check),
 };
 

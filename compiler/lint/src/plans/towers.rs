@@ -1,4 +1,4 @@
-//! Encoders of images and sound in the file of a text model.
+//! Image and sound encoders in a text model's file.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,16 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, message};
 use tpc_models::Tower;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::File,
     code: Code::error(
         "TPC0315",
-        "an image or sound encoder in the model's file",
-        "The file holds an encoder beside the text model. llama.cpp and ik_llama.cpp keep encoders in a file of their own \
-         (`--mmproj`). They count the tensors of a model's file, and stop at one with more tensors than the text model has. \
-         tpc plans the text model and leaves the encoder out.",
+        "the model's file has an image or sound encoder",
+        "llama.cpp and ik_llama.cpp keep encoders in a separate file (`--mmproj`) and refuse a model file with more \
+         tensors than the text model has. tpc plans the text model without the encoder.",
     )
-    .example("a Gemma 4 that was copied from Ollama's store: `wrong number of tensors; expected 2131, got 720`.")
-    .cure("the publisher's GGUF file of the text model, with its mmproj file for images and sound.")
+    .example("a Gemma 4 copied from Ollama's store: `wrong number of tensors; expected 2131, got 720`.")
+    .cure("use the publisher's GGUF file of the text model, and its mmproj file for images and sound.")
     .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };
@@ -43,7 +41,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         (false, false) => "an encoder's projector",
     };
     let message = message!(
-        "the file has {} tensors of {} ({}), which llama.cpp does not load: it stops at the file; tpc plans the text model",
+        "not possible with llama.cpp: the file has {} tensors of {} ({}); tpc plans only the text model",
         names.len().to_string(),
         whose,
         prefixes.join(", ")
@@ -53,6 +51,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         _ => LINT.finding("model file", message),
     };
     out.push(finding.help(
-        "for llama.cpp, use the publisher's file of the text model, and its mmproj file with --mmproj",
+        "for llama.cpp, use the publisher's file of the text model, and the mmproj file with --mmproj",
     ));
 }

@@ -1,21 +1,19 @@
-//! A search that stopped before it was complete.
+//! A search that did not price every assignment.
 
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Plan,
     code: Code::note(
         "TPC0303",
-        "the choice of splits is not proven cheapest",
-        "A layer has more compatible assignments of splits than the search prices. The plan is sound, and the \
-         cheapest of those priced. The message bounds the excess over the cheapest of all: the bound gives every \
-         op the splits that suit it best, regardless of the others.",
+        "the splits are not proven cheapest",
+        "A layer has more compatible assignments of splits than the search prices. The plan is correct and the \
+         cheapest of the priced ones; the message bounds the excess over the cheapest of all.",
     )
-    .cure("none is needed."),
+    .cure("no action needed."),
     check: Check::Plan(check),
 };
 

@@ -6,17 +6,15 @@ use tpc_passes::rewrite::StopReason;
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Plan,
     code: Code::note(
         "TPC0314",
-        "rewriting stopped before it was saturated",
-        "The rules that move and merge copies and collectives reached the limits on rounds and terms before they \
-         were done with a layer. The plan is sound, but may have more transfers than it needs. `tpc dump --stage \
-         rewrite` shows the layers.",
+        "rewriting stopped at a limit",
+        "The rules that move and merge copies and collectives reached the limit of rounds or terms. The plan is \
+         correct, but may have unnecessary transfers. `tpc dump --stage rewrite` shows the layers.",
     )
-    .cure("none is needed; please report the model: its limits are too low."),
+    .cure("no action needed; please report the model: the limits are too low."),
     check: Check::Plan(check),
 };
 

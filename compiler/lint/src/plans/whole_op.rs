@@ -9,26 +9,23 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::report::describe;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// The fraction of a token's time that may be repeated without a finding.
+/// The fraction of a token's time that devices may repeat without a finding.
 const QUIET: f64 = 0.05;
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::note(
         "TPC0340",
-        "every device computes the same",
-        "Ops of one kind, whose operands and results are whole on every device, take more than a twentieth of \
-         the time of a decoded token. More devices do not make them faster. The message names the longest of \
-         them.",
+        "every device repeats the same ops",
+        "Ops of one kind with whole operands and results take more than a twentieth of the time of a decoded token. \
+         More devices do not make them faster. The message names the slowest op.",
     )
-    .example("the experts' router of a model whose width is not split; products of a weight that an override \
-              mirrors.")
-    .cure("`tpc plan --why TENSOR` says why a weight is not split."),
+    .example("the router of a model with an unsplit width, or products of a weight that an override mirrors.")
+    .cure("run `tpc plan --why TENSOR` to see why a weight is not split."),
     check: Check::Plan(check),
 };
 
-/// Ops of one kind: their total time, their number, and the slowest op with its time.
+/// Ops of one kind: total time, number, and the slowest op with its time.
 struct Kind {
     us: f64,
     count: usize,
@@ -69,7 +66,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let total = plan.report.estimate.decode_us;
     for (op, kind) in kinds.iter().filter(|(_, k)| k.us > QUIET * total) {
         let message = message!(
-            "{} `{}`, {} of {} ms per token, are repeated on every device; the longest is {}",
+            "every device repeats {} `{}`, {} of {} ms per token; the slowest is {}",
             kind.count,
             op,
             Quantity(format!("{:.2}", kind.us / 1e3)),
@@ -78,7 +75,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         );
         out.push(
             LINT.finding(*op, message)
-                .help("`tpc plan --why TENSOR` says why a weight is not split"),
+                .help("run `tpc plan --why TENSOR` to see why a weight is not split"),
         );
     }
 }

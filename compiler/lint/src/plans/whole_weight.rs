@@ -10,24 +10,21 @@ use tpc_core::format::bytes as shown_bytes;
 use tpc_core::report::{describe, suffix};
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
-/// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Tensor,
     code: Code::warning(
         "TPC0301",
         "a weight stays whole on every device",
-        "No axis of the matrix can be split for these devices, so each device holds and computes all of it. The \
-         message gives, per axis, the factor and the op or granule that forbids splitting it, or says that \
-         splitting it costs too much: that is the planner's choice, and a note.",
+        "No axis of the matrix can be split for these devices, so each device stores and computes all of it. The \
+         message gives the reason per axis and factor. If a split would only cost too much, this is a note.",
     )
     .example("a model with one attention head on two devices.")
-    .cure("usually none is needed; a number of devices that divides the factor allows a split.")
+    .cure("usually no action needed; a number of devices that divides the factor allows a split.")
     .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };
 
-/// Returns the reason against splitting each factor of a weight's axes. The flag is true if a factor could be split but
-/// the planner chose otherwise.
+/// Returns the reason against splitting each factor of a weight's axes, and true if the planner could split one.
 fn reason(plan: &Plan<'_>, weight: Value) -> (Message, bool) {
     let planned = &plan.compiled.planned;
     let mut reasons = Vec::new();
@@ -43,9 +40,9 @@ fn reason(plan: &Plan<'_>, weight: Value) -> (Message, bool) {
                 Some(Refusal::Whole(i)) => needed_by(&planned.graph, i),
                 Some(Refusal::PinnedWhole(_)) => "an override pins it whole".into(),
                 Some(Refusal::Repeated(_)) => {
-                    "both axes of a value use the same factor; only one may be split".into()
+                    "two axes of a value use the factor; only one may be split".into()
                 }
-                Some(Refusal::Indexed(_)) => "an index selects along more than this factor".into(),
+                Some(Refusal::Indexed(_)) => "an index selects along more than the factor".into(),
                 Some(Refusal::Symbolic) => "its size is known only at run time".into(),
                 Some(Refusal::NotStored | Refusal::Granule(_)) | None => {
                     is_chosen = true;
@@ -59,7 +56,6 @@ fn reason(plan: &Plan<'_>, weight: Value) -> (Message, bool) {
     (Message::join(reasons, "; "), is_chosen)
 }
 
-/// Similar weights with the same reason.
 struct Group {
     suffix: String,
     first: String,
@@ -69,7 +65,6 @@ struct Group {
     bytes: u64,
 }
 
-/// Describes the op that requires a whole factor.
 fn needed_by(model: &Graph, inst: Inst) -> Message {
     let op = model.inst(inst);
     let result = op.results.first();
@@ -126,7 +121,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
     for group in groups {
         let many = if group.count > 1 {
-            message!(" and {} alike", group.count - 1)
+            message!(" and {} similar", group.count - 1)
         } else {
             Message::default()
         };
@@ -146,7 +141,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Returns a name whose trailing number is ignored in comparisons, because it identifies the layer.
+/// Returns a name with its trailing number, the layer, as a part that comparisons ignore.
 fn without_number(name: &str) -> Message {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     message!("{}{}", stem, Quantity(&name[stem.len()..]))

@@ -1,14 +1,13 @@
-//! Elements of memory: their addresses by ggml's strides, and their indices in the IR's values.
+//! Memory elements: addresses by ggml's strides, and indices in the IR's values.
 
 use tpc_ir::random::SplitMix64;
 use tpc_ir::{DType, Graph, Op, RANK, Value};
 
 use crate::capture::record::Layout;
 
-/// An index per axis.
 pub(super) type Index = [u64; RANK];
 
-/// Returns the element's number in the order of memory.
+/// Returns the element's position in memory order.
 pub(super) fn flat(ne: Index, idx: Index) -> u64 {
     let mut out = 0;
     for axis in (0..RANK).rev() {
@@ -17,7 +16,6 @@ pub(super) fn flat(ne: Index, idx: Index) -> u64 {
     out
 }
 
-/// Returns the index of the element with this number.
 fn unflat(ne: Index, mut at: u64) -> Option<Index> {
     let mut out = [0; RANK];
     for (i, &n) in out.iter_mut().zip(&ne) {
@@ -27,8 +25,8 @@ fn unflat(ne: Index, mut at: u64) -> Option<Index> {
     (at == 0).then_some(out)
 }
 
-/// Returns the position of a tensor's element within the memory of its owner. `idx` is the index in the tensor. Returns
-/// `None` if the address is inside a block or an element.
+/// Returns the position of a tensor's element `idx` in the owner's memory; `None` if the address is inside a block or
+/// an element.
 pub(super) fn element(layout: &Layout, dtype: DType, idx: Index) -> Option<u64> {
     let (len, bytes) = (dtype.block_len(), dtype.block_bytes());
     let steps = [idx[0] / len, idx[1], idx[2], idx[3]];
@@ -40,8 +38,7 @@ pub(super) fn element(layout: &Layout, dtype: DType, idx: Index) -> Option<u64> 
         .then(|| at / bytes * len + idx[0] % len)
 }
 
-/// Returns the index of the element at position `element` of the memory, or `None` if the tensor does not contain it.
-/// The elements of the tensor must not overlap.
+/// Returns the index of a memory element, or `None` if the tensor lacks it. The tensor's elements must not overlap.
 pub(super) fn index_of(layout: &Layout, dtype: DType, element: u64) -> Option<Index> {
     let (len, bytes) = (dtype.block_len(), dtype.block_bytes());
     let mut left = (element / len * bytes).checked_sub(layout.offset)?;
@@ -57,8 +54,7 @@ pub(super) fn index_of(layout: &Layout, dtype: DType, element: u64) -> Option<In
     (left == 0).then_some(out)
 }
 
-/// Returns the element of one of the values `stops` at this position of a value. Returns `None` if an op computes the
-/// element.
+/// Returns the element of one of the values `stops` at this position of a value; `None` if an op computes the element.
 pub(super) fn origin(graph: &Graph, v: Value, at: u64, stops: &[Value]) -> Option<(Value, u64)> {
     let sizes = |v: Value| -> Index {
         let dims = &graph.value(v).ty.dims;
@@ -118,8 +114,8 @@ pub(super) fn origin(graph: &Graph, v: Value, at: u64, stops: &[Value]) -> Optio
     Some((v, at))
 }
 
-/// Returns sample indices that distinguish different maps from indices to memory. They are the ends of every axis, a
-/// step along each, and some between. A small tensor has all its indices sampled.
+/// Returns sample indices that distinguish maps from indices to memory: the ends of every axis, a step along each, and
+/// some between. A small tensor has all indices sampled.
 pub(super) fn samples(ne: Index) -> impl Iterator<Item = Index> {
     let elements: u64 = ne.iter().product();
     let mut out: Vec<Index> = Vec::new();

@@ -1,9 +1,9 @@
-//! The fields of a record that have no effect on the computation.
+//! The fields of a record without an effect on the computation.
 
 use crate::capture::record::Record;
 use crate::op::{Family, OpKind, WordUse};
 
-/// A field of a line of a capture.
+/// A field of a capture's line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// `id`
@@ -26,40 +26,39 @@ pub enum Field {
     View,
     /// `view_offs`
     Offset,
-    /// The bit of `flags` that marks a tensor filled by the caller.
+    /// The flag of a tensor filled by the caller.
     InputFlag,
-    /// The bit of `flags` that marks a tensor read by the caller.
+    /// The flag of a tensor read by the caller.
     OutputFlag,
-    /// Any other bit of `flags`.
+    /// Any other flag.
     OtherFlag,
 }
 
-/// The use of a record in its capture.
+/// A record's use in its capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// True if an op or the caller reads the record. For an owner of memory, a read of its views counts too.
+    /// True if an op or the caller reads the record or, for an owner of memory, its views.
     pub is_read: bool,
-    /// True if it is an input, marked or not.
+    /// True for an input, marked or not.
     pub is_input: bool,
-    /// True if it is a result, marked or not.
+    /// True for a result, marked or not.
     pub is_result: bool,
 }
 
-/// Returns the reason why a field of a record may change without a change of the graph, or `None` for a field that
-/// matters.
+/// Returns why a field may change without changing the graph; `None` for a field that matters.
 pub fn without_effect(t: &Record, field: Field, used: Use) -> Option<&'static str> {
     if t.is_empty() {
-        return Some("a tensor without elements computes nothing");
+        return Some("an empty tensor needs no computation");
     }
     let looks = t.is_pure_view() || (t.is_leaf() && t.is_view);
     if !used.is_read && (looks || t.is_leaf()) {
-        return Some("nothing reads it");
+        return Some("the tensor is never read");
     }
     match field {
-        Field::Id => Some("ids are names for references"),
-        Field::Name => Some("names are for people"),
-        Field::Op if looks => Some("its strides and offset say what a view is"),
-        Field::Op if t.op.family() == Family::Copy => Some("copies are alike"),
+        Field::Id => Some("ids only name references"),
+        Field::Name => Some("names are only labels"),
+        Field::Op if looks => Some("strides and offset define a view"),
+        Field::Op if t.op.family() == Family::Copy => Some("all copies are alike"),
         Field::Stride(axis) if t.ne()[axis] == 1 => Some("a stride along one index"),
         Field::Stride(0) if t.ne()[0] == t.dtype.block_len() => Some("a stride along one block"),
         Field::Word(0) if t.op.is(OpKind::SsmScan) || t.op.is(OpKind::GatedDeltaNet) => {
@@ -69,14 +68,14 @@ pub fn without_effect(t: &Record, field: Field, used: Use) -> Option<&'static st
             WordUse::Ignored(why) => Some(why),
             WordUse::Read | WordUse::Unknown => None,
         },
-        Field::Source(_) if looks => Some("`view` says which memory a view looks into"),
-        Field::View => Some("any view of a memory names it"),
-        Field::OtherFlag => Some("training and scheduling have flags of their own"),
-        Field::InputFlag if !t.is_leaf() || t.is_view => Some("an op computes it"),
-        Field::InputFlag if used.is_input => Some("its use says that it is an input"),
-        Field::OutputFlag if t.is_leaf() => Some("the caller has it already"),
-        Field::OutputFlag if t.writes() => Some("what is written to a leaf is its new content"),
-        Field::OutputFlag if used.is_result => Some("nothing else reads it"),
+        Field::Source(_) if looks => Some("`view` names the viewed memory"),
+        Field::View => Some("any view names its memory"),
+        Field::OtherFlag => Some("training and scheduling use other flags"),
+        Field::InputFlag if !t.is_leaf() || t.is_view => Some("an op computes the tensor"),
+        Field::InputFlag if used.is_input => Some("the tensor's use shows that it is an input"),
+        Field::OutputFlag if t.is_leaf() => Some("the caller already has the leaf"),
+        Field::OutputFlag if t.writes() => Some("a write to a leaf is the leaf's new content"),
+        Field::OutputFlag if used.is_result => Some("only the caller reads the tensor"),
         _ => None,
     }
 }

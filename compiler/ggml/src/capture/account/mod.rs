@@ -1,17 +1,16 @@
-//! The account of a translation: a check that the graph keeps all information of every record.
+//! Checks that a translated graph keeps all information of every record.
 //!
-//! The proof of a plan begins with the model's graph, so an error of the translation from a capture to that graph would
-//! be proved with it. This check is independent of the translation. It takes the translation's claims (`trace`) and
-//! checks each against the records:
+//! The proof of a plan begins with the model's graph, so it cannot find errors of the translation to that graph. This
+//! check is independent of the translation: it compares the translation's claims (`trace`) with the records:
 //!
-//! - *elements*: at sampled indices, the value of a source has the memory element that ggml's strides and offset
-//!   address. The value after a write has the written elements in the view and the old elements elsewhere (`address`);
+//! - *elements*: at sampled indices, a source's value has the memory element that ggml's strides and offset address.
+//!   The value after a write has the written elements in the view and the old elements elsewhere (`address`);
 //! - *types*: element types and sizes are the record's;
 //! - *sources*: every source is a direct or indirect operand of the record's ops;
-//! - *parameters*: every word of `op_params` is an attribute of the record's ops, or in the text of an opaque op, or
-//!   known to be without effect ([`WordUse`](crate::op::WordUse)).
+//! - *parameters*: every `op_params` word is an attribute of the record's ops, in the text of an opaque op, or without
+//!   effect ([`WordUse`](crate::op::WordUse)).
 //!
-//! [`without_effect`] lists all other fields of a record.
+//! [`without_effect`] lists all other fields.
 
 mod address;
 mod effect;
@@ -31,7 +30,7 @@ use super::trace::{RecordResult, Trace};
 use crate::op::OpKind;
 use address::{element, flat, origin, samples};
 
-/// Checks the claims about the records of a graph. `lines` has the line of every instruction.
+/// Checks the claims about a graph's records. `lines` has every instruction's line.
 ///
 /// # Errors
 /// Returns [`CaptureError::Lost`] for the first record that loses information.
@@ -58,14 +57,13 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The part of a record that is lost.
 type LostPart = String;
 
 struct Account<'a> {
     records: &'a [Record],
     graph: &'a Graph,
     lines: &'a [usize],
-    /// The values that the memory of each owner has one after another, with the first element of each.
+    /// The consecutive values of each owner's memory, with the first element of each.
     contents: BTreeMap<usize, Vec<(u64, Value)>>,
 }
 
@@ -74,7 +72,7 @@ impl Account<'_> {
         let t = &self.records[trace.record];
         for &(position, v) in &trace.reads {
             let source = t.src.get(position).copied().flatten();
-            let source = source.ok_or_else(|| format!("that there is no source {position}"))?;
+            let source = source.ok_or_else(|| format!("the absence of source {position}"))?;
             self.source(source, v)
                 .map_err(|what| format!("{what} of source {position}"))?;
         }
@@ -111,7 +109,7 @@ impl Account<'_> {
         words::check(t, self.records, self.graph, &reached.insts, &trace.reads)
     }
 
-    /// Returns true if no record has filled the memory.
+    /// True if no record has filled the memory.
     fn is_uninitialised(&self, made: &RecordResult) -> bool {
         let named = |v: Value| match self.graph.def_op(v) {
             Op::Opaque(op) => op.name == "uninitialised",
@@ -129,12 +127,12 @@ impl Account<'_> {
         self.sizes(v).iter().product()
     }
 
-    /// Checks that the value of an owner of memory has its element type and its number of elements.
+    /// Checks the element type and size of an owner's value.
     fn check_type(&self, v: Value, t: &Record) -> Result<(), LostPart> {
         if self.graph.value(v).ty.dtype != t.dtype {
             return Err(format!("the element type, {}", t.dtype));
         }
-        // A transposed cache has other sizes, of the same elements in the same order.
+        // A transposed cache has other sizes of the same elements in the same order.
         let same = match t.is_leaf() {
             true => self.elements(v) == t.elements(),
             false => self.sizes(v) == t.ne(),
@@ -145,14 +143,14 @@ impl Account<'_> {
         }
     }
 
-    /// Returns the value and the index in it of an element of an owner's memory.
+    /// Returns the value and index of an element of an owner's memory.
     fn content(&self, root: usize, element: u64) -> Option<(Value, u64)> {
         let content = self.contents.get(&root)?;
         let (at, v) = content.iter().rev().find(|(at, _)| *at <= element)?;
         Some((*v, element - at))
     }
 
-    /// Checks that the value of a source has the elements that the source's strides and offset address.
+    /// Checks that a source's value has the elements that its strides and offset address.
     fn source(&self, source: usize, v: Value) -> Result<(), LostPart> {
         let s = &self.records[source];
         if self.graph.value(v).ty.dtype != s.dtype {
@@ -185,7 +183,7 @@ impl Account<'_> {
         }
         let owner = &self.records[s.root];
         if owner.dtype != s.dtype {
-            return Err("that its elements are those of another type".to_owned());
+            return Err("the conversion of element types".to_owned());
         }
         for idx in samples(s.ne()) {
             let wanted = element(&s.layout, s.dtype, idx).and_then(|e| self.content(s.root, e));
@@ -197,7 +195,7 @@ impl Account<'_> {
         Ok(())
     }
 
-    /// Returns true if a value is the whole content of an owner's memory.
+    /// True if a value is the whole content of an owner's memory.
     fn is_content(&self, v: Value, root: usize, stops: &[Value]) -> bool {
         let ne = self.sizes(v);
         let same = |idx| {
@@ -208,7 +206,7 @@ impl Account<'_> {
         ne.iter().product::<u64>() == self.records[root].elements() && samples(ne).all(same)
     }
 
-    /// Checks that the value after a write has the written elements in the view and the old elements elsewhere.
+    /// Checks that a write changes the view's elements and keeps the others.
     fn check_write(
         &self,
         t: &Record,
@@ -227,7 +225,7 @@ impl Account<'_> {
             return Err("the memory before the write".to_owned());
         }
         let Some(new) = new else {
-            // An opaque op names the place that it writes to, and reads the old value.
+            // An opaque op names the place of its write, and reads the old value.
             let inst = self.graph.inst(self.graph.value(after).def.0);
             let says = match &inst.op {
                 Op::Opaque(op) => *op == opaque(t, self.records, reads),
@@ -256,7 +254,7 @@ impl Account<'_> {
                 None => (old, e),
             };
             if found != Some(wanted) {
-                return Err(format!("element {e} of the memory that is written to"));
+                return Err(format!("element {e} of the written memory"));
             }
         }
         Ok(())
@@ -266,11 +264,11 @@ impl Account<'_> {
         let same = self.graph.value(v).ty.dtype == owner.dtype;
         match same && self.elements(v) == owner.elements() {
             true => Ok(()),
-            false => Err("the type of the memory that is written to".to_owned()),
+            false => Err("the type of the written memory".to_owned()),
         }
     }
 
-    /// Returns all instructions that compute a record's results, back to its sources.
+    /// Returns the instructions that compute a record's results, back to its sources.
     fn reachable(&self, t: &Record, trace: &Trace) -> ReachableParts {
         let sources: BTreeSet<Value> = trace.reads.iter().map(|(_, v)| *v).collect();
         let mut stack = match &trace.made {
@@ -289,7 +287,6 @@ impl Account<'_> {
                 continue;
             }
             let inst = self.graph.value(v).def.0;
-            // Other lines are sources of sources.
             if self.lines.get(inst.index()) == Some(&t.line) {
                 out.insts.insert(inst);
                 stack.extend(&self.graph.inst(inst).operands);
@@ -298,12 +295,11 @@ impl Account<'_> {
         out
     }
 
-    /// Checks that every source is used.
     fn sources(&self, t: &Record, trace: &Trace, reached: &ReachableParts) -> Result<(), LostPart> {
         for (position, source) in t.src.iter().enumerate() {
             let Some(source) = source else { continue };
             let s = &self.records[*source];
-            // A write's destination is the memory of its result.
+            // A write's destination is its result's memory.
             let is_destination = t.writes() && s.root == t.root && s.layout == t.layout;
             let read = trace.reads.iter().find(|(p, _)| *p == position);
             let used = read.is_some_and(|(_, v)| reached.sources.contains(v));
@@ -319,11 +315,9 @@ impl Account<'_> {
     }
 }
 
-/// The values that a record's results are computed from.
+/// The origin of a record's results.
 #[derive(Default)]
 struct ReachableParts {
-    /// The instructions of the record.
     insts: BTreeSet<tpc_ir::Inst>,
-    /// The values of its sources.
     sources: BTreeSet<Value>,
 }

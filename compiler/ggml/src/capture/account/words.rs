@@ -1,4 +1,4 @@
-//! Parameters: a check that every word of a record is represented in the graph.
+//! Checks that the graph represents every word of a record.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,6 @@ use crate::capture::memory::opaque;
 use crate::capture::record::Record;
 use crate::op::{Family, OpKind, WordUse};
 
-/// Checks that the instructions of a record have its words.
 pub(super) fn check(
     t: &Record,
     records: &[Record],
@@ -44,7 +43,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Collects the words that an attribute may stand for.
+/// Collects the words that an attribute may represent.
 fn collect(attr: &Attr, out: &mut Vec<i32>) {
     match attr {
         Attr::Dim(d) => out.extend(d.as_const().and_then(|n| i32::try_from(n).ok())),
@@ -55,28 +54,25 @@ fn collect(attr: &Attr, out: &mut Vec<i32>) {
     }
 }
 
-/// Returns true if the graph does not represent the word as a number. Examples are the kind of an op, the order of its
-/// operands, places in memory, and lengths that sizes repeat.
+/// True if the graph does not represent the word as a number: kinds, the order of operands, places in memory, lengths
+/// that sizes repeat.
 fn elsewhere(t: &Record, records: &[Record], index: usize, word: i32) -> bool {
     let Some(kind) = t.op.kind() else {
         return false;
     };
     match (kind, index) {
-        // The order of operands.
         _ if kind.family() == Family::Gated && index == 1 => true,
-        // Kinds, which the IR has by name.
+        // The IR has kinds by name.
         (OpKind::Rope | OpKind::RopeBack, 2)
         | (OpKind::Argsort | OpKind::Tri | OpKind::Pool2d, 0) => true,
-        // The number of states: one.
         (OpKind::SsmScan | OpKind::GatedDeltaNet, 0) => word == 1,
-        // Places in memory.
         (OpKind::Acc | OpKind::Set | OpKind::Roll, _) => true,
-        // The bound of a range, whose length is that of the result.
+        // A range's length gives the bound.
         (OpKind::Arange, 1) => true,
-        // A factor of one has no effect, and the IR has gates as a separate sigmoid.
+        // A factor of 1 has no effect, and gates are a separate sigmoid.
         (OpKind::Dsv4HcPre, 0) => word == 1.0_f32.to_bits().cast_signed(),
         (OpKind::Dsv4HcPre, 1) => true,
-        // A single group has no effect, and parts without elements are not concatenated.
+        // A single group has no effect, and empty parts are not concatenated.
         (OpKind::GroupNorm, 0) => word == 1,
         (OpKind::Concat, 0) => {
             let parts = t.src.iter().flatten().map(|&s| &records[s]);

@@ -1,4 +1,4 @@
-//! Captures that once made a panic, lost a source, or became another graph.
+//! Captures that once caused a panic, lost a source, or became another graph.
 
 use super::super::{CaptureError, CapturedGraph, read};
 use crate::capture::codes;
@@ -15,7 +15,7 @@ macro_rules! attack {
     };
 }
 
-/// Reads the capture, and checks it with the rules of ggml's back end if that succeeds.
+/// Reads the capture, and checks it with ggml's rules if that succeeds.
 fn judged(text: &str) -> Result<CapturedGraph, CaptureError> {
     let captured = read(text, "attack")?;
     for devices in [1, 2, 3, 8] {
@@ -39,7 +39,7 @@ fn too_few_sources_are_told() {
         assert_eq!((e.code().id, e.line()), (codes::SOURCES.id, Some(line)));
         assert!(e.to_string().contains(op), "{e}");
     }
-    // The reader may return any error, but must not panic.
+    // Errors are fine, panics are not.
     let _ = judged(attack!("lint-ggml-meta-panic-2"));
 }
 

@@ -1,4 +1,4 @@
-//! Tests for the forms of ops that the IR has, and for the forms that it lacks.
+//! Forms of ops that the IR has or lacks.
 
 use tpc_ir::op::SoftMax;
 use tpc_ir::{DType, Op};
@@ -125,7 +125,7 @@ fn an_optimiser_writes_its_moments() {
     };
     let sources = [&all[..], &[parameters]].concat();
     w.view("OPT_STEP_ADAMW", [6, 2, 1, 1], &sources, &into);
-    // The capture does not show that the moments are states, so the test states their roles.
+    // The capture does not show that the moments are states.
     for id in [2, 3] {
         let flags = format!("\"id\":{id},");
         let line = w
@@ -161,7 +161,7 @@ fn an_op_without_a_rule_has_what_its_record_says() {
         ("im2col", [1, 0, -1].as_slice())
     );
     assert!(op.sources.is_empty() && op.view.is_none());
-    // A source is left out, and the result is a view of another one.
+    // An absent source, and a result that views another source.
     let mut w = Writer::default();
     let x = w.leaf("f32", [8, 1, 1, 1]);
     let into = super::View {

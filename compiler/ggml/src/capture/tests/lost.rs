@@ -1,4 +1,4 @@
-//! Translations that lose something: the account of each is wrong.
+//! Translations with a loss: `account` must find each.
 
 use super::super::error::CaptureError;
 use super::super::record::{self, Record};
@@ -6,7 +6,8 @@ use super::super::trace::RecordResult;
 use super::super::{Packed, account, codes, lower};
 use tpc_ir::text;
 
-/// A state of two kinds of rows, written by a copy, read by views, and ops with parameters, two of them without a rule.
+/// A state of two kinds of rows, written by a copy and read by views, and ops with parameters, two of them without a
+/// rule.
 const CAPTURE: &str = include_str!("lost.jsonl");
 
 fn records() -> Vec<Record> {
@@ -57,7 +58,6 @@ fn every_change_of_an_attribute_is_noticed() {
     assert!(tried >= 15, "{tried} changes");
 }
 
-/// Returns other values for the attributes of a line.
 fn changes(line: &str) -> Vec<(String, String)> {
     let Some((_, attrs)) = line.split_once('{') else {
         return Vec::new();
@@ -68,7 +68,7 @@ fn changes(line: &str) -> Vec<(String, String)> {
             continue;
         };
         let other = match (key, value) {
-            // Names and parameters that follow from sizes.
+            // Names, and parameters that follow from sizes.
             ("name" | "tensor" | "kind" | "len" | "dims" | "k" | "n", _) => continue,
             ("axes", "[0, 2, 1, 3]") => "[2, 0, 1, 3]".to_owned(),
             (_, v) if v.starts_with('"') => v.replace(|c: char| c.is_ascii_digit(), "9"),
@@ -95,7 +95,7 @@ fn every_wrong_claim_is_noticed() {
     };
     for i in 0..m.traces.len() {
         for k in 0..m.traces[i].reads.len() {
-            // Another value, another position, and no read at all.
+            // Another value, another position, and no read.
             let mut traces = m.traces.clone();
             let other = m.graph.outputs[0].value();
             if std::mem::replace(&mut traces[i].reads[k].1, other) != other {

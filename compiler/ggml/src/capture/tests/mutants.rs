@@ -1,5 +1,5 @@
-//! Captures of real models with one changed field. Either the graph changes too, or the capture is refused, or the
-//! field is on the list of fields without effect. No change is silently lost.
+//! Captures of real models with one changed field: the graph changes, the capture is refused, or the field has no
+//! effect.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::super::{Packed, codes, lower, read, without_effect};
 use crate::op::OpKind;
 use tpc_ir::{Graph, Op, Output};
 
-/// Returns the captures in the repository and in the shared folder next to it.
+/// Returns the captures in the repository and the shared folder.
 fn captures() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = ["../../tests/data/graphs", "../../../shared/graphs"];
@@ -42,7 +42,7 @@ fn nothing_of_the_captures_of_real_models_is_lost() {
     }
 }
 
-/// The lines of a capture, and the graph and the records that are read from them.
+/// A capture's lines, and the graph and records read from them.
 struct Base {
     lines: Vec<Json>,
     records: Vec<Record>,
@@ -50,7 +50,6 @@ struct Base {
     graph: String,
 }
 
-/// Returns the graph of a capture, with its text and records.
 fn graph(text: &str) -> Result<(String, Graph, Vec<Record>), super::super::CaptureError> {
     let records = record::parse(text)?;
     let m = lower(&records, "mutant", Packed::Apart)?.memory;
@@ -96,7 +95,6 @@ fn uses(records: &[Record], graph: &Graph, i: usize) -> Use {
     }
 }
 
-/// Returns other values for every field of a line.
 fn mutants(base: &Base, i: usize) -> Vec<(Field, Json)> {
     let line = &base.lines[i];
     let mut out = Vec::new();
@@ -168,8 +166,7 @@ fn mutants(base: &Base, i: usize) -> Vec<(Field, Json)> {
     out
 }
 
-/// Returns true if a changed source is another record with the same elements of the same memory, or with a copy of
-/// them.
+/// True if a changed source has the same elements of the same memory, or is a copy of them.
 fn same_elements(base: &Base, i: usize, changed: &Json, k: usize) -> bool {
     let ids: BTreeMap<i64, usize> = (0..)
         .zip(&base.lines)
@@ -201,7 +198,7 @@ fn no_change_of_a_field_is_lost_silently() {
     let (mut tried, mut same, mut refused) = (0, BTreeMap::<&str, u64>::new(), 0);
     let mut lost = Vec::new();
     let all = captures();
-    // The number of tested records is about the same for few and for many captures.
+    // Test about as many records for few and for many captures.
     let step = if full { 1 } else { all.len() * 3 / 2 };
     for (n, (name, text)) in all.iter().enumerate() {
         let base = Base::new(text);

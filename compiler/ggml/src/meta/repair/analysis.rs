@@ -1,4 +1,4 @@
-//! The facts of a class of equal terms: sizes, element type, and the forms that ggml could give it.
+//! The facts of a class of equal terms: sizes, element type, and the possible forms in ggml.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,42 +13,37 @@ use crate::meta::silent;
 use crate::meta::states::SplitState;
 use crate::op::{Family, GgmlOp, Permute};
 
-/// A distribution of a tensor over the devices, with its strides.
+/// A tensor's distribution over the devices, with its strides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Form {
     pub(super) state: SplitState,
     pub(super) nb: Sizes4,
 }
 
-/// Most forms of a class.
 const MAX_FORMS: usize = 12;
 
-/// The facts of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) ne: Sizes4,
     pub(super) dtype: DType,
-    /// The forms that the rules accept for at least one term of the class.
+    /// The forms that the rules accept for at least one term.
     pub(super) forms: BTreeSet<Form>,
 }
 
-/// ggml's rules on the graph that has these leaves.
+/// ggml's rules on a graph with these leaves.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Engine {
-    /// The leaves with their states, by record.
     leaves: BTreeMap<usize, (Record, SplitState)>,
 }
 
 pub(super) type Terms = EGraph<Node, Engine>;
 
 impl Engine {
-    /// Adds a leaf.
     pub(super) fn leaf(&mut self, record: usize, t: &Record, state: &SplitState) {
         let known = || (t.clone(), state.clone());
         self.leaves.entry(record).or_insert_with(known);
     }
 
-    /// Returns the sizes and the element type of a term.
     fn kind(egraph: &Terms, node: &Node) -> (Sizes4, DType) {
         let first = |f: &dyn Fn(&Facts) -> Sizes4| {
             let facts = &egraph[node.children[0]].data;
@@ -70,7 +65,7 @@ impl Engine {
         }
     }
 
-    /// Returns the form of a term whose children have these forms, or `None` if ggml does not accept them.
+    /// Returns a term's form for these forms of the children, if ggml accepts them.
     pub(super) fn form(egraph: &Terms, node: &Node, children: &[&Form]) -> Option<Form> {
         if let Op::Leaf { record, .. } = node.op {
             let (t, state) = &egraph.analysis.leaves[&record];
@@ -102,7 +97,7 @@ impl Engine {
             }
             Op::Cont(_) => (&GgmlOp::Cont, tight),
             Op::Compute(c) | Op::Effect { compute: c, .. } => {
-                // Kernels read rows without gaps, and elementwise kernels tensors without gaps.
+                // Kernels need rows without gaps; elementwise kernels need tensors without gaps.
                 let by_rows = |i: usize| children[i].nb[0] == facts(i).dtype.block_bytes();
                 let all = c.op.family() == Family::Elementwise;
                 if !(0..children.len()).all(|i| by_rows(i) && (!all || is_packed(i))) {
@@ -138,7 +133,6 @@ impl Engine {
         right.then_some(Form { state, nb })
     }
 
-    /// Returns every combination of the forms of a term's children.
     pub(super) fn combinations<'e>(egraph: &'e Terms, node: &Node) -> Vec<Vec<&'e Form>> {
         let mut out: Vec<Vec<&Form>> = vec![Vec::new()];
         for &child in &node.children {
@@ -159,7 +153,6 @@ impl Engine {
     }
 }
 
-/// Returns the numbers `x`, one per axis, after a permutation.
 pub(super) fn permute_axes(axes: &[usize; 4], x: Sizes4) -> Sizes4 {
     let mut out = x;
     for (from, &to) in axes.iter().enumerate() {

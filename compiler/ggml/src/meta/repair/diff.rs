@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::capture::Record;
 
-/// Returns the lines that are removed (`-`) and added (`+`), in order. A tensor has the number of its line in the
-/// capture, or is new.
+/// Returns the removed (`-`) and added (`+`) lines, in order. A tensor has its line number in the capture, or is new.
 pub(super) fn diff(old: &[Record], new: &[Record]) -> String {
     let before = lines(old);
     let after = lines(new);
@@ -21,7 +20,6 @@ pub(super) fn diff(old: &[Record], new: &[Record]) -> String {
     out
 }
 
-/// Returns every record as a line.
 fn lines(all: &[Record]) -> Vec<String> {
     let mut added = 0;
     let mut named = |t: &Record| match t.line {

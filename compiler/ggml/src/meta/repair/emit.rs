@@ -1,4 +1,4 @@
-//! Chosen terms, as records.
+//! Turns chosen terms into records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,12 +13,11 @@ use crate::capture::{Layout, Record, packed};
 use crate::meta::rules::{self, Call, Source};
 use crate::op::{GgmlOp, Permute};
 
-/// A graph with a window replaced.
 pub(super) struct Splice {
     pub(super) records: Vec<Record>,
-    /// Per record of the new graph, the old record with the same value, whose line it has.
+    /// For each new record, the old record with the same value and line.
     pub(super) number: Vec<Option<usize>>,
-    /// Per old record, the new one with its value.
+    /// For each old record, the new record with its value.
     pub(super) place: Vec<Option<usize>>,
 }
 
@@ -28,15 +27,14 @@ struct Emitter<'a> {
     choices: &'a Choices,
     originals: &'a BTreeMap<Node, usize>,
     out: Splice,
-    /// The new records, by class and form.
     made: BTreeMap<ClassForm, usize>,
     versions: BTreeMap<usize, u32>,
-    /// The classes and forms that the roots depend on.
+    /// The classes and forms that the roots need.
     wanted: BTreeSet<ClassForm>,
 }
 
-/// Replaces the window's records in the graph by the chosen terms of its roots. Returns `None` if no order puts every
-/// read before the write that overwrites it.
+/// Replaces the window's records by the chosen terms of its roots. Returns `None` if no order keeps every read before
+/// the write that overwrites it.
 pub(super) fn splice(
     old: &[Record],
     window: &Window,
@@ -69,7 +67,7 @@ pub(super) fn splice(
             e.keep(i)?;
             continue;
         }
-        // A term of the capture stays at its place, so that reads stay before writes.
+        // A term of the capture keeps its place, so that reads stay before writes.
         let class = window.terms.find(window.class[&i]);
         let here: Vec<ClassForm> = e.wanted.iter().filter(|h| h.0 == class).cloned().collect();
         for held in here {
@@ -92,7 +90,7 @@ pub(super) fn splice(
 }
 
 impl Emitter<'_> {
-    /// Adds a class and form, and all that its choice depends on, to the wanted ones.
+    /// Marks a class and form as wanted, with everything that its choice needs.
     fn want(&mut self, held: &ClassForm) {
         if self.wanted.insert(held.clone())
             && let Some(choice) = self.choices.get(held)
@@ -126,7 +124,6 @@ impl Emitter<'_> {
             *s = self.out.place[*s]?;
         }
         if t.is_view {
-            // A view looks into the memory of its new source.
             t.root = match t.src.first().copied().flatten() {
                 Some(s) if t.is_pure_view() => self.out.records[s].root,
                 _ => self.out.place[t.root]?,
@@ -137,7 +134,7 @@ impl Emitter<'_> {
         Some(at)
     }
 
-    /// Returns the new record of a class and form. Appends it if it is missing.
+    /// Returns the new record of a class and form, appended if missing.
     fn emit(&mut self, held: &ClassForm) -> Option<usize> {
         if let Some(&at) = self.made.get(held) {
             return Some(at);
@@ -189,7 +186,7 @@ impl Emitter<'_> {
         Some(at)
     }
 
-    /// Returns the sources of an old record, as seen through the views that the old record read.
+    /// Returns an old record's sources through the views that it read.
     fn by_views(
         &mut self,
         origin: Option<usize>,
@@ -202,8 +199,8 @@ impl Emitter<'_> {
         pairs.map(|((s, h), at)| self.through(s, h, at)).collect()
     }
 
-    /// Keeps the old record `i` if it is a chain of views of the new record `at` and ggml accepts all of them. This
-    /// leaves more lines of the capture unchanged. Otherwise returns `at`.
+    /// Returns the old record `i` if it is an accepted chain of views of the new record `at`. This keeps more of the
+    /// capture unchanged. Otherwise returns `at`.
     fn through(&mut self, i: usize, held: &ClassForm, at: usize) -> usize {
         let Some(chain) = self.chain(i, held, at) else {
             return at;
@@ -270,12 +267,11 @@ impl Emitter<'_> {
             let next = rules::apply(&call).ok()?;
             state = next;
         }
-        // Some views see a partial sum reduced.
+        // Some views see a reduced partial sum.
         let ends = state.seen() == held.1.state.seen();
         (ends && self.old[i].layout.nb == held.1.nb).then_some(chain)
     }
 
-    /// Returns an old record with the value and the strides of a term, which no new record has yet.
     fn equal(&self, held: &ClassForm) -> Option<usize> {
         let is_equal = |i: usize, id: Id| {
             self.window.terms.find(id) == held.0
@@ -286,8 +282,7 @@ impl Emitter<'_> {
         all.find(|&(i, id)| is_equal(i, id)).map(|(i, _)| i)
     }
 
-    /// Returns the name of a term: the name of its old record, or else of an old record with the same op and first
-    /// source.
+    /// Returns a term's name: from its old record, or an old record with the same op and first source.
     fn name(&self, node: &Node, number: Option<usize>) -> String {
         let same = || {
             let op = &node.compute()?.op;
@@ -303,7 +298,6 @@ impl Emitter<'_> {
     }
 }
 
-/// Sizes, strides and element type of a record.
 #[derive(Clone, Copy)]
 struct Shape {
     ne: Sizes4,
@@ -311,7 +305,7 @@ struct Shape {
     dtype: DType,
 }
 
-/// Returns the record of a term with sources among `made`. The caller sets the memory of a write.
+/// Returns a term's record with sources among `made`. The caller sets the memory of a write.
 fn record(op: &Op, name: &str, shape: Shape, src: &[usize], made: &[Record]) -> Option<Record> {
     let computed = |op: &GgmlOp, words: Vec<i32>, src: Vec<Option<usize>>| Record {
         line: 0,
@@ -365,14 +359,13 @@ fn record(op: &Op, name: &str, shape: Shape, src: &[usize], made: &[Record]) -> 
     }
 }
 
-/// Makes records of terms, each of packed sources.
+/// Builds records of terms with packed sources.
 pub(super) struct Maker<'a> {
     old: &'a [Record],
     pub(super) records: Vec<Record>,
 }
 
 impl Maker<'_> {
-    /// Returns a maker without records.
     pub(super) fn new(old: &[Record]) -> Maker<'_> {
         Maker {
             old,
@@ -390,7 +383,6 @@ impl Maker<'_> {
         at
     }
 
-    /// Adds the record of a term of this class.
     pub(super) fn term(&mut self, terms: &Terms, id: Id, op: &Op, src: &[usize]) -> usize {
         let facts = &terms[id].data;
         let nb = match op {

@@ -1,4 +1,4 @@
-//! Extraction: the cheapest terms that ggml accepts. A term counts once, however often it is used.
+//! Extracts the cheapest terms that ggml accepts. Shared terms count once.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,26 @@ use super::saturate::in_order;
 use crate::meta::states::SplitState;
 use crate::op::GgmlOp;
 
-/// A class, in one of its forms.
+/// A class in one of its forms.
 pub(super) type ClassForm = (Id, Form);
 
-/// The term that is chosen for a class in a form.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     pub(super) node: Node,
     pub(super) children: Vec<ClassForm>,
-    /// Every class and form that it depends on, itself included, with the price of each.
+    /// The classes and forms that the term needs, itself included, and their prices.
     needs: BTreeMap<ClassForm, u64>,
     cost: u64,
 }
 
-/// The cheapest choice per class and form.
 pub(super) struct Choices(BTreeMap<ClassForm, Choice>);
 
 const MAX_ROUNDS: usize = 200;
 
-/// The price of a changed line of the capture. It exceeds the price of the views that the change could save.
+/// The price of a changed line: more than the views that the change could save.
 const CHANGE: u64 = 8;
 
-/// Returns the price of a term by itself. Views are cheapest; a partial sum costs its reduction.
+/// Returns a term's own price. Views are cheapest; a partial sum costs its reduction.
 fn price(terms: &Terms, node: &Node, form: &Form) -> u64 {
     let facts = |id: Id| &terms[id].data;
     let work = |ne: [u64; 4]| 8 + ne.iter().product::<u64>();
@@ -55,7 +53,6 @@ fn price(terms: &Terms, node: &Node, form: &Form) -> u64 {
     own.saturating_add(reduced)
 }
 
-/// Returns the sizes of a term.
 fn terms_ne(terms: &Terms, node: &Node) -> [u64; 4] {
     terms
         .lookup(node.clone())
@@ -63,7 +60,6 @@ fn terms_ne(terms: &Terms, node: &Node) -> [u64; 4] {
 }
 
 impl Choices {
-    /// Returns the cheapest choices for every class.
     pub(super) fn cheapest(terms: &Terms, originals: &BTreeMap<Node, usize>) -> Choices {
         let classes = in_order(terms);
         let mut best: BTreeMap<ClassForm, Choice> = BTreeMap::new();
@@ -81,12 +77,10 @@ impl Choices {
         Choices(best)
     }
 
-    /// Returns the choice for a class in a form.
     pub(super) fn get(&self, held: &ClassForm) -> Option<&Choice> {
         self.0.get(held)
     }
 
-    /// Returns the cheapest form of a class with these strides.
     pub(super) fn with_strides(&self, id: Id, nb: [u64; 4]) -> Option<ClassForm> {
         let of_class = self
             .0
@@ -98,7 +92,7 @@ impl Choices {
     }
 }
 
-/// Records the choices of a term that are cheaper than the known ones. Returns true if it recorded any.
+/// Records a term's choices that are cheaper than the known ones. True if there were any.
 fn improve(
     terms: &Terms,
     originals: &BTreeMap<Node, usize>,

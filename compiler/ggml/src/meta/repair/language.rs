@@ -1,4 +1,4 @@
-//! Terms: ops of ggml on values. The memory of a value is decided when a term is chosen.
+//! Terms: ggml ops on values. Extraction decides a value's memory.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -8,31 +8,25 @@ use tpc_ir::{DType, RANK};
 
 use crate::op::GgmlOp;
 
-/// Sizes or strides.
 pub(super) type Sizes4 = [u64; RANK];
 
-/// An op of ggml on its sources.
+/// A ggml op on its sources.
 #[derive(Clone, Debug)]
 pub(super) struct Compute {
-    /// The op.
     pub(super) op: GgmlOp,
-    /// The words of its parameters.
     pub(super) words: Vec<i32>,
-    /// Sizes of the result.
     pub(super) ne: Sizes4,
-    /// Element type of the result.
     pub(super) dtype: DType,
-    /// Per source of ggml, true if it is present. Only present sources are children.
+    /// True for each present source. Only these are children.
     pub(super) present: Vec<bool>,
 }
 
 impl Compute {
-    /// Returns the same op on the same sources, with a result of other sizes.
     pub(super) fn with_sizes(&self, ne: Sizes4) -> Compute {
         Compute { ne, ..self.clone() }
     }
 
-    /// Returns the fields that tell two apart. The op's parameters follow from the words.
+    /// Returns the distinguishing fields. The parameters follow from the words.
     fn key(&self) -> (&str, &[i32], Sizes4, DType, &[bool]) {
         let (words, present) = (self.words.as_slice(), self.present.as_slice());
         (self.op.name(), words, self.ne, self.dtype, present)
@@ -65,24 +59,23 @@ impl Hash for Compute {
     }
 }
 
-/// The op of a term.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Op {
-    /// A record outside of the window, after a number of writes to its memory.
+    /// A record outside the window, after a number of writes to its memory.
     Leaf { record: usize, version: u32 },
-    /// The same elements in the same order under other sizes. The child is packed.
+    /// The same elements under other sizes. The child is packed.
     Reshape(Sizes4),
-    /// The axis of the result that each axis becomes.
+    /// For each axis, its axis in the result.
     Permute([usize; RANK]),
     /// A range of one axis.
     Slice { axis: usize, start: u64, len: u64 },
-    /// Other strides over packed memory.
+    /// Other strides on packed memory.
     View { ne: Sizes4, nb: Sizes4, offset: u64 },
-    /// A packed copy under these sizes.
+    /// A packed copy with these sizes.
     Cont(Sizes4),
-    /// An op that computes a value.
+    /// A computation.
     Compute(Compute),
-    /// A record that writes to the memory of its last child.
+    /// A record that writes to its last child's memory.
     Effect { record: usize, compute: Compute },
 }
 
@@ -94,7 +87,6 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Returns the computation of a term, or `None` for a term without one.
     pub(super) fn compute(&self) -> Option<&Compute> {
         match &self.op {
             Op::Compute(c) => Some(c),

@@ -1,10 +1,10 @@
-//! Repairs: an equivalent of a refused graph that ggml accepts.
+//! Repairs: an accepted equivalent of a refused graph.
 //!
 //! A *window* of records around the refused op becomes an e-graph of terms (`window`, `language`). The equations of
-//! ggml's ops (`equations`) add equal terms. Every class of equal terms knows the states and strides that ggml could
-//! give it (`analysis`). The search ends when an iteration adds no terms or reaches a limit (`saturate`). Then
-//! `extract` chooses the cheapest terms whose ops ggml accepts, and `emit` puts them in place of the window. Then the
-//! whole graph is judged again, and the next op that is refused is repaired. The equations are independent of ggml's
+//! ggml's ops (`equations`) add equal terms, until none is new or a limit is reached (`saturate`). Each class tracks
+//! the states and strides that are possible in ggml (`analysis`). `extract` chooses the cheapest accepted terms, and
+//! `emit` replaces the window. Then the next refused op is repaired. The equations are independent of ggml's rules and
+//! of specific graphs.
 //! rules and do not search for specific graphs.
 
 mod analysis;
@@ -31,36 +31,36 @@ use extract::{Choices, ClassForm};
 use language::Node;
 use window::Window;
 
-/// A change of the graph that makes ggml accept an op that it refused.
+/// A change that makes ggml accept a refused op.
 #[derive(Clone, Debug)]
 pub struct Repair {
-    /// The fault of the op.
+    /// The op's fault.
     pub fault: Fault,
-    /// The record of the op.
+    /// The op's record.
     pub record: Record,
-    /// The lines that are removed and added.
+    /// The removed and added lines.
     pub diff: String,
-    /// The search that found it.
+    /// The search.
     pub search: Search,
 }
 
-/// A graph with all repairs that were found.
+/// A graph with all repairs.
 #[derive(Clone, Debug)]
 pub struct RepairedGraph {
     /// The repairs, in order.
     pub repairs: Vec<Repair>,
     /// The graph.
     pub records: Vec<Record>,
-    /// Its states and faults.
+    /// The states and faults.
     pub inference: Inference,
-    /// The last search for the next refused op, when it found no repair.
+    /// The last search, if it failed.
     pub failed: Option<Search>,
 }
 
-/// The sizes of the windows to try in turn: records before and after the refused one.
+/// The window sizes to try: records before and after the refused one.
 const REACHES: [usize; 4] = [6, 12, 24, 48];
 
-/// Repairs a graph by these equations, one refused op after another.
+/// Repairs a graph with these equations, one refused op after another.
 pub fn repair(
     records: &[Record],
     setup: &Setup,
@@ -82,7 +82,7 @@ pub fn repair(
             last = Some(search.clone());
             let Some(s) = splice else { continue };
             let inference = infer(&s.records, setup);
-            // Everything up to the refused record is accepted now.
+            // ggml now accepts everything up to the refused record.
             let next = inference.refused().and_then(|f| f.record);
             let behind = s.place[at..].iter().flatten().min().copied();
             if next.is_none_or(|n| behind.is_some_and(|b| n > b)) {
@@ -106,13 +106,11 @@ pub fn repair(
     out
 }
 
-/// Returns the refused record and its fault.
 fn refused_record(inference: &Inference) -> Option<(usize, Fault)> {
     let fault = inference.refused()?;
     Some((fault.record?, fault.clone()))
 }
 
-/// Searches for an equivalent of the records around a refused one that ggml accepts.
 fn search_window(
     records: &[Record],
     inference: &Inference,

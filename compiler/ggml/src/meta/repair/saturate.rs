@@ -1,5 +1,5 @@
-//! Saturation: the equations are applied until they add no terms, or up to a limit. Limits are counts, never times, so
-//! the result is the same on every machine.
+//! Saturation: applies the equations until no term is new, or up to a limit. Limits are counts, so results are the
+//! same on every machine.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use super::analysis::Terms;
 use super::equations::{Equation, Tree};
 use super::language::Node;
 
-/// The limits of a search.
+/// A search's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most rounds.
+    /// The maximum number of rounds.
     pub rounds: usize,
-    /// Most terms.
+    /// The maximum number of terms.
     pub terms: usize,
 }
 
@@ -27,29 +27,28 @@ impl Default for Limits {
     }
 }
 
-/// The end of a search.
+/// A search's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Every term that follows is there.
+    /// The search is complete.
     Saturated,
-    /// The limit of rounds.
+    /// The limit of rounds was reached.
     Rounds(usize),
-    /// The limit of terms.
+    /// The limit of terms was reached.
     Terms(usize),
 }
 
-/// The course of a search.
+/// A search's course.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
     /// The end.
     pub stop: Stop,
-    /// Terms at the end.
+    /// The final number of terms.
     pub terms: usize,
-    /// Per equation, the number of equalities that it added.
+    /// The number of added equalities per equation.
     pub applied: BTreeMap<&'static str, usize>,
 }
 
-/// Applies the equations to the terms.
 pub(super) fn saturate(terms: &mut Terms, rules: &[&'static Equation], limits: Limits) -> Search {
     let mut applied = BTreeMap::new();
     let mut stop = Stop::Rounds(limits.rounds);
@@ -86,7 +85,7 @@ pub(super) fn saturate(terms: &mut Terms, rules: &[&'static Equation], limits: L
     }
 }
 
-/// Returns the classes in the order of their ids, each with its terms sorted.
+/// Returns the classes by id, each with its sorted terms.
 pub(super) fn in_order(terms: &Terms) -> Vec<(Id, Vec<&Node>)> {
     let mut out: Vec<(Id, Vec<&Node>)> = terms
         .classes()

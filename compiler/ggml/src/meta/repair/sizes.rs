@@ -1,5 +1,5 @@
-//! Checks that the sizes of a record fit its op and its sources. A capture may have any sizes; the equations only hold
-//! for valid ops of ggml.
+//! Checks that a record's sizes fit its op and sources. Captures may have any sizes; equations hold only for valid
+//! ops.
 
 use tpc_ir::RANK;
 
@@ -8,12 +8,10 @@ use crate::op::{Family, GgmlOp, OpKind};
 
 type Sizes4 = [u64; RANK];
 
-/// Returns true if the record has the sizes that its op makes of its sources, so that the equations of its op hold for
-/// it.
+/// True if the record has the sizes that its op computes, so that the op's equations hold.
 pub(super) fn fit(t: &Record, records: &[Record]) -> bool {
     let sizes: Option<Vec<Sizes4>> = t.src.iter().map(|s| Some(records[(*s)?].ne())).collect();
     let Some(x) = sizes else {
-        // An op with a missing source has no equation.
         return true;
     };
     let ne = t.ne();

@@ -1,4 +1,4 @@
-//! A window of a capture, as terms.
+//! A capture's window, as terms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,25 +13,22 @@ use crate::meta::infer::Inference;
 use crate::meta::states::SplitState;
 use crate::op::GgmlOp;
 
-/// A range of records, as terms.
 pub(super) struct Window {
     pub(super) terms: Terms,
-    /// The positions of the records.
     pub(super) range: Range<usize>,
-    /// The class of each record that is a term.
     pub(super) class: BTreeMap<usize, Id>,
-    /// The terms of the capture itself, with their records.
+    /// The capture's own terms and their records.
     pub(super) original: Vec<(usize, Node)>,
-    /// Records whose values are needed outside of the window, in order.
+    /// The records with values needed outside the window, in order.
     pub(super) roots: Vec<usize>,
-    /// Writes to each owner of memory before the window.
+    /// The writes before the window, by owner of the memory.
     pub(super) versions: BTreeMap<usize, u32>,
 }
 
-/// Writes so far, by the owner of the memory.
+/// The writes so far, by owner of the memory.
 type Versions = BTreeMap<usize, u32>;
 
-/// Returns true if the record stays unchanged, without a term.
+/// True if the record stays unchanged.
 pub(super) fn is_kept(t: &Record) -> bool {
     t.is_leaf() || t.is_empty()
 }
@@ -75,7 +72,6 @@ impl Window {
         self.terms.add(Node { op, children })
     }
 
-    /// Returns the class of a source.
     fn source(
         &mut self,
         records: &[Record],
@@ -121,7 +117,7 @@ impl Window {
             (GgmlOp::View, Some(from)) => return self.view(t, from, children[0], i),
             _ => Op::Compute(compute(t)),
         };
-        // Only the first source of a view is looked at.
+        // Only a view's first source counts.
         let children = match op {
             Op::Compute(_) | Op::Effect { .. } => children,
             _ => children[..1].to_vec(),
@@ -136,7 +132,7 @@ impl Window {
         let x = children.first().copied();
         let id = self.add(op.clone(), children);
         if let (Op::Cont(ne), Some(x)) = (op, x) {
-            // A copy equals its source, or its source under other sizes.
+            // A copy equals its source, possibly reshaped.
             let same = match self.terms[x].data.ne == ne {
                 true => x,
                 false => self.add(Op::Reshape(ne), vec![x]),
@@ -152,7 +148,6 @@ impl Window {
         let tight = |t: &Record| packed(t.dtype, t.ne()) == t.layout.nb;
         let whole = t.elements() == from.elements();
         if whole && t.ne() == from.ne() && t.layout.nb == from.layout.nb {
-            // The view is the source itself.
             return x;
         }
         let op = if whole && tight(t) && tight(from) {
@@ -180,7 +175,7 @@ impl Window {
                 offset,
             }
         } else {
-            // A view of a view in another order stays as it is.
+            // Keep a view of a view in another order.
             Op::Compute(compute(t))
         };
         let node = Node {
@@ -202,7 +197,7 @@ fn compute(t: &Record) -> Compute {
     }
 }
 
-/// Returns the op of a record as an unknown op, so that equations do not apply to it.
+/// Returns a record's op as an unknown op without equations.
 fn unknown(t: &Record) -> Compute {
     Compute {
         op: GgmlOp::Unknown(t.op.name().to_owned()),
@@ -210,7 +205,7 @@ fn unknown(t: &Record) -> Compute {
     }
 }
 
-/// Returns the ranges of axes that a view with the strides of its source selects.
+/// Returns the axis ranges of a view with its source's strides.
 fn slices(t: &Record, from: &Record, offset: u64) -> Option<Vec<(usize, u64, u64)>> {
     let mut left = offset;
     let mut out = Vec::new();
@@ -233,7 +228,7 @@ fn slices(t: &Record, from: &Record, offset: u64) -> Option<Vec<(usize, u64, u64
     (left == 0 && !out.is_empty()).then_some(out)
 }
 
-/// Returns the records of the range that are read from outside, that write, or that are results of the graph.
+/// Returns the range's records that are read outside, that write, or that are results.
 fn roots(records: &[Record], range: &Range<usize>) -> Vec<usize> {
     let mut read = BTreeSet::new();
     let mut anywhere = BTreeSet::new();
@@ -244,7 +239,6 @@ fn roots(records: &[Record], range: &Range<usize>) -> Vec<usize> {
                 read.insert(s);
             }
         }
-        // The memory that a view looks into must be there.
         if t.is_view && (!range.contains(&i) || is_kept(t)) {
             read.insert(t.root);
         }

@@ -1,4 +1,4 @@
-//! Witnesses: every term that follows from a graph, as a graph, so that executing it checks the equations.
+//! Witnesses: every term that follows from a graph, as a graph. Running it checks the equations.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,7 @@ use super::window::Window;
 use crate::capture::Record;
 use crate::meta::infer::{Setup, infer};
 
-/// Returns a capture that computes every term of every class. Results are called `CLASS.N`. The results of one class
-/// must be equal.
+/// Returns a capture that computes every term of every class. The results `CLASS.N` of a class must be equal.
 pub fn witness(
     records: &[Record],
     setup: &Setup,
@@ -45,7 +44,6 @@ pub fn witness(
     (maker.records, search)
 }
 
-/// Adds the record of a term of packed children.
 fn record_of(
     maker: &mut Maker<'_>,
     terms: &Terms,
@@ -61,7 +59,6 @@ fn record_of(
     maker.term(terms, id, &node.op, &src)
 }
 
-/// Returns the term of least depth per class.
 fn simplest(terms: &Terms) -> BTreeMap<Id, Node> {
     let mut depth: BTreeMap<Id, usize> = BTreeMap::new();
     let mut out = BTreeMap::new();
@@ -93,7 +90,7 @@ fn simplest(terms: &Terms) -> BTreeMap<Id, Node> {
     }
 }
 
-/// Returns the classes in dependency order: each follows the classes that its simplest term uses.
+/// Returns the classes so that each follows the classes of its simplest term.
 fn depth_first(terms: &Terms, simplest: &BTreeMap<Id, Node>) -> Vec<Id> {
     let mut out: Vec<Id> = Vec::new();
     let mut seen = std::collections::BTreeSet::new();

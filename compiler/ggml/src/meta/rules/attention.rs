@@ -28,7 +28,7 @@ fn flash(call: &Call<'_>) -> InferredState {
     if call.whole_from(0) {
         return Ok(SplitState::Mirrored);
     }
-    let takes = "it takes queries split by heads, and keys and values both by heads or both mirrored, with a mirrored mask";
+    let takes = "it takes queries split by heads, keys and values both by heads or both mirrored, and a mirrored mask";
     let (q, k, v) = (call.seen(0), call.seen(1), call.seen(2));
     let sinks = call.src.get(4).copied().flatten();
     let SplitState::Split(heads) = q else {
@@ -55,7 +55,7 @@ fn flash(call: &Call<'_>) -> InferredState {
         if !whole {
             return reject(
                 FaultKind::Heads,
-                format!("a device has {q} query heads for {kv} key heads, which is not a multiple"),
+                format!("a device has {q} query heads, not a multiple of its {kv} key heads"),
             );
         }
     }

@@ -26,7 +26,7 @@ pub(super) const SAME: StateRule = StateRule {
 
 pub(super) const GATED: StateRule = StateRule {
     rule: SplitRule::Gated,
-    says: "all sources in one state → that state, halved where one source holds both halves",
+    says: "all sources in one state → that state, halved if one source holds both halves",
     apply: gated,
 };
 
@@ -34,7 +34,6 @@ fn binary(call: &Call<'_>) -> InferredState {
     let (a, b) = (call.source(0)?, call.source(1)?);
     let multiplies = matches!(call.op, GgmlOp::Mul | GgmlOp::Div);
     match (a.state, b.state) {
-        // The reduction is delayed.
         (SplitState::Partial, SplitState::Partial) if !multiplies => Ok(SplitState::Partial),
         (SplitState::Partial, SplitState::Mirrored) if multiplies => Ok(SplitState::Partial),
         (SplitState::Mirrored, SplitState::Partial) if call.op.is(OpKind::Mul) => {
@@ -55,7 +54,7 @@ fn beside(call: &Call<'_>) -> InferredState {
         }
         _ => call.refused(
             FaultKind::Elementwise,
-            "it takes equal states, or a split first source and a mirrored second one that has size 1 on that axis",
+            "it takes equal states, or a split first source and a mirrored second source of size 1 on that axis",
         ),
     }
 }
@@ -67,7 +66,7 @@ fn add_id(call: &Call<'_>) -> InferredState {
     let (a, b) = (call.source(0)?, call.source(1)?);
     match (a.state, b.state) {
         (SplitState::Partial, SplitState::Partial) => Ok(SplitState::Partial),
-        // The bias has one row per expert, split like the experts' results.
+        // The bias has a row per expert, split like the experts' results.
         (SplitState::Split(s), SplitState::Split(t)) if s.axis == 0 && s == t => {
             Ok(s.clone().into())
         }
@@ -76,7 +75,7 @@ fn add_id(call: &Call<'_>) -> InferredState {
         }
         _ => call.refused(
             FaultKind::Elementwise,
-            "it takes a bias in the state of what it is added to",
+            "it takes a bias in the first source's state",
         ),
     }
 }
@@ -103,7 +102,7 @@ fn gated(call: &Call<'_>) -> InferredState {
     if call.src.iter().flatten().count() > 1 || s.axis != 0 {
         return Ok(state);
     }
-    // If there are two equal segments, each is one half. The result has the parts of one.
+    // Two equal segments are the two halves; the result has the parts of one.
     if let [gate, up] = s.segments.as_slice()
         && gate == up
     {
@@ -115,7 +114,7 @@ fn gated(call: &Call<'_>) -> InferredState {
     }
     match s.shared(0, call.ne[0]) {
         Some(s) => Ok(s.into()),
-        None => reject(FaultKind::Sizes, format!("{s} has no halves")),
+        None => reject(FaultKind::Sizes, format!("{s} does not split into halves")),
     }
 }
 

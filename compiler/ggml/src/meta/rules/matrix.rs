@@ -5,7 +5,7 @@ use crate::meta::fault::FaultKind;
 use crate::meta::states::{Split, SplitState};
 use crate::op::SplitRule;
 
-const TAKES: &str = "it takes rows of the weight, or rows of the activations, or matching parts of what is contracted, or \
+const TAKES: &str = "it takes rows of the weight, rows of the activations, matching parts of the contracted axis, or \
                      matching batches";
 
 pub(super) const PRODUCT: StateRule = StateRule {
@@ -46,7 +46,7 @@ fn product(call: &Call<'_>) -> InferredState {
             }
         }
         (Some(s), Some(t)) if s.axis == t.axis && s.axis > 1 => {
-            // Batches of the first are shared by several of the second.
+            // Several batches of the second source share a batch of the first.
             let shared = s.shared(s.axis, t.len());
             if shared.is_some_and(|shared| shared.per_device() == t.per_device()) {
                 Ok(t.clone().into())
@@ -61,7 +61,7 @@ fn product(call: &Call<'_>) -> InferredState {
     }
 }
 
-/// Returns the split of the result along a batch axis. The result may have more batches than the first source.
+/// Returns the result's split along a batch axis. The result may have more batches than the first source.
 fn batch(call: &Call<'_>, s: &Split, a: Source<'_>) -> Result<SplitState, Rejection> {
     match s.scaled(call.ne[s.axis], a.ne[s.axis].max(1)) {
         Some(s) => Ok(s.into()),

@@ -1,7 +1,8 @@
-//! The rules of ops: the states of its sources that an op accepts, and the state of its result. A table, with an entry
-//! per group of ops.
+//! The rules of ops: the accepted states of the sources, and the result's state. A table with an entry per group of
+//! ops.
 //!
-//! A rule sees a call as ggml does: the op, sizes and strides, and its sources with their states. Partial sums are reduced
+//! A rule sees a call like ggml: the op, sizes and strides, and the sources' states. Reads reduce partial sums, so a
+//! rule sees them mirrored unless it asks.
 //! before they are read, so a rule sees them mirrored unless it asks.
 
 mod attention;
@@ -18,59 +19,48 @@ use super::fault::FaultKind;
 use super::states::{MAX_SEGMENTS, Split, SplitState};
 use crate::op::{GgmlOp, OpKind, SplitRule};
 
-/// A source, as a rule sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source<'a> {
-    /// Sizes.
     pub(in crate::meta) ne: [u64; RANK],
-    /// Strides in bytes.
+    /// The strides in bytes.
     pub(in crate::meta) nb: [u64; RANK],
-    /// Element type.
     pub(in crate::meta) dtype: DType,
-    /// Its state.
     pub(in crate::meta) state: &'a SplitState,
 }
 
-/// An op with its sources, as a rule sees it.
+/// A rule's op with its sources.
 #[derive(Clone, Debug)]
 pub(super) struct Call<'a> {
-    /// The op, with its parameters.
     pub(in crate::meta) op: &'a GgmlOp,
-    /// Sizes of the result.
     pub(in crate::meta) ne: [u64; RANK],
-    /// Strides of the result in bytes.
+    /// The result's strides in bytes.
     pub(in crate::meta) nb: [u64; RANK],
-    /// Element type of the result.
     pub(in crate::meta) dtype: DType,
-    /// Of a view, bytes from the start of its source.
+    /// A view's offset in its source, in bytes.
     pub(in crate::meta) offset: u64,
-    /// Sources by position.
     pub(in crate::meta) src: Vec<Option<Source<'a>>>,
 }
 
-/// The reason why a rule does not accept its sources.
+/// The reason why a rule rejects its sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rejection {
-    /// The kind of fault.
     pub(in crate::meta) kind: FaultKind,
-    /// The reason in words.
     pub(in crate::meta) why: String,
 }
 
-/// The state of the result.
 pub(super) type InferredState = Result<SplitState, Rejection>;
 
 /// A rule of the table.
 pub struct StateRule {
-    /// Its name in the table of ops.
+    /// The name in the table of ops.
     rule: SplitRule,
-    /// The states that it accepts and the state of the result, in words.
+    /// The accepted states and the result's state, in words.
     pub says: &'static str,
     apply: fn(&Call<'_>) -> InferredState,
 }
 
 impl StateRule {
-    /// Returns the ops of the rule, in ggml's order.
+    /// Returns the rule's ops, in ggml's order.
     pub fn ops(&self) -> impl Iterator<Item = OpKind> {
         let all = OpKind::ALL.iter().copied();
         all.filter(|op| op.facts().split_rule == self.rule)
@@ -101,14 +91,13 @@ pub const RULES: &[&StateRule] = &[
     &whole::WHOLE,
 ];
 
-/// Returns the rule of an op.
 fn rule(op: &GgmlOp) -> Option<&'static StateRule> {
     let kind = op.kind()?;
     let rule = kind.facts().split_rule;
     RULES.iter().copied().find(|r| r.rule == rule)
 }
 
-/// Returns the state of the result of a call.
+/// Returns the state of a call's result.
 ///
 /// # Errors
 /// Returns a [`Rejection`] if ggml would abort.
@@ -123,7 +112,7 @@ pub(super) fn apply(call: &Call<'_>) -> InferredState {
     Ok(state)
 }
 
-/// Checks that the parts add up to the axis, in whole blocks and few enough segments.
+/// Checks that the parts are the whole axis, in whole blocks and few enough segments.
 pub(super) fn check(call: &Call<'_>, s: &Split) -> Result<(), Rejection> {
     if s.len() != call.ne[s.axis] {
         let why = format!("the parts of {s} do not add up to {}", call.ne[s.axis]);
@@ -134,14 +123,14 @@ pub(super) fn check(call: &Call<'_>, s: &Split) -> Result<(), Rejection> {
     }
     let pieces: u64 = s.segments.iter().map(|g| g.repeat.max(1)).sum();
     if s.segments.len() > MAX_SEGMENTS {
-        let why = format!("{pieces} pieces of the axis, in more than {MAX_SEGMENTS} segments");
+        let why = format!("the axis has {pieces} pieces, more than {MAX_SEGMENTS} segments");
         return reject(FaultKind::Sizes, why);
     }
     let block = call.dtype.block_len();
     let straddles =
         |seg: &super::states::Segment| seg.sizes.iter().any(|n| !n.is_multiple_of(block));
     if s.axis == 0 && s.segments.iter().any(straddles) {
-        let why = format!("{s} cuts blocks of {block} of {}", call.dtype);
+        let why = format!("{s} cuts blocks of {block} in {}", call.dtype);
         return Err(Rejection {
             kind: FaultKind::Blocks,
             why,
@@ -158,7 +147,7 @@ fn reject<T>(kind: FaultKind, why: impl Into<String>) -> Result<T, Rejection> {
 }
 
 impl<'a> Call<'a> {
-    /// Returns the state that an op sees of its source `i`; an absent source counts as mirrored.
+    /// Returns the seen state of source `i`; an absent source counts as mirrored.
     pub(super) fn seen(&self, i: usize) -> &'a SplitState {
         match self.src.get(i).copied().flatten() {
             Some(s) => s.state.seen(),
@@ -173,12 +162,11 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns true if all sources from the position on are whole.
+    /// True if all sources from `first` on are whole.
     fn whole_from(&self, first: usize) -> bool {
         (first..self.src.len()).all(|i| self.seen(i).is_whole())
     }
 
-    /// Returns the states of the sources, in words.
     fn states(&self) -> String {
         let of = |s: &Option<Source<'_>>| s.map(|s| s.state.to_string());
         let all: Vec<String> = self.src.iter().filter_map(of).collect();

@@ -25,7 +25,6 @@ pub(super) const PERMUTE: StateRule = StateRule {
 
 fn concat(call: &Call<'_>) -> InferredState {
     let (a, b) = (call.source(0)?, call.source(1)?);
-    // The axis along which the sizes add up.
     let along = |axis: usize| call.ne[axis] != a.ne[axis];
     let state = match (a.state.seen(), b.state.seen()) {
         (a, b) if a == b => a,
@@ -38,10 +37,9 @@ fn concat(call: &Call<'_>) -> InferredState {
         }
     };
     match state.axis() {
-        Some(axis) if along(axis) => call.refused(
-            FaultKind::Concat,
-            "it cannot put parts of the split axis together",
-        ),
+        Some(axis) if along(axis) => {
+            call.refused(FaultKind::Concat, "it cannot join parts of the split axis")
+        }
         _ => Ok(state.clone()),
     }
 }
@@ -62,7 +60,7 @@ fn permute(call: &Call<'_>) -> InferredState {
         return Ok(SplitState::Mirrored);
     };
     if s.segments.len() > 1 && s.segments.iter().any(|g| g.repeat > 1) {
-        return call.refused(FaultKind::Shape, "segments that repeat do not move");
+        return call.refused(FaultKind::Shape, "it cannot move repeated segments");
     }
     match call.op {
         GgmlOp::Transpose => Ok(s.along([1, 0, 2, 3][s.axis]).into()),

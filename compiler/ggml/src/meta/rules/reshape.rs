@@ -1,4 +1,4 @@
-//! Ops that show the same elements under other sizes or strides.
+//! Ops with the same elements under other sizes or strides.
 
 use tpc_ir::{DType, RANK};
 
@@ -23,11 +23,11 @@ pub(super) const VIEW: StateRule = StateRule {
 
 pub(super) const COPY: StateRule = StateRule {
     rule: SplitRule::Copy,
-    says: "as RESHAPE, and the result must be in the state of what it is written to",
+    says: "as RESHAPE, and the result must have the destination's state",
     apply: copy,
 };
 
-/// Converts a split of a tensor of sizes `ne` to sizes `to` with the same number of elements.
+/// Converts a split of sizes `ne` to sizes `to` with the same number of elements.
 fn reshape_split(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> InferredState {
     let product: u64 = ne[..=s.axis].iter().product();
     let below: u64 = ne[..s.axis].iter().product();
@@ -46,7 +46,7 @@ fn reshape_split(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> InferredState {
     }
     reject(
         FaultKind::Shape,
-        format!("shape mismatch: {s} of {ne:?} is inside of one axis of {to:?}"),
+        format!("shape mismatch: {s} of {ne:?} is inside an axis of {to:?}"),
     )
 }
 
@@ -66,7 +66,7 @@ fn copy(call: &Call<'_>) -> InferredState {
     }
     call.refused(
         FaultKind::Write,
-        "it takes a source in the state of what it is written to",
+        "it takes a source in the destination's state",
     )
 }
 
@@ -76,7 +76,7 @@ fn is_packed(dtype: DType, ne: [u64; RANK], nb: [u64; RANK]) -> bool {
 
 fn view(call: &Call<'_>) -> InferredState {
     let a = call.source(0)?;
-    // A view of a partial sum, such as that of a single expert, stays a partial sum: it is added before it is reduced.
+    // A view of a partial sum, such as of one expert, is a partial sum: it is added before the reduction.
     let SplitState::Split(s) = a.state else {
         return Ok(a.state.clone());
     };
@@ -94,8 +94,7 @@ fn view(call: &Call<'_>) -> InferredState {
     strided(call, s, a)
 }
 
-/// Returns the split of a view that shows a part of the axis, or the axis in other units. Its proportions stay the
-/// same.
+/// Returns the split of a view with a part of the axis, or the axis in other units, in the same proportions.
 fn part(call: &Call<'_>, s: &Split, axis: usize) -> InferredState {
     match s.shared(axis, call.ne[axis]) {
         Some(s) => Ok(s.into()),
@@ -122,7 +121,7 @@ fn strided(call: &Call<'_>, s: &Split, a: Source<'_>) -> Result<SplitState, Reje
         Some(axis) => part(call, s, axis),
         None => call.refused(
             FaultKind::Shape,
-            "no stride of the view is the one above the split axis",
+            "the view lacks the stride above the split axis",
         ),
     }
 }

@@ -31,9 +31,10 @@ pub(super) const SET: StateRule = StateRule {
 
 fn whole_rows(call: &Call<'_>) -> InferredState {
     match call.seen(0) {
-        SplitState::Split(s) if s.axis == 0 => {
-            call.refused(FaultKind::Rows, "it needs whole rows, and they are split")
-        }
+        SplitState::Split(s) if s.axis == 0 => call.refused(
+            FaultKind::Rows,
+            "it needs whole rows, but the rows are split",
+        ),
         state => Ok(state.clone()),
     }
 }
@@ -51,7 +52,7 @@ fn get(call: &Call<'_>) -> InferredState {
         (SplitState::Split(s), true) if s.axis == 0 => Ok(s.clone().into()),
         _ => call.refused(
             FaultKind::States,
-            "it takes parts of rows, by mirrored indices",
+            "it takes parts of rows, and mirrored indices",
         ),
     }
 }
@@ -61,14 +62,14 @@ fn set(call: &Call<'_>) -> InferredState {
     if !call.seen(1).is_whole() || to.axis() == Some(1) || call.seen(0).axis() != to.axis() {
         return call.refused(
             FaultKind::Write,
-            "it takes rows in the state of what they are written to, which is not axis 1, by mirrored indices",
+            "it takes rows in the destination's state, except axis 1, and mirrored indices",
         );
     }
     let parts = |s: &SplitState| s.split().map(super::Split::per_device);
     if parts(call.seen(0)) != parts(to) {
         return call.refused(
             FaultKind::Sizes,
-            "the rows have other parts than what they are written to",
+            "the rows have other parts than the destination",
         );
     }
     Ok(to.clone())

@@ -14,6 +14,6 @@ pub(super) const WHOLE: StateRule = StateRule {
 fn whole(call: &Call<'_>) -> InferredState {
     match call.whole_from(0) {
         true => Ok(SplitState::Mirrored),
-        false => call.refused(FaultKind::Whole, "it takes mirrored sources only"),
+        false => call.refused(FaultKind::Whole, "it takes only mirrored sources"),
     }
 }

@@ -1,4 +1,4 @@
-//! Equations of ggml's ops, which hold for tensors of any contents. Each is one constant and a line in [`EQUATIONS`].
+//! Equations of ggml's ops for any tensors. Each is a constant and a line in [`EQUATIONS`].
 
 mod operands;
 mod permute;
@@ -11,7 +11,6 @@ use super::analysis::{Facts, Terms};
 use super::language::{Node, Op, Sizes4};
 use crate::op::{Family, GgmlOp, OpKind};
 
-/// A term that an equation makes of known classes.
 #[derive(Clone, Debug)]
 pub(super) enum Tree {
     Class(Id),
@@ -19,7 +18,6 @@ pub(super) enum Tree {
 }
 
 impl Tree {
-    /// Returns the term of an op.
     pub(super) fn term(op: Op, children: Vec<Tree>) -> Tree {
         Tree::Term(Box::new(op), children)
     }
@@ -28,7 +26,7 @@ impl Tree {
         Tree::term(op, vec![of])
     }
 
-    /// Returns the term reshaped from `from` to `ne`, or the term itself if the sizes are equal.
+    /// Returns the term reshaped from `from` to `ne`, or itself if the sizes are equal.
     fn reshape_term(self, from: Sizes4, ne: Sizes4) -> Tree {
         if from == ne {
             self
@@ -37,7 +35,6 @@ impl Tree {
         }
     }
 
-    /// Adds the term to the e-graph.
     pub(super) fn add(&self, terms: &mut Terms) -> Id {
         match self {
             Tree::Class(id) => terms.find(*id),
@@ -52,16 +49,15 @@ impl Tree {
 
 /// An equation: from a term to equal terms.
 pub struct Equation {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
     /// Both sides, in words.
     pub says: &'static str,
-    /// The terms that are equal to a term.
+    /// Appends equal terms.
     rewrite: fn(&Terms, &Node, &mut Vec<Tree>),
 }
 
 impl Equation {
-    /// Appends the terms that equal a term to `out`.
     pub(super) fn rewrite(&self, terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         (self.rewrite)(terms, node, out);
     }
@@ -88,7 +84,7 @@ pub const EQUATIONS: &[&Equation] = &[
     &operands::MASK,
 ];
 
-/// Returns true if the op is a function of each row (axis 0) that keeps its length.
+/// True if the op maps each row (axis 0) to a row of the same length.
 fn is_rowwise(op: &GgmlOp) -> bool {
     op.family() == Family::Norm || op.is(OpKind::SoftMax)
 }
@@ -97,12 +93,11 @@ fn facts(terms: &Terms, id: Id) -> &Facts {
     &terms[id].data
 }
 
-/// Returns the terms of a class.
 fn nodes(terms: &Terms, id: Id) -> impl Iterator<Item = &Node> {
     terms[id].nodes.iter()
 }
 
-/// Returns true if all sizes from the axis on are 1.
+/// True if all sizes from `axis` on are 1.
 fn is_flat_from(ne: Sizes4, axis: usize) -> bool {
     ne[axis..].iter().all(|&n| n == 1)
 }

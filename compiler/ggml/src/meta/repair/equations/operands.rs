@@ -39,7 +39,7 @@ fn mask(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     };
     let m = facts(terms, mask);
     let ne = facts(terms, x).ne;
-    // The sum repeats the mask as the op does, but does not apply slopes and keeps all rows.
+    // The sum repeats the mask like the op, but without slopes and with all rows.
     let repeats = (0..4).all(|i| ne[i].is_multiple_of(m.ne[i].max(1)));
     if p.max_bias != 0.0 || m.dtype != DType::F32 || m.ne[..2] != ne[..2] || !repeats {
         return;

@@ -7,25 +7,25 @@ use crate::op::{Family, OpKind};
 
 pub(super) const TWICE: Equation = Equation {
     name: "permute-permute",
-    says: "permute(permute(x)) = permute(x), and x where every axis is back at its place",
+    says: "permute(permute(x)) = permute(x), or x if every axis is back in place",
     rewrite: twice,
 };
 
 pub(super) const THROUGH: Equation = Equation {
     name: "permute-through",
-    says: "f(permute(x)) = permute(f(x)) for an elementwise f, and for norms and products with a matrix where rows stay rows",
+    says: "f(permute(x)) = permute(f(x)) for an elementwise f, and for norms and matrix products if rows stay rows",
     rewrite: through,
 };
 
 pub(super) const SPLIT: Equation = Equation {
     name: "permute-split",
-    says: "reshape(permute(x)) = permute(reshape(x)) where the reshape splits axes, and merges none",
+    says: "reshape(permute(x)) = permute(reshape(x)) if the reshape only splits axes",
     rewrite: split,
 };
 
 pub(super) const COPY: Equation = Equation {
     name: "copy",
-    says: "cont(x) = x, where x is a view",
+    says: "cont(x) = x for a view x",
     rewrite: copy,
 };
 
@@ -66,7 +66,6 @@ fn through(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         if !by_number && axes[0] != 0 {
             continue;
         }
-        // Sizes before the permutation.
         let ne = axes.map(|to| c.ne[to]);
         let mut children: Vec<Tree> = node.children.iter().map(|&id| Tree::Class(id)).collect();
         children.pop();
@@ -76,7 +75,7 @@ fn through(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     }
 }
 
-/// Groups the sizes in `parts` by the axis of `ne` that they make up. Returns `None` if a part spans two axes.
+/// Groups `parts` by the axis of `ne` that they form. Returns `None` if a part spans two axes.
 fn by_axis(ne: [u64; 4], parts: [u64; 4]) -> Option<[Vec<u64>; 4]> {
     let mut out: [Vec<u64>; 4] = Default::default();
     let mut parts = parts.into_iter().filter(|&n| n > 1);
@@ -96,7 +95,7 @@ fn by_axis(ne: [u64; 4], parts: [u64; 4]) -> Option<[Vec<u64>; 4]> {
 
 fn split(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Op::Reshape(ne) = node.op else { return };
-    // The order of axes of size 1 among the others is ambiguous.
+    // The order of axes of size 1 is ambiguous.
     let rank = ne.iter().filter(|&&n| n > 1).count();
     if ne[..rank].contains(&1) {
         return;

@@ -30,7 +30,7 @@ pub(super) const GATE: Equation = Equation {
     rewrite: gate,
 };
 
-/// Returns the axis of a concatenation of two parts, and its computation.
+/// Returns the axis and the computation of a concatenation of two parts.
 fn parts(terms: &Terms, node: &Node) -> Option<(usize, Compute)> {
     let c = node.compute().filter(|c| c.op.is(OpKind::Concat))?;
     let a = facts(terms, *node.children.first()?).ne;
@@ -38,7 +38,7 @@ fn parts(terms: &Terms, node: &Node) -> Option<(usize, Compute)> {
     (node.children.len() == 2).then(|| (axis, c.clone()))
 }
 
-/// Returns the slices along an axis that equal the class: the source, the start and the length of each.
+/// Returns the slices along an axis that equal the class: source, start and length.
 fn ranges(terms: &Terms, id: egg::Id, along: usize) -> Vec<(egg::Id, u64, u64)> {
     nodes(terms, id)
         .filter_map(|n| match n.op {
@@ -69,7 +69,6 @@ fn neighbours(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     }
 }
 
-/// Returns the sizes with length `n` along `axis`.
 fn with(mut ne: Sizes4, axis: usize, n: u64) -> Sizes4 {
     ne[axis] = n;
     ne
@@ -81,7 +80,7 @@ fn alike(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     };
     for a in nodes(terms, node.children[0]) {
         let Some(f) = a.compute() else { continue };
-        // The child that is split; the other children stay the same.
+        // The split child; the other children stay the same.
         let i = usize::from(f.op.is(OpKind::MulMat));
         let apart = match f.op.kind() {
             Some(op) if op.family() == Family::Elementwise => true,

@@ -7,13 +7,13 @@ use crate::op::{Family, OpKind};
 
 pub(super) const TWICE: Equation = Equation {
     name: "reshape-reshape",
-    says: "reshape(reshape(x)) = reshape(x), and x where the sizes are x's",
+    says: "reshape(reshape(x)) = reshape(x), or x if the sizes are x's",
     rewrite: twice,
 };
 
 pub(super) const BY_PARTS: Equation = Equation {
     name: "reshape-by-parts",
-    says: "reshape(x) = reshape(reshape(x)), by the sizes that both have in common",
+    says: "reshape(x) = reshape(reshape(x)), through the common sizes",
     rewrite: by_parts,
 };
 
@@ -25,19 +25,19 @@ pub(super) const ELEMENTWISE: Equation = Equation {
 
 pub(super) const BINARY: Equation = Equation {
     name: "reshape-binary",
-    says: "reshape(x) + y = reshape(x + reshape(y)), or y itself where it has size 1 wherever the sizes differ",
+    says: "reshape(x) + y = reshape(x + reshape(y)), or y itself if y has size 1 on all axes that differ",
     rewrite: binary,
 };
 
 pub(super) const ROWS: Equation = Equation {
     name: "reshape-rows",
-    says: "norm(reshape(x)) = reshape(norm(x)) where rows stay rows",
+    says: "norm(reshape(x)) = reshape(norm(x)) if rows stay rows",
     rewrite: rows,
 };
 
 pub(super) const PRODUCT: Equation = Equation {
     name: "reshape-product",
-    says: "w · reshape(x) = reshape(w · x) where rows stay rows and w is a matrix",
+    says: "w · reshape(x) = reshape(w · x) if rows stay rows and w is a matrix",
     rewrite: product,
 };
 
@@ -47,7 +47,7 @@ pub(super) const VIEW: Equation = Equation {
     rewrite: view,
 };
 
-/// Returns the classes whose reshape is this class, with their sizes.
+/// Returns the classes that reshape to this class, and their sizes.
 fn reshape_sources<'t>(
     terms: &'t Terms,
     id: egg::Id,
@@ -71,8 +71,8 @@ fn twice(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     }
 }
 
-/// Returns sizes that merge into both `a` and `b`: it cuts at every boundary of either. With more than four parts, the
-/// outer ones are merged. Returns `None` if the cuts do not divide each other.
+/// Returns sizes that merge into `a` and `b`: cuts at every boundary of both. More than four parts are merged at the
+/// outer end. Returns `None` if the cuts do not divide each other.
 fn common(a: Sizes4, b: Sizes4) -> Option<Sizes4> {
     let mut cuts: Vec<u64> = Vec::new();
     for ne in [a, b] {
@@ -131,7 +131,6 @@ fn binary(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         return;
     }
     for (x, from) in reshape_sources(terms, node.children[0]) {
-        // Leading sizes that stay.
         let same = (0..4).take_while(|&i| from[i] == c.ne[i]).count();
         let y = if y_ne == c.ne {
             Tree::Class(y).reshape_term(y_ne, from)
