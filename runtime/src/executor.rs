@@ -158,7 +158,7 @@ pub trait Executor {
     /// that the phase writes.
     ///
     /// # Errors
-    /// Returns an error if an input does not match the program's declaration or an op fails. The batch cannot continue
+    /// Fails if an input does not match the program's declaration or an op fails. The batch cannot continue
     /// then, and the caller discards the staged states.
     fn run_phase(
         &mut self,
@@ -176,14 +176,14 @@ pub trait Executor {
     /// Clears all states, including staged ones: they are zero again, and may get other sizes.
     ///
     /// # Errors
-    /// Returns an error if the device's memory cannot be written.
+    /// Fails if the device's memory cannot be written.
     fn reset_states(&mut self) -> Result<(), ExecError>;
 
     /// Returns the bytes of a state: its elements in its type without gaps, between batches. `None` if the executor does
     /// not keep the state.
     ///
     /// # Errors
-    /// Returns an error if the device's memory cannot be read.
+    /// Fails if the device's memory cannot be read.
     fn state(&self, _state: Value) -> Result<Option<&[u8]>, ExecError> {
         Ok(None)
     }
@@ -200,7 +200,7 @@ pub trait Executor {
     /// model does not have this output or the executor does not keep it.
     ///
     /// # Errors
-    /// Returns an error if the device's memory cannot be read.
+    /// Fails if the device's memory cannot be read.
     fn output(&self, _output: usize) -> Result<Option<(DType, Vec<u8>)>, ExecError> {
         Ok(None)
     }
@@ -208,7 +208,7 @@ pub trait Executor {
     /// Returns the elements of a weight; `None` if the executor does not keep them in the file's type.
     ///
     /// # Errors
-    /// Returns an error if the device's memory cannot be read.
+    /// Fails if the device's memory cannot be read.
     fn weight(&self, _weight: Value) -> Result<Option<Tensor>, ExecError> {
         Ok(None)
     }

@@ -1,4 +1,4 @@
-//! Operations on sixteen lanes that ops' kernels need in addition to the products' operations.
+//! Sixteen-lane operations that ops need beyond those for products.
 #![allow(unsafe_code)]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -30,8 +30,7 @@ impl Lanes for Portable {
     }
 }
 
-/// Adds the results of two shuffles of a pair of vectors. This is a macro because a closure would not be compiled for
-/// the instruction set.
+/// Adds two shuffles of a pair of vectors. A macro, because a closure would not be compiled for the instruction set.
 #[cfg(target_arch = "x86_64")]
 macro_rules! onto {
     ($add:ident, $shuffle:ident, $low:literal, $high:literal, $a:expr, $b:expr) => {{
@@ -60,7 +59,7 @@ impl Lanes for Avx512 {
                 onto!(_mm512_add_ps, _mm512_shuffle_ps, 0x44, 0xee, $a, $b)
             };
         }
-        /// Four sums of each of the four vectors from this one on.
+        /// Sums groups of four lanes of four vectors, from this one on.
         macro_rules! four {
             ($i:literal) => {
                 quarters!(halves!(v[$i], v[$i + 1]), halves!(v[$i + 2], v[$i + 3]))
@@ -83,7 +82,7 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
                 _mm256_add_ps(v[$i][0], v[$i][1])
             };
         }
-        /// Four sums of each of two vectors.
+        /// Sums groups of four lanes of two vectors.
         macro_rules! two {
             ($i:expr) => {
                 onto!(

@@ -1,4 +1,4 @@
-//! The inputs of a kernel: for its selection, and for a run.
+//! Inputs of a kernel for selection and for a run.
 
 use tpc_ir::{DType, RANK};
 use tpc_runtime::Options;
@@ -8,18 +8,15 @@ use crate::error::KernelError;
 use crate::team::Worker;
 use crate::view::View;
 
-/// The types and options that determine a kernel.
+/// Types and options that determine a kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
-    /// Element types of the operands.
     pub(crate) operands: &'a [DType],
-    /// Element types of the results.
     pub(crate) results: &'a [DType],
-    /// Choices outside the graph.
     pub(crate) options: Options,
 }
 
-/// The use that a kernel makes of the elements of an operand or result.
+/// The use that a kernel makes of an operand's or result's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elements {
     /// Computes with real numbers.
@@ -29,8 +26,7 @@ pub(crate) enum Elements {
 }
 
 impl Request<'_> {
-    /// Returns an error unless the numbers of operands and results match, and their types can be read and written as
-    /// stated.
+    /// Checks the number of operands and results, and that their types can be read and written.
     pub(crate) fn expect(
         &self,
         operands: &[Elements],
@@ -68,26 +64,23 @@ impl Request<'_> {
     }
 }
 
-/// A kernel, or the reason that there is none.
+/// A kernel, or the reason for having none.
 pub(crate) type Selected = Result<Box<dyn Launch>, &'static str>;
 
 /// Sizes of a tensor in elements.
 pub type Sizes = [usize; RANK];
 
-/// The inputs of one worker in a launch.
+/// One worker's inputs in a launch.
 pub(crate) struct Call<'a> {
-    /// The worker, which knows its share.
     pub(crate) worker: &'a Worker<'a>,
-    /// The operands of the op, in order.
     pub(crate) operands: &'a [View],
-    /// The results of the op, in order.
     pub(crate) results: &'a [View],
-    /// Memory of this worker alone, with [`Launch::scratch_bytes`] bytes.
+    /// This worker's own memory, [`Launch::scratch_bytes`] long.
     pub(crate) scratch: &'a mut [u8],
 }
 
 impl Call<'_> {
-    /// Returns the `N` operands and `M` results; an error if the numbers differ.
+    /// Returns the `N` operands and `M` results; fails if the numbers differ.
     pub(crate) fn views<const N: usize, const M: usize>(
         &self,
     ) -> Result<([View; N], [View; M]), KernelError> {
@@ -100,7 +93,7 @@ impl Call<'_> {
     }
 }
 
-/// Returns an error with the name of the condition unless `holds`.
+/// Returns an error that names the condition unless `holds`.
 pub(crate) const fn ensure(holds: bool, what: &'static str) -> Result<(), KernelError> {
     if holds {
         Ok(())
@@ -109,12 +102,12 @@ pub(crate) const fn ensure(holds: bool, what: &'static str) -> Result<(), Kernel
     }
 }
 
-/// Returns the bytes that [`floats`] takes for slices of these lengths.
+/// Returns the bytes that [`floats`] takes for these lengths.
 pub(crate) fn bytes_for(lengths: &[usize]) -> usize {
     lengths.iter().map(|n| n * 4).sum::<usize>() + 64
 }
 
-/// Cuts slices of these lengths off scratch memory. The first is aligned to a cache line. Their contents are undefined.
+/// Cuts slices off scratch memory. The first is aligned to a cache line. Contents are undefined.
 pub(crate) fn floats<const N: usize>(
     scratch: &mut [u8],
     lengths: [usize; N],
@@ -140,10 +133,10 @@ pub(crate) trait Launch: std::fmt::Debug + Send + Sync {
         0
     }
 
-    /// Sets the size in the op's attributes that the kernel works with ([`crate::ops::size_of`]).
+    /// Sets the size attribute that the kernel works with ([`crate::ops::size_of`]).
     ///
     /// # Errors
-    /// Returns an error if the kernel cannot work with it.
+    /// Fails if the kernel cannot work with it.
     fn resize(&mut self, _size: usize) -> Result<(), KernelError> {
         Ok(())
     }

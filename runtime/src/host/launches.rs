@@ -8,7 +8,7 @@ use crate::error::ExecError;
 /// Returns the op of a launch of one instruction, with its operands and results.
 ///
 /// # Errors
-/// Returns an error if it covers several instructions, or stores no state.
+/// Fails if it covers several instructions, or stores no state.
 pub fn launch_op(
     program: &Program,
     launch: Launch,

@@ -196,7 +196,7 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Decodes a batch and returns the logits of its output rows, `[n_vocab, n_outputs]`.
     ///
     /// # Errors
-    /// Returns an error if the batch is malformed, the cache is full, or the program cannot run; the session is then
+    /// Fails if the batch is malformed, the cache is full, or the program cannot run; the session is then
     /// unchanged.
     pub fn decode(&mut self, batch: &Batch) -> Result<Tensor, ExecError> {
         self.step(batch).cloned()

@@ -1,4 +1,4 @@
-//! Rows of packed weights by index, for tables that products also read.
+//! Row lookup in packed weights, for tables that products also read.
 #![allow(unsafe_code)]
 
 use tpc_ir::{DType, Interval};
@@ -12,8 +12,7 @@ use crate::product::Isa;
 use crate::team::Worker;
 use crate::view::View;
 
-/// Computes `out[:, r, i, j] = weight[:, indices[r, i, j], i, j]`; the result is zero if a row is outside of the
-/// window.
+/// Computes `out[:, r, i, j] = weight[:, indices[r, i, j], i, j]`; rows outside the window give zero.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`].

@@ -1,5 +1,4 @@
-//! Times of the first device and of the host. The first worker's time counts, launch by launch, up to the barrier at
-//! the end of the launch.
+//! Times of the first device and of the host. Only the first worker is timed, per launch, up to the barrier at its end.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -11,7 +10,7 @@ use tpc_runtime::KernelTime;
 use crate::target::ROWS16;
 use crate::team::Worker;
 
-/// The name of steps that are not launches.
+/// Name of steps that are not launches.
 const WAIT: &str = "wait";
 
 #[derive(Debug, Default)]
@@ -28,7 +27,6 @@ impl Counter {
     }
 }
 
-/// The times of the first worker's steps.
 #[derive(Debug)]
 pub(super) struct Profile {
     launches: Vec<Counter>,
@@ -36,7 +34,7 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// Creates a profile with all counters at 0.
+    /// Creates a profile with zeroed counters.
     pub(super) fn new(program: &Program) -> Profile {
         Profile {
             launches: program
@@ -48,7 +46,7 @@ impl Profile {
         }
     }
 
-    /// Returns the start time of a step of a worker; `None` if the worker is not counted.
+    /// Returns the start time of a step; `None` for workers that are not timed.
     pub(super) fn begin(&self, worker: &Worker<'_>) -> Option<Instant> {
         let counted = worker.number() == 0;
         counted.then(Instant::now)
@@ -63,7 +61,7 @@ impl Profile {
         counter.count(begun.elapsed());
     }
 
-    /// Returns the times by kernel, and resets them.
+    /// Returns and resets the times by kernel.
     pub(super) fn take(&self, program: &Program) -> Vec<KernelTime> {
         let launches = self.launches.iter().enumerate();
         let named = launches.map(|(i, c)| (kernel(program, Launch::new(i)), c));
@@ -87,7 +85,7 @@ impl Profile {
     }
 }
 
-/// Returns the kernel of a launch, such as `mul_mat q4_k`, with the type of the packed weight that it reads.
+/// Returns the kernel of a launch with the type of its packed weight, such as `mul_mat q4_k`.
 fn kernel(program: &Program, launch: Launch) -> String {
     let data = program.launch(launch);
     let first = data.covered_insts().first();

@@ -9,15 +9,12 @@ const PIO2: [f64; 3] = [
     6.123_233_995_736_766e-17,
     -1.497_384_904_859_169_8e-33,
 ];
-/// Adding and subtracting this number rounds to an integer, which is in the low bits of the sum.
+/// Adding and subtracting this number rounds to an integer, held in the low bits of the sum.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// Sine and cosine of an angle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SinCos {
-    /// Sine.
     pub(crate) sin: f64,
-    /// Cosine.
     pub(crate) cos: f64,
 }
 

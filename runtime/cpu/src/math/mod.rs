@@ -1,7 +1,7 @@
 //! Functions of numbers, with the same bits on every machine.
 //!
-//! The system's `expf` and similar functions differ from machine to machine. Functions that hot kernels need are
-//! therefore polynomials here. The rest come from `libm`, which computes in plain arithmetic.
+//! The system's `expf` and similar functions differ between machines. Hot kernels therefore use the polynomials here.
+//! The rest come from `libm`, which computes in plain arithmetic.
 
 mod angle;
 mod curves;

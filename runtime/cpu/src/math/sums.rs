@@ -1,7 +1,7 @@
 //! Sums in a fixed order.
 //!
-//! A sum of f32 runs in [`LANES`] lanes, element `i` in lane `i mod LANES`. The lanes are then added as a binary tree.
-//! The bits therefore do not depend on the width of the machine's vectors.
+//! A sum of f32 runs in [`LANES`] lanes, element `i` in lane `i mod LANES`; a binary tree then adds the lanes. The bits
+//! do not depend on the vector width.
 
 use crate::simd::vectorised;
 
@@ -19,7 +19,7 @@ pub(crate) fn fold(lanes: [f32; LANES]) -> f32 {
     (b[0] + b[2]) + (b[1] + b[3])
 }
 
-/// Returns the sum of `f` of every element: blocks of 512 in f32, their sums in f64.
+/// Sums `f` of every element: blocks of 512 in f32, their sums in f64.
 #[inline(always)]
 fn blocks(x: &[f32], f: impl Fn(f32, f32) -> f32) -> f64 {
     let mut total = 0.0;
@@ -80,7 +80,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Returns the largest element, ignoring NaN; −∞ for an empty slice.
+    /// Returns the largest element, ignoring NaN; −∞ if empty.
     pub(crate) fn max(x: &[f32]) -> f32 {
         let (groups, rest) = x.as_chunks::<LANES>();
         let mut lanes = [f32::NEG_INFINITY; LANES];

@@ -1,12 +1,12 @@
 //! Scaled dot-product attention over a cache.
 //!
 //! A task is a KV head of a stream with up to [`ROWS`] query rows: the tokens of a block times the query heads that
-//! share the KV head. The cache is read once per task, in tiles of [`TILE`] cells that are decoded to f32. A row keeps
-//! the largest logit so far, the sum of exponentials and the weighted sum of values. Both sums are rescaled if the
-//! largest logit grows (online softmax, Milakov and Gimelshein 2018). Tasks and tiles do not depend on the number of
-//! workers, so the bits do not, either.
+//! share the KV head. A task reads the cache once, in tiles of [`TILE`] cells decoded to f32. Each row keeps the
+//! largest logit so far, the sum of exponentials and the weighted sum of values. A larger logit rescales both sums
+//! (online softmax, Milakov and Gimelshein 2018). Tasks and tiles, and hence the bits, do not depend on the number of
+//! workers.
 //!
-//! A cell that no row of a task sees is not read as a number: it may hold anything.
+//! A cell that no row of a task sees may hold anything: it is not read as a number.
 #![allow(unsafe_code)]
 
 use tpc_ir::DType;
@@ -48,7 +48,6 @@ pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// The views of a launch, and its sizes.
 struct Tensors<'a> {
     q: &'a View,
     k: &'a View,
@@ -97,19 +96,18 @@ impl<'a> Tensors<'a> {
 struct Task {
     stream: usize,
     kv_head: usize,
-    /// First query head, and number of query heads.
+    /// First query head, and number of heads.
     heads: [usize; 2],
     /// First token, and number of tokens.
     tokens: [usize; 2],
 }
 
-/// The division of a launch into tasks.
 #[derive(Clone, Copy, Debug)]
 struct Tasks {
     kv_heads: usize,
     group: usize,
     tokens: usize,
-    /// Query heads of a task, and tokens.
+    /// Query heads and tokens of a task.
     block: [usize; 2],
     count: usize,
 }
@@ -136,7 +134,7 @@ impl Tasks {
         }
     }
 
-    /// Returns task `i`. Tasks of one KV head are consecutive, and within it tasks of one token block.
+    /// Returns task `i`. Tasks of one KV head are consecutive, then tasks of one token block.
     fn task(&self, i: usize) -> Task {
         let [across, down] = self.block;
         let head_blocks = self.group.div_ceil(across);
@@ -159,14 +157,14 @@ impl Task {
         self.heads[1] * self.tokens[1]
     }
 
-    /// Returns the token and the head of a row. Rows of a token's heads are consecutive.
+    /// Returns token and head of a row. Rows of a token's heads are consecutive.
     const fn row(&self, i: usize) -> [usize; 2] {
         let [head, heads] = self.heads;
         [self.tokens[0] + i / heads, head + i % heads]
     }
 }
 
-/// Widths of rows in scratch memory: of keys and of values, whole groups of lanes.
+/// Widths of key and value rows in scratch memory: whole groups of lanes.
 fn widths(dk: usize, dv: usize) -> [usize; 2] {
     [dk.next_multiple_of(LANES), dv.next_multiple_of(LANES)]
 }
@@ -183,8 +181,8 @@ fn lengths(dk: usize, dv: usize) -> [usize; 6] {
     ]
 }
 
-/// Memory of a worker. Rows of `q` and `keys` have `widths[0]` elements, rows of `values` and `sums` have `widths[1]`,
-/// and all others have [`TILE`].
+/// A worker's memory. Rows of `q` and `keys` have `widths[0]` elements, rows of `values` and `sums` `widths[1]`, all
+/// others [`TILE`].
 struct Memory<'a> {
     widths: [usize; 2],
     q: &'a mut [f32],
@@ -193,9 +191,9 @@ struct Memory<'a> {
     logits: &'a mut [f32],
     masks: &'a mut [f32],
     sums: &'a mut [f32],
-    /// The largest logit of every row so far.
+    /// Largest logit per row so far.
     most: [f32; ROWS],
-    /// The sum of exponentials of every row.
+    /// Sum of exponentials per row.
     total: [f64; ROWS],
     /// Per row, true if it sees a cell of the tile.
     sees: [bool; ROWS],
@@ -213,7 +211,7 @@ impl Launch for Attention {
         ensure(self.slopes.fit(heads), "heads of q and of the window")?;
         let [dk, dv] = [t.q.ne[0], t.v.ne[0]];
         let [q, keys, values, logits, masks, sums] = floats(call.scratch, lengths(dk, dv))?;
-        // Rows are padded with zeros to whole groups of lanes. Later writes do not change the padding.
+        // Pads rows with zeros to whole groups of lanes. Later writes do not change the padding.
         keys.fill(0.0);
         values.fill(0.0);
         let mut memory = Memory {
@@ -244,7 +242,7 @@ impl Attention {
     /// # Safety
     /// The views fit, and the rows of the result are used by no one else.
     unsafe fn attend(&self, t: &Tensors<'_>, task: Task, m: &mut Memory<'_>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe {
             load_queries(t, task, m);
             let cells = t.k.ne[1];
@@ -294,8 +292,8 @@ impl Attention {
         }
     }
 
-    /// Turns the logits of a row of a tile into weights. The whole tile takes part, so a cell's lane in the sum does
-    /// not depend on other rows of the task.
+    /// Turns a row's logits of a tile into weights. The whole tile takes part, so a cell's lane in the sum does not
+    /// depend on other rows.
     fn weigh(&self, row: usize, head: usize, heads: usize, m: &mut Memory<'_>) {
         let (logits, _) = m.logits[row * TILE..].as_chunks_mut::<TILE>();
         let (mask, _) = m.masks[row * TILE..].as_chunks::<TILE>();
@@ -318,7 +316,6 @@ impl Attention {
         }
     }
 
-    /// Makes `most` the largest logit of a row.
     fn rescale(&self, row: usize, most: f32, m: &mut Memory<'_>) {
         if most > m.most[row] {
             let factor = exp(m.most[row] - most);
@@ -367,7 +364,7 @@ unsafe fn load_queries(t: &Tensors<'_>, task: Task, m: &mut Memory<'_>) {
         let [token, head] = task.row(row);
         let q = &mut m.q[row * dk..][..dk];
         q[t.q.ne[0]..].fill(0.0);
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe {
             read_row(
                 t.q,
@@ -382,8 +379,8 @@ unsafe fn load_queries(t: &Tensors<'_>, task: Task, m: &mut Memory<'_>) {
     }
 }
 
-/// Returns the keys or values of the cells of a tile in a range: in place, or decoded to rows that are `width` apart.
-/// Decoded cells that are not seen are zero.
+/// Returns a range of a tile's keys or values: in place, or decoded to rows that are `width` apart. Unseen decoded
+/// cells are zero.
 ///
 /// # Safety
 /// The cells exist. In place, they are f16 without gaps.
@@ -400,7 +397,7 @@ unsafe fn cells<'a>(
         prefetch_rows(x, [at[0] + TILE, at[1], at[2]], end - first);
         return Cells::F16(x.row([from, kv_head, stream]), x.nb[1]);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { read_rows(x, at, [end - first, TILE], &mut out[first * width..], width) };
     for i in (first..end).filter(|&i| !seen[i]) {
         out[i * width..][..x.ne[0]].fill(0.0);
@@ -408,8 +405,8 @@ unsafe fn cells<'a>(
     Cells::Decoded(out)
 }
 
-/// Decodes the masks of the cells `[from, from + n)` for every row, and marks the cells that a row sees. Returns
-/// `false` if no row sees a cell.
+/// Decodes the masks of cells `[from, from + n)` for every row, and marks the cells that a row sees. Returns `false` if
+/// there are none.
 ///
 /// # Safety
 /// The cells exist.
@@ -426,13 +423,13 @@ unsafe fn load_masks(
         let (done, rest) = m.masks.split_at_mut(row * TILE);
         let mask = &mut rest[..TILE];
         mask[n..].fill(f32::NEG_INFINITY);
-        // Heads share a mask, mostly.
+        // Heads usually share a mask.
         if t.mask.ne[2] == 1 && row % task.heads[1] != 0 {
             mask.copy_from_slice(&done[(row - 1) * TILE..]);
             m.sees[row] = m.sees[row - 1];
             continue;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe {
             read_row(
                 t.mask,

@@ -32,7 +32,7 @@ pairs! {
     div = |a, b| a / b;
 }
 
-/// The result may be the memory of either operand of its sizes.
+/// Kernel; the result may be the memory of either operand that has its sizes.
 #[derive(Debug)]
 struct Pairs {
     apply: Apply,
@@ -62,7 +62,8 @@ impl Launch for Pairs {
         let (a, b, y) = flat.flatten().unwrap_or((a, b, y));
         let same = a.ne == b.ne;
         let mut other = [0.0; CHUNK];
-        // SAFETY: the caller vouches for the views; every index of the result is one of `a`, and modulo its sizes of `b`.
+        // SAFETY: the caller vouches for the views; every index of the result is one of `a`, and modulo its sizes of
+        // `b`.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 let other = &mut other[..chunk.len()];

@@ -13,7 +13,7 @@ use crate::simd::vectorised;
 /// `f` of every number of a chunk, in place.
 type Apply = Box<dyn Fn(&mut [f32]) + Send + Sync>;
 
-/// A function of every element. The result may be the operand's memory.
+/// Applies a function to every element. The result may be the operand's memory.
 struct Map {
     apply: Apply,
 }
@@ -50,7 +50,6 @@ impl Launch for Map {
     }
 }
 
-/// Defines functions of every number of a slice.
 macro_rules! curves {
     ($($name:ident($($p:ident),*) = |$x:ident| $y:expr;)*) => {
         $(vectorised! {
@@ -108,7 +107,7 @@ fn hard_sigmoid(x: f32) -> f32 {
     within((x + 3.0) / 6.0, 0.0, 1.0)
 }
 
-/// Computes `min(max(x, min), max)`; NaN stays.
+/// Computes `min(max(x, min), max)`; keeps NaN.
 #[inline(always)]
 pub(super) fn within(x: f32, min: f32, max: f32) -> f32 {
     let x = if x < min { min } else { x };
@@ -159,7 +158,7 @@ pub(super) fn clamp(op: &Clamp, request: &Request<'_>) -> Selected {
     map(request, move |x| clamped(x, min, max))
 }
 
-/// Selects the kernel of a cast. Elements are rounded as they are written.
+/// Selects the kernel of a cast. Writing rounds the elements.
 pub(super) fn cast(request: &Request<'_>) -> Selected {
     map(request, |_| {})
 }
@@ -179,7 +178,7 @@ pub(super) fn xielu(op: &Xielu, request: &Request<'_>) -> Selected {
     map(request, move |x| xi(x, alpha_n, alpha_p, beta, eps))
 }
 
-/// Fills every element with one number. The operand is not read: it may be poison.
+/// Fills the result with one number. The operand is not read: it may be poison.
 #[derive(Debug)]
 struct Constant {
     value: f32,

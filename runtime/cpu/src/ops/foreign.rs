@@ -1,4 +1,4 @@
-//! Ops of ggml without a kernel of their own: by the reference, on one worker.
+//! ggml ops without a kernel: computed by the reference, on one worker.
 #![allow(unsafe_code)]
 
 use tpc_ir::op::Opaque;
@@ -36,7 +36,7 @@ pub(super) fn foreign(op: &Opaque, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// Returns the elements of a view.
+/// Reads a view.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`].
@@ -62,7 +62,7 @@ unsafe fn tensor(x: &View) -> Result<Tensor, ExecError> {
 
 impl Launch for Foreign {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
-        // The reference computes the whole result, so only one worker runs it.
+        // The reference computes the whole result on one worker.
         if call.worker.share(1).is_empty() {
             return Ok(());
         }
@@ -72,7 +72,7 @@ impl Launch for Foreign {
         let whole = |t: &View| t.ne[0].is_multiple_of(t.dtype.block_len() as usize);
         let blocks = call.operands.iter().all(whole) && whole(y);
         ensure(blocks, "rows are not whole blocks")?;
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         let operands = call.operands.iter().map(|x| unsafe { tensor(x) });
         let operands: Vec<Tensor> = operands.collect::<Result<_, _>>().map_err(|e| failed(&e))?;
         let operands: Vec<&Tensor> = operands.iter().collect();

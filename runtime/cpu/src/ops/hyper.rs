@@ -7,7 +7,7 @@ use crate::elements::{read_row, real, write_row};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 
-/// The matrix that mixes streams, per token.
+/// Computes the matrix that mixes streams, per token.
 #[derive(Debug)]
 struct Mixing {
     eps: f64,

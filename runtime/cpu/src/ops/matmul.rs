@@ -1,6 +1,6 @@
-//! Matrix products on views of any type: the fallback if no packed kernel fits.
+//! Matrix products on views of any type: the fallback without a packed kernel.
 //!
-//! Rows of the first matrix are decoded a few at a time and multiplied with every column of a block; each element is
+//! Decodes a few rows of the first matrix at a time and multiplies them with every column of a block; each element is
 //! one [`dot`].
 #![allow(unsafe_code)]
 
@@ -14,9 +14,9 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for,
 use crate::math::dot;
 use crate::view::View;
 
-/// Rows of the first matrix that are decoded at a time.
+/// Rows of the first matrix decoded at a time.
 const ROWS: usize = 16;
-/// Columns that decoded rows meet.
+/// Columns per block.
 const COLUMNS: usize = 64;
 
 fn scratch_for(operands: &[Sizes]) -> usize {
@@ -24,7 +24,7 @@ fn scratch_for(operands: &[Sizes]) -> usize {
     bytes_for(&[ROWS * k, k])
 }
 
-/// Decodes the rows `[first, first + n)` of a matrix, one after another.
+/// Decodes rows `[first, first + n)` of a matrix.
 ///
 /// # Safety
 /// The rows exist and are readable; `out` is as long.
@@ -34,12 +34,11 @@ unsafe fn decode_rows(w: &View, [first, n]: [usize; 2], [i2, i3]: [usize; 2], ou
         return;
     }
     for (i, out) in out[..n * k].chunks_exact_mut(k).enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { read_row(w, w.row([first + i, i2, i3]), 0, out) };
     }
 }
 
-/// Returns the dot products of decoded rows with one vector.
 fn products(rows: &[f32], n: usize, x: &[f32]) -> [f32; ROWS] {
     let mut out = [0.0; ROWS];
     if !x.is_empty() {
@@ -98,7 +97,7 @@ impl Launch for Product {
     }
 }
 
-/// `out[i, u, t] = Σ w[k, i, ids[u, t]] · x[k, u mod rows, t]`; zero for experts outside of the window.
+/// `out[i, u, t] = Σ w[k, i, ids[u, t]] · x[k, u mod rows, t]`; zero for experts outside the window.
 #[derive(Debug)]
 struct ExpertProduct {
     window: Option<Interval>,

@@ -32,7 +32,6 @@ use tpc_ir::{Dim, Op, RANK};
 
 use crate::launch::{Request, Selected};
 
-/// Returns the kernel of `op`.
 pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
     match op {
         Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf lies in memory already"),
@@ -87,7 +86,7 @@ pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
     }
 }
 
-/// Returns the attribute of an op that is a size of its kernel. All other sizes are sizes of views.
+/// Returns the attribute of an op that sizes its kernel. All other sizes are sizes of views.
 pub fn size_of(op: &Op) -> Option<&Dim> {
     match op {
         Op::Slice(op) => Some(&op.start),
@@ -97,7 +96,6 @@ pub fn size_of(op: &Op) -> Option<&Dim> {
     }
 }
 
-/// Returns the axis of that number.
 fn axis(n: u64) -> Result<usize, &'static str> {
     usize::try_from(n)
         .ok()

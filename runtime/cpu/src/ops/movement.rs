@@ -1,4 +1,4 @@
-//! Ops that move elements without arithmetic, and changes of the element type.
+//! Ops that move elements without arithmetic, and casts.
 #![allow(unsafe_code)]
 
 use tpc_ir::op::{Concat, Pad};
@@ -16,14 +16,14 @@ const fn blocks(x: &View) -> usize {
     x.ne[0].div_ceil(x.dtype.block_len() as usize)
 }
 
-/// Copies `n` blocks that are `nb[0]` apart. The views know the size of a block.
+/// Copies `n` blocks that are `nb[0]` apart. The views give the block size.
 ///
 /// # Safety
 /// The blocks exist at both ends; no other thread uses the blocks of `to`.
 unsafe fn copy_blocks(x: &View, from: *const u8, y: &View, to: *mut u8, n: usize) {
     let bytes = y.dtype.block_bytes() as usize;
     if x.has_dense_rows() && y.has_dense_rows() {
-        // SAFETY: the caller vouches for the blocks, which have no gaps between them. They may be the same.
+        // SAFETY: the caller vouches for the blocks, which have no gaps. They may be the same.
         return unsafe { std::ptr::copy(from, to, n * bytes) };
     }
     for i in 0..n {
@@ -33,7 +33,7 @@ unsafe fn copy_blocks(x: &View, from: *const u8, y: &View, to: *mut u8, n: usize
     }
 }
 
-/// Copies the worker's share of the elements of `x` to `y`, of the same sizes. Converts them if the types differ.
+/// Copies the worker's share of `x` to `y`, which has the same sizes. Converts elements if the types differ.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`] on these views. If the types differ, they can be read and written.
@@ -44,7 +44,7 @@ pub(super) unsafe fn copy(worker: &Worker<'_>, x: &View, y: &View) -> Result<(),
         _ => (*x, *y),
     };
     if x.dtype != y.dtype {
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         return unsafe {
             each_chunk(worker, &y, |piece, chunk| {
                 read_piece(&x, piece, chunk);
@@ -67,13 +67,13 @@ pub(super) unsafe fn copy(worker: &Worker<'_>, x: &View, y: &View) -> Result<(),
     Ok(())
 }
 
-/// True if elements of type `from` can become elements of type `to`.
+/// True if `from` converts to `to`.
 fn converts(from: DType, to: DType) -> bool {
     from == to || is_readable(from) && is_writable(to)
 }
 
-/// The elements of the operand in the order of axes 0 to 3, in the sizes and the element type of the result: a reshape, a
-/// contiguous copy or a change of type. A permutation or slice is a copy of a view with that order or that part.
+/// A reshape, contiguous copy or cast: the operand's elements in the order of axes 0 to 3, in the result's sizes and
+/// type. A permutation or slice is a copy of a permuted or sliced view.
 #[derive(Debug)]
 struct Flatten;
 
@@ -90,11 +90,11 @@ impl Launch for Flatten {
         let ([x], [y]) = call.views()?;
         ensure(x.len() == y.len(), "elements before and after")?;
         if x.ne == y.ne {
-            // SAFETY: the caller's promise.
+            // SAFETY: caller's contract.
             return unsafe { copy(call.worker, &x, &y) };
         }
         if let (Some(x), Some(y)) = (x.flat(), y.flat()) {
-            // SAFETY: the caller's promise.
+            // SAFETY: caller's contract.
             return unsafe { copy(call.worker, &x, &y) };
         }
         let block = x.dtype.block_len() as usize;
@@ -114,7 +114,7 @@ impl Launch for Flatten {
     }
 }
 
-/// The view of a permutation's operand whose axes are in the order of the result.
+/// A permutation: a copy of the operand with its axes in the result's order.
 #[derive(Debug)]
 struct Transposed {
     order: [usize; RANK],
@@ -140,17 +140,16 @@ pub(super) fn permute(axes: [u64; RANK], request: &Request<'_>) -> Selected {
 impl Launch for Transposed {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { copy(call.worker, &x.permuted(self.order), &y) }
     }
 }
 
-/// A slice of an axis.
 #[derive(Debug)]
 struct Part {
     axis: usize,
     start: usize,
-    /// The elements that may not be separated along the axis.
+    /// Elements that must stay together along the axis.
     unit: usize,
 }
 
@@ -189,7 +188,7 @@ impl Launch for Part {
     }
 }
 
-/// The operands one after another along an axis, with `before` zeros before them and `after` zeros after them.
+/// Concatenation along an axis, with `before` zeros before and `after` zeros after it.
 #[derive(Debug)]
 struct Joined {
     axis: usize,
@@ -235,7 +234,7 @@ pub(super) fn pad(op: &Pad, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// Writes zeros to the worker's share of `y`: in every format, a block of zero bytes is zero.
+/// Zeroes the worker's share of `y`: in every format, a block of zero bytes is zero.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`] on the view.

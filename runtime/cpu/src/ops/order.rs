@@ -1,4 +1,4 @@
-//! The order of the elements of a row.
+//! Sorting of rows.
 #![allow(unsafe_code)]
 
 use std::cmp::Ordering;
@@ -9,11 +9,11 @@ use crate::elements::{row, write_index, write_row};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 
-/// The indices of the first elements of every row in an order: equal elements in order of their indices, NaN last.
+/// Indices of each row's first elements in an order: equal elements in index order, NaN last.
 #[derive(Debug)]
 struct Sorted {
     order: SortOrder,
-    /// The number of elements to return; `None` for all.
+    /// Elements to return; `None` for all.
     first: Option<usize>,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn arg_sort(op: &ArgSort, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// Puts the indices of the first `k` elements of `row` in front of `indices`, in order.
+/// Moves the indices of the first `k` elements of `row` to the front of `indices`, in order.
 fn sort(row: &[f32], order: SortOrder, k: usize, indices: &mut [u32]) {
     for (i, slot) in (0..).zip(indices.iter_mut()) {
         *slot = i;
@@ -43,7 +43,7 @@ fn sort(row: &[f32], order: SortOrder, k: usize, indices: &mut [u32]) {
         (x, SortOrder::Ascending) => x,
         (x, SortOrder::Descending) => -x,
     };
-    // Keys are never NaN, and no two indices are equal: the order is total.
+    // The order is total: keys are never NaN, and no two indices are equal.
     let compare = |a: &u32, b: &u32| {
         let by_key = key(*a).partial_cmp(&key(*b)).unwrap_or(Ordering::Equal);
         by_key.then(a.cmp(b))
@@ -86,7 +86,7 @@ impl Launch for Sorted {
     }
 }
 
-/// A mask of the first elements of every row, largest first.
+/// A mask of each row's largest elements.
 #[derive(Debug)]
 struct TopMasked {
     k: usize,

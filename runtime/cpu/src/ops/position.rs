@@ -1,4 +1,4 @@
-//! Ops whose elements depend on their position, and constants.
+//! Ops that depend on the elements' positions, and constants.
 #![allow(unsafe_code)]
 
 use tpc_ir::op::{Arange, Hadamard, Side, Tri};
@@ -8,7 +8,7 @@ use crate::elements::real;
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 
-/// One side of a diagonal of every matrix. The result may be the operand's memory.
+/// Keeps one side of the diagonal of every matrix. The result may be the operand's memory.
 #[derive(Debug)]
 struct Triangle {
     keep: Side,

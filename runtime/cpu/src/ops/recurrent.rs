@@ -9,7 +9,7 @@ use crate::math::{LANES, exp, fold, softplus};
 use crate::simd::vectorised;
 use crate::view::View;
 
-/// Channels of a convolution computed side by side.
+/// Channels computed side by side.
 const CHANNELS: usize = 64;
 
 /// `out[c, t, s] = Σ_j x[t + j, c, s] · taps[j, c]`
@@ -56,7 +56,7 @@ unsafe fn interleave(
     out: &mut [f32],
 ) {
     for c in 0..rows {
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { read_row(x, x.row(at(c)), 0, row) };
         for (out, x) in out[c..].iter_mut().step_by(CHANNELS).zip(&*row) {
             *out = *x;
@@ -106,7 +106,7 @@ impl Launch for Convolution {
     }
 }
 
-/// Mamba's selective scan. A state may be updated in place if the op has no ids.
+/// Mamba's selective scan. Without ids, a state may be updated in place.
 #[derive(Debug)]
 struct Scan;
 

@@ -9,19 +9,19 @@ use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 use crate::math::sum as sum_of;
 
-/// The sum of every row, divided by a number.
+/// Sums every row and divides by a number.
 #[derive(Debug)]
 struct RowSums {
     divisor: f64,
 }
 
-/// The sum along another axis.
+/// Sums along another axis.
 #[derive(Debug)]
 struct AxisSums {
     axis: usize,
 }
 
-/// Cumulative sums of the elements of every row.
+/// Cumulative sums of every row.
 #[derive(Debug)]
 struct Cumulative;
 

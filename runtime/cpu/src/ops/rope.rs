@@ -12,21 +12,19 @@ use crate::math::sin_cos;
 use crate::simd::vectorised;
 use crate::view::View;
 
-/// Pairs whose angles are computed at a time.
+/// Pairs per group of angles.
 const PAIRS: usize = 64;
 
-/// The elements that make a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pairing {
     Neighbours,
     Halves,
 }
 
-/// A rotation whose frequencies are known. The result may be the operand's memory.
+/// A rotation with known frequencies. The result may be the operand's memory.
 #[derive(Debug)]
 struct Rotation {
     pairing: Pairing,
-    /// Positions per token.
     positions: usize,
     /// Per pair, the index of the token's position that turns it.
     which: Box<[u8]>,
@@ -112,7 +110,7 @@ pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selected {
 }
 
 vectorised! {
-    /// Sines and cosines, times `magnitude`, of the angles `position · frequency`. All slices have a length.
+    /// Computes `magnitude` times the sines and cosines of `position · frequency`. All slices have the same length.
     fn turns(
         frequencies: [&[f64]; 2],
         factors: &[f32],

@@ -10,7 +10,7 @@ use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 use crate::view::View;
 
-/// Returns an index read from data, which must be below `bound`.
+/// Checks that an index read from data is below `bound`.
 pub(super) fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, KernelError> {
     usize::try_from(index)
         .ok()
@@ -18,8 +18,8 @@ pub(super) fn index(what: &'static str, index: i64, bound: usize) -> Result<usiz
         .ok_or(KernelError::Index { what, index, bound })
 }
 
-/// Returns an index read from data, counted from the start of `window`; `None` outside of it. Without a window it must
-/// be below `bound`, as an index within the window is too.
+/// Returns an index read from data, relative to `window`; `None` outside of it. Without a window it must be below
+/// `bound`, as an index within the window is too.
 pub(crate) fn windowed(
     what: &'static str,
     value: i64,
@@ -61,7 +61,7 @@ impl Gather {
         ensure(fits, "sizes of the table, the index and the result")
     }
 
-    /// Returns the row of the table for a row of the result.
+    /// Returns the table's row for a row of the result.
     ///
     /// # Safety
     /// The views fit, and the row is one of the result.
@@ -109,7 +109,7 @@ impl Launch for GatherInts {
                 let source = self.0.source(&data, &indices, [i1, i2, i3])?;
                 for i0 in 0..y.ne[0] {
                     let value = source.map_or(0, |row| int(&data, [i0, row, i2, i3]));
-                    // Two's complement: a negative number keeps its bits.
+                    // Two's complement keeps the bits of negative numbers.
                     write_index(&y, [i0, i1, i2, i3], value as usize);
                 }
             }

@@ -2,11 +2,11 @@
 
 use tpc_ir::op::HeadWindow;
 
-/// ALiBi's slopes (Press et al. 2021), as ggml extends them to head counts that are not a power of two.
+/// ALiBi's slopes (Press et al. 2021), extended as in ggml to head counts that are not a power of two.
 #[derive(Debug)]
 pub(super) struct Slopes {
     max_bias: f64,
-    /// The heads of the window, and their number in the model; `None` for all heads of the query.
+    /// The window's heads and the model's number of heads; `None` for all heads of the query.
     heads: Option<(Box<[u64]>, u64)>,
 }
 
@@ -14,7 +14,7 @@ impl Slopes {
     /// Creates the slopes of the window's heads.
     ///
     /// # Errors
-    /// Returns an error if the window has heads that the model lacks.
+    /// Fails if the window has heads that the model lacks.
     pub(super) fn of(max_bias: f32, heads: Option<&HeadWindow>) -> Result<Slopes, &'static str> {
         let heads = match heads {
             None => None,
@@ -43,7 +43,6 @@ impl Slopes {
         named.is_none_or(|(named, _)| named.len() == local)
     }
 
-    /// Returns the slope of local head `head` of `local`.
     pub(super) fn slope(&self, head: usize, local: usize) -> f32 {
         if self.max_bias <= 0.0 {
             return 1.0;

@@ -11,7 +11,7 @@ use crate::math::{exp, max, sum};
 use crate::simd::vectorised;
 use crate::view::View;
 
-/// `softmax(scale · x + slope · mask)`, with a sink that takes weight. The result may be the memory of `x`.
+/// `softmax(scale · x + slope · mask)` with a sink. The result may be the memory of `x`.
 #[derive(Debug)]
 struct Rows {
     scale: f32,
@@ -115,12 +115,12 @@ impl Launch for Rows {
 /// Computes `row ← scale · row + slope · mask`.
 ///
 /// # Safety
-/// The mask's row has the same number of elements as `row`, and they are readable.
+/// The mask's row is readable and as long as `row`.
 unsafe fn add_mask(row: &mut [f32], [scale, slope]: [f32; 2], mask: &View, from: *const u8) {
     let mut buffer = [0.0; CHUNK];
     for (i, row) in row.chunks_mut(CHUNK).enumerate() {
         let buffer = &mut buffer[..row.len()];
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { read_row(mask, from, i * CHUNK, buffer) };
         scale_and_mask(row, scale, buffer, slope);
     }

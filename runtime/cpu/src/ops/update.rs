@@ -1,4 +1,4 @@
-//! Writing slices into a tensor in place, in its element type.
+//! In-place writes of slices, in the tensor's element type.
 #![allow(unsafe_code)]
 
 use tpc_ir::DType;
@@ -12,7 +12,7 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 use crate::team::Worker;
 use crate::view::View;
 
-/// Returns an error unless the op updates its first operand in its own type, along an axis that does not cut blocks.
+/// Checks that the op updates its first operand in its own type, along an axis that does not cut blocks.
 fn updates(axis: usize, request: &Request<'_>) -> Result<(), &'static str> {
     let dst = request.operands.first();
     if dst != request.results.first() {
@@ -24,20 +24,20 @@ fn updates(axis: usize, request: &Request<'_>) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// True if the worker writes this piece of a row. The owner depends only on the position in the destination, so two
-/// rows for one position are written in order.
+/// True if the worker writes this piece of a row. The owner depends only on the destination, so two rows for one
+/// position are written in order.
 fn owns(worker: &Worker<'_>, [i1, i2, i3]: [usize; 3], chunk: usize) -> bool {
     (i1 + i2 + i3 + chunk) % worker.count() == worker.index()
 }
 
-/// Calls `f` with the start and the length of every piece of the destination's row at these indices that the worker owns.
+/// Calls `f` with start and length of every piece of the destination's row that the worker owns.
 fn each_owned(worker: &Worker<'_>, row: [usize; 3], n: usize, mut f: impl FnMut(usize, usize)) {
     for chunk in (0..n.div_ceil(CHUNK)).filter(|&c| owns(worker, row, c)) {
         f(chunk * CHUNK, CHUNK.min(n - chunk * CHUNK));
     }
 }
 
-/// Copies the destination to the result unless they are the same memory. Each worker copies the pieces that it owns.
+/// Copies the worker's pieces of the destination to the result, unless both are the same memory.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`] on these views.
@@ -98,7 +98,7 @@ impl Launch for Scatter {
         let whole = y.ne[0].is_multiple_of(y.dtype.block_len() as usize);
         ensure(whole, "rows of the destination are not whole blocks")?;
         let worker = call.worker;
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { copy_owned(worker, &dst, &y)? };
         let (p, q) = (indices.ne[1], indices.ne[2]);
         let mut buffer = [0.0; CHUNK];
@@ -204,7 +204,7 @@ impl Launch for Replace {
     }
 }
 
-/// Copies as [`copy`] does, real numbers of any type.
+/// Copies as [`copy`], for real numbers of any type.
 ///
 /// # Safety
 /// As [`copy`].
@@ -212,6 +212,6 @@ unsafe fn convert(worker: &Worker<'_>, x: &View, y: &View) -> Result<(), KernelE
     let plain = |t: DType| !t.is_quantised();
     let whole = plain(y.dtype) || y.ne[0].is_multiple_of(y.dtype.block_len() as usize);
     ensure(whole, "rows of the destination are not whole blocks")?;
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { copy(worker, x, y) }
 }

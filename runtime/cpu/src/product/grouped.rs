@@ -1,4 +1,4 @@
-//! Products with many experts; each token uses a few of them.
+//! Products with many experts, of which each token uses a few.
 
 use super::activations::Activations;
 use super::format::{Format, Matrix};
@@ -13,20 +13,20 @@ use std::ops::Range;
 /// `i / used`.
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
-    /// The first of each expert's pairs in `pairs`, and the end.
+    /// Start of each expert's pairs in `pairs`, and the end.
     starts: Vec<usize>,
     /// Pairs, sorted by expert.
     pairs: Vec<u32>,
-    /// Their tokens.
+    /// Per pair, its token.
     tokens: Vec<u32>,
 }
 
-/// The rows of activations that an expert reads.
+/// The activation rows that an expert reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// One for each token.
+    /// One row per token.
     PerToken,
-    /// One for each pair.
+    /// One row per pair.
     PerPair,
 }
 
@@ -41,10 +41,10 @@ impl Routes {
         }
     }
 
-    /// Sorts pairs by expert; an expert's stay in order. `chosen` is the expert of each pair.
+    /// Sorts pairs by expert, stably. `chosen` is the expert of each pair.
     ///
     /// # Errors
-    /// Returns [`ProductError::Shape`] if an expert is beyond `experts` or the pairs are not `used` for each token.
+    /// [`ProductError::Shape`] if an expert is beyond `experts` or the pairs are not `used` for each token.
     pub fn set(&mut self, experts: usize, used: usize, chosen: &[u32]) -> Result<(), ProductError> {
         let shape = |what| Err(ProductError::Shape { what });
         if used == 0 || !chosen.len().is_multiple_of(used) || u32::try_from(chosen.len()).is_err() {
@@ -58,7 +58,7 @@ impl Routes {
         for &e in chosen {
             self.starts[e as usize] += 1;
         }
-        // Counts become ends; filling from the last pair turns each end into a start.
+        // Counts become ends; filling from the last pair turns ends into starts.
         let mut end = 0;
         for count in &mut self.starts {
             end += *count;
@@ -87,25 +87,24 @@ impl Routes {
         self.pairs.len()
     }
 
-    /// Returns the pairs of an expert.
     fn of(&self, expert: usize) -> Range<usize> {
         self.starts[expert]..self.starts[expert + 1]
     }
 }
 
-/// One of `of` equal shares of some work.
+/// One of `of` equal shares of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// The index of the share.
+    /// Index of the share.
     pub index: usize,
-    /// The number of shares.
+    /// Number of shares.
     pub of: usize,
 }
 
-/// The fixed cost of a panel, in tokens: reading and decoding it.
+/// Fixed cost of reading and decoding a panel, in tokens.
 const PANEL_COST: usize = 6;
 
-/// A stack of experts, packed one after another, times the tokens that use them. The result has a column for each pair.
+/// A stack of experts, packed one after another, times the tokens that use them. The result has a column per pair.
 #[derive(Clone, Copy)]
 pub struct Grouped<'a> {
     isa: Isa,
@@ -119,10 +118,10 @@ pub struct Grouped<'a> {
 
 impl<'a> Grouped<'a> {
     /// Creates the product of the experts in `bytes`, each of `format`, with the activations of the tokens of `routes`.
-    /// The bias of the epilogue has the rows of all experts, one expert after another.
+    /// The epilogue's bias has the rows of all experts in sequence.
     ///
     /// # Errors
-    /// Returns [`ProductError::Length`] if the experts have other sizes, [`ProductError::Shape`] if the bias has.
+    /// [`ProductError::Length`] if the experts have other sizes, [`ProductError::Shape`] if the bias has.
     pub fn new(
         isa: Isa,
         (format, bytes): (Format, &'a [u8]),
@@ -155,11 +154,10 @@ impl<'a> Grouped<'a> {
         })
     }
 
-    /// Computes a share. Together the shares cover all panels of all used experts. Each panel is in one share, and
-    /// shares take about the same time.
+    /// Computes a share. Each panel of a used expert is in exactly one share, and shares take about the same time.
     ///
     /// # Errors
-    /// Returns the errors of [`Product::new`] and [`Product::run`].
+    /// As [`Product::new`] and [`Product::run`].
     pub fn run(
         &self,
         share: Share,

@@ -9,7 +9,7 @@ use crate::simd::Isa as Vectors;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// An instruction set that this machine has. All give the same bits.
+/// An instruction set of this machine. All give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Isa(pub(super) Set);
 
@@ -25,10 +25,10 @@ pub(super) enum Set {
 }
 
 impl Isa {
-    /// The instruction set that every machine has.
+    /// Portable instructions that every machine has.
     pub const PORTABLE: Isa = Isa(Set::Portable);
 
-    /// Returns the instruction sets of this machine, the fastest first.
+    /// Returns this machine's instruction sets, fastest first.
     pub fn available() -> &'static [Isa] {
         static ALL: OnceLock<Vec<Isa>> = OnceLock::new();
         ALL.get_or_init(|| {
@@ -48,7 +48,7 @@ impl Isa {
         })
     }
 
-    /// Returns the fastest instruction set of this machine.
+    /// Returns this machine's fastest instruction set.
     pub fn best() -> Isa {
         Isa::available()[0]
     }
@@ -59,7 +59,6 @@ impl Isa {
         Isa::available().iter().find(named).copied()
     }
 
-    /// Returns the vector instructions of the instruction set.
     pub(crate) const fn vectors(self) -> Vectors {
         match self.0 {
             #[cfg(target_arch = "x86_64")]

@@ -90,7 +90,7 @@ impl<'g> Interpreter<'g> {
     /// Returns an interpreter of `graph` with its weights loaded: each place holds only its own parts, each part once.
     ///
     /// # Errors
-    /// Returns an error if a weight is missing, or has another type or other sizes than the graph declares.
+    /// Fails if a weight is missing, or has another type or other sizes than the graph declares.
     pub fn new<S: Executable>(
         graph: &'g Verified<S>,
         weights: &dyn WeightSource,
@@ -166,7 +166,7 @@ impl<'g> Interpreter<'g> {
     /// Runs all phases of one batch, commits its states, and returns the named outputs.
     ///
     /// # Errors
-    /// Returns an error if an input does not match the graph's declaration, an op reads from another place, or an index
+    /// Fails if an input does not match the graph's declaration, an op reads from another place, or an index
     /// is out of range. The message names the instruction. States keep their previous content.
     pub fn run(
         &mut self,

@@ -67,7 +67,7 @@ pub struct OpContext<'a> {
 /// A collective has one operand and one result per participant.
 ///
 /// # Errors
-/// Returns an error if the operands do not fit the op, an index is out of range, or the results are not of the shapes
+/// Fails if the operands do not fit the op, an index is out of range, or the results are not of the shapes
 /// given.
 pub fn eval(
     op: &Op,

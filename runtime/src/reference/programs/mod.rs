@@ -47,7 +47,7 @@ impl<'p> ProgramInterpreter<'p> {
     /// order of the queues.
     ///
     /// # Errors
-    /// Returns an error if a weight is missing, or has another type or other sizes than the program declares, and when
+    /// Fails if a weight is missing, or has another type or other sizes than the program declares, and when
     /// memory does not suffice.
     pub fn new(
         program: &'p Program,

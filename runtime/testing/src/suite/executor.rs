@@ -47,7 +47,7 @@ pub trait ExecutorUnderTest {
     /// Runs the op. `in_place` names an operand, and a result to write into the operand's memory instead of its own.
     ///
     /// # Errors
-    /// Returns an error if the executor refuses the case or fails.
+    /// Fails if the executor refuses the case or fails.
     fn run(
         &mut self,
         case: &Case,

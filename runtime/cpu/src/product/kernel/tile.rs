@@ -1,6 +1,6 @@
 //! Decoded blocks of one or two panels times a few tokens.
 //!
-//! Two panels times six tokens need 8 loads for 12 dot instructions; one panel times twelve would need 13.
+//! Two panels times six tokens need 8 loads for 12 dot instructions; one panel times twelve needs 13.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
@@ -20,23 +20,22 @@ use crate::product::layout::codes::offset;
 use crate::product::simd::{Kernel, Simd, Width};
 use std::marker::PhantomData;
 
-/// Waiting sums of a token: a row for each panel.
+/// Waiting sums of a token: a row per panel.
 pub(in crate::product) type Sum = [[f32; ROWS]; PANELS];
 
-/// Decoded panels, rows of activations, and the sums that the products are added to.
+/// Decoded panels, rows of activations, and sums to add to.
 pub(in crate::product) struct Multiply<'a> {
-    /// The panels.
     pub panels: &'a [Unpacked; PANELS],
-    /// Blocks decoded in each.
+    /// Blocks decoded in each panel.
     pub blocks: usize,
-    /// The block of each token's row that belongs to the first decoded.
+    /// Per token, the block that belongs to the first decoded block.
     pub x: [*const Block; TOKENS],
-    /// The sums of the first token.
+    /// Sums of the first token.
     pub sums: *mut Sum,
-    /// True if a segment begins here, so that the sums begin with zero.
+    /// True at the start of a segment: sums begin with zero.
     pub first: bool,
-    /// The number of earlier sums to add at the end, the last first. Each is stored `stride` before the one after it.
-    /// The result replaces the sum that is added last.
+    /// Number of earlier sums to add at the end, last first. Each is stored `stride` before its successor. The result
+    /// replaces the sum that is added last.
     pub merges: usize,
     /// See `merges`.
     pub stride: usize,
@@ -54,7 +53,6 @@ struct Read<K> {
 }
 
 impl<K: Kind> Read<K> {
-    /// Returns a reader at the first block of a panel.
     fn first(panel: &Unpacked) -> Read<K> {
         Read {
             units: panel.codes.as_ptr().cast(),
@@ -63,7 +61,6 @@ impl<K: Kind> Read<K> {
             kind: PhantomData,
         }
     }
-    /// Goes on to the next.
     #[inline(always)]
     fn advance(&mut self) {
         let parts = 32 / K::SUB;
@@ -143,6 +140,6 @@ impl<const SUB: usize, const MIN: bool, const LOG2: i32, const WIDE: bool> Kind
 /// The machine has the instructions of `S`; each of the first `W` rows has the blocks, and `sums` and the earlier sums
 /// have `W` tokens.
 pub(super) unsafe fn run<S: Simd, K: Kind, const V: usize, const W: usize>(work: Multiply) {
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { S::enter(Tile::<K, V, W>(work, PhantomData)) }
 }

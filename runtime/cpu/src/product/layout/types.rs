@@ -1,12 +1,12 @@
-//! The stored form of every quantised type of the file.
+//! The stored form of every quantised type. [`tpc_runtime::quant`] describes the file's blocks.
 //!
-//! Sizes are the same as in the file, with three exceptions. tq1_0 takes 66 bytes per block instead of 54, because its
-//! codes are stored with two bits. q8_1 and q8_k lose the sums that decoding ignores. q1_0 and q2_0 have a whole step's
-//! head even if K ends within a step. The blocks of the file are described in [`tpc_runtime::quant`].
+//! Sizes equal the file's, with three exceptions. tq1_0 takes 66 bytes per block instead of 54, because its codes are
+//! stored with two bits. q8_1 and q8_k lose the sums that decoding ignores. q1_0 and q2_0 have a whole step's head even
+//! if K ends within a step.
 //!
-//! Types that index grids are stored as the values of their elements, with the file's scales. Their elements have 6
-//! values (iq1, iq2), which take 3 bits, or 16 (iq3), which take 4. They are therefore as fast as the others, but
-//! larger than in the file: iq1 about twice, iq2 by a third to two thirds, iq3 by a quarter to two fifths.
+//! Types that index grids are stored as element values with the file's scales. The elements have 6 values (iq1, iq2),
+//! which take 3 bits, or 16 (iq3), which take 4. They are therefore as fast as the others, but larger than in the file:
+//! iq1 about twice, iq2 by a third to two thirds, iq3 by a quarter to two fifths.
 #![expect(unsafe_code, reason = "the functions of a trait are unsafe")]
 
 use super::codes::{
@@ -27,11 +27,10 @@ use tpc_runtime::quant::{GridBlock, grid_block};
 /// A stored type by its parts; `F` finds the codes in the file's block.
 pub(in crate::product) struct Stored<C, S, F>(PhantomData<(C, S, F)>);
 
-/// The positions of codes in a block of the file.
+/// Positions of codes in a block of the file.
 pub(in crate::product) trait FileCodes {
-    /// Elements of a block.
     const BLOCK: usize;
-    /// Bytes of one.
+    /// Bytes of a block.
     const BYTES: usize;
     /// Reads the codes of a block.
     fn codes(block: &[u8], out: &mut [u8; 256]);
@@ -162,7 +161,7 @@ impl<G: Grid> Scales for GridOf<G> {
     }
     #[inline(always)]
     unsafe fn head<S: Simd>(head: *const u8, behind: *const u8) -> Scaled<S::F> {
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe {
             let d = S::fmul(S::f16x16(behind), S::fsplat(G::UNIT));
             Scaled { d, head }
@@ -170,12 +169,12 @@ impl<G: Grid> Scales for GridOf<G> {
     }
     #[inline(always)]
     unsafe fn scale<S: Simd>(head: &Scaled<S::F>, b: usize, j: usize) -> S::F {
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { head.times_u8::<S>(32 / G::SUB * b + j) }
     }
     #[inline(always)]
     unsafe fn min<S: Simd>(_: &Scaled<S::F>, _: usize, _: usize) -> S::F {
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { S::fsplat(0.0) }
     }
 }

@@ -28,7 +28,7 @@ impl<const VNNI: bool> Avx2<VNNI> {
 /// As [`Kernel::run`].
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn enter_plain<K: Kernel>(kernel: K) {
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { kernel.run::<Avx2<false>>() }
 }
 
@@ -38,7 +38,7 @@ unsafe fn enter_plain<K: Kernel>(kernel: K) {
 /// As [`Kernel::run`].
 #[target_feature(enable = "avx2,fma,f16c,avxvnni")]
 unsafe fn enter_vnni<K: Kernel>(kernel: K) {
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { kernel.run::<Avx2<true>>() }
 }
 

@@ -29,7 +29,7 @@ impl Avx512 {
 /// As [`Kernel::run`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 unsafe fn enter<K: Kernel>(kernel: K) {
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { kernel.run::<Avx512>() }
 }
 
