@@ -1,4 +1,4 @@
-//! Errors of running programs, with advice on each.
+//! Errors of running programs, with help.
 
 use tpc_ir::op::TypeError;
 use tpc_ir::{Code, DType, Place, Value};
@@ -6,7 +6,7 @@ use tpc_ir::{Code, DType, Place, Value};
 use crate::codes;
 use crate::quant::QuantError;
 
-/// The reason why a program could not be loaded or run.
+/// Error of loading or running a program.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(
     missing_docs,
@@ -111,7 +111,7 @@ pub enum ExecError {
     },
     #[error("{what}")]
     Parameter { what: String },
-    /// The executor does not have a kernel for an op on these element types.
+    /// The executor has no kernel for an op on these element types.
     #[error("{what}")]
     NoKernel { what: String },
     #[error("the file of the session: {what}")]
@@ -126,16 +126,16 @@ pub enum ExecError {
     NoStates { state: String },
     #[error("`{op}` is a leaf: its value comes from the interpreter, not from operands")]
     Leaf { op: &'static str },
-    /// An error of an executor's devices, with its own code and advice.
+    /// An error of an executor's devices, with its own code and help.
     #[error("{what}")]
     Device { code: &'static Code, what: String },
-    /// Another error, with the instruction or value it concerns.
+    /// Another error, with its instruction or value.
     #[error("{at}: {cause}")]
     At { at: String, cause: Box<ExecError> },
 }
 
 impl ExecError {
-    /// Returns the error with the name of its instruction or value. An inner name takes precedence.
+    /// Adds the name of the instruction or value. An inner name takes precedence.
     #[must_use]
     pub fn at(self, at: impl FnOnce() -> String) -> ExecError {
         match self {
@@ -194,7 +194,7 @@ impl ExecError {
         }
     }
 
-    /// Returns advice on the error, in one sentence.
+    /// Returns help in one sentence.
     pub fn help(&self) -> &'static str {
         use ExecError as E;
         match self {

@@ -40,17 +40,17 @@ const LEN: usize = 256;
 /// A block as integers: element `i` is `d·steps[i / 16]·unit·values[i]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GridBlock {
-    /// The scale of the block.
+    /// Block scale.
     pub d: f16,
-    /// `2·s + 1` of each 16 elements.
+    /// `2·s + 1` per 16 elements.
     pub steps: [u8; 16],
     /// A power of two.
     pub unit: f32,
-    /// The elements without scales.
+    /// Elements without scales.
     pub values: [i8; LEN],
 }
 
-/// Returns the integers of a block; `None` for types without grids and blocks of another length.
+/// Returns a block's integers; `None` for types without grids and blocks of another length.
 pub fn grid_block(dtype: DType, block: &[u8]) -> Option<GridBlock> {
     if block.len() as u64 != dtype.block_bytes() {
         return None;
@@ -100,7 +100,6 @@ fn u32_at(block: &[u8], at: usize) -> usize {
     u16_at(block, at) | u16_at(block, at + 2) << 16
 }
 
-/// Scales of 16s as nibbles from byte `at` on, each for `16·per` elements.
 fn nibbles(block: &[u8], at: usize, per: usize, steps: &mut [u8; 16]) {
     for (j, step) in steps.iter_mut().enumerate() {
         let n = j / per;
@@ -115,7 +114,7 @@ fn eight(seven: usize) -> usize {
     seven | ((seven.count_ones() as usize & 1) << 7)
 }
 
-/// Decodes a row of eight elements of iq2, with its signs.
+/// Decodes an iq2 row of eight elements, with its signs.
 fn row2(row: u16, signs: usize, out: &mut [i8]) {
     for (j, out) in out.iter_mut().enumerate() {
         let v = [8, 25, 43, 0][usize::from(row >> (2 * j)) & 3];
@@ -123,7 +122,7 @@ fn row2(row: u16, signs: usize, out: &mut [i8]) {
     }
 }
 
-/// Decodes a row of four elements of iq3, with its signs.
+/// Decodes an iq3 row of four elements, with its signs.
 fn row3(row: u16, values: &[i8; 8], signs: usize, out: &mut [i8]) {
     for (j, out) in out.iter_mut().enumerate() {
         let v = values[usize::from(row >> (4 * j)) & 7];
@@ -131,7 +130,7 @@ fn row3(row: u16, values: &[i8; 8], signs: usize, out: &mut [i8]) {
     }
 }
 
-/// Decodes a row of eight elements of iq1 in eighths; `delta` is added to each.
+/// Decodes an iq1 row of eight elements in eighths, plus `delta`.
 fn row1(row: u16, delta: i8, out: &mut [i8]) {
     for (j, out) in out.iter_mut().enumerate() {
         let step = (row >> (2 * j) & 3) as i8;

@@ -78,8 +78,8 @@ pub(super) fn decode_q8_k(block: &[u8; 292], out: &mut [f32; LEN]) {
 
 /// Unpacks the 16 signed scales of q3_k, 6 bits each with an offset of 32, from 12 bytes.
 ///
-/// Bytes 0..8 hold the low four bits (scale `j` in the low, `j + 8` in the high nibble of byte `j`), bytes 8..12 the high
-/// two (scale `4·p + j` in bits `2·p ..` of byte `8 + j`).
+/// Bytes 0..8 hold the low four bits (scale `j` in the low, `j + 8` in the high nibble of byte `j`), bytes 8..12 the
+/// high two (scale `4·p + j` in bits `2·p ..` of byte `8 + j`).
 fn scales_q3_k(bytes: &[u8]) -> [i8; 16] {
     let low: [u8; 16] = unpack(4, 8, &bytes[..8]);
     let high: [u8; 16] = unpack(2, 4, &bytes[8..12]);
@@ -89,8 +89,8 @@ fn scales_q3_k(bytes: &[u8]) -> [i8; 16] {
 /// Unpacks the 8 scales and 8 minima of q4_k and q5_k, 6 bits each, from 12 bytes.
 ///
 /// The low six bits of bytes 0..4 are scales 0..4; the low six bits of bytes 4..8 are minima 0..4. For `j` in 4..8, the
-/// low nibble of byte `4 + j` has the low four bits of scale `j`, and the top of byte `j - 4` its high two bits. The high
-/// nibble of byte `4 + j` has the low four bits of minimum `j`, and the top of byte `j` its high two bits.
+/// low nibble of byte `4 + j` has the low four bits of scale `j`, and the top of byte `j - 4` its high two bits. The
+/// high nibble of byte `4 + j` has the low four bits of minimum `j`, and the top of byte `j` its high two bits.
 fn scales_q4_k(bytes: &[u8]) -> [(u8, u8); 8] {
     std::array::from_fn(|j| {
         if j < 4 {
@@ -105,7 +105,7 @@ fn scales_q4_k(bytes: &[u8]) -> [(u8, u8); 8] {
     })
 }
 
-/// Codes from their low `bits` bits and the rest.
+/// Joins codes from their low `bits` bits and the rest.
 fn join<const N: usize>(mut low: [u8; N], high: [u8; N], bits: u32) -> [u8; N] {
     for (low, high) in low.iter_mut().zip(high) {
         *low |= high << bits;

@@ -70,7 +70,7 @@ fn bytes(d: f32, qs: &[u8], out: &mut [f32; LEN]) {
     }
 }
 
-/// Returns the codes of a block whose `qh` starts at byte `at`, followed by `qs`.
+/// Returns the codes of a block with `qh` at byte `at`, followed by `qs`.
 fn five_bits(block: &[u8], at: usize) -> [u8; LEN] {
     let high = u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
     let mut codes: [u8; LEN] = unpack(4, 16, &block[at + 4..]);
@@ -124,8 +124,8 @@ pub(super) fn encode_q5_1(x: &[f32; LEN]) -> [u8; 24] {
     block
 }
 
-/// Encodes with `d = max|x| / 127` and `q = 127 x / max|x|` rounded to nearest, ties to even. ggml's CPU kernels write
-/// caches and copies in this way; its quantiser of files rounds ties away from zero.
+/// Encodes with `d = max|x| / 127` and `q = 127 x / max|x|` rounded to nearest, ties to even, as ggml's CPU kernels
+/// write caches and copies. ggml's file quantiser rounds ties away from zero.
 pub(super) fn encode_q8_0(x: &[f32; LEN]) -> [u8; 34] {
     let mut block = [0; 34];
     let most = signed_extreme(x).abs();
@@ -137,8 +137,8 @@ pub(super) fn encode_q8_0(x: &[f32; LEN]) -> [u8; 34] {
     block
 }
 
-/// Quantises so that the element of largest magnitude has code 0. The scale has the opposite sign of that element; values
-/// of the other sign saturate at the top code.
+/// Quantises so that the element of largest magnitude has code 0. The scale has the opposite sign of that element;
+/// values of the other sign saturate at the top code.
 fn quantise_symmetric(x: &[f32; LEN], zero: u8) -> (f16, [u8; LEN]) {
     let d = signed_extreme(x) / -f32::from(zero);
     let id = inverse(d);

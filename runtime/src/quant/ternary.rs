@@ -45,7 +45,7 @@ pub(super) fn decode_tq2_0(block: &[u8; 66], out: &mut [f32; 256]) {
     }
 }
 
-/// Returns the scale for the largest magnitude, and each element's multiple of it from −1 to `top`, plus one.
+/// Returns the scale of the largest magnitude, and each element's multiple of it from −1 to `top`, plus one.
 fn digits<const N: usize>(x: &[f32; N], top: f32) -> (f16, [u8; N]) {
     let d = signed_extreme(x).abs();
     let id = inverse(d);

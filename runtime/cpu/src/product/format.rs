@@ -27,6 +27,7 @@ pub struct Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stored {
     Quantised(Geometry),
+    /// Bytes per element.
     Floats(usize),
 }
 

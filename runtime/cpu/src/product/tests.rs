@@ -1,4 +1,4 @@
-//! Every type and shape against f64, every instruction set against the others.
+//! Every type and shape against f64; every instruction set against the others.
 
 use super::*;
 use tpc_ir::DType;
@@ -10,7 +10,6 @@ fn types() -> impl Iterator<Item = DType> {
     DType::ALL.iter().copied().filter(|&t| Format::supports(t))
 }
 
-/// A small generator of test data.
 struct Random(SplitMix64);
 
 impl Random {
@@ -18,7 +17,6 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// Returns a number from -1 to 1.
     fn signed(&mut self) -> f32 {
         self.0.signed() as f32
     }
@@ -27,7 +25,7 @@ impl Random {
         (0..n).map(|_| self.signed()).collect()
     }
 
-    /// Blocks of random bytes whose scales are small numbers.
+    /// Random blocks with small scales.
     fn weights(&mut self, dtype: DType, elements: usize) -> Vec<u8> {
         match dtype {
             DType::F32 => return self.plain(elements, f32::to_le_bytes),
@@ -48,7 +46,7 @@ impl Random {
         (0..n).flat_map(|_| bytes(self.signed())).collect()
     }
 
-    /// Puts small numbers at the positions of a block's floats.
+    /// Puts small numbers into a block's floats.
     fn scales(&mut self, dtype: DType, block: &mut [u8]) {
         let f16s: &[usize] = match dtype {
             DType::Q4_1 | DType::Q5_1 | DType::Q4K | DType::Q5K | DType::Q8_1 => &[0, 2],
@@ -82,7 +80,7 @@ impl Random {
             block[at..at + 2].copy_from_slice(&d.to_le_bytes());
         }
         if dtype == DType::Tq1_0 {
-            // Only bytes that encode five digits.
+            // Bytes that encode five digits.
             for byte in &mut block[..52] {
                 *byte = ((u16::from(*byte) * 243 / 256 * 256).div_ceil(243)) as u8;
             }
@@ -131,7 +129,7 @@ impl Case {
         Packed::new(self.dtype, &self.bytes, self.rows, self.k).expect("a packed matrix")
     }
 
-    /// Returns the product over the whole, with `way` of the two.
+    /// Returns the product over the whole K.
     fn product(&self, isa: Isa, packed: &Packed, way: Way) -> Vec<f32> {
         let mut out = vec![f32::NAN; self.rows * self.tokens];
         let product = Product::new(
@@ -183,7 +181,7 @@ fn blocks(x: &[f32], k: usize) -> Vec<Block> {
     out
 }
 
-/// Widths of K: one block of the file, a few, more than the chunks, more than are decoded together.
+/// Returns widths of K: one block of the file, a few, more than the chunks, more than are decoded together.
 fn widths(dtype: DType) -> Vec<usize> {
     let block = dtype.block_len() as usize;
     if block == 1 {
@@ -336,7 +334,6 @@ fn parts_of_k_at_chunks_have_the_bits_of_the_whole() {
     }
 }
 
-/// Returns the roots of a part of a case.
 fn part(case: &Case, part: Part, way: Way) -> Vec<Vec<f32>> {
     let source = Source {
         bytes: &case.bytes,

@@ -29,32 +29,30 @@ use crate::tensor::{Data, Shape, Tensor};
 use crate::transfers::Transfers;
 use crate::weights::WeightSource;
 
-/// The bytes that a place stores between batches.
+/// Bytes that a place stores between batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlaceStats {
-    /// Bytes of its parts of weights, packed in the file's types.
+    /// Its parts of weights, packed in the file's types.
     pub weight_bytes: u64,
-    /// Bytes of its parts of states, in their types; 0 before the first batch.
+    /// Its parts of states, in their types; 0 before the first batch.
     pub state_bytes: u64,
 }
 
-/// States by the value that defines them.
+/// States by their defining value.
 type States = BTreeMap<Value, Arc<Tensor>>;
 
-/// An observer of every tensor as it is produced.
+/// Observes every tensor as it is produced.
 pub type Observer<'a> = dyn FnMut(Value, &Tensor) + 'a;
 
-/// The outputs of a batch by name.
+/// Outputs of a batch by name.
 pub type NamedOutputs = BTreeMap<String, Tensor>;
 
-/// Supplies the inputs of a batch: the tensor for an input of this kind and declared type.
+/// Returns the batch's tensor for an input of this kind and declared type.
 pub type Inputs<'a> = dyn FnMut(&InputKind, &TensorType) -> Result<Tensor, ExecError> + 'a;
 
-/// A host that supplies inputs and sees every tensor.
+/// A host that supplies inputs and observes every tensor.
 struct ObservedHost<'a, 'b, 'c> {
-    /// The inputs.
     inputs: &'a mut Inputs<'b>,
-    /// The observer.
     observer: &'a mut Observer<'c>,
 }
 
@@ -68,7 +66,7 @@ impl Host for ObservedHost<'_, '_, '_> {
     }
 }
 
-/// A part of a weight on a place: tensors are loaded once per key.
+/// A part of a weight on a place; each key is loaded once.
 type PartKey<'a> = (Place, &'a str, Option<&'a [Vec<Interval>]>);
 
 /// Runs a graph whose values live on the host and on single devices.
@@ -90,7 +88,7 @@ impl<'g> Interpreter<'g> {
     /// Returns an interpreter of `graph` with its weights loaded: each place holds only its own parts, each part once.
     ///
     /// # Errors
-    /// Fails if a weight is missing, or has another type or other sizes than the graph declares.
+    /// Fails if a weight is missing, or has another type or other sizes than declared.
     pub fn new<S: Executable>(
         graph: &'g Verified<S>,
         weights: &dyn WeightSource,
@@ -102,8 +100,8 @@ impl<'g> Interpreter<'g> {
     /// Returns an interpreter, as [`Self::new`], of a graph that may be malformed.
     ///
     /// # Errors
-    /// Returns the same errors, [`ExecError::NotLowered`] if a value is on a group, and [`ExecError::Malformed`] if
-    /// values are used before they are defined.
+    /// As [`Self::new`], [`ExecError::NotLowered`] if a value is on a group, and [`ExecError::Malformed`] if a value is
+    /// used before its definition.
     fn unverified(
         graph: &'g Graph,
         weights: &dyn WeightSource,
@@ -158,7 +156,7 @@ impl<'g> Interpreter<'g> {
         &self.transfers
     }
 
-    /// Returns the content of the state that a `state` op defines; `None` before its first batch.
+    /// Returns the content of the state defined by `value`; `None` before its first batch.
     pub fn state(&self, value: Value) -> Option<&Tensor> {
         self.states.get(&value).map(|t| &**t)
     }
@@ -166,8 +164,8 @@ impl<'g> Interpreter<'g> {
     /// Runs all phases of one batch, commits its states, and returns the named outputs.
     ///
     /// # Errors
-    /// Fails if an input does not match the graph's declaration, an op reads from another place, or an index
-    /// is out of range. The message names the instruction. States keep their previous content.
+    /// Fails if an input does not match its declaration, an op reads from another place, or an index is out of range.
+    /// The message names the instruction. States keep their previous content.
     pub fn run(
         &mut self,
         bindings: &Bindings,
@@ -179,7 +177,7 @@ impl<'g> Interpreter<'g> {
     /// Runs as [`Self::run`], and passes every tensor to `observer` as it is produced.
     ///
     /// # Errors
-    /// Returns the same errors.
+    /// As [`Self::run`].
     pub fn run_observed(
         &mut self,
         bindings: &Bindings,
@@ -203,7 +201,7 @@ impl<'g> Interpreter<'g> {
         Ok(named)
     }
 
-    /// Runs the instructions of a phase into the memories of the run.
+    /// Runs a phase's instructions in the memories of the run.
     fn run_steps(&self, run: &mut BatchRun, host: &mut dyn Host) -> Result<(), ExecError> {
         let graph = self.graph;
         for Step { inst, dead } in self.schedule.steps(run.phase()) {
@@ -288,8 +286,8 @@ impl<'g> Interpreter<'g> {
         }
     }
 
-    /// Returns the new content of a state: a value of its place and sizes, rounded to its type. A value of that type,
-    /// such as the result of `set_rows`, is not rounded again.
+    /// Returns a state's new content, on its place, in its sizes, rounded to its type. Values of that type, such as the
+    /// result of `set_rows`, are not rounded again.
     fn updated_state(
         &self,
         state: Value,
@@ -392,7 +390,7 @@ impl Executor for Interpreter<'_> {
     }
 }
 
-/// Describes an instruction as in `inst3 mul_mat (blk.0.ffn_up)`.
+/// Describes an instruction: `inst3 mul_mat (blk.0.ffn_up)`.
 fn describe(graph: &Graph, inst: Inst) -> String {
     let data = graph.inst(inst);
     let mut names = data.results.iter().map(|&v| (v, &graph.value(v).name));
@@ -412,7 +410,7 @@ fn only_result(data: &InstData) -> Result<Value, ExecError> {
     }
 }
 
-/// Returns the place whose memory holds operand `i` for an instruction.
+/// Returns the place whose memory holds operand `i`.
 fn reading_place(graph: &Graph, data: &InstData, i: usize) -> Result<Place, ExecError> {
     let result = if data.op.is_collective() { i } else { 0 };
     if let Op::Copy(_) = data.op {

@@ -29,7 +29,7 @@ pub(super) fn ssm_conv(operands: &[&Tensor], dims: [usize; 4]) -> Result<Tensor,
     Tensor::reals_of(dims, out)
 }
 
-/// Computes an independent recurrence for every row of the state, one per element of a head.
+/// Computes one independent recurrence per row of the state: per element of a head.
 pub(super) fn ssm_scan(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     let [d_state, _, _, cells] = operands[0].dims();
     let dims = operands[1].dims();
@@ -40,7 +40,7 @@ pub(super) fn ssm_scan(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     let (from, x) = (operands[0].reals()?, operands[1].reals()?);
     let (dt, a) = (operands[2].reals()?, operands[3].reals()?);
     let (b, c) = (operands[4].reals()?, operands[5].reals()?);
-    // Inference has checked that the groups divide the heads.
+    // Inference ensures that the groups divide the heads.
     let per_group = heads.checked_div(groups).unwrap_or(1);
     let state_dims = [d_state, head_dim, heads, n_s];
     let (mut y, mut state) = (zeros(dims)?, zeros(state_dims)?);
@@ -76,7 +76,7 @@ pub(super) fn ssm_scan(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     ])
 }
 
-/// Computes an independent recurrence for every row of the state, one per element of a value.
+/// Computes one independent recurrence per row of the state: per element of a value.
 pub(super) fn gated_delta_net(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     let [dk, key_heads, ..] = operands[0].dims();
     let dims = operands[2].dims();
@@ -127,7 +127,6 @@ mod tests {
     use tpc_ir::DType;
     use tpc_ir::op::{GatedDeltaNet, Op, SsmConv, SsmScan};
 
-    /// Returns a tensor's element at an index.
     fn at(t: &Tensor, i: [usize; 4]) -> f64 {
         let strides = t.strides();
         let place: usize = i.iter().zip(strides).map(|(i, s)| i * s).sum();

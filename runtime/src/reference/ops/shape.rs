@@ -7,7 +7,7 @@ use super::{around, axis};
 use crate::error::ExecError;
 use crate::tensor::{Data, Tensor, buffer, size_of};
 
-/// Returns the op with its size attributes evaluated.
+/// Evaluates the op's size attributes.
 pub(super) fn concrete(op: &Op, bindings: &Bindings) -> Result<Op, ExecError> {
     let mut error = None;
     let bound = op.map_dims(&mut |d| match size_of(d, bindings) {
@@ -44,7 +44,6 @@ pub(super) fn slice(
     operands[0].slice(axis(op.axis)?, start, len)
 }
 
-/// Concatenates the operands along an axis.
 pub(super) fn concat(along: u64, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let axis = axis(along)?;
     let first = operands[0];

@@ -1,4 +1,4 @@
-//! Helpers that the tests of the ops share.
+//! Helpers for tests of ops.
 
 use tpc_ir::op::Op;
 use tpc_ir::random::SplitMix64;
@@ -18,7 +18,7 @@ pub(super) fn ints(dims: &[usize], data: &[i64]) -> Tensor {
     Tensor::ints_of(pad(dims), data.to_vec()).expect("as many elements as sizes say")
 }
 
-/// Returns a real tensor of arbitrary but fixed numbers in [-1, 1).
+/// Returns fixed pseudo-random numbers in [-1, 1).
 pub(super) fn noise(dims: &[usize], seed: u64) -> Tensor {
     let n: usize = dims.iter().product();
     let mut random = SplitMix64::new(seed);
@@ -32,7 +32,7 @@ pub(super) fn pad(dims: &[usize]) -> [usize; RANK] {
     out
 }
 
-/// Returns the results of `op`, which must have the given shapes.
+/// Returns the results of `op`, with the given shapes.
 pub(super) fn results(
     op: impl Into<Op>,
     operands: &[&Tensor],
@@ -63,13 +63,12 @@ pub(super) fn try_run(
     Ok(t)
 }
 
-/// Runs [`try_run`] and panics on an error.
 #[track_caller]
 pub(super) fn run(op: impl Into<Op>, operands: &[&Tensor], dims: &[usize]) -> Tensor {
     try_run(op, operands, dims).expect("the op fits its operands")
 }
 
-/// Returns the code of the expected error.
+/// Returns the code of the error.
 #[track_caller]
 pub(super) fn code(op: impl Into<Op>, operands: &[&Tensor], dims: &[usize]) -> &'static str {
     try_run(op, operands, dims)

@@ -1,8 +1,7 @@
-//! Programs on the reference executor: it uses the program's addresses and runs each launch as its covered subgraph.
+//! Runs programs on the reference ops at the program's addresses, each launch as its covered subgraph.
 //!
 //! It reproduces the errors that a fast executor would make with a wrong program. All work memory is poisoned before a
-//! It reproduces the errors that a fast executor would make with a wrong program. All work memory is poisoned before a
-//! batch, and results are at their real offsets. The queues of the places run in a random order within the limits of the
+//! batch, and results are at their real offsets. The places' queues run in a random order within the limits of the
 //! waits.
 
 mod memory;

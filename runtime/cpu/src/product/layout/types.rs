@@ -76,7 +76,7 @@ impl<const BYTES: usize, const FROM: usize> FileCodes for Nibbles32<BYTES, FROM>
     }
 }
 
-/// Codes as in [`Nibbles32`], with four bytes of fifth bits before the nibbles.
+/// As [`Nibbles32`], with four bytes of fifth bits before the nibbles.
 pub(in crate::product) struct Five32<const BYTES: usize, const FROM: usize>;
 
 impl<const BYTES: usize, const FROM: usize> FileCodes for Five32<BYTES, FROM> {
@@ -105,11 +105,10 @@ impl<const BLOCK: usize, const BYTES: usize, const FROM: usize> FileCodes
     }
 }
 
-/// A type of the file that indexes grids.
+/// A file type that indexes grids.
 pub(in crate::product) trait Grid {
-    /// The type.
     const DTYPE: DType;
-    /// The values of its elements, as they are stored.
+    /// The stored values of its elements.
     type Table: Table;
     /// [`GridBlock::unit`] of its blocks.
     const UNIT: f32;
@@ -117,7 +116,7 @@ pub(in crate::product) trait Grid {
     const SUB: usize;
 }
 
-/// Returns the block as integers; zeros if the bytes are not a block.
+/// Returns a block as integers; zeros if the bytes are not a block.
 fn grid<G: Grid>(block: &[u8]) -> GridBlock {
     grid_block(G::DTYPE, block).unwrap_or(GridBlock {
         d: f16::ZERO,
@@ -141,8 +140,7 @@ impl<G: Grid> FileCodes for GridOf<G> {
     }
 }
 
-/// The codes and the scales of a type with grids: an f16 for each 256, after the steps, and a small odd number for each
-/// 16 or 32.
+/// Codes and scales of a type with grids: an f16 per 256, after the steps, and a small odd number per 16 or 32.
 pub(in crate::product) struct GridOf<G>(PhantomData<G>);
 
 impl<G: Grid> Scales for GridOf<G> {
@@ -179,7 +177,7 @@ impl<G: Grid> Scales for GridOf<G> {
     }
 }
 
-/// A type with grids: its values, unit and elements under a step.
+/// A type with grids: its values, unit, and elements per step.
 macro_rules! grids {
     ($($(#[$doc:meta])* $name:ident: $dtype:ident, $table:ty, $unit:literal, $sub:literal;)*) => {$(
         $(#[$doc])*
@@ -195,23 +193,16 @@ macro_rules! grids {
 }
 
 grids! {
-    /// iq1_s.
     GridIq1S: Iq1S, Iq1, 0.125, 32;
-    /// iq1_m.
     GridIq1M: Iq1M, Iq1, 0.125, 16;
-    /// iq2_xxs.
     GridIq2Xxs: Iq2Xxs, Iq2, 0.125, 32;
-    /// iq2_xs.
     GridIq2Xs: Iq2Xs, Iq2, 0.125, 16;
-    /// iq2_s.
     GridIq2S: Iq2S, Iq2, 0.125, 16;
-    /// iq3_xxs.
     GridIq3Xxs: Iq3Xxs, Iq3Wide, 0.25, 32;
-    /// iq3_s.
     GridIq3S: Iq3S, Iq3, 1.0, 32;
 }
 
-/// A type whose codes are found in its own way: its name, its block's elements and bytes, and a statement.
+/// A type with its own code positions: name, elements and bytes of a block, and a statement.
 macro_rules! file_codes {
     ($($(#[$doc:meta])* $name:ident: $block:literal in $bytes:literal, |$b:ident, $out:ident| $codes:block)*) => {$(
         $(#[$doc])*
@@ -227,38 +218,31 @@ macro_rules! file_codes {
 }
 
 file_codes! {
-    /// Codes of q2_k.
     CodesQ2K: 256 in 84, |block, out| {
         planes::<2>(&block[16..80], 32, 0, out);
     }
-    /// Codes of q3_k.
     CodesQ3K: 256 in 110, |block, out| {
         planes::<2>(&block[32..96], 32, 0, out);
         planes::<1>(&block[..32], 32, 2, out);
     }
-    /// Codes of q4_k.
     CodesQ4K: 256 in 144, |block, out| {
         planes::<4>(&block[16..], 32, 0, out);
     }
-    /// Codes of q5_k.
     CodesQ5K: 256 in 176, |block, out| {
         planes::<4>(&block[48..], 32, 0, out);
         planes::<1>(&block[16..48], 32, 4, out);
     }
-    /// Codes of q6_k.
     CodesQ6K: 256 in 210, |block, out| {
         planes::<4>(&block[..128], 64, 0, out);
         planes::<2>(&block[128..192], 32, 4, out);
     }
-    /// Codes of iq4_xs.
     CodesIq4Xs: 256 in 136, |block, out| {
         planes::<4>(&block[8..], 16, 0, out);
     }
-    /// Codes of nvfp4.
     CodesNvfp4: 64 in 36, |block, out| {
         planes::<4>(&block[4..], 8, 0, &mut out[..64]);
     }
-    /// Codes of tq1_0: digits in base three.
+    /// tq1_0: digits in base three.
     CodesTq1: 256 in 54, |block, out| {
         let (fives, fours) = out.split_at_mut(240);
         let (wide, narrow) = fives.split_at_mut(160);
@@ -272,11 +256,9 @@ file_codes! {
             }
         }
     }
-    /// Codes of tq2_0.
     CodesTq2: 256 in 66, |block, out| {
         planes::<2>(&block[..64], 32, 0, out);
     }
-    /// Codes of q1_0.
     CodesQ1: 128 in 18, |block, out| {
         for (bits, out) in block[2..].iter().zip(out.chunks_exact_mut(8)) {
             for (j, out) in out.iter_mut().enumerate() {
@@ -284,7 +266,6 @@ file_codes! {
             }
         }
     }
-    /// Codes of q2_0.
     CodesQ2: 64 in 18, |block, out| {
         for (pairs, out) in block[2..].iter().zip(out.chunks_exact_mut(4)) {
             for (j, out) in out.iter_mut().enumerate() {
@@ -315,9 +296,9 @@ pub(in crate::product) type Tq2_0 = Stored<Two<0>, Whole<64>, CodesTq2>;
 pub(in crate::product) type Q1_0 = Stored<Sign, Each<128>, CodesQ1>;
 pub(in crate::product) type Q2_0 = Stored<Two<0>, Each<64>, CodesQ2>;
 
-/// A type with grids whose values have three bits.
+/// Grids whose values have three bits.
 type Grid3<G> = Stored<Indexed3<<G as Grid>::Table>, GridOf<G>, GridOf<G>>;
-/// A type with grids whose values have four bits.
+/// Grids whose values have four bits.
 type Grid4<G> = Stored<Indexed<<G as Grid>::Table>, GridOf<G>, GridOf<G>>;
 pub(in crate::product) type Iq1S = Grid3<GridIq1S>;
 pub(in crate::product) type Iq1M = Grid3<GridIq1M>;

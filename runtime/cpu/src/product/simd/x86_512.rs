@@ -13,7 +13,6 @@ use std::arch::x86_64::*;
 pub(crate) struct Avx512;
 
 impl Avx512 {
-    /// True if the machine has the instructions.
     pub(in crate::product) fn available() -> bool {
         is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")

@@ -19,7 +19,7 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("acc", |call| placed(call, |old, new| old + new)),
 ];
 
-/// Returns the elements in their order, in the result's type and sizes.
+/// Returns the elements in order, in the result's type and sizes.
 fn converted(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call
         .operand(0)
@@ -32,12 +32,11 @@ fn converted(call: &Call<'_>) -> Result<Tensor, ExecError> {
     }
 }
 
-/// Returns the content of unwritten memory.
+/// Returns zeros as the content of unwritten memory.
 fn zeros(call: &Call<'_>) -> Result<Tensor, ExecError> {
     Tensor::zeros(call.result)
 }
 
-/// Returns rows by index.
 fn rows(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (x, at) = (call.array(0)?, call.integers(1)?);
     let [n, r, p, q] = call.result.dims;
@@ -78,7 +77,6 @@ fn placed(call: &Call<'_>, f: impl Fn(f64, f64) -> f64) -> Result<Tensor, ExecEr
     call.elements(out)
 }
 
-/// Returns the sizes of a view.
 pub(super) fn sizes(view: &MemoryView) -> Result<[usize; RANK], ExecError> {
     let mut out = [0; RANK];
     for (out, n) in out.iter_mut().zip(view.ne) {
@@ -96,7 +94,7 @@ fn outside(view: &MemoryView) -> ExecError {
     }
 }
 
-/// Returns the positions in memory of a view's elements, in the order of the view, for a memory of `elements` elements.
+/// Returns the positions of a view's elements in a memory of `elements` elements, in the view's order.
 fn positions(view: &MemoryView, elements: usize) -> Result<Vec<usize>, ExecError> {
     if view.memory != view.dtype {
         return Err(ExecError::Parameter {
@@ -126,7 +124,7 @@ fn positions(view: &MemoryView, elements: usize) -> Result<Vec<usize>, ExecError
     Ok(out)
 }
 
-/// Returns the elements of a view of a memory, which is the operand.
+/// Returns a view's elements of a memory, the operand.
 pub(super) fn through(
     view: &MemoryView,
     operands: &[&Tensor],
@@ -144,7 +142,7 @@ pub(super) fn through(
     Tensor::new(result.dims, data)
 }
 
-/// Returns a memory with the elements of a view replaced.
+/// Returns a memory with a view's elements replaced.
 pub(super) fn written(
     view: &MemoryView,
     old: &Tensor,

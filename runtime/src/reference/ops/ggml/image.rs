@@ -14,7 +14,7 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("timestep_embedding", timestep_embedding),
 ];
 
-/// True if a pool takes the largest element; false for the mean.
+/// True if a pool takes the maximum, false for the mean.
 fn takes_largest(call: &Call<'_>) -> Result<bool, ExecError> {
     match call.word(0) {
         0 => Ok(true),
@@ -69,7 +69,7 @@ fn pool_2d_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
             let g = grad.at([ox, oy, i2, i3]);
             if largest {
                 let value = |(x0, y0): (i64, i64)| x.at([x0, y0, i2, i3]);
-                // The first of the largest.
+                // Takes the first maximum.
                 let best = cells.reduce(|a, b| if value(b) > value(a) { b } else { a });
                 if let Some((x, y)) = best {
                     out[at(x, y)] += g;
@@ -88,10 +88,10 @@ const BICUBIC: i32 = 2;
 const ALIGN_CORNERS: i32 = 1 << 8;
 const ANTIALIAS: i32 = 1 << 9;
 
-/// The scales of an interpolation, in f32 as in ggml: the rounding of an inexact scale affects the choice of elements.
+/// Scales of an interpolation, in f32 as in ggml: the rounding of an inexact scale affects the choice of elements.
 struct Scales {
     scale: [f32; 4],
-    /// The offset of an element within its cell.
+    /// Offset of an element in its cell.
     offset: f32,
 }
 
@@ -106,7 +106,7 @@ impl Scales {
     }
 }
 
-/// Interpolates as the word `mode` and its flags say.
+/// Interpolates according to the word `mode` and its flags.
 fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let mode = call.word(0);
@@ -116,7 +116,7 @@ fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     };
     if mode & ALIGN_CORNERS != 0 {
         scales.offset = 0.0;
-        // Corners are aligned in axes 0 and 1 only.
+        // Only axes 0 and 1 align corners.
         for (i, scale) in scales.scale[..2].iter_mut().enumerate() {
             if call.result.dims[i] > 1 && x.ne[i] > 1 {
                 *scale = (call.result.dims[i] - 1) as f32 / (x.ne[i] - 1) as f32;
@@ -134,7 +134,7 @@ fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     }
 }
 
-/// The weights of the neighbours along an axis, by the distance from the one below: the first neighbour, and the weights.
+/// From the distance to the neighbour below: the first neighbour and the weights of all neighbours along an axis.
 type Kernel = dyn Fn(f64) -> (i64, Vec<f64>);
 
 fn linear(d: f64) -> (i64, Vec<f64>) {
@@ -149,7 +149,7 @@ fn cubic(d: f64) -> (i64, Vec<f64>) {
     (-1, vec![far(d + 1.0), near(d), near(1.0 - d), far(2.0 - d)])
 }
 
-/// Returns the weighted sum over neighbours along axes 0 and 1; neighbours outside take the edge's value.
+/// Sums weighted neighbours along axes 0 and 1; the edge continues outside.
 fn interpolated(x: &Array<'_>, scales: &Scales, i: [i64; 4], kernel: &Kernel) -> f64 {
     let weights = |axis: usize| {
         let place = scales.place(axis, i[axis]);
@@ -171,7 +171,7 @@ fn interpolated(x: &Array<'_>, scales: &Scales, i: [i64; 4], kernel: &Kernel) ->
     sum
 }
 
-/// Returns the mean over the elements under a triangle as wide as a result's element.
+/// Returns the mean under a triangle as wide as a result's element.
 fn smoothed(x: &Array<'_>, scales: &Scales, i: [i64; 4]) -> f64 {
     let weights = |axis: usize| {
         let place = (i[axis] as f32 + scales.offset) / scales.scale[axis];
@@ -199,7 +199,7 @@ fn smoothed(x: &Array<'_>, scales: &Scales, i: [i64; 4]) -> f64 {
     }
 }
 
-/// Pads with the words before and after along each axis; a further word makes the axes circular.
+/// Pads by the words before and after each axis; a further word makes the axes circular.
 fn pad(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let before: [i64; 4] = std::array::from_fn(|i| call.word(2 * i).into());
@@ -216,7 +216,7 @@ fn pad(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Pads with mirrored elements; the words are the numbers before and after.
+/// Pads with mirrored elements, as many as the words before and after say.
 fn pad_reflect_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let (before, n) = (i64::from(call.word(0)), x.ne[0] as i64);
@@ -232,7 +232,7 @@ fn pad_reflect_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Words `dim, max_period`: cosines, then sines, of each time step at falling frequencies.
+/// Computes cosines, then sines, of each time step at falling frequencies. Words: `dim, max_period`.
 fn timestep_embedding(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let (half, period) = (call.positive(0)? / 2, call.positive(1)? as f64);
