@@ -1,11 +1,11 @@
-//! The states of a graph, and how the positions of tokens are in them.
+//! The states of a graph, and how they depend on positions.
 
 use tpc_ir::op::{InputKind, Op, Rope, RopeMode};
 use tpc_ir::{Bindings, Dim, Graph, Interval, Output, RANK, Symbol, TensorType, Value};
 
 use crate::tensor::Shape;
 
-/// The kind of content of a state's cells.
+/// Content of a state's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CellKind {
     /// Tokens of caches without a window.
@@ -19,7 +19,7 @@ pub enum CellKind {
 impl CellKind {
     const ALL: [CellKind; 3] = [CellKind::Full, CellKind::Windowed, CellKind::Sequence];
 
-    /// Returns the symbol for the number of cells.
+    /// Returns the symbol of the number of cells.
     const fn symbol(self) -> Symbol {
         match self {
             CellKind::Full => Symbol::NCtx,
@@ -32,7 +32,7 @@ impl CellKind {
 /// Elements of a cell that a rotary embedding has rotated by the token's position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
-    /// The first of them along axis 0.
+    /// The first element along axis 0.
     pub start: u64,
     /// The embedding.
     pub rope: Rope,
@@ -40,25 +40,25 @@ pub struct Rotation {
     pub factors: Option<Value>,
 }
 
-/// A state, or the part of it that a place stores.
+/// A state, or a place's part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateInfo {
-    /// The value that it is.
+    /// The state's value.
     pub value: Value,
-    /// The state's name, which its parts share.
+    /// Name, which the state's parts share.
     pub name: String,
-    /// Its type.
+    /// Type of the value.
     pub ty: TensorType,
     /// Per axis, the stored intervals; `None` for the whole state.
     pub parts: Option<Vec<Vec<Interval>>>,
-    /// The content of its cells, and the axis that counts them. All later axes have size 1.
+    /// Content of the cells, and the axis that counts them. All later axes have size 1.
     pub cells: Option<(CellKind, usize)>,
-    /// The rotations of positions in it, or the reason why they are unknown.
+    /// Rotations of positions in the state, or the reason why they are unknown.
     pub rotations: Result<Vec<Rotation>, String>,
 }
 
 impl StateInfo {
-    /// Returns the states of a graph, in its order.
+    /// Returns a graph's states, in order.
     pub fn of(graph: &Graph) -> Vec<StateInfo> {
         let states = graph
             .values()
@@ -82,13 +82,13 @@ impl StateInfo {
             .collect()
     }
 
-    /// Returns the sizes of the state for the context and the sequences of `sizes`; `None` if they do not fit memory.
+    /// Returns the sizes of the state for the context and sequences of `sizes`; `None` if they do not fit memory.
     pub fn shape(&self, sizes: &Bindings) -> Option<Shape> {
         Shape::of(&self.ty, sizes).ok()
     }
 }
 
-/// Returns the content of the cells of a state of this type, and their axis.
+/// Returns the cells' content and axis for a state of this type.
 fn cells(ty: &TensorType) -> Option<(CellKind, usize)> {
     let kind = |axis: usize| {
         let mut kinds = CellKind::ALL.into_iter();
@@ -99,7 +99,7 @@ fn cells(ty: &TensorType) -> Option<(CellKind, usize)> {
     kind(axis).filter(|_| inner).map(|kind| (kind, axis))
 }
 
-/// Follows copies to the value that they copy.
+/// Follows copies to their source.
 fn source(graph: &Graph, mut value: Value) -> Value {
     while let Op::Copy(_) = graph.def_op(value) {
         value = graph.inst(graph.value(value).def.0).operands[0];
@@ -119,7 +119,7 @@ fn absolute_positions(graph: &Graph) -> bool {
     })
 }
 
-/// Returns the rotary embeddings of the value that is written to a state.
+/// Returns the rotary embeddings of the value written to a state.
 fn rotations(graph: &Graph, state: Value) -> Result<Vec<Rotation>, String> {
     let updated = graph.outputs.iter().find_map(|o| match o {
         Output::State { state: s, value } if *s == state => Some(*value),

@@ -1,4 +1,4 @@
-//! Weights: where their bytes come from, and how a device's part is cut out of them.
+//! Sources of weights, and the cutting of a device's part.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,19 +17,19 @@ pub struct WeightData<'a> {
     pub dtype: DType,
     /// Sizes in ggml's order; missing ones are 1.
     pub ne: [u64; RANK],
-    /// The blocks of all rows, axis 0 fastest.
+    /// Blocks of all rows, axis 0 fastest.
     pub bytes: &'a [u8],
 }
 
-/// The source of weights: a mapped model file, or memory.
+/// A source of weights: a mapped model file, or memory.
 pub trait WeightSource {
-    /// Returns the tensor of that name.
+    /// Returns the tensor of this name.
     ///
     /// # Errors
-    /// Returns [`ExecError::MissingWeight`] if the source does not have the tensor.
+    /// [`ExecError::MissingWeight`] if the source does not have the tensor.
     fn weight(&self, tensor: &str) -> Result<WeightData<'_>, ExecError>;
 
-    /// Reports that bytes of a tensor have been copied. A source that can read them again may then drop them from memory.
+    /// Reports that bytes of a tensor have been copied. A source that can read them again may drop them from memory.
     fn release(&self, _bytes: &[u8]) {}
 }
 
@@ -74,16 +74,16 @@ impl WeightSource for MemoryWeights {
     }
 }
 
-/// The part of a tensor that one device stores, still packed.
+/// A device's part of a tensor, still packed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedWeight<'a> {
     /// Element type.
     pub dtype: DType,
     /// Sizes of the part.
     pub ne: [usize; RANK],
-    /// The first index of its rows along axis 0 of the tensor; 0 if the rows are several runs.
+    /// First index of its rows along axis 0 of the tensor; 0 if rows are several runs.
     pub start: u64,
-    /// Its blocks, axis 0 fastest: all blocks of each row that the part touches.
+    /// Blocks, axis 0 fastest: all blocks of each row that the part touches.
     pub bytes: Cow<'a, [u8]>,
 }
 
@@ -127,7 +127,7 @@ impl Cut<'_> {
         ))
     }
 
-    /// Checks one interval of an axis, which begins and ends at multiples of `granule`.
+    /// Checks an interval of an axis, which begins and ends at multiples of `granule`.
     fn check(&self, axis: usize, interval: Interval, granule: u64) -> Result<(), ExecError> {
         let Interval { start, len } = interval;
         let (tensor, dtype) = (self.tensor.to_owned(), self.data.dtype);
@@ -152,7 +152,7 @@ impl Cut<'_> {
         Ok(())
     }
 
-    /// Checks the intervals of every axis; returns them with the sizes of the part.
+    /// Checks the intervals of every axis; returns them with the part's sizes.
     fn intervals(
         &self,
         parts: &[Vec<Interval>],
@@ -229,13 +229,13 @@ impl Cut<'_> {
     }
 }
 
-/// Cuts the part `parts` out of a tensor. `parts` lists, per axis, the intervals of indices that stay, one after another.
-/// With `None`, and on axes that `parts` omits, the tensor stays whole. A single interval along axis 0 may begin and end
-/// inside blocks, at the [granule](DType::granule) of the type. The part then has all blocks that it touches, and states
-/// the number of elements before it.
+/// Cuts the part `parts` out of a tensor. `parts` lists, per axis, the intervals of indices to keep, in sequence. With
+/// `None`, and on axes that `parts` omits, the tensor stays whole. A single interval along axis 0 may begin and end
+/// inside blocks, at the type's [granule](DType::granule). The part then has all blocks that it touches, and states the
+/// number of elements before it.
 ///
 /// # Errors
-/// Returns [`ExecError::CutBlock`] for any other cut inside a block along axis 0, [`ExecError::PartRange`] if an interval
+/// [`ExecError::CutBlock`] for any other cut inside a block along axis 0, [`ExecError::PartRange`] if an interval
 /// exceeds the axis, and [`ExecError::WeightMismatch`] if the bytes do not match the tensor's sizes.
 pub fn pack<'a>(
     tensor: &str,
@@ -273,21 +273,21 @@ pub fn pack<'a>(
 }
 
 impl PackedWeight<'_> {
-    /// Returns the number of elements in a row's first block before the part.
+    /// Returns the elements of a row's first block before the part.
     pub const fn skipped(&self) -> usize {
         (self.start % self.dtype.block_len()) as usize
     }
 
-    /// Returns the elements in the blocks of a row, including elements around the part.
+    /// Returns the elements in a row's blocks, including those around the part.
     pub const fn row_len(&self) -> usize {
         let block = self.dtype.block_len() as usize;
         (self.skipped() + self.ne[0]).next_multiple_of(block)
     }
 
-    /// Returns the elements: f32 for every real type except f64, which stays f64; integers for integer types.
+    /// Returns the elements: f32 for real types except f64, which stays f64; integers for integer types.
     ///
     /// # Errors
-    /// Returns [`ExecError::Quant`] if the type does not have a decoder.
+    /// [`ExecError::Quant`] if the type does not have a decoder.
     pub fn unpack(&self) -> Result<Tensor, ExecError> {
         let [k, rows @ ..] = self.ne;
         let all = [self.row_len(), rows[0], rows[1], rows[2]];

@@ -1,8 +1,8 @@
 //! The order in which a graph runs.
 //!
-//! The first *phase* computes all values that need only the tokens of the batch. The second phase needs the tokens one
-//! ahead ([`InputKind::NextTokens`]), the third the tokens two ahead. A phase is a separate program that continues with
-//! the values of earlier phases in memory.
+//! The first *phase* computes all values that need only the batch's tokens. The second phase needs the tokens one ahead
+//! ([`InputKind::NextTokens`]), the third two ahead. A phase is a separate program that continues with the values of
+//! earlier phases in memory.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Inst, Output, Place, Value};
@@ -14,23 +14,22 @@ use crate::error::ExecError;
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) inst: Inst,
-    /// The values that no later step reads.
+    /// Values that no later step reads.
     pub(super) dead: Vec<Value>,
 }
 
-/// A part of a graph.
 #[derive(Clone, Debug)]
 struct Phase {
-    /// The number of tokens after the batch that it needs.
+    /// Tokens needed after the batch.
     ahead: u32,
     steps: Vec<Step>,
 }
 
-/// The instructions of a graph, phase by phase.
+/// A graph's instructions, phase by phase.
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     phases: Vec<Phase>,
-    /// Per instruction, the number of tokens after the batch that it needs.
+    /// Per instruction, the tokens needed after the batch.
     ahead: Vec<u32>,
 }
 
@@ -38,7 +37,7 @@ impl Schedule {
     /// Returns the schedule of a graph.
     ///
     /// # Errors
-    /// Returns [`ExecError::NotLowered`] if a value is on a group; [`ExecError::Malformed`] if a value is used before its
+    /// [`ExecError::NotLowered`] if a value is on a group; [`ExecError::Malformed`] if a value is used before its
     /// definition; [`ExecError::StaleRead`] if a state is read after its update.
     pub(super) fn new(graph: &Graph) -> Result<Schedule, ExecError> {
         check(graph)?;
@@ -46,7 +45,7 @@ impl Schedule {
         let mut order: Vec<Inst> = graph.insts().map(|(inst, _)| inst).collect();
         order.sort_by_key(|inst| (ahead[inst.index()], *inst));
         stale::check(graph, &order)?;
-        // The last read of each value, as a position in the schedule. Outputs stay.
+        // The position of each value's last read; outputs stay.
         let mut last = vec![None; graph.values().len()];
         for (at, &inst) in order.iter().enumerate() {
             let data = graph.inst(inst);
@@ -81,12 +80,11 @@ impl Schedule {
         Ok(Schedule { phases, ahead })
     }
 
-    /// Returns the number of tokens ahead that a phase needs; `None` after the last phase.
+    /// Returns the tokens ahead that a phase needs; `None` after the last phase.
     pub(super) fn lookahead(&self, phase: usize) -> Option<u32> {
         self.phases.get(phase).map(|p| p.ahead)
     }
 
-    /// Returns the instructions of a phase.
     pub(super) fn steps(&self, phase: usize) -> &[Step] {
         self.phases.get(phase).map_or(&[], |p| &p.steps)
     }
@@ -97,7 +95,7 @@ impl Schedule {
     }
 }
 
-/// Returns, per instruction, the number of tokens after the batch that it needs.
+/// Returns, per instruction, the tokens needed after the batch.
 fn tokens_ahead(graph: &Graph) -> Vec<u32> {
     let mut out = vec![0; graph.insts().len()];
     for (inst, data) in graph.insts() {
@@ -132,7 +130,7 @@ fn is(flags: &[bool], v: Value) -> bool {
     flags.get(v.index()).copied().unwrap_or(false)
 }
 
-/// Checks that the graph is one of per-place programs in order of definition.
+/// Checks that the graph consists of per-place programs in order of definition.
 fn check(graph: &Graph) -> Result<(), ExecError> {
     for (value, v) in graph.values() {
         if let Place::Group(_) = v.place {
@@ -214,7 +212,7 @@ output state v0 = v7
             let step = |s: &Step| (s.inst.index(), s.dead.iter().map(index).collect());
             schedule.steps(phase).iter().map(step).collect()
         };
-        // The state is read with the tokens that it keeps; what both phases read dies in the second.
+        // The state is read with the tokens that it keeps; values read by both phases die in the second.
         let none = Vec::new;
         let first = [
             (2, none()),

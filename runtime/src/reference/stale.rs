@@ -1,8 +1,7 @@
 //! Reads of a state's old content after its update.
 //!
-//! A state has one memory, and an update writes to it. A later read of the old content would need a copy of the whole
-//! state, which programs would have to make. Models do not need it: a graph that means the new content reads the update's
-//! result.
+//! A state has one memory, which an update overwrites. A later read of the old content would need a copy of the whole
+//! state. Models do not need it: a graph reads new content from the update's result.
 
 use tpc_ir::op::Op;
 use tpc_ir::{Dim, Graph, Inst, Output, Value};
@@ -12,14 +11,14 @@ use crate::error::ExecError;
 /// Finds the first of these instructions that reads a state, or a view of it, after an update of the same content.
 ///
 /// # Errors
-/// Returns [`ExecError::StaleRead`] with the names of the state and the instructions.
+/// [`ExecError::StaleRead`] with the names of the state and the instructions.
 pub(super) fn check(graph: &Graph, order: &[Inst]) -> Result<(), ExecError> {
     let content = contents(graph);
     let updates = updates(graph, &content);
     let mut updated: Vec<Option<Inst>> = vec![None; graph.values().len()];
     for &inst in order {
         let data = graph.inst(inst);
-        // A view itself does not read; its readers may come later.
+        // A view does not read; its readers may come later.
         let reads = data.operands.iter().filter(|_| !data.op.is_view());
         for operand in reads {
             let of = content[operand.index()];
@@ -47,8 +46,8 @@ fn contents(graph: &Graph) -> Vec<Value> {
     out
 }
 
-/// Returns, per instruction, true if it updates the memory of a state: only updates and views are between the state and
-/// its new content.
+/// Returns, per instruction, true if it updates a state's memory: only updates and views separate the state from its
+/// new content.
 fn updates(graph: &Graph, content: &[Value]) -> Vec<bool> {
     let mut out = vec![false; graph.insts().len()];
     for output in &graph.outputs {
@@ -88,7 +87,7 @@ fn stale(graph: &Graph, (of, read): (Value, Value), update: Inst, reader: Inst) 
 mod tests {
     use super::*;
 
-    /// Checks a graph with a cache, a write of rows to it, and the lines of a test.
+    /// Checks a graph with a cache, a write of rows to it, and a test's lines.
     fn checked(lines: &[&str]) -> Result<(), ExecError> {
         let text = format!(
             r#"tpir 1

@@ -1,6 +1,6 @@
 //! Checkpoints of recurrent states.
 
-/// The recurrent states of a sequence after some tokens.
+/// A sequence's recurrent states after some tokens.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Checkpoint {
     pub(super) seq: u32,

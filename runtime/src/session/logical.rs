@@ -1,4 +1,4 @@
-//! States as the model has them, gathered from the parts that places hold.
+//! States of the model, gathered from the parts on places.
 
 use tpc_ir::{DType, Interval, RANK, Value};
 
@@ -12,7 +12,7 @@ pub(super) struct LogicalState {
     pub(super) name: String,
     pub(super) dtype: DType,
     pub(super) kind: CellKind,
-    /// The elements of a cell along axis 0, and the number of its rows.
+    /// Elements of a cell along axis 0, and number of rows.
     pub(super) row: [usize; 2],
     pub(super) rotations: Result<Vec<Rotation>, String>,
     parts: Vec<Part>,
@@ -25,11 +25,10 @@ pub(super) fn known_states(
     states.as_deref().map_err(Clone::clone)
 }
 
-/// The part of a state that a place holds.
+/// A place's part of a state.
 #[derive(Clone, Debug)]
 struct Part {
     state: Value,
-    /// The bytes of its cells.
     cell_bytes: usize,
     runs: Vec<Run>,
 }
@@ -43,10 +42,10 @@ struct Run {
 }
 
 impl LogicalState {
-    /// Returns the states of a model, by name.
+    /// Returns a model's states, by name.
     ///
     /// # Errors
-    /// Returns [`ExecError::NoStates`] for a state that is not a list of cells.
+    /// [`ExecError::NoStates`] for a state that is not a list of cells.
     pub(super) fn of(states: &[StateInfo]) -> Result<Vec<LogicalState>, ExecError> {
         let mut names: Vec<&str> = states.iter().map(|s| s.name.as_str()).collect();
         names.sort_unstable();
@@ -120,7 +119,7 @@ impl LogicalState {
     /// Reads a cell; `out` has [`Self::cell_bytes`].
     ///
     /// # Errors
-    /// Returns [`ExecError::NoStates`] if the executor does not provide the state.
+    /// [`ExecError::NoStates`] if the executor does not provide the state.
     pub(super) fn read<E: Executor + ?Sized>(
         &self,
         executor: &E,
@@ -141,7 +140,7 @@ impl LogicalState {
     /// Writes a cell; `bytes` has [`Self::cell_bytes`].
     ///
     /// # Errors
-    /// Returns the same errors.
+    /// As [`Self::read`].
     pub(super) fn write<E: Executor + ?Sized>(
         &self,
         executor: &mut E,
@@ -163,7 +162,7 @@ impl LogicalState {
     }
 }
 
-/// Returns the intervals of a cell that a part holds, along the axes before the cell axis.
+/// Returns a part's intervals of a cell, along the axes before the cell axis.
 fn intervals(part: &StateInfo, axis: usize) -> Option<[Vec<Interval>; RANK]> {
     let mut out: [Vec<Interval>; RANK] = std::array::from_fn(|_| vec![Interval::from_bounds(0, 1)]);
     for (i, out) in out.iter_mut().enumerate().take(axis) {
@@ -176,7 +175,7 @@ fn intervals(part: &StateInfo, axis: usize) -> Option<[Vec<Interval>; RANK]> {
     Some(out)
 }
 
-/// Returns the runs of the cell of a part, and its bytes.
+/// Returns the runs of a part's cell, and its bytes.
 fn runs(dtype: DType, cut: &[Vec<Interval>; RANK], size: [u64; RANK]) -> Option<(Vec<Run>, usize)> {
     let row = usize::try_from(dtype.bytes(size[0])?).ok()?;
     let indices = |axis: usize| cut[axis].iter().flat_map(|i| i.start..i.end());

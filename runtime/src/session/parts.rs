@@ -1,11 +1,10 @@
 //! The division of a cache's cells among sequences.
 //!
-//! Each sequence has whole [blocks](tpc_ir::CELL_BLOCK), in the order of its tokens: block `b` of part `p` is block
-//! `b · parts + p` of the cache. Equally full parts have no gaps between them.
+//! A part has whole [blocks](tpc_ir::CELL_BLOCK): its block `b` is block `b · parts + p` of the cache, with `p` the
+//! number of the part. Equally full parts leave no gaps between them.
 
 use tpc_ir::CELL_BLOCK as BLOCK;
 
-/// The parts of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parts {
     count: usize,
@@ -14,8 +13,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Divides `cells` cells into `count` parts of whole blocks and at most `most` cells each. The remaining cells are
-    /// unused.
+    /// Divides `cells` cells into `count` parts of whole blocks, at most `most` cells each. Remaining cells are unused.
     pub(super) fn new(cells: usize, count: usize, most: usize) -> Parts {
         let count = count.max(1);
         let len = match count {
@@ -26,7 +24,6 @@ impl Parts {
         Parts { count, len }
     }
 
-    /// Returns the number of parts.
     pub(super) const fn count(self) -> usize {
         self.count
     }
@@ -41,7 +38,7 @@ impl Parts {
         seq as usize % self.count
     }
 
-    /// Returns the cell of the cache for a cell of a part.
+    /// Returns the cache's cell for a part's cell.
     pub(super) const fn row(self, part: usize, at: usize) -> usize {
         match self.count {
             1 => at,
@@ -49,7 +46,7 @@ impl Parts {
         }
     }
 
-    /// Returns the part of a cell of the cache, and its position in the part.
+    /// Returns part and position for a cell of the cache.
     pub(super) const fn place_of(self, row: usize) -> (usize, usize) {
         match self.count {
             1 => (0, row),

@@ -27,7 +27,7 @@ use crate::executor::Executor;
 use crate::states::CellKind;
 
 const MAGIC: &[u8; 8] = b"tpcstate";
-/// The version of the format.
+/// Version of the format.
 const VERSION: u32 = 1;
 /// The owner of a free cell.
 const NOBODY: u64 = 1 << 32;
@@ -35,10 +35,10 @@ const NOBODY: u64 = 1 << 32;
 /// A sequence and its tokens.
 pub type SequenceText = (u32, Vec<u32>);
 
-/// The reason why a session could not be saved.
+/// Error of saving a session.
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
-    /// Its states cannot be read.
+    /// The states cannot be read.
     #[error(transparent)]
     Exec(#[from] ExecError),
     /// The file cannot be written.
@@ -72,12 +72,11 @@ impl Writer<'_> {
     }
 }
 
-/// Reads a file's bytes.
 struct Reader<'b> {
     rest: &'b [u8],
 }
 
-/// Returns the error of a file that is damaged.
+/// Returns the error of a damaged file.
 fn damaged(what: impl Into<String>) -> ExecError {
     ExecError::StateFile { what: what.into() }
 }
@@ -108,7 +107,7 @@ impl<'b> Reader<'b> {
         std::str::from_utf8(self.bytes(n)?).map_err(|_| damaged("a name is no text"))
     }
 
-    /// Reads a number of items of `size` bytes each, and checks that the remaining bytes suffice.
+    /// Reads a number of items of `size` bytes, and checks that enough bytes remain.
     fn count(&mut self, size: usize) -> Result<usize, ExecError> {
         let n = self.u64()?;
         let n = usize::try_from(n).ok().filter(|n| {
@@ -128,7 +127,7 @@ const fn kind_number(kind: CellKind) -> u32 {
 }
 
 impl LogicalState {
-    /// Writes the description of the state.
+    /// Writes the state's description.
     fn write_head(&self, out: &mut Writer<'_>) -> io::Result<()> {
         out.name(&self.name)?;
         out.name(&self.dtype.to_string())?;
@@ -179,7 +178,7 @@ impl KvCells {
         Ok(())
     }
 
-    /// Reads cells from the file into a cache like this one.
+    /// Reads cells into a cache like this one.
     fn read(&self, from: &mut Reader<'_>) -> Result<KvCells, ExecError> {
         let mut sequences = Vec::new();
         for _ in 0..from.count(20)? {
@@ -205,7 +204,7 @@ impl KvCells {
     }
 }
 
-/// Returns the number of cells of a state up to the last one in use.
+/// Returns the number of a state's cells up to the last one in use.
 fn used(
     kind: CellKind,
     full: &KvCells,
@@ -223,10 +222,10 @@ fn used(
 }
 
 impl<E: Executor + ?Sized> Session<E> {
-    /// Writes the session and the texts of its sequences. `model` is a checksum of the model.
+    /// Writes the session and its sequences' texts. `model` is a checksum of the model.
     ///
     /// # Errors
-    /// Returns [`ExecError::NoStates`] if the executor does not provide its states, and I/O errors of the file.
+    /// [`ExecError::NoStates`] if the executor does not provide its states, and I/O errors of the file.
     pub fn save(
         &self,
         model: u64,
@@ -278,12 +277,12 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(())
     }
 
-    /// Replaces the session with a saved one, and returns the texts of its sequences. `model` is a checksum of the model.
+    /// Replaces the session with a saved one, and returns its sequences' texts. `model` is a checksum of the model.
     ///
     /// # Errors
-    /// Returns [`ExecError::StateFile`], [`ExecError::StateVersion`] or [`ExecError::StateModel`] if the bytes are not a
-    /// session, or belong to another version or another model. The session is then unchanged. Returns
-    /// [`ExecError::NoStates`] if the executor does not provide its states.
+    /// [`ExecError::StateFile`], [`ExecError::StateVersion`] or [`ExecError::StateModel`] if the bytes are not a
+    /// session, or belong to another version or model. The session is then unchanged. [`ExecError::NoStates`] if the
+    /// executor does not provide its states.
     pub fn load(&mut self, model: u64, bytes: &[u8]) -> Result<Vec<SequenceText>, ExecError> {
         for state in known_states(&self.states)? {
             state.check(&*self.executor)?;
@@ -312,7 +311,7 @@ impl<E: Executor + ?Sized> Session<E> {
         self.restore(saved, from.rest)
     }
 
-    /// Reads all parts before the bytes of the cells, and checks the number of these bytes.
+    /// Reads all parts before the cells' bytes, and checks the number of these bytes.
     fn parse(&self, model: u64, from: &mut Reader<'_>) -> Result<Saved, ExecError> {
         let other = |what: &str| ExecError::StateModel { what: what.into() };
         if from.u64()? != model {
@@ -360,7 +359,7 @@ impl<E: Executor + ?Sized> Session<E> {
         })
     }
 
-    /// Replaces the session's content with the parsed one.
+    /// Replaces the session's content with the parsed content.
     fn restore(&mut self, saved: Saved, mut bytes: &[u8]) -> Result<Vec<SequenceText>, ExecError> {
         self.clear()?;
         for state in known_states(&self.states)? {
@@ -385,7 +384,7 @@ impl<E: Executor + ?Sized> Session<E> {
     }
 }
 
-/// The content of a file without the bytes of cells.
+/// A file's content without the cells' bytes.
 struct Saved {
     full: KvCells,
     windowed: Option<KvCells>,

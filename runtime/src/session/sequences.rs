@@ -1,10 +1,9 @@
-//! Sequences of a batch for recurrent layers: parts with the same number of tokens per sequence, and the cells of the
-//! sequences' states.
+//! Sequences of a batch for recurrent layers: parts with the same number of tokens per sequence, and the cells of their
+//! states.
 
 use crate::error::ExecError;
 
-/// Tokens of a batch that recurrent layers read together: the same number of tokens for each of some sequences, grouped
-/// by sequence.
+/// Tokens that recurrent layers read together: the same number per sequence, grouped by sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     /// Indices into the batch.
@@ -37,8 +36,7 @@ pub(super) fn parts(seq_ids: &[u32]) -> Vec<Part> {
     }
 }
 
-/// True if a batch, given by the sequence of each token, can run as one part: the same number of tokens per sequence,
-/// grouped by sequence.
+/// True if a batch, given by the sequence of each token, is one part.
 pub(super) fn is_one_part(seq_ids: &[u32]) -> bool {
     let Some(first) = seq_ids.first() else {
         return true;
@@ -54,13 +52,12 @@ pub(super) fn is_one_part(seq_ids: &[u32]) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StateCells {
     owners: Vec<Option<u32>>,
-    /// The cells of the sequences placed last.
+    /// Cells of the sequences placed last.
     placed: Vec<StateCell>,
-    /// The cells assigned since the transaction began.
+    /// Cells assigned since the transaction began.
     given: Vec<usize>,
 }
 
-/// The cell of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StateCell {
     pub(super) cell: usize,
@@ -77,12 +74,11 @@ impl StateCells {
         }
     }
 
-    /// Returns the sequence of each cell.
     pub(super) fn owners(&self) -> &[Option<u32>] {
         &self.owners
     }
 
-    /// Makes these the sequences of the cells; missing ones are free.
+    /// Sets the sequences of the cells; missing ones are free.
     pub(super) fn set_owners(&mut self, owners: &[Option<u32>]) {
         self.owners.fill(None);
         self.owners
@@ -91,17 +87,14 @@ impl StateCells {
             .for_each(|(to, o)| *to = *o);
     }
 
-    /// Returns the cell of a sequence.
     pub(super) fn cell(&self, seq: u32) -> Option<usize> {
         self.owners.iter().position(|&c| c == Some(seq))
     }
 
-    /// Returns the cells of the sequences placed last.
     pub(super) fn placed(&self) -> &[StateCell] {
         &self.placed
     }
 
-    /// Begins a transaction.
     pub(super) fn begin(&mut self) {
         self.given.clear();
     }
@@ -111,7 +104,7 @@ impl StateCells {
         self.keep_given(0);
     }
 
-    /// Takes back the cells that were given after the first `n`.
+    /// Takes back the cells given after the first `n`.
     fn keep_given(&mut self, n: usize) {
         for cell in self.given.drain(n..) {
             self.owners[cell] = None;
@@ -121,7 +114,7 @@ impl StateCells {
     /// Finds the cells of these sequences: see [`Self::placed`]. A new sequence gets the lowest free cell.
     ///
     /// # Errors
-    /// Returns [`ExecError::StatesFull`] if there are too few cells. The cells are then unchanged.
+    /// [`ExecError::StatesFull`] if there are too few cells. The cells are then unchanged.
     pub(super) fn place(&mut self, seqs: &[u32]) -> Result<(), ExecError> {
         let before = self.given.len();
         self.placed.clear();

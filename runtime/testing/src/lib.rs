@@ -1,7 +1,7 @@
 //! # Cases of every op
 //!
-//! The [suite] compares the kernels of an executor with the reference on random cases. A [`generator`] picks the sizes, element
-//! types and attributes of an op. [`Stored`] holds tensors with gaps and with axes in any order. The same name and seed make the
+//! The [suite] compares an executor's kernels with the reference on random cases. A [`generator`] picks sizes, element
+//! types and attributes. [`Stored`] holds tensors with gaps and with axes in any order. The same name and seed make the
 //! same [`Case`] on every machine.
 
 mod cases;

@@ -30,24 +30,22 @@ pub struct ProgramInterpreter<'p> {
     program: &'p Program,
     options: Options,
     arenas: Vec<ArenaBytes>,
-    /// Weights, decoded from their arena when they were loaded.
+    /// Weights, decoded once from their arena.
     weights: BTreeMap<Value, Arc<Tensor>>,
     interface: Interface,
-    /// Products whose second operand is rounded as in the CPU executor, with the number of terms.
+    /// Products whose second operand is rounded as in the CPU executor, with their number of terms.
     rounded: BTreeMap<Inst, usize>,
-    /// The state of the generator that orders the queues.
+    /// State of the generator that orders the queues.
     random: Xorshift64,
-    /// The number of batches begun.
     batches: Batches,
 }
 
 impl<'p> ProgramInterpreter<'p> {
-    /// Returns an interpreter of a program that the verifier accepts, with its weights loaded. `seed` determines the
-    /// order of the queues.
+    /// Returns an interpreter of a verified program, with its weights loaded. `seed` determines the order of the
+    /// queues.
     ///
     /// # Errors
-    /// Fails if a weight is missing, or has another type or other sizes than the program declares, and when
-    /// memory does not suffice.
+    /// Fails if a weight is missing, has another type or other sizes than declared, or memory does not suffice.
     pub fn new(
         program: &'p Program,
         weights: &dyn WeightSource,
@@ -74,9 +72,8 @@ impl<'p> ProgramInterpreter<'p> {
         Ok(out)
     }
 
-    /// Returns the interpreter with these products rounding their activations as in the CPU executor, to a number of int8
-    /// terms in blocks of 32. All other ops stay exact, so that a comparison with the CPU executor excludes this
-    /// rounding.
+    /// Rounds the activations of these products as the CPU executor does, to a number of int8 terms in blocks of 32.
+    /// All other ops stay exact, so that a comparison with the CPU executor excludes this rounding.
     pub fn with_rounded_products(
         mut self,
         products: BTreeMap<Inst, usize>,
@@ -85,7 +82,7 @@ impl<'p> ProgramInterpreter<'p> {
         self
     }
 
-    /// Writes the weights to their arenas, then decodes all of them.
+    /// Writes the weights to their arenas, then decodes them.
     fn load(&mut self, source: &dyn WeightSource) -> Result<(), ExecError> {
         let graph = &self.program.graph;
         let weights = || {
@@ -97,7 +94,7 @@ impl<'p> ProgramInterpreter<'p> {
                 })
         };
         for (value, data, op) in weights() {
-            // It checks the type and the sizes.
+            // Checks type and sizes.
             let (tensor, _) = load_weight(op, &data.ty, source)?;
             if self.format(value)? != StorageFormat::FILE {
                 // Only kernels know the bytes of this format.
@@ -123,7 +120,7 @@ impl<'p> ProgramInterpreter<'p> {
         Ok(())
     }
 
-    /// Returns the arena of a value and the first byte of its buffer.
+    /// Returns a value's arena and the first byte of its buffer.
     fn base(&self, value: Value, shape: usize) -> Result<(usize, u64), ExecError> {
         let home = self.program.home(value).ok_or_else(|| homeless(value))?;
         let buffer = self.program.buffer(home.buffer);
@@ -162,7 +159,7 @@ impl<'p> ProgramInterpreter<'p> {
         self.arenas[arena].write(base, &located, dtype, tensor)
     }
 
-    /// Writes the inputs that are known when a phase starts.
+    /// Writes the inputs known at the start of a phase.
     fn inputs(&mut self, ahead: u32, at: &At<'_>, host: &mut dyn Host) -> Result<(), ExecError> {
         let program = self.program;
         for (value, data) in program.graph.values() {
@@ -183,7 +180,7 @@ impl<'p> ProgramInterpreter<'p> {
         Ok(())
     }
 
-    /// Runs the queues of a phase in a random order.
+    /// Runs a phase's queues in a random order.
     fn queues(&mut self, phase: &Phase, at: &At<'_>) -> Result<(), ExecError> {
         let mut done = vec![0_usize; phase.queues.len()];
         loop {
@@ -234,7 +231,7 @@ impl<'p> ProgramInterpreter<'p> {
         ((self.random.next_u64() >> 33) % below as u64) as usize
     }
 
-    /// Runs the covered instructions of a launch one after another.
+    /// Runs a launch's covered instructions in sequence.
     fn launch(&mut self, launch: Launch, at: &At<'_>) -> Result<(), ExecError> {
         let program = self.program;
         let graph = &program.graph;
@@ -312,7 +309,6 @@ impl<'p> ProgramInterpreter<'p> {
     }
 }
 
-/// A batch as addresses see it.
 struct At<'a> {
     sizes: &'a Bindings,
     shape: usize,

@@ -91,7 +91,7 @@ pub(super) fn real(random: &Random, dtype: DType, dims: [usize; 4], scale: f64) 
     }
 }
 
-/// Makes an operand whose element `i` is the integer that `f` returns for `i`.
+/// Makes an operand whose element `i` is `f(i)`.
 pub(super) fn ints(
     random: &Random,
     dims: [usize; 4],

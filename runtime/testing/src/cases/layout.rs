@@ -1,4 +1,4 @@
-//! Cases of reductions, orders, constants, and ops that move elements.
+//! Cases of reductions, sorting, constants, and ops that move elements.
 
 use tpc_ir::op::*;
 use tpc_ir::{DType, Dim};
@@ -90,7 +90,6 @@ pub(super) fn arg_sort(_: &str, random: &Random) -> Case {
     Case::new(ArgSort { order }, vec![x], (integer(random), dims))
 }
 
-/// Makes an operand of any type, including integers.
 fn anything(random: &Random, dims: [usize; 4]) -> Arg {
     if random.one_in(4) {
         return ints(random, dims, |r, _| r.below(1000));
@@ -98,7 +97,7 @@ fn anything(random: &Random, dims: [usize; 4]) -> Arg {
     real(random, readable(random, dims[0]), dims, 1.0)
 }
 
-/// Returns the operand's type or another one that its elements may be converted to.
+/// Returns a type to which the operand's elements may be converted.
 fn converted(random: &Random, x: &Arg) -> DType {
     if x.dtype.is_integer() || random.one_in(2) {
         x.dtype

@@ -11,11 +11,12 @@ use crate::stored::Stored;
 
 type Executors = Vec<Box<dyn ExecutorUnderTest>>;
 
-/// Runs the cases of every `parts`-th op, starting at op `part`. `TPC_ONLY` limits the ops to names that contain its value.
+/// Runs the cases of every `parts`-th op, starting at op `part`. `TPC_ONLY` limits the ops to names that contain its
+/// value.
 ///
 /// # Panics
-/// Panics if a result differs from the reference, if an executor skips an op without an exception, or if an exception no longer
-/// applies.
+/// If a result differs from the reference, if an executor skips an op without an exception, or if an exception no
+/// longer applies.
 pub fn agree(factory: &Factory, part: usize, parts: usize) {
     let mut executors = (factory.build)();
     if executors.is_empty() {
@@ -31,7 +32,7 @@ pub fn agree(factory: &Factory, part: usize, parts: usize) {
     assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Runs the cases of an op, and describes each failure.
+/// Runs an op's cases, and describes each failure.
 fn check_op(factory: &Factory, op: &str, executors: &mut Executors) -> Vec<String> {
     let exception = exception(factory.executor, Check::Agreement, op);
     let Some(generate) = generator(op) else {
