@@ -1,4 +1,4 @@
-//! Speed of kernels, next to the bytes they must read and the operations they must compute. Asserts no speed.
+//! Speed of kernels, next to the bytes and operations they need. Asserts no speed.
 //!
 //!     cargo bench -p tpc-cpu --bench ops [FILTER] [THREADS]
 
@@ -50,7 +50,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Times `op` on operands given by type and sizes; each run takes the next of `copies` copies. Prints the median.
+    /// Times `op` on operands given by type and sizes, cycling through `copies` copies. Prints the median.
     fn run(
         &mut self,
         name: &str,

@@ -1,9 +1,9 @@
-//! Speed of the products of every type, with the machine's peak bandwidth and arithmetic measured in the same minute.
+//! Speed of the products of every type, next to the machine's peak bandwidth and arithmetic.
 //!
 //! `cargo run --release -p tpc-cpu --example product-bench -- [--threads N] [--isa NAME] [--rounds N] [--tokens N,…] [TYPE …]`
 //!
-//! The matrices are larger than a core's caches and are read in turn. A mat-vec counts the bytes of the packed weight.
-//! Each element, row and token counts as two operations.
+//! The matrices exceed a core's caches and are read in turn. A mat-vec counts the bytes of the packed weight. Each
+//! element, row and token counts as two operations.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -18,9 +18,8 @@ use tpc_ir::random::SplitMix64;
 /// Rows and columns of the matrix.
 const ROWS: usize = 4096;
 const K: usize = 2048;
-/// Bytes that a round of mat-vecs reads, at least.
+/// Least bytes that a round of mat-vecs reads.
 const MEMORY: usize = 1 << 30;
-/// Tokens of the batches.
 const BATCHES: [usize; 5] = [4, 8, 32, 128, 512];
 const TOKENS: usize = 512;
 
@@ -73,7 +72,7 @@ fn options() -> Result<Options, String> {
     Ok(out)
 }
 
-/// Returns the shortest of a few rounds that all threads run together. `worker` makes a thread's work.
+/// Returns the shortest of a few rounds on all threads. `worker` makes a thread's work.
 fn time<W: FnMut()>(threads: usize, rounds: usize, worker: impl Fn(usize) -> W + Sync) -> Duration {
     let barrier = Barrier::new(threads);
     let (barrier, worker) = (&barrier, &worker);
@@ -101,7 +100,6 @@ fn time<W: FnMut()>(threads: usize, rounds: usize, worker: impl Fn(usize) -> W +
     })
 }
 
-/// Measures the bytes per second that all threads read together.
 fn bandwidth(threads: usize, rounds: usize) -> f64 {
     let Ok(mut map) = memmap2::MmapMut::map_anon(MEMORY) else {
         return 0.0;
@@ -126,7 +124,7 @@ fn bandwidth(threads: usize, rounds: usize) -> f64 {
     MEMORY as f64 / took.as_secs_f64()
 }
 
-/// Measures operations per second of dot instructions alone; returns 0 without them.
+/// Returns dot operations per second; 0 without dot instructions.
 #[cfg(target_arch = "x86_64")]
 fn peak(threads: usize, rounds: usize) -> f64 {
     if !is_x86_feature_detected!("avx512vnni") {
@@ -260,7 +258,6 @@ impl Case {
         } = *options;
         let turns = if tokens == 1 { self.copies.len() } else { 1 };
         let took = time(threads, rounds, |thread| {
-            // One result per thread: threads do not share rows.
             let mut out = vec![0.0; ROWS * tokens];
             let mut scratch = Scratch::new();
             move || {

@@ -1,5 +1,4 @@
-//! Decodes KV-cache formats in lanes, row by row, bit-identical to [`tpc_runtime::quant::dequantise`], which defines
-//! the layouts.
+//! Decodes KV-cache formats in lanes, bit-identical to [`tpc_runtime::quant::dequantise`], which defines the layouts.
 #![allow(unsafe_code)]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -19,7 +18,6 @@ const IQ4_NL: [u8; 16] = [
     1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241,
 ];
 
-/// A format with blocks of [`LEN`] elements.
 trait Format {
     const BYTES: usize;
 
@@ -30,21 +28,19 @@ trait Format {
     unsafe fn block<S: Lanes>(block: *const u8) -> [S::F; 2];
 }
 
-/// Broadcasts the f16 at byte `at`.
 #[inline(always)]
 unsafe fn scale<S: Lanes>(block: *const u8, at: usize) -> S::F {
     let bytes = block.add(at).cast::<[u8; 2]>().read_unaligned();
     S::fsplat(f16_to_f32(u16::from_le_bytes(bytes)))
 }
 
-/// Returns the low and the high nibbles of 16 bytes.
 #[inline(always)]
 unsafe fn nibbles<S: Lanes>(bytes: *const u8) -> [S::I; 2] {
     let bytes = S::u8x16(bytes);
     [S::and(bytes, S::splat(15)), S::shr(bytes, 4)]
 }
 
-/// Returns 16 for elements with a set bit, otherwise 0. Bit `j` of the four bytes belongs to element `j`.
+/// Returns 16 for each set bit, otherwise 0. Bit `j` of the four bytes is element `j`.
 #[inline(always)]
 unsafe fn sixteens<S: Lanes>(high: *const u8) -> [S::F; 2] {
     const BITS: [i32; LANES] = [
@@ -192,7 +188,6 @@ impl Format for F32 {
     }
 }
 
-/// Uses the machine's conversion if it has one.
 struct F16;
 
 impl Format for F16 {
@@ -222,7 +217,7 @@ pub(crate) struct Rows {
     pub(crate) stride: usize,
     pub(crate) count: usize,
     pub(crate) blocks: usize,
-    /// Rows ahead to prefetch; 0 for none. Prefetched rows need not exist.
+    /// Rows ahead to prefetch, possibly beyond the end; 0 disables it.
     pub(crate) ahead: usize,
 }
 
@@ -286,8 +281,7 @@ pub(crate) unsafe fn decode_rows(dtype: DType, rows: Rows, out: *mut f32, width:
 }
 
 vectorised! {
-    /// Encodes whole q8_0 blocks, up to the end of the shorter slice. The bits equal
-    /// [`tpc_runtime::quant::quantise_into`].
+    /// Encodes whole q8_0 blocks, up to the end of the shorter slice, as [`tpc_runtime::quant::quantise_into`].
     pub(crate) fn encode_q8_0(values: &[f32], out: &mut [u8]) {
         let (rows, _) = values.as_chunks::<LEN>();
         let (blocks, _) = out.as_chunks_mut::<{ Q8_0::BYTES }>();
@@ -354,7 +348,7 @@ mod tests {
                     ((x >> 8) as f32 / 8_388_608.0 - 1.0) * scale
                 })
                 .collect();
-            // With 127 as the largest value, codes are the numbers themselves.
+            // With 127 as the largest value, codes equal the numbers.
             for (i, v) in values[..LEN].iter_mut().enumerate() {
                 *v = if i == 0 { 127.0 } else { i as f32 - 16.5 };
             }

@@ -10,15 +10,15 @@ use crate::math::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use crate::simd::vectorised;
 use crate::view::View;
 
-/// Elements read, computed and written at a time. Every block size divides it.
+/// Elements processed at a time, a multiple of every block size.
 pub(crate) const CHUNK: usize = 512;
 
-/// True if kernels can read real numbers of this type.
+/// True if kernels read this type as real numbers.
 pub(crate) fn is_readable(dtype: DType) -> bool {
     !dtype.is_integer() && can_dequantise(dtype)
 }
 
-/// True if kernels can write real numbers of this type.
+/// True if kernels write this type as real numbers.
 pub(crate) fn is_writable(dtype: DType) -> bool {
     !dtype.is_integer() && can_quantise(dtype)
 }
@@ -39,7 +39,6 @@ vectorised! {
     }
 }
 
-/// Decodes dense elements from `bytes` until `out` is full.
 pub(crate) fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) {
     let blocks = out.len() / LEN;
     let (whole, rest) = out.split_at_mut(blocks * LEN);
@@ -53,7 +52,7 @@ pub(crate) fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) {
     };
     // SAFETY: the slice has the bytes of these elements.
     if !unsafe { decode_rows(dtype, rows, whole.as_mut_ptr(), 0) } {
-        // The type was checked at selection, and chunks are whole blocks.
+        // Selection checked the type, and chunks are whole blocks.
         let decoded = dequantise(dtype, bytes, out);
         debug_assert_eq!(decoded, Ok(()));
         return;
@@ -91,7 +90,7 @@ pub(crate) fn encode(dtype: DType, values: &[f32], out: &mut [u8]) {
         DType::Bf16 => encode_bf16(values, out.as_chunks_mut().0),
         DType::Q8_0 => encode_q8_0(values, out),
         _ => {
-            // The type was checked at selection, and chunks are whole blocks.
+            // Selection checked the type, and chunks are whole blocks.
             let encoded = quantise_searched(dtype, values, out);
             debug_assert_eq!(encoded, Ok(()));
         }
@@ -146,7 +145,7 @@ pub(crate) unsafe fn write_row(view: &View, row: *mut u8, at: usize, values: &[f
     }
 }
 
-/// Prefetches `count` rows along axis 1 from these indices on; they need not exist.
+/// Prefetches `count` rows along axis 1 from these indices on, possibly beyond the end.
 pub(crate) fn prefetch_rows(view: &View, indices: [usize; 3], count: usize) {
     let (from, bytes) = (view.row(indices), bytes_of(view.dtype, view.ne[0]));
     for i in 0..count {

@@ -37,7 +37,7 @@ pub enum KernelError {
     Panicked,
 }
 
-/// Error for an op without a kernel for these element types.
+/// Error of an op without a kernel for these types.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no CPU kernel for {op} on {operands:?} giving {results:?}: {reason}")]
 pub struct Unsupported {
@@ -47,7 +47,7 @@ pub struct Unsupported {
     pub operands: Vec<DType>,
     /// Element types of the results.
     pub results: Vec<DType>,
-    /// The reason, as a clause.
+    /// Reason, as a clause.
     pub reason: &'static str,
 }
 

@@ -11,7 +11,7 @@ use crate::simd;
 use crate::team::Worker;
 use crate::view::View;
 
-/// An op with resolved attributes and known element types, ready to run on views of any sizes.
+/// An op with known attributes and element types, ready to run on any sizes.
 #[derive(Debug)]
 pub struct Kernel {
     name: &'static str,
@@ -23,8 +23,8 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Selects the kernel of `op` for operands and results of these element types. Sizes in the op's attributes are
-    /// already bound ([`Op::map_dims`]).
+    /// Selects the kernel of `op` for operands and results of these types. Sizes in the op's attributes are already
+    /// bound ([`Op::map_dims`]).
     ///
     /// # Errors
     /// [`Unsupported`] for leaves, transfers, and formats that cannot be read or written.
@@ -54,7 +54,7 @@ impl Kernel {
         })
     }
 
-    /// Uses this instruction set instead of the best. Results have the same bits.
+    /// Uses this instruction set instead of the best; results are bit-identical.
     #[must_use]
     pub fn on(self, isa: Isa) -> Kernel {
         Kernel {
@@ -68,12 +68,12 @@ impl Kernel {
         self.name
     }
 
-    /// Returns the scratch bytes of each worker for these sizes of operands and results.
+    /// Returns each worker's scratch bytes for these sizes.
     pub fn scratch_bytes(&self, operands: &[Sizes], results: &[Sizes]) -> usize {
         self.launch.scratch_bytes(operands, results)
     }
 
-    /// Sets the size attribute that the kernel works with, for other batches.
+    /// Sets the size attribute that the kernel works with.
     pub(crate) fn resize(&mut self, size: usize) -> Result<(), KernelError> {
         self.launch.resize(size)
     }

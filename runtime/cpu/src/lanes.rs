@@ -1,4 +1,4 @@
-//! Sixteen-lane operations that ops need beyond those for products.
+//! Sixteen-lane operations beyond the ones for products.
 #![allow(unsafe_code)]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -19,7 +19,7 @@ use crate::product::simd::{x86_256::Avx2, x86_512::Avx512};
 /// # Safety
 /// As [`Simd`].
 pub(crate) trait Lanes: Simd {
-    /// Returns, in lane `i`, the sum of the lanes of vector `i`, in the order of [`fold`].
+    /// Returns, in lane `i`, the sum of vector `i`'s lanes, in the order of [`fold`].
     unsafe fn fold16(v: [Self::F; 16]) -> Self::F;
 }
 
@@ -30,7 +30,7 @@ impl Lanes for Portable {
     }
 }
 
-/// Adds two shuffles of a pair of vectors. A macro, because a closure would not be compiled for the instruction set.
+/// Adds two shuffles of a pair of vectors. A macro, because closures are not compiled for the instruction set.
 #[cfg(target_arch = "x86_64")]
 macro_rules! onto {
     ($add:ident, $shuffle:ident, $low:literal, $high:literal, $a:expr, $b:expr) => {{
@@ -43,7 +43,7 @@ macro_rules! onto {
 impl Lanes for Avx512 {
     #[inline(always)]
     unsafe fn fold16(v: [__m512; 16]) -> __m512 {
-        /// Adds halves, quarters or pairs of lanes of two vectors.
+        /// Adds halves, quarters or pairs of two vectors' lanes.
         macro_rules! halves {
             ($a:expr, $b:expr) => {
                 onto!(_mm512_add_ps, _mm512_shuffle_f32x4, 0x44, 0xee, $a, $b)
@@ -128,7 +128,6 @@ pub(crate) fn prefetch(at: *const u8) {
     }
 }
 
-/// Work on sixteen lanes.
 pub(crate) trait Task {
     /// Runs the task.
     ///

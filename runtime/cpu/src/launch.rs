@@ -8,7 +8,6 @@ use crate::error::KernelError;
 use crate::team::Worker;
 use crate::view::View;
 
-/// Types and options that determine a kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) operands: &'a [DType],
@@ -16,17 +15,17 @@ pub(crate) struct Request<'a> {
     pub(crate) options: Options,
 }
 
-/// The use that a kernel makes of an operand's or result's elements.
+/// How a kernel uses an operand's or result's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elements {
-    /// Computes with real numbers.
+    /// Real numbers.
     Real,
-    /// Counts with integers: indices, positions.
+    /// Integers: indices, positions.
     Int,
 }
 
 impl Request<'_> {
-    /// Checks the number of operands and results, and that their types can be read and written.
+    /// Checks the number of operands and results, and the use of their types.
     pub(crate) fn expect(
         &self,
         operands: &[Elements],
@@ -64,23 +63,22 @@ impl Request<'_> {
     }
 }
 
-/// A kernel, or the reason for having none.
+/// A kernel, or the reason why an op does not have one.
 pub(crate) type Selected = Result<Box<dyn Launch>, &'static str>;
 
 /// Sizes of a tensor in elements.
 pub type Sizes = [usize; RANK];
 
-/// One worker's inputs in a launch.
 pub(crate) struct Call<'a> {
     pub(crate) worker: &'a Worker<'a>,
     pub(crate) operands: &'a [View],
     pub(crate) results: &'a [View],
-    /// This worker's own memory, [`Launch::scratch_bytes`] long.
+    /// This worker's memory, [`Launch::scratch_bytes`] long.
     pub(crate) scratch: &'a mut [u8],
 }
 
 impl Call<'_> {
-    /// Returns the `N` operands and `M` results; fails if the numbers differ.
+    /// Returns the operands and results; fails if their numbers differ.
     pub(crate) fn views<const N: usize, const M: usize>(
         &self,
     ) -> Result<([View; N], [View; M]), KernelError> {
@@ -102,12 +100,11 @@ pub(crate) const fn ensure(holds: bool, what: &'static str) -> Result<(), Kernel
     }
 }
 
-/// Returns the bytes that [`floats`] takes for these lengths.
 pub(crate) fn bytes_for(lengths: &[usize]) -> usize {
     lengths.iter().map(|n| n * 4).sum::<usize>() + 64
 }
 
-/// Cuts slices off scratch memory. The first is aligned to a cache line. Contents are undefined.
+/// Cuts undefined slices off scratch memory, the first aligned to a cache line.
 pub(crate) fn floats<const N: usize>(
     scratch: &mut [u8],
     lengths: [usize; N],
@@ -128,7 +125,7 @@ pub(crate) fn floats<const N: usize>(
 
 /// The code of a kernel.
 pub(crate) trait Launch: std::fmt::Debug + Send + Sync {
-    /// Returns the bytes of scratch memory that a worker needs.
+    /// Returns a worker's scratch bytes.
     fn scratch_bytes(&self, _operands: &[Sizes], _results: &[Sizes]) -> usize {
         0
     }

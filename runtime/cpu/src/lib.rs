@@ -32,8 +32,7 @@ mod target;
 mod team;
 mod view;
 
-/// Parts of this executor that executors of other devices use: the ops that the host runs, and inputs and outputs in
-/// the host's memory.
+/// Parts that executors of other devices use: ops that run on the host, and its inputs and outputs.
 pub mod host {
     pub use crate::executor::shared::*;
     pub use crate::ops::size_of;

@@ -1,7 +1,7 @@
 //! Zeroed memory in the largest pages of the system.
 //!
-//! Every token reads all weights. With pages of 4 KiB, a core translates an address every 64 lines, and its prefetcher
-//! stops at each page's end. On a virtual machine this costs up to half the bandwidth.
+//! Every token reads all weights. With 4 KiB pages, a core translates an address every 64 lines and its prefetcher
+//! stops at each page's end, which costs up to half the bandwidth on a virtual machine.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -11,11 +11,10 @@ use memmap2::MmapMut;
 
 /// Size of a huge page: on x86-64, and on AArch64 with 4 KiB pages.
 const HUGE: usize = 2 << 20;
-/// Least size for huge pages: more than a core's TLB covers with small pages. Smaller memory takes only the pages that
-/// are written.
+/// Least size for huge pages: more than a core's TLB covers with small pages. Smaller memory takes only written pages.
 const LARGE: usize = 16 << 20;
 
-/// Zeroed bytes, aligned to a page, or to a huge page if they are large. Pages that are never written take no memory.
+/// Zeroed bytes, aligned to a page, or to a huge page if large. Unwritten pages take no memory.
 #[derive(Debug)]
 pub(crate) struct Pages {
     ptr: *mut u8,
@@ -29,7 +28,7 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Allocates `len` zeroed bytes.
+    /// Allocates zeroed bytes.
     ///
     /// # Errors
     /// Fails if memory does not suffice.
@@ -77,8 +76,8 @@ unsafe impl Zero for f32 {}
 // SAFETY: numbers.
 unsafe impl Zero for u32 {}
 
-/// Zeroed elements shared by threads. Pages that are never written take no memory; an allocator does not promise this,
-/// because it may reuse memory.
+/// Zeroed elements shared by threads. Unwritten pages take no memory; an allocator does not promise this, because it
+/// may reuse memory.
 #[derive(Debug)]
 pub(crate) struct Zeroed<T> {
     pages: Pages,
@@ -87,7 +86,7 @@ pub(crate) struct Zeroed<T> {
 }
 
 impl<T: Zero> Zeroed<T> {
-    /// Allocates `len` zeroed elements.
+    /// Allocates zeroed elements.
     ///
     /// # Errors
     /// Fails if memory does not suffice.

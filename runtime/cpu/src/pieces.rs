@@ -1,12 +1,12 @@
-//! Work stealing among the workers of a device.
+//! Work stealing among the workers of a device, so that an interrupted core does not delay the others.
 //!
-//! Every worker takes pieces from the front of its even share, so that it reads memory in sequence. With an empty
-//! share, it takes pieces from the back of other shares. An interrupted core therefore does not delay the others.
+//! Every worker takes pieces from the front of its even share, to read memory in sequence, and then from the back of
+//! other shares.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The rest of a worker's share in its latest division: pieces `front..back`.
+/// The rest of a worker's share: pieces `front..back` of its latest division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Left {
     division: u32,
@@ -40,7 +40,6 @@ impl Share {
     }
 }
 
-/// One worker's pieces of a division.
 #[derive(Debug)]
 pub(crate) struct Pieces<'a> {
     shares: &'a [Share],
@@ -51,9 +50,8 @@ pub(crate) struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// Divides `n` items, about `grain` at a time, among the workers of `shares`; returns the pieces of worker `index`.
-    /// All workers pass the same `n`, `grain` and `division`. `division` must be greater than in every earlier
-    /// division.
+    /// Divides `n` items, about `grain` at a time, among the workers of `shares`; returns worker `index`'s pieces. All
+    /// workers pass the same `n`, `grain` and `division`. `division` must increase.
     pub(crate) fn new(
         shares: &'a [Share],
         index: usize,
@@ -82,7 +80,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Takes a piece of worker `of`: from the front of the worker's own share, or from the back of another.
+    /// Takes a piece of worker `of`: from the front if it is this worker, else from the back.
     fn piece_of(&self, of: usize) -> Option<usize> {
         let share = &self.shares[of].0;
         let mut bits = share.load(Ordering::Relaxed);

@@ -1,17 +1,17 @@
 //! Functions compiled for several instruction sets, all with the same results.
 //!
-//! Vector code here is plain Rust on arrays of lanes. It is compiled for AVX-512, AVX2 with FMA, and the baseline; each
-//! call selects one. The bits agree because every sum has an explicit order, and every fused multiply-add is
-//! [`f32::mul_add`], which rounds once on every machine.
+//! They are plain Rust on arrays of lanes, compiled for AVX-512, AVX2 with FMA, and the baseline; each call selects
+//! one. The bits agree because every sum has an explicit order, and every fused multiply-add is [`f32::mul_add`], which
+//! rounds once on every machine.
 
 use std::cell::Cell;
 
 thread_local! {
-    /// This thread's override of the best instruction set.
+    /// This thread's override.
     static INSTEAD: Cell<Option<Isa>> = const { Cell::new(None) };
 }
 
-/// Calls `f` with this instruction set instead of the best; the machine must have it. The results are the same.
+/// Calls `f` with this instruction set, which the machine must have. The results are the same.
 pub(crate) fn with<T>(isa: Isa, f: impl FnOnce() -> T) -> T {
     /// Restores the old value, even after a panic.
     struct Restore(Option<Isa>);
@@ -24,7 +24,6 @@ pub(crate) fn with<T>(isa: Isa, f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// An instruction set of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     not(target_arch = "x86_64"),
@@ -40,7 +39,6 @@ pub(crate) enum Isa {
 }
 
 impl Isa {
-    /// Returns the thread's override, or the machine's best instruction set.
     #[inline]
     pub(crate) fn best() -> Isa {
         INSTEAD.get().unwrap_or_else(Isa::found)

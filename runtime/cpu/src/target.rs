@@ -8,8 +8,8 @@ use crate::product::{Format, Part};
 /// Storage format of weights that products read: panels of sixteen rows side by side.
 pub const ROWS16: StorageFormat = StorageFormat::of_granules("rows16");
 
-/// The CPU as a target of programs. Weights that products read are stored in panels of sixteen rows, also with row
-/// look-ups (an embedding table that is the output matrix too). Other weights are stored as in the file.
+/// The CPU as a target of programs. Weights that products read, including tied embedding tables, are stored in panels
+/// of sixteen rows; others as in the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuTarget;
 
@@ -20,7 +20,7 @@ pub(crate) fn stack(weight: WeightPart<'_>) -> Option<(Format, usize)> {
     if k == 0 || rows == 0 || !Format::supports(dtype) {
         return None;
     }
-    // If scales are stored per step, the format depends on the weight's start within a step.
+    // With scales per step, the format depends on the weight's start within a step.
     let start = match Format::has_steps(dtype) {
         true => usize::try_from(weight.start % LONGEST_BLOCK).ok()?,
         false => 0,

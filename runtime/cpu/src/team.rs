@@ -1,7 +1,7 @@
-//! Threads that run launches together. They spin between runs, and park after a while.
+//! Threads that run launches together. Between runs they spin, and park after a while.
 //!
-//! A waiting thread spins. Yielding is expensive on a busy machine: the thread loses a whole time slice, and then the
-//! awaited thread waits for it. Only threads without their own core yield.
+//! A waiting thread spins. If it yielded on a busy machine, it would lose a whole time slice, and then the awaited
+//! thread would wait for it. Only threads without their own core yield.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
@@ -23,7 +23,6 @@ const NAP: Duration = Duration::from_micros(50);
 /// Turns of an idle thread before it parks.
 const IDLE_TURNS: u32 = 1 << 14;
 
-/// A value in its own cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Apart<T>(T);
@@ -45,14 +44,13 @@ fn wait(crowded: bool, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// The workers of one device.
 #[derive(Debug)]
 struct Group {
     device: usize,
     count: usize,
     arrived: Apart<AtomicUsize>,
     round: Apart<AtomicUsize>,
-    /// Each worker's rest for work stealing; empty for a single worker, which does not divide work.
+    /// Shares for work stealing; empty for a single worker.
     shares: Vec<Share>,
 }
 
@@ -78,7 +76,6 @@ pub struct Worker<'a> {
     index: usize,
     number: usize,
     stop: &'a AtomicBool,
-    /// True if there are more workers than cores.
     crowded: bool,
     /// Divisions by work stealing in this run.
     divisions: Cell<u32>,
@@ -123,7 +120,7 @@ impl Worker<'_> {
         n * i / count..n * (i + 1) / count
     }
 
-    /// Divides `n` items among all workers, about `grain` at a time, by work stealing. Every worker of the device makes
+    /// Divides `n` items among all workers by work stealing, about `grain` at a time. Every worker of the device makes
     /// the same calls in the same order.
     pub fn pieces(&self, n: usize, grain: usize) -> impl Iterator<Item = Range<usize>> + use<'_> {
         let shares = &self.group.shares[..];
@@ -172,10 +169,8 @@ impl Worker<'_> {
     }
 }
 
-/// A run's function, called once per worker.
 type Job<'a> = dyn Fn(&Worker<'_>) -> Result<(), KernelError> + Sync + 'a;
 
-/// State shared by the threads.
 struct Shared {
     groups: Box<[Group]>,
     /// Per worker, its group and index.
@@ -193,7 +188,6 @@ struct Shared {
     /// Failure of the worker with the least number.
     failure: Mutex<Option<(usize, KernelError)>>,
     quit: AtomicBool,
-    /// True if there are more workers than cores.
     crowded: bool,
 }
 
@@ -265,7 +259,7 @@ impl Shared {
         let parked = &self.parked[number].0;
         while !begun() {
             parked.store(true, Ordering::SeqCst);
-            // A thread that raises the epoch after this sees the flag. A thread that raised it before is seen here.
+            // A thread that raises the epoch after this sees the flag; one that raised it before is seen here.
             if !begun() {
                 thread::park();
             }
@@ -299,7 +293,7 @@ impl Team {
         Team::of_devices(&[threads])
     }
 
-    /// Creates a team with one group per device, with these numbers of workers.
+    /// Creates a team of these numbers of workers per device.
     ///
     /// # Errors
     /// [`TeamError`] if a device has no worker or a thread cannot start.
@@ -408,7 +402,7 @@ impl Drop for Team {
         self.shared.quit.store(true, Ordering::Release);
         self.wake();
         for thread in self.threads.drain(..) {
-            // Threads return even after panics, because panics of jobs are caught.
+            // Threads also return after panics, which jobs catch.
             let _ = thread.join();
         }
     }

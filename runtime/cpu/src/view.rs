@@ -5,9 +5,9 @@ use tpc_ir::{DType, RANK};
 
 /// A tensor in memory, in ggml's axis order: axis 0 first.
 ///
-/// Element `(i0, i1, i2, i3)` is `Σ i·nb` bytes from `ptr`. For a type with blocks, `nb[0]` is the distance of blocks
-/// and `i0` counts blocks. A view is a pointer with a shape. Creating one is safe, but a kernel that reads or writes
-/// through it must ensure that the bytes exist. Views need no alignment.
+/// Element `(i0, i1, i2, i3)` is `Σ i·nb` bytes from `ptr`, unaligned. For a type with blocks, `nb[0]` is the distance
+/// of blocks and `i0` counts blocks. A view is a pointer with a shape: creating one is safe, but a kernel that reads or
+/// writes through it must ensure that the bytes exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
     /// The first element.
@@ -80,12 +80,12 @@ impl View {
         self.len() == 0
     }
 
-    /// Returns the number of rows: the product of the sizes of axes 1 to 3.
+    /// Returns the number of rows, along axes 1 to 3.
     pub const fn rows(&self) -> usize {
         self.ne[1] * self.ne[2] * self.ne[3]
     }
 
-    /// Returns the indices along axes 1 to 3 of row `row`, axis 1 fastest. The view must not be empty.
+    /// Returns row `row`'s indices along axes 1 to 3, axis 1 fastest. The view must not be empty.
     pub const fn indices(&self, row: usize) -> [usize; 3] {
         let [_, n1, n2, _] = self.ne;
         [row % n1, row / n1 % n2, row / n1 / n2]
@@ -102,7 +102,7 @@ impl View {
         self.nb[0] == self.dtype.block_bytes() as usize || self.ne[0] <= 1
     }
 
-    /// Returns the elements as one row; `None` if there are gaps or the elements are not in order.
+    /// Returns the elements as one row; `None` if they have gaps or another order.
     pub const fn flat(&self) -> Option<View> {
         let block = self.dtype.block_len() as usize;
         let mut expected = self.ne[0] / block * self.dtype.block_bytes() as usize;
@@ -120,7 +120,7 @@ impl View {
         Some(View::dense(self.ptr, self.dtype, [self.len(), 1, 1, 1]))
     }
 
-    /// Reorders the axes: new axis `axis` is axis `order[axis]` of this view.
+    /// Reorders axes: new axis `axis` is this view's axis `order[axis]`.
     #[must_use]
     pub const fn permuted(&self, order: [usize; RANK]) -> View {
         let [a, b, c, d] = order;

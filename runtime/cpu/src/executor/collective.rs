@@ -1,4 +1,4 @@
-//! Collectives: every device reads the operands of all devices and writes its own result.
+//! Collectives: every device reads all operands and writes its own result.
 #![allow(unsafe_code)]
 
 use tpc_ir::{DType, Op};
@@ -82,8 +82,8 @@ impl Exchange {
     }
 }
 
-/// Returns start and length along an axis for device `rank`, given the counts of all devices. Without counts, every
-/// device gets the whole axis.
+/// Returns device `rank`'s start and length along an axis, from the counts of all devices; the whole axis without
+/// counts.
 fn piece(
     counts: &[u64],
     rank: usize,
@@ -105,7 +105,6 @@ fn piece(
 /// The most devices that can take part.
 const MOST: usize = 64;
 
-/// Elements summed at once.
 const LANES: usize = 16;
 
 type Lanes = [f32; LANES];
@@ -114,8 +113,8 @@ fn add(a: Lanes, b: Lanes) -> Lanes {
     std::array::from_fn(|i| a[i] + b[i])
 }
 
-/// A binary tree of sums: devices 0 and 1, devices 2 and 3, then these sums. The result is bit-identical to one device
-/// if the devices hold equal shares of K, each a subtree of the [whole sum](crate::product::Part).
+/// A binary tree of sums: devices 0 and 1, devices 2 and 3, then these sums. It is bit-identical to one device if
+/// devices hold equal shares of K, each a subtree of the [whole sum](crate::product::Part).
 struct Tree {
     /// Sums that wait for their sibling.
     waiting: [Lanes; Tree::DEPTH],
@@ -124,7 +123,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// The most waiting sums: one per bit of the number of devices.
+    /// At most one waiting sum per bit of the number of devices.
     const DEPTH: usize = (usize::BITS - MOST.leading_zeros()) as usize;
 
     const EMPTY: Tree = Tree {
@@ -161,7 +160,7 @@ unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), 
         operands.len() <= MOST && operands.iter().all(fits) && out.dtype == DType::F32,
         "operands of a sum",
     )?;
-    // Workers share pieces of rows, because rows may be few and long.
+    // Rows may be few and long.
     const PIECE: usize = 512;
     let pieces = out.ne[0].div_ceil(PIECE);
     for unit in worker.share(pieces * out.rows()) {

@@ -1,4 +1,4 @@
-//! Ops that other executors leave to the host.
+//! Ops that run on the host for other executors.
 #![allow(unsafe_code)]
 
 use tpc_ir::op::Op;
@@ -14,7 +14,7 @@ use crate::product::Isa;
 use crate::team::Team;
 use crate::view::View;
 
-/// Single ops of a program that executors of other devices run on host threads. Weights of the host are stored as for
+/// Single ops that executors of other devices run on host threads. Host weights are stored as for
 /// [`CpuTarget`](crate::CpuTarget).
 #[derive(Debug)]
 pub struct HostOps {

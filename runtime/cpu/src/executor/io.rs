@@ -8,7 +8,7 @@ use crate::elements::{int, is_readable, read_row};
 use crate::error::KernelError;
 use crate::view::View;
 
-/// Returns the memory of an input. The executor reads it only after it is written.
+/// Returns the memory of an input, which the executor reads only after it is written.
 ///
 /// # Errors
 /// Fails if the view has gaps.

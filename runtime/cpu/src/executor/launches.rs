@@ -17,15 +17,15 @@ use crate::target::{ROWS16, sizes, stack};
 #[derive(Debug)]
 pub(super) enum Action {
     Kernel(Kernel),
-    /// An update of a copy of its first operand: copy, then update.
+    /// Updates a copy of its first operand: copy, then update.
     Update(Kernel, Kernel),
     /// A product with a packed weight.
     Product(Packed),
-    /// A product with packed experts, and this device's window of them.
+    /// Packed experts, and this device's window of them.
     Experts(Packed, Option<Interval>),
-    /// Row lookup in a packed table, and this device's window of it.
+    /// A packed table, and this device's window of it.
     Rows(Packed, Option<Interval>),
-    /// A collective, with its queue and step for each participant.
+    /// A collective, with each participant's queue and step.
     Exchange(Exchange, Box<[(usize, usize)]>),
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Prepared {
     pub(super) results: usize,
     /// The kernel's size, if it differs between batches.
     pub(super) size: Option<Dim>,
-    /// True if the product before has already prepared the activations.
+    /// True if the previous product has prepared the activations.
     pub(super) kept: bool,
 }
 
@@ -78,7 +78,6 @@ pub(super) type FirstByte<'a> = dyn Fn(Arena) -> *mut u8 + 'a;
 pub(super) struct Launches {
     pub(super) prepared: Vec<Prepared>,
     pub(super) slots: Vec<Value>,
-    /// The most scratch memory of any kernel.
     pub(super) scratch: usize,
     pub(super) needs: Needs,
     pub(super) row: usize,
@@ -137,8 +136,8 @@ impl Launches {
         Ok(out)
     }
 
-    /// Marks products that share activations with the product before them, so that the activations are prepared once:
-    /// for q, k and v, or for gate and up.
+    /// Marks products that share activations with the previous product, so that they are prepared once: for q, k and v,
+    /// or for gate and up.
     pub(super) fn keep_activations(&mut self, phase: &Phase, script: &Script) {
         let mut last: Option<(Value, bool, Terms)> = None;
         for &(queue, i) in script {
@@ -242,7 +241,6 @@ impl Launches {
         Ok(Action::Kernel(kernel))
     }
 
-    /// Returns the weight of a product with its terms. Adds the memory of its largest batch to the needs.
     fn product(
         &mut self,
         source: &Source<'_>,
@@ -274,7 +272,6 @@ impl Launches {
     }
 }
 
-/// Selects an op's kernel for these batch sizes.
 pub(super) fn select_bound(
     program: &Program,
     op: &Op,
@@ -304,7 +301,6 @@ pub(super) fn select(
     })
 }
 
-/// Returns the value as a packed weight, if it is one.
 fn packed(
     program: &Program,
     first_byte: &FirstByte<'_>,

@@ -14,10 +14,9 @@ use crate::product::{Format, Source};
 use crate::target::{ROWS16, stack};
 use crate::team::Team;
 
-/// The most bytes of a file in memory next to their packed form.
+/// The most file bytes in memory next to their packed form.
 const WAVE: usize = 8 << 20;
 
-/// A weight to pack.
 struct Job<'a> {
     part: PackedWeight<'a>,
     format: Format,
@@ -105,7 +104,7 @@ pub(super) fn rows16(
     packed(&job, source, team)
 }
 
-/// Packs a weight with all threads. Releases the bytes as they are packed, so that no large tensor is in memory twice.
+/// Packs a weight with all threads. Releases packed bytes, so that no large tensor is in memory twice.
 fn packed(job: &Job<'_>, source: &dyn WeightSource, team: &mut Team) -> Result<(), ExecError> {
     let panels = job.format.panels();
     let all = job.n * panels;

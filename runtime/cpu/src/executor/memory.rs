@@ -9,11 +9,10 @@ use tpc_runtime::ExecError;
 use crate::pages::Pages;
 use crate::view::View;
 
-/// The bytes of an arena, initially zero. Pages that are never written take no memory.
+/// An arena, initially zero. Pages that are never written take no memory.
 #[derive(Debug)]
 pub(super) struct Region(Pages);
 
-/// Returns the range `at..at + len`, if it fits in `usize`.
 fn span(at: u64, len: usize) -> Option<Range<usize>> {
     let at = usize::try_from(at).ok()?;
     Some(at..at.checked_add(len)?)
@@ -26,7 +25,7 @@ fn outside(at: u64, len: usize, size: usize) -> ExecError {
 }
 
 impl Region {
-    /// Allocates an arena of `bytes` bytes.
+    /// Allocates an arena.
     ///
     /// # Errors
     /// [`ExecError::Size`] if memory does not suffice.
@@ -46,10 +45,10 @@ impl Region {
         View::located(self.ptr(), dtype, at)
     }
 
-    /// Returns a range of bytes to fill while no worker runs.
+    /// Returns bytes to fill while no worker runs.
     ///
     /// # Errors
-    /// [`ExecError::Malformed`] if the range is not in the arena.
+    /// [`ExecError::Malformed`] outside the arena.
     pub(super) fn range(&mut self, at: u64, len: usize) -> Result<&mut [u8], ExecError> {
         let size = self.0.bytes().len();
         let bytes = self.0.bytes_mut();
@@ -57,10 +56,10 @@ impl Region {
         bytes.ok_or_else(|| outside(at, len, size))
     }
 
-    /// Returns a range of bytes to read while no worker runs.
+    /// Returns bytes to read while no worker runs.
     ///
     /// # Errors
-    /// [`ExecError::Malformed`] if the range is not in the arena.
+    /// [`ExecError::Malformed`] outside the arena.
     pub(super) fn bytes(&self, at: u64, len: usize) -> Result<&[u8], ExecError> {
         let bytes = self.0.bytes();
         let found = span(at, len).and_then(|span| bytes.get(span));

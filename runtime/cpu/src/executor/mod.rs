@@ -1,8 +1,8 @@
-//! The CPU executor: programs on threads, with kernels.
+//! The CPU executor: programs on threads.
 //!
-//! Each device has a group of threads. The group runs the device's queue: its threads share each launch and meet at its
-//! end. Devices wait for one another at the program's waits and in collectives. All choices and look-ups happen before
-//! a batch runs. Addresses stay those of the last batch unless a size changes.
+//! Each device has a group of threads, which share each launch of the device's queue and meet at its end. Devices wait
+//! for one another at the program's waits and in collectives. All choices and look-ups happen before a batch runs.
+//! Addresses change only with sizes.
 
 mod collective;
 mod gather;
@@ -73,14 +73,13 @@ pub struct CpuExecutor {
     batches: Batches,
     /// Per value, the extent of a weight or state.
     extents: Vec<Option<StoredExtent>>,
-    /// Times of launches, if measured.
     profile: Option<Profile>,
 }
 
 struct Own(UnsafeCell<WorkerScratch>);
 
 impl Launches {
-    /// Returns memory for one worker, large enough for every launch.
+    /// Returns a worker's memory, large enough for every launch.
     fn own(&self) -> Own {
         let own = WorkerScratch {
             tiles: Scratch::new(),
@@ -107,7 +106,6 @@ unsafe impl Sync for Own {}
 struct Progress(AtomicUsize);
 
 impl CpuExecutor {
-    /// Returns the memory of a weight or state.
     fn extent(&self, value: Value) -> Option<StoredExtent> {
         *self.extents.get(value.index())?
     }
@@ -204,7 +202,7 @@ impl CpuExecutor {
         out
     }
 
-    /// Passes the batch sizes to the kernels that depend on them.
+    /// Passes the batch sizes to kernels that depend on them.
     fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
         for (i, launch) in self.launches.prepared.iter_mut().enumerate() {
             let named = |e: ExecError| e.at(|| launch_label(&self.program, Launch::new(i)));
@@ -270,7 +268,7 @@ impl Running<'_> {
         worker.wait_for(|| self.progress[queue].0.load(Ordering::Acquire) >= steps)
     }
 
-    /// Runs step `i` of queue `q`; times it if there is a profile.
+    /// Runs step `i` of queue `q`, timed if there is a profile.
     fn timed(
         &self,
         worker: &Worker<'_>,
@@ -340,7 +338,7 @@ impl Running<'_> {
     }
 }
 
-/// Runs a worker's share of a launch on the views of its operands and results, as participant `rank`.
+/// Runs a worker's share of a launch on its operands and results, as participant `rank`.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`]; only the workers of this launch use the memory that workers share.

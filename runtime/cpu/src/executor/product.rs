@@ -16,7 +16,7 @@ use crate::product::{
 use crate::team::Worker;
 use crate::view::View;
 
-/// A weight in panels: a stack of matrices of one format.
+/// A weight in panels: matrices of one format.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packed {
     pub(super) format: Format,
@@ -45,7 +45,7 @@ impl Packed {
     }
 }
 
-/// Memory that the workers of a device share during a product.
+/// Memory that a device's workers share during a product.
 #[derive(Debug)]
 pub(super) struct DeviceScratch {
     blocks: Zeroed<Block>,
@@ -59,7 +59,7 @@ pub(super) struct DeviceScratch {
 // SAFETY: a block of zero bytes is `Block::ZERO`.
 unsafe impl Zero for Block {}
 
-/// Shared memory that a product needs for its largest batch, in elements.
+/// Elements of shared memory for a product's largest batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Needs {
     pub(super) blocks: usize,
@@ -76,7 +76,6 @@ impl Needs {
         self.routes = self.routes.max(other.routes);
     }
 
-    /// Returns the needs of `rows` rows of activations.
     pub(super) fn of_rows(weight: &Packed, rows: usize) -> Needs {
         let k = weight.format.part().k();
         match weight.format.takes_quantised() {
@@ -93,7 +92,7 @@ impl Needs {
 }
 
 impl DeviceScratch {
-    /// Allocates this scratch memory.
+    /// Allocates this memory.
     ///
     /// # Errors
     /// Fails if memory does not suffice.
@@ -254,7 +253,7 @@ pub(super) unsafe fn mul_mat(
         unsafe { prepare(worker, isa, weight, x, shared, &mut own.row)? };
     }
     let grain = grain(format);
-    // Joins batches that multiply one matrix if their result rows are adjacent.
+    // Joins batches of one matrix if their result rows are adjacent.
     let (n, batches) = match weight.n {
         1 => (x.rows(), 1),
         _ => (x.ne[1], x.ne[2] * x.ne[3]),
@@ -354,7 +353,6 @@ pub(super) unsafe fn mul_mat_id(
     Ok(())
 }
 
-/// The entries of a launch's `ids` by expert.
 struct Lists<'a> {
     /// Start of each expert's entries, then the end of the last.
     starts: &'a [u32],
@@ -412,8 +410,8 @@ unsafe fn experts(
     Ok(())
 }
 
-/// Returns the panels that a worker takes at a time: enough bytes to make taking cheap and reads sequential. The number
-/// is even, because products with many tokens use two panels at once.
+/// Returns the panels that a worker takes at a time: enough to make taking cheap and reads sequential, and even,
+/// because products with many tokens use two panels at once.
 fn grain(format: &Format) -> usize {
     const BYTES: usize = 1 << 17;
     (BYTES / format.panel_bytes().max(1))
@@ -476,7 +474,7 @@ unsafe fn route(
     for e in 0..weight.n {
         starts[e + 1] += starts[e];
     }
-    // Each entry goes to its expert's next place; `starts` is shifted back afterwards.
+    // Each entry goes to its expert's next place; afterwards `starts` is shifted back.
     for token in 0..tokens {
         for slot in 0..slots {
             if let Some(e) = expert(slot, token)? {

@@ -1,4 +1,4 @@
-//! Times of the first device and of the host. Only the first worker is timed, per launch, up to the barrier at its end.
+//! Times of the first device and of the host: only the first worker, per launch, up to the barrier at its end.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -34,7 +34,6 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// Creates a profile with zeroed counters.
     pub(super) fn new(program: &Program) -> Profile {
         Profile {
             launches: program
@@ -46,13 +45,12 @@ impl Profile {
         }
     }
 
-    /// Returns the start time of a step; `None` for workers that are not timed.
+    /// Returns the start time of a step; `None` for untimed workers.
     pub(super) fn begin(&self, worker: &Worker<'_>) -> Option<Instant> {
         let counted = worker.number() == 0;
         counted.then(Instant::now)
     }
 
-    /// Counts a step that ends now.
     pub(super) fn end(&self, step: &Step, begun: Instant) {
         let counter = match step {
             Step::Launch(launch) => &self.launches[launch.index()],
@@ -85,7 +83,7 @@ impl Profile {
     }
 }
 
-/// Returns the kernel of a launch with the type of its packed weight, such as `mul_mat q4_k`.
+/// Returns a launch's kernel and the type of its packed weight, such as `mul_mat q4_k`.
 fn kernel(program: &Program, launch: Launch) -> String {
     let data = program.launch(launch);
     let first = data.covered_insts().first();

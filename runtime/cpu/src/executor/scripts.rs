@@ -1,12 +1,12 @@
 //! Scripts: the steps of each group of threads, in order.
 //!
-//! Threads belong to devices. The first device's threads also run the host's queue, so no thread waits on a core that
-//! another needs. A script merges queues in an order in which all queues together can run.
+//! The first device's threads also run the host's queue, so no thread waits on a core that another needs. A script
+//! merges queues in a possible joint order.
 
 use tpc_ir::Place;
 use tpc_ir::program::{Phase, Program, Step};
 
-/// Steps of a group: queue and position in the queue.
+/// Steps: queue and position in it.
 pub(super) type Script = Vec<(usize, usize)>;
 
 /// Returns the places of a program that have threads.
@@ -24,12 +24,11 @@ pub(super) fn groups(program: &Program) -> Vec<Place> {
     places
 }
 
-/// Returns the group that runs a place's queue.
 pub(super) fn group_of(groups: &[Place], place: Place) -> usize {
     groups.iter().position(|g| *g == place).unwrap_or(0)
 }
 
-/// Returns the scripts of a phase, one per group, without steps that can never run.
+/// Returns the scripts of a phase, one per group. Steps that can never run are omitted.
 pub(super) fn scripts(program: &Program, phase: &Phase, groups: &[Place]) -> Vec<Script> {
     let mut out = vec![Script::new(); groups.len()];
     let mut done = vec![0; phase.queues.len()];

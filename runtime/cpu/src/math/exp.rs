@@ -1,14 +1,14 @@
 //! The exponential function in f32.
 
-/// Adding and subtracting this number rounds magnitudes below 2²² to an integer, halves to even. The low bits of the
-/// sum are that integer.
+/// Adding and subtracting it rounds magnitudes below 2²² to an integer, halves to even. The low bits of the sum are
+/// that integer.
 const ROUND: f32 = 12_582_912.0;
 /// `ln 2` cut to 15 bits, and the remainder.
 const LN2_HIGH: f32 = 0.693_359_4;
 const LN2_LOW: f32 = -2.121_944_4e-4;
-/// Below this number, `eˣ` is less than 5e-38 and counts as 0.
+/// Below it, `eˣ < 5e-38` counts as 0.
 const LEAST: f32 = -86.0;
-/// From this number on, `eˣ` is infinite in f32.
+/// From it on, `eˣ` is infinite in f32.
 const MOST: f32 = 88.8;
 
 /// Returns the integer `n` nearest to `x / ln 2`, and `eʳ − 1` of the remainder `r = x − n · ln 2` without its first

@@ -1,4 +1,4 @@
-//! Conversions between f32 and 16-bit formats, halves to even. They have no branches, so loops over them vectorise.
+//! Conversions between f32 and 16-bit formats, halves to even, without branches, so that loops vectorise.
 
 /// Converts f16 to f32, exactly.
 #[inline(always)]
@@ -8,7 +8,7 @@ pub(crate) fn f16_to_f32(h: u16) -> f32 {
     // Exponent biases differ by 112; infinities and NaNs get the largest exponent.
     let normal = magnitude + (112 << 23);
     let special = magnitude | 0x7f80_0000;
-    // Subnormals: the mantissa under the exponent of 2⁻¹⁴, minus 2⁻¹⁴.
+    // Subnormals: the mantissa under 2⁻¹⁴, minus 2⁻¹⁴.
     let subnormal = f32::from_bits(magnitude + (113 << 23)) - f32::from_bits(113 << 23);
     let exponent = h & 0x7c00;
     let bits = if exponent == 0x7c00 { special } else { normal };
@@ -25,10 +25,10 @@ pub(crate) fn f16_to_f32(h: u16) -> f32 {
 pub(crate) fn f32_to_f16(x: f32) -> u16 {
     let bits = x.to_bits();
     let magnitude = bits & 0x7fff_ffff;
-    // The mantissa loses 13 bits. Adds half of the last kept bit, less 1 if that bit is even.
+    // Rounds off 13 bits: adds half of the last kept bit, less 1 if that bit is even.
     let odd = magnitude >> 13 & 1;
     let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + odd) >> 13;
-    // Subnormals: adding 1/2 moves the mantissa so that the sum rounds at 2⁻²⁴.
+    // Subnormals: adding 1/2 rounds the sum at 2⁻²⁴.
     let subnormal = (f32::from_bits(magnitude) + 0.5)
         .to_bits()
         .wrapping_sub(126 << 23);

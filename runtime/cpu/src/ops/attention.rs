@@ -1,10 +1,9 @@
 //! Scaled dot-product attention over a cache.
 //!
-//! A task is a KV head of a stream with up to [`ROWS`] query rows: the tokens of a block times the query heads that
-//! share the KV head. A task reads the cache once, in tiles of [`TILE`] cells decoded to f32. Each row keeps the
-//! largest logit so far, the sum of exponentials and the weighted sum of values. A larger logit rescales both sums
-//! (online softmax, Milakov and Gimelshein 2018). Tasks and tiles, and hence the bits, do not depend on the number of
-//! workers.
+//! A task is a KV head of a stream with up to [`ROWS`] query rows: a block's tokens times the query heads that share
+//! the KV head. It reads the cache once, in tiles of [`TILE`] cells decoded to f32. Each row keeps the largest logit,
+//! the sum of exponentials and the weighted sum of values; a larger logit rescales both sums (online softmax, Milakov
+//! and Gimelshein 2018). Tasks, tiles and bits do not depend on the number of workers.
 //!
 //! A cell that no row of a task sees may hold anything: it is not read as a number.
 #![allow(unsafe_code)]
@@ -25,7 +24,7 @@ use crate::view::View;
 
 /// The most query rows of a task.
 const ROWS: usize = 32;
-/// The most query rows for which an f16 cache is read in place.
+/// The most query rows that read an f16 cache in place.
 const FEW: usize = 8;
 
 #[derive(Debug)]
@@ -191,11 +190,9 @@ struct Memory<'a> {
     logits: &'a mut [f32],
     masks: &'a mut [f32],
     sums: &'a mut [f32],
-    /// Largest logit per row so far.
     most: [f32; ROWS],
-    /// Sum of exponentials per row.
     total: [f64; ROWS],
-    /// Per row, true if it sees a cell of the tile.
+    /// True for rows that see a cell of the tile.
     sees: [bool; ROWS],
 }
 
@@ -211,7 +208,7 @@ impl Launch for Attention {
         ensure(self.slopes.fit(heads), "heads of q and of the window")?;
         let [dk, dv] = [t.q.ne[0], t.v.ne[0]];
         let [q, keys, values, logits, masks, sums] = floats(call.scratch, lengths(dk, dv))?;
-        // Pads rows with zeros to whole groups of lanes. Later writes do not change the padding.
+        // Pads rows with zeros to whole groups of lanes; later writes keep the padding.
         keys.fill(0.0);
         values.fill(0.0);
         let mut memory = Memory {
@@ -268,7 +265,7 @@ impl Attention {
         let first = seen.iter().position(|s| *s).unwrap_or(0);
         let end = seen.iter().rposition(|s| *s).map_or(n, |last| last + 1);
         let at = [from, task.kv_head, task.stream];
-        // With few rows, f16 is read in place; otherwise a tile is decoded once for all rows.
+        // Few rows read f16 in place; otherwise a tile is decoded once for all rows.
         let whole = seen[first..end].iter().all(|s| *s) && end.next_multiple_of(GROUP) <= n;
         let in_place = |x: &View| {
             let fits = x.dtype == DType::F16 && x.has_dense_rows() && x.ne[0].is_multiple_of(LANES);
@@ -292,8 +289,8 @@ impl Attention {
         }
     }
 
-    /// Turns a row's logits of a tile into weights. The whole tile takes part, so a cell's lane in the sum does not
-    /// depend on other rows.
+    /// Turns a row's logits into weights. The whole tile takes part, so a cell's lane in the sum does not depend on
+    /// other rows.
     fn weigh(&self, row: usize, head: usize, heads: usize, m: &mut Memory<'_>) {
         let (logits, _) = m.logits[row * TILE..].as_chunks_mut::<TILE>();
         let (mask, _) = m.masks[row * TILE..].as_chunks::<TILE>();

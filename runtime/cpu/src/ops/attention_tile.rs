@@ -1,7 +1,7 @@
-//! The arithmetic of attention on a tile of cells, in f32.
+//! Attention on a tile of cells, in f32.
 //!
-//! Rows in memory are whole groups of [`LANES`] elements, padded with zeros. Each result element has one sequence of
-//! operations, however many rows are computed together.
+//! Rows are whole groups of [`LANES`] elements, padded with zeros. Each result element has one sequence of operations,
+//! however many rows are computed together.
 #![allow(unsafe_code)]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -28,10 +28,8 @@ const _: () = assert!(tpc_ir::CELL_BLOCK.is_multiple_of(TILE));
 
 /// Products in registers: rows times cells.
 const PRODUCTS: usize = 16;
-/// The most cells computed together for a row.
 pub(super) const GROUP: usize = PRODUCTS;
 
-/// Keys or values of a tile.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cells<'a> {
     /// Rows without gaps.
@@ -68,7 +66,7 @@ impl Element for f16 {
     }
 }
 
-/// A matrix: its first element, elements of a row, and bytes from row to row.
+/// A matrix: first element, elements of a row, bytes from row to row.
 #[derive(Clone, Copy)]
 struct Rows<E> {
     ptr: *const u8,
@@ -224,7 +222,7 @@ struct Values<E, const R: usize> {
 }
 
 impl<E: Element, const R: usize> Values<E, R> {
-    /// Computes `N` groups of lanes, from element `at` on.
+    /// Computes `N` groups of lanes from element `at` on.
     #[inline(always)]
     unsafe fn groups<S: Lanes, const N: usize>(&self, at: usize) {
         let place = |r: usize, n: usize| self.sums.add(r * self.values.width + at + n * LANES);
@@ -340,7 +338,6 @@ unsafe fn values_of<E: Element, const R: usize>(
 }
 
 vectorised! {
-    /// Computes `x ← scale · x`.
     pub(super) fn scale(x: &mut [f32], scale: f32) {
         for x in x {
             *x *= scale;
@@ -349,7 +346,6 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `x ← bound · tanh(x · scale)`.
     pub(super) fn cap(x: &mut [f32; TILE], scale: f32, bound: f32) {
         for x in x {
             *x = bound * tanh(*x * scale);

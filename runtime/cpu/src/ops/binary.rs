@@ -32,7 +32,7 @@ pairs! {
     div = |a, b| a / b;
 }
 
-/// Kernel; the result may be the memory of either operand that has its sizes.
+/// The result may be the memory of an operand of its sizes.
 #[derive(Debug)]
 struct Pairs {
     apply: Apply,

@@ -10,10 +10,9 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 use crate::math;
 use crate::simd::vectorised;
 
-/// `f` of every number of a chunk, in place.
 type Apply = Box<dyn Fn(&mut [f32]) + Send + Sync>;
 
-/// Applies a function to every element. The result may be the operand's memory.
+/// The result may be the operand's memory.
 struct Map {
     apply: Apply,
 }
@@ -107,7 +106,7 @@ fn hard_sigmoid(x: f32) -> f32 {
     within((x + 3.0) / 6.0, 0.0, 1.0)
 }
 
-/// Computes `min(max(x, min), max)`; keeps NaN.
+/// `min(max(x, min), max)`; keeps NaN.
 #[inline(always)]
 pub(super) fn within(x: f32, min: f32, max: f32) -> f32 {
     let x = if x < min { min } else { x };
@@ -158,7 +157,7 @@ pub(super) fn clamp(op: &Clamp, request: &Request<'_>) -> Selected {
     map(request, move |x| clamped(x, min, max))
 }
 
-/// Selects the kernel of a cast. Writing rounds the elements.
+/// Writing the result rounds the elements.
 pub(super) fn cast(request: &Request<'_>) -> Selected {
     map(request, |_| {})
 }
@@ -178,7 +177,7 @@ pub(super) fn xielu(op: &Xielu, request: &Request<'_>) -> Selected {
     map(request, move |x| xi(x, alpha_n, alpha_p, beta, eps))
 }
 
-/// Fills the result with one number. The operand is not read: it may be poison.
+/// Does not read the operand: it may be poison.
 #[derive(Debug)]
 struct Constant {
     value: f32,

@@ -10,7 +10,7 @@ use crate::error::KernelError;
 use crate::launch::{Call, Launch, Request, Selected, ensure};
 use crate::view::View;
 
-/// An op that the reference knows by ggml's name.
+/// An op known to the reference by ggml's name.
 #[derive(Debug)]
 struct Foreign {
     op: Op,
@@ -62,7 +62,6 @@ unsafe fn tensor(x: &View) -> Result<Tensor, ExecError> {
 
 impl Launch for Foreign {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
-        // The reference computes the whole result on one worker.
         if call.worker.share(1).is_empty() {
             return Ok(());
         }

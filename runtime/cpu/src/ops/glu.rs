@@ -48,7 +48,7 @@ gates! {
     };
 }
 
-/// Kernel; the result may be the memory of a whole operand, but not of half an operand.
+/// The result may be the memory of a whole operand, but not of half an operand.
 #[derive(Debug)]
 struct Gated {
     apply: Apply,

@@ -7,7 +7,6 @@ use crate::elements::{read_row, real, write_row};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 
-/// Computes the matrix that mixes streams, per token.
 #[derive(Debug)]
 struct Mixing {
     eps: f64,
@@ -37,7 +36,7 @@ fn normalise(matrix: &mut [f32], hc: usize, eps: f64, at: impl Fn(usize, usize) 
 }
 
 impl Mixing {
-    /// Turns logits, rows over destinations, into the matrix.
+    /// Turns logits, rows over destinations, into the mixing matrix.
     fn settle(&self, matrix: &mut [f32], hc: usize) {
         for row in matrix.chunks_exact_mut(hc) {
             let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);

@@ -1,7 +1,6 @@
 //! Matrix products on views of any type: the fallback without a packed kernel.
 //!
-//! Decodes a few rows of the first matrix at a time and multiplies them with every column of a block; each element is
-//! one [`dot`].
+//! Decodes a few rows at a time and multiplies them with every column of a block; each element is one [`dot`].
 #![allow(unsafe_code)]
 
 use tpc_ir::Interval;
@@ -14,7 +13,6 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for,
 use crate::math::dot;
 use crate::view::View;
 
-/// Rows of the first matrix decoded at a time.
 const ROWS: usize = 16;
 /// Columns per block.
 const COLUMNS: usize = 64;

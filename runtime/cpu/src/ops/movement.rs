@@ -11,7 +11,6 @@ use crate::launch::{Call, Launch, Request, Selected, ensure};
 use crate::team::Worker;
 use crate::view::View;
 
-/// Blocks of a view along axis 0.
 const fn blocks(x: &View) -> usize {
     x.ne[0].div_ceil(x.dtype.block_len() as usize)
 }
@@ -67,13 +66,11 @@ pub(super) unsafe fn copy(worker: &Worker<'_>, x: &View, y: &View) -> Result<(),
     Ok(())
 }
 
-/// True if `from` converts to `to`.
 fn converts(from: DType, to: DType) -> bool {
     from == to || is_readable(from) && is_writable(to)
 }
 
-/// A reshape, contiguous copy or cast: the operand's elements in the order of axes 0 to 3, in the result's sizes and
-/// type. A permutation or slice is a copy of a permuted or sliced view.
+/// A reshape, contiguous copy or cast: the operand's elements in order, in the result's sizes and type.
 #[derive(Debug)]
 struct Flatten;
 
@@ -114,7 +111,7 @@ impl Launch for Flatten {
     }
 }
 
-/// A permutation: a copy of the operand with its axes in the result's order.
+/// A copy of the operand with its axes in the result's order.
 #[derive(Debug)]
 struct Transposed {
     order: [usize; RANK],
@@ -188,7 +185,7 @@ impl Launch for Part {
     }
 }
 
-/// Concatenation along an axis, with `before` zeros before and `after` zeros after it.
+/// Concatenation along an axis, with zeros before and after.
 #[derive(Debug)]
 struct Joined {
     axis: usize,
@@ -276,7 +273,6 @@ impl Launch for Joined {
     }
 }
 
-/// The operand repeated along every axis.
 #[derive(Debug)]
 struct Tiled;
 

@@ -42,10 +42,10 @@ vectorised! {
     }
 }
 
-/// Returns the rows that a worker normalises, and the part of each that it writes.
+/// Returns a worker's rows, and its part of each row.
 ///
-/// If there are few rows, all workers share each row. Each worker then computes the sums of all rows and writes its
-/// part. This requires that the operands are not overwritten meanwhile.
+/// If there are few rows, all workers compute the sums of all rows, and each writes its part. The operands must not be
+/// overwritten meanwhile.
 fn division(worker: &Worker<'_>, x: &View, y: &View) -> (Range<usize>, Range<usize>) {
     let (n, rows) = (y.ne[0], y.rows());
     let units = n.div_ceil(CHUNK);
@@ -93,7 +93,6 @@ unsafe fn per_row(
     Ok(())
 }
 
-/// The result may be the operand's memory.
 #[derive(Debug)]
 struct Whole {
     kind: NormKind,

@@ -9,11 +9,10 @@ use crate::elements::{row, write_index, write_row};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 
-/// Indices of each row's first elements in an order: equal elements in index order, NaN last.
+/// Indices of each row's first elements in order: ties by index, NaN last.
 #[derive(Debug)]
 struct Sorted {
     order: SortOrder,
-    /// Elements to return; `None` for all.
     first: Option<usize>,
 }
 
@@ -33,7 +32,7 @@ pub(super) fn arg_sort(op: &ArgSort, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// Moves the indices of the first `k` elements of `row` to the front of `indices`, in order.
+/// Moves the indices of the first `k` elements of `row` to the front, in order.
 fn sort(row: &[f32], order: SortOrder, k: usize, indices: &mut [u32]) {
     for (i, slot) in (0..).zip(indices.iter_mut()) {
         *slot = i;
@@ -43,7 +42,7 @@ fn sort(row: &[f32], order: SortOrder, k: usize, indices: &mut [u32]) {
         (x, SortOrder::Ascending) => x,
         (x, SortOrder::Descending) => -x,
     };
-    // The order is total: keys are never NaN, and no two indices are equal.
+    // A total order: keys are never NaN, and indices differ.
     let compare = |a: &u32, b: &u32| {
         let by_key = key(*a).partial_cmp(&key(*b)).unwrap_or(Ordering::Equal);
         by_key.then(a.cmp(b))
@@ -86,7 +85,6 @@ impl Launch for Sorted {
     }
 }
 
-/// A mask of each row's largest elements.
 #[derive(Debug)]
 struct TopMasked {
     k: usize,

@@ -1,4 +1,4 @@
-//! Walks over the elements of a result in chunks shared by the workers.
+//! Walks over a result in chunks shared by the workers.
 #![allow(unsafe_code)]
 
 use crate::elements::{CHUNK, read_row, write_row};

@@ -8,7 +8,6 @@ use crate::elements::real;
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 
-/// Pools windows of axes 0 and 1 to one element each.
 #[derive(Debug)]
 struct Windows(Pool2d);
 

@@ -8,7 +8,7 @@ use crate::elements::real;
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 
-/// Keeps one side of the diagonal of every matrix. The result may be the operand's memory.
+/// The result may be the operand's memory.
 #[derive(Debug)]
 struct Triangle {
     keep: Side,
@@ -16,17 +16,14 @@ struct Triangle {
     fill: f32,
 }
 
-/// Matrices with rows on their diagonals.
 #[derive(Debug)]
 struct Diagonal;
 
-/// The normalised Walsh–Hadamard matrix.
 #[derive(Debug)]
 struct Walsh {
     n: usize,
 }
 
-/// Numbers at equal distances.
 #[derive(Debug)]
 struct Range {
     start: f64,

@@ -9,7 +9,6 @@ use crate::math::{LANES, exp, fold, softplus};
 use crate::simd::vectorised;
 use crate::view::View;
 
-/// Channels computed side by side.
 const CHANNELS: usize = 64;
 
 /// `out[c, t, s] = Σ_j x[t + j, c, s] · taps[j, c]`
@@ -145,7 +144,6 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `out ← e^(delta · a)`.
     fn decays(a: &[f32], delta: f32, out: &mut [f32]) {
         for (out, a) in out.iter_mut().zip(a) {
             *out = exp(delta * a);

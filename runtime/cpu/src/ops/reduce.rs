@@ -9,19 +9,16 @@ use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 use crate::math::sum as sum_of;
 
-/// Sums every row and divides by a number.
 #[derive(Debug)]
 struct RowSums {
     divisor: f64,
 }
 
-/// Sums along another axis.
 #[derive(Debug)]
 struct AxisSums {
     axis: usize,
 }
 
-/// Cumulative sums of every row.
 #[derive(Debug)]
 struct Cumulative;
 

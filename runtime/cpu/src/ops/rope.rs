@@ -12,7 +12,6 @@ use crate::math::sin_cos;
 use crate::simd::vectorised;
 use crate::view::View;
 
-/// Pairs per group of angles.
 const PAIRS: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,16 +20,16 @@ enum Pairing {
     Halves,
 }
 
-/// A rotation with known frequencies. The result may be the operand's memory.
+/// The result may be the operand's memory.
 #[derive(Debug)]
 struct Rotation {
     pairing: Pairing,
     positions: usize,
-    /// Per pair, the index of the token's position that turns it.
+    /// Per pair, index of the token's position that turns it.
     which: Box<[u8]>,
-    /// Per pair, radians per position before factors and scales.
+    /// Radians per position before factors and scales, per pair.
     plain: Box<[f64]>,
-    /// Per pair, YaRN's share of the plain frequency.
+    /// YaRN's share of the plain frequency, per pair.
     mix: Box<[f64]>,
     /// Factor on the rest of the frequency.
     scale: f64,
@@ -44,7 +43,7 @@ fn corner(op: &Rope, rotations: f64) -> f64 {
     op.n_dims as f64 * libm::log(wave) / (2.0 * libm::log(f64::from(op.freq_base)))
 }
 
-/// Returns the index of the token's position by which pair `pair` turns.
+/// Returns the index of the token's position that turns pair `pair`.
 fn position_of(mode: RopeMode, pair: u64) -> Option<u8> {
     let Some([t, h, w, e]) = mode.sections() else {
         return Some(0);
@@ -110,7 +109,7 @@ pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selected {
 }
 
 vectorised! {
-    /// Computes `magnitude` times the sines and cosines of `position · frequency`. All slices have the same length.
+    /// Computes sines and cosines of `position · frequency` times `magnitude`. All slices have the same length.
     fn turns(
         frequencies: [&[f64]; 2],
         factors: &[f32],

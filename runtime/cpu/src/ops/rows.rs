@@ -10,7 +10,7 @@ use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 use crate::view::View;
 
-/// Checks that an index read from data is below `bound`.
+/// Checks an index read from data.
 pub(super) fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, KernelError> {
     usize::try_from(index)
         .ok()
@@ -18,8 +18,8 @@ pub(super) fn index(what: &'static str, index: i64, bound: usize) -> Result<usiz
         .ok_or(KernelError::Index { what, index, bound })
 }
 
-/// Returns an index read from data, relative to `window`; `None` outside of it. Without a window it must be below
-/// `bound`, as an index within the window is too.
+/// Returns an index read from data, relative to `window`; `None` outside. Without a window it must be below `bound`, as
+/// an index within the window is too.
 pub(crate) fn windowed(
     what: &'static str,
     value: i64,
@@ -40,7 +40,6 @@ struct Gather {
     window: Option<Interval>,
 }
 
-/// Gathers rows of a table of integers.
 #[derive(Debug)]
 struct GatherInts(Gather);
 
@@ -109,7 +108,7 @@ impl Launch for GatherInts {
                 let source = self.0.source(&data, &indices, [i1, i2, i3])?;
                 for i0 in 0..y.ne[0] {
                     let value = source.map_or(0, |row| int(&data, [i0, row, i2, i3]));
-                    // Two's complement keeps the bits of negative numbers.
+                    // Two's complement keeps a negative number's bits.
                     write_index(&y, [i0, i1, i2, i3], value as usize);
                 }
             }

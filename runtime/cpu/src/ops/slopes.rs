@@ -2,11 +2,11 @@
 
 use tpc_ir::op::HeadWindow;
 
-/// ALiBi's slopes (Press et al. 2021), extended as in ggml to head counts that are not a power of two.
+/// ALiBi's slopes (Press et al. 2021), extended as in ggml to other head counts than powers of two.
 #[derive(Debug)]
 pub(super) struct Slopes {
     max_bias: f64,
-    /// The window's heads and the model's number of heads; `None` for all heads of the query.
+    /// The window's heads and the model's head count; `None` for all heads of the query.
     heads: Option<(Box<[u64]>, u64)>,
 }
 
@@ -37,7 +37,6 @@ impl Slopes {
         })
     }
 
-    /// True if the slopes belong to `local` heads.
     pub(super) fn fit(&self, local: usize) -> bool {
         let named = self.heads.as_ref();
         named.is_none_or(|(named, _)| named.len() == local)

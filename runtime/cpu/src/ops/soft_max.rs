@@ -31,7 +31,6 @@ pub(super) fn soft_max(op: &SoftMax, request: &Request<'_>) -> Selected {
 }
 
 vectorised! {
-    /// Computes `x ← x · scale + slope · mask`.
     pub(super) fn scale_and_mask(x: &mut [f32], scale: f32, mask: &[f32], slope: f32) {
         for (x, m) in x.iter_mut().zip(mask) {
             *x = *x * scale + slope * m;
@@ -40,7 +39,6 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `x ← scale · x`.
     pub(super) fn scaled(x: &mut [f32], scale: f32) {
         for x in x {
             *x *= scale;
@@ -49,7 +47,6 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `x ← e^(x − max)`.
     pub(super) fn exponentials(x: &mut [f32], max: f32) {
         for x in x {
             *x = exp(*x - max);

@@ -24,13 +24,13 @@ fn updates(axis: usize, request: &Request<'_>) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// True if the worker writes this piece of a row. The owner depends only on the destination, so two rows for one
+/// True if the worker writes this piece of a row. The owner depends only on the destination, so that two rows for one
 /// position are written in order.
 fn owns(worker: &Worker<'_>, [i1, i2, i3]: [usize; 3], chunk: usize) -> bool {
     (i1 + i2 + i3 + chunk) % worker.count() == worker.index()
 }
 
-/// Calls `f` with start and length of every piece of the destination's row that the worker owns.
+/// Calls `f` with start and length of each of the worker's pieces of the destination's row.
 fn each_owned(worker: &Worker<'_>, row: [usize; 3], n: usize, mut f: impl FnMut(usize, usize)) {
     for chunk in (0..n.div_ceil(CHUNK)).filter(|&c| owns(worker, row, c)) {
         f(chunk * CHUNK, CHUNK.min(n - chunk * CHUNK));
@@ -66,7 +66,6 @@ struct Scatter {
     axis: usize,
 }
 
-/// Elements of rows by index.
 #[derive(Debug)]
 struct ScatterElements;
 
@@ -158,7 +157,6 @@ impl Launch for ScatterElements {
     }
 }
 
-/// A slice along an axis.
 #[derive(Debug)]
 struct Replace {
     axis: usize,

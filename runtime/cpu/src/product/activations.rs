@@ -6,18 +6,18 @@ use crate::product::simd::{Kernel, Simd};
 
 /// 32 activations as signed codes under one scale: a cache line.
 ///
-/// `scale` is the largest magnitude over 127, and a code is the element over `scale`, rounded to nearest, ties to even.
-/// If an element is not finite, `scale` is NaN, and so is every product with the block.
+/// `scale` is the largest magnitude over 127; codes are elements over `scale`, rounded to nearest, ties to even. If an
+/// element is not finite, `scale` and every product with the block are NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(64))]
 pub struct Block {
     pub(super) codes: [i8; BLOCK],
     pub(super) scale: f32,
-    /// Scale times the sum of codes, for the minimum of 32 weights.
+    /// Scale times the sum of codes, for minima of 32 weights.
     pub(super) sum: f32,
     /// Scale times the sum of codes per half, for minima of 16 weights.
     pub(super) sum16: [f32; 2],
-    /// Minus the sum of codes, for the offset of 32 weights.
+    /// Minus the sum of codes, for offsets.
     pub(super) negative: i32,
     /// Minus the sum of codes per half.
     pub(super) negative16: [i32; 2],
@@ -68,7 +68,7 @@ fn quantise_block(x: &[f32; BLOCK], out: &mut Block) {
     let (out16, _) = out.codes.as_chunks_mut::<16>();
     for ((x, codes), half) in x16.iter().zip(out16).zip(&mut halves) {
         for (x, code) in x.iter().zip(codes) {
-            // Rounded values are small integers in the low bits of the sum; elements that are not finite count as 0.
+            // Rounded values are small integers in the sum's low bits; non-finite elements count as 0.
             let x = if finite { *x } else { 0.0 };
             let sum = x * inverse + ROUND;
             *code = (sum.to_bits() as u8).cast_signed();
@@ -108,8 +108,7 @@ impl Kernel for Quantise<'_> {
     }
 }
 
-/// Quantises consecutive activations, one block per 32 of `x`. Threads may share a row in parts of whole blocks, and
-/// one call may take several rows.
+/// Quantises consecutive activations, one block per 32 of `x`: several rows, or parts of rows in whole blocks.
 ///
 /// # Errors
 /// [`ProductError::Length`] if the number of blocks does not match `x`.
@@ -146,8 +145,8 @@ impl Kernel for Residual<'_> {
     }
 }
 
-/// Subtracts from activations the values of their blocks. Blocks of the remainder are the second term; both terms
-/// together are as exact as 16-bit codes.
+/// Subtracts the blocks' values from activations. Blocks of the remainder are the second term; both terms are as exact
+/// as 16-bit codes.
 ///
 /// # Errors
 /// [`ProductError::Length`] if the number of blocks does not match `x`.
@@ -211,7 +210,6 @@ mod tests {
         (0..1000).map(x).collect()
     }
 
-    /// Returns both terms of the activations.
     fn terms(isa: Isa, x: &[f32]) -> [Vec<Block>; 2] {
         let mut out = [(); 2].map(|()| vec![Block::ZERO; x.len().div_ceil(BLOCK)]);
         quantise(isa, x, &mut out[0]).expect("blocks");

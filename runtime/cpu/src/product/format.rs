@@ -14,7 +14,7 @@ use tpc_runtime::quant::dequantise;
 /// Rows of a panel, the unit in which threads share rows.
 pub const PANEL_ROWS: usize = ROWS;
 
-/// Stored form of a matrix of one type: panels of 16 rows, the last padded with zeros.
+/// Stored form of a matrix: panels of 16 rows, the last padded with zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     dtype: DType,
@@ -56,7 +56,7 @@ impl Format {
             rows,
             k: part.global(),
         };
-        // Padding to whole panels and lines takes less than twice a size with room to spare.
+        // With padding to whole panels and lines, a size less than doubles, with room to spare.
         let bytes = dtype.bytes(part.global() as u64).ok_or(size)?;
         let all = (rows as u64)
             .checked_add(ROWS as u64)
@@ -98,7 +98,7 @@ impl Format {
             || matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::Bf16)
     }
 
-    /// True if scales are stored per 256 elements of the whole rows. A part's stored form then depends on its start.
+    /// True if scales are stored per 256 elements of whole rows. A part's stored form then depends on its start.
     pub fn has_steps(dtype: DType) -> bool {
         quantised(dtype).is_some_and(|of| of.granule == 1) && dtype.block_len() > BLOCK as u64
     }

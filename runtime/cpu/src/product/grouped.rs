@@ -1,4 +1,4 @@
-//! Products with many experts, of which each token uses a few.
+//! Products with many experts, a few per token.
 
 use super::activations::Activations;
 use super::format::{Format, Matrix};
@@ -7,7 +7,7 @@ use super::output::{Epilogue, Output};
 use super::{Isa, ProductError};
 use std::ops::Range;
 
-/// The experts that each token uses.
+/// The experts of each token.
 ///
 /// A *pair* is a token and one of its experts. With `used` experts per token, pair `i` is expert `i % used` of token
 /// `i / used`.
@@ -31,7 +31,7 @@ pub enum Input {
 }
 
 impl Routes {
-    /// Returns empty routes with room for `experts` experts and `pairs` pairs, so that [`Routes::set`] need not
+    /// Returns empty routes with room for `experts` experts and `pairs` pairs, so that [`Routes::set`] does not
     /// allocate.
     pub fn with_capacity(experts: usize, pairs: usize) -> Routes {
         Routes {
@@ -41,7 +41,7 @@ impl Routes {
         }
     }
 
-    /// Sorts pairs by expert, stably. `chosen` is the expert of each pair.
+    /// Sorts pairs by expert, stably. `chosen` is each pair's expert.
     ///
     /// # Errors
     /// [`ProductError::Shape`] if an expert is beyond `experts` or the pairs are not `used` for each token.
@@ -58,7 +58,7 @@ impl Routes {
         for &e in chosen {
             self.starts[e as usize] += 1;
         }
-        // Counts become ends; filling from the last pair turns ends into starts.
+        // Counts become ends; filling backwards turns ends into starts.
         let mut end = 0;
         for count in &mut self.starts {
             end += *count;
@@ -101,10 +101,10 @@ pub struct Share {
     pub of: usize,
 }
 
-/// Fixed cost of reading and decoding a panel, in tokens.
+/// Cost of reading and decoding a panel, in tokens.
 const PANEL_COST: usize = 6;
 
-/// A stack of experts, packed one after another, times the tokens that use them. The result has a column per pair.
+/// A stack of packed experts times the tokens that use them. The result has a column per pair.
 #[derive(Clone, Copy)]
 pub struct Grouped<'a> {
     isa: Isa,
@@ -117,8 +117,8 @@ pub struct Grouped<'a> {
 }
 
 impl<'a> Grouped<'a> {
-    /// Creates the product of the experts in `bytes`, each of `format`, with the activations of the tokens of `routes`.
-    /// The epilogue's bias has the rows of all experts in sequence.
+    /// Creates the product of the experts in `bytes`, each of `format`, with the activations of `routes`. The
+    /// epilogue's bias has the rows of all experts in sequence.
     ///
     /// # Errors
     /// [`ProductError::Length`] if the experts have other sizes, [`ProductError::Shape`] if the bias has.
@@ -171,7 +171,7 @@ impl<'a> Grouped<'a> {
         let share = all * share.index / share.of.max(1)..all * (share.index + 1) / share.of.max(1);
         let mut at = 0;
         for e in experts {
-            // A panel belongs to the share that contains the start of its cost.
+            // A panel belongs to the share with the start of its cost.
             let each = cost(self.routes.of(e).len());
             let panel = |cost: usize| {
                 let panel = cost.saturating_sub(at).div_ceil(each.max(1));

@@ -25,7 +25,7 @@ pub(super) enum Set {
 }
 
 impl Isa {
-    /// Portable instructions that every machine has.
+    /// Portable instructions.
     pub const PORTABLE: Isa = Isa(Set::Portable);
 
     /// Returns this machine's instruction sets, fastest first.
@@ -53,7 +53,7 @@ impl Isa {
         Isa::available()[0]
     }
 
-    /// Returns the instruction set of this name, if the machine has it.
+    /// Returns the instruction set of this name, if available.
     pub fn from_name(name: &str) -> Option<Isa> {
         let named = |isa: &&Isa| isa.to_string() == name;
         Isa::available().iter().find(named).copied()
@@ -69,7 +69,7 @@ impl Isa {
         }
     }
 
-    /// Runs a kernel whose only requirements are on its own fields.
+    /// Runs a kernel whose requirements are only on its own fields.
     pub(super) fn run<K: Kernel>(self, kernel: K) {
         // SAFETY: an `Isa` is made only if the machine has the instructions.
         unsafe {

@@ -112,7 +112,6 @@ pub struct Product<'a> {
     rows: Rows<'a>,
 }
 
-/// Activations with the functions that multiply them.
 #[derive(Clone, Copy)]
 enum Rows<'a> {
     Quantised(QuantisedRows<'a>),
@@ -182,7 +181,7 @@ impl<'a> Product<'a> {
     /// Computes the rows of some panels, in the fastest way for the number of tokens. Threads compute different panels.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] if the matrix does not have the panels, or if `out` lacks their rows, a token or a root.
+    /// [`ProductError::Shape`] if the matrix lacks the panels, or `out` their rows, a token or a root.
     pub fn run(
         &self,
         panels: Range<usize>,
@@ -280,7 +279,7 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Multiplies a panel with all tokens, decoding it again for every few of them.
+    /// Multiplies a panel with all tokens, decoding it for every few of them.
     fn decode(&self, rows: &QuantisedRows, panel: usize, sums: &mut Sums, out: &mut Output) {
         let mut t0 = 0;
         while t0 < self.tokens.len() {
@@ -300,7 +299,6 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Returns block `block` of the rows of tokens `t0..t0 + w`.
     fn blocks(
         &self,
         rows: &QuantisedRows,
@@ -315,7 +313,6 @@ impl<'a> Product<'a> {
         })
     }
 
-    /// Multiplies one or two panels with a batch of tokens, decoding some blocks at a time.
     fn batch(
         &self,
         rows: &QuantisedRows,
@@ -381,7 +378,6 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Multiplies the decoded blocks of `panels` panels with a batch of tokens.
     fn tiles(
         &self,
         rows: &QuantisedRows,
@@ -449,7 +445,7 @@ struct Step {
     merges: usize,
 }
 
-/// Returns the number of rows of `k` in `len` elements, if they are whole.
+/// Returns the number of whole rows of `k` in `len` elements.
 fn whole_rows(len: usize, k: usize) -> Option<usize> {
     len.is_multiple_of(k).then_some(len / k)
 }

@@ -6,15 +6,14 @@ use super::layout::ROWS;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A matrix of results with one column per token: row `r` of token `t` is element `t·stride + r`. Several roots of a
-/// part of K have one such matrix each, in sequence.
+/// Results with one column per token: row `r` of token `t` is element `t·stride + r`. Each root of a part of K has such
+/// a matrix, in sequence.
 #[derive(Debug)]
 pub struct Output<'a> {
     ptr: *mut f32,
     stride: usize,
     tokens: usize,
     roots: usize,
-    /// Rows that may be written.
     rows: Range<usize>,
     data: PhantomData<&'a mut [f32]>,
 }

@@ -4,7 +4,6 @@ use super::layout::geometry::Geometry;
 use super::layout::{Codes, Layout, ROWS, STEP, Scales};
 use super::part::BLOCK;
 
-/// One panel's rows in the file.
 pub(super) struct PackPanel<'a> {
     /// The panels' shape.
     pub geometry: &'a Geometry,
@@ -12,9 +11,9 @@ pub(super) struct PackPanel<'a> {
     pub rows: &'a [u8],
     /// Bytes from row to row.
     pub stride: usize,
-    /// Index in the whole K of each row's first element.
+    /// Index in K of each row's first element.
     pub from: usize,
-    /// First block of 32 to pack, counted in the file's whole rows.
+    /// First block of 32 to pack, in the file's whole rows.
     pub first: usize,
 }
 

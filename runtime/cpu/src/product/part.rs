@@ -11,10 +11,10 @@ pub(super) const CHUNKS: usize = SUM_CHUNKS as usize;
 
 /// A part of a product's K, and the order of its sum.
 ///
-/// All of K, `⌈K/32⌉` blocks of 32, is cut into 8 chunks: chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. The products of
-/// a chunk are summed in sequence, and the chunks as a binary tree over all of K. If parts end at chunks, the sum does
-/// not depend on the division. Each part gives the *roots*, in the order of K, of the largest subtrees in it.
-/// [`Combination`] adds the roots of all parts.
+/// K, `⌈K/32⌉` blocks of 32, is cut into 8 chunks: chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. The products of a
+/// chunk are summed in sequence, and the chunks as a binary tree. If parts end at chunks, the sum does not depend on
+/// the division: each part gives the *roots*, in the order of K, of its largest subtrees, and [`Combination`] adds all
+/// roots.
 ///
 /// A part that cuts a chunk ([`Part::ends_at_chunks`] is false) has one root, its plain sum; so has any part after
 /// [`Part::plain`]. The sum over such parts depends on their ends.
@@ -52,14 +52,14 @@ impl Plan {
     }
 }
 
-/// A node of the tree over chunks: `2^level` chunks, the `index`-th of that size.
+/// A node of the tree over chunks: the `index`-th of `2^level` chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Node {
     level: u32,
     index: usize,
 }
 
-/// The most nodes of a part that wait for their sibling.
+/// The most waiting nodes of a part.
 const DEPTH: usize = 6;
 
 /// Nodes that wait for their sibling.
@@ -172,8 +172,7 @@ impl Part {
             || (0..=CHUNKS).any(|c| chunk_start(self.global, c) * BLOCK == at)
     }
 
-    /// Returns the chunks wholly in the part. A chunk without blocks belongs to the part that ends at it, so each chunk
-    /// belongs to one part.
+    /// Returns the chunks wholly in the part. A chunk without blocks belongs to the part that ends at it.
     fn chunks(&self) -> Range<usize> {
         let inside = |c: usize| {
             let end = (chunk_start(self.global, c + 1) * BLOCK).min(self.global);
@@ -216,7 +215,6 @@ impl Part {
         plan
     }
 
-    /// Returns the roots' nodes, in order.
     fn nodes(&self) -> Waiting {
         let mut waiting = Waiting::default();
         for index in self.chunks() {
@@ -226,7 +224,6 @@ impl Part {
     }
 }
 
-/// Returns the first block of chunk `c` of `k` elements.
 const fn chunk_start(k: usize, c: usize) -> usize {
     tpc_ir::program::chunk_start(k as u64, c as u64) as usize
 }
@@ -243,8 +240,8 @@ impl Combination {
     /// Creates the combination of adjacent parts that cover the whole.
     ///
     /// # Errors
-    /// [`ProductError::Parts`] if the parts do not cover the whole, if there are more parts than chunks, or if a part
-    /// cuts a chunk. Such parts have only plain sums, and the whole depends on their ends.
+    /// [`ProductError::Parts`] if the parts do not cover the whole, outnumber the chunks, or cut a chunk: the whole
+    /// would depend on their ends.
     pub fn new(parts: &[Part]) -> Result<Combination, ProductError> {
         let mut all = Waiting::default();
         let mut out = Combination {

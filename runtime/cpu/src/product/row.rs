@@ -1,4 +1,4 @@
-//! Parts of rows of a packed matrix as f32, for tables that products and lookups share.
+//! Rows of a packed matrix as f32, for tables that products and lookups share.
 #![expect(unsafe_code, reason = "kernels")]
 
 use super::format::Matrix;
@@ -70,7 +70,6 @@ fn decode(
     unsafe { (kernels.unpack)(work) };
 }
 
-/// Computes the values of one row of decoded blocks.
 fn lane_of(kernels: &QuantisedKernels, from: &Unpacked, lane: usize, out: &mut [f32]) {
     let parts = BLOCK / kernels.sub;
     for (b, out) in out.chunks_mut(BLOCK).enumerate() {
@@ -87,7 +86,6 @@ fn lane_of(kernels: &QuantisedKernels, from: &Unpacked, lane: usize, out: &mut [
     }
 }
 
-/// Reads one row of a panel of floats.
 fn plain(dtype: DType, panel: &[u8], (from, lane): (usize, usize), out: &mut [f32]) {
     match dtype {
         DType::F16 | DType::Bf16 => {

@@ -5,7 +5,6 @@ use tpc_ir::DType;
 use tpc_ir::random::SplitMix64;
 use tpc_runtime::quant::dequantise;
 
-/// Returns every type that has products.
 fn types() -> impl Iterator<Item = DType> {
     DType::ALL.iter().copied().filter(|&t| Format::supports(t))
 }
@@ -25,7 +24,6 @@ impl Random {
         (0..n).map(|_| self.signed()).collect()
     }
 
-    /// Random blocks with small scales.
     fn weights(&mut self, dtype: DType, elements: usize) -> Vec<u8> {
         match dtype {
             DType::F32 => return self.plain(elements, f32::to_le_bytes),
@@ -46,7 +44,6 @@ impl Random {
         (0..n).flat_map(|_| bytes(self.signed())).collect()
     }
 
-    /// Puts small numbers into a block's floats.
     fn scales(&mut self, dtype: DType, block: &mut [u8]) {
         let f16s: &[usize] = match dtype {
             DType::Q4_1 | DType::Q5_1 | DType::Q4K | DType::Q5K | DType::Q8_1 => &[0, 2],
@@ -88,7 +85,6 @@ impl Random {
     }
 }
 
-/// A matrix, activations, and their expected product.
 struct Case {
     dtype: DType,
     rows: usize,
@@ -129,7 +125,6 @@ impl Case {
         Packed::new(self.dtype, &self.bytes, self.rows, self.k).expect("a packed matrix")
     }
 
-    /// Returns the product over the whole K.
     fn product(&self, isa: Isa, packed: &Packed, way: Way) -> Vec<f32> {
         let mut out = vec![f32::NAN; self.rows * self.tokens];
         let product = Product::new(
@@ -150,7 +145,7 @@ impl Case {
         out
     }
 
-    /// Computes the product in f64, and the sum of the magnitudes of its terms, from a function of the activations.
+    /// Computes the product in f64, and the sum of its terms' magnitudes.
     fn reference(&self, x: impl Fn(usize, usize) -> f64) -> Vec<(f64, f64)> {
         let mut weights = vec![0.0; self.rows * self.k];
         dequantise(self.dtype, &self.bytes, &mut weights).expect("decoded weights");
@@ -181,7 +176,7 @@ fn blocks(x: &[f32], k: usize) -> Vec<Block> {
     out
 }
 
-/// Returns widths of K: one block of the file, a few, more than the chunks, more than are decoded together.
+/// Returns widths of K: one file block, a few, more than the chunks, more than are decoded together.
 fn widths(dtype: DType) -> Vec<usize> {
     let block = dtype.block_len() as usize;
     if block == 1 {

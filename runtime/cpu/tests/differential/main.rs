@@ -61,7 +61,7 @@ impl ExecutorUnderTest for Workers {
     }
 }
 
-/// Runs a kernel on views. Every worker gets its own scratch memory, as large as the kernel requests.
+/// Runs a kernel on views. Every worker gets its own scratch memory.
 fn launch(
     team: &mut Team,
     kernel: &Kernel,

@@ -1,8 +1,8 @@
 //! 32 elements of K: the order of operations that all products share.
 //!
-//! Products of codes under one scale (16 or 32 elements) are summed as integers, which is exact. Then, in the order of
-//! K, the f32 sum of a row and a token takes `f = fma(integer, scale · scale of the activations, f)` per scale, and
-//! after these `f = fma(minimum, sum of the activations, f)` per minimum.
+//! Products of codes under one scale (16 or 32 elements) are summed as integers, exactly. Then, in the order of K, a
+//! row's and token's f32 sum takes `f = fma(integer, scale · scale of the activations, f)` per scale, and after these
+//! `f = fma(minimum, sum of the activations, f)` per minimum.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
@@ -17,11 +17,9 @@ use crate::product::activations::Block;
 use crate::product::layout::{Codes, Layout, Scales};
 use crate::product::simd::{Simd, Width};
 
-/// The type properties that determine a block's sum.
+/// Type properties that determine a block's sum.
 pub(in crate::product) trait Kind {
-    /// Elements under one scale: 16 or 32.
     const SUB: usize;
-    /// True if the type has minima.
     const MIN: bool;
     /// log2 of the offset of codes; `None` without offset.
     const OFFSET: Option<u32>;
@@ -38,9 +36,9 @@ impl<L: Layout> Kind for L {
 pub(super) trait Source<S: Simd> {
     /// Returns unit `u < 8`.
     unsafe fn unit(&self, u: usize) -> S::I;
-    /// Returns the scale of the block, or of its half `j`.
+    /// Returns the scale of the block or of its half `j`.
     unsafe fn scale(&self, j: usize) -> S::F;
-    /// Returns the minimum of the block, or of its half `j`.
+    /// Returns the minimum of the block or of its half `j`.
     unsafe fn min(&self, j: usize) -> S::F;
 }
 
@@ -82,10 +80,9 @@ impl<S: Simd, L: Layout> Source<S> for Decoded<'_, S, L> {
     }
 }
 
-/// The sums of `V` panels and `W` tokens.
+/// Sums of `V` panels and `W` tokens.
 pub(super) type F<S, const V: usize, const W: usize> = [[<S as Simd>::F; V]; W];
 
-/// Adds the product of every panel's block with every token's block.
 #[inline(always)]
 pub(super) unsafe fn add<S: Simd, K: Kind, B: Source<S>, const V: usize, const W: usize>(
     f: &mut F<S, V, W>,
@@ -109,7 +106,7 @@ pub(super) unsafe fn add<S: Simd, K: Kind, B: Source<S>, const V: usize, const W
     }
 }
 
-/// Adds units `FROM..TO`, which share one scale. `negative` is minus the sum of the activations.
+/// Adds units `FROM..TO` under one scale. `negative` is minus the sum of the activations.
 #[inline(always)]
 unsafe fn part<
     S: Simd,
@@ -170,8 +167,8 @@ unsafe fn unit<S: Simd, K: Kind, B: Source<S>, const V: usize, const W: usize>(
     }
 }
 
-/// Adds the minima of part `j` times the sums of the activations. The loop takes them one by one: mapping an array may
-/// be a call, which saves all registers.
+/// Adds the minima of part `j` times the sums of the activations, one by one in the loop: mapping an array may be a
+/// call, which saves all registers.
 #[inline(always)]
 unsafe fn minima<S: Simd, B: Source<S>, const V: usize, const W: usize>(
     f: &mut F<S, V, W>,

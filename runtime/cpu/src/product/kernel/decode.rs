@@ -1,4 +1,4 @@
-//! A panel times a few tokens, decoded in registers: for weights that come from memory and are used once.
+//! A panel times a few tokens, decoded in registers, for weights that come from memory and are used once.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
@@ -19,7 +19,6 @@ use crate::product::part::Plan;
 use crate::product::simd::{Kernel, Simd};
 use std::marker::PhantomData;
 
-/// A panel and rows of activations.
 pub(in crate::product) struct Decode<'a> {
     pub geometry: &'a Geometry,
     /// The order of the sum over K.
@@ -46,7 +45,7 @@ impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
         } = self.0;
         let mut stack = [[[S::fsplat(0.0)]; W]; SUMS];
         let mut depth = 0;
-        // Prefetches the scales after the next panel's steps, which its first step reads.
+        // Prefetches the scales after the next panel's steps, needed by its first step.
         for line in (geometry.steps_bytes()..geometry.panel).step_by(64) {
             S::prefetch(panel.wrapping_add(geometry.panel + line));
         }

@@ -1,8 +1,8 @@
 //! Panels of floats times a few tokens; activations stay f32.
 //!
 //! Element `e` of a panel's 16 rows is stored together. Over a chunk of K, a row and a token have two sums
-//! `f = fma(weight, activation, f)`: of the even and of the odd elements, added at the end. With two sums, the latency
-//! of one does not bound the speed.
+//! `f = fma(weight, activation, f)`, of even and odd elements, added at the end. With two sums, the latency of one does
+//! not bound the speed.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
@@ -19,7 +19,6 @@ use crate::product::part::{BLOCK, Plan};
 use crate::product::simd::{Kernel, Simd};
 use std::marker::PhantomData;
 
-/// The stored form of an element.
 pub(in crate::product) trait Element {
     const BYTES: usize;
     /// Reads an element of 16 rows.
@@ -55,7 +54,6 @@ impl Element for Bf16 {
     }
 }
 
-/// Panels and rows of activations.
 pub(in crate::product) struct Floats<'a> {
     /// The order of the sum over K.
     pub plan: &'a Plan,

@@ -22,7 +22,7 @@ use super::layout::ROWS;
 pub(super) const TOKENS: usize = 6;
 /// The most panels in registers.
 pub(super) const PANELS: usize = 2;
-/// The most sums that a part of K leaves, or that wait to be merged.
+/// The most sums that a part of K leaves or that wait to be merged.
 pub(super) const SUMS: usize = 6;
 
 /// Results of a few tokens: `[root][token][panel][row]`.

@@ -1,4 +1,4 @@
-//! The product functions of each type on each instruction set. A type without a line here has no product.
+//! The product functions of each type on each instruction set; types without a line have none.
 
 use super::block::Kind;
 use super::decode::{self, Decode};
@@ -17,21 +17,20 @@ use crate::product::simd::portable::Portable;
 use crate::product::simd::{x86_256::Avx2, x86_512::Avx512};
 use tpc_ir::DType;
 
-/// Properties of a stored type, independent of the instruction set.
+/// Properties of a stored type on all instruction sets.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct Quantised {
-    /// The panel shape, from the first block in the file and the number of blocks.
+    /// Panel shape, from the first block in the file and the number of blocks.
     pub geometry: fn(usize, usize) -> Geometry,
     pub pack: fn(&PackPanel, &mut [u8]),
-    /// Blocks of 32 by which a part may start inside a block of the file: 1, or the file block's blocks of 32.
+    /// Step, in blocks of 32, at which a part may start inside a file block: 1, or the whole file block.
     pub granule: usize,
 }
 
-/// A function per number of tokens, if it has one.
 type PerTokens<F> = [Option<F>; TOKENS + 1];
 
-/// Products of a quantised type on an instruction set. The functions have the requirements of the `run` functions in
-/// their modules. The machine has the instructions of the table's [`Isa`].
+/// Products of a quantised type. The functions have the requirements of the `run` functions in their modules; the
+/// machine has the instructions of the table's [`Isa`].
 #[derive(Clone, Copy)]
 pub(in crate::product) struct QuantisedKernels {
     pub decode: PerTokens<unsafe fn(Decode)>,
@@ -45,14 +44,13 @@ pub(in crate::product) struct QuantisedKernels {
     pub offset: u8,
 }
 
-/// Products of a float type on an instruction set.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct FloatKernels {
     pub run: [PerTokens<unsafe fn(Floats)>; PANELS],
     pub panels: usize,
 }
 
-/// Returns the largest number of tokens, at most `left`, that has a function.
+/// Returns the largest number of tokens, at most `left`, with a function.
 pub(in crate::product) fn widest<F: Copy>(of: &PerTokens<F>, left: usize) -> (usize, F) {
     (1..=left.min(TOKENS))
         .rev()

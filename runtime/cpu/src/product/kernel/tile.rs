@@ -20,22 +20,22 @@ use crate::product::layout::codes::offset;
 use crate::product::simd::{Kernel, Simd, Width};
 use std::marker::PhantomData;
 
-/// Waiting sums of a token: a row per panel.
+/// Waiting sums of a token, per panel.
 pub(in crate::product) type Sum = [[f32; ROWS]; PANELS];
 
-/// Decoded panels, rows of activations, and sums to add to.
+/// Decoded panels times rows of activations, added to sums.
 pub(in crate::product) struct Multiply<'a> {
     pub panels: &'a [Unpacked; PANELS],
     /// Blocks decoded in each panel.
     pub blocks: usize,
-    /// Per token, the block that belongs to the first decoded block.
+    /// Per token, the block of the first decoded block.
     pub x: [*const Block; TOKENS],
     /// Sums of the first token.
     pub sums: *mut Sum,
     /// True at the start of a segment: sums begin with zero.
     pub first: bool,
-    /// Number of earlier sums to add at the end, last first. Each is stored `stride` before its successor. The result
-    /// replaces the sum that is added last.
+    /// Number of earlier sums to add at the end, last first, each stored `stride` before its successor. The result
+    /// replaces the sum added last.
     pub merges: usize,
     /// See `merges`.
     pub stride: usize,
@@ -44,7 +44,6 @@ pub(in crate::product) struct Multiply<'a> {
 /// [`Multiply`] for `V` panels of kind `K` and for `W` tokens.
 struct Tile<'a, K, const V: usize, const W: usize>(Multiply<'a>, PhantomData<K>);
 
-/// A block of a decoded panel.
 struct Read<K> {
     units: *const u8,
     scales: *const u8,
@@ -122,7 +121,7 @@ impl<K: Kind, const V: usize, const W: usize> Kernel for Tile<'_, K, V, W> {
     }
 }
 
-/// A kind by its properties: `LOG2` of the offset, or -1 for none.
+/// A kind by its properties: `LOG2` of the offset, or -1 without offset.
 pub(super) struct Of<const SUB: usize, const MIN: bool, const LOG2: i32, const WIDE: bool>;
 
 impl<const SUB: usize, const MIN: bool, const LOG2: i32, const WIDE: bool> Kind

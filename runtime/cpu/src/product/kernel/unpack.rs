@@ -1,4 +1,4 @@
-//! Blocks of a panel decoded into a cache, for batches that use them many times.
+//! Blocks of a panel decoded into a cache, for batches that reuse them.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
@@ -19,7 +19,6 @@ use std::ops::Range;
 /// The most blocks decoded together. With six tokens' activations they fill a first-level cache well.
 pub(in crate::product) const BLOCKS: usize = 16;
 
-/// Decoded blocks of a panel.
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(in crate::product) struct Unpacked {
@@ -38,7 +37,7 @@ impl Unpacked {
     };
 }
 
-/// A panel and the range of blocks to decode, at most [`BLOCKS`].
+/// A panel and at most [`BLOCKS`] of its blocks.
 pub(in crate::product) struct Unpack<'a> {
     pub geometry: &'a Geometry,
     pub panel: *const u8,

@@ -3,7 +3,7 @@
 use super::{Codes, Layout, STEP, Scales};
 use std::ops::Range;
 
-/// Shape of the panels of a stored type over a part of K.
+/// Shape of a stored type's panels over a part of K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::product) struct Geometry {
     /// Blocks of 32.
@@ -11,9 +11,8 @@ pub(in crate::product) struct Geometry {
     /// Blocks of the first step's 8 that precede the part.
     pub skip: usize,
     body: usize,
-    /// Bytes of a head, without those counted per block.
+    /// Bytes of a head, without bytes counted per block.
     head: usize,
-    /// Bytes of a head per block.
     head_block: usize,
     /// Bytes of trailing scales per step, after all steps.
     behind: usize,
@@ -23,7 +22,6 @@ pub(in crate::product) struct Geometry {
     pub panel: usize,
 }
 
-/// A step of a panel, or part of it.
 #[derive(Debug)]
 pub(in crate::product) struct Step {
     /// Range of its head in the panel.
@@ -37,7 +35,7 @@ pub(in crate::product) struct Step {
 }
 
 impl Geometry {
-    /// Returns the geometry of `blocks` blocks of 32, from block `first` of the file's rows on.
+    /// Returns the geometry of `blocks` blocks of 32, the first of which is block `first` of the file's rows.
     pub(in crate::product) fn new<L: Layout>(first: usize, blocks: usize) -> Geometry {
         let (per_block, bytes) = (L::Scales::PER_BLOCK, L::Scales::HEAD);
         let (head, head_block) = if per_block { (0, bytes) } else { (bytes, 0) };
@@ -58,7 +56,7 @@ impl Geometry {
         }
     }
 
-    /// Returns the step with block `at`, from there to block `end` or to its own end.
+    /// Returns the step of block `at`, from there to block `end` or to its own end.
     #[inline(always)]
     pub(in crate::product) fn step(&self, at: usize, end: usize) -> Step {
         let index = (at + self.skip) / STEP;
@@ -77,7 +75,7 @@ impl Geometry {
         }
     }
 
-    /// Returns the bytes of all steps: the position of the trailing scales.
+    /// Returns the position of the trailing scales: after all steps.
     pub(in crate::product) const fn steps_bytes(&self) -> usize {
         self.steps_bytes
     }

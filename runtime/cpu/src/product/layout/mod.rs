@@ -2,12 +2,12 @@
 //!
 //! A *panel* is 16 rows. Along K it is a sequence of *steps* of 256 elements; the first and the last may be shorter. A
 //! step has a head with its scales, then per block of 32 elements a body with codes. The codes of 4 elements of a row
-//! are a *unit*. If codes fill bytes, unit `u` of row `r` is bytes `4·(16·u + r) ..` of the body. Smaller codes share
-//! these words ([`codes`]). One 64-byte load therefore has a unit of all rows. One dot instruction multiplies it with 4
-//! activations in all lanes, and no sum crosses lanes. Sizes equal the file's unless [`types`] states another size.
+//! are a *unit*. If codes fill bytes, unit `u` of row `r` is bytes `4·(16·u + r) ..` of the body; smaller codes share
+//! these words ([`codes`]). One 64-byte load thus has a unit of all rows, and one dot instruction multiplies it with 4
+//! activations in all lanes. Sizes equal the file's unless [`types`] states another size.
 //!
-//! A scale per 256 elements is often half a cache line, which would make every second step straddle lines. Such scales
-//! are stored after the panel's steps (`behind`), one entry per step.
+//! A scale per 256 elements is often half a cache line, so every second step would straddle lines. Such scales are
+//! stored after the panel's steps (`behind`), one entry per step.
 
 #![expect(unsafe_code, reason = "traits of kernels")]
 
@@ -18,12 +18,11 @@ pub(super) mod types;
 
 use super::simd::{Simd, Width};
 
-/// Rows of a panel.
 pub(super) const ROWS: usize = 16;
 /// Blocks of 32 in a step.
 pub(super) const STEP: usize = 8;
 
-/// Stored form of the codes of a block of 32 elements, for 16 rows.
+/// Stored codes of a block of 32 elements, for 16 rows.
 pub(super) trait Codes {
     const BYTES: usize;
     /// log2 of the offset of codes; `None` without offset.
@@ -40,9 +39,8 @@ pub(super) trait Codes {
     unsafe fn get<S: Simd>(body: *const u8) -> [S::I; 8];
 }
 
-/// Stored form of the scales of a step, for 16 rows.
+/// Stored scales of a step, for 16 rows.
 pub(super) trait Scales {
-    /// Elements under one scale: 16 or 32.
     const SUB: usize;
     /// True if each scale has a minimum.
     const MIN: bool;
@@ -54,8 +52,8 @@ pub(super) trait Scales {
     /// A decoded head, used for the whole step.
     type Head<S: Simd>: Copy;
 
-    /// Stores the scales of one file block for row `row` of the panel. `index` counts the file's blocks in the step;
-    /// `head` and `behind` are the step's.
+    /// Stores the scales of one file block for row `row` of the panel. `index` counts the file's blocks in the step,
+    /// which has `head` and `behind`.
     fn put(block: &[u8], index: usize, row: usize, head: &mut [u8], behind: &mut [u8]);
 
     /// Reads a head.
@@ -64,7 +62,7 @@ pub(super) trait Scales {
     /// As [`Simd`]; the step's head is at `head` and its trailing scales are at `behind`.
     unsafe fn head<S: Simd>(head: *const u8, behind: *const u8) -> Self::Head<S>;
 
-    /// Returns the scale of part `j` of block `b` of the step; `j` counts the 16s of a block.
+    /// Returns the scale of part `j` (16 elements) of block `b` of the step.
     ///
     /// # Safety
     /// As [`Scales::head`], and that head is still there.
@@ -77,13 +75,11 @@ pub(super) trait Scales {
     unsafe fn min<S: Simd>(head: &Self::Head<S>, b: usize, j: usize) -> S::F;
 }
 
-/// A stored type: codes, scales, and their place in the file's blocks.
+/// A stored type: codes, scales, and their place in the file.
 pub(super) trait Layout {
     type Codes: Codes;
     type Scales: Scales;
-    /// Elements of a block of the file.
     const BLOCK: usize;
-    /// Bytes of a block of the file.
     const BYTES: usize;
 
     /// Reads a file block's [`Layout::BLOCK`] codes to the start of `out`.

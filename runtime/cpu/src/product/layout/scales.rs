@@ -12,7 +12,6 @@
 use super::{ROWS, Scales};
 use crate::product::simd::Simd;
 
-/// Puts the f16 at byte `from` of a block into slot `slot`.
 fn put_f16(block: &[u8], from: usize, slot: &mut [u8], row: usize) {
     slot[2 * row..2 * row + 2].copy_from_slice(&block[from..from + 2]);
 }
@@ -97,8 +96,7 @@ impl Scales for E8m0 {
     unsafe fn head<S: Simd>(head: *const u8, _: *const u8) -> At {
         At(head)
     }
-    /// Computes the f32 bits as `(e - 1) << 23`, or `(e + 1) << 21` for the two subnormals, which is less for all other
-    /// codes.
+    /// Takes `(e - 1) << 23` as f32 bits, or `(e + 1) << 21` for the two subnormals, which is less for all other codes.
     #[inline(always)]
     unsafe fn scale<S: Simd>(head: &At, b: usize, _: usize) -> S::F {
         let e = S::u8x16(head.0.add(ROWS * b));
@@ -112,7 +110,7 @@ impl Scales for E8m0 {
     }
 }
 
-/// A ue4m3 per 16: nvfp4. The scale is half of it; the NaN code is stored as the zero that it decodes to.
+/// A ue4m3 per 16: nvfp4. The scale is half of it; NaN is stored as the zero that it decodes to.
 pub(in crate::product) struct Ue4m3;
 
 impl Scales for Ue4m3 {
@@ -143,7 +141,7 @@ impl Scales for Ue4m3 {
     }
 }
 
-/// One f16 per 256, the only scale, at byte `FROM` of the file's block.
+/// Only an f16 per 256, at byte `FROM` of the file's block.
 pub(in crate::product) struct Whole<const FROM: usize>;
 
 impl<const FROM: usize> Scales for Whole<FROM> {
@@ -224,7 +222,6 @@ impl<const N: usize> Scales for Each<N> {
     }
 }
 
-/// Bytes of 16 six-bit numbers of 16 rows.
 const SIX: usize = 192;
 
 fn put_six(numbers: [u8; 16], row: usize, out: &mut [u8]) {
@@ -270,7 +267,6 @@ fn six_of_k(packed: &[u8]) -> [u8; 16] {
 /// Two f16 per 256, six-bit scales and minima per 32: q4_k, q5_k.
 pub(in crate::product) struct K32;
 
-/// Scales and minima, and their factors.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct K32Head<F> {
     d: F,
@@ -313,7 +309,7 @@ impl Scales for K32 {
 /// An f16 per 256 and a signed byte per 16: q6_k.
 pub(in crate::product) struct K16Bytes;
 
-/// Scale of 256 elements, and the address of the smaller scales.
+/// Scale of 256 elements, and the smaller scales' address.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct Scaled<F> {
     pub(super) d: F,
@@ -365,7 +361,6 @@ impl Scales for K16Bytes {
 /// An f16 per 256 and a six-bit scale, offset by 32, per 16: q3_k.
 pub(in crate::product) struct K16Six;
 
-/// Scale of 256 elements, and the other scales.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct K16SixHead<F> {
     d: F,
@@ -412,7 +407,6 @@ impl Scales for K16Six {
 /// Two f16 per 256, a nibble of scale and of minimum per 16: q2_k.
 pub(in crate::product) struct K16Nibbles;
 
-/// Factors of scales and minima, and the address of both.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct K16NibblesHead<F> {
     d: F,

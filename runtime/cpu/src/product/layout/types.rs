@@ -1,12 +1,12 @@
 //! The stored form of every quantised type. [`tpc_runtime::quant`] describes the file's blocks.
 //!
-//! Sizes equal the file's, with three exceptions. tq1_0 takes 66 bytes per block instead of 54, because its codes are
-//! stored with two bits. q8_1 and q8_k lose the sums that decoding ignores. q1_0 and q2_0 have a whole step's head even
+//! Sizes equal the file's, with three exceptions. tq1_0 takes 66 bytes per block instead of 54, because codes are
+//! stored in two bits. q8_1 and q8_k lose the sums, which decoding ignores. q1_0 and q2_0 have a whole step's head even
 //! if K ends within a step.
 //!
-//! Types that index grids are stored as element values with the file's scales. The elements have 6 values (iq1, iq2),
-//! which take 3 bits, or 16 (iq3), which take 4. They are therefore as fast as the others, but larger than in the file:
-//! iq1 about twice, iq2 by a third to two thirds, iq3 by a quarter to two fifths.
+//! Types that index grids are stored as element values with the file's scales. Elements have 6 values (iq1, iq2) in 3
+//! bits, or 16 (iq3) in 4. They are thus as fast as the others, but larger than in the file: iq1 about twice, iq2 by a
+//! third to two thirds, iq3 by a quarter to two fifths.
 #![expect(unsafe_code, reason = "the functions of a trait are unsafe")]
 
 use super::codes::{
@@ -30,9 +30,7 @@ pub(in crate::product) struct Stored<C, S, F>(PhantomData<(C, S, F)>);
 /// Positions of codes in a block of the file.
 pub(in crate::product) trait FileCodes {
     const BLOCK: usize;
-    /// Bytes of a block.
     const BYTES: usize;
-    /// Reads the codes of a block.
     fn codes(block: &[u8], out: &mut [u8; 256]);
 }
 
@@ -47,7 +45,7 @@ impl<C: Codes, S: Scales, F: FileCodes> Layout for Stored<C, S, F> {
     }
 }
 
-/// Appends the fields of `BITS` bits of each run of `width` bytes, the lowest first, at bit `to` of the codes.
+/// Appends `BITS`-bit fields of each run of `width` bytes, lowest first, at bit `to` of the codes.
 #[inline(always)]
 fn planes<const BITS: u32>(bytes: &[u8], width: usize, to: u32, out: &mut [u8]) {
     let mask = (1_u8 << BITS) - 1;
@@ -108,15 +106,12 @@ impl<const BLOCK: usize, const BYTES: usize, const FROM: usize> FileCodes
 /// A file type that indexes grids.
 pub(in crate::product) trait Grid {
     const DTYPE: DType;
-    /// The stored values of its elements.
     type Table: Table;
-    /// [`GridBlock::unit`] of its blocks.
     const UNIT: f32;
-    /// Elements under one step: 16 or 32.
     const SUB: usize;
 }
 
-/// Returns a block as integers; zeros if the bytes are not a block.
+/// Returns a block as integers; zeros for malformed bytes.
 fn grid<G: Grid>(block: &[u8]) -> GridBlock {
     grid_block(G::DTYPE, block).unwrap_or(GridBlock {
         d: f16::ZERO,
@@ -177,7 +172,7 @@ impl<G: Grid> Scales for GridOf<G> {
     }
 }
 
-/// A type with grids: its values, unit, and elements per step.
+/// A type with grids: values, unit, elements per step.
 macro_rules! grids {
     ($($(#[$doc:meta])* $name:ident: $dtype:ident, $table:ty, $unit:literal, $sub:literal;)*) => {$(
         $(#[$doc])*
@@ -202,7 +197,7 @@ grids! {
     GridIq3S: Iq3S, Iq3, 1.0, 32;
 }
 
-/// A type with its own code positions: name, elements and bytes of a block, and a statement.
+/// A type with its own code positions: name, elements and bytes of a block, and code to read them.
 macro_rules! file_codes {
     ($($(#[$doc:meta])* $name:ident: $block:literal in $bytes:literal, |$b:ident, $out:ident| $codes:block)*) => {$(
         $(#[$doc])*
@@ -296,9 +291,9 @@ pub(in crate::product) type Tq2_0 = Stored<Two<0>, Whole<64>, CodesTq2>;
 pub(in crate::product) type Q1_0 = Stored<Sign, Each<128>, CodesQ1>;
 pub(in crate::product) type Q2_0 = Stored<Two<0>, Each<64>, CodesQ2>;
 
-/// Grids whose values have three bits.
+/// Grids with three-bit values.
 type Grid3<G> = Stored<Indexed3<<G as Grid>::Table>, GridOf<G>, GridOf<G>>;
-/// Grids whose values have four bits.
+/// Grids with four-bit values.
 type Grid4<G> = Stored<Indexed<<G as Grid>::Table>, GridOf<G>, GridOf<G>>;
 pub(in crate::product) type Iq1S = Grid3<GridIq1S>;
 pub(in crate::product) type Iq1M = Grid3<GridIq1M>;

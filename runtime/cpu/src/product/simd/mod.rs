@@ -1,7 +1,8 @@
-//! Vectors of sixteen lanes. Kernels are written once, in these operations, for every instruction set.
+//! Vectors of sixteen lanes, one per row of a weight. Kernels are written once, in these operations, for every
+//! instruction set.
 //!
-//! A lane is a row of a weight. A [`Kernel`] works over any [`Simd`]; [`Simd::enter`] compiles it for an instruction
-//! set. Every operation has the same bits on each set, except the payload of a NaN, and so has every kernel.
+//! A [`Kernel`] works over any [`Simd`]; [`Simd::enter`] compiles it for an instruction set. Every operation has the
+//! same bits on each set, except the payload of a NaN.
 
 #![expect(unsafe_code, reason = "traits of kernels")]
 
@@ -43,7 +44,6 @@ pub(crate) trait Simd: Copy + 'static {
     /// Panels multiplied together for a large batch.
     const PANELS: usize;
 
-    /// Compiles `kernel` for the instruction set and runs it.
     unsafe fn enter<K: Kernel>(kernel: K);
 
     unsafe fn load(p: *const u8) -> Self::I;
@@ -54,21 +54,19 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn splat(v: i32) -> Self::I;
     /// Broadcasts the 4 bytes at `p`.
     unsafe fn splat4(p: *const i8) -> Self::I;
-    /// Loads 16 bytes and repeats them four times.
     unsafe fn splat16(p: &[u8; 16]) -> Self::I;
     unsafe fn and(a: Self::I, b: Self::I) -> Self::I;
     unsafe fn or(a: Self::I, b: Self::I) -> Self::I;
     unsafe fn xor(a: Self::I, b: Self::I) -> Self::I;
     /// Adds lanes, wrapping.
     unsafe fn add(a: Self::I, b: Self::I) -> Self::I;
-    /// Returns the larger of signed lanes.
     unsafe fn max(a: Self::I, b: Self::I) -> Self::I;
     /// Shifts lanes left; `n < 32`.
     unsafe fn shl(a: Self::I, n: u32) -> Self::I;
     /// Shifts lanes right, with zeros from the left; `n < 32`.
     unsafe fn shr(a: Self::I, n: u32) -> Self::I;
-    /// Returns, for each byte, the table's entry at its low four bits. All 16-byte groups of the table are equal, and
-    /// the top bit of each byte is clear.
+    /// Looks up each byte's low four bits in the table. All 16-byte groups of the table are equal, and the top bit of
+    /// each byte is clear.
     unsafe fn lookup(table: Self::I, index: Self::I) -> Self::I;
     unsafe fn u8x16(p: *const u8) -> Self::I;
     unsafe fn i8x16(p: *const u8) -> Self::I;
@@ -85,7 +83,6 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn settled(a: Self::I) -> Self::I;
 
     unsafe fn to_f(a: Self::I) -> Self::F;
-    /// Reinterprets lanes as f32.
     unsafe fn bits(a: Self::I) -> Self::F;
     /// Broadcasts an f32.
     unsafe fn fsplat(v: f32) -> Self::F;

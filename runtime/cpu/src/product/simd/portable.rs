@@ -1,4 +1,4 @@
-//! Arrays of sixteen: the definition of every operation, for machines without the instructions.
+//! The definition of every operation on arrays of sixteen, for machines without the instructions.
 #![expect(unsafe_code, reason = "the functions of the trait are unsafe")]
 #![allow(
     unsafe_op_in_unsafe_fn,

@@ -146,7 +146,7 @@ impl<const VNNI: bool> Simd for Avx2<VNNI> {
             offset
         })
     }
-    /// Without VNNI, products of pairs are summed in 16 bits, in which 2·127·127 fits. Wide codes do not: their
+    /// Without VNNI, products of pairs are summed in 16 bits, which hold 2·127·127. Wide codes exceed this: their
     /// magnitude above the offset is multiplied by `x` with their sign, and 2·128·127 fits.
     #[inline(always)]
     unsafe fn dot(width: Width, acc: Self::I, w: Self::I, x: Self::I) -> Self::I {
