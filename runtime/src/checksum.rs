@@ -1,13 +1,10 @@
 //! A checksum of bytes.
 
-/// A 64-bit checksum. Each word of eight bytes changes it invertibly, so two inputs that differ in one word always
-/// differ.
+/// A 64-bit checksum. Each word of eight bytes changes it invertibly, so inputs that differ in one word always differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Checksum {
     state: u64,
-    /// Bytes of an incomplete word.
     tail: [u8; 8],
-    /// Number of all bytes.
     len: u64,
 }
 

@@ -135,7 +135,7 @@ pub enum ExecError {
 }
 
 impl ExecError {
-    /// Adds the name of the instruction or value. An inner name takes precedence.
+    /// Adds the instruction's or value's name, unless there is an inner name.
     #[must_use]
     pub fn at(self, at: impl FnOnce() -> String) -> ExecError {
         match self {
@@ -147,7 +147,7 @@ impl ExecError {
         }
     }
 
-    /// Returns the error without the names of the instruction and value.
+    /// Returns the error without names of instructions and values.
     pub fn cause(&self) -> &ExecError {
         match self {
             ExecError::At { cause, .. } => cause.cause(),

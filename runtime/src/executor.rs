@@ -1,11 +1,11 @@
 //! The executor: runs a model's programs batch by batch.
 //!
-//! A [`Session`](crate::Session) drives an executor through this trait and is independent of the backend.
+//! A [`Session`](crate::Session) drives an executor only through this trait.
 //!
 //! # States
-//! KV caches and recurrent states belong to the executor. A phase writes *staged* states. Later phases read them, and
-//! they become permanent when the session [commits](Executor::commit). After an error, the session
-//! [discards](Executor::discard) them, so that a failed batch does not change states.
+//! KV caches and recurrent states belong to the executor. A phase writes *staged* states, which later phases read. The
+//! session [commits](Executor::commit) them, or after an error [discards](Executor::discard) them, so that a failed
+//! batch does not change states.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{DType, Graph, Output, TensorType, Value};
@@ -17,7 +17,7 @@ use crate::slot::Slot;
 use crate::states::StateInfo;
 use crate::tensor::Tensor;
 
-/// The host's side of a phase: supplies inputs, and may watch results.
+/// The host's side of a phase.
 pub trait Host {
     /// Writes the input of this kind, declared with type `ty`.
     ///
@@ -25,7 +25,7 @@ pub trait Host {
     /// [`ExecError::MissingInput`] if the host does not know the input, and errors of the [`Slot`].
     fn input(&mut self, kind: &InputKind, ty: &TensorType, to: Slot<'_>) -> Result<(), ExecError>;
 
-    /// Receives a result as soon as it is computed, from executors that keep intermediate values.
+    /// Receives a result as soon as it is computed, if the executor keeps intermediate values.
     fn produced(&mut self, _value: Value, _tensor: &Tensor) {}
 }
 
@@ -52,7 +52,7 @@ pub struct Interface {
     pub outputs: Vec<String>,
     /// Values of the masks.
     pub mask_values: MaskValues,
-    /// True with recurrent states; every sequence of a batch then has the same number of tokens.
+    /// True with recurrent states; sequences of a batch then have equal numbers of tokens.
     pub recurrent: bool,
     /// True if tokens attend to later tokens of the batch too, and not to earlier batches.
     pub both_ways: bool,
@@ -93,7 +93,7 @@ impl Interface {
 
 /// The named outputs of phases, in the order of [`Interface::outputs`]; uncomputed outputs are empty.
 ///
-/// Batches reuse them, so an executor may write into the memory of the previous batch.
+/// Batches reuse their memory.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
     places: Vec<Option<Tensor>>,
@@ -109,7 +109,7 @@ impl Outputs {
         }
     }
 
-    /// Returns outputs that are not read: the caller uses [`Executor::output`] instead.
+    /// Returns outputs for callers that use [`Executor::output`] instead.
     pub fn unread() -> Outputs {
         Outputs {
             places: Vec::new(),
@@ -153,11 +153,11 @@ pub trait Executor {
     fn lookahead(&self, run: &BatchRun) -> Option<u32>;
 
     /// Runs the next phase, if any, writes its outputs and stages its states. The first phase requests all inputs
-    /// except [`InputKind::NextTokens`]; a later phase requests the `NextTokens` of its number.
+    /// except [`InputKind::NextTokens`], a later phase the `NextTokens` of its number.
     ///
     /// # Errors
-    /// Fails if an input does not match its declaration or an op fails. The batch cannot continue then, and the caller
-    /// discards the staged states.
+    /// Fails if an input does not match its declaration or an op fails. The batch then ends, and the caller discards
+    /// the staged states.
     fn run_phase(
         &mut self,
         run: &mut BatchRun,
@@ -193,8 +193,8 @@ pub trait Executor {
         Ok(None)
     }
 
-    /// Returns a named output's elements after the last batch, in their type, without gaps; `None` if the model has no
-    /// such output or the executor does not keep it.
+    /// Returns a named output's elements after the last batch, in their type, without gaps; `None` if the executor does
+    /// not have it.
     ///
     /// # Errors
     /// Fails if the device's memory cannot be read.

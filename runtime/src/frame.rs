@@ -5,16 +5,15 @@ use tpc_ir::{Arena, Bindings, DType, Symbol, Value};
 
 use crate::error::ExecError;
 
-/// The view of every value, as passed to launches. A new batch updates only the views that depend on a changed size.
+/// The view of every value, as passed to launches. A new batch updates only views that depend on a changed size.
 #[derive(Debug)]
 pub struct Frame<V> {
     /// Views by value; empty for a value without a home.
     views: Vec<V>,
-    /// The views of launches, in sequence.
     slots: Vec<V>,
     /// Per value, its slots.
     slots_of: Vec<Vec<u32>>,
-    /// Per value with a home, a bit mask of the symbols in its view, and true if its buffer moves with the shape.
+    /// Per value with a home: a bit mask of the symbols in its view, and true if its buffer moves with the shape.
     depends: Vec<(Value, u32, bool)>,
     /// Shape and sizes of the views' batch.
     of: Option<(usize, Bindings)>,
@@ -30,8 +29,8 @@ pub struct Change {
 }
 
 impl<V: Copy> Frame<V> {
-    /// Returns the frame of a program whose launches use the values `slots`, in sequence. Values without a home have
-    /// the view `empty` of their type.
+    /// Returns the frame of a program with launches of the values `slots`, in sequence. Values without a home have the
+    /// view `empty` of their type.
     pub fn new(program: &Program, slots: &[Value], empty: impl Fn(DType) -> V) -> Frame<V> {
         let values = || program.graph.values();
         let mut slots_of = vec![Vec::new(); values().len()];
@@ -72,8 +71,7 @@ impl<V: Copy> Frame<V> {
         &self.slots
     }
 
-    /// Updates the views for a batch and returns the changes. `view` makes a view of a type in an arena; its offset
-    /// counts from the start of the arena.
+    /// Updates the views for a batch and returns the changes. `view` makes a view of a type at an offset in an arena.
     ///
     /// # Errors
     /// [`ExecError::Size`] if a size cannot be evaluated.

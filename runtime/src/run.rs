@@ -16,7 +16,7 @@ pub struct Batches(u64);
 pub struct BatchRun {
     sizes: Bindings,
     phase: usize,
-    /// Number of the batch in an executor of programs; `None` before its first phase.
+    /// Number in an executor of programs; `None` before the first phase.
     batch: Option<u64>,
     /// Values that the reference executor keeps for later phases; otherwise empty.
     pub(crate) memories: Memories,
@@ -66,8 +66,8 @@ impl BatchRun {
     /// earlier batches.
     ///
     /// # Errors
-    /// [`ExecError::BadBatch`] if no shape holds the batch, and [`ExecError::NothingToDraft`] if another batch has
-    /// begun since.
+    /// [`ExecError::BadBatch`] if no shape holds the batch, [`ExecError::NothingToDraft`] if another batch has begun
+    /// since.
     pub fn next(
         &mut self,
         program: &Program,
@@ -99,7 +99,6 @@ impl BatchRun {
     }
 }
 
-/// Returns the error of a batch that exceeds all shapes.
 fn too_large(program: &Program, sizes: &Bindings) -> ExecError {
     let most = program.shapes.last().map(|s| s.most).unwrap_or_default();
     let over = Symbol::ALL

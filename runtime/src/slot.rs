@@ -1,4 +1,4 @@
-//! The destination of a batch's input.
+//! Destinations of a batch's inputs.
 
 use tpc_ir::{DType, RANK, TensorType};
 
@@ -7,8 +7,8 @@ use crate::tensor::{Data, Shape, Tensor};
 
 /// The destination of an input. The host writes each element once, axis 0 fastest.
 ///
-/// It is memory of an executor or a tensor to create. If the sizes of the host's values differ from the slot's, the
-/// slot stays unwritten.
+/// It is memory of an executor or a tensor to create. If the host's sizes differ from the slot's, the slot stays
+/// unwritten.
 #[derive(Debug)]
 pub struct Slot<'a> {
     dims: [usize; RANK],
@@ -61,8 +61,8 @@ impl<'a> Slot<'a> {
     /// Writes an array of integers of sizes `dims`.
     ///
     /// # Errors
-    /// [`ExecError::Shape`] if `dims` differs from the slot's sizes, [`ExecError::Elements`] if the slot takes real
-    /// numbers, [`ExecError::Parameter`] if an integer exceeds its type's range.
+    /// [`ExecError::Shape`] for other sizes than the slot's, [`ExecError::Elements`] if the slot takes real numbers,
+    /// [`ExecError::Parameter`] if an integer exceeds its type's range.
     pub fn ints(
         self,
         dims: [usize; RANK],
@@ -90,8 +90,7 @@ impl<'a> Slot<'a> {
     /// Writes an array of real numbers of sizes `dims`.
     ///
     /// # Errors
-    /// [`ExecError::Shape`] if `dims` differs from the slot's sizes, [`ExecError::Elements`] if the slot takes
-    /// integers.
+    /// [`ExecError::Shape`] for other sizes than the slot's, [`ExecError::Elements`] if the slot takes integers.
     pub fn reals(
         self,
         dims: [usize; RANK],
@@ -116,7 +115,7 @@ impl<'a> Slot<'a> {
     /// Writes a matrix of real numbers: `row` fills the row of the given number.
     ///
     /// # Errors
-    /// [`ExecError::Shape`] if the sizes differ from the slot's, [`ExecError::Elements`] if the slot takes integers,
+    /// [`ExecError::Shape`] for other sizes than the slot's, [`ExecError::Elements`] if the slot takes integers,
     /// [`ExecError::Size`] if the matrix does not fit memory.
     pub fn rows(
         self,
@@ -150,8 +149,8 @@ impl<'a> Slot<'a> {
     /// Writes elements packed in type `dtype` with sizes `dims`, axis 0 without gaps.
     ///
     /// # Errors
-    /// [`ExecError::Shape`] if `dims` differs from the slot's sizes, [`ExecError::Elements`] for another type,
-    /// [`ExecError::Parameter`] if the number of bytes does not match the elements.
+    /// [`ExecError::Shape`] for other sizes than the slot's, [`ExecError::Elements`] for another type,
+    /// [`ExecError::Parameter`] if the number of bytes does not match.
     pub fn packed(self, dtype: DType, dims: [usize; RANK], bytes: &[u8]) -> Result<(), ExecError> {
         match self.memory {
             _ if Shape { dtype, dims }.bytes() != bytes.len() as u64 => Err(ExecError::Parameter {
@@ -204,7 +203,7 @@ impl<'a> Slot<'a> {
 /// Returns the tensor that `write` makes for a value of type `ty` and this shape.
 ///
 /// # Errors
-/// As `write`, and an error if the tensor is not of the type.
+/// As `write`, and an error for a tensor of another type.
 pub(crate) fn input_tensor(
     shape: &Shape,
     ty: &TensorType,
@@ -220,7 +219,6 @@ pub(crate) fn input_tensor(
     Ok(tensor)
 }
 
-/// Decodes a little-endian integer.
 fn integer(bytes: &[u8]) -> i64 {
     let negative = bytes.last().is_some_and(|b| b.cast_signed() < 0);
     let mut all = [if negative { 0xff } else { 0 }; 8];

@@ -19,7 +19,6 @@ pub enum CellKind {
 impl CellKind {
     const ALL: [CellKind; 3] = [CellKind::Full, CellKind::Windowed, CellKind::Sequence];
 
-    /// Returns the symbol of the number of cells.
     const fn symbol(self) -> Symbol {
         match self {
             CellKind::Full => Symbol::NCtx,
@@ -29,7 +28,7 @@ impl CellKind {
     }
 }
 
-/// Elements of a cell that a rotary embedding has rotated by the token's position.
+/// Elements of a cell rotated by the token's position (rotary embedding).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
     /// The first element along axis 0.
@@ -107,7 +106,7 @@ fn source(graph: &Graph, mut value: Value) -> Value {
     value
 }
 
-/// True if an op other than rotary embeddings uses positions. Query temperatures are a separate input.
+/// True if another op than rotary embeddings uses positions. Query temperatures are a separate input.
 fn absolute_positions(graph: &Graph) -> bool {
     let position = |v: &Value| match graph.def_op(source(graph, *v)) {
         Op::Input(input) => matches!(input.kind, InputKind::Positions | InputKind::PositionsMrope),

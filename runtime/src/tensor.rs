@@ -68,7 +68,6 @@ impl Shape {
     }
 }
 
-/// Returns a size's value for one batch.
 pub(super) fn size_of(dim: &Dim, bindings: &Bindings) -> Result<usize, ExecError> {
     dim.eval(bindings)
         .and_then(|n| usize::try_from(n).ok())
@@ -77,7 +76,7 @@ pub(super) fn size_of(dim: &Dim, bindings: &Bindings) -> Result<usize, ExecError
         })
 }
 
-/// Returns the number of elements. The product of any of the sizes fits `usize`, even if another size is 0.
+/// Returns the number of elements. The product of any sizes fits `usize`, even if another size is 0.
 pub(super) fn count(dims: [usize; RANK]) -> Result<usize, ExecError> {
     let bound = dims
         .iter()
@@ -94,7 +93,6 @@ fn too_large(dims: [usize; RANK]) -> ExecError {
     }
 }
 
-/// Returns an empty vector with capacity for these sizes.
 pub(super) fn buffer<T>(dims: [usize; RANK]) -> Result<Vec<T>, ExecError> {
     let mut out = Vec::new();
     out.try_reserve_exact(count(dims)?)
@@ -268,7 +266,7 @@ impl Tensor {
         [1, a, a * b, a * b * c]
     }
 
-    /// Returns the indices `[start, start + len)` along `axis`; the caller guarantees that they exist.
+    /// Returns the indices `[start, start + len)` along `axis`, which must exist.
     pub(super) fn slice(&self, axis: usize, start: usize, len: usize) -> Result<Tensor, ExecError> {
         let mut dims = self.dims;
         dims[axis] = len;

@@ -28,7 +28,6 @@ pub struct Transfers {
 }
 
 impl Transfers {
-    /// Returns the counter of a transfer op, otherwise `None`.
     pub(crate) fn counter(&mut self, op: &Op) -> Option<&mut Traffic> {
         match op.category() {
             OpCategory::Copy => Some(&mut self.copy),

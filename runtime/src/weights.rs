@@ -29,7 +29,8 @@ pub trait WeightSource {
     /// [`ExecError::MissingWeight`] if the source does not have the tensor.
     fn weight(&self, tensor: &str) -> Result<WeightData<'_>, ExecError>;
 
-    /// Reports that bytes of a tensor have been copied. A source that can read them again may drop them from memory.
+    /// Reports that bytes of a tensor have been copied, so that a source that can read them again may drop them from
+    /// memory.
     fn release(&self, _bytes: &[u8]) {}
 }
 
@@ -108,7 +109,7 @@ impl Cut<'_> {
         }
     }
 
-    /// Returns the bytes of a row; checks that rows are whole blocks and that the tensor's bytes match its sizes.
+    /// Returns the bytes of a row, after checks that rows are whole blocks and that the tensor's bytes match its sizes.
     fn row_bytes(&self) -> Result<u64, ExecError> {
         let WeightData { dtype, ne, bytes } = &self.data;
         let row_bytes = dtype.bytes(ne[0]).ok_or_else(|| {
@@ -229,14 +230,14 @@ impl Cut<'_> {
     }
 }
 
-/// Cuts the part `parts` out of a tensor. `parts` lists, per axis, the intervals of indices to keep, in sequence. With
-/// `None`, and on axes that `parts` omits, the tensor stays whole. A single interval along axis 0 may begin and end
-/// inside blocks, at the type's [granule](DType::granule). The part then has all blocks that it touches, and states the
-/// number of elements before it.
+/// Cuts the part `parts` out of a tensor. `parts` lists, per axis, the intervals of indices to keep, in sequence.
+/// `None` and omitted axes keep all. A single interval along axis 0 may begin and end inside blocks, at the type's
+/// [granule](DType::granule). The part then has all blocks that it touches, and states the number of elements before
+/// it.
 ///
 /// # Errors
 /// [`ExecError::CutBlock`] for any other cut inside a block along axis 0, [`ExecError::PartRange`] if an interval
-/// exceeds the axis, and [`ExecError::WeightMismatch`] if the bytes do not match the tensor's sizes.
+/// exceeds the axis, [`ExecError::WeightMismatch`] if the bytes do not match the tensor's sizes.
 pub fn pack<'a>(
     tensor: &str,
     data: WeightData<'a>,
@@ -287,7 +288,7 @@ impl PackedWeight<'_> {
     /// Returns the elements: f32 for real types except f64, which stays f64; integers for integer types.
     ///
     /// # Errors
-    /// [`ExecError::Quant`] if the type does not have a decoder.
+    /// [`ExecError::Quant`] without a decoder.
     pub fn unpack(&self) -> Result<Tensor, ExecError> {
         let [k, rows @ ..] = self.ne;
         let all = [self.row_len(), rows[0], rows[1], rows[2]];
@@ -328,7 +329,7 @@ mod tests {
         Interval { start, len }
     }
 
-    /// Returns a q8_0 tensor [64, 3, 2]: block b of row r of matrix m holds the bytes 100·m + 10·r + b.
+    /// Block b of row r of matrix m holds the bytes 100·m + 10·r + b; sizes [64, 3, 2].
     fn q8() -> Vec<u8> {
         let mut out = Vec::new();
         for m in 0..2 {

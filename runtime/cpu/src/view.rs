@@ -57,13 +57,13 @@ impl View {
         }
     }
 
-    /// Returns a dense view of f32; `None` if the slice is too short.
+    /// Returns a dense view of f32; `None` if the slice has another length.
     pub fn of_f32(data: &mut [f32], ne: [usize; RANK]) -> Option<View> {
         let n: usize = ne.iter().product();
         (n == data.len()).then(|| View::dense(data.as_mut_ptr().cast(), DType::F32, ne))
     }
 
-    /// Returns a dense view of bytes as `dtype`; `None` if the slice is too short.
+    /// Returns a dense view of bytes as `dtype`; `None` if the slice has another length.
     pub fn of_bytes(data: &mut [u8], dtype: DType, ne: [usize; RANK]) -> Option<View> {
         let rows: usize = ne[1..].iter().product();
         let bytes = dtype.bytes(ne[0] as u64)? as usize * rows;

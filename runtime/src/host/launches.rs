@@ -36,7 +36,7 @@ pub fn launch_op(
 /// Returns a value's largest sizes in batches of up to these sizes.
 ///
 /// # Errors
-/// [`ExecError::Size`] if a size has no upper bound.
+/// [`ExecError::Size`] for an unbounded size.
 pub fn max_sizes(
     program: &Program,
     value: Value,

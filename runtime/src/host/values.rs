@@ -44,7 +44,7 @@ pub struct StoredExtent {
     pub bytes: usize,
 }
 
-/// Returns, per value, the extent of a dense weight or state stored in the file's type; `None` for other values.
+/// Returns each dense weight's or state's extent, if it is stored in the file's type.
 pub fn extents(program: &Program) -> Vec<Option<StoredExtent>> {
     let values = program.graph.values();
     let placed = |value: Value| match program.graph.def_op(value) {

@@ -24,8 +24,7 @@ pub struct BufferedWeight<'a> {
     pub buffer: &'a BufferData,
 }
 
-/// Reads the weights of a program and passes each to `store`, which writes it to its buffer. Reads weights that share a
-/// buffer once.
+/// Reads the weights of a program, once per buffer, and passes them to `store`, which writes them.
 ///
 /// # Errors
 /// [`ExecError::WeightMismatch`] if a weight does not match its declaration, and the errors of `source` and `store`.

@@ -2,7 +2,7 @@
 
 use half::f16;
 
-/// Decodes consecutive blocks of `BYTES` bytes into `LEN` elements each.
+/// Decodes blocks of `BYTES` bytes into `LEN` elements each.
 pub(super) fn decode_blocks<const BYTES: usize, const LEN: usize>(
     bytes: &[u8],
     out: &mut [f32],
@@ -15,7 +15,6 @@ pub(super) fn decode_blocks<const BYTES: usize, const LEN: usize>(
     }
 }
 
-/// Encodes consecutive groups of `LEN` elements into blocks of `BYTES` bytes each.
 pub(super) fn encode_blocks<const BYTES: usize, const LEN: usize>(
     values: &[f32],
     out: &mut [u8],
@@ -38,8 +37,8 @@ pub(super) fn put_f16(block: &mut [u8], at: usize, value: f16) {
 
 /// Unpacks codes of `bits` bits stored as planes.
 ///
-/// The bytes form groups of `width`. A group holds `8 / bits` planes of `width` codes. Plane `p` is in bits `p·bits ..`
-/// of every byte and has the group's elements `p·width ..`. All ggml formats store codes so, with different widths.
+/// The bytes form groups of `width`, each with `8 / bits` planes of `width` codes. Plane `p` is in bits `p·bits ..` of
+/// every byte and has the group's elements `p·width ..`. All ggml formats store codes so, with different widths.
 pub(super) fn unpack<const CODES: usize>(bits: u32, width: usize, bytes: &[u8]) -> [u8; CODES] {
     let planes = (8 / bits) as usize;
     debug_assert_eq!(bytes.len() * planes, CODES, "codes of {bits} bits");
@@ -80,7 +79,7 @@ pub(super) fn pack(bits: u32, width: usize, codes: &[u8], bytes: &mut [u8]) {
     }
 }
 
-/// Returns the element of largest magnitude, with its sign: the first of equals, 0 for an empty slice.
+/// Returns the element of largest magnitude, with its sign: the first of equals, 0 if empty.
 pub(super) fn signed_extreme(values: &[f32]) -> f32 {
     values.iter().fold(
         0.0,

@@ -35,7 +35,7 @@ fn look_up(d: f32, codes: &[u8], out: &mut [f32]) {
     }
 }
 
-/// Returns `2^(e - 128)`: half of the e8m0 value. The two smallest are subnormal in f32.
+/// Returns half of the e8m0 value: `2^(e - 128)`. The two smallest are subnormal in f32.
 fn half_e8m0(e: u8) -> f32 {
     f32::from_bits(match e {
         0 | 1 => 0x0020_0000 << e,
@@ -53,7 +53,6 @@ fn half_ue4m3(d: u8) -> f32 {
     }
 }
 
-/// Returns `2^exponent`, for exponents of normal f32.
 fn power_of_two(exponent: i32) -> f32 {
     f32::from_bits(((127 + exponent) as u32) << 23)
 }
@@ -61,8 +60,7 @@ fn power_of_two(exponent: i32) -> f32 {
 /// Encodes as ggml's `quantize_row_mxfp4_ref`: the scale maps the largest magnitude to the exponent of 4. Each element
 /// takes the nearest value; ties take the lowest code.
 ///
-/// The exponent is read from the f32's bits. ggml uses `floor(log2f(amax))`, which may round up for magnitudes within a
-/// few ulp below a power of two.
+/// The exponent comes from the f32's bits. ggml's `floor(log2f(amax))` may round up a few ulp below a power of two.
 pub(super) fn encode_mxfp4(x: &[f32; 32]) -> [u8; 17] {
     let amax = signed_extreme(x).abs();
     let e = ((amax.to_bits() >> 23) as u8).saturating_sub(2);
@@ -73,7 +71,7 @@ pub(super) fn encode_mxfp4(x: &[f32; 32]) -> [u8; 17] {
     block
 }
 
-/// Encodes as ggml's `quantize_row_nvfp4_ref`: the scale of 16 elements is a sixth of their largest magnitude, and each
+/// Encodes as ggml's `quantize_row_nvfp4_ref`: the scale of 16 elements is a sixth of their largest magnitude; each
 /// element takes the nearest value.
 pub(super) fn encode_nvfp4(x: &[f32; 64]) -> [u8; 36] {
     let (mut block, mut codes) = ([0; 36], [0; 64]);

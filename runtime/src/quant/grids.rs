@@ -1,7 +1,6 @@
 //! The grids of the iq formats: ggml's `iq2xxs_grid` and its siblings.
 //!
-//! A row is 16 bits, the first step in the lowest bits. In iq1 and iq2 it has the steps of eight elements, 2 bits each;
-//! in iq3 of four elements, 4 bits each. The module `iq` defines the values of the steps.
+//! The module `iq` defines the values of the steps.
 
 use tpc_ir::dtype::DType;
 

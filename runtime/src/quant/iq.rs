@@ -34,7 +34,6 @@ use super::grids::{IQ1_S, IQ2_S, IQ2_XS, IQ2_XXS, IQ3_S, IQ3_XXS};
 use half::f16;
 use tpc_ir::dtype::DType;
 
-/// Elements of a block.
 const LEN: usize = 256;
 
 /// A block as integers: element `i` is `d·steps[i / 16]·unit·values[i]`.

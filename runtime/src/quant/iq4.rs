@@ -46,7 +46,7 @@ fn look_up(d: f32, codes: &[u8], out: &mut [f32]) {
 }
 
 /// Encodes as ggml's `quantize_row_iq4_nl_ref`. The codes' scale maps the extreme element to the table's first entry.
-/// The stored scale has the least error for these codes, weighted by `x²`.
+/// The stored scale has the least error, weighted by `x²`, for these codes.
 pub(super) fn encode_iq4_nl(x: &[f32; 32]) -> [u8; 18] {
     let (d, codes) = fit(x);
     let mut block = [0; 18];

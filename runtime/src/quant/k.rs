@@ -19,7 +19,6 @@
 
 use super::bits::{f16_at, unpack};
 
-/// Elements of a block.
 pub(super) const LEN: usize = 256;
 
 pub(super) fn decode_q2_k(block: &[u8; 84], out: &mut [f32; LEN]) {

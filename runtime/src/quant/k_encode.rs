@@ -1,8 +1,8 @@
 //! Encoders of the K formats (layouts in `k`): valid and close, but not identical to ggml's.
 //!
-//! A group's extremes determine its step. A block takes the smallest f16 scale that makes every step a small multiple.
-//! Steps are rounded up, so that they cover each group's range. ggml instead searches for the scales of least weighted
-//! error, which gives a slightly smaller error (`k_search`).
+//! A block takes the smallest f16 scale that makes every group's step a small multiple. Steps are rounded up, to cover
+//! each group's range. ggml searches for the scales of least weighted error, which gives a slightly smaller error
+//! (`k_search`).
 
 use super::bits::{f16_not_below, inverse, pack, put_f16, signed_extreme};
 use super::k::LEN;

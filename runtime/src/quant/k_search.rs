@@ -1,5 +1,5 @@
-//! Encoders of the K formats and of iq4_xs as in ggml's reference: each group gets the scale (and minimum) of least
-//! weighted error among several.
+//! Encoders of the K formats and of iq4_xs as in ggml: each group gets the scale (and minimum) of least weighted error
+//! among several.
 
 use half::f16;
 
@@ -15,7 +15,6 @@ fn nearest(x: f32) -> i32 {
     x.round_ties_even() as i32
 }
 
-/// Parameters of the search for scales and minima of codes up to `top`.
 struct Search {
     top: i32,
     /// First change of `top` to try, and number of further changes, 0.1 apart.
@@ -28,7 +27,7 @@ struct Search {
     weights: fn(&[f32], &mut [f32]),
 }
 
-/// Computes weights that grow with the magnitude, from the group's own magnitude on.
+/// Weights grow with the magnitude, from the group's own on.
 fn spread(x: &[f32], out: &mut [f32]) {
     let squares = x.iter().fold(0.0, |sum, x| sum + x * x);
     let mean = (squares / x.len() as f32).sqrt();
@@ -294,8 +293,7 @@ pub(super) fn encode_q6_k(x: &[f32; LEN]) -> [u8; 210] {
     pack_q6_k(&symmetric(x, 128, 32, fit_q6))
 }
 
-/// Encodes as ggml's `quantize_iq4_xs` without an importance matrix; `values` is the table, `code` returns the nearest
-/// entry.
+/// Encodes as ggml's `quantize_iq4_xs` without an importance matrix. `code` returns the nearest entry of `values`.
 pub(super) fn encode_iq4_xs(x: &[f32; 256], values: &[f32; 16], code: fn(f32) -> u8) -> [u8; 136] {
     let value = |x: f32| values[usize::from(code(x))];
     let mut lengths = [0.0; 8];

@@ -124,8 +124,8 @@ pub(super) fn encode_q5_1(x: &[f32; LEN]) -> [u8; 24] {
     block
 }
 
-/// Encodes with `d = max|x| / 127` and `q = 127 x / max|x|` rounded to nearest, ties to even, as ggml's CPU kernels
-/// write caches and copies. ggml's file quantiser rounds ties away from zero.
+/// Encodes with `d = max|x| / 127` and `q = 127 x / max|x|` rounded to nearest, ties to even, as ggml's CPU kernels do.
+/// ggml's file quantiser rounds ties away from zero.
 pub(super) fn encode_q8_0(x: &[f32; LEN]) -> [u8; 34] {
     let mut block = [0; 34];
     let most = signed_extreme(x).abs();
@@ -137,8 +137,8 @@ pub(super) fn encode_q8_0(x: &[f32; LEN]) -> [u8; 34] {
     block
 }
 
-/// Quantises so that the element of largest magnitude has code 0. The scale has the opposite sign of that element;
-/// values of the other sign saturate at the top code.
+/// Gives the element of largest magnitude code 0. The scale has the opposite sign; values of the other sign saturate at
+/// the top code.
 fn quantise_symmetric(x: &[f32; LEN], zero: u8) -> (f16, [u8; LEN]) {
     let d = signed_extreme(x) / -f32::from(zero);
     let id = inverse(d);
@@ -146,7 +146,7 @@ fn quantise_symmetric(x: &[f32; LEN], zero: u8) -> (f16, [u8; LEN]) {
     (f16::from_f32(d), codes)
 }
 
-/// Quantises so that the least element has code 0 and the greatest the top code.
+/// Gives the least element code 0 and the greatest the top code.
 fn quantise_affine(x: &[f32; LEN], top: u8) -> (f16, f16, [u8; LEN]) {
     let min = x
         .iter()

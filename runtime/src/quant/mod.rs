@@ -91,7 +91,7 @@ pub fn can_quantise(dtype: DType) -> bool {
 /// give such elements.
 ///
 /// # Errors
-/// [`QuantError::Unsupported`] without a decoder, [`QuantError::PartialBlock`] if `out` is not whole blocks, and
+/// [`QuantError::Unsupported`] without a decoder, [`QuantError::PartialBlock`] if `out` is not whole blocks,
 /// [`QuantError::Length`] if `bytes` is not exactly the blocks of `out`. `out` is untouched on error.
 pub fn dequantise(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), QuantError> {
     let decode = decoder(dtype).ok_or(QuantError::Unsupported { dtype })?;
@@ -112,13 +112,13 @@ pub fn dequantise(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), Qua
 ///
 /// f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, iq4_nl (the types of a KV cache), mxfp4, nvfp4, tq1_0, tq2_0, q1_0 and q2_0
 /// follow ggml's `quantize_row_*_ref`. q2_k, q3_k, q4_k, q5_k, q6_k and iq4_xs derive scales from each group's
-/// extremes, without ggml's search ([`quantise_searched`]): the blocks are valid, but slightly coarser than ggml's.
+/// extremes, without ggml's search ([`quantise_searched`]): the blocks are slightly coarser than ggml's.
 ///
 /// No input panics, but only finite values whose scale fits f16 (magnitudes up to 65504, to be safe) survive.
 ///
 /// # Errors
-/// [`QuantError::NoEncoder`] without an encoder and [`QuantError::PartialBlock`] if `values` is not whole blocks. `out`
-/// is untouched on error.
+/// [`QuantError::NoEncoder`] without an encoder, [`QuantError::PartialBlock`] if `values` is not whole blocks. `out` is
+/// untouched on error.
 pub fn quantise(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), QuantError> {
     if encoder(dtype).is_none() {
         return Err(QuantError::NoEncoder { dtype });
@@ -147,8 +147,8 @@ pub fn quantise_into(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(),
     Ok(())
 }
 
-/// Encodes as [`quantise_into`], but with the scales of least error for the formats that ggml searches. The bytes match
-/// ggml's CPU encoder. It takes about twenty times as long.
+/// Encodes as [`quantise_into`], but with the scales of least error for formats that ggml searches, as ggml's CPU
+/// encoder does. Takes about twenty times as long.
 ///
 /// # Errors
 /// As [`quantise_into`].
@@ -175,10 +175,10 @@ fn row_bytes(dtype: DType, elements: usize) -> Result<u64, QuantError> {
         .ok_or(QuantError::PartialBlock { dtype, elements })
 }
 
-/// Decodes whole blocks; the caller has checked the lengths.
+/// Decodes whole blocks of checked length.
 type Decoder = fn(&[u8], &mut [f32]);
 
-/// Encodes whole blocks; the caller has checked the lengths.
+/// Encodes whole blocks of checked length.
 type Encoder = fn(&[f32], &mut [u8]);
 
 fn decoder(dtype: DType) -> Option<Decoder> {
@@ -223,7 +223,6 @@ fn decoder(dtype: DType) -> Option<Decoder> {
     })
 }
 
-/// Decodes blocks of `BYTES` that index grids.
 fn decode_grids<const BYTES: usize>(dtype: DType, bytes: &[u8], out: &mut [f32]) {
     decode_blocks(bytes, out, |block: &[u8; BYTES], out| {
         iq::decode(dtype, block, out);

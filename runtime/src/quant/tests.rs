@@ -1,8 +1,8 @@
 //! Properties of every format: geometry, agreement with an independent implementation, round-trip error.
 //!
 //! The digests of [`decoders_agree_with_an_independent_implementation`] and its encoder twin come from the `gguf`
-//! Python package (`gguf.quants`) with bytes of the same generator. That package does not encode iq4_nl; its digest
-//! comes from a separate transcription of the published algorithm.
+//! Python package (`gguf.quants`) on the same bytes. iq4_nl, which the package does not encode, comes from a
+//! transcription of the published algorithm.
 
 use super::*;
 use tpc_ir::random::Xorshift64;
@@ -32,7 +32,6 @@ impl Xorshift {
         (0..n).map(|_| self.uniform()).collect()
     }
 
-    /// Returns nearly normal numbers of unit variance.
     fn normals(&mut self, n: usize) -> Vec<f32> {
         (0..n)
             .map(|_| (0..12).map(|_| self.uniform()).sum::<f32>() / 16.0)
@@ -40,7 +39,6 @@ impl Xorshift {
     }
 }
 
-/// Returns the 64-bit FNV-1a hash.
 fn digest(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |h, b| {
         (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
@@ -63,7 +61,7 @@ fn encoded(dtype: DType, values: &[f32]) -> Vec<u8> {
 const BLOCKS: usize = 8;
 
 /// Format; the high bytes of a block's f16 fields; the first, second and last value; the digest of all values of eight
-/// random blocks. The test clears a bit of each high byte, which keeps the field finite.
+/// random blocks. The test clears a bit of each high byte, so that the field is finite.
 type DecoderCase = (DType, &'static [usize], [f32; 3], u64);
 
 const DECODED: &[DecoderCase] = &[
@@ -219,7 +217,7 @@ fn encoders_agree_with_an_independent_implementation() {
 }
 
 /// Format; greatest error of an element, relative to the block's largest magnitude; root mean square error, relative to
-/// the values' root mean square (nearly normal values).
+/// the values' root mean square.
 const ERRORS: &[(DType, f32, f64)] = &[
     (DType::F32, 0.0, 0.0),
     (DType::F16, 0.0005, 0.0003),
@@ -252,8 +250,8 @@ fn round_trips_stay_within_the_error_of_the_format() {
             .iter()
             .find(|(t, ..)| *t == dtype)
             .expect("every encoder has its error bounds");
-        // The error is relative: scaling by powers of two does not change it while f16 values stay normal. The floor
-        // under `amax` accounts for this limit. Scales of nvfp4 end at 448; other formats have a larger range.
+        // The error is relative: powers of two do not change it while f16 values stay normal, for which the floor under
+        // `amax` accounts. Scales of nvfp4 end at 448; other formats have a larger range.
         let largest = if dtype == DType::Nvfp4 { 256.0 } else { 1024.0 };
         for scale in [1.0, largest, 1.0 / 16.0] {
             let values: Vec<f32> = values.iter().map(|x| x * scale).collect();

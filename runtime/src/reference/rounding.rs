@@ -1,4 +1,4 @@
-//! Rounding to a stored type: a number's value after it is written to a state and read back.
+//! Rounding to a stored type, as by writing to a state and reading back.
 
 use tpc_ir::DType;
 
@@ -6,7 +6,7 @@ use crate::error::ExecError;
 use crate::quant::{QuantError, dequantise, quantise};
 
 /// Rounds rows of `row` elements through `dtype`: to f32, into blocks along the row, and back. f32 and f64 stay
-/// unchanged, so that states keep full precision in comparisons of programs.
+/// unchanged, to compare programs in full precision.
 ///
 /// # Errors
 /// [`QuantError`] without an encoder, or if a row is not whole blocks.
@@ -33,7 +33,7 @@ const BLOCK: usize = 32;
 
 /// Rounds rows of `row` elements as the CPU executor does before products with quantised weights. Blocks have 32
 /// elements from the start of each row. A block's scale is its largest magnitude over 127, in f32; codes round to
-/// nearest, ties to even. Each further term encodes the f32 remainder of the terms before.
+/// nearest, ties to even. Further terms encode the f32 remainder.
 pub(super) fn round_activations(row: usize, terms: usize, data: &mut [f64]) {
     for row in data.chunks_mut(row.max(1)) {
         for block in row.chunks_mut(BLOCK) {

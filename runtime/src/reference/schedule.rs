@@ -1,4 +1,4 @@
-//! The order in which a graph runs.
+//! The execution order of a graph.
 //!
 //! The first *phase* computes all values that need only the batch's tokens. The second phase needs the tokens one ahead
 //! ([`InputKind::NextTokens`]), the third two ahead. A phase is a separate program that continues with the values of
@@ -10,7 +10,6 @@ use tpc_ir::{Graph, Inst, Output, Place, Value};
 use super::stale;
 use crate::error::ExecError;
 
-/// An instruction to run.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) inst: Inst,
@@ -130,7 +129,7 @@ fn is(flags: &[bool], v: Value) -> bool {
     flags.get(v.index()).copied().unwrap_or(false)
 }
 
-/// Checks that the graph consists of per-place programs in order of definition.
+/// Checks for per-place programs in order of definition.
 fn check(graph: &Graph) -> Result<(), ExecError> {
     for (value, v) in graph.values() {
         if let Place::Group(_) = v.place {

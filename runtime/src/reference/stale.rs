@@ -1,14 +1,14 @@
 //! Reads of a state's old content after its update.
 //!
-//! A state has one memory, which an update overwrites. A later read of the old content would need a copy of the whole
-//! state. Models do not need it: a graph reads new content from the update's result.
+//! A state has one memory, which an update overwrites; a later read of the old content would need a copy of the state.
+//! Models do not need it: they read new content from the update's result.
 
 use tpc_ir::op::Op;
 use tpc_ir::{Dim, Graph, Inst, Output, Value};
 
 use crate::error::ExecError;
 
-/// Finds the first of these instructions that reads a state, or a view of it, after an update of the same content.
+/// Finds the first instruction that reads a state, or a view of it, after an update of the same content.
 ///
 /// # Errors
 /// [`ExecError::StaleRead`] with the names of the state and the instructions.
@@ -37,7 +37,7 @@ pub(super) fn check(graph: &Graph, order: &[Inst]) -> Result<(), ExecError> {
     Ok(())
 }
 
-/// Returns, per value, the value that it views, through all views.
+/// Returns the value that each value views, through all views.
 fn contents(graph: &Graph) -> Vec<Value> {
     let mut out: Vec<Value> = graph.values().map(|(value, _)| value).collect();
     for (_, data) in graph.insts().filter(|(_, data)| data.op.is_view()) {
@@ -87,7 +87,7 @@ fn stale(graph: &Graph, (of, read): (Value, Value), update: Inst, reader: Inst) 
 mod tests {
     use super::*;
 
-    /// Checks a graph with a cache, a write of rows to it, and a test's lines.
+    /// Checks a graph with a cache, a write of rows to it, and these lines.
     fn checked(lines: &[&str]) -> Result<(), ExecError> {
         let text = format!(
             r#"tpir 1

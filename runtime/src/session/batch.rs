@@ -92,7 +92,6 @@ impl Batch {
         self.write_keys(&mut keys).map(|()| keys)
     }
 
-    /// Writes [`Self::keys`] to a reused list.
     pub(super) fn write_keys(&self, keys: &mut Vec<TokenPos>) -> Result<(), ExecError> {
         let n = self.tokens.len();
         for (what, len) in [
@@ -116,7 +115,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Returns a batch of some tokens, and for each output row of it the output row of this batch.
+    /// Returns a batch of some tokens, and per output row of it the output row of this batch.
     pub(super) fn part(&self, tokens: &[usize]) -> (Batch, Vec<usize>) {
         let mut out = Batch::default();
         let mut rows = Vec::new();
@@ -140,7 +139,6 @@ impl Batch {
         seqs
     }
 
-    /// Writes [`Self::seqs`] to a reused list.
     pub(super) fn write_seqs(&self, seqs: &mut Vec<u32>) {
         seqs.clear();
         for &seq in &self.seq_ids {

@@ -9,7 +9,6 @@ use super::kv_cells::KvCells;
 use crate::error::ExecError;
 use crate::slot::Slot;
 
-/// Writes an input about blocks, for placed tokens.
 pub(super) fn write(
     input: BlockInput,
     cells: &KvCells,

@@ -38,7 +38,6 @@ impl Cells {
         }
     }
 
-    /// Undoes the placements since the transaction began.
     pub(super) fn revert(&mut self) {
         self.full.revert();
         if let Some(cells) = &mut self.windowed {

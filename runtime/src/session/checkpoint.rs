@@ -5,6 +5,5 @@
 pub(super) struct Checkpoint {
     pub(super) seq: u32,
     pub(super) pos: u64,
-    /// The bytes of its cell of each recurrent state.
     pub(super) bytes: Vec<u8>,
 }

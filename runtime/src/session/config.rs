@@ -14,15 +14,15 @@ pub struct SessionConfig {
     pub window: Option<Window>,
     /// Sequences, each with a cell in recurrent states.
     pub n_seq_max: usize,
-    /// Parts of the caches; 1 if all sequences share all cells. A sequence alone in its part gets the same bits as when
-    /// it runs alone.
+    /// Parts of the caches; 1 if all sequences share all cells. A sequence alone in its part gets the bits of a run
+    /// alone.
     pub parts: usize,
     /// The most cells of a part in sliding-window layers.
     pub part_swa: usize,
 }
 
 impl SessionConfig {
-    /// Returns a configuration of `n_ctx` cells, without a sliding window, and with recurrent states for one sequence.
+    /// Returns a configuration of `n_ctx` cells without a sliding window, with recurrent states for one sequence.
     pub fn new(n_ctx: usize) -> SessionConfig {
         SessionConfig {
             n_ctx,
@@ -49,15 +49,15 @@ impl SessionConfig {
     }
 
     /// Divides caches into `parts` parts, each with at most `swa` cells in sliding-window layers. Sequence `s` uses
-    /// only the cells of part `s % parts`. Several parts consist of whole [blocks](tpc_ir::CELL_BLOCK) of cells.
+    /// only part `s % parts`. Several parts consist of whole [blocks](tpc_ir::CELL_BLOCK) of cells.
     #[must_use]
     pub const fn with_parts(mut self, parts: usize, swa: usize) -> SessionConfig {
         (self.parts, self.part_swa) = (parts, swa);
         self
     }
 
-    /// Returns the shape of batches of up to `tokens` tokens and `outputs` requested logits. Memory is laid out for
-    /// these sizes.
+    /// Returns the shape of batches of up to `tokens` tokens and `outputs` requested logits, for which memory is laid
+    /// out.
     pub fn batch_shape(&self, tokens: usize, outputs: usize) -> BatchShape {
         let n = |n: usize| n as u64;
         BatchShape {

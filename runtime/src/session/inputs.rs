@@ -20,7 +20,7 @@ pub(super) struct BatchInputs<'a, 'b, 'c> {
     pub(super) tokens: &'a [TokenPos],
     pub(super) cells: &'a Cells,
     pub(super) mask_values: MaskValues,
-    /// Inputs that a session does not compute.
+    /// Supplies inputs that a session does not compute.
     pub(super) others: &'a mut Inputs<'b>,
     pub(super) observer: Option<&'a mut Observer<'c>>,
 }
@@ -123,7 +123,6 @@ fn indices(to: Slot<'_>, values: impl ExactSizeIterator<Item = i64>) -> Result<(
     to.ints([values.len(), 1, 1, 1], values)
 }
 
-/// Returns the error of an input without a source.
 pub(super) fn missing(kind: &InputKind) -> ExecError {
     ExecError::MissingInput {
         input: format!("{kind:?}"),

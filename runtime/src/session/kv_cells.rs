@@ -15,11 +15,11 @@ use crate::slot::Slot;
 /// With a window, a token sees the part of its sequence that the window [reaches](Window::reaches). A cell is reused
 /// once no further token can see its token.
 ///
-/// Cells may be divided into `Parts`, each for its own sequences. A token then has the same cell order and the same
-/// block neighbours as when its sequence runs alone.
+/// Cells may be divided into `Parts`, each for its own sequences. A token then has the same cell order and block
+/// neighbours as when its sequence runs alone.
 ///
-/// [`Self::begin`] begins a transaction, and [`Self::revert`] undoes the placements since then. Once the lists have the
-/// sizes that batches need, placement does not allocate.
+/// [`Self::begin`] begins a transaction, and [`Self::revert`] undoes its placements. Placement does not allocate once
+/// the lists have the sizes that batches need.
 #[derive(Clone, Debug)]
 pub struct KvCells {
     len: usize,
@@ -27,13 +27,12 @@ pub struct KvCells {
     cells: Vec<Option<TokenPos>>,
     window: Option<Window>,
     parts: Parts,
-    /// With a window, per part the cell after the last assigned one, counted within the part. The search for free cells
-    /// begins here. The part is thus a ring buffer, and cells stay in the order of positions as long as possible,
+    /// With a window, per part the cell after the last assigned one, counted within the part: the start of the search
+    /// for free cells. The part is thus a ring buffer, and cells stay in the order of positions as long as possible,
     /// however tokens are batched.
     heads: Vec<usize>,
     /// Sequences with tokens.
     sequences: Vec<Sequence>,
-    /// Sequences after the batch being placed.
     after: Vec<Sequence>,
     /// Cells of the tokens placed last.
     rows: Vec<usize>,
@@ -46,7 +45,7 @@ struct Sequence {
     seq: u32,
     /// The first position not yet decoded.
     next: u64,
-    /// The first position that may still look back: its first token in the batch, or else the next position.
+    /// The first position that may still look back: the first token in the batch, or else the next position.
     horizon: u64,
     /// The position after the last one whose cell was reused.
     lost: u64,
@@ -120,7 +119,7 @@ impl KvCells {
         self.heads.first().copied().unwrap_or(0)
     }
 
-    /// Returns the sequences with next position and the position after the last lost one.
+    /// Returns each sequence with its next position and the position after its last lost one.
     pub(super) fn saved_sequences(&self) -> Vec<(u32, u64, u64)> {
         let sequences = self.sequences.iter();
         sequences.map(|s| (s.seq, s.next, s.lost)).collect()
@@ -268,7 +267,6 @@ impl KvCells {
         Ok(())
     }
 
-    /// Computes the sequences with these tokens.
     fn advance(&mut self, tokens: &[TokenPos]) -> Result<(), ExecError> {
         self.after.clear();
         self.after.extend_from_slice(&self.sequences);
@@ -306,7 +304,6 @@ impl KvCells {
         Ok(())
     }
 
-    /// Stores tokens in the cells found for them.
     fn store(&mut self, tokens: &[TokenPos]) {
         self.undo.push(Undo::Extent(self.cells.len()));
         let used = self.rows.iter().map(|row| row + 1).max().unwrap_or(0);
@@ -342,8 +339,8 @@ impl KvCells {
         std::mem::swap(&mut self.sequences, &mut self.after);
     }
 
-    /// Returns the distance from a token at `q` to the token in `cell`, if `q` attends to it. It attends to earlier
-    /// positions of its sequence and its own, within the window.
+    /// Returns the distance from a token at `q` to the token in `cell`, if `q` attends to it: to its own and earlier
+    /// positions of its sequence, within the window.
     fn sees(&self, q: TokenPos, cell: Option<TokenPos>) -> Option<u32> {
         let k = cell?;
         let distance = q.pos.checked_sub(k.pos)?;
@@ -385,7 +382,7 @@ impl KvCells {
         })
     }
 
-    /// Frees a sequence's cells from position `pos` on, where it then continues.
+    /// Frees a sequence's cells from position `pos` on.
     pub fn truncate(&mut self, seq: u32, pos: u64) {
         let mut first: Option<(u32, usize)> = None;
         for (row, cell) in self.cells.iter_mut().enumerate() {
@@ -474,7 +471,6 @@ mod tests {
         positions.map(|pos| TokenPos { pos, seq }).collect()
     }
 
-    /// Places tokens and returns their cells.
     fn place(cells: &mut KvCells, tokens: &[TokenPos]) -> Result<Vec<usize>, ExecError> {
         cells.place(tokens).map(|()| cells.rows().to_vec())
     }

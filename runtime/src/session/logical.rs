@@ -18,14 +18,12 @@ pub(super) struct LogicalState {
     parts: Vec<Part>,
 }
 
-/// Returns the states, or the error if they are unknown.
 pub(super) fn known_states(
     states: &Result<Vec<LogicalState>, ExecError>,
 ) -> Result<&[LogicalState], ExecError> {
     states.as_deref().map_err(Clone::clone)
 }
 
-/// A place's part of a state.
 #[derive(Clone, Debug)]
 struct Part {
     state: Value,
@@ -33,7 +31,7 @@ struct Part {
     runs: Vec<Run>,
 }
 
-/// Bytes that are contiguous both in the part's cell and in the whole cell.
+/// Bytes that are contiguous in the part's cell and in the whole cell.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     whole: usize,
@@ -96,7 +94,6 @@ impl LogicalState {
         })
     }
 
-    /// Returns the bytes of a whole cell.
     pub(super) fn cell_bytes(&self) -> usize {
         let row = self.dtype.bytes(self.row[0] as u64).unwrap_or(0);
         row as usize * self.row[1]
@@ -108,7 +105,6 @@ impl LogicalState {
         }
     }
 
-    /// Checks that the executor provides the state.
     pub(super) fn check<E: Executor + ?Sized>(&self, executor: &E) -> Result<(), ExecError> {
         for part in &self.parts {
             executor.state(part.state)?.ok_or_else(|| self.missing())?;

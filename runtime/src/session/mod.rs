@@ -1,7 +1,4 @@
 //! A session: a language model that turns batches of tokens into logits.
-//!
-//! A [`Session`] manages the cells of the caches and drives an [`Executor`]. A failed batch or draft leaves the session
-//! unchanged.
 
 mod batch;
 mod blocks;
@@ -89,22 +86,21 @@ struct Work {
     seqs: Vec<u32>,
 }
 
-/// An [`Executor`] with the cells of its KV caches and recurrent states.
+/// An [`Executor`] with the cells of its KV caches and recurrent states. A failed batch or draft leaves the session
+/// unchanged.
 ///
 /// The model's output is named `logits`. Its masks hold distances if an attention op uses ALiBi.
 ///
 /// A model with recurrent states runs on parts of a batch with the same number of tokens per sequence. A sequence keeps
-/// its cell from its first token until it is removed.
+/// its cell until it is removed.
 ///
 /// A model whose tokens attend to later ones too ([`InputKind::MaskBatch`]) does not have caches: a batch holds whole
-/// sequences and is independent of other batches.
+/// sequences, independent of other batches.
 ///
 /// [`Self::step`] does not allocate after an earlier batch of the same form, if the executor does not.
 ///
 /// A model that drafts ([`InputKind::NextTokens`]) decodes without its drafts. [`Self::draft`] runs them afterwards,
 /// when their input tokens are known.
-///
-/// `Session<dyn Executor>` selects the executor at run time.
 #[derive(Clone, Debug)]
 pub struct Session<E: Executor + ?Sized> {
     executor: Box<E>,
@@ -235,12 +231,11 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Drafts further tokens for the last batch; returns the logits of its output rows, `[n_vocab, n_outputs]`.
     ///
     /// In the first draft, `next` holds the token after each token of the batch, and the logits are for the tokens
-    /// after these. If the model drafts more than one token, the session may draft again with `next` one position
-    /// further, and so on. Drafting stores the batch's tokens for later drafts: for good drafts, draft after every
-    /// batch.
+    /// after these. If the model drafts more than one token, draft again with `next` one position further, and so on.
+    /// Drafting stores the batch's tokens for later drafts: for good drafts, draft after every batch.
     ///
     /// # Errors
-    /// [`ExecError::NothingToDraft`] before the first batch and after the last draft. [`ExecError::BadBatch`] if `next`
+    /// [`ExecError::NothingToDraft`] before the first batch and after the last draft, [`ExecError::BadBatch`] if `next`
     /// does not have one token per token of the batch. Also fails if the program cannot run. On error, the session is
     /// unchanged.
     pub fn draft(&mut self, next: &[u32]) -> Result<Tensor, ExecError> {
@@ -281,7 +276,6 @@ impl<E: Executor + ?Sized> Session<E> {
         self.executor.reset_states()
     }
 
-    /// Runs `step`, and keeps its changes to cells and states only if it succeeds.
     fn transact(
         &mut self,
         step: impl FnOnce(&mut Self) -> Result<Answer, ExecError>,
@@ -334,7 +328,7 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(answer)
     }
 
-    /// Decodes a batch: whole, or for recurrent models in parts with the same number of tokens per sequence.
+    /// Decodes a batch: whole, or in parts with the same number of tokens per sequence.
     fn decode_parts(
         &mut self,
         batch: &Batch,

@@ -1,19 +1,18 @@
 //! The division of a cache's cells among sequences.
 //!
-//! A part has whole [blocks](tpc_ir::CELL_BLOCK): its block `b` is block `b · parts + p` of the cache, with `p` the
-//! number of the part. Equally full parts leave no gaps between them.
+//! Block `b` of part `p` is [block](tpc_ir::CELL_BLOCK) `b · parts + p` of the cache, so equally full parts leave no
+//! gaps between them.
 
 use tpc_ir::CELL_BLOCK as BLOCK;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parts {
     count: usize,
-    /// Cells of a part.
     len: usize,
 }
 
 impl Parts {
-    /// Divides `cells` cells into `count` parts of whole blocks, at most `most` cells each. Remaining cells are unused.
+    /// Divides `cells` cells into `count` parts of whole blocks, at most `most` cells each.
     pub(super) fn new(cells: usize, count: usize, most: usize) -> Parts {
         let count = count.max(1);
         let len = match count {
@@ -28,7 +27,6 @@ impl Parts {
         self.count
     }
 
-    /// Returns the number of cells of a part.
     pub(super) const fn len(self) -> usize {
         self.len
     }

@@ -27,8 +27,8 @@ impl<E: Executor + ?Sized> Session<E> {
         self.cells.states.is_some()
     }
 
-    /// Keeps a sequence's recurrent states, so that it can go back to its last token. A sequence has at most one
-    /// checkpoint. Has no effect on models without recurrent states.
+    /// Keeps a sequence's recurrent states, if any, so that it can go back to its last token. A sequence has at most
+    /// one checkpoint.
     ///
     /// # Errors
     /// [`ExecError::NoStates`] if the executor does not provide its states.
@@ -107,7 +107,7 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(())
     }
 
-    /// Checks that [`Self::shift`] can remove `n` tokens from position `from` on; the error is the reason as text.
+    /// Checks that [`Self::shift`] can remove `n` tokens from position `from` on; the error is the reason.
     fn refuses_shift(&self, seq: u32, from: u64, n: u64) -> Result<(), String> {
         if self.is_recurrent() {
             return Err("recurrent states do not forget single tokens".into());
@@ -137,12 +137,11 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Removes `n` tokens of a sequence from position `from` on and moves later tokens up: a context shift. Rotates
     /// keys with rotary embeddings back by `n` positions, as llama.cpp does.
     ///
-    /// The result differs from a new evaluation of the shorter text: later values stay, although they depend on the
-    /// removed tokens.
+    /// The result differs from a new evaluation of the shorter text: later values still depend on the removed tokens.
     ///
     /// # Errors
-    /// [`ExecError::CannotRewind`] if the model does not support it, and [`ExecError::NoStates`] if the executor does
-    /// not provide its states. The session is then unchanged.
+    /// [`ExecError::CannotRewind`] if the model does not support it, [`ExecError::NoStates`] if the executor does not
+    /// provide its states. The session is then unchanged.
     pub fn shift(&mut self, seq: u32, from: u64, n: u64) -> Result<(), ExecError> {
         let cannot = |why| ExecError::CannotRewind {
             seq,
@@ -191,7 +190,6 @@ fn is_turned(state: &LogicalState) -> bool {
     state.rotations.as_ref().is_ok_and(|r| !r.is_empty())
 }
 
-/// Rotates the keys of some cells back by `n` positions.
 fn turn<E: Executor + ?Sized>(
     executor: &mut E,
     state: &LogicalState,

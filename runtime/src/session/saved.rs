@@ -46,7 +46,6 @@ pub enum SaveError {
     Io(#[from] io::Error),
 }
 
-/// Writes bytes and updates their checksum.
 struct Writer<'w> {
     out: &'w mut dyn Write,
     sum: Checksum,
@@ -76,7 +75,6 @@ struct Reader<'b> {
     rest: &'b [u8],
 }
 
-/// Returns the error of a damaged file.
 fn damaged(what: impl Into<String>) -> ExecError {
     ExecError::StateFile { what: what.into() }
 }
@@ -127,7 +125,6 @@ const fn kind_number(kind: CellKind) -> u32 {
 }
 
 impl LogicalState {
-    /// Writes the state's description.
     fn write_head(&self, out: &mut Writer<'_>) -> io::Result<()> {
         out.name(&self.name)?;
         out.name(&self.dtype.to_string())?;
@@ -135,7 +132,6 @@ impl LogicalState {
         self.row.iter().try_for_each(|&n| out.u64(n as u64))
     }
 
-    /// Checks that the file describes the same state.
     fn check_head(&self, from: &mut Reader<'_>) -> Result<(), ExecError> {
         let differs = |what: String| ExecError::StateModel { what };
         let (name, dtype) = (from.name()?, from.name()?);
@@ -204,7 +200,6 @@ impl KvCells {
     }
 }
 
-/// Returns the number of a state's cells up to the last one in use.
 fn used(
     kind: CellKind,
     full: &KvCells,
@@ -281,7 +276,7 @@ impl<E: Executor + ?Sized> Session<E> {
     ///
     /// # Errors
     /// [`ExecError::StateFile`], [`ExecError::StateVersion`] or [`ExecError::StateModel`] if the bytes are not a
-    /// session, or belong to another version or model. The session is then unchanged. [`ExecError::NoStates`] if the
+    /// session, or belong to another version or model: the session is then unchanged. [`ExecError::NoStates`] if the
     /// executor does not provide its states.
     pub fn load(&mut self, model: u64, bytes: &[u8]) -> Result<Vec<SequenceText>, ExecError> {
         for state in known_states(&self.states)? {
@@ -359,7 +354,6 @@ impl<E: Executor + ?Sized> Session<E> {
         })
     }
 
-    /// Replaces the session's content with the parsed content.
     fn restore(&mut self, saved: Saved, mut bytes: &[u8]) -> Result<Vec<SequenceText>, ExecError> {
         self.clear()?;
         for state in known_states(&self.states)? {

@@ -3,7 +3,7 @@
 
 use crate::error::ExecError;
 
-/// Tokens that recurrent layers read together: the same number per sequence, grouped by sequence.
+/// Tokens that recurrent layers read together, grouped by sequence: the same number each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     /// Indices into the batch.
@@ -12,8 +12,8 @@ pub(super) struct Part {
     pub(super) seqs: Vec<u32>,
 }
 
-/// Cuts a batch, given by the sequence of each token, into parts, one at least. Each part has tokens of every sequence
-/// that has some left.
+/// Cuts a batch, given by each token's sequence, into at least one part. Each part has tokens of every sequence that
+/// has some left.
 pub(super) fn parts(seq_ids: &[u32]) -> Vec<Part> {
     let mut left: Vec<(u32, Vec<usize>)> = Vec::new();
     for (token, &seq) in seq_ids.iter().enumerate() {
@@ -36,7 +36,7 @@ pub(super) fn parts(seq_ids: &[u32]) -> Vec<Part> {
     }
 }
 
-/// True if a batch, given by the sequence of each token, is one part.
+/// True if a batch, given by each token's sequence, is one part.
 pub(super) fn is_one_part(seq_ids: &[u32]) -> bool {
     let Some(first) = seq_ids.first() else {
         return true;
@@ -61,7 +61,7 @@ pub(super) struct StateCells {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StateCell {
     pub(super) cell: usize,
-    /// True if the sequence starts in this batch, so that the cell's old content belongs to another sequence.
+    /// True if the sequence starts in this batch: the cell's old content belongs to another sequence.
     pub(super) starts: bool,
 }
 
@@ -99,7 +99,6 @@ impl StateCells {
         self.given.clear();
     }
 
-    /// Undoes the placements since the transaction began.
     pub(super) fn revert(&mut self) {
         self.keep_given(0);
     }

@@ -3,9 +3,9 @@
 use std::fmt::Display;
 use std::io::Write;
 
-/// The environment variable that makes skipped tests fail. `.ci/run` sets it if it could install everything.
+/// Environment variable that makes skipped tests fail. `.ci/run` sets it if it could install everything.
 const REQUIRE_ALL: &str = "TPC_REQUIRE_ALL";
-/// The environment variable with the path of a file that lists skipped tests.
+/// Environment variable with the path of a file that lists skipped tests.
 const LIST: &str = "TPC_SKIPPED";
 
 /// Reports that the rest of a test is skipped, to standard error, which the test harness does not capture here, and to
@@ -21,8 +21,8 @@ pub fn skip(why: impl Display) {
     report(&line);
 }
 
-/// Reports that the rest of a test is skipped because the machine has no suitable card. `TPC_REQUIRE_ALL` does not
-/// forbid this, because no script can install a card.
+/// Reports that the rest of a test is skipped for lack of a suitable card. `TPC_REQUIRE_ALL` does not forbid this,
+/// because no script can install a card.
 pub fn skip_without_card(why: impl Display) {
     report(&line(why));
 }

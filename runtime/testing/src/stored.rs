@@ -17,7 +17,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Makes a tensor of this shape, filled with a pattern. The order of the axes and the gaps along them are random.
+    /// Makes a tensor of this shape, filled with a pattern, with a random order of axes and gaps.
     pub fn poison(shape: Shape, random: &Random) -> Stored {
         let Shape { dtype, dims } = shape;
         let (block, unit) = (dtype.block_len() as usize, dtype.block_bytes() as usize);
@@ -91,7 +91,6 @@ impl Stored {
         }
     }
 
-    /// Returns each block's byte offset, in the order of the elements.
     fn places(&self) -> Vec<usize> {
         let blocks = self.dims[0] / self.dtype.block_len() as usize;
         let [_, n1, n2, n3] = self.dims;

@@ -20,7 +20,7 @@ fn declared(dtype: DType, dims: [usize; 4]) -> TensorType {
 }
 
 /// Builds a graph whose inputs are the operands, named by their index. Inputs are i64 or f32, the types that the
-/// reference infers with. The destination of an update keeps its type.
+/// reference infers with; the destination of an update keeps its type.
 fn graph(case: &Case) -> Result<Graph, Failure> {
     let mut graph = Graph::new("case");
     let mut types = Vec::new();
@@ -91,7 +91,7 @@ impl ExecutorUnderTest for Graphs {
         Ok(())
     }
 
-    /// Adds 0.05 for quantised results: they are encoded a second time here, which may move an element by one code.
+    /// Adds 0.05 for quantised results: encoding them a second time may move an element by one code.
     fn tolerance(&self, case: &Case) -> f64 {
         let blocks = case.results.iter().any(|r| r.0.block_len() > 1);
         case.tolerance + if blocks { 0.05 } else { 0.0 }

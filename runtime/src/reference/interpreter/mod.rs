@@ -50,7 +50,6 @@ pub type NamedOutputs = BTreeMap<String, Tensor>;
 /// Returns the batch's tensor for an input of this kind and declared type.
 pub type Inputs<'a> = dyn FnMut(&InputKind, &TensorType) -> Result<Tensor, ExecError> + 'a;
 
-/// A host that supplies inputs and observes every tensor.
 struct ObservedHost<'a, 'b, 'c> {
     inputs: &'a mut Inputs<'b>,
     observer: &'a mut Observer<'c>,
@@ -85,7 +84,7 @@ pub struct Interpreter<'g> {
 }
 
 impl<'g> Interpreter<'g> {
-    /// Returns an interpreter of `graph` with its weights loaded: each place holds only its own parts, each part once.
+    /// Returns an interpreter of `graph` with its weights loaded. Each place holds only its own parts, each part once.
     ///
     /// # Errors
     /// Fails if a weight is missing, or has another type or other sizes than declared.
@@ -97,10 +96,10 @@ impl<'g> Interpreter<'g> {
         Interpreter::unverified(graph, weights, options)
     }
 
-    /// Returns an interpreter, as [`Self::new`], of a graph that may be malformed.
+    /// Returns an interpreter of a graph that may be malformed.
     ///
     /// # Errors
-    /// As [`Self::new`], [`ExecError::NotLowered`] if a value is on a group, and [`ExecError::Malformed`] if a value is
+    /// As [`Self::new`], [`ExecError::NotLowered`] if a value is on a group, [`ExecError::Malformed`] if a value is
     /// used before its definition.
     fn unverified(
         graph: &'g Graph,
@@ -156,7 +155,7 @@ impl<'g> Interpreter<'g> {
         &self.transfers
     }
 
-    /// Returns the content of the state defined by `value`; `None` before its first batch.
+    /// Returns the content of the state `value`; `None` before its first batch.
     pub fn state(&self, value: Value) -> Option<&Tensor> {
         self.states.get(&value).map(|t| &**t)
     }
@@ -201,7 +200,6 @@ impl<'g> Interpreter<'g> {
         Ok(named)
     }
 
-    /// Runs a phase's instructions in the memories of the run.
     fn run_steps(&self, run: &mut BatchRun, host: &mut dyn Host) -> Result<(), ExecError> {
         let graph = self.graph;
         for Step { inst, dead } in self.schedule.steps(run.phase()) {
@@ -286,8 +284,8 @@ impl<'g> Interpreter<'g> {
         }
     }
 
-    /// Returns a state's new content, on its place, in its sizes, rounded to its type. Values of that type, such as the
-    /// result of `set_rows`, are not rounded again.
+    /// Returns a state's new content, checked for place and sizes and rounded to its type. Values of that type, such as
+    /// the result of `set_rows`, are not rounded again.
     fn updated_state(
         &self,
         state: Value,

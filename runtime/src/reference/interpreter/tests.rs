@@ -98,7 +98,7 @@ fn whole_ffn() -> Graph {
     g
 }
 
-/// Returns the graph with the hidden width split 64 + 32 + 0 over three devices.
+/// Splits the hidden width 64 + 32 + 0 over three devices.
 fn split_ffn() -> Graph {
     let mut g = Graph::new("split");
     for i in 0..3 {
@@ -200,7 +200,7 @@ fn no_inputs(kind: &InputKind, _: &TensorType) -> Result<Tensor, ExecError> {
     panic!("no input {kind:?} in this graph")
 }
 
-/// Returns the error of a graph on the weights of [`ffn_weights`], with 32 zeros as its input `x`.
+/// Returns the error of a graph on the weights of [`ffn_weights`], with 32 zeros as input `x`.
 #[track_caller]
 fn error_of(g: &Graph) -> ExecError {
     let mut zeros = |_: &InputKind, _: &TensorType| Tensor::reals_of([32, 1, 1, 1], vec![0.0; 32]);
@@ -302,7 +302,7 @@ fn values_and_outputs_must_be_defined() {
     assert_eq!(error_of(&g).code(), "TPC0517");
 }
 
-/// Returns a `dtype` state of 64 elements in rows of 32; each batch writes the input's row to row 1.
+/// Returns a `dtype` state of 64 elements in rows of 32; each batch writes the input to row 1.
 fn row_writer(dtype: DType) -> Graph {
     let mut g = Graph::new("rows");
     let ty = TensorType::new(dtype, [32.into(), Symbol::NCtx.into()]);

@@ -19,7 +19,6 @@ impl<'a> Reals<'a> {
         })
     }
 
-    /// Returns the dot product of `b.len()` elements from `at` on with `b`.
     pub(super) fn dot(&self, at: usize, b: &[f64]) -> f64 {
         match self {
             Reals::F64(a) => dot(&a[at..at + b.len()], b),
@@ -27,7 +26,6 @@ impl<'a> Reals<'a> {
         }
     }
 
-    /// Appends `n` elements from `at` on.
     pub(super) fn append(&self, at: usize, n: usize, out: &mut Vec<f64>) {
         match self {
             Reals::F64(a) => out.extend_from_slice(&a[at..at + n]),
@@ -36,8 +34,7 @@ impl<'a> Reals<'a> {
     }
 }
 
-/// Sums the dot product in eight interleaved parts. The order is fixed, so the result does not depend on the number of
-/// columns.
+/// Sums a dot product in eight interleaved parts: a fixed order, whatever the number of columns.
 pub(super) fn dot<T: Copy + Into<f64>>(a: &[T], b: &[f64]) -> f64 {
     let (a8, a_rest) = a.as_chunks::<8>();
     let (b8, b_rest) = b.as_chunks::<8>();

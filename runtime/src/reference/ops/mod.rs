@@ -1,7 +1,7 @@
-//! The ops: each a function from tensors to tensors, one file per family.
+//! The ops: functions from tensors to tensors, one file per family.
 //!
-//! [`eval`] checks the operands by the op's own type inference ([`Op::infer`] on constant sizes), so the functions here
-//! receive valid types. They check only data: indices out of range.
+//! [`eval`] checks operands by the op's type inference ([`Op::infer`] on constant sizes). The functions here receive
+//! valid types and check only data: indices out of range.
 
 mod attention;
 mod collective;
@@ -167,7 +167,6 @@ pub fn eval(
     }
 }
 
-/// Converts an axis number that inference has checked.
 fn axis(n: u64) -> Result<usize, ExecError> {
     usize::try_from(n)
         .ok()
@@ -175,7 +174,6 @@ fn axis(n: u64) -> Result<usize, ExecError> {
         .ok_or(ExecError::Type(tpc_ir::op::TypeError::Axis(n)))
 }
 
-/// Checks that an index read from data is below `bound`.
 fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, ExecError> {
     usize::try_from(index)
         .ok()
@@ -200,7 +198,7 @@ fn windowed(
     Ok(local.map(|i| i as usize))
 }
 
-/// Returns an error if an operand has more than `rank` axes of size above 1.
+/// Returns an error for an operand with more than `rank` axes of size above 1.
 fn rank_at_most(rank: usize, what: &str, t: &Tensor) -> Result<(), ExecError> {
     if t.dims()[rank..].iter().all(|&d| d == 1) {
         return Ok(());
@@ -210,7 +208,7 @@ fn rank_at_most(rank: usize, what: &str, t: &Tensor) -> Result<(), ExecError> {
     })
 }
 
-/// Splits the sizes at `axis`: elements before it, along it, and after it.
+/// Returns the number of elements before, along and after `axis`.
 fn around(dims: [usize; RANK], axis: usize) -> (usize, usize, usize) {
     (
         dims[..axis].iter().product(),

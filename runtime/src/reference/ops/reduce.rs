@@ -26,7 +26,7 @@ pub(super) fn sum(op: &Sum, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     Tensor::reals_of(dims, out)
 }
 
-/// Computes the mean of rows; the size of `op` must be a constant.
+/// The size of `op` must be a constant.
 pub(super) fn mean(op: &Mean, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let n = op.n.as_const().unwrap_or(1) as f64;
     map(&sum(&Sum { axis: 0 }, operands)?, |x| x / n)

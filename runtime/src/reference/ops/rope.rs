@@ -14,7 +14,6 @@ fn corner(op: &Rope, rotations: f64) -> f64 {
     op.n_dims as f64 * wave.ln() / (2.0 * f64::from(op.freq_base).ln())
 }
 
-/// Numbers common to all rows.
 struct Frequencies {
     /// Per pair, radians per position. YaRN's ramp mixes scaled and unscaled positions.
     per_position: Vec<f64>,

@@ -45,7 +45,7 @@ pub(super) fn get_rows(op: &GetRows, operands: &[&Tensor]) -> Result<Tensor, Exe
     Tensor::reals_of(dims, out)
 }
 
-/// Writes rows, rounded to `dtype`, the destination's element type.
+/// Writes rows, rounded to `dtype`, the destination's type.
 pub(super) fn set_rows(
     op: &SetRows,
     operands: &[&Tensor],
@@ -77,7 +77,7 @@ pub(super) fn set_rows(
     Tensor::reals_of(dst.dims(), out)
 }
 
-/// Writes a slice, rounded to `dtype`, the destination's element type.
+/// Writes a slice, rounded to `dtype`, the destination's type.
 pub(super) fn set_slice(
     op: &SetSlice,
     operands: &[&Tensor],
@@ -99,7 +99,7 @@ pub(super) fn set_slice(
     Tensor::reals_of(dst.dims(), out)
 }
 
-/// Returns the elements to write at indices along `axis`, rounded to the destination's type.
+/// Returns the elements at indices along `axis`, rounded to the destination's type.
 fn rounded(x: &Tensor, axis: usize, dtype: DType) -> Result<Vec<f64>, ExecError> {
     if axis == 0 && dtype.is_quantised() {
         return Err(ExecError::Parameter {

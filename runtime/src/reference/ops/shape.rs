@@ -7,7 +7,6 @@ use super::{around, axis};
 use crate::error::ExecError;
 use crate::tensor::{Data, Tensor, buffer, size_of};
 
-/// Evaluates the op's size attributes.
 pub(super) fn concrete(op: &Op, bindings: &Bindings) -> Result<Op, ExecError> {
     let mut error = None;
     let bound = op.map_dims(&mut |d| match size_of(d, bindings) {

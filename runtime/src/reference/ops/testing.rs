@@ -8,12 +8,12 @@ use super::{OpContext, Options, eval};
 use crate::error::ExecError;
 use crate::tensor::{Shape, Tensor};
 
-/// Returns a real tensor; missing sizes are 1.
+/// Missing sizes are 1.
 pub(super) fn real(dims: &[usize], data: &[f64]) -> Tensor {
     Tensor::reals_of(pad(dims), data.to_vec()).expect("as many elements as sizes say")
 }
 
-/// Returns an integer tensor; missing sizes are 1.
+/// Missing sizes are 1.
 pub(super) fn ints(dims: &[usize], data: &[i64]) -> Tensor {
     Tensor::ints_of(pad(dims), data.to_vec()).expect("as many elements as sizes say")
 }
@@ -32,7 +32,6 @@ pub(super) fn pad(dims: &[usize]) -> [usize; RANK] {
     out
 }
 
-/// Returns the results of `op`, with the given shapes.
 pub(super) fn results(
     op: impl Into<Op>,
     operands: &[&Tensor],
@@ -46,7 +45,7 @@ pub(super) fn results(
     eval(&op.into(), operands, shapes, &ctx)
 }
 
-/// Returns the one result of `op`, an f32 of these sizes.
+/// Returns the only result of `op`, an f32 of these sizes.
 pub(super) fn try_run(
     op: impl Into<Op>,
     operands: &[&Tensor],
@@ -68,7 +67,6 @@ pub(super) fn run(op: impl Into<Op>, operands: &[&Tensor], dims: &[usize]) -> Te
     try_run(op, operands, dims).expect("the op fits its operands")
 }
 
-/// Returns the code of the error.
 #[track_caller]
 pub(super) fn code(op: impl Into<Op>, operands: &[&Tensor], dims: &[usize]) -> &'static str {
     try_run(op, operands, dims)

@@ -1,8 +1,7 @@
 //! The bytes of an arena, and the numbers that they represent.
 //!
-//! The reference executor computes in f64, but an f32 has four bytes. An arena therefore records the f64 that was
-//! rounded to each f32. A read returns the exact number while its bytes are unchanged; otherwise the value of the
-//! bytes.
+//! The reference computes in f64, but an f32 has four bytes. An arena therefore records the f64 that was rounded to
+//! each f32. A read returns this number while its bytes are unchanged, otherwise the value of the bytes.
 
 use std::collections::HashMap;
 
@@ -64,7 +63,6 @@ impl ArenaBytes {
             .ok_or_else(|| beyond(at, size))
     }
 
-    /// Reads the tensor at a position of the arena.
     pub(super) fn read(
         &self,
         base: u64,
@@ -112,7 +110,7 @@ impl ArenaBytes {
         )
     }
 
-    /// Writes a tensor to the arena. Blocks that already hold these numbers stay as they are.
+    /// Writes a tensor, except blocks that already hold its numbers.
     pub(super) fn write(
         &mut self,
         base: u64,
@@ -174,7 +172,6 @@ impl ArenaBytes {
         Ok(())
     }
 
-    /// Returns the number of the f32 at an address.
     fn number(&self, address: usize, bytes: &[u8]) -> f64 {
         let mut four = [0; 4];
         four.copy_from_slice(bytes);
@@ -225,7 +222,6 @@ fn beyond(at: usize, size: usize) -> ExecError {
     }
 }
 
-/// Visits the addresses of a tensor's blocks, axis 0 fastest.
 fn for_each_block(
     base: u64,
     at: &BatchLayout,

@@ -1,8 +1,7 @@
 //! Runs programs on the reference ops at the program's addresses, each launch as its covered subgraph.
 //!
-//! It reproduces the errors that a fast executor would make with a wrong program. All work memory is poisoned before a
-//! batch, and results are at their real offsets. The places' queues run in a random order within the limits of the
-//! waits.
+//! It reproduces a fast executor's errors with a wrong program: work memory is poisoned before a batch, results are at
+//! their real offsets, and the places' queues run in a random order within the limits of the waits.
 
 mod memory;
 
@@ -73,7 +72,7 @@ impl<'p> ProgramInterpreter<'p> {
     }
 
     /// Rounds the activations of these products as the CPU executor does, to a number of int8 terms in blocks of 32.
-    /// All other ops stay exact, so that a comparison with the CPU executor excludes this rounding.
+    /// Other ops stay exact, so that a comparison with the CPU executor excludes this rounding.
     pub fn with_rounded_products(
         mut self,
         products: BTreeMap<Inst, usize>,
@@ -82,7 +81,6 @@ impl<'p> ProgramInterpreter<'p> {
         self
     }
 
-    /// Writes the weights to their arenas, then decodes them.
     fn load(&mut self, source: &dyn WeightSource) -> Result<(), ExecError> {
         let graph = &self.program.graph;
         let weights = || {
@@ -127,7 +125,6 @@ impl<'p> ProgramInterpreter<'p> {
         Ok((buffer.arena.index(), buffer.extent(shape).offset))
     }
 
-    /// Returns the storage format of a value's buffer.
     fn format(&self, value: Value) -> Result<StorageFormat, ExecError> {
         let home = self.program.home(value).ok_or_else(|| homeless(value))?;
         Ok(self.program.buffer(home.buffer).format)
@@ -180,7 +177,6 @@ impl<'p> ProgramInterpreter<'p> {
         Ok(())
     }
 
-    /// Runs a phase's queues in a random order.
     fn queues(&mut self, phase: &Phase, at: &At<'_>) -> Result<(), ExecError> {
         let mut done = vec![0_usize; phase.queues.len()];
         loop {
@@ -231,7 +227,6 @@ impl<'p> ProgramInterpreter<'p> {
         ((self.random.next_u64() >> 33) % below as u64) as usize
     }
 
-    /// Runs a launch's covered instructions in sequence.
     fn launch(&mut self, launch: Launch, at: &At<'_>) -> Result<(), ExecError> {
         let program = self.program;
         let graph = &program.graph;

@@ -50,7 +50,6 @@ pub(super) fn cumsum(_: &str, random: &Random) -> Case {
         .within(1e-6, 1.0)
 }
 
-/// Makes an operand with many equal numbers, and a few NaN and −∞.
 fn scores(random: &Random, dims: [usize; 4]) -> Arg {
     let mut x = real(random, float(random), dims, 4.0);
     if let Data::F64(v) = &mut x.data {
@@ -97,7 +96,7 @@ fn anything(random: &Random, dims: [usize; 4]) -> Arg {
     real(random, readable(random, dims[0]), dims, 1.0)
 }
 
-/// Returns a type to which the operand's elements may be converted.
+/// Returns a type to which the operand may be converted.
 fn converted(random: &Random, x: &Arg) -> DType {
     if x.dtype.is_integer() || random.one_in(2) {
         x.dtype

@@ -65,7 +65,7 @@ impl Case {
         }
     }
 
-    /// Sets the magnitude, and the tolerance plus the rounding error of the result type.
+    /// Sets the magnitude, and the tolerance plus the result type's rounding error.
     pub fn within(mut self, tolerance: f64, magnitude: f64) -> Case {
         let rounding = |(dtype, _): &(DType, [usize; 4])| match dtype {
             DType::F16 => 6e-4,
@@ -187,7 +187,6 @@ pub fn foreign(name: &str, random: &Random) -> Case {
 /// Makes a case of an op whose indices are all `value`.
 pub fn out_of_range(name: &str, value: i64) -> Case {
     let generate = generator(name).unwrap_or_else(|| panic!("no cases of {name}"));
-    // Finds a case with an index, without windows, along whole rows.
     for seed in 0.. {
         let mut case = generate(name, &Random::new(name, seed));
         let windowed = format!("{:?}", case.op).contains("Some(");

@@ -41,8 +41,7 @@ pub(super) fn unary(name: &str, random: &Random) -> Case {
     gelu_tolerance(case, form, rounds)
 }
 
-/// Makes a case of `cast`. Floats must round exactly as in the reference; quantised numbers may differ in the last bit
-/// before rounding.
+/// Floats must round exactly as in the reference; quantised numbers may differ in the last bit before rounding.
 pub(super) fn cast(_: &str, random: &Random) -> Case {
     let dims = sizes(random);
     let x = real(random, readable(random, dims[0]), dims, 3.0);

@@ -32,7 +32,6 @@ pub fn agree(factory: &Factory, part: usize, parts: usize) {
     assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Runs an op's cases, and describes each failure.
 fn check_op(factory: &Factory, op: &str, executors: &mut Executors) -> Vec<String> {
     let exception = exception(factory.executor, Check::Agreement, op);
     let Some(generate) = generator(op) else {

@@ -42,7 +42,7 @@ impl From<ExecError> for Failure {
     }
 }
 
-/// An executor that runs the op of a case on tensors in memory.
+/// Runs the op of a case on tensors in memory.
 pub trait ExecutorUnderTest {
     /// Runs the op. `in_place` names an operand, and a result to write into the operand's memory.
     ///
@@ -79,7 +79,7 @@ pub struct Factory {
     pub executor: &'static str,
     /// Cases per op.
     pub cases: u64,
-    /// Builds variants of the executor, which must agree bit for bit. If the machine lacks a requirement, it reports a
-    /// skipped test and returns an empty list.
+    /// Builds variants of the executor, which must agree bit for bit. Without the machine's support, reports a skipped
+    /// test and returns an empty list.
     pub build: fn() -> Vec<Box<dyn ExecutorUnderTest>>,
 }

@@ -12,11 +12,9 @@ pub(super) struct Call<'a> {
     op: &'a Opaque,
     /// Operands by position among ggml's sources.
     operands: Vec<Option<&'a Tensor>>,
-    /// Type and sizes of the result.
     pub(super) result: Shape,
 }
 
-/// An operand's elements as real numbers.
 pub(super) struct Array<'a> {
     pub(super) ne: [usize; RANK],
     /// Axis 0 fastest.
@@ -72,7 +70,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns the operand at a position, if present.
     pub(super) fn operand(&self, position: usize) -> Option<&'a Tensor> {
         self.operands.get(position).copied().flatten()
     }
@@ -114,7 +111,7 @@ impl<'a> Call<'a> {
         Ok(n.into())
     }
 
-    /// Returns a result whose element at each index is `f` of the index.
+    /// Returns a result with element `f(i)` at each index `i`.
     pub(super) fn filled(
         &self,
         mut f: impl FnMut([i64; RANK]) -> f64,

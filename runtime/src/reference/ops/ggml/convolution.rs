@@ -50,19 +50,19 @@ impl Plane {
         })
     }
 
-    /// Returns the input index for an output and a kernel index.
+    /// Returns the input index of an output and a kernel index.
     fn meets(&self, axis: usize, out: i64, kernel: i64) -> i64 {
         out * self.stride[axis] + kernel * self.dilation[axis] - self.pad[axis]
     }
 
-    /// Returns the output index for an input and a kernel index, if any.
+    /// Returns the output index of an input and a kernel index, if any.
     fn met(&self, axis: usize, input: i64, kernel: i64) -> Option<i64> {
         let from = input + self.pad[axis] - kernel * self.dilation[axis];
         (from % self.stride[axis] == 0).then(|| from / self.stride[axis])
     }
 }
 
-/// True if the seventh word says that the op has two axes.
+/// True if the seventh word asks for two axes.
 fn is_2d(call: &Call<'_>) -> bool {
     call.word(6) == 1
 }
@@ -107,7 +107,7 @@ fn im2col_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Parameters along three axes: three strides, three paddings, three dilations.
+/// Parameters along three axes: strides, paddings, dilations.
 struct Space {
     stride: [i64; 3],
     pad: [i64; 3],
@@ -226,7 +226,7 @@ fn conv_3d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Computes the transposed convolution of a signal `[n, channels in]` with a kernel `[k, channels out, channels in]`.
+/// Transposed convolution of a signal `[n, channels in]` with a kernel `[k, channels out, channels in]`.
 fn conv_transpose_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, x) = (call.array(0)?, call.array(1)?);
     let stride = call.positive(0)?;
@@ -243,7 +243,7 @@ fn conv_transpose_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Computes the transposed convolution of an image with a kernel `[width, height, channels out, channels in]`.
+/// Transposed convolution of an image with a kernel `[width, height, channels out, channels in]`.
 fn conv_transpose_2d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, x) = (call.array(0)?, call.array(1)?);
     let stride = call.positive(0)?;

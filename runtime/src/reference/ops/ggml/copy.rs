@@ -19,7 +19,6 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("acc", |call| placed(call, |old, new| old + new)),
 ];
 
-/// Returns the elements in order, in the result's type and sizes.
 fn converted(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call
         .operand(0)
@@ -32,7 +31,7 @@ fn converted(call: &Call<'_>) -> Result<Tensor, ExecError> {
     }
 }
 
-/// Returns zeros as the content of unwritten memory.
+/// Gives unwritten memory the content zero.
 fn zeros(call: &Call<'_>) -> Result<Tensor, ExecError> {
     Tensor::zeros(call.result)
 }
@@ -51,7 +50,7 @@ fn rows(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.filled(|i| x.at([i[0], index(i), i[2], i[3]]))
 }
 
-/// Replaces a view of the first source; the words are three strides and an offset in bytes.
+/// Replaces a view of the first source. Words: three strides and an offset in bytes.
 fn placed(call: &Call<'_>, f: impl Fn(f64, f64) -> f64) -> Result<Tensor, ExecError> {
     let missing = || call.refused("a source is missing");
     let old = call.operand(0).ok_or_else(missing)?;
@@ -94,7 +93,7 @@ fn outside(view: &MemoryView) -> ExecError {
     }
 }
 
-/// Returns the positions of a view's elements in a memory of `elements` elements, in the view's order.
+/// Returns the positions of a view's elements in a memory of `elements` elements, in order.
 fn positions(view: &MemoryView, elements: usize) -> Result<Vec<usize>, ExecError> {
     if view.memory != view.dtype {
         return Err(ExecError::Parameter {
@@ -124,7 +123,6 @@ fn positions(view: &MemoryView, elements: usize) -> Result<Vec<usize>, ExecError
     Ok(out)
 }
 
-/// Returns a view's elements of a memory, the operand.
 pub(super) fn through(
     view: &MemoryView,
     operands: &[&Tensor],
@@ -142,7 +140,6 @@ pub(super) fn through(
     Tensor::new(result.dims, data)
 }
 
-/// Returns a memory with a view's elements replaced.
 pub(super) fn written(
     view: &MemoryView,
     old: &Tensor,

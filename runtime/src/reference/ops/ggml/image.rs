@@ -14,7 +14,6 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("timestep_embedding", timestep_embedding),
 ];
 
-/// True if a pool takes the maximum, false for the mean.
 fn takes_largest(call: &Call<'_>) -> Result<bool, ExecError> {
     match call.word(0) {
         0 => Ok(true),
@@ -46,7 +45,7 @@ fn pool_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Words `kind, k0, k1, s0, s1, p0, p1`; sources the gradient of the pool's result, and the pool's operand.
+/// Words `kind, k0, k1, s0, s1, p0, p1`. Sources: the gradient of the pool's result, the pool's operand.
 fn pool_2d_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (grad, x) = (call.array(0)?, call.array(1)?);
     let largest = takes_largest(call)?;
@@ -88,15 +87,14 @@ const BICUBIC: i32 = 2;
 const ALIGN_CORNERS: i32 = 1 << 8;
 const ANTIALIAS: i32 = 1 << 9;
 
-/// Scales of an interpolation, in f32 as in ggml: the rounding of an inexact scale affects the choice of elements.
+/// Interpolation scales, in f32 as in ggml: the rounding of an inexact scale affects the choice of elements.
 struct Scales {
     scale: [f32; 4],
-    /// Offset of an element in its cell.
     offset: f32,
 }
 
 impl Scales {
-    /// Returns the operand's coordinate for an index of the result.
+    /// Returns the operand's coordinate for a result's index.
     fn place(&self, axis: usize, i: i64) -> f32 {
         (i as f32 + self.offset) / self.scale[axis] - self.offset
     }
@@ -106,7 +104,7 @@ impl Scales {
     }
 }
 
-/// Interpolates according to the word `mode` and its flags.
+/// Interpolates by the word `mode` and its flags.
 fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let mode = call.word(0);
@@ -134,7 +132,7 @@ fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     }
 }
 
-/// From the distance to the neighbour below: the first neighbour and the weights of all neighbours along an axis.
+/// Maps the distance to the neighbour below to the first neighbour and all weights along an axis.
 type Kernel = dyn Fn(f64) -> (i64, Vec<f64>);
 
 fn linear(d: f64) -> (i64, Vec<f64>) {
@@ -171,7 +169,7 @@ fn interpolated(x: &Array<'_>, scales: &Scales, i: [i64; 4], kernel: &Kernel) ->
     sum
 }
 
-/// Returns the mean under a triangle as wide as a result's element.
+/// Averages under a triangle as wide as a result's element.
 fn smoothed(x: &Array<'_>, scales: &Scales, i: [i64; 4]) -> f64 {
     let weights = |axis: usize| {
         let place = (i[axis] as f32 + scales.offset) / scales.scale[axis];
@@ -199,7 +197,7 @@ fn smoothed(x: &Array<'_>, scales: &Scales, i: [i64; 4]) -> f64 {
     }
 }
 
-/// Pads by the words before and after each axis; a further word makes the axes circular.
+/// Pads each axis. Words: numbers before and after per axis, and true for circular axes.
 fn pad(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let before: [i64; 4] = std::array::from_fn(|i| call.word(2 * i).into());
@@ -216,7 +214,7 @@ fn pad(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Pads with mirrored elements, as many as the words before and after say.
+/// Pads with mirrored elements. Words: numbers before and after.
 fn pad_reflect_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let (before, n) = (i64::from(call.word(0)), x.ne[0] as i64);
@@ -232,7 +230,7 @@ fn pad_reflect_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Computes cosines, then sines, of each time step at falling frequencies. Words: `dim, max_period`.
+/// Cosines, then sines, of each time step at falling frequencies. Words: `dim, max_period`.
 fn timestep_embedding(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let (half, period) = (call.positive(0)? / 2, call.positive(1)? as f64);

@@ -1,7 +1,7 @@
 //! ggml's ops without a sharding rule, by ggml's name, one file per family.
 //!
-//! A function takes the operands at their positions among ggml's sources, with the words of `op_params`, and returns
-//! the result's elements. Views are handled before, in the same way for all ops.
+//! A function takes operands at their positions among ggml's sources and the words of `op_params`, and returns the
+//! result's elements. [`eval`] handles views before, in the same way for all ops.
 
 mod call;
 mod convolution;

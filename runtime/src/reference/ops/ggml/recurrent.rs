@@ -41,7 +41,7 @@ impl Sizes {
         })
     }
 
-    /// Calls `step` for every token and head with the first element of its rows and the state to change, then packs.
+    /// Calls `step` for every token and head with the first element of its rows and its state, then packs.
     fn scan(
         &self,
         call: &Call<'_>,
@@ -129,7 +129,7 @@ fn gated_linear_attn(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Returns the slot of the state after a token; the latest state has slot 0. `None` before the last `kept` states.
+/// Returns the slot of the state after a token, the latest in slot 0; `None` before the last `kept` states.
 fn place(token: usize, tokens: usize, kept: usize) -> Option<usize> {
     Some(tokens - 1 - token).filter(|&slot| slot < kept)
 }

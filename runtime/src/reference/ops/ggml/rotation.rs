@@ -73,7 +73,7 @@ impl Rotation {
         }
     }
 
-    /// Returns the token's position that rotates a pair, and the index of the pair's frequency.
+    /// Returns the token's position that rotates a pair, and the pair's frequency index.
     fn source(&self, pair: i64) -> (usize, i64) {
         if self.mode < SECTIONS {
             return (0, pair);
@@ -99,7 +99,6 @@ impl Rotation {
         }
     }
 
-    /// Returns the angle of a pair at a position; `factor` divides the frequency.
     fn angle(&self, position: f64, pair: i64, step: i64, factor: f64) -> f64 {
         let plain = position * self.base.powf(-2.0 * step as f64 / self.n_dims as f64) / factor;
         let [low, high] = self.ramp;
@@ -113,7 +112,7 @@ impl Rotation {
     }
 }
 
-/// Rotates rows `[n, heads, tokens, …]`. The other sources are positions and optional divisors of frequencies.
+/// Rotates rows `[n, heads, tokens, …]`. Further sources: positions, and optional divisors of frequencies.
 fn rotated(call: &Call<'_>, sign: f64) -> Result<Tensor, ExecError> {
     let r = Rotation::of(call)?;
     let (x, positions) = (call.array(0)?, call.integers(1)?);

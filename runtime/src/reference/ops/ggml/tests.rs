@@ -491,7 +491,6 @@ fn triangular_systems_are_solved() {
     is("solve_tri", &[], &[&a, &b], &[2, 2], &[1.0, 2.0, 2.0, 1.0]);
 }
 
-/// Returns the numerical gradient of `f` at `x`.
 fn differences(x: &[f64], f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let step = 1e-6;
     let at = |i: usize, by: f64| {

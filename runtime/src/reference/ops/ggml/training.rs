@@ -23,7 +23,7 @@ fn count_equal(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.elements(vec![equal as f64])
 }
 
-/// Returns the gradient of `x · sigmoid(x)`. Sources: the result's gradient, `x`.
+/// Gradient of `x · sigmoid(x)`. Sources: the result's gradient, `x`.
 fn silu_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (grad, x) = (call.array(0)?, call.array(1)?);
     call.ensure(grad.ne == x.ne, "sizes of the operands")?;
@@ -50,7 +50,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Returns the gradient of an RMS norm. Word: `eps`. Sources: the result's gradient, the operand.
+/// Gradient of an RMS norm. Word: `eps`. Sources: the result's gradient, the operand.
 fn rms_norm_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let eps = call.float(0);
     by_row(call, 0, |grad, x| {
@@ -62,7 +62,7 @@ fn rms_norm_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Returns the gradient of a softmax. Word: `scale`. Sources: the result's gradient, the result.
+/// Gradient of a softmax. Word: `scale`. Sources: the result's gradient, the result.
 fn soft_max_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let scale = call.float(0);
     call.ensure(call.float(1) == 0.0, "ALiBi")?;
@@ -92,14 +92,13 @@ fn get_rows_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.elements(out)
 }
 
-/// Computes `x − ln Σ e^x` of a row.
 fn log_soft_max(x: &[f64]) -> Vec<f64> {
     let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = x.iter().map(|x| (x - max).exp()).sum();
     x.iter().map(|x| x - max - sum.ln()).collect()
 }
 
-/// Returns the loss. Sources: logits, target probabilities.
+/// Sources: logits, target probabilities.
 fn cross_entropy_loss(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (x, wanted) = (call.array(0)?, call.array(1)?);
     call.ensure(x.ne == wanted.ne, "sizes of the operands")?;
@@ -111,7 +110,7 @@ fn cross_entropy_loss(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.elements(vec![-sum / rows as f64])
 }
 
-/// Returns the gradient of the logits. Sources: the loss's gradient, logits, target probabilities.
+/// Gradient of the logits. Sources: the loss's gradient, logits, target probabilities.
 fn cross_entropy_loss_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let grad = call.array(0)?.at([0; 4]);
     let rows = call.array(1)?.rows().count() as f64;
@@ -121,7 +120,7 @@ fn cross_entropy_loss_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Updates weights. Sources: weights, gradient, `[rate, decay]`.
+/// Sources: weights, gradient, `[rate, decay]`.
 fn opt_step_sgd(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (x, grad, p) = (call.array(0)?, call.array(1)?, call.array(2)?);
     call.ensure(

@@ -12,8 +12,8 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("add_rel_pos", add_rel_pos),
 ];
 
-/// Divides `[channels, width, height]` into windows `[channels, w, w, windows]`, with zeros outside the edges. Words:
-/// windows across, windows down, window width.
+/// Divides `[channels, width, height]` into windows `[channels, w, w, windows]`, zero outside the edges. Words: windows
+/// across, windows down, window width.
 fn win_part(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let (across, width) = (call.positive(0)?, call.positive(2)?);
