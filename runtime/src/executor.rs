@@ -135,7 +135,7 @@ impl Outputs {
         self.places
             .get_mut(output)
             .ok_or_else(|| ExecError::Malformed {
-                what: format!("it has no output {output}"),
+                what: format!("output {output} does not exist"),
             })
     }
 }

@@ -108,6 +108,6 @@ fn too_large(program: &Program, sizes: &Bindings) -> ExecError {
         .map(|s| format!("{} {} (at most {})", s.name(), sizes.get(s), most.get(s)))
         .collect();
     ExecError::BadBatch {
-        what: format!("the program has no shape for it: {}", over.join(", ")),
+        what: format!("too large for the program: {}", over.join(", ")),
     }
 }

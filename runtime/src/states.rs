@@ -74,7 +74,7 @@ impl StateInfo {
                 parts: op.parts.clone(),
                 cells: cells(&data.ty),
                 rotations: match absolute {
-                    true => Err("the model adds positions to what it stores".into()),
+                    true => Err("the model uses absolute positions".into()),
                     false => rotations(graph, value),
                 },
             })
@@ -134,7 +134,7 @@ fn rotations(graph: &Graph, state: Value) -> Result<Vec<Rotation>, String> {
             find(graph, written, (0, true), &mut out)?;
             Ok(out)
         }
-        op => Err(format!("`{}` writes it", op.name())),
+        op => Err(format!("`{}` writes the state", op.name())),
     }
 }
 
@@ -162,7 +162,7 @@ fn find(
             }
             RopeMode::Norm | RopeMode::Neox => Err("keys are changed after their rotation".into()),
             RopeMode::Mrope { .. } | RopeMode::Imrope { .. } => {
-                Err("its positions have several parts (M-RoPE)".into())
+                Err("positions have several parts (M-RoPE)".into())
             }
         },
         Op::Copy(_) | Op::Scale(_) | Op::AllReduce(_) => {
@@ -176,7 +176,7 @@ fn find(
             let mut start = start;
             for &part in &inst.operands {
                 find(graph, part, (start, plain), out)?;
-                let width = width(part).ok_or("a part of it has no fixed size")?;
+                let width = width(part).ok_or("a part of the cell has a variable size")?;
                 start += width;
             }
             Ok(())
@@ -185,6 +185,6 @@ fn find(
             find(graph, operand(0), (start, false), out)
         }
         Op::MulMat(_) | Op::MulMatId(_) => Ok(()),
-        op => Err(format!("`{}` makes what it holds", op.name())),
+        op => Err(format!("`{}` computes the content of the state", op.name())),
     }
 }

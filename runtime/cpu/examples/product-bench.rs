@@ -43,7 +43,7 @@ fn options() -> Result<Options, String> {
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} needs a value"));
         let number = |text: String| -> Result<usize, String> {
-            text.parse().map_err(|_| format!("{text} is no number"))
+            text.parse().map_err(|_| format!("{text} is not a number"))
         };
         match arg.as_str() {
             "--threads" => out.threads = number(value()?)?.max(1),
@@ -57,10 +57,11 @@ fn options() -> Result<Options, String> {
             }
             "--isa" => {
                 let name = value()?;
-                out.isa = Isa::from_name(&name).ok_or(format!("{name} is not here"))?;
+                out.isa = Isa::from_name(&name)
+                    .ok_or(format!("{name} is not available on this machine"))?;
             }
             name => {
-                let dtype = DType::from_name(name).ok_or(format!("no type {name}"))?;
+                let dtype = DType::from_name(name).ok_or(format!("unknown type {name}"))?;
                 out.types.push(dtype);
             }
         }

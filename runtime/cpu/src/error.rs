@@ -22,7 +22,7 @@ pub enum KernelError {
         what: &'static str,
     },
     /// Too little scratch memory.
-    #[error("the kernel needs {needed} bytes of scratch memory, {found} are given")]
+    #[error("the kernel needs {needed} bytes of scratch memory, got {found}")]
     Scratch {
         /// Bytes required.
         needed: usize,

@@ -32,10 +32,10 @@ impl Request<'_> {
         results: &[Elements],
     ) -> Result<(), &'static str> {
         if operands.len() != self.operands.len() {
-            return Err("it has another number of operands");
+            return Err("unexpected number of operands");
         }
         if results.len() != self.results.len() {
-            return Err("it has another number of results");
+            return Err("unexpected number of results");
         }
         for (dtype, wanted) in self.operands.iter().zip(operands) {
             match wanted {

@@ -8,7 +8,7 @@ use crate::error::ExecError;
 /// Returns the op, operands and results of a launch of one instruction.
 ///
 /// # Errors
-/// Fails if the launch covers several instructions, or stores no state.
+/// Fails if the launch covers several instructions, or does not store a state.
 pub fn launch_op(
     program: &Program,
     launch: Launch,
@@ -20,7 +20,7 @@ pub fn launch_op(
                 Output::State { state, value } => {
                     Ok((Op::Copy(tpc_ir::op::Copy), vec![*value], vec![*state]))
                 }
-                Output::Named(..) => Err(malformed("it stores no state")),
+                Output::Named(..) => Err(malformed("it does not store a state")),
             };
         }
         Work::Compute(insts) => match insts.as_slice() {

@@ -150,7 +150,10 @@ fn check(graph: &Graph) -> Result<(), ExecError> {
         let places = data.results.iter().map(|&v| graph.value(v).place);
         if !data.op.is_collective() && places.clone().zip(places.skip(1)).any(|(a, b)| a != b) {
             return Err(ExecError::Malformed {
-                what: format!("the results of {inst} ({}) lie apart", data.op.name()),
+                what: format!(
+                    "the results of {inst} ({}) are on different places",
+                    data.op.name()
+                ),
             });
         }
     }
@@ -170,7 +173,7 @@ fn check(graph: &Graph) -> Result<(), ExecError> {
             && !matches!(graph.def_op(s), Op::State(_))
         {
             return Err(ExecError::Malformed {
-                what: format!("{s} is updated as a state, but is none"),
+                what: format!("{s} is updated as a state, but is not a state"),
             });
         }
     }

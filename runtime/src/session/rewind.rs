@@ -61,9 +61,11 @@ impl<E: Executor + ?Sized> Session<E> {
         if pos == 0 || pos >= self.next_position(seq) {
             None
         } else if windowed.is_some_and(|cells| !cells.can_truncate(seq, pos)) {
-            Some("a cache with a window has forgotten what the token there sees")
+            Some(
+                "the sliding-window cache no longer holds all tokens that this position attends to",
+            )
         } else if self.is_recurrent() && !self.checkpoints.iter().any(at) {
-            Some("recurrent states know no earlier token")
+            Some("recurrent states do not have a checkpoint at this position")
         } else {
             None
         }
@@ -110,16 +112,18 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Checks that [`Self::shift`] can remove `n` tokens from position `from` on; the error is the reason.
     fn refuses_shift(&self, seq: u32, from: u64, n: u64) -> Result<(), String> {
         if self.is_recurrent() {
-            return Err("recurrent states do not forget single tokens".into());
+            return Err("recurrent states cannot remove single tokens".into());
         }
         match (self.config.window, &self.cells.windowed) {
             (Some(Window::Chunks(_)), _) => {
-                return Err("its window sees chunks, which tokens cannot leave".into());
+                return Err("with chunked attention, tokens cannot move between chunks".into());
             }
             (Some(w), Some(cells)) => {
                 let next = self.next_position(seq).saturating_sub(n);
                 if from > 0 && cells.has_lost(seq) && w.reaches(next, from - 1) {
-                    return Err("a cache with a window has forgotten the tokens to keep".into());
+                    return Err(
+                        "the sliding-window cache no longer holds the tokens to keep".into(),
+                    );
                 }
             }
             _ => {}
@@ -128,7 +132,7 @@ impl<E: Executor + ?Sized> Session<E> {
             let turned = state.rotations.as_ref().map_err(Clone::clone)?;
             let coded = can_dequantise(state.dtype) && can_quantise(state.dtype);
             if !turned.is_empty() && !coded {
-                return Err(format!("keys of type {} cannot be turned", state.dtype));
+                return Err(format!("keys of type {} cannot be rotated", state.dtype));
             }
         }
         Ok(())
@@ -150,7 +154,7 @@ impl<E: Executor + ?Sized> Session<E> {
         };
         let next = self.next_position(seq);
         if from.checked_add(n).is_none_or(|end| end > next) {
-            return Err(cannot(format!("it has {next} tokens")));
+            return Err(cannot(format!("the sequence has {next} tokens")));
         }
         self.refuses_shift(seq, from, n).map_err(cannot)?;
         if n == 0 {

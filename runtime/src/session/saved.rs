@@ -82,14 +82,16 @@ fn damaged(what: impl Into<String>) -> ExecError {
 impl<'b> Reader<'b> {
     fn bytes(&mut self, n: usize) -> Result<&'b [u8], ExecError> {
         let split = self.rest.split_at_checked(n);
-        let (bytes, rest) = split.ok_or_else(|| damaged("it ends too early"))?;
+        let (bytes, rest) = split.ok_or_else(|| damaged("the file ends too early"))?;
         self.rest = rest;
         Ok(bytes)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], ExecError> {
         let bytes = self.bytes(N)?;
-        bytes.try_into().map_err(|_| damaged("it ends too early"))
+        bytes
+            .try_into()
+            .map_err(|_| damaged("the file ends too early"))
     }
 
     fn u32(&mut self) -> Result<u32, ExecError> {
@@ -102,7 +104,7 @@ impl<'b> Reader<'b> {
 
     fn name(&mut self) -> Result<&'b str, ExecError> {
         let n = self.u32()? as usize;
-        std::str::from_utf8(self.bytes(n)?).map_err(|_| damaged("a name is no text"))
+        std::str::from_utf8(self.bytes(n)?).map_err(|_| damaged("a name is not UTF-8"))
     }
 
     /// Reads a number of items of `size` bytes, and checks that enough bytes remain.
@@ -112,7 +114,7 @@ impl<'b> Reader<'b> {
             n.checked_mul(size)
                 .is_some_and(|bytes| bytes <= self.rest.len())
         });
-        n.ok_or_else(|| damaged("it ends too early"))
+        n.ok_or_else(|| damaged("the file ends too early"))
     }
 }
 
@@ -138,18 +140,18 @@ impl LogicalState {
         let (kind, row) = (from.u32()?, [from.u64()?, from.u64()?]);
         if name != self.name {
             return Err(differs(format!(
-                "its state {name:?} is {:?} here",
+                "state {name:?} in the session is {:?} in this model",
                 self.name
             )));
         }
         if dtype != self.dtype.to_string() {
             return Err(differs(format!(
-                "{name} is of type {dtype}, {} here",
+                "{name} has type {dtype} in the session, {} in this model",
                 self.dtype
             )));
         }
         if kind != kind_number(self.kind) || row != self.row.map(|n| n as u64) {
-            return Err(differs(format!("{name} has cells of other sizes")));
+            return Err(differs(format!("{name} has cells of another size")));
         }
         Ok(())
     }
@@ -189,14 +191,14 @@ impl KvCells {
         if cells.len() > self.len() {
             return Err(ExecError::StateModel {
                 what: format!(
-                    "{} cells are in use, and the context has {}",
+                    "the session uses {} cells, the context has {}",
                     cells.len(),
                     self.len()
                 ),
             });
         }
         self.restored(&sequences, head, cells)
-            .ok_or_else(|| damaged("its cells contradict one another"))
+            .ok_or_else(|| damaged("inconsistent cells"))
     }
 }
 
@@ -284,7 +286,7 @@ impl<E: Executor + ?Sized> Session<E> {
         }
         let mut from = Reader { rest: bytes };
         if from.bytes(8).ok() != Some(MAGIC) {
-            return Err(damaged("it is not one that a session was saved to"));
+            return Err(damaged("not a saved session"));
         }
         let version = from.u32()?;
         if version != VERSION {
@@ -294,12 +296,10 @@ impl<E: Executor + ?Sized> Session<E> {
             });
         }
         let Some((body, sum)) = bytes.split_last_chunk::<8>() else {
-            return Err(damaged("it ends too early"));
+            return Err(damaged("the file ends too early"));
         };
         if Checksum::of(body) != u64::from_le_bytes(*sum) {
-            return Err(damaged(
-                "its checksum is wrong: it is damaged, or not whole",
-            ));
+            return Err(damaged("wrong checksum: the file is damaged or incomplete"));
         }
         from.rest = &body[12.min(body.len())..];
         let saved = self.parse(model, &mut from)?;
@@ -310,11 +310,11 @@ impl<E: Executor + ?Sized> Session<E> {
     fn parse(&self, model: u64, from: &mut Reader<'_>) -> Result<Saved, ExecError> {
         let other = |what: &str| ExecError::StateModel { what: what.into() };
         if from.u64()? != model {
-            return Err(other("its file differs"));
+            return Err(other("the model file differs"));
         }
         let states = known_states(&self.states)?;
         if from.u32()? as usize != states.len() {
-            return Err(other("it has another number of states"));
+            return Err(other("the number of states differs"));
         }
         for state in states {
             state.check_head(from)?;
@@ -323,7 +323,7 @@ impl<E: Executor + ?Sized> Session<E> {
         let windowed = match (from.u32()?, &self.cells.windowed) {
             (0, None) => None,
             (1, Some(cells)) => Some(cells.read(from)?),
-            _ => return Err(other("one of them has caches with a window")),
+            _ => return Err(other("only one of the models has a sliding-window cache")),
         };
         let mut owners = Vec::new();
         for _ in 0..from.u32()? {
@@ -344,7 +344,7 @@ impl<E: Executor + ?Sized> Session<E> {
         });
         let bytes = bytes.try_fold(0_usize, |sum, n| sum.checked_add(n?));
         if bytes != Some(from.rest.len()) {
-            return Err(damaged("it has another number of bytes than its cells"));
+            return Err(damaged("the number of bytes does not match the cells"));
         }
         Ok(Saved {
             full,
@@ -394,7 +394,7 @@ fn check_owners(
 ) -> Result<(), ExecError> {
     let last = owners.iter().rposition(Option::is_some);
     if !recurrent && last.is_some() || last.is_some_and(|i| i >= config.n_seq_max) {
-        let what = format!("it has more sequences than {}", config.n_seq_max);
+        let what = format!("more than {} sequences", config.n_seq_max);
         return Err(ExecError::StateModel { what });
     }
     let mut all: Vec<u32> = owners.iter().copied().flatten().collect();

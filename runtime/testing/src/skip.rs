@@ -16,7 +16,7 @@ const LIST: &str = "TPC_SKIPPED";
 pub fn skip(why: impl Display) {
     let line = line(why);
     if std::env::var_os(REQUIRE_ALL).is_some_and(|v| v == "1") {
-        panic!("{line}; {REQUIRE_ALL}=1 allows no skipped test");
+        panic!("{line}; {REQUIRE_ALL}=1 forbids skipped tests");
     }
     report(&line);
 }

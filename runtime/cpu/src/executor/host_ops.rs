@@ -29,7 +29,7 @@ impl HostOps {
     /// Selects the kernels of these ops. The program's host arenas begin at `first_byte`.
     ///
     /// # Errors
-    /// Fails if an op has no kernel, a size has no value, memory does not suffice, or a thread cannot start.
+    /// Fails if an op has no kernel, a size is not bound, memory does not suffice, or a thread cannot start.
     pub fn new(
         program: &Program,
         ops: &[(Op, Vec<Value>, Vec<Value>)],
@@ -55,7 +55,7 @@ impl HostOps {
     /// Sets the sizes of the next batches.
     ///
     /// # Errors
-    /// Fails if a size has no value, or if an op cannot work with it.
+    /// Fails if a size is not bound, or if an op cannot work with it.
     pub fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
         let mut ops = self.launches.prepared.iter_mut();
         ops.try_for_each(|op| op.resize(sizes))

@@ -46,7 +46,7 @@ impl Prepared {
     /// Sets the kernel's size for this batch.
     ///
     /// # Errors
-    /// Fails if the size has no value, or if the kernel cannot work with it.
+    /// Fails if the size is not bound, or if the kernel cannot work with it.
     pub(super) fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
         let Some(size) = &self.size else {
             return Ok(());
@@ -87,7 +87,7 @@ impl Launches {
     /// Prepares the launches of a program.
     ///
     /// # Errors
-    /// Fails if an op has no kernel, or if a size has no value.
+    /// Fails if an op has no kernel, or if a size is not bound.
     pub(super) fn new(
         program: &Program,
         first_byte: &FirstByte<'_>,
@@ -200,7 +200,7 @@ impl Launches {
     ) -> Result<Action, ExecError> {
         let (program, options) = (source.program, source.options.options);
         if op.is_collective() {
-            return Err(malformed("it runs on several places"));
+            return Err(malformed("the op runs on several places"));
         }
         let weight = match operands.first() {
             Some(&first) => packed(program, source.first_byte, first)?,
@@ -280,7 +280,7 @@ pub(super) fn select_bound(
     options: Options,
 ) -> Result<Kernel, ExecError> {
     let bound = op.map_dims(&mut |d| d.eval(sizes).map(tpc_ir::Dim::constant));
-    let bound = bound.ok_or_else(|| malformed("a size of it has no value"))?;
+    let bound = bound.ok_or_else(|| malformed("a size is not bound"))?;
     let dtypes = |values: &[Value]| -> Vec<DType> {
         values
             .iter()

@@ -70,7 +70,7 @@ fn store(
         }
         format => Err(ExecError::Malformed {
             what: format!(
-                "{value} is stored as {}, which is no format of CPUs",
+                "{value} is stored as {}, which the CPU executor does not support",
                 format.name()
             ),
         }),

@@ -71,7 +71,7 @@ impl<'a> Tensors<'a> {
         ensure(keys, "sizes of q, k and v")?;
         ensure(y.ne == [dv, heads, tokens, streams], "sizes of the result")?;
         let grouped = heads == 0 || kv_heads > 0 && heads.is_multiple_of(kv_heads);
-        ensure(grouped, "KV heads in heads")?;
+        ensure(grouped, "KV heads dividing the heads")?;
         let masked = mask.ne[..2] == [cells, tokens] && (cells == 0 || !mask.ne[2..].contains(&0));
         ensure(masked, "sizes of the mask")?;
         let line = |s: &View| s.ne == [heads, 1, 1, 1] && !s.dtype.is_quantised();

@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "lanes are loaded where the tasks say that there are elements"
+    reason = "lanes are loaded only from elements that the tasks guarantee"
 )]
 #![expect(
     clippy::needless_range_loop,

@@ -57,7 +57,7 @@ impl Launch for Pairs {
             return Ok(());
         }
         let fits = |i: usize| b.ne[i] > 0 && a.ne[i].is_multiple_of(b.ne[i]);
-        ensure((0..4).all(fits), "size of b in that of a")?;
+        ensure((0..4).all(fits), "sizes of b dividing the sizes of a")?;
         let flat = (a.ne == b.ne).then(|| Some((a.flat()?, b.flat()?, y.flat()?)));
         let (a, b, y) = flat.flatten().unwrap_or((a, b, y));
         let same = a.ne == b.ne;

@@ -19,7 +19,7 @@ struct Foreign {
 
 pub(super) fn foreign(op: &Opaque, request: &Request<'_>) -> Selected {
     if !knows(&op.name) {
-        return Err("its meaning is not known");
+        return Err("the ggml op is unknown");
     }
     let reads = |t: &DType| t.is_integer() || is_readable(*t);
     if !request.operands.iter().all(reads) {
@@ -28,7 +28,7 @@ pub(super) fn foreign(op: &Opaque, request: &Request<'_>) -> Selected {
     match request.results {
         [t] if t.is_integer() || is_writable(*t) => {}
         [_] => return Err("the result's type cannot be written"),
-        _ => return Err("it has another number of results"),
+        _ => return Err("unexpected number of results"),
     }
     Ok(Box::new(Foreign {
         op: op.clone().into(),
@@ -129,7 +129,7 @@ fn failed(e: &ExecError) -> KernelError {
     match *e {
         ExecError::Index { what, index, bound } => KernelError::Index { what, index, bound },
         _ => KernelError::Shape {
-            what: "sizes or parameters that ggml's op cannot have",
+            what: "sizes or parameters that the ggml op does not allow",
         },
     }
 }

@@ -73,7 +73,7 @@ impl Launch for Product {
             return Ok(());
         }
         let fits = p > 0 && q > 0 && p_b.is_multiple_of(p) && q_b.is_multiple_of(q);
-        ensure(fits, "batches of a in those of b")?;
+        ensure(fits, "batches of a dividing the batches of b")?;
         let [rows, buffer] = floats(call.scratch, [ROWS * k, k])?;
         let (down, across) = (m.div_ceil(ROWS), n.div_ceil(COLUMNS));
         for unit in call.worker.share(down * across * p_b * q_b) {
@@ -126,7 +126,7 @@ impl Launch for ExpertProduct {
             return Ok(());
         }
         let repeats = x.ne[1] > 0 && used.is_multiple_of(x.ne[1]);
-        ensure(repeats, "rows per token of x in those of ids")?;
+        ensure(repeats, "rows per token of x dividing the rows of ids")?;
         let [rows, buffer] = floats(call.scratch, [ROWS * k, k])?;
         let down = m.div_ceil(ROWS);
         for unit in call.worker.share(down * used * tokens) {

@@ -34,7 +34,7 @@ use crate::launch::{Request, Selected};
 
 pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
     match op {
-        Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf lies in memory already"),
+        Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("leaves are not computed"),
         Op::Opaque(op) => foreign::foreign(op, request),
         Op::Hadamard(op) => position::hadamard(op, request),
         Op::Arange(op) => position::arange(op, request),
@@ -100,5 +100,5 @@ fn axis(n: u64) -> Result<usize, &'static str> {
     usize::try_from(n)
         .ok()
         .filter(|&a| a < RANK)
-        .ok_or("it names an axis that tensors do not have")
+        .ok_or("the axis does not exist")
 }

@@ -78,7 +78,7 @@ pub(super) fn flatten(request: &Request<'_>) -> Selected {
     match (request.operands, request.results) {
         (&[from], &[to]) if converts(from, to) => Ok(Box::new(Flatten)),
         (&[_], &[_]) => Err("the types do not convert"),
-        _ => Err("it has one operand and one result"),
+        _ => Err("expected one operand and one result"),
     }
 }
 
@@ -121,16 +121,16 @@ pub(super) fn permute(axes: [u64; RANK], request: &Request<'_>) -> Selected {
     let mut order = [RANK; RANK];
     for (from, &to) in axes.iter().enumerate() {
         let to = usize::try_from(to).ok().filter(|&to| to < RANK);
-        order[to.ok_or("its axes are no permutation")?] = from;
+        order[to.ok_or("the axes are not a permutation")?] = from;
     }
     if order.contains(&RANK) {
-        return Err("its axes are no permutation");
+        return Err("the axes are not a permutation");
     }
     match (request.operands, request.results) {
         (&[from], &[to]) if !converts(from, to) => Err("the types do not convert"),
-        (&[from], &[_]) if from.is_quantised() && order[0] != 0 => Err("blocks lie along axis 0"),
+        (&[from], &[_]) if from.is_quantised() && order[0] != 0 => Err("blocks are along axis 0"),
         (&[_], &[_]) => Ok(Box::new(Transposed { order })),
-        _ => Err("it has one operand and one result"),
+        _ => Err("expected one operand and one result"),
     }
 }
 
@@ -154,7 +154,7 @@ const CUT: &str = "the slice cuts a block";
 
 pub(super) fn slice(axis: u64, start: Option<u64>, request: &Request<'_>) -> Selected {
     let axis = super::axis(axis)?;
-    let start = start.ok_or("its sizes are not bound")? as usize;
+    let start = start.ok_or("the sizes are not bound")? as usize;
     match (request.operands, request.results) {
         (&[from], &[to]) if converts(from, to) => {
             let unit = if axis == 0 { from.block_len() } else { 1 } as usize;
@@ -164,7 +164,7 @@ pub(super) fn slice(axis: u64, start: Option<u64>, request: &Request<'_>) -> Sel
             }
         }
         (&[_], &[_]) => Err("the types do not convert"),
-        _ => Err("it has one operand and one result"),
+        _ => Err("expected one operand and one result"),
     }
 }
 
@@ -290,7 +290,10 @@ impl Launch for Tiled {
             return Ok(());
         }
         let fits = |i: usize| x.ne[i] > 0 && y.ne[i].is_multiple_of(x.ne[i]);
-        ensure((0..RANK).all(fits), "size in its repetition")?;
+        ensure(
+            (0..RANK).all(fits),
+            "sizes of x dividing the sizes of the result",
+        )?;
         let whole = x.ne[0].is_multiple_of(x.dtype.block_len() as usize);
         ensure(whole, "rows are not whole blocks")?;
         let n = blocks(&x);

@@ -32,7 +32,7 @@ pub(super) fn sum(op: &Sum, request: &Request<'_>) -> Selected {
 
 pub(super) fn mean(op: &Mean, request: &Request<'_>) -> Selected {
     request.expect(&[Elements::Real], &[Elements::Real])?;
-    let n = op.n.as_const().ok_or("its sizes are not bound")?;
+    let n = op.n.as_const().ok_or("the sizes are not bound")?;
     Ok(Box::new(RowSums { divisor: n as f64 }))
 }
 

@@ -100,7 +100,7 @@ pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selected {
             RopeMode::Neox | RopeMode::Mrope { .. } | RopeMode::Imrope { .. } => Pairing::Halves,
         },
         positions: op.mode.positions() as usize,
-        which: which.ok_or("its sections are empty")?,
+        which: which.ok_or("the sections are empty")?,
         plain: (0..pairs).map(plain).collect(),
         mix: (0..pairs).map(mix).collect(),
         scale,

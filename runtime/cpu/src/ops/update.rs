@@ -19,7 +19,7 @@ fn updates(axis: usize, request: &Request<'_>) -> Result<(), &'static str> {
         return Err("the result is of the destination's type");
     }
     if axis == 0 && dst.is_some_and(|t| t.is_quantised()) {
-        return Err("blocks lie along axis 0: single elements cannot be set");
+        return Err("blocks are along axis 0: single elements cannot be set");
     }
     Ok(())
 }
@@ -167,7 +167,7 @@ pub(super) fn set_slice(op: &SetSlice, request: &Request<'_>) -> Selected {
     let axis = super::axis(op.axis)?;
     request.expect(&[Elements::Real; 2], &[Elements::Real])?;
     updates(axis, request)?;
-    let start = op.start.as_const().ok_or("its sizes are not bound")?;
+    let start = op.start.as_const().ok_or("the sizes are not bound")?;
     Ok(Box::new(Replace {
         axis,
         start: start as usize,

@@ -89,7 +89,7 @@ struct Quantise<'a> {
 
 #[expect(
     unsafe_code,
-    reason = "the trait's function is unsafe; nothing in it is"
+    reason = "the trait's function is unsafe; its body is safe"
 )]
 impl Kernel for Quantise<'_> {
     #[inline(always)]
@@ -132,7 +132,7 @@ struct Residual<'a> {
 
 #[expect(
     unsafe_code,
-    reason = "the trait's function is unsafe; nothing in it is"
+    reason = "the trait's function is unsafe; its body is safe"
 )]
 impl Kernel for Residual<'_> {
     #[inline(always)]

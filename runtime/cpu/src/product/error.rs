@@ -6,13 +6,13 @@ use tpc_ir::DType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProductError {
     /// No product of this type.
-    #[error("no product with weights of {dtype}")]
+    #[error("products do not support weights of type {dtype}")]
     Unsupported {
         /// The weight's type.
         dtype: DType,
     },
     /// Range of K that is not a valid part.
-    #[error("elements {start} to {end} are no part of {k}: expected a range of whole blocks of 32")]
+    #[error("elements {start} to {end} are not a valid part of {k}: expected whole blocks of 32")]
     Part {
         /// Elements of the whole K.
         k: usize,

@@ -51,7 +51,7 @@ impl Routes {
             return shape("every token uses the same number of experts");
         }
         if chosen.iter().any(|&e| e as usize >= experts) {
-            return shape("every expert that is used is there");
+            return shape("every used expert exists");
         }
         self.starts.clear();
         self.starts.resize(experts + 1, 0);

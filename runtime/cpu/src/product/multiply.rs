@@ -157,7 +157,7 @@ impl<'a> Product<'a> {
                 let kernels = float_kernels(isa, dtype).ok_or(unsupported)?;
                 (Rows::Float { x, kernels }, whole_rows(x.len(), part.k()))
             }
-            _ => return Err(shape("activations are quantised where the weights are")),
+            _ => return Err(shape("activations are quantised if the weights are")),
         };
         let count = count.ok_or(shape("activations are whole rows of the matrix's K"))?;
         if !tokens.fit(count, usize::MAX) {

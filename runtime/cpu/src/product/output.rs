@@ -89,7 +89,7 @@ impl<'a> Output<'a> {
     pub fn split_at(self, row: usize) -> Result<(Output<'a>, Output<'a>), ProductError> {
         if !(self.rows.start..=self.rows.end).contains(&row) {
             return Err(ProductError::Shape {
-                what: "the row at which results are split is one of them",
+                what: "results are split at one of their rows",
             });
         }
         let part = |rows| Output { rows, ..self };

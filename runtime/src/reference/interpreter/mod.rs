@@ -418,7 +418,7 @@ fn reading_place(graph: &Graph, data: &InstData, i: usize) -> Result<Place, Exec
     result
         .map(|&v| graph.value(v).place)
         .ok_or_else(|| ExecError::Malformed {
-            what: format!("{} has no result for operand {i}", data.op.name()),
+            what: format!("{} lacks a result for operand {i}", data.op.name()),
         })
 }
 

@@ -284,7 +284,7 @@ fn what_the_graph_declares_is_checked() {
     assert_eq!(e.code(), "TPC0507");
     assert_eq!(
         e.to_string(),
-        "inst0 weight (v0): the model has no tensor \"gate\""
+        "inst0 weight (v0): tensor \"gate\" is missing from the model"
     );
 }
 

@@ -35,7 +35,7 @@ fn mask_row(mask: &[f64], dims: [usize; 4], i1: usize, i2: usize, i3: usize) -> 
 fn mask_covers(mask: &Tensor, what: &str) -> Result<(), ExecError> {
     if mask.dims()[2..].contains(&0) && mask.dims()[0] > 0 {
         return Err(ExecError::Parameter {
-            what: format!("the mask of {what} has no batches: {:?}", mask.dims()),
+            what: format!("the mask of {what} has empty batches: {:?}", mask.dims()),
         });
     }
     Ok(())

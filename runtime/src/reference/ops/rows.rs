@@ -103,7 +103,7 @@ pub(super) fn set_slice(
 fn rounded(x: &Tensor, axis: usize, dtype: DType) -> Result<Vec<f64>, ExecError> {
     if axis == 0 && dtype.is_quantised() {
         return Err(ExecError::Parameter {
-            what: format!("blocks of {dtype} lie along axis 0: single elements cannot be set"),
+            what: format!("blocks of {dtype} are along axis 0: single elements cannot be set"),
         });
     }
     let mut out = x.reals()?.into_owned();

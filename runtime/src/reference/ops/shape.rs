@@ -18,7 +18,7 @@ pub(super) fn concrete(op: &Op, bindings: &Bindings) -> Result<Op, ExecError> {
     });
     bound.ok_or_else(|| {
         error.unwrap_or_else(|| ExecError::Malformed {
-            what: format!("the sizes of {} have no values", op.name()),
+            what: format!("the sizes of {} are not bound", op.name()),
         })
     })
 }

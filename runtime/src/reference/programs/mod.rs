@@ -204,7 +204,7 @@ impl<'p> ProgramInterpreter<'p> {
             .any(|(n, q)| *n < q.steps.len());
         match stuck {
             true => Err(ExecError::Malformed {
-                what: "a queue waits for ever".into(),
+                what: "a queue waits forever".into(),
             }),
             false => Ok(()),
         }
@@ -311,7 +311,7 @@ struct At<'a> {
 
 fn homeless(value: Value) -> ExecError {
     ExecError::Malformed {
-        what: format!("{value} has no home"),
+        what: format!("{value} does not have a home"),
     }
 }
 

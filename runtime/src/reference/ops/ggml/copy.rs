@@ -22,7 +22,7 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
 fn converted(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call
         .operand(0)
-        .ok_or_else(|| call.refused("it has no source"))?;
+        .ok_or_else(|| call.refused("a source is missing"))?;
     let elements = count(call.result.dims)?;
     call.ensure(elements == x.len(), "another number of elements")?;
     match (x.data(), call.result.dtype.is_integer()) {
@@ -87,7 +87,7 @@ pub(super) fn sizes(view: &MemoryView) -> Result<[usize; RANK], ExecError> {
 fn outside(view: &MemoryView) -> ExecError {
     ExecError::Parameter {
         what: format!(
-            "a view of {:?} elements with strides {:?} from byte {} on, which the memory does not have",
+            "a view of {:?} elements with strides {:?} from byte {} on, beyond the memory",
             view.ne, view.nb, view.offset
         ),
     }

@@ -202,7 +202,10 @@ fn pad(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let before: [i64; 4] = std::array::from_fn(|i| call.word(2 * i).into());
     let circular = call.word(8) != 0;
-    call.ensure(!circular || !x.ne.contains(&0), "a circle without elements")?;
+    call.ensure(
+        !circular || !x.ne.contains(&0),
+        "circular padding of an empty axis",
+    )?;
     call.filled(|i| {
         x.at(std::array::from_fn(|axis| {
             let at = i[axis] - before[axis];
@@ -221,7 +224,7 @@ fn pad_reflect_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let after = call.result.dims[0] as i64 - n - before;
     call.ensure(
         before < n && after < n && before >= 0,
-        "more elements beyond an end than there are",
+        "padding longer than the axis",
     )?;
     call.filled(|[i, i1, i2, i3]| {
         let at = (i - before).abs();

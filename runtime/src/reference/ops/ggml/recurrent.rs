@@ -207,7 +207,7 @@ fn ssm_scan(call: &Call<'_>) -> Result<Tensor, ExecError> {
         .iter()
         .map(|&i| usize::try_from(i).ok().filter(|&i| i < rows));
     let chosen: Option<Vec<usize>> = chosen.by_ref().collect();
-    let chosen = chosen.ok_or_else(|| call.refused("a cell that is not there"))?;
+    let chosen = chosen.ok_or_else(|| call.refused("a cell that does not exist"))?;
     call.ensure(chosen.len() == seqs, "cells of the sequences")?;
     let (outputs, each) = (x.data.len(), n * dim * heads);
     let packed = outputs + kept.saturating_mul(each * seqs);
