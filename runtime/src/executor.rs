@@ -25,7 +25,7 @@ pub trait Host {
     /// [`ExecError::MissingInput`] if the host does not know the input, and errors of the [`Slot`].
     fn input(&mut self, kind: &InputKind, ty: &TensorType, to: Slot<'_>) -> Result<(), ExecError>;
 
-    /// Receives a result as soon as it is computed, if the executor keeps intermediate values.
+    /// Receives a result, if the executor keeps intermediate values.
     fn produced(&mut self, _value: Value, _tensor: &Tensor) {}
 }
 
@@ -45,7 +45,7 @@ pub enum MaskValues {
     Distance,
 }
 
-/// The part of a model's graph that a session uses.
+/// A session's view of a model's graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Names of the outputs.
@@ -142,8 +142,8 @@ impl Outputs {
 
 /// Runs the programs of a model.
 ///
-/// A batch runs in *phases*: the first needs the batch's tokens, each later one the tokens further ahead, for blocks
-/// that draft.
+/// A batch runs in *phases*: the first needs the batch's tokens, later ones the tokens further ahead, for blocks that
+/// draft.
 pub trait Executor {
     /// Returns the interface of the model.
     fn interface(&self) -> &Interface;
@@ -156,8 +156,8 @@ pub trait Executor {
     /// except [`InputKind::NextTokens`], a later phase the `NextTokens` of its number.
     ///
     /// # Errors
-    /// Fails if an input does not match its declaration or an op fails. The batch then ends, and the caller discards
-    /// the staged states.
+    /// Fails if an input does not match its declaration or an op fails. The caller then ends the batch and discards the
+    /// staged states.
     fn run_phase(
         &mut self,
         run: &mut BatchRun,

@@ -3,10 +3,9 @@
 //! A program is a [`tpc_ir::Graph`] whose values live on the host or on single devices. An [`Executor`] runs it batch
 //! by batch; a [`Session`] makes a language model of it: tokens in, logits out.
 //!
-//! [`mod@reference`] defines the ops in code: slow, in f64, simple. Tests compare faster executors with it, and compare
-//! sharded programs with unsharded ones. Its [`Interpreter`] gives each place its own memory, and only copies and
-//! collectives move tensors between places. A sharded program with correct results therefore needs only data that its
-//! devices hold.
+//! [`mod@reference`] defines the ops in code: slow, in f64, simple. Tests compare faster executors with it, and sharded
+//! programs with unsharded ones. Its [`Interpreter`] gives each place its own memory, and only copies and collectives
+//! move tensors between places. Sharded programs with correct results therefore need only data that their devices hold.
 //!
 //! | type              | purpose                                                                              |
 //! |-------------------|--------------------------------------------------------------------------------------|

@@ -87,7 +87,6 @@ impl StateInfo {
     }
 }
 
-/// Returns the cells' content and axis for a state of this type.
 fn cells(ty: &TensorType) -> Option<(CellKind, usize)> {
     let kind = |axis: usize| {
         let mut kinds = CellKind::ALL.into_iter();

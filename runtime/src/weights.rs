@@ -29,8 +29,7 @@ pub trait WeightSource {
     /// [`ExecError::MissingWeight`] if the source does not have the tensor.
     fn weight(&self, tensor: &str) -> Result<WeightData<'_>, ExecError>;
 
-    /// Reports that bytes of a tensor have been copied, so that a source that can read them again may drop them from
-    /// memory.
+    /// Reports that a tensor's bytes have been copied: a source that can read them again may drop them from memory.
     fn release(&self, _bytes: &[u8]) {}
 }
 
@@ -82,7 +81,7 @@ pub struct PackedWeight<'a> {
     pub dtype: DType,
     /// Sizes of the part.
     pub ne: [usize; RANK],
-    /// First index of its rows along axis 0 of the tensor; 0 if rows are several runs.
+    /// First index of its rows along axis 0 of the tensor; 0 for rows of several runs.
     pub start: u64,
     /// Blocks, axis 0 fastest: all blocks of each row that the part touches.
     pub bytes: Cow<'a, [u8]>,
@@ -109,7 +108,7 @@ impl Cut<'_> {
         }
     }
 
-    /// Returns the bytes of a row, after checks that rows are whole blocks and that the tensor's bytes match its sizes.
+    /// Returns the bytes of a row, after checks for whole blocks and the tensor's length.
     fn row_bytes(&self) -> Result<u64, ExecError> {
         let WeightData { dtype, ne, bytes } = &self.data;
         let row_bytes = dtype.bytes(ne[0]).ok_or_else(|| {
@@ -128,7 +127,6 @@ impl Cut<'_> {
         ))
     }
 
-    /// Checks an interval of an axis, which begins and ends at multiples of `granule`.
     fn check(&self, axis: usize, interval: Interval, granule: u64) -> Result<(), ExecError> {
         let Interval { start, len } = interval;
         let (tensor, dtype) = (self.tensor.to_owned(), self.data.dtype);
@@ -153,7 +151,7 @@ impl Cut<'_> {
         Ok(())
     }
 
-    /// Checks the intervals of every axis; returns them with the part's sizes.
+    /// Checks every axis's intervals; returns them with the part's sizes.
     fn intervals(
         &self,
         parts: &[Vec<Interval>],
@@ -192,7 +190,6 @@ impl Cut<'_> {
         Ok((out, ne))
     }
 
-    /// Returns the blocks that these intervals touch, axis 0 fastest.
     fn blocks(
         &self,
         row_bytes: u64,
@@ -230,7 +227,7 @@ impl Cut<'_> {
     }
 }
 
-/// Cuts the part `parts` out of a tensor. `parts` lists, per axis, the intervals of indices to keep, in sequence.
+/// Cuts the part `parts` out of a tensor. `parts` lists, per axis, the intervals of indices to keep, in sequence;
 /// `None` and omitted axes keep all. A single interval along axis 0 may begin and end inside blocks, at the type's
 /// [granule](DType::granule). The part then has all blocks that it touches, and states the number of elements before
 /// it.

@@ -111,13 +111,13 @@ pub(crate) unsafe fn read_row(view: &View, row: *const u8, at: usize, out: &mut 
     let block = dtype.block_len() as usize;
     let from = row.wrapping_add(at / block * view.nb[0]);
     if view.has_dense_rows() {
-        // SAFETY: the caller vouches for the elements, which have no gaps.
+        // SAFETY: caller's contract; the elements are contiguous.
         let bytes = unsafe { std::slice::from_raw_parts(from, bytes_of(dtype, out.len())) };
         return decode(dtype, bytes, out);
     }
     for (i, x) in out.chunks_mut(block).enumerate() {
         let at = from.wrapping_add(i * view.nb[0]);
-        // SAFETY: the caller vouches for every element's block.
+        // SAFETY: caller's contract, for every element's block.
         let bytes = unsafe { std::slice::from_raw_parts(at, dtype.block_bytes() as usize) };
         decode(dtype, bytes, x);
     }
@@ -133,13 +133,13 @@ pub(crate) unsafe fn write_row(view: &View, row: *mut u8, at: usize, values: &[f
     let block = dtype.block_len() as usize;
     let to = row.wrapping_add(at / block * view.nb[0]);
     if view.has_dense_rows() {
-        // SAFETY: the caller vouches for the elements, which have no gaps.
+        // SAFETY: caller's contract; the elements are contiguous.
         let bytes = unsafe { std::slice::from_raw_parts_mut(to, bytes_of(dtype, values.len())) };
         return encode(dtype, values, bytes);
     }
     for (i, x) in values.chunks(block).enumerate() {
         let at = to.wrapping_add(i * view.nb[0]);
-        // SAFETY: the caller vouches for every element's block.
+        // SAFETY: caller's contract, for every element's block.
         let bytes = unsafe { std::slice::from_raw_parts_mut(at, dtype.block_bytes() as usize) };
         encode(dtype, x, bytes);
     }
@@ -156,8 +156,8 @@ pub(crate) fn prefetch_rows(view: &View, indices: [usize; 3], count: usize) {
     }
 }
 
-/// Reads `count` rows along axis 1, from these indices on, to rows of `out` that are `width` apart. Prefetches the
-/// `count` rows that are `ahead` rows further on.
+/// Reads `count` rows along axis 1, from these indices on, to rows of `out` that are `width` apart. Prefetches `count`
+/// rows, `ahead` rows further on.
 ///
 /// # Safety
 /// As [`read_row`], for every row; `out` holds the last row. Rows ahead need not exist.
@@ -190,8 +190,7 @@ pub(crate) unsafe fn read_rows(
     }
 }
 
-/// Returns a whole row: borrowed if it is f32 without gaps, otherwise decoded into `buffer`, which has the row's
-/// length.
+/// Returns a whole row: borrowed if it is contiguous f32, otherwise decoded into `buffer`, which has its length.
 ///
 /// # Safety
 /// As [`read_row`]; no other thread writes the row while the result is used.
@@ -199,7 +198,7 @@ pub(crate) unsafe fn row<'a>(view: &View, indices: [usize; 3], buffer: &'a mut [
     let from = view.row(indices);
     let aligned = from.cast::<f32>().is_aligned();
     if view.dtype == DType::F32 && view.has_dense_rows() && aligned {
-        // SAFETY: the row is `ne[0]` aligned f32 without gaps, for which the caller vouches.
+        // SAFETY: caller's contract; the row is `ne[0]` aligned, contiguous f32.
         return unsafe { std::slice::from_raw_parts(from.cast(), buffer.len()) };
     }
     // SAFETY: caller's contract.
@@ -210,7 +209,7 @@ pub(crate) unsafe fn row<'a>(view: &View, indices: [usize; 3], buffer: &'a mut [
 /// Reads the f32 at these indices, of a type without blocks.
 ///
 /// # Safety
-/// The element exists and its bytes are readable; the type is readable.
+/// The element exists and is readable, and so is the type.
 pub(crate) unsafe fn real(view: &View, [i0, i1, i2, i3]: [usize; 4]) -> f32 {
     let mut out = [0.0];
     // SAFETY: caller's contract.
@@ -221,10 +220,10 @@ pub(crate) unsafe fn real(view: &View, [i0, i1, i2, i3]: [usize; 4]) -> f32 {
 /// Reads the integer at these indices.
 ///
 /// # Safety
-/// The element exists and its bytes are readable; the type is an integer.
+/// The element exists and is readable; the type is an integer.
 pub(crate) unsafe fn int(view: &View, [i0, i1, i2, i3]: [usize; 4]) -> i64 {
     let at = view.row([i1, i2, i3]).wrapping_add(i0 * view.nb[0]);
-    // SAFETY: the caller vouches for the element.
+    // SAFETY: caller's contract.
     unsafe {
         match view.dtype {
             DType::I8 => i64::from(at.cast::<i8>().read_unaligned()),
@@ -238,10 +237,10 @@ pub(crate) unsafe fn int(view: &View, [i0, i1, i2, i3]: [usize; 4]) -> i64 {
 /// Writes the integer at these indices, with C's conversion.
 ///
 /// # Safety
-/// The element exists and its bytes are writable and used by no one else; the type is an integer.
+/// The element exists, is writable and used by no one else; the type is an integer.
 pub(crate) unsafe fn write_int(view: &View, [i0, i1, i2, i3]: [usize; 4], value: i64) {
     let at = view.row([i1, i2, i3]).wrapping_add(i0 * view.nb[0]);
-    // SAFETY: the caller vouches for the element.
+    // SAFETY: caller's contract.
     unsafe {
         match view.dtype {
             DType::I8 => at.cast::<i8>().write_unaligned(value as i8),
@@ -252,7 +251,7 @@ pub(crate) unsafe fn write_int(view: &View, [i0, i1, i2, i3]: [usize; 4], value:
     }
 }
 
-/// Writes an index as the integer at these indices.
+/// Writes an index as an integer.
 ///
 /// # Safety
 /// As [`write_int`].

@@ -136,7 +136,7 @@ pub(crate) trait Task {
     unsafe fn run<S: Lanes>(self);
 }
 
-/// Runs a task with the machine's best instruction set.
+/// Runs a task with the machine's best instructions.
 ///
 /// # Safety
 /// The implementor's requirements on its own fields hold.

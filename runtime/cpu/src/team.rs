@@ -1,7 +1,7 @@
 //! Threads that run launches together. Between runs they spin, and park after a while.
 //!
-//! A waiting thread spins. If it yielded on a busy machine, it would lose a whole time slice, and then the awaited
-//! thread would wait for it. Only threads without their own core yield.
+//! Waiting threads spin. A thread that yields on a busy machine loses a whole time slice, and then the awaited thread
+//! waits for it. Only threads without their own core yield.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
@@ -191,8 +191,8 @@ struct Shared {
     crowded: bool,
 }
 
-// SAFETY: `job` is written by the owner of the team while no thread runs (`pending` is 0) and published by `epoch`;
-// threads read it after they have seen that epoch and before they count `pending` down. The job itself is `Sync`.
+// SAFETY: the team's owner writes `job` while no thread runs (`pending` is 0) and publishes it by `epoch`; threads read
+// it after they have seen that epoch and before they count `pending` down. The job itself is `Sync`.
 #[allow(unsafe_code)]
 unsafe impl Send for Shared {}
 // SAFETY: as above.
@@ -361,8 +361,8 @@ impl Team {
             group.arrived.0.store(0, Ordering::Relaxed);
             group.shares.iter().for_each(Share::reset);
         }
-        // SAFETY: only the lifetime is changed. Threads use the job between the epoch below and their count of
-        // `pending`, and this function waits for that count. No thread reads the cell now, as `pending` is 0.
+        // SAFETY: only the lifetime changes. Threads use the job between the epoch below and their count of `pending`,
+        // for which this function waits. No thread reads the cell now, as `pending` is 0.
         #[allow(unsafe_code)]
         unsafe {
             let job: *const Job<'_> = job;

@@ -23,7 +23,7 @@ pub struct View {
 // SAFETY: a view is an address and numbers. Its users synchronise their accesses to the bytes.
 #[allow(unsafe_code)]
 unsafe impl Send for View {}
-// SAFETY: as above; a shared reference to a view gives no access to the bytes by itself.
+// SAFETY: as above; a shared reference to a view gives no access to the bytes.
 #[allow(unsafe_code)]
 unsafe impl Sync for View {}
 

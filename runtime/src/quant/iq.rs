@@ -13,8 +13,8 @@
 //! | iq3_xxs | `±{4, 12, 20, …, 52, 62}` | 1/4  | 32        |
 //! | iq3_s   | `±{1, 3, …, 15}`          | 1    | 32        |
 //!
-//! ggml writes `d·(0.5 + s)` under twice the unit and adds 1/8 to the grid of iq1; the bits are the same, since `d` times
-//! a small integer is exact.
+//! ggml's `d·(0.5 + s)` under twice the unit, with 1/8 added to the grid of iq1, gives the same bits, since `d` times a
+//! small integer is exact.
 //!
 //! Layouts (ggml's `block_iq1_s` and its siblings), byte offsets in brackets; integers are little-endian:
 //!
@@ -28,7 +28,7 @@
 //! | iq3_xxs | `d` \[0\] `qs` \[2..66\], then for each 32 u32 of signs, 7 bits for 8 elements, and `s` in bits 28–31 |
 //! | iq3_s   | `d` \[0\] `qs` \[2..66\] `qh` \[66..74\]: a high bit a row; signs \[74..106\] `scales` \[106..110\] nibbles |
 //!
-//! Seven signs of eight elements give the eighth: the number of minus signs is even.
+//! Seven signs give the eighth: the number of minus signs is even.
 
 use super::grids::{IQ1_S, IQ2_S, IQ2_XS, IQ2_XXS, IQ3_S, IQ3_XXS};
 use half::f16;
@@ -113,7 +113,7 @@ fn eight(seven: usize) -> usize {
     seven | ((seven.count_ones() as usize & 1) << 7)
 }
 
-/// Decodes an iq2 row of eight elements, with its signs.
+/// Decodes an iq2 row of eight elements.
 fn row2(row: u16, signs: usize, out: &mut [i8]) {
     for (j, out) in out.iter_mut().enumerate() {
         let v = [8, 25, 43, 0][usize::from(row >> (2 * j)) & 3];
@@ -121,7 +121,7 @@ fn row2(row: u16, signs: usize, out: &mut [i8]) {
     }
 }
 
-/// Decodes an iq3 row of four elements, with its signs.
+/// Decodes an iq3 row of four elements.
 fn row3(row: u16, values: &[i8; 8], signs: usize, out: &mut [i8]) {
     for (j, out) in out.iter_mut().enumerate() {
         let v = values[usize::from(row >> (4 * j)) & 7];

@@ -1,8 +1,8 @@
 //! The one-level formats: blocks of 32 elements under one f16 scale `d`, with an f16 offset `m` in the `_1` forms.
 //!
 //! Layouts (ggml's `block_q4_0` and its siblings), byte offsets in brackets. `qs` holds the low four bits: byte `j` has
-//! element `j` in its low and element `j + 16` in its high nibble. `qh` is a little-endian u32; its bit `j` is the fifth
-//! bit of element `j`.
+//! element `j` in its low and element `j + 16` in its high nibble. `qh` is a little-endian u32; its bit `j` is the
+//! fifth bit of element `j`.
 //!
 //! | format | layout                                    | value          |
 //! |--------|-------------------------------------------|----------------|
@@ -13,10 +13,9 @@
 //! | q8_0   | `d` \[0\] `qs` i8 \[2..34\]               | `q·d`          |
 //! | q8_1   | `d` \[0\] `s` \[2\] `qs` i8 \[4..36\]     | `q·d`          |
 //!
-//! q8_1's `s` is `d` times the sum of the codes, which ggml's dot products use; decoding ignores it.
+//! Decoding ignores q8_1's `s`, which is `d` times the sum of the codes, for ggml's dot products.
 //!
-//! Encoding follows ggml's `quantize_row_*_ref`: codes are computed with the f32 scale, and the scale is rounded to f16
-//! only when stored.
+//! Encoding follows ggml's `quantize_row_*_ref`: the f32 scale determines the codes and is then rounded to f16.
 
 use super::bits::{f16_at, inverse, pack, put_f16, signed_extreme, unpack};
 use half::f16;

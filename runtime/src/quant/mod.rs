@@ -1,10 +1,10 @@
-//! Quantised rows to f32 and back: the scalar definition of every block format the runtime can read.
+//! Quantised rows to f32 and back: the scalar definition of every readable block format.
 //!
-//! A quantised tensor is a sequence of blocks along axis 0. [`dequantise`] turns whole blocks into f32, [`quantise`] does
-//! the reverse. Both evaluate in f32, with one rounding per operation, without fused operations, and in the order of
-//! ggml's scalar `dequantize_row_*` and `quantize_row_*_ref`. A decoded weight therefore has the same bits as in ggml.
+//! [`dequantise`] turns whole blocks along axis 0 into f32, [`quantise`] does the reverse. Both evaluate in f32,
+//! without fused operations, in the order of ggml's scalar `dequantize_row_*` and `quantize_row_*_ref`. Decoded weights
+//! therefore have the same bits as in ggml.
 //!
-//! The block layouts follow the GGUF format (ggml's `block_*` structures); every file states the layouts of its family:
+//! Every file states the layouts of its family (ggml's `block_*` structures):
 //!
 //! | file       | formats                                         | decoded value                       |
 //! |------------|-------------------------------------------------|-------------------------------------|
@@ -91,8 +91,8 @@ pub fn can_quantise(dtype: DType) -> bool {
 /// give such elements.
 ///
 /// # Errors
-/// [`QuantError::Unsupported`] without a decoder, [`QuantError::PartialBlock`] if `out` is not whole blocks,
-/// [`QuantError::Length`] if `bytes` is not exactly the blocks of `out`. `out` is untouched on error.
+/// [`QuantError::Unsupported`] without a decoder, [`QuantError::PartialBlock`] or [`QuantError::Length`] if `out` or
+/// `bytes` is not exactly whole blocks. `out` is untouched on error.
 pub fn dequantise(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), QuantError> {
     let decode = decoder(dtype).ok_or(QuantError::Unsupported { dtype })?;
     let expected = row_bytes(dtype, out.len())?;
@@ -111,8 +111,8 @@ pub fn dequantise(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), Qua
 /// Encodes `values` as whole blocks of `dtype` and appends them to `out`.
 ///
 /// f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, iq4_nl (the types of a KV cache), mxfp4, nvfp4, tq1_0, tq2_0, q1_0 and q2_0
-/// follow ggml's `quantize_row_*_ref`. q2_k, q3_k, q4_k, q5_k, q6_k and iq4_xs derive scales from each group's
-/// extremes, without ggml's search ([`quantise_searched`]): the blocks are slightly coarser than ggml's.
+/// follow ggml's `quantize_row_*_ref`. q2_k, q3_k, q4_k, q5_k, q6_k and iq4_xs are slightly coarser: their scales come
+/// from each group's extremes, without ggml's search ([`quantise_searched`]).
 ///
 /// No input panics, but only finite values whose scale fits f16 (magnitudes up to 65504, to be safe) survive.
 ///
@@ -147,8 +147,8 @@ pub fn quantise_into(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(),
     Ok(())
 }
 
-/// Encodes as [`quantise_into`], but with the scales of least error for formats that ggml searches, as ggml's CPU
-/// encoder does. Takes about twenty times as long.
+/// Encodes as [`quantise_into`], but searches for the scales of least error as ggml's CPU encoder does. Takes about
+/// twenty times as long.
 ///
 /// # Errors
 /// As [`quantise_into`].

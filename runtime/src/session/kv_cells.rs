@@ -12,14 +12,14 @@ use crate::slot::Slot;
 
 /// The cells of a KV cache with their tokens.
 ///
-/// With a window, a token sees the part of its sequence that the window [reaches](Window::reaches). A cell is reused
-/// once no further token can see its token.
+/// A token sees the part of its sequence that the window, if any, [reaches](Window::reaches). A cell is reused once no
+/// further token can see its token.
 ///
 /// Cells may be divided into `Parts`, each for its own sequences. A token then has the same cell order and block
 /// neighbours as when its sequence runs alone.
 ///
 /// [`Self::begin`] begins a transaction, and [`Self::revert`] undoes its placements. Placement does not allocate once
-/// the lists have the sizes that batches need.
+/// the lists are large enough.
 #[derive(Clone, Debug)]
 pub struct KvCells {
     len: usize,
@@ -65,7 +65,7 @@ enum Undo {
     NoSequence(u32),
 }
 
-/// The most cells whose list is allocated at full size; longer lists grow with use.
+/// The most cells whose list is allocated at full size; longer lists grow.
 const RESERVED: usize = 1 << 22;
 
 impl KvCells {
@@ -109,7 +109,6 @@ impl KvCells {
         self.cells.len()
     }
 
-    /// Returns the cells up to the last one in use.
     pub(super) fn held(&self) -> &[Option<TokenPos>] {
         &self.cells
     }
@@ -119,13 +118,13 @@ impl KvCells {
         self.heads.first().copied().unwrap_or(0)
     }
 
-    /// Returns each sequence with its next position and the position after its last lost one.
+    /// Returns each sequence, its next position, and the position after its last lost one.
     pub(super) fn saved_sequences(&self) -> Vec<(u32, u64, u64)> {
         let sequences = self.sequences.iter();
         sequences.map(|s| (s.seq, s.next, s.lost)).collect()
     }
 
-    /// Returns a cache like this one with these cells and sequences; `None` if they are inconsistent.
+    /// Returns a cache like this one with these cells and sequences; `None` if inconsistent.
     pub(super) fn restored(
         &self,
         sequences: &[(u32, u64, u64)],
@@ -170,7 +169,6 @@ impl KvCells {
         Some(out)
     }
 
-    /// Sets each part's head to the cell after its last token.
     fn find_heads(&mut self) {
         let mut last = vec![None; self.parts.count()];
         for (row, cell) in self.cells.iter().enumerate() {
@@ -339,7 +337,7 @@ impl KvCells {
         std::mem::swap(&mut self.sequences, &mut self.after);
     }
 
-    /// Returns the distance from a token at `q` to the token in `cell`, if `q` attends to it: to its own and earlier
+    /// Returns the distance from a token at `q` to the token in `cell`, if `q` attends to it: its own and earlier
     /// positions of its sequence, within the window.
     fn sees(&self, q: TokenPos, cell: Option<TokenPos>) -> Option<u32> {
         let k = cell?;
@@ -349,8 +347,8 @@ impl KvCells {
         (k.seq == q.seq && within).then_some(distance)
     }
 
-    /// Writes the mask of these placed tokens over the first [`Self::n_kv`] cells, `[n_kv, n_tokens]`: −∞ if a token
-    /// does not attend to a cell.
+    /// Writes these placed tokens' mask over the first [`Self::n_kv`] cells, `[n_kv, n_tokens]`: −∞ if a token does not
+    /// attend to a cell.
     ///
     /// # Errors
     /// As the [`Slot`].
@@ -416,7 +414,7 @@ impl KvCells {
         self.shrink();
     }
 
-    /// Frees the cells of `n` positions of a sequence from `from` on, and moves later tokens up.
+    /// Frees the cells of `n` positions of a sequence from `from` on; later tokens move up.
     pub fn shift(&mut self, seq: u32, from: u64, n: u64) {
         for cell in &mut self.cells {
             let Some(c) = cell.as_mut().filter(|c| c.seq == seq) else {
@@ -483,7 +481,6 @@ mod tests {
         out.expect("written")
     }
 
-    /// Draws a line per token: `.` if it attends to the cell, otherwise `-`.
     fn picture(cells: &KvCells, tokens: &[TokenPos]) -> Vec<String> {
         let mask = mask(cells, tokens, MaskValues::Zero);
         let n = mask.dims()[0];
@@ -528,11 +525,11 @@ mod tests {
     fn a_window_reuses_the_cells_it_has_passed() {
         let mut cells = KvCells::new(5, Some(Window::Sliding(3)));
         assert_eq!(place(&mut cells, &keys(0, 0..4)), Ok(vec![0, 1, 2, 3]));
-        // Token 4 takes the cell after the last; it sees 2, 3 and 4.
+        // Token 4 takes the next cell; it sees 2, 3 and 4.
         assert_eq!(place(&mut cells, &keys(0, 4..5)), Ok(vec![4]));
         assert_eq!(picture(&cells, &keys(0, 4..5)), ["--..."]);
         assert_eq!(place(&mut cells, &keys(0, 5..7)), Ok(vec![0, 1]));
-        // Cells now hold positions 5, 6, 2, 3, 4: each token of the batch sees the three up to itself.
+        // Cells now hold positions 5, 6, 2, 3, 4; each token of the batch sees three.
         assert_eq!(picture(&cells, &keys(0, 5..7)), [".--..", "..--."]);
         assert_eq!(cells.n_kv(), 5);
     }
@@ -554,7 +551,7 @@ mod tests {
     fn a_cell_that_the_first_token_of_a_batch_sees_is_not_reused_by_the_last() {
         let mut cells = KvCells::new(4, Some(Window::Sliding(3)));
         place(&mut cells, &keys(0, 0..3)).expect("empty");
-        // Token 3 needs positions 1 and 2, so only cells 0 and 3 are free for tokens 3 to 5.
+        // Token 3 needs positions 1 and 2, so only cells 0 and 3 are free.
         let full = place(&mut cells, &keys(0, 3..6)).expect_err("three tokens");
         assert_eq!(full.code(), "TPC0514");
         assert_eq!(place(&mut cells, &keys(0, 3..5)), Ok(vec![3, 0]));
@@ -658,7 +655,6 @@ mod tests {
         assert_eq!(picture(&cells, &keys(0, 3..4)), ["..--.."]);
     }
 
-    /// The cells of a sequence alone, and as one of three.
     struct Both {
         alone: KvCells,
         together: KvCells,
@@ -674,7 +670,6 @@ mod tests {
             }
         }
 
-        /// Reads `n` tokens of sequence 1, together with other tokens.
         fn read(&mut self, n: u32, others: &[TokenPos]) {
             let own = keys(1, self.read..self.read + n);
             let wanted = place(&mut self.alone, &own).expect("there is room");
@@ -707,7 +702,7 @@ mod tests {
             }
             both.read = 60;
             both.read(20, &[]);
-            // A file stores the cells, and a restored part continues at its head.
+            // A file stores the cells; a restored part continues at its head.
             let held = both.together.held().to_vec();
             let sequences = both.together.saved_sequences();
             let restored = both.together.restored(&sequences, 0, held);
@@ -719,7 +714,7 @@ mod tests {
                 let full = place(&mut both.together, &keys(1, 86..100));
                 assert_eq!(full.expect_err("its part is full").code(), "TPC0514");
             }
-            // Another text in its place begins as in an empty cache.
+            // Another text begins as in an empty cache.
             both.together.remove_sequence(1);
             both.alone = KvCells::with_parts(128, window, (1, 96));
             both.read = 0;

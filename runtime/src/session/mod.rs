@@ -99,8 +99,8 @@ struct Work {
 ///
 /// [`Self::step`] does not allocate after an earlier batch of the same form, if the executor does not.
 ///
-/// A model that drafts ([`InputKind::NextTokens`]) decodes without its drafts. [`Self::draft`] runs them afterwards,
-/// when their input tokens are known.
+/// A model that drafts ([`InputKind::NextTokens`]) decodes without its drafts; [`Self::draft`] runs them when their
+/// input tokens are known.
 #[derive(Clone, Debug)]
 pub struct Session<E: Executor + ?Sized> {
     executor: Box<E>,
@@ -231,8 +231,8 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Drafts further tokens for the last batch; returns the logits of its output rows, `[n_vocab, n_outputs]`.
     ///
     /// In the first draft, `next` holds the token after each token of the batch, and the logits are for the tokens
-    /// after these. If the model drafts more than one token, draft again with `next` one position further, and so on.
-    /// Drafting stores the batch's tokens for later drafts: for good drafts, draft after every batch.
+    /// after these. If the model drafts more than one token, draft again with `next` one position further. Drafting
+    /// stores the batch's tokens for later drafts: for good drafts, draft after every batch.
     ///
     /// # Errors
     /// [`ExecError::NothingToDraft`] before the first batch and after the last draft, [`ExecError::BadBatch`] if `next`
@@ -259,7 +259,7 @@ impl<E: Executor + ?Sized> Session<E> {
         self.transact(|s| s.draft_parts(next))
     }
 
-    /// Removes a sequence: frees its cells, so that it may restart at position 0.
+    /// Removes a sequence; it may restart at position 0.
     pub fn remove_sequence(&mut self, seq: u32) {
         self.cells.remove_sequence(seq);
         self.checkpoints.retain(|c| c.seq != seq);
@@ -356,7 +356,6 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(Answer::Joined)
     }
 
-    /// Decodes a batch that is one part, with known keys.
     fn decode_part(
         &mut self,
         batch: &Batch,
@@ -401,7 +400,6 @@ fn draft_name(ahead: u32) -> String {
     }
 }
 
-/// Returns the symbols' values for a batch with placed tokens.
 fn sizes(config: &SessionConfig, cells: &Cells, batch: &Batch, n_seqs: usize) -> Bindings {
     let n = |n: usize| n as u64;
     let n_tokens = batch.tokens.len();

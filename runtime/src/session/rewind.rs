@@ -17,12 +17,12 @@ use crate::tensor::{Data, Shape, Tensor};
 const TURNED: usize = 64;
 
 impl<E: Executor + ?Sized> Session<E> {
-    /// Returns the number of a sequence's tokens: the position of its next token.
+    /// Returns the position of a sequence's next token.
     pub fn next_position(&self, seq: u32) -> u64 {
         self.cells.full.next(seq)
     }
 
-    /// True if sequences have recurrent states, which [`Self::checkpoint`] keeps and a rewind needs.
+    /// True if sequences have recurrent states: a rewind needs a [`Self::checkpoint`].
     pub const fn is_recurrent(&self) -> bool {
         self.cells.states.is_some()
     }
@@ -75,7 +75,7 @@ impl<E: Executor + ?Sized> Session<E> {
     ///
     /// - to its start, always;
     /// - with recurrent states, to its [checkpoint](Self::checkpoint);
-    /// - with a window, as far as its caches hold all tokens that the token at `pos` sees.
+    /// - with a window, if its caches hold all tokens that the token at `pos` sees.
     ///
     /// # Errors
     /// [`ExecError::CannotRewind`] if the sequence cannot go back there; the session is then unchanged.

@@ -35,7 +35,7 @@ impl Exchange {
         result: &View,
         scratch: &mut [u8],
     ) -> Result<(), KernelError> {
-        // SAFETY: the caller's promise, for every part below: parts of results do not overlap.
+        // SAFETY: caller's contract, for every part below: parts of results do not overlap.
         let mut copy =
             |from: View, to: View| unsafe { self.copy.run(worker, &[from], &[to], scratch) };
         match &self.op {

@@ -29,7 +29,7 @@ pub(super) unsafe fn get_rows(
         fits && matches!(indices.dtype, DType::I32 | DType::I64),
         "sizes of the table, the index and the result",
     )?;
-    // SAFETY: the caller vouches for the views, which fit: the index has an entry for every row of the result.
+    // SAFETY: caller's contract; the views fit: the index has an entry for every row of the result.
     unsafe {
         each_chunk(worker, out, |piece, chunk| {
             let [i1, i2, i3] = piece.row;

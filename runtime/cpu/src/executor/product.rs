@@ -120,7 +120,7 @@ unsafe fn part<T: Zero>(all: &Zeroed<T>, at: usize, len: usize) -> Result<&mut [
         let (needed, found) = (at.saturating_add(len), all.len());
         return Err(KernelError::Scratch { needed, found });
     }
-    // SAFETY: inside the memory, in which every pattern of bytes is a value; the caller vouches for exclusive use.
+    // SAFETY: inside the memory, in which every bit pattern is a value; the caller vouches for exclusive use.
     Ok(unsafe { std::slice::from_raw_parts_mut(all.ptr().add(at), len) })
 }
 
@@ -134,7 +134,7 @@ unsafe fn element(row: *const u8, nb: usize, i: usize) -> f32 {
 }
 
 /// Converts the worker's share of the activations to the product's form, and waits for the others. Second terms follow
-/// the first terms of all rows.
+/// all first terms.
 ///
 /// # Safety
 /// The view's elements are readable, and only the workers of this launch use the scratch memory.
@@ -338,7 +338,7 @@ pub(super) unsafe fn mul_mat_id(
         // SAFETY: caller's contract.
         unsafe { prepare(worker, isa, weight, x, shared, &mut own.row)? };
     }
-    // SAFETY: all lists are written, and none changes until the next launch.
+    // SAFETY: all lists are written, and constant until the next launch.
     let lists = unsafe {
         Lists {
             starts: part(&shared.starts, 0, weight.n + 1)?,
@@ -410,8 +410,8 @@ unsafe fn experts(
     Ok(())
 }
 
-/// Returns the panels that a worker takes at a time: enough to make taking cheap and reads sequential, and even,
-/// because products with many tokens use two panels at once.
+/// Returns the panels that a worker takes at a time: enough for cheap taking and sequential reads, and even, because
+/// products with many tokens use two panels at once.
 fn grain(format: &Format) -> usize {
     const BYTES: usize = 1 << 17;
     (BYTES / format.panel_bytes().max(1))
@@ -474,7 +474,6 @@ unsafe fn route(
     for e in 0..weight.n {
         starts[e + 1] += starts[e];
     }
-    // Each entry goes to its expert's next place; afterwards `starts` is shifted back.
     for token in 0..tokens {
         for slot in 0..slots {
             if let Some(e) = expert(slot, token)? {

@@ -133,7 +133,7 @@ impl Tasks {
         }
     }
 
-    /// Returns task `i`. Tasks of one KV head are consecutive, then tasks of one token block.
+    /// Returns task `i`, ordered by KV head, then by token block.
     fn task(&self, i: usize) -> Task {
         let [across, down] = self.block;
         let head_blocks = self.group.div_ceil(across);
@@ -156,14 +156,14 @@ impl Task {
         self.heads[1] * self.tokens[1]
     }
 
-    /// Returns token and head of a row. Rows of a token's heads are consecutive.
+    /// Returns token and head of a row, ordered by token.
     const fn row(&self, i: usize) -> [usize; 2] {
         let [head, heads] = self.heads;
         [self.tokens[0] + i / heads, head + i % heads]
     }
 }
 
-/// Widths of key and value rows in scratch memory: whole groups of lanes.
+/// Padded widths of key and value rows.
 fn widths(dk: usize, dv: usize) -> [usize; 2] {
     [dk.next_multiple_of(LANES), dv.next_multiple_of(LANES)]
 }
@@ -226,7 +226,7 @@ impl Launch for Attention {
         let tasks = Tasks::of(&t);
         let (first, step) = (call.worker.index(), call.worker.count());
         for i in (first..tasks.count).step_by(step) {
-            // SAFETY: the caller vouches for the views, which fit; the task is this worker's.
+            // SAFETY: caller's contract; the views fit; the task is this worker's.
             unsafe { self.attend(&t, tasks.task(i), &mut memory) };
         }
         Ok(())
@@ -271,8 +271,8 @@ impl Attention {
             let fits = x.dtype == DType::F16 && x.has_dense_rows() && x.ne[0].is_multiple_of(LANES);
             whole && rows <= FEW && fits
         };
-        // SAFETY: the cells exist. If they are read in place, all cells of their groups exist, too. Cells that no row
-        // sees are not read as numbers.
+        // SAFETY: the cells exist; read in place, so do all cells of their groups. Cells that no row sees are not read
+        // as numbers.
         unsafe {
             let range = [first, end];
             let keys = cells(t.k, in_place(t.k), at, (&seen, range), m.keys, dk);

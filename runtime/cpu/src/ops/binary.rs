@@ -62,7 +62,7 @@ impl Launch for Pairs {
         let (a, b, y) = flat.flatten().unwrap_or((a, b, y));
         let same = a.ne == b.ne;
         let mut other = [0.0; CHUNK];
-        // SAFETY: the caller vouches for the views; every index of the result is one of `a`, and modulo its sizes of
+        // SAFETY: caller's contract; every index of the result is one of `a`, and modulo its sizes of
         // `b`.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {

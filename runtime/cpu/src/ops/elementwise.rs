@@ -38,7 +38,7 @@ impl Launch for Map {
             (Some(x), Some(y)) => (x, y),
             _ => (x, y),
         };
-        // SAFETY: the caller vouches for the views, which have the same sizes.
+        // SAFETY: caller's contract; the views have equal sizes.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 read_piece(&x, piece, chunk);
@@ -192,7 +192,7 @@ impl Launch for Constant {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
         ensure(x.ne == y.ne, "sizes of x and the result")?;
-        // SAFETY: the caller vouches for the view.
+        // SAFETY: caller's contract.
         unsafe {
             each_chunk(call.worker, &y, |_, chunk| {
                 chunk.fill(self.value);

@@ -31,7 +31,7 @@ impl Launch for Biased {
         let line = bias.ne[2..] == [1, 1];
         ensure(fits && line && y.ne == x.ne, "sizes of x, bias and ids")?;
         let mut other = [0.0; CHUNK];
-        // SAFETY: the caller vouches for the views, which fit; experts are checked.
+        // SAFETY: caller's contract; the views fit; experts are checked.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 let [u, t, _] = piece.row;

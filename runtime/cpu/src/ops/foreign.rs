@@ -87,7 +87,7 @@ impl Launch for Foreign {
         let [result] = results.as_slice() else {
             return ensure(false, "number of results");
         };
-        // SAFETY: the caller's promise; no other worker writes.
+        // SAFETY: caller's contract; no other worker writes.
         unsafe { write(result, y) }
     }
 }

@@ -96,7 +96,7 @@ impl Launch for Gated {
         let flat = || Some((gate.flat()?, up.flat()?, y.flat()?));
         let (gate, up, y) = flat().unwrap_or((gate, up, y));
         let mut other = [0.0; CHUNK];
-        // SAFETY: the caller vouches for the views, which have the same sizes.
+        // SAFETY: caller's contract; the views have equal sizes.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 let other = &mut other[..chunk.len()];

@@ -71,7 +71,7 @@ impl Launch for Mixing {
         let lines = mixes.ne[2..] == [1, 1] && scale.ne[0] >= 3 && base.ne[0] == n;
         ensure(lines, "sizes of the scale and the base")?;
         let [matrix, bases] = floats(call.scratch, [n, n])?;
-        // SAFETY: the caller vouches for the views, which fit; the token's matrix is this worker's.
+        // SAFETY: caller's contract; the views fit; the token's matrix is this worker's.
         unsafe {
             let scale = real(&scale, [2, 0, 0, 0]);
             read_row(&base, base.ptr, 0, bases);

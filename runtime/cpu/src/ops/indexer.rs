@@ -70,7 +70,7 @@ impl Launch for Indexer {
             let (token, stream) = (at % tokens, at / tokens);
             let n = TILE.min(cells - from);
             let mut sums = [0.0_f32; TILE];
-            // SAFETY: the caller vouches for the views, which fit; the scores are this worker's.
+            // SAFETY: caller's contract; the views fit; the scores are this worker's.
             unsafe {
                 if loaded != Some(at) && d > 0 {
                     load(&q, heads, width, |h| [h, token, stream], queries);

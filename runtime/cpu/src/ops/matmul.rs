@@ -81,7 +81,7 @@ impl Launch for Product {
             let (i2, i3) = (batch % p_b, batch / p_b);
             let (first, from) = (block % down * ROWS, block / down * COLUMNS);
             let count = ROWS.min(m - first);
-            // SAFETY: the caller vouches for the views; rows and columns exist, and the block is this worker's.
+            // SAFETY: caller's contract; rows and columns exist, and the block is this worker's.
             unsafe {
                 decode_rows(&a, [first, count], [i2 / (p_b / p), i3 / (q_b / q)], rows);
                 for column in from..(from + COLUMNS).min(n) {
@@ -134,7 +134,7 @@ impl Launch for ExpertProduct {
             let (u, t) = (at % used, at / used);
             let first = block * ROWS;
             let count = ROWS.min(m - first);
-            // SAFETY: the caller vouches for the views; the block is this worker's, and the expert is checked.
+            // SAFETY: caller's contract; the block is this worker's, and the expert is checked.
             unsafe {
                 let id = int(&ids, [u, t, 0, 0]);
                 let values = match windowed("expert", id, self.window, experts)? {

@@ -22,7 +22,7 @@ const fn blocks(x: &View) -> usize {
 unsafe fn copy_blocks(x: &View, from: *const u8, y: &View, to: *mut u8, n: usize) {
     let bytes = y.dtype.block_bytes() as usize;
     if x.has_dense_rows() && y.has_dense_rows() {
-        // SAFETY: the caller vouches for the blocks, which have no gaps. They may be the same.
+        // SAFETY: caller's contract; the blocks are contiguous. They may overlap.
         return unsafe { std::ptr::copy(from, to, n * bytes) };
     }
     for i in 0..n {
@@ -180,7 +180,7 @@ impl Launch for Part {
         let end = self.start.checked_add(len);
         let within = end.is_some_and(|end| end <= x.ne[self.axis]);
         ensure(within, "end of the slice beyond the axis")?;
-        // SAFETY: the caller's promise; the slice is within the operand.
+        // SAFETY: caller's contract; the slice is within the operand.
         unsafe { copy(call.worker, &x.sliced(self.axis, self.start, len), &y) }
     }
 }
@@ -261,12 +261,12 @@ impl Launch for Joined {
             let aligned = self.axis > 0 || at.is_multiple_of(block);
             ensure(aligned, "an operand begins within a block")?;
             let part = y.sliced(self.axis, at, x.ne[self.axis]);
-            // SAFETY: the caller's promise; the parts do not overlap.
+            // SAFETY: caller's contract; the parts do not overlap.
             unsafe { copy(call.worker, x, &part)? };
             at += x.ne[self.axis];
         }
         for (start, len) in [(0, self.before), (at, self.after)] {
-            // SAFETY: the caller's promise; the parts do not overlap.
+            // SAFETY: caller's contract; the parts do not overlap.
             unsafe { zero(call.worker, &y.sliced(self.axis, start, len)) };
         }
         Ok(())

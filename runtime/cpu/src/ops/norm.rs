@@ -154,7 +154,7 @@ impl Launch for Stats {
         let [buffer] = floats(call.scratch, [x.ne[0]])?;
         for i in call.worker.share(x.rows()) {
             let at = x.indices(i);
-            // SAFETY: the rows exist, and this one of the result is this worker's.
+            // SAFETY: the rows exist; the result row is this worker's.
             unsafe {
                 let row = row(&x, at, buffer);
                 let stat = [sum(row) as f32, sum_of_squares(row) as f32];

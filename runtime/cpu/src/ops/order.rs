@@ -69,11 +69,11 @@ impl Launch for Sorted {
         let fits = y.ne[0] == k && k <= n && y.ne[1..] == x.ne[1..];
         ensure(fits && u32::try_from(n).is_ok(), "sizes of x and the order")?;
         let [buffer, indices] = floats(call.scratch, [n, n])?;
-        // SAFETY: u32 has the size and the alignment of f32, and every pattern of bits is one.
+        // SAFETY: u32 has f32's size and alignment, and every bit pattern is valid.
         let indices = unsafe { std::slice::from_raw_parts_mut(indices.as_mut_ptr().cast(), n) };
         for i in call.worker.share(x.rows()) {
             let [i1, i2, i3] = x.indices(i);
-            // SAFETY: the rows exist, and this one of the result is this worker's.
+            // SAFETY: the rows exist; the result row is this worker's.
             unsafe {
                 sort(row(&x, [i1, i2, i3], buffer), self.order, k, indices);
                 for (i0, index) in indices[..k].iter().enumerate() {
@@ -112,11 +112,11 @@ impl Launch for TopMasked {
         )?;
         let k = self.k.min(n);
         let [buffer, indices, mask] = floats(call.scratch, [n, n, n])?;
-        // SAFETY: u32 has the size and the alignment of f32, and every pattern of bits is one.
+        // SAFETY: u32 has f32's size and alignment, and every bit pattern is valid.
         let indices = unsafe { std::slice::from_raw_parts_mut(indices.as_mut_ptr().cast(), n) };
         for i in call.worker.share(x.rows()) {
             let [i1, i2, i3] = x.indices(i);
-            // SAFETY: the rows exist, and this one of the result is this worker's.
+            // SAFETY: the rows exist; the result row is this worker's.
             unsafe {
                 sort(
                     row(&x, [i1, i2, i3], buffer),

@@ -15,7 +15,7 @@ pub(crate) struct Piece {
 }
 
 /// Calls `fill` with every chunk of the worker's share of `y`, and writes the chunk. A chunk is read before it is
-/// written, so operands may be the same memory as `y`, element for element.
+/// written, so operands may be the memory of `y`, element for element.
 ///
 /// # Errors
 /// The error of `fill`, or an error if rows of `y` are not whole blocks.
@@ -42,7 +42,7 @@ pub(crate) unsafe fn each_chunk(
     Ok(())
 }
 
-/// Reads the elements of `x` that correspond to a chunk of a result of the same sizes.
+/// Reads the elements of `x` at a chunk of a result of the same sizes.
 ///
 /// # Safety
 /// The elements exist and are readable.
@@ -51,7 +51,7 @@ pub(super) unsafe fn read_piece(x: &View, piece: Piece, out: &mut [f32]) {
     unsafe { read_row(x, x.row(piece.row), piece.at, out) };
 }
 
-/// Reads the elements of `x`, repeated along every axis, that correspond to a chunk of a larger result.
+/// Reads the elements of `x`, repeated along every axis, at a chunk of a larger result.
 ///
 /// # Safety
 /// The elements of `x` exist and are readable, and it has some.

@@ -44,7 +44,7 @@ impl Launch for Windows {
         let fits = |i: usize| self.count(i, x.ne[i]) == Some(y.ne[i]);
         ensure(fits(0) && fits(1), "windows of x and the result")?;
         let area = self.0.window.map(|n| n as f64).iter().product::<f64>();
-        // SAFETY: the caller vouches for the views; windows are cut to the operand.
+        // SAFETY: caller's contract; windows are cut to the operand.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 let [row, i2, i3] = piece.row;

@@ -90,7 +90,7 @@ impl Launch for Convolution {
             let (first, s) = (unit % blocks * CHANNELS, unit / blocks);
             let n = CHANNELS.min(channels - first);
             let mut out = [0.0; CHANNELS];
-            // SAFETY: the caller vouches for the views, which fit; the channels are this worker's.
+            // SAFETY: caller's contract; the views fit; the channels are this worker's.
             unsafe {
                 interleave(&x, n, |c| [first + c, s, 0], &mut row[..steps], seen);
                 interleave(&taps, n, |c| [first + c, 0, 0], &mut row[..reach], weights);
@@ -200,7 +200,7 @@ impl Launch for Scan {
         let per_group = heads.checked_div(b.ne[1]).unwrap_or(1);
         for unit in call.worker.share(heads * n_s) {
             let (h, s) = (unit % heads, unit / heads);
-            // SAFETY: the caller vouches for the views, which fit; cells are checked; the head is this worker's.
+            // SAFETY: caller's contract; the views fit; cells are checked; the head is this worker's.
             unsafe {
                 let cell = match ids {
                     [ids] => index("cell of a state", int(ids, [s, 0, 0, 0]), cells)?,
@@ -334,7 +334,7 @@ impl Launch for DeltaRule {
         let scale = (1.0 / (dk as f64).sqrt()) as f32;
         for unit in call.worker.share(heads * n_s) {
             let (h, s) = (unit % heads, unit / heads);
-            // SAFETY: the caller vouches for the views, which fit; the head is this worker's.
+            // SAFETY: caller's contract; the views fit; the head is this worker's.
             unsafe {
                 for j in 0..dv {
                     read_row(&from, from.row([j, h, s]), 0, &mut state[j * dk..][..dk]);

@@ -224,7 +224,7 @@ impl Launch for Rotation {
         let mut turned = None;
         for i in call.worker.share(x.rows()) {
             let at = x.indices(i);
-            // SAFETY: the rows exist, and this one of the result is this worker's; it is read before it is written.
+            // SAFETY: the rows exist; the result row is this worker's; it is read before it is written.
             unsafe {
                 if turned != Some(at[1]) {
                     self.turns_of(positions, factors, [at[1], tokens], sin, cos);

@@ -80,7 +80,7 @@ impl Launch for Gather {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([data, indices], [y]) = call.views()?;
         self.check([&data, &indices, &y])?;
-        // SAFETY: the caller vouches for the views, which fit; rows are checked.
+        // SAFETY: caller's contract; the views fit; rows are checked.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 let [_, i2, i3] = piece.row;
@@ -103,7 +103,7 @@ impl Launch for GatherInts {
         self.0.check([&data, &indices, &y])?;
         for i in call.worker.share(y.rows()) {
             let [i1, i2, i3] = y.indices(i);
-            // SAFETY: the caller vouches for the views, which fit; rows are checked.
+            // SAFETY: caller's contract; the views fit; rows are checked.
             unsafe {
                 let source = self.0.source(&data, &indices, [i1, i2, i3])?;
                 for i0 in 0..y.ne[0] {

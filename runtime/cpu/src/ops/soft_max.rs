@@ -83,7 +83,7 @@ impl Launch for Rows {
         for i in call.worker.share(x.rows()) {
             let at = x.indices(i);
             let head = at[1];
-            // SAFETY: the rows exist, and this one of the result is this worker's; it is read before it is written.
+            // SAFETY: the rows exist; the result row is this worker's; it is read before it is written.
             unsafe {
                 read_row(x, x.row(at), 0, row);
                 match mask {

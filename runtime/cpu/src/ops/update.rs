@@ -30,7 +30,7 @@ fn owns(worker: &Worker<'_>, [i1, i2, i3]: [usize; 3], chunk: usize) -> bool {
     (i1 + i2 + i3 + chunk) % worker.count() == worker.index()
 }
 
-/// Calls `f` with start and length of each of the worker's pieces of the destination's row.
+/// Calls `f` with start and length of the worker's pieces of the destination's row.
 fn each_owned(worker: &Worker<'_>, row: [usize; 3], n: usize, mut f: impl FnMut(usize, usize)) {
     for chunk in (0..n.div_ceil(CHUNK)).filter(|&c| owns(worker, row, c)) {
         f(chunk * CHUNK, CHUNK.min(n - chunk * CHUNK));
@@ -136,7 +136,7 @@ impl Launch for ScatterElements {
             let line = |v: &View| View::new(v.row(row), v.dtype, [v.ne[0], 1, 1, 1], v.nb);
             let (to, from) = (line(&y), line(&rows));
             if !same {
-                // SAFETY: the rows exist, and this one of the result is this worker's.
+                // SAFETY: the rows exist; the result row is this worker's.
                 unsafe { copy(&Worker::alone(), &line(&dst), &to)? };
             }
             let mut buffer = [0.0; CHUNK];
@@ -190,7 +190,7 @@ impl Launch for Replace {
         let end = self.start.saturating_add(len);
         ensure(end <= n, "end of the slice beyond the axis")?;
         let part = |v: &View, start: usize, end: usize| v.sliced(self.axis, start, end - start);
-        // SAFETY: the caller's promise; the parts do not overlap.
+        // SAFETY: caller's contract; the parts do not overlap.
         unsafe {
             if dst.ptr != y.ptr || dst.nb != y.nb {
                 for (from, to) in [(0, self.start), (end, n)] {

@@ -82,7 +82,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Splits the results before row `row`, for two threads.
+    /// Splits the results at row `row`, for two threads.
     ///
     /// # Errors
     /// [`ProductError::Shape`] if the output does not have the row.
@@ -117,7 +117,7 @@ impl<'a> Output<'a> {
         start >= end || (self.rows.start <= start && end <= self.rows.end)
     }
 
-    /// Writes a panel's rows of one token. The caller has checked [`Output::has_panels`], the token and the root.
+    /// Writes a panel's rows of one token. The caller has checked [`Output::has_panels`], token and root.
     pub(super) fn write(&mut self, at: Place, values: &[f32; ROWS], epilogue: &Epilogue) {
         let start = at.panel * ROWS;
         let n = at.end.saturating_sub(start).min(ROWS);

@@ -12,9 +12,8 @@ pub(super) const CHUNKS: usize = SUM_CHUNKS as usize;
 /// A part of a product's K, and the order of its sum.
 ///
 /// K, `⌈K/32⌉` blocks of 32, is cut into 8 chunks: chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. The products of a
-/// chunk are summed in sequence, and the chunks as a binary tree. If parts end at chunks, the sum does not depend on
-/// the division: each part gives the *roots*, in the order of K, of its largest subtrees, and [`Combination`] adds all
-/// roots.
+/// chunk are summed in sequence, and the chunks as a binary tree. A part that ends at chunks gives the *roots*, in the
+/// order of K, of its largest subtrees. [`Combination`] adds all roots, so the sum does not depend on the division.
 ///
 /// A part that cuts a chunk ([`Part::ends_at_chunks`] is false) has one root, its plain sum; so has any part after
 /// [`Part::plain`]. The sum over such parts depends on their ends.
@@ -228,7 +227,7 @@ const fn chunk_start(k: usize, c: usize) -> usize {
     tpc_ir::program::chunk_start(k as u64, c as u64) as usize
 }
 
-/// The order in which the roots of parts are added.
+/// The order in which to add the roots of parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Combination {
     /// Per root, the earlier sums to add to it, last first.
@@ -296,7 +295,6 @@ impl Combination {
 mod tests {
     use super::*;
 
-    /// Returns the tree's sum of leaves, and the sum of parts cut at chunks `cuts`.
     fn sums(leaves: [f32; CHUNKS], cuts: &[usize]) -> (f32, f32) {
         let k = CHUNKS * BLOCK;
         let of = |part: &Part| {

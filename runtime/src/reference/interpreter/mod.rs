@@ -2,9 +2,9 @@
 //!
 //! Invariants:
 //!
-//! - each place has its own memory. An op reads from and writes to the memory of its place. `copy` reads from its
-//!   operand's place; participant `i` of a collective is the place of result `i`;
-//! - every tensor has the sizes that the graph declares for its value under the batch's bindings;
+//! - each place has its own memory. An op reads and writes the memory of its place. `copy` reads from its operand's
+//!   place; participant `i` of a collective is the place of result `i`;
+//! - every tensor has the declared sizes under the batch's bindings;
 //! - states change only after a phase of a batch has run (see `schedule.rs`), and become permanent only by a commit;
 //! - a value's memory is freed after its last use.
 
@@ -68,7 +68,7 @@ impl Host for ObservedHost<'_, '_, '_> {
 /// A part of a weight on a place; each key is loaded once.
 type PartKey<'a> = (Place, &'a str, Option<&'a [Vec<Interval>]>);
 
-/// Runs a graph whose values live on the host and on single devices.
+/// Runs a graph of values on the host and on single devices.
 #[derive(Clone, Debug)]
 pub struct Interpreter<'g> {
     graph: &'g Graph,
@@ -164,7 +164,7 @@ impl<'g> Interpreter<'g> {
     ///
     /// # Errors
     /// Fails if an input does not match its declaration, an op reads from another place, or an index is out of range.
-    /// The message names the instruction. States keep their previous content.
+    /// States keep their previous content.
     pub fn run(
         &mut self,
         bindings: &Bindings,
