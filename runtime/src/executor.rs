@@ -1,11 +1,9 @@
 //! The executor: runs a model's programs batch by batch.
 //!
-//! A [`Session`](crate::Session) drives an executor only through this trait.
-//!
 //! # States
 //! KV caches and recurrent states belong to the executor. A phase writes *staged* states, which later phases read. The
-//! session [commits](Executor::commit) them, or after an error [discards](Executor::discard) them, so that a failed
-//! batch does not change states.
+//! [`Session`](crate::Session) [commits](Executor::commit) them, or after an error [discards](Executor::discard) them,
+//! so that a failed batch does not change states.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{DType, Graph, Output, TensorType, Value};
@@ -41,7 +39,7 @@ pub enum MaskValues {
     /// 0.
     #[default]
     Zero,
-    /// Minus the distance of the positions, which ALiBi multiplies by each head's slope.
+    /// Minus the distance of the positions, for ALiBi to multiply by each head's slope.
     Distance,
 }
 
@@ -210,7 +208,7 @@ pub trait Executor {
         Ok(None)
     }
 
-    /// Returns kernel times since the last call; empty if the executor does not measure them.
+    /// Returns kernel times since the last call; empty without a profile.
     fn take_profile(&mut self) -> Vec<KernelTime> {
         Vec::new()
     }

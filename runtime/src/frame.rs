@@ -8,7 +8,7 @@ use crate::error::ExecError;
 /// The view of every value, as passed to launches. A new batch updates only views that depend on a changed size.
 #[derive(Debug)]
 pub struct Frame<V> {
-    /// Views by value; empty for a value without a home.
+    /// Empty for a value without a home.
     views: Vec<V>,
     slots: Vec<V>,
     /// Per value, its slots.
@@ -29,8 +29,8 @@ pub struct Change {
 }
 
 impl<V: Copy> Frame<V> {
-    /// Returns the frame of a program with launches of the values `slots`, in sequence. Values without a home have the
-    /// view `empty` of their type.
+    /// Returns the frame of a program whose launches use the values `slots`. Values without a home have the view
+    /// `empty` of their type.
     pub fn new(program: &Program, slots: &[Value], empty: impl Fn(DType) -> V) -> Frame<V> {
         let values = || program.graph.values();
         let mut slots_of = vec![Vec::new(); values().len()];

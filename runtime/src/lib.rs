@@ -4,8 +4,8 @@
 //! by batch; a [`Session`] makes a language model of it: tokens in, logits out.
 //!
 //! [`mod@reference`] defines the ops in code: slow, in f64, simple. Tests compare faster executors with it, and sharded
-//! programs with unsharded ones. Its [`Interpreter`] gives each place its own memory, and only copies and collectives
-//! move tensors between places. Sharded programs with correct results therefore need only data that their devices hold.
+//! programs with unsharded ones. In its [`Interpreter`], only copies and collectives move tensors between places.
+//! Sharded programs with correct results therefore need only data that their devices hold.
 //!
 //! | type              | purpose                                                                              |
 //! |-------------------|--------------------------------------------------------------------------------------|
@@ -18,8 +18,7 @@
 //! | [`Interpreter`]   | the reference executor                                                               |
 //! | [`eval`]          | one op on whole tensors                                                              |
 //!
-//! The crate does not read files: the caller passes weights as bytes in their GGUF types. A session works with any
-//! executor; only the shorthand [`Session::new`] names one.
+//! The crate does not read files: the caller passes weights as bytes in their GGUF types.
 
 mod checksum;
 mod codes;

@@ -18,7 +18,7 @@ pub struct BatchRun {
     phase: usize,
     /// Number in an executor of programs; `None` before the first phase.
     batch: Option<u64>,
-    /// Values that the reference executor keeps for later phases; otherwise empty.
+    /// Values that the reference executor keeps for later phases.
     pub(crate) memories: Memories,
     /// Transfers counted by the reference executor.
     pub(crate) transfers: Transfers,
@@ -62,8 +62,8 @@ impl BatchRun {
         program.phases.get(self.phase).map(|p| p.lookahead)
     }
 
-    /// Returns the next phase; `None` after the last. The first phase begins a batch and invalidates later phases of
-    /// earlier batches.
+    /// Returns the next phase; `None` after the last. The first begins a batch and invalidates later phases of earlier
+    /// batches.
     ///
     /// # Errors
     /// [`ExecError::BadBatch`] if no shape holds the batch, [`ExecError::NothingToDraft`] if another batch has begun

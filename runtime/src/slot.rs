@@ -112,7 +112,7 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// Writes a matrix of real numbers: `row` fills the row of the given number.
+    /// Writes a matrix of real numbers: `row` fills the given row.
     ///
     /// # Errors
     /// [`ExecError::Shape`] for other sizes than the slot's, [`ExecError::Elements`] if the slot takes integers,

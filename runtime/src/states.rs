@@ -81,7 +81,7 @@ impl StateInfo {
             .collect()
     }
 
-    /// Returns the sizes of the state for the context and sequences of `sizes`; `None` if they do not fit memory.
+    /// Returns the sizes of the state; `None` if they do not fit memory.
     pub fn shape(&self, sizes: &Bindings) -> Option<Shape> {
         Shape::of(&self.ty, sizes).ok()
     }
@@ -117,7 +117,6 @@ fn absolute_positions(graph: &Graph) -> bool {
     })
 }
 
-/// Returns the rotary embeddings of the value written to a state.
 fn rotations(graph: &Graph, state: Value) -> Result<Vec<Rotation>, String> {
     let updated = graph.outputs.iter().find_map(|o| match o {
         Output::State { state: s, value } if *s == state => Some(*value),

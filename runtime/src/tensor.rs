@@ -260,7 +260,6 @@ impl Tensor {
         Ok(Tensor { dims, data })
     }
 
-    /// Returns the distance in elements between consecutive indices of each axis.
     pub(super) const fn strides(&self) -> [usize; RANK] {
         let [a, b, c, _] = self.dims;
         [1, a, a * b, a * b * c]

@@ -10,7 +10,6 @@ use super::k_encode::{Affine, Symmetric, pack_q2_k, pack_q3_k, pack_q4_k, pack_q
 /// Groups below this magnitude count as zero.
 pub(super) const ZERO_GROUP: f32 = 1e-15;
 
-/// Returns the nearest integer, ties to even.
 fn nearest(x: f32) -> i32 {
     x.round_ties_even() as i32
 }

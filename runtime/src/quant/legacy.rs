@@ -79,7 +79,6 @@ fn five_bits(block: &[u8], at: usize) -> [u8; LEN] {
     codes
 }
 
-/// Writes `qh` at byte `at`, followed by `qs`.
 fn put_five_bits(block: &mut [u8], at: usize, codes: &[u8; LEN]) {
     let high = codes
         .iter()

@@ -6,7 +6,7 @@
 //! - GELU, which ggml's CPU code reads from a table with f16 input and output ([`Gelu::GgmlTable`]);
 //! - the content of states of a narrower type (an f16 or q8_0 KV cache). States of type f32 keep f64.
 //!
-//! Weights are dequantised once, to f32 as in ggml, and widened to f64 in ops.
+//! Weights are dequantised once, to f32 as in ggml.
 
 mod interpreter;
 mod ops;

@@ -31,9 +31,9 @@ pub(super) fn round_rows(dtype: DType, row: usize, data: &mut [f64]) -> Result<(
 /// Elements of a row under one scale.
 const BLOCK: usize = 32;
 
-/// Rounds rows of `row` elements as the CPU executor does before products with quantised weights. Blocks have 32
-/// elements from the start of each row. A block's scale is its largest magnitude over 127, in f32; codes round to
-/// nearest, ties to even. Further terms encode the f32 remainder.
+/// Rounds rows of `row` elements as the CPU executor does before products with quantised weights, in blocks of 32. The
+/// scale is the largest magnitude over 127, in f32; codes round to nearest, ties to even. Further terms encode the f32
+/// remainder.
 pub(super) fn round_activations(row: usize, terms: usize, data: &mut [f64]) {
     for row in data.chunks_mut(row.max(1)) {
         for block in row.chunks_mut(BLOCK) {

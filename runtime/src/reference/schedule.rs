@@ -1,8 +1,8 @@
 //! The execution order of a graph.
 //!
-//! The first *phase* computes all values that need only the batch's tokens. The second phase needs the tokens one ahead
-//! ([`InputKind::NextTokens`]), the third two ahead. A phase is a separate program that continues with the values of
-//! earlier phases in memory.
+//! The first *phase* computes all values that need only the batch's tokens, the second those that need the tokens one
+//! ahead ([`InputKind::NextTokens`]), and so on. A phase is a separate program that continues with earlier phases'
+//! values.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Inst, Output, Place, Value};
@@ -36,8 +36,8 @@ impl Schedule {
     /// Returns the schedule of a graph.
     ///
     /// # Errors
-    /// [`ExecError::NotLowered`] if a value is on a group; [`ExecError::Malformed`] if a value is used before its
-    /// definition; [`ExecError::StaleRead`] if a state is read after its update.
+    /// [`ExecError::NotLowered`] for a value on a group, [`ExecError::Malformed`] for a use before the definition,
+    /// [`ExecError::StaleRead`] for a read after an update of the state.
     pub(super) fn new(graph: &Graph) -> Result<Schedule, ExecError> {
         check(graph)?;
         let ahead = tokens_ahead(graph);
@@ -88,7 +88,6 @@ impl Schedule {
         self.phases.get(phase).map_or(&[], |p| &p.steps)
     }
 
-    /// True if a phase computes a value.
     pub(super) fn computes(&self, phase: usize, graph: &Graph, value: Value) -> bool {
         self.lookahead(phase) == Some(self.ahead[graph.value(value).def.0.index()])
     }

@@ -1,7 +1,7 @@
 //! Reads of a state's old content after its update.
 //!
-//! A state has one memory, which an update overwrites; a later read of the old content would need a copy of the state.
-//! Models do not need it: they read new content from the update's result.
+//! A state has one memory, so these reads would need a copy of it. Models do not need them: they read the update's
+//! result.
 
 use tpc_ir::op::Op;
 use tpc_ir::{Dim, Graph, Inst, Output, Value};
@@ -46,8 +46,7 @@ fn contents(graph: &Graph) -> Vec<Value> {
     out
 }
 
-/// Returns, per instruction, true if it updates a state's memory: only updates and views separate the state from its
-/// new content.
+/// Returns, per instruction, true if it updates a state's memory: only updates and views separate it from the state.
 fn updates(graph: &Graph, content: &[Value]) -> Vec<bool> {
     let mut out = vec![false; graph.insts().len()];
     for output in &graph.outputs {

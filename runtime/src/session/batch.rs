@@ -86,7 +86,7 @@ impl Batch {
     /// Returns position and sequence of each token.
     ///
     /// # Errors
-    /// [`ExecError::BadBatch`] if the lists have different lengths or an output row is out of range.
+    /// [`ExecError::BadBatch`] for lists of different lengths or an output row out of range.
     pub fn keys(&self) -> Result<Vec<TokenPos>, ExecError> {
         let mut keys = Vec::new();
         self.write_keys(&mut keys).map(|()| keys)

@@ -1,4 +1,4 @@
-//! The cells of a session: the token of each cache row, and the sequence of each recurrent state.
+//! The cells of a session: each cache row's token, each recurrent state's sequence.
 
 use super::batch::TokenPos;
 use super::config::SessionConfig;

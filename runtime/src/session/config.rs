@@ -48,8 +48,8 @@ impl SessionConfig {
         self
     }
 
-    /// Divides caches into `parts` parts, each with at most `swa` cells in sliding-window layers. Sequence `s` uses
-    /// only part `s % parts`. Several parts consist of whole [blocks](tpc_ir::CELL_BLOCK) of cells.
+    /// Divides caches into `parts` parts, of at most `swa` cells in sliding-window layers. Sequence `s` uses only part
+    /// `s % parts`. Several parts consist of whole [blocks](tpc_ir::CELL_BLOCK) of cells.
     #[must_use]
     pub const fn with_parts(mut self, parts: usize, swa: usize) -> SessionConfig {
         (self.parts, self.part_swa) = (parts, swa);

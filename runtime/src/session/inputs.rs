@@ -14,7 +14,7 @@ use crate::reference::{Inputs, Observer};
 use crate::slot::Slot;
 use crate::tensor::Tensor;
 
-/// The first phase's host: a batch whose tokens have cells.
+/// The first phase's host.
 pub(super) struct BatchInputs<'a, 'b, 'c> {
     pub(super) batch: &'a Batch,
     pub(super) tokens: &'a [TokenPos],
@@ -100,7 +100,7 @@ impl Host for BatchInputs<'_, '_, '_> {
     }
 }
 
-/// A drafting phase's host: the tokens that follow a batch's tokens.
+/// A drafting phase's host: the tokens after a batch's tokens.
 pub(super) struct NextTokens<'a> {
     /// Tokens of the batch, as indices into `next`; `None` for all.
     pub(super) tokens: Option<&'a [usize]>,

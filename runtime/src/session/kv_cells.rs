@@ -23,7 +23,7 @@ use crate::slot::Slot;
 #[derive(Clone, Debug)]
 pub struct KvCells {
     len: usize,
-    /// The cells up to the last one in use.
+    /// Up to the last one in use.
     cells: Vec<Option<TokenPos>>,
     window: Option<Window>,
     parts: Parts,
@@ -55,7 +55,7 @@ struct Sequence {
 enum Undo {
     /// A cell's previous content.
     Cell(usize, Option<TokenPos>),
-    /// Previous number of cells up to the last one in use.
+    /// Previous number of cells in use.
     Extent(usize),
     /// Previous head of a part.
     Head(usize, usize),
@@ -183,7 +183,6 @@ impl KvCells {
         }
     }
 
-    /// True if a cell of a sequence was reused.
     pub(super) fn has_lost(&self, seq: u32) -> bool {
         self.sequences.iter().any(|s| s.seq == seq && s.lost > 0)
     }
@@ -225,8 +224,8 @@ impl KvCells {
     /// the head. A cell is free if it is empty, or if neither this batch nor a later token can see its token.
     ///
     /// # Errors
-    /// [`ExecError::CacheFull`] if there are too few free cells, [`ExecError::BadBatch`] if a sequence's positions do
-    /// not increase. On error, the cache is unchanged.
+    /// [`ExecError::CacheFull`] with too few free cells, [`ExecError::BadBatch`] for positions that do not increase. On
+    /// error, the cache is unchanged.
     pub fn place(&mut self, tokens: &[TokenPos]) -> Result<(), ExecError> {
         self.advance(tokens)?;
         let (cells, window, after) = (&self.cells, self.window, &self.after);

@@ -1,4 +1,4 @@
-//! States of the model, gathered from the parts on places.
+//! States of the model, gathered from their parts on places.
 
 use tpc_ir::{DType, Interval, RANK, Value};
 
@@ -171,7 +171,6 @@ fn intervals(part: &StateInfo, axis: usize) -> Option<[Vec<Interval>; RANK]> {
     Some(out)
 }
 
-/// Returns the runs of a part's cell, and its bytes.
 fn runs(dtype: DType, cut: &[Vec<Interval>; RANK], size: [u64; RANK]) -> Option<(Vec<Run>, usize)> {
     let row = usize::try_from(dtype.bytes(size[0])?).ok()?;
     let indices = |axis: usize| cut[axis].iter().flat_map(|i| i.start..i.end());

@@ -38,7 +38,7 @@ use inputs::{BatchInputs, NextTokens, missing};
 use logical::LogicalState;
 use sequences::{is_one_part, parts};
 
-/// A part of the last batch, for later drafts.
+/// A part of the last batch.
 #[derive(Clone, Debug)]
 struct Draftable {
     run: BatchRun,
@@ -170,7 +170,7 @@ impl<E: Executor + ?Sized> Session<E> {
         &self.executor
     }
 
-    /// Returns kernel times since the last call; empty if the executor does not measure them.
+    /// Returns kernel times since the last call; empty without a profile.
     pub fn take_profile(&mut self) -> Vec<KernelTime> {
         self.executor.take_profile()
     }
@@ -416,7 +416,6 @@ fn sizes(config: &SessionConfig, cells: &Cells, batch: &Batch, n_seqs: usize) ->
         .with(Symbol::NOutputs, n(batch.output_rows.len()))
 }
 
-/// Logits of a batch by part, each with its output rows.
 #[derive(Debug, Default)]
 struct Join {
     n_vocab: usize,

@@ -54,7 +54,7 @@ impl<E: Executor + ?Sized> Session<E> {
         self.refuses_truncation(seq, pos).is_none()
     }
 
-    /// Returns why a sequence cannot go back, if it cannot.
+    /// Returns why a sequence cannot go back.
     fn refuses_truncation(&self, seq: u32, pos: u64) -> Option<&'static str> {
         let windowed = self.cells.windowed.as_ref();
         let at = |c: &Checkpoint| c.seq == seq && c.pos == pos;
@@ -109,7 +109,7 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(())
     }
 
-    /// Checks that [`Self::shift`] can remove `n` tokens from position `from` on; the error is the reason.
+    /// Checks that [`Self::shift`] is possible; the error is the reason.
     fn refuses_shift(&self, seq: u32, from: u64, n: u64) -> Result<(), String> {
         if self.is_recurrent() {
             return Err("recurrent states cannot remove single tokens".into());

@@ -107,7 +107,7 @@ impl<'b> Reader<'b> {
         std::str::from_utf8(self.bytes(n)?).map_err(|_| damaged("a name is not UTF-8"))
     }
 
-    /// Reads a number of items of `size` bytes, and checks that enough bytes remain.
+    /// Reads a number of items of `size` bytes, for which enough bytes remain.
     fn count(&mut self, size: usize) -> Result<usize, ExecError> {
         let n = self.u64()?;
         let n = usize::try_from(n).ok().filter(|n| {
@@ -176,7 +176,6 @@ impl KvCells {
         Ok(())
     }
 
-    /// Reads cells into a cache like this one.
     fn read(&self, from: &mut Reader<'_>) -> Result<KvCells, ExecError> {
         let mut sequences = Vec::new();
         for _ in 0..from.count(20)? {
@@ -378,7 +377,6 @@ impl<E: Executor + ?Sized> Session<E> {
     }
 }
 
-/// A file's content without the cells' bytes.
 struct Saved {
     full: KvCells,
     windowed: Option<KvCells>,
@@ -386,7 +384,7 @@ struct Saved {
     texts: Vec<SequenceText>,
 }
 
-/// Checks that the owners of recurrent states fit the session and are distinct.
+/// Checks that owners of recurrent states fit the session and are distinct.
 fn check_owners(
     owners: &[Option<u32>],
     recurrent: bool,

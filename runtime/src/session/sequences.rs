@@ -1,9 +1,9 @@
-//! Sequences of a batch for recurrent layers: parts with the same number of tokens per sequence, and the cells of their
+//! Parts of a batch with the same number of tokens per sequence, for recurrent layers, and the cells of the sequences'
 //! states.
 
 use crate::error::ExecError;
 
-/// Tokens that recurrent layers read together, grouped by sequence: the same number each.
+/// Tokens that recurrent layers read together, grouped by sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     /// Indices into the batch.
@@ -36,7 +36,6 @@ pub(super) fn parts(seq_ids: &[u32]) -> Vec<Part> {
     }
 }
 
-/// True if a batch, given by each token's sequence, is one part.
 pub(super) fn is_one_part(seq_ids: &[u32]) -> bool {
     let Some(first) = seq_ids.first() else {
         return true;

@@ -152,7 +152,7 @@ impl Stored {
         &mut self.bytes
     }
 
-    /// Returns a tensor of the same type and sizes without gaps, filled with a pattern.
+    /// Returns such a tensor without gaps, filled with a pattern.
     #[must_use]
     pub fn dense(self) -> Stored {
         let (block, unit) = (self.dtype.block_len(), self.dtype.block_bytes() as usize);
@@ -194,7 +194,7 @@ impl Stored {
         self.strides
     }
 
-    /// Drops bytes from the front until the offset is a multiple of 16, for devices that read whole elements only.
+    /// Drops bytes from the front until the offset is a multiple of 16, for devices that read only whole elements.
     #[must_use]
     pub fn aligned(mut self) -> Stored {
         let skipped = self.offset % 16;

@@ -2,10 +2,10 @@
 //!
 //! Invariants:
 //!
-//! - each place has its own memory. An op reads and writes the memory of its place. `copy` reads from its operand's
-//!   place; participant `i` of a collective is the place of result `i`;
+//! - an op reads and writes the memory of its place. `copy` reads from its operand's place; participant `i` of a
+//!   collective is the place of result `i`;
 //! - every tensor has the declared sizes under the batch's bindings;
-//! - states change only after a phase of a batch has run (see `schedule.rs`), and become permanent only by a commit;
+//! - states change only after a phase has run (see `schedule.rs`), and become permanent only by a commit;
 //! - a value's memory is freed after its last use.
 
 use std::collections::BTreeMap;
@@ -84,7 +84,7 @@ pub struct Interpreter<'g> {
 }
 
 impl<'g> Interpreter<'g> {
-    /// Returns an interpreter of `graph` with its weights loaded. Each place holds only its own parts, each part once.
+    /// Returns an interpreter of `graph` with its weights loaded, on each place only its own parts.
     ///
     /// # Errors
     /// Fails if a weight is missing, or has another type or other sizes than declared.
@@ -173,7 +173,7 @@ impl<'g> Interpreter<'g> {
         self.run_observed(bindings, inputs, &mut |_, _| {})
     }
 
-    /// Runs as [`Self::run`], and passes every tensor to `observer` as it is produced.
+    /// Passes every tensor to `observer` as it is produced.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -408,7 +408,6 @@ fn only_result(data: &InstData) -> Result<Value, ExecError> {
     }
 }
 
-/// Returns the place whose memory holds operand `i`.
 fn reading_place(graph: &Graph, data: &InstData, i: usize) -> Result<Place, ExecError> {
     let result = if data.op.is_collective() { i } else { 0 };
     if let Op::Copy(_) = data.op {

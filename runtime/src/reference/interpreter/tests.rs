@@ -200,7 +200,7 @@ fn no_inputs(kind: &InputKind, _: &TensorType) -> Result<Tensor, ExecError> {
     panic!("no input {kind:?} in this graph")
 }
 
-/// Returns the error of a graph on the weights of [`ffn_weights`], with 32 zeros as input `x`.
+/// Runs a graph on the weights of [`ffn_weights`], with 32 zeros as input `x`.
 #[track_caller]
 fn error_of(g: &Graph) -> ExecError {
     let mut zeros = |_: &InputKind, _: &TensorType| Tensor::reals_of([32, 1, 1, 1], vec![0.0; 32]);

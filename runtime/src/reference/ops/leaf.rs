@@ -34,7 +34,6 @@ pub(super) fn arange(op: &Arange, dims: [usize; 4]) -> Result<Tensor, ExecError>
     Tensor::reals_of(dims, out)
 }
 
-/// Returns a weight's tensor, and the bytes of its packed form.
 pub(in crate::reference) fn load_weight(
     op: &Weight,
     ty: &TensorType,

@@ -201,7 +201,6 @@ impl ArenaBytes {
         })
     }
 
-    /// True if the block at an address represents these numbers.
     fn holds(&self, address: usize, dtype: DType, numbers: &[f64]) -> bool {
         let end = address + dtype.block_bytes() as usize;
         let Some(bytes) = self.bytes.get(address..end) else {

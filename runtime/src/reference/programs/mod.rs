@@ -1,7 +1,7 @@
 //! Runs programs on the reference ops at the program's addresses, each launch as its covered subgraph.
 //!
-//! It reproduces a fast executor's errors with a wrong program: work memory is poisoned before a batch, results are at
-//! their real offsets, and the places' queues run in a random order within the limits of the waits.
+//! It reproduces a fast executor's errors with a wrong program: work memory is poisoned before a batch, and the places'
+//! queues run in a random order within the limits of the waits.
 
 mod memory;
 
@@ -118,7 +118,6 @@ impl<'p> ProgramInterpreter<'p> {
         Ok(())
     }
 
-    /// Returns a value's arena and the first byte of its buffer.
     fn base(&self, value: Value, shape: usize) -> Result<(usize, u64), ExecError> {
         let home = self.program.home(value).ok_or_else(|| homeless(value))?;
         let buffer = self.program.buffer(home.buffer);
@@ -156,7 +155,6 @@ impl<'p> ProgramInterpreter<'p> {
         self.arenas[arena].write(base, &located, dtype, tensor)
     }
 
-    /// Writes the inputs known at the start of a phase.
     fn inputs(&mut self, ahead: u32, at: &At<'_>, host: &mut dyn Host) -> Result<(), ExecError> {
         let program = self.program;
         for (value, data) in program.graph.values() {

@@ -106,7 +106,6 @@ pub(super) fn ints(
     }
 }
 
-/// Returns a type for results, mostly f32.
 pub(super) fn result(random: &Random) -> DType {
     if random.one_in(6) {
         random.pick(&[DType::F16, DType::Bf16])

@@ -153,8 +153,8 @@ pub fn generator(name: &str) -> Option<Generator> {
     })
 }
 
-/// Makes a case of the opaque ggml op `name`: `soft_max_back`, `get_rows` or `view`. Any other op gets one operand and
-/// the result type i32.
+/// Makes a case of the opaque ggml op `name`: `soft_max_back`, `get_rows` or `view`. Others get one operand and the
+/// result type i32.
 pub fn foreign(name: &str, random: &Random) -> Case {
     use tpc_ir::op::{MemoryView, Opaque};
     let dims = [32, 6, 1, 1];

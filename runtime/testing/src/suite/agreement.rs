@@ -15,8 +15,8 @@ type Executors = Vec<Box<dyn ExecutorUnderTest>>;
 /// value.
 ///
 /// # Panics
-/// If a result differs from the reference, if an executor skips an op without an exception, or if an exception no
-/// longer applies.
+/// If a result differs from the reference, an executor skips an op without an exception, or an exception no longer
+/// applies.
 pub fn agree(factory: &Factory, part: usize, parts: usize) {
     let mut executors = (factory.build)();
     if executors.is_empty() {
@@ -53,7 +53,7 @@ fn check_op(factory: &Factory, op: &str, executors: &mut Executors) -> Vec<Strin
     wrong.collect()
 }
 
-/// Runs a case on all executors, and in place on a random one if the case allows it.
+/// Runs a case on all executors, and in place on a random one if possible.
 fn check(case: &Case, executors: &mut Executors, random: &Random) -> Result<(), Failure> {
     let operands = executors[0].operands(case, random);
     let results = executors[0].results(case, &operands, random);

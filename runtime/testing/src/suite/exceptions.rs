@@ -1,4 +1,4 @@
-//! Ops that an executor may skip or accept, with reasons.
+//! Ops that an executor may skip or accept.
 
 /// A check of the suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,6 @@ const fn accept(executor: &'static str, op: &'static str, why: &'static str) -> 
     }
 }
 
-/// Returns the exception for an op on an executor.
 pub(super) fn exception(executor: &str, check: Check, op: &str) -> Option<&'static Exception> {
     let concerns =
         |e: &&Exception| [executor, EVERY].contains(&e.executor) && e.check == check && e.op == op;

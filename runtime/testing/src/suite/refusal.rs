@@ -43,10 +43,10 @@ pub fn refuse_indices(factory: &Factory) {
     }
 }
 
-/// Runs cases whose last result is declared with one row too many, for executors that check the sizes of a launch.
+/// Runs cases whose last result has one row too many, for executors that check sizes.
 ///
 /// # Panics
-/// If an executor accepts such a result without an exception, or if an exception no longer applies.
+/// If an executor accepts such a result without an exception, or an exception no longer applies.
 pub fn refuse_misfits(factory: &Factory) {
     for executor in &mut (factory.build)() {
         for op in Op::NAMES.iter().copied().flatten().copied() {

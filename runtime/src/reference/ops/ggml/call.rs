@@ -62,7 +62,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns an error that names the misfit `what` unless `holds`.
     pub(super) fn ensure(&self, holds: bool, what: &str) -> Result<(), ExecError> {
         match holds {
             true => Ok(()),
@@ -99,7 +98,6 @@ impl<'a> Call<'a> {
         self.op.params.get(index).copied().unwrap_or(0)
     }
 
-    /// Returns a word of `op_params` as a real number.
     pub(super) fn float(&self, index: usize) -> f64 {
         f32::from_bits(self.word(index).cast_unsigned()).into()
     }

@@ -94,7 +94,6 @@ struct Scales {
 }
 
 impl Scales {
-    /// Returns the operand's coordinate for a result's index.
     fn place(&self, axis: usize, i: i64) -> f32 {
         (i as f32 + self.offset) / self.scale[axis] - self.offset
     }
@@ -104,7 +103,7 @@ impl Scales {
     }
 }
 
-/// Interpolates by the word `mode` and its flags.
+/// The word `mode` and its flags select the kernel.
 fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let mode = call.word(0);

@@ -35,7 +35,6 @@ fn silu_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.elements(all.map(|(g, &x)| g * slope(x)).collect())
 }
 
-/// Applies `f` to the sources row by row.
 fn by_row(
     call: &Call<'_>,
     first: usize,
