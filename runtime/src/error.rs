@@ -111,7 +111,7 @@ pub enum ExecError {
     },
     #[error("{what}")]
     Parameter { what: String },
-    /// The executor has no kernel for an op on these element types.
+    /// The executor lacks a kernel for an op on these element types.
     #[error("{what}")]
     NoKernel { what: String },
     #[error("session file: {what}")]

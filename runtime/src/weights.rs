@@ -234,7 +234,7 @@ impl Cut<'_> {
 ///
 /// # Errors
 /// [`ExecError::CutBlock`] for any other cut inside a block along axis 0, [`ExecError::PartRange`] if an interval
-/// exceeds the axis, [`ExecError::WeightMismatch`] if the bytes do not match the tensor's sizes.
+/// exceeds the axis. [`ExecError::WeightMismatch`] if the bytes do not match the tensor's sizes.
 pub fn pack<'a>(
     tensor: &str,
     data: WeightData<'a>,

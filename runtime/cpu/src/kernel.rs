@@ -86,8 +86,9 @@ impl Kernel {
     ///
     /// # Safety
     /// Every view's bytes are readable, and the results' bytes are writable, until all workers have returned; no other
-    /// thread writes them. A result does not overlap another view, with one exception. It may be the same memory, with
-    /// the same element type and strides, as an operand that the kernel updates in place or reads element by element.
+    /// thread writes them. A result does not overlap another view, with one exception. It may be the same memory as an
+    /// operand that the kernel updates in place or reads element by element. Both then have the same element type and
+    /// strides.
     #[allow(unsafe_code)]
     pub unsafe fn run(
         &self,

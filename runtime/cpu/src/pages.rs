@@ -1,7 +1,7 @@
 //! Zeroed memory in the largest pages of the system.
 //!
-//! Every token reads all weights. With 4 KiB pages, a core translates an address every 64 lines and its prefetcher
-//! stops at each page's end, which costs up to half the bandwidth on a virtual machine.
+//! Every token reads all weights. With 4 KiB pages, a core translates an address every 64 lines, and its prefetcher
+//! stops at each page's end. On a virtual machine this costs up to half the bandwidth.
 #![allow(unsafe_code)]
 
 use std::io;

@@ -1,7 +1,7 @@
 //! Four-bit floating-point elements (e2m1) under an eight-bit floating-point scale.
 //!
-//! An e2m1 element is one of ±{0, 0.5, 1, 1.5, 2, 3, 4, 6}, the high bit its sign (OCP Microscaling Formats 1.0). As in
-//! ggml, the table holds the doubled, integral values and the scale is halved.
+//! An e2m1 element is one of ±{0, 0.5, 1, 1.5, 2, 3, 4, 6} (OCP Microscaling Formats 1.0). The high bit is its sign. As
+//! in ggml, the table holds the doubled, integral values and the scale is halved.
 //!
 //! Layouts (ggml's `block_mxfp4` and `block_nvfp4`), byte offsets in brackets:
 //!

@@ -13,8 +13,8 @@
 //! | iq3_xxs | `±{4, 12, 20, …, 52, 62}` | 1/4  | 32        |
 //! | iq3_s   | `±{1, 3, …, 15}`          | 1    | 32        |
 //!
-//! ggml's `d·(0.5 + s)` under twice the unit, with 1/8 added to the grid of iq1, gives the same bits, since `d` times a
-//! small integer is exact.
+//! ggml writes `d·(0.5 + s)` under twice the unit and adds 1/8 to the grid of iq1. The bits are the same, since `d`
+//! times a small integer is exact.
 //!
 //! Layouts (ggml's `block_iq1_s` and its siblings), byte offsets in brackets; integers are little-endian:
 //!

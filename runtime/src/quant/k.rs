@@ -77,8 +77,8 @@ pub(super) fn decode_q8_k(block: &[u8; 292], out: &mut [f32; LEN]) {
 
 /// Unpacks the 16 signed scales of q3_k, 6 bits each with an offset of 32, from 12 bytes.
 ///
-/// Bytes 0..8 hold the low four bits (scale `j` in the low, `j + 8` in the high nibble of byte `j`), bytes 8..12 the
-/// high two (scale `4·p + j` in bits `2·p ..` of byte `8 + j`).
+/// Bytes 0..8 hold the low four bits: scale `j` in the low, `j + 8` in the high nibble of byte `j`. Bytes 8..12 hold
+/// the high two: scale `4·p + j` in bits `2·p ..` of byte `8 + j`.
 fn scales_q3_k(bytes: &[u8]) -> [i8; 16] {
     let low: [u8; 16] = unpack(4, 8, &bytes[..8]);
     let high: [u8; 16] = unpack(2, 4, &bytes[8..12]);
@@ -87,9 +87,9 @@ fn scales_q3_k(bytes: &[u8]) -> [i8; 16] {
 
 /// Unpacks the 8 scales and 8 minima of q4_k and q5_k, 6 bits each, from 12 bytes.
 ///
-/// The low six bits of bytes 0..4 are scales 0..4, of bytes 4..8 minima 0..4. For `j` in 4..8, the low nibble of byte
-/// `4 + j` has the low four bits of scale `j`, and the top of byte `j - 4` its high two bits. The high nibble of byte
-/// `4 + j` has the low four bits of minimum `j`, and the top of byte `j` its high two bits.
+/// The low six bits of bytes 0..4 are scales 0..4, of bytes 4..8 minima 0..4. For `j` in 4..8, byte `4 + j` has the low
+/// four bits of scale `j` in its low nibble, of minimum `j` in its high nibble. Their high two bits are at the top of
+/// bytes `j - 4` and `j`.
 fn scales_q4_k(bytes: &[u8]) -> [(u8, u8); 8] {
     std::array::from_fn(|j| {
         if j < 4 {

@@ -250,8 +250,8 @@ fn round_trips_stay_within_the_error_of_the_format() {
             .iter()
             .find(|(t, ..)| *t == dtype)
             .expect("every encoder has its error bounds");
-        // The error is relative: powers of two do not change it while f16 values stay normal, for which the floor under
-        // `amax` accounts. Scales of nvfp4 end at 448; other formats have a larger range.
+        // The error is relative: powers of two do not change it while f16 values stay normal. The floor under `amax`
+        // accounts for this limit. Scales of nvfp4 end at 448; other formats have a larger range.
         let largest = if dtype == DType::Nvfp4 { 256.0 } else { 1024.0 };
         for scale in [1.0, largest, 1.0 / 16.0] {
             let values: Vec<f32> = values.iter().map(|x| x * scale).collect();

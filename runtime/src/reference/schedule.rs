@@ -1,8 +1,7 @@
 //! The execution order of a graph.
 //!
-//! The first *phase* computes all values that need only the batch's tokens, the second those that need the tokens one
-//! ahead ([`InputKind::NextTokens`]), and so on. A phase is a separate program that continues with earlier phases'
-//! values.
+//! The first *phase* computes all values that need only the batch's tokens. The second needs the tokens one ahead
+//! ([`InputKind::NextTokens`]), and so on. A phase is a separate program that continues with earlier phases' values.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Inst, Output, Place, Value};

@@ -107,7 +107,7 @@ impl<'b> Reader<'b> {
         std::str::from_utf8(self.bytes(n)?).map_err(|_| damaged("a name is not UTF-8"))
     }
 
-    /// Reads a number of items of `size` bytes, for which enough bytes remain.
+    /// Reads a number of items of `size` bytes, and checks that enough bytes remain.
     fn count(&mut self, size: usize) -> Result<usize, ExecError> {
         let n = self.u64()?;
         let n = usize::try_from(n).ok().filter(|n| {

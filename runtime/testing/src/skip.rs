@@ -8,8 +8,8 @@ const REQUIRE_ALL: &str = "TPC_REQUIRE_ALL";
 /// Environment variable with the path of a file that lists skipped tests.
 const LIST: &str = "TPC_SKIPPED";
 
-/// Reports that the rest of a test is skipped, to standard error, which the test harness does not capture here, and to
-/// the file in `TPC_SKIPPED`.
+/// Reports that the rest of a test is skipped, in the file `TPC_SKIPPED` and on standard error. The test harness does
+/// not capture it here.
 ///
 /// # Panics
 /// If `TPC_REQUIRE_ALL` is 1.

@@ -29,7 +29,7 @@ impl HostOps {
     /// Selects the kernels of these ops. The program's host arenas begin at `first_byte`.
     ///
     /// # Errors
-    /// Fails if an op has no kernel, a size is not bound, memory does not suffice, or a thread cannot start.
+    /// Fails if an op does not have a kernel, a size is not bound, memory does not suffice, or a thread cannot start.
     pub fn new(
         program: &Program,
         ops: &[(Op, Vec<Value>, Vec<Value>)],

@@ -87,7 +87,7 @@ impl Launches {
     /// Prepares the launches of a program.
     ///
     /// # Errors
-    /// Fails if an op has no kernel, or if a size is not bound.
+    /// Fails if an op does not have a kernel, or if a size is not bound.
     pub(super) fn new(
         program: &Program,
         first_byte: &FirstByte<'_>,

@@ -113,8 +113,8 @@ impl CpuExecutor {
     /// Creates an executor of a verified program and loads its weights.
     ///
     /// # Errors
-    /// Fails if a weight is missing or does not match its declaration, an op has no kernel, memory does not suffice, or
-    /// a thread cannot start.
+    /// Fails if a weight is missing or does not match its declaration, or if an op does not have a kernel. Also fails
+    /// for lack of memory or threads.
     pub fn new(
         program: Arc<Program>,
         weights: &dyn WeightSource,

@@ -129,8 +129,8 @@ impl<'a> Product<'a> {
     /// Creates the product of `matrix` and `tokens` of `activations`.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] if the matrix takes other activations, if these are not whole rows or lack a token, or
-    /// unless the bias has one element per row.
+    /// [`ProductError::Shape`] if the matrix takes other activations, these are not whole rows, or a token is missing.
+    /// Also for a bias without one element per row.
     pub fn new(
         isa: Isa,
         matrix: Matrix<'a>,
