@@ -1,13 +1,10 @@
 //! A checksum of bytes.
 
-/// A checksum of 64 bits. Each word of eight bytes changes it by a function that can be inverted, so that two texts that differ
-/// in one word never have the same.
+/// A 64-bit checksum. Each word of eight bytes changes it invertibly, so inputs that differ in one word always differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Checksum {
     state: u64,
-    /// The bytes of a word that is not whole.
     tail: [u8; 8],
-    /// The number of all bytes.
     len: u64,
 }
 

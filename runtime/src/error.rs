@@ -1,4 +1,4 @@
-//! Errors of running programs, with advice on each.
+//! Errors of running programs, with help.
 
 use tpc_ir::op::TypeError;
 use tpc_ir::{Code, DType, Place, Value};
@@ -6,14 +6,14 @@ use tpc_ir::{Code, DType, Place, Value};
 use crate::codes;
 use crate::quant::QuantError;
 
-/// The reason why a program could not be loaded or run.
+/// Error of loading or running a program.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(
     missing_docs,
     reason = "the message of each variant says what its fields hold"
 )]
 pub enum ExecError {
-    #[error("{value} lives on {place}, a group of devices: lower the graph to programs first")]
+    #[error("{value} is on {place}, a group of devices: expected a single device")]
     NotLowered { value: Value, place: Place },
     #[error("reads {value}, which lives on {home}, from the memory of {place}")]
     WrongPlace {
@@ -35,7 +35,7 @@ pub enum ExecError {
         expected: &'static str,
         found: &'static str,
     },
-    #[error("the size {what} has no value for this batch, or does not fit memory")]
+    #[error("the size {what} is not bound for this batch, or does not fit memory")]
     Size { what: String },
     #[error("{what} {index} is out of range: expected 0 to {bound}, exclusive")]
     Index {
@@ -43,7 +43,7 @@ pub enum ExecError {
         index: i64,
         bound: usize,
     },
-    #[error("the model has no tensor {tensor:?}")]
+    #[error("tensor {tensor:?} is missing from the model")]
     MissingWeight { tensor: String },
     #[error("tensor {tensor:?}: expected {expected}, found {found}")]
     WeightMismatch {
@@ -91,16 +91,16 @@ pub enum ExecError {
     },
     #[error("no recurrent state is free for sequence {seq}: other sequences use all {cells}")]
     StatesFull { cells: usize, seq: u32 },
-    #[error("nothing to draft: no batch was decoded, or all draft blocks of the graph have run")]
+    #[error("cannot draft: no batch was decoded, or all draft blocks have run")]
     NothingToDraft,
     #[error("bad batch: {what}")]
     BadBatch { what: String },
-    #[error("the graph has no output named {name:?}")]
+    #[error("output {name:?} is missing from the graph")]
     MissingOutput { name: String },
     #[error("the graph is malformed: {what}")]
     Malformed { what: String },
     #[error(
-        "{reader} reads {read} of the state {name:?} as it was before {update}, whose result is {updated}"
+        "{reader} reads {read}, the old content of the state {name:?}, after {update} has written {updated}"
     )]
     StaleRead {
         name: String,
@@ -111,31 +111,31 @@ pub enum ExecError {
     },
     #[error("{what}")]
     Parameter { what: String },
-    /// The executor does not have a kernel for an op on these element types.
+    /// The executor lacks a kernel for an op on these element types.
     #[error("{what}")]
     NoKernel { what: String },
-    #[error("the file of the session: {what}")]
+    #[error("session file: {what}")]
     StateFile { what: String },
-    #[error("the file of the session has format {found}: this tpc knows those up to {known}")]
+    #[error("the session file has format version {found}: this tpc reads versions up to {known}")]
     StateVersion { found: u32, known: u32 },
     #[error("the session was saved with another model: {what}")]
     StateModel { what: String },
     #[error("sequence {seq} cannot go back to position {pos}: {why}")]
     CannotRewind { seq: u32, pos: u64, why: String },
-    #[error("the executor does not give the state {state:?}")]
+    #[error("the executor does not provide the state {state:?}")]
     NoStates { state: String },
     #[error("`{op}` is a leaf: its value comes from the interpreter, not from operands")]
     Leaf { op: &'static str },
-    /// An error of an executor's devices, with its own code and advice.
+    /// An error of an executor's devices, with its own code and help.
     #[error("{what}")]
     Device { code: &'static Code, what: String },
-    /// Another error, with the instruction or value it concerns.
+    /// Another error, with its instruction or value.
     #[error("{at}: {cause}")]
     At { at: String, cause: Box<ExecError> },
 }
 
 impl ExecError {
-    /// Returns the error with the name of its instruction or value. An inner name takes precedence.
+    /// Adds the instruction's or value's name, unless there is an inner name.
     #[must_use]
     pub fn at(self, at: impl FnOnce() -> String) -> ExecError {
         match self {
@@ -147,7 +147,7 @@ impl ExecError {
         }
     }
 
-    /// Returns the error without the names of the instruction and value.
+    /// Returns the error without names of instructions and values.
     pub fn cause(&self) -> &ExecError {
         match self {
             ExecError::At { cause, .. } => cause.cause(),
@@ -194,7 +194,7 @@ impl ExecError {
         }
     }
 
-    /// Returns advice on the error, in one sentence.
+    /// Returns help in one sentence.
     pub fn help(&self) -> &'static str {
         use ExecError as E;
         match self {
@@ -203,7 +203,7 @@ impl ExecError {
             E::Type(_) => {
                 "run the verifier, which points at the first op whose operands do not fit"
             }
-            E::Shape { .. } => "compare the sizes the graph declares with those of the operands",
+            E::Shape { .. } => "compare the declared sizes with the sizes of the operands",
             E::Elements { .. } => {
                 "give indices and positions as integers, everything else as reals"
             }
@@ -219,28 +219,30 @@ impl ExecError {
             E::PartRange { .. } => {
                 "choose ranges within the tensor, or let the planner choose them"
             }
-            E::Quant(_) => "requantise the tensor to a type that can be executed, such as q8_0",
+            E::Quant(_) => "requantise the tensor to a supported type, such as q8_0",
             E::MissingInput { .. } => "supply the input by name, or set the window of the session",
-            E::StateResized { .. } => "keep n_ctx from batch to batch, or reset the states",
-            E::CacheFull { .. } => "use a larger context, or forget sequences that are finished",
-            E::StatesFull { .. } => {
-                "make room for more sequences, or forget those that are finished"
-            }
+            E::StateResized { .. } => "keep n_ctx between batches, or reset the states",
+            E::CacheFull { .. } => "use a larger context, or remove finished sequences",
+            E::StatesFull { .. } => "allow more sequences, or remove finished ones",
             E::NothingToDraft => {
                 "plan with --spec-type draft-mtp, and draft after each batch at most once per block"
             }
             E::NoKernel { .. } => {
-                "`tpc eval --executor reference` runs every op, slowly; requantising the weight that is named may help"
+                "requantise the named weight, or use `tpc eval --executor reference`, which runs every op, slowly"
             }
             E::StateFile { .. } | E::StateVersion { .. } => {
-                "leave the file out: the text is then read again"
+                "omit the session file: tpc then evaluates the text again"
             }
-            E::StateModel { .. } => "give the model and the options of the run that saved it",
-            E::CannotRewind { .. } => "read the text again from its begin",
-            E::NoStates { .. } => "--executor cpu gives its states",
-            E::BadBatch { .. } => "give one position and one sequence per token, positions rising",
+            E::StateModel { .. } => {
+                "use the model and the options of the run that saved the session"
+            }
+            E::CannotRewind { .. } => "evaluate the text again from its start",
+            E::NoStates { .. } => "use --executor cpu, which provides its states",
+            E::BadBatch { .. } => {
+                "give one position and one sequence per token, with increasing positions"
+            }
             E::MissingOutput { .. } => "name the output in the graph",
-            E::Malformed { .. } => "run the verifier, which lists everything that is wrong",
+            E::Malformed { .. } => "run the verifier, which lists all errors",
             E::StaleRead { .. } => {
                 "read the result of the update, or the old content before the update"
             }

@@ -1,12 +1,9 @@
-//! The executor: the component that runs a model's programs batch by batch.
-//!
-//! A [`Session`](crate::Session) drives an executor through this trait and is independent of the backend.
+//! The executor: runs a model's programs batch by batch.
 //!
 //! # States
-//!
-//! KV caches and recurrent states belong to the executor. A phase writes *staged* states. Later phases read them, and
-//! they become permanent when the session [commits](Executor::commit). After an error, the session
-//! [discards](Executor::discard) them, so that a failed batch does not change states.
+//! KV caches and recurrent states belong to the executor. A phase writes *staged* states, which later phases read. The
+//! [`Session`](crate::Session) [commits](Executor::commit) them, or after an error [discards](Executor::discard) them,
+//! so that a failed batch does not change states.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{DType, Graph, Output, TensorType, Value};
@@ -18,15 +15,15 @@ use crate::slot::Slot;
 use crate::states::StateInfo;
 use crate::tensor::Tensor;
 
-/// The host's side of a phase: it supplies the inputs, and may watch the results.
+/// The host's side of a phase.
 pub trait Host {
-    /// Writes the input of this kind, which the program declares with type `ty`.
+    /// Writes the input of this kind, declared with type `ty`.
     ///
     /// # Errors
-    /// Returns [`ExecError::MissingInput`] if the host does not know the input, and errors of the [`Slot`].
+    /// [`ExecError::MissingInput`] if the host does not know the input, and errors of the [`Slot`].
     fn input(&mut self, kind: &InputKind, ty: &TensorType, to: Slot<'_>) -> Result<(), ExecError>;
 
-    /// Receives a result as soon as it is computed. Only executors that keep intermediate values call it.
+    /// Receives a result, if the executor keeps intermediate values.
     fn produced(&mut self, _value: Value, _tensor: &Tensor) {}
 }
 
@@ -36,28 +33,28 @@ impl<F: FnMut(&InputKind, &TensorType) -> Result<Tensor, ExecError>> Host for F 
     }
 }
 
-/// The value of a mask if a token attends to a cell.
+/// Mask value of a cell that a token attends to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MaskValues {
     /// 0.
     #[default]
     Zero,
-    /// Minus the distance between the positions, which ALiBi multiplies by each head's slope.
+    /// Minus the distance of the positions, for ALiBi to multiply by each head's slope.
     Distance,
 }
 
-/// The part of a model's graph that a session uses.
+/// A session's view of a model's graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// The names of the outputs.
+    /// Names of the outputs.
     pub outputs: Vec<String>,
-    /// The values of its masks.
+    /// Values of the masks.
     pub mask_values: MaskValues,
-    /// True if it has recurrent states; every sequence of a batch then has the same number of tokens.
+    /// True with recurrent states; sequences of a batch then have equal numbers of tokens.
     pub recurrent: bool,
     /// True if tokens attend to later tokens of the batch too, and not to earlier batches.
     pub both_ways: bool,
-    /// Its states: one part per place.
+    /// The states: one part per place.
     pub states: Vec<StateInfo>,
 }
 
@@ -86,7 +83,7 @@ impl Interface {
         }
     }
 
-    /// Returns the number of the output of that name.
+    /// Returns the number of the output of this name.
     pub fn output(&self, name: &str) -> Option<usize> {
         self.outputs.iter().position(|o| o == name)
     }
@@ -94,7 +91,7 @@ impl Interface {
 
 /// The named outputs of phases, in the order of [`Interface::outputs`]; uncomputed outputs are empty.
 ///
-/// Batches reuse the outputs, so that an executor may write into the memory of the previous batch.
+/// Batches reuse their memory.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
     places: Vec<Option<Tensor>>,
@@ -110,7 +107,7 @@ impl Outputs {
         }
     }
 
-    /// Returns outputs whose tensors are not read: the caller uses [`Executor::output`] instead.
+    /// Returns outputs for callers that use [`Executor::output`] instead.
     pub fn unread() -> Outputs {
         Outputs {
             places: Vec::new(),
@@ -123,28 +120,28 @@ impl Outputs {
         self.unread
     }
 
-    /// Returns the output of that number; `None` if no phase has computed it.
+    /// Returns the output of this number; `None` if no phase has computed it.
     pub fn get(&self, output: usize) -> Option<&Tensor> {
         self.places.get(output).and_then(Option::as_ref)
     }
 
-    /// Returns the tensor of an output for writing.
+    /// Returns an output's tensor for writing.
     ///
     /// # Errors
-    /// Returns [`ExecError::Malformed`] if `output` is out of range.
+    /// [`ExecError::Malformed`] if `output` is out of range.
     pub fn place(&mut self, output: usize) -> Result<&mut Option<Tensor>, ExecError> {
         self.places
             .get_mut(output)
             .ok_or_else(|| ExecError::Malformed {
-                what: format!("it has no output {output}"),
+                what: format!("output {output} does not exist"),
             })
     }
 }
 
 /// Runs the programs of a model.
 ///
-/// A batch runs in *phases*: the first needs the tokens of the batch, each later one the tokens further ahead, for
-/// blocks that draft.
+/// A batch runs in *phases*: the first needs the batch's tokens, later ones the tokens further ahead, for blocks that
+/// draft.
 pub trait Executor {
     /// Returns the interface of the model.
     fn interface(&self) -> &Interface;
@@ -153,13 +150,12 @@ pub trait Executor {
     /// phase.
     fn lookahead(&self, run: &BatchRun) -> Option<u32>;
 
-    /// Runs the next phase, if any, and writes its outputs. The first phase requests all inputs except
-    /// [`InputKind::NextTokens`]; a later phase requests the `NextTokens` of its number. The executor stages the states
-    /// that the phase writes.
+    /// Runs the next phase, if any, writes its outputs and stages its states. The first phase requests all inputs
+    /// except [`InputKind::NextTokens`], a later phase the `NextTokens` of its number.
     ///
     /// # Errors
-    /// Returns an error if an input does not match the program's declaration or an op fails. The batch cannot continue
-    /// then, and the caller discards the staged states.
+    /// Fails if an input does not match its declaration or an op fails. The caller then ends the batch and discards the
+    /// staged states.
     fn run_phase(
         &mut self,
         run: &mut BatchRun,
@@ -167,23 +163,22 @@ pub trait Executor {
         outputs: &mut Outputs,
     ) -> Result<(), ExecError>;
 
-    /// Makes the staged states last.
+    /// Makes the staged states permanent.
     fn commit(&mut self);
 
     /// Drops the staged states.
     fn discard(&mut self);
 
-    /// Clears all states, including staged ones: they are zero again, and may get other sizes.
+    /// Zeroes all states, including staged ones; they may get other sizes.
     ///
     /// # Errors
-    /// Returns an error if the device's memory cannot be written.
+    /// Fails if the device's memory cannot be written.
     fn reset_states(&mut self) -> Result<(), ExecError>;
 
-    /// Returns the bytes of a state: its elements in its type without gaps, between batches. `None` if the executor does
-    /// not keep the state.
+    /// Returns a state's elements in its type without gaps, between batches; `None` if the executor does not keep it.
     ///
     /// # Errors
-    /// Returns an error if the device's memory cannot be read.
+    /// Fails if the device's memory cannot be read.
     fn state(&self, _state: Value) -> Result<Option<&[u8]>, ExecError> {
         Ok(None)
     }
@@ -191,29 +186,29 @@ pub trait Executor {
     /// Returns the memory of [`Self::state`] for writing.
     ///
     /// # Errors
-    /// Returns the same errors.
+    /// As [`Self::state`].
     fn state_mut(&mut self, _state: Value) -> Result<Option<&mut [u8]>, ExecError> {
         Ok(None)
     }
 
-    /// Returns the elements of a named output in their type, without gaps, after the last batch. Returns `None` if the
-    /// model does not have this output or the executor does not keep it.
+    /// Returns a named output's elements after the last batch, in their type, without gaps; `None` if the executor does
+    /// not have it.
     ///
     /// # Errors
-    /// Returns an error if the device's memory cannot be read.
+    /// Fails if the device's memory cannot be read.
     fn output(&self, _output: usize) -> Result<Option<(DType, Vec<u8>)>, ExecError> {
         Ok(None)
     }
 
-    /// Returns the elements of a weight; `None` if the executor does not keep them in the file's type.
+    /// Returns a weight; `None` if the executor does not keep it in the file's type.
     ///
     /// # Errors
-    /// Returns an error if the device's memory cannot be read.
+    /// Fails if the device's memory cannot be read.
     fn weight(&self, _weight: Value) -> Result<Option<Tensor>, ExecError> {
         Ok(None)
     }
 
-    /// Returns the times of kernels since the last call; empty if the executor does not measure them.
+    /// Returns kernel times since the last call; empty without a profile.
     fn take_profile(&mut self) -> Vec<KernelTime> {
         Vec::new()
     }

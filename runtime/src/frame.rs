@@ -5,23 +5,21 @@ use tpc_ir::{Arena, Bindings, DType, Symbol, Value};
 
 use crate::error::ExecError;
 
-/// The view of every value, as passed to launches. It persists between batches; a new batch updates only the views that
-/// depend on a changed size.
+/// The view of every value, as passed to launches. A new batch updates only views that depend on a changed size.
 #[derive(Debug)]
 pub struct Frame<V> {
-    /// Views by value; an empty view for a value without a home.
+    /// Empty for a value without a home.
     views: Vec<V>,
-    /// The views of launches, one after another.
     slots: Vec<V>,
     /// Per value, its slots.
     slots_of: Vec<Vec<u32>>,
-    /// Per value with a home, a bit mask of the symbols in its view, and true if its buffer moves with the shape.
+    /// Per value with a home: a bit mask of the symbols in its view, and true if its buffer moves with the shape.
     depends: Vec<(Value, u32, bool)>,
-    /// The shape and the sizes of the views' batch.
+    /// Shape and sizes of the views' batch.
     of: Option<(usize, Bindings)>,
 }
 
-/// The differences between a batch and the previous one.
+/// Differences between a batch and the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// True if a size has changed.
@@ -31,8 +29,8 @@ pub struct Change {
 }
 
 impl<V: Copy> Frame<V> {
-    /// Returns the frame of a program whose launches use the values `slots`, one after another. Values without a home
-    /// have the view `empty` of their type.
+    /// Returns the frame of a program whose launches use the values `slots`. Values without a home have the view
+    /// `empty` of their type.
     pub fn new(program: &Program, slots: &[Value], empty: impl Fn(DType) -> V) -> Frame<V> {
         let values = || program.graph.values();
         let mut slots_of = vec![Vec::new(); values().len()];
@@ -63,21 +61,20 @@ impl<V: Copy> Frame<V> {
         }
     }
 
-    /// Returns the view of a value for the current batch.
+    /// Returns a value's view for the current batch.
     pub fn view(&self, value: Value) -> V {
         self.views[value.index()]
     }
 
-    /// Returns the views of launches, one after another.
+    /// Returns the views of launches, in sequence.
     pub fn slots(&self) -> &[V] {
         &self.slots
     }
 
-    /// Updates the views for a batch of a shape and returns the changes. `view` makes the view of elements of a type in
-    /// an arena; its offset counts from the start of the arena.
+    /// Updates the views for a batch and returns the changes. `view` makes a view of a type at an offset in an arena.
     ///
     /// # Errors
-    /// Returns [`ExecError::Size`] if a size cannot be evaluated.
+    /// [`ExecError::Size`] if a size cannot be evaluated.
     pub fn set(
         &mut self,
         program: &Program,

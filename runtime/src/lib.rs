@@ -1,12 +1,11 @@
 //! # Executing tpc programs
 //!
-//! A program is a [`tpc_ir::Graph`] whose values live on the host or on single devices. An [`Executor`] runs it batch by
-//! batch; a [`Session`] makes a language model of it: tokens in, logits out.
+//! A program is a [`tpc_ir::Graph`] whose values live on the host or on single devices. An [`Executor`] runs it batch
+//! by batch; a [`Session`] makes a language model of it: tokens in, logits out.
 //!
-//! [`mod@reference`] defines the ops in code: slow, in f64, simple. Tests compare faster executors with it, and test
-//! every sharding rule by comparing the sharded program with the unsharded one. Its [`Interpreter`] gives each place its
-//! own memory. An op reads only the memory of its place, and only copies and collectives move tensors between places. A
-//! device program with correct results therefore needs only data that its device holds.
+//! [`mod@reference`] defines the ops in code: slow, in f64, simple. Tests compare faster executors with it, and sharded
+//! programs with unsharded ones. In its [`Interpreter`], only copies and collectives move tensors between places.
+//! Sharded programs with correct results therefore need only data that their devices hold.
 //!
 //! | type              | purpose                                                                              |
 //! |-------------------|--------------------------------------------------------------------------------------|
@@ -19,8 +18,7 @@
 //! | [`Interpreter`]   | the reference executor                                                               |
 //! | [`eval`]          | one op on whole tensors                                                              |
 //!
-//! The crate does not read files: the caller maps the file and passes weights as bytes in their GGUF types. A session
-//! works with any executor; only the shorthand [`Session::new`] names one.
+//! The crate does not read files: the caller passes weights as bytes in their GGUF types.
 
 mod checksum;
 mod codes;

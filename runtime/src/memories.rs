@@ -8,7 +8,6 @@ use tpc_ir::{Graph, Place, Value};
 use crate::error::ExecError;
 use crate::tensor::Tensor;
 
-/// The memories of all places.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memories(BTreeMap<Place, BTreeMap<Value, Arc<Tensor>>>);
 
@@ -17,7 +16,6 @@ impl Memories {
         self.0.entry(place).or_default().insert(value, tensor);
     }
 
-    /// Returns the value from the memory of `place`.
     pub(crate) fn read(
         &self,
         graph: &Graph,

@@ -1,15 +1,15 @@
-//! The times of the kernels of batches.
+//! Kernel times of batches.
 
 use std::time::Duration;
 
-/// The time that the launches of a kernel took.
+/// Total time of a kernel's launches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelTime {
-    /// The kernel's name, with the type of the weights that it reads.
+    /// Kernel name, with the type of the weights that it reads.
     pub kernel: String,
     /// The number of launches.
     pub calls: u64,
-    /// Their time together.
+    /// Total time.
     pub time: Duration,
 }
 

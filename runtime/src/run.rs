@@ -1,4 +1,4 @@
-//! Batches of a program: which of their phases have run.
+//! Batches of a program, with the phases that have run.
 
 use tpc_ir::program::Program;
 use tpc_ir::{Bindings, Symbol};
@@ -7,7 +7,7 @@ use crate::error::ExecError;
 use crate::memories::Memories;
 use crate::transfers::Transfers;
 
-/// The number of batches that an executor has begun.
+/// Batches that an executor has begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Batches(u64);
 
@@ -16,20 +16,20 @@ pub struct Batches(u64);
 pub struct BatchRun {
     sizes: Bindings,
     phase: usize,
-    /// The batch's number in an executor of programs; `None` before its first phase.
+    /// Number in an executor of programs; `None` before the first phase.
     batch: Option<u64>,
-    /// Values that the reference executor keeps for later phases; empty in other executors.
+    /// Values that the reference executor keeps for later phases.
     pub(crate) memories: Memories,
-    /// Transfers that the reference executor has counted.
+    /// Transfers counted by the reference executor.
     pub(crate) transfers: Transfers,
 }
 
-/// The phase that runs next.
+/// The next phase to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextPhase {
-    /// Its number.
+    /// Number of the phase.
     pub phase: usize,
-    /// The number of the shape that holds the batch.
+    /// Number of the shape that holds the batch.
     pub shape: usize,
     /// True for the batch's first phase.
     pub first: bool,
@@ -52,22 +52,22 @@ impl BatchRun {
         &self.sizes
     }
 
-    /// Returns the number of the phase that runs next.
+    /// Returns the number of the next phase.
     pub const fn phase(&self) -> usize {
         self.phase
     }
 
-    /// Returns the number of tokens after the batch that the next phase needs; `None` after the last phase.
+    /// Returns the tokens after the batch that the next phase needs; `None` after the last phase.
     pub fn lookahead(&self, program: &Program) -> Option<u32> {
         program.phases.get(self.phase).map(|p| p.lookahead)
     }
 
-    /// Returns the next phase; `None` after the last. The first phase begins a batch and invalidates later phases of
-    /// earlier batches.
+    /// Returns the next phase; `None` after the last. The first begins a batch and invalidates later phases of earlier
+    /// batches.
     ///
     /// # Errors
-    /// Returns [`ExecError::BadBatch`] if no shape holds the batch, and [`ExecError::NothingToDraft`] if another batch
-    /// has begun since.
+    /// [`ExecError::BadBatch`] if no shape holds the batch, [`ExecError::NothingToDraft`] if another batch has begun
+    /// since.
     pub fn next(
         &mut self,
         program: &Program,
@@ -99,7 +99,6 @@ impl BatchRun {
     }
 }
 
-/// Returns the error for a batch that no shape holds.
 fn too_large(program: &Program, sizes: &Bindings) -> ExecError {
     let most = program.shapes.last().map(|s| s.most).unwrap_or_default();
     let over = Symbol::ALL
@@ -109,6 +108,6 @@ fn too_large(program: &Program, sizes: &Bindings) -> ExecError {
         .map(|s| format!("{} {} (at most {})", s.name(), sizes.get(s), most.get(s)))
         .collect();
     ExecError::BadBatch {
-        what: format!("the program has no shape for it: {}", over.join(", ")),
+        what: format!("too large for the program: {}", over.join(", ")),
     }
 }

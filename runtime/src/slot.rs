@@ -1,4 +1,4 @@
-//! The destination of a batch's input.
+//! Destinations of a batch's inputs.
 
 use tpc_ir::{DType, RANK, TensorType};
 
@@ -7,24 +7,24 @@ use crate::tensor::{Data, Shape, Tensor};
 
 /// The destination of an input. The host writes each element once, axis 0 fastest.
 ///
-/// It is either memory of an executor or a tensor to create. The host passes the sizes of its values; if they differ from
-/// the slot's sizes, the slot stays unwritten.
+/// It is memory of an executor or a tensor to create. If the host's sizes differ from the slot's, the slot stays
+/// unwritten.
 #[derive(Debug)]
 pub struct Slot<'a> {
     dims: [usize; RANK],
     memory: SlotMemory<'a>,
 }
 
-/// The memory of a [`Slot`].
+/// A [`Slot`]'s memory.
 #[derive(Debug)]
 pub enum SlotMemory<'a> {
-    /// Elements of an input of type i32.
+    /// An i32 input.
     I32(&'a mut [i32]),
-    /// Elements of an input of type i64.
+    /// An i64 input.
     I64(&'a mut [i64]),
-    /// Elements of an input of type f32.
+    /// An f32 input.
     F32(&'a mut [f32]),
-    /// The bytes of an input of any other type.
+    /// Bytes of an input of another type.
     Packed(DType, &'a mut [u8]),
     /// A tensor of any type.
     Tensor(&'a mut Option<Tensor>),
@@ -34,7 +34,7 @@ impl<'a> Slot<'a> {
     /// Returns a slot of these sizes; its memory must have the same number of elements.
     ///
     /// # Errors
-    /// Returns [`ExecError::Shape`] if the number of elements differs.
+    /// [`ExecError::Shape`] if the number of elements differs.
     pub fn new(dims: [usize; RANK], memory: SlotMemory<'a>) -> Result<Slot<'a>, ExecError> {
         let found = match &memory {
             SlotMemory::I32(to) => to.len(),
@@ -58,11 +58,11 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// Writes the integers of an array of sizes `dims`.
+    /// Writes an array of integers of sizes `dims`.
     ///
     /// # Errors
-    /// Returns [`ExecError::Shape`] if `dims` differs from the slot's sizes, and [`ExecError::Elements`] if the slot
-    /// takes real numbers. Returns [`ExecError::Parameter`] if an integer exceeds the range of its type.
+    /// [`ExecError::Shape`] for other sizes than the slot's, [`ExecError::Elements`] if the slot takes real numbers,
+    /// [`ExecError::Parameter`] if an integer exceeds its type's range.
     pub fn ints(
         self,
         dims: [usize; RANK],
@@ -87,11 +87,10 @@ impl<'a> Slot<'a> {
         Ok(())
     }
 
-    /// Writes the real numbers of an array of sizes `dims`.
+    /// Writes an array of real numbers of sizes `dims`.
     ///
     /// # Errors
-    /// Returns [`ExecError::Shape`] if `dims` differs from the slot's sizes, and [`ExecError::Elements`] if the slot
-    /// takes integers.
+    /// [`ExecError::Shape`] for other sizes than the slot's, [`ExecError::Elements`] if the slot takes integers.
     pub fn reals(
         self,
         dims: [usize; RANK],
@@ -113,11 +112,11 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// Writes a matrix of real numbers row by row: `row` fills the row of that number.
+    /// Writes a matrix of real numbers: `row` fills the given row.
     ///
     /// # Errors
-    /// Returns [`ExecError::Shape`] if the sizes differ from the slot's, [`ExecError::Elements`] if the slot takes
-    /// integers, and [`ExecError::Size`] if the matrix does not fit memory.
+    /// [`ExecError::Shape`] for other sizes than the slot's, [`ExecError::Elements`] if the slot takes integers,
+    /// [`ExecError::Size`] if the matrix does not fit memory.
     pub fn rows(
         self,
         [n, rows]: [usize; 2],
@@ -150,8 +149,8 @@ impl<'a> Slot<'a> {
     /// Writes elements packed in type `dtype` with sizes `dims`, axis 0 without gaps.
     ///
     /// # Errors
-    /// Returns [`ExecError::Shape`] if `dims` differs from the slot's sizes, [`ExecError::Elements`] for another type,
-    /// and [`ExecError::Parameter`] if the number of bytes does not match the elements.
+    /// [`ExecError::Shape`] for other sizes than the slot's, [`ExecError::Elements`] for another type,
+    /// [`ExecError::Parameter`] if the number of bytes does not match.
     pub fn packed(self, dtype: DType, dims: [usize; RANK], bytes: &[u8]) -> Result<(), ExecError> {
         match self.memory {
             _ if Shape { dtype, dims }.bytes() != bytes.len() as u64 => Err(ExecError::Parameter {
@@ -183,10 +182,10 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// Writes the elements of a tensor.
+    /// Writes a tensor.
     ///
     /// # Errors
-    /// Returns the errors of [`Self::ints`] and [`Self::reals`].
+    /// As [`Self::ints`] and [`Self::reals`].
     pub fn tensor(self, tensor: Tensor) -> Result<(), ExecError> {
         if let SlotMemory::Tensor(out) = self.memory {
             *out = Some(tensor);
@@ -204,7 +203,7 @@ impl<'a> Slot<'a> {
 /// Returns the tensor that `write` makes for a value of type `ty` and this shape.
 ///
 /// # Errors
-/// Returns the errors of `write`, and an error if the tensor is not of the type.
+/// As `write`, and an error for a tensor of another type.
 pub(crate) fn input_tensor(
     shape: &Shape,
     ty: &TensorType,
@@ -220,7 +219,6 @@ pub(crate) fn input_tensor(
     Ok(tensor)
 }
 
-/// Decodes an integer from little-endian bytes.
 fn integer(bytes: &[u8]) -> i64 {
     let negative = bytes.last().is_some_and(|b| b.cast_signed() < 0);
     let mut all = [if negative { 0xff } else { 0 }; 8];

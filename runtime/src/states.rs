@@ -1,11 +1,11 @@
-//! The states of a graph, and how the positions of tokens are in them.
+//! The states of a graph, and how they depend on positions.
 
 use tpc_ir::op::{InputKind, Op, Rope, RopeMode};
 use tpc_ir::{Bindings, Dim, Graph, Interval, Output, RANK, Symbol, TensorType, Value};
 
 use crate::tensor::Shape;
 
-/// The kind of content of a state's cells.
+/// Content of a state's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CellKind {
     /// Tokens of caches without a window.
@@ -19,7 +19,6 @@ pub enum CellKind {
 impl CellKind {
     const ALL: [CellKind; 3] = [CellKind::Full, CellKind::Windowed, CellKind::Sequence];
 
-    /// Returns the symbol for the number of cells.
     const fn symbol(self) -> Symbol {
         match self {
             CellKind::Full => Symbol::NCtx,
@@ -29,10 +28,10 @@ impl CellKind {
     }
 }
 
-/// Elements of a cell that a rotary embedding has rotated by the token's position.
+/// Elements of a cell rotated by the token's position (rotary embedding).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
-    /// The first of them along axis 0.
+    /// The first element along axis 0.
     pub start: u64,
     /// The embedding.
     pub rope: Rope,
@@ -40,25 +39,25 @@ pub struct Rotation {
     pub factors: Option<Value>,
 }
 
-/// A state, or the part of it that a place stores.
+/// A state, or a place's part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateInfo {
-    /// The value that it is.
+    /// The state's value.
     pub value: Value,
-    /// The state's name, which its parts share.
+    /// Name, which the state's parts share.
     pub name: String,
-    /// Its type.
+    /// Type of the value.
     pub ty: TensorType,
     /// Per axis, the stored intervals; `None` for the whole state.
     pub parts: Option<Vec<Vec<Interval>>>,
-    /// The content of its cells, and the axis that counts them. All later axes have size 1.
+    /// Content of the cells, and the axis that counts them. All later axes have size 1.
     pub cells: Option<(CellKind, usize)>,
-    /// The rotations of positions in it, or the reason why they are unknown.
+    /// Rotations of positions in the state, or the reason why they are unknown.
     pub rotations: Result<Vec<Rotation>, String>,
 }
 
 impl StateInfo {
-    /// Returns the states of a graph, in its order.
+    /// Returns a graph's states, in order.
     pub fn of(graph: &Graph) -> Vec<StateInfo> {
         let states = graph
             .values()
@@ -75,20 +74,19 @@ impl StateInfo {
                 parts: op.parts.clone(),
                 cells: cells(&data.ty),
                 rotations: match absolute {
-                    true => Err("the model adds positions to what it stores".into()),
+                    true => Err("the model uses absolute positions".into()),
                     false => rotations(graph, value),
                 },
             })
             .collect()
     }
 
-    /// Returns the sizes of the state for the context and the sequences of `sizes`; `None` if they do not fit memory.
+    /// Returns the sizes of the state; `None` if they do not fit memory.
     pub fn shape(&self, sizes: &Bindings) -> Option<Shape> {
         Shape::of(&self.ty, sizes).ok()
     }
 }
 
-/// Returns the content of the cells of a state of this type, and their axis.
 fn cells(ty: &TensorType) -> Option<(CellKind, usize)> {
     let kind = |axis: usize| {
         let mut kinds = CellKind::ALL.into_iter();
@@ -99,7 +97,7 @@ fn cells(ty: &TensorType) -> Option<(CellKind, usize)> {
     kind(axis).filter(|_| inner).map(|kind| (kind, axis))
 }
 
-/// Follows copies to the value that they copy.
+/// Follows copies to their source.
 fn source(graph: &Graph, mut value: Value) -> Value {
     while let Op::Copy(_) = graph.def_op(value) {
         value = graph.inst(graph.value(value).def.0).operands[0];
@@ -107,7 +105,7 @@ fn source(graph: &Graph, mut value: Value) -> Value {
     value
 }
 
-/// True if an op other than rotary embeddings uses positions. Query temperatures are a separate input.
+/// True if another op than rotary embeddings uses positions. Query temperatures are a separate input.
 fn absolute_positions(graph: &Graph) -> bool {
     let position = |v: &Value| match graph.def_op(source(graph, *v)) {
         Op::Input(input) => matches!(input.kind, InputKind::Positions | InputKind::PositionsMrope),
@@ -119,7 +117,6 @@ fn absolute_positions(graph: &Graph) -> bool {
     })
 }
 
-/// Returns the rotary embeddings of the value that is written to a state.
 fn rotations(graph: &Graph, state: Value) -> Result<Vec<Rotation>, String> {
     let updated = graph.outputs.iter().find_map(|o| match o {
         Output::State { state: s, value } if *s == state => Some(*value),
@@ -135,7 +132,7 @@ fn rotations(graph: &Graph, state: Value) -> Result<Vec<Rotation>, String> {
             find(graph, written, (0, true), &mut out)?;
             Ok(out)
         }
-        op => Err(format!("`{}` writes it", op.name())),
+        op => Err(format!("`{}` writes the state", op.name())),
     }
 }
 
@@ -163,7 +160,7 @@ fn find(
             }
             RopeMode::Norm | RopeMode::Neox => Err("keys are changed after their rotation".into()),
             RopeMode::Mrope { .. } | RopeMode::Imrope { .. } => {
-                Err("its positions have several parts (M-RoPE)".into())
+                Err("positions have several parts (M-RoPE)".into())
             }
         },
         Op::Copy(_) | Op::Scale(_) | Op::AllReduce(_) => {
@@ -177,7 +174,7 @@ fn find(
             let mut start = start;
             for &part in &inst.operands {
                 find(graph, part, (start, plain), out)?;
-                let width = width(part).ok_or("a part of it has no fixed size")?;
+                let width = width(part).ok_or("a part of the cell has a variable size")?;
                 start += width;
             }
             Ok(())
@@ -186,6 +183,6 @@ fn find(
             find(graph, operand(0), (start, false), out)
         }
         Op::MulMat(_) | Op::MulMatId(_) => Ok(()),
-        op => Err(format!("`{}` makes what it holds", op.name())),
+        op => Err(format!("`{}` computes the content of the state", op.name())),
     }
 }

@@ -6,12 +6,12 @@ use tpc_ir::{Bindings, DType, Dim, RANK, TensorType};
 
 use crate::error::ExecError;
 
-/// The elements of a tensor, axis 0 fastest.
+/// Elements of a tensor, axis 0 fastest.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Data {
     /// Real numbers: every result of arithmetic.
     F64(Vec<f64>),
-    /// Real numbers of a weight, as dequantised.
+    /// Real numbers of a dequantised weight.
     F32(Vec<f32>),
     /// Indices and positions.
     Int(Vec<i64>),
@@ -27,7 +27,7 @@ impl Data {
         }
     }
 
-    /// True if the shape has zero elements.
+    /// True if there are zero elements.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -36,7 +36,7 @@ impl Data {
 /// A tensor type with known sizes: the shape of a graph's value in one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Element type that the graph declares.
+    /// The declared element type.
     pub dtype: DType,
     /// Sizes.
     pub dims: [usize; RANK],
@@ -46,7 +46,7 @@ impl Shape {
     /// Returns the shape of values of type `ty` under `bindings`.
     ///
     /// # Errors
-    /// Returns [`ExecError::Size`] if a size cannot be evaluated.
+    /// [`ExecError::Size`] if a size cannot be evaluated.
     pub fn of(ty: &TensorType, bindings: &Bindings) -> Result<Shape, ExecError> {
         let mut dims = [0; RANK];
         for (out, dim) in dims.iter_mut().zip(&ty.dims) {
@@ -58,7 +58,7 @@ impl Shape {
         })
     }
 
-    /// Returns the bytes of a tensor of this shape as a device stores it; a last, partial block counts whole.
+    /// Returns the bytes of such a tensor on a device; a last, partial block counts whole.
     pub fn bytes(&self) -> u64 {
         let blocks = (self.dims[0] as u64).div_ceil(self.dtype.block_len());
         let rows = self.dims[1..].iter().map(|&d| d as u64);
@@ -68,7 +68,6 @@ impl Shape {
     }
 }
 
-/// Returns the value of a size for one batch.
 pub(super) fn size_of(dim: &Dim, bindings: &Bindings) -> Result<usize, ExecError> {
     dim.eval(bindings)
         .and_then(|n| usize::try_from(n).ok())
@@ -77,8 +76,7 @@ pub(super) fn size_of(dim: &Dim, bindings: &Bindings) -> Result<usize, ExecError
         })
 }
 
-/// Returns the number of elements of a tensor of these sizes. The product of any of the sizes fits `usize`, even if
-/// another size is 0.
+/// Returns the number of elements. The product of any sizes fits `usize`, even if another size is 0.
 pub(super) fn count(dims: [usize; RANK]) -> Result<usize, ExecError> {
     let bound = dims
         .iter()
@@ -95,7 +93,6 @@ fn too_large(dims: [usize; RANK]) -> ExecError {
     }
 }
 
-/// Returns an empty vector with capacity for a tensor of these sizes.
 pub(super) fn buffer<T>(dims: [usize; RANK]) -> Result<Vec<T>, ExecError> {
     let mut out = Vec::new();
     out.try_reserve_exact(count(dims)?)
@@ -114,7 +111,7 @@ impl Tensor {
     /// Returns a tensor of these sizes and elements.
     ///
     /// # Errors
-    /// Returns [`ExecError::Shape`] if the number of elements does not match the sizes.
+    /// [`ExecError::Shape`] if the number of elements does not match the sizes.
     pub fn new(dims: [usize; RANK], data: Data) -> Result<Tensor, ExecError> {
         if count(dims)? != data.len() {
             return Err(ExecError::Shape {
@@ -126,18 +123,18 @@ impl Tensor {
         Ok(Tensor { dims, data })
     }
 
-    /// Returns a tensor of real numbers, as [`Self::new`].
+    /// Returns a tensor of real numbers.
     ///
     /// # Errors
-    /// Returns the same errors.
+    /// As [`Self::new`].
     pub fn reals_of(dims: [usize; RANK], data: Vec<f64>) -> Result<Tensor, ExecError> {
         Tensor::new(dims, Data::F64(data))
     }
 
-    /// Returns a tensor of integers, as [`Self::new`].
+    /// Returns a tensor of integers.
     ///
     /// # Errors
-    /// Returns the same errors.
+    /// As [`Self::new`].
     pub fn ints_of(dims: [usize; RANK], data: Vec<i64>) -> Result<Tensor, ExecError> {
         Tensor::new(dims, Data::Int(data))
     }
@@ -145,7 +142,7 @@ impl Tensor {
     /// Returns a tensor of zeros.
     ///
     /// # Errors
-    /// Returns [`ExecError::Size`] if they do not fit memory.
+    /// [`ExecError::Size`] if it does not fit memory.
     pub fn zeros(shape: Shape) -> Result<Tensor, ExecError> {
         let (dims, n) = (shape.dims, count(shape.dims)?);
         let data = if shape.dtype.is_integer() {
@@ -170,7 +167,7 @@ impl Tensor {
         &self.data
     }
 
-    /// Returns the elements without the sizes, to reuse their memory.
+    /// Returns the elements, to reuse their memory.
     pub fn into_data(self) -> Data {
         self.data
     }
@@ -188,7 +185,7 @@ impl Tensor {
     /// Returns the elements as f64.
     ///
     /// # Errors
-    /// Returns [`ExecError::Elements`] if they are integers.
+    /// [`ExecError::Elements`] if they are integers.
     pub fn reals(&self) -> Result<Cow<'_, [f64]>, ExecError> {
         match &self.data {
             Data::F64(v) => Ok(Cow::Borrowed(v)),
@@ -204,7 +201,7 @@ impl Tensor {
     /// Returns the elements as integers.
     ///
     /// # Errors
-    /// Returns [`ExecError::Elements`] if they are real.
+    /// [`ExecError::Elements`] if they are real.
     pub fn ints(&self) -> Result<&[i64], ExecError> {
         match &self.data {
             Data::Int(v) => Ok(v),
@@ -216,7 +213,7 @@ impl Tensor {
         }
     }
 
-    /// Returns the type that ops infer with: constant sizes; f32 for reals, i64 for integers.
+    /// Returns the type for inference: constant sizes; f32 for reals, i64 for integers.
     pub(super) fn constant_type(&self) -> TensorType {
         let dtype = match self.data {
             Data::F64(_) | Data::F32(_) => DType::F32,
@@ -228,7 +225,6 @@ impl Tensor {
         }
     }
 
-    /// Checks that the tensor matches that shape.
     pub(super) fn expect(&self, what: &'static str, shape: &Shape) -> Result<(), ExecError> {
         if self.dims != shape.dims {
             return Err(ExecError::Shape {
@@ -264,13 +260,12 @@ impl Tensor {
         Ok(Tensor { dims, data })
     }
 
-    /// Returns the distance in elements between consecutive indices of each axis.
     pub(super) const fn strides(&self) -> [usize; RANK] {
         let [a, b, c, _] = self.dims;
         [1, a, a * b, a * b * c]
     }
 
-    /// Returns the indices `[start, start + len)` along `axis`; the caller guarantees that they exist.
+    /// Returns the indices `[start, start + len)` along `axis`, which must exist.
     pub(super) fn slice(&self, axis: usize, start: usize, len: usize) -> Result<Tensor, ExecError> {
         let mut dims = self.dims;
         dims[axis] = len;

@@ -1,14 +1,14 @@
-//! The transfers of a batch, counted.
+//! Counts the transfers of a batch.
 
 use tpc_ir::Op;
 use tpc_ir::op::{Collective, OpCategory};
 
-/// The number and volume of one kind of transfer.
+/// Number and volume of one kind of transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Number of ops.
     pub count: u64,
-    /// Bytes of all operands, over all participants, in the types that the graph declares.
+    /// Bytes of all operands, over all participants, in declared types.
     pub bytes: u64,
 }
 
@@ -28,7 +28,6 @@ pub struct Transfers {
 }
 
 impl Transfers {
-    /// Returns the counter of a transfer; `None` for other ops.
     pub(crate) fn counter(&mut self, op: &Op) -> Option<&mut Traffic> {
         match op.category() {
             OpCategory::Copy => Some(&mut self.copy),

@@ -1,4 +1,4 @@
-//! Weights: where their bytes come from, and how a device's part is cut out of them.
+//! Sources of weights, and the cutting of a device's part.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,19 +17,19 @@ pub struct WeightData<'a> {
     pub dtype: DType,
     /// Sizes in ggml's order; missing ones are 1.
     pub ne: [u64; RANK],
-    /// The blocks of all rows, axis 0 fastest.
+    /// Blocks of all rows, axis 0 fastest.
     pub bytes: &'a [u8],
 }
 
-/// The source of weights: a mapped model file, or memory.
+/// A source of weights: a mapped model file, or memory.
 pub trait WeightSource {
-    /// Returns the tensor of that name.
+    /// Returns the tensor of this name.
     ///
     /// # Errors
-    /// Returns [`ExecError::MissingWeight`] if the source does not have the tensor.
+    /// [`ExecError::MissingWeight`] if the source does not have the tensor.
     fn weight(&self, tensor: &str) -> Result<WeightData<'_>, ExecError>;
 
-    /// Reports that bytes of a tensor have been copied. A source that can read them again may then drop them from memory.
+    /// Reports that a tensor's bytes have been copied: a source that can read them again may drop them from memory.
     fn release(&self, _bytes: &[u8]) {}
 }
 
@@ -74,16 +74,16 @@ impl WeightSource for MemoryWeights {
     }
 }
 
-/// The part of a tensor that one device stores, still packed.
+/// A device's part of a tensor, still packed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedWeight<'a> {
     /// Element type.
     pub dtype: DType,
     /// Sizes of the part.
     pub ne: [usize; RANK],
-    /// The first index of its rows along axis 0 of the tensor; 0 if the rows are several runs.
+    /// First index of its rows along axis 0 of the tensor; 0 for rows of several runs.
     pub start: u64,
-    /// Its blocks, axis 0 fastest: all blocks of each row that the part touches.
+    /// Blocks, axis 0 fastest: all blocks of each row that the part touches.
     pub bytes: Cow<'a, [u8]>,
 }
 
@@ -108,7 +108,7 @@ impl Cut<'_> {
         }
     }
 
-    /// Returns the bytes of a row; checks that rows are whole blocks and that the tensor's bytes match its sizes.
+    /// Returns the bytes of a row, after checks for whole blocks and the tensor's length.
     fn row_bytes(&self) -> Result<u64, ExecError> {
         let WeightData { dtype, ne, bytes } = &self.data;
         let row_bytes = dtype.bytes(ne[0]).ok_or_else(|| {
@@ -127,7 +127,6 @@ impl Cut<'_> {
         ))
     }
 
-    /// Checks one interval of an axis, which begins and ends at multiples of `granule`.
     fn check(&self, axis: usize, interval: Interval, granule: u64) -> Result<(), ExecError> {
         let Interval { start, len } = interval;
         let (tensor, dtype) = (self.tensor.to_owned(), self.data.dtype);
@@ -152,7 +151,7 @@ impl Cut<'_> {
         Ok(())
     }
 
-    /// Checks the intervals of every axis; returns them with the sizes of the part.
+    /// Checks every axis's intervals; returns them with the part's sizes.
     fn intervals(
         &self,
         parts: &[Vec<Interval>],
@@ -191,7 +190,6 @@ impl Cut<'_> {
         Ok((out, ne))
     }
 
-    /// Returns the blocks that these intervals touch, axis 0 fastest.
     fn blocks(
         &self,
         row_bytes: u64,
@@ -229,14 +227,14 @@ impl Cut<'_> {
     }
 }
 
-/// Cuts the part `parts` out of a tensor. `parts` lists, per axis, the intervals of indices that stay, one after another.
-/// With `None`, and on axes that `parts` omits, the tensor stays whole. A single interval along axis 0 may begin and end
-/// inside blocks, at the [granule](DType::granule) of the type. The part then has all blocks that it touches, and states
-/// the number of elements before it.
+/// Cuts the part `parts` out of a tensor. `parts` lists, per axis, the intervals of indices to keep, in sequence;
+/// `None` and omitted axes keep all. A single interval along axis 0 may begin and end inside blocks, at the type's
+/// [granule](DType::granule). The part then has all blocks that it touches, and states the number of elements before
+/// it.
 ///
 /// # Errors
-/// Returns [`ExecError::CutBlock`] for any other cut inside a block along axis 0, [`ExecError::PartRange`] if an interval
-/// exceeds the axis, and [`ExecError::WeightMismatch`] if the bytes do not match the tensor's sizes.
+/// [`ExecError::CutBlock`] for any other cut inside a block along axis 0, [`ExecError::PartRange`] if an interval
+/// exceeds the axis. [`ExecError::WeightMismatch`] if the bytes do not match the tensor's sizes.
 pub fn pack<'a>(
     tensor: &str,
     data: WeightData<'a>,
@@ -273,21 +271,21 @@ pub fn pack<'a>(
 }
 
 impl PackedWeight<'_> {
-    /// Returns the number of elements in a row's first block before the part.
+    /// Returns the elements of a row's first block before the part.
     pub const fn skipped(&self) -> usize {
         (self.start % self.dtype.block_len()) as usize
     }
 
-    /// Returns the elements in the blocks of a row, including elements around the part.
+    /// Returns the elements in a row's blocks, including those around the part.
     pub const fn row_len(&self) -> usize {
         let block = self.dtype.block_len() as usize;
         (self.skipped() + self.ne[0]).next_multiple_of(block)
     }
 
-    /// Returns the elements: f32 for every real type except f64, which stays f64; integers for integer types.
+    /// Returns the elements: f32 for real types except f64, which stays f64; integers for integer types.
     ///
     /// # Errors
-    /// Returns [`ExecError::Quant`] if the type does not have a decoder.
+    /// [`ExecError::Quant`] without a decoder.
     pub fn unpack(&self) -> Result<Tensor, ExecError> {
         let [k, rows @ ..] = self.ne;
         let all = [self.row_len(), rows[0], rows[1], rows[2]];
@@ -328,7 +326,7 @@ mod tests {
         Interval { start, len }
     }
 
-    /// Returns a q8_0 tensor [64, 3, 2]: block b of row r of matrix m holds the bytes 100·m + 10·r + b.
+    /// Block b of row r of matrix m holds the bytes 100·m + 10·r + b; sizes [64, 3, 2].
     fn q8() -> Vec<u8> {
         let mut out = Vec::new();
         for m in 0..2 {

@@ -1,5 +1,4 @@
-//! Speed of kernels, compared with the bytes that they must read and the operations that they must compute. The
-//! benchmark does not assert any speed.
+//! Speed of kernels, next to the bytes and operations they need. Asserts no speed.
 //!
 //!     cargo bench -p tpc-cpu --bench ops [FILTER] [THREADS]
 
@@ -15,7 +14,7 @@ use tpc_ir::op::{SetRows, SoftMax, Sum};
 use tpc_runtime::Options;
 use tpc_runtime::quant::quantise;
 
-/// Tensors of one type, one after another. Together they are larger than the caches.
+/// Tensors of one type, together larger than the caches.
 struct Buffer {
     bytes: Vec<u8>,
     views: Vec<View>,
@@ -51,8 +50,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Times `op` on operands given by type and sizes; each run takes the next of `copies` copies. Prints the median with
-    /// the bytes and the operations of one run.
+    /// Times `op` on operands given by type and sizes, cycling through `copies` copies. Prints the median.
     fn run(
         &mut self,
         name: &str,
@@ -83,7 +81,6 @@ impl Bench {
         for round in 0.. {
             let at = round % copies;
             let operands: Vec<View> = inputs.iter().map(|b| b.views[at]).collect();
-            // An update is in place.
             let result = if op.is_update() {
                 operands[0]
             } else {

@@ -1,9 +1,9 @@
-//! Speed of the products of every type, with the machine's peak bandwidth and arithmetic measured in the same minute.
+//! Speed of the products of every type, next to the machine's peak bandwidth and arithmetic.
 //!
 //! `cargo run --release -p tpc-cpu --example product-bench -- [--threads N] [--isa NAME] [--rounds N] [--tokens N,…] [TYPE …]`
 //!
-//! Bytes of a mat-vec are the bytes of the packed weight, read from memory. The matrices are larger than a core's own
-//! caches and are read in turn. Each element, row and token counts as two operations.
+//! The matrices exceed a core's caches and are read in turn. A mat-vec counts the bytes of the packed weight. Each
+//! element, row and token counts as two operations.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -15,14 +15,12 @@ use tpc_cpu::product::{
 use tpc_ir::DType;
 use tpc_ir::random::SplitMix64;
 
-/// Rows and K of the matrix.
+/// Rows and columns of the matrix.
 const ROWS: usize = 4096;
 const K: usize = 2048;
-/// The least bytes that a round of mat-vecs reads.
+/// Least bytes that a round of mat-vecs reads.
 const MEMORY: usize = 1 << 30;
-/// Tokens of the batches.
 const BATCHES: [usize; 5] = [4, 8, 32, 128, 512];
-/// The most of them.
 const TOKENS: usize = 512;
 
 struct Options {
@@ -45,7 +43,7 @@ fn options() -> Result<Options, String> {
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} needs a value"));
         let number = |text: String| -> Result<usize, String> {
-            text.parse().map_err(|_| format!("{text} is no number"))
+            text.parse().map_err(|_| format!("{text} is not a number"))
         };
         match arg.as_str() {
             "--threads" => out.threads = number(value()?)?.max(1),
@@ -59,10 +57,11 @@ fn options() -> Result<Options, String> {
             }
             "--isa" => {
                 let name = value()?;
-                out.isa = Isa::from_name(&name).ok_or(format!("{name} is not here"))?;
+                out.isa = Isa::from_name(&name)
+                    .ok_or(format!("{name} is not available on this machine"))?;
             }
             name => {
-                let dtype = DType::from_name(name).ok_or(format!("no type {name}"))?;
+                let dtype = DType::from_name(name).ok_or(format!("unknown type {name}"))?;
                 out.types.push(dtype);
             }
         }
@@ -74,7 +73,7 @@ fn options() -> Result<Options, String> {
     Ok(out)
 }
 
-/// Returns the least time of a few rounds that all threads run together. `worker` makes a thread's work.
+/// Returns the shortest of a few rounds on all threads. `worker` makes a thread's work.
 fn time<W: FnMut()>(threads: usize, rounds: usize, worker: impl Fn(usize) -> W + Sync) -> Duration {
     let barrier = Barrier::new(threads);
     let (barrier, worker) = (&barrier, &worker);
@@ -102,12 +101,11 @@ fn time<W: FnMut()>(threads: usize, rounds: usize, worker: impl Fn(usize) -> W +
     })
 }
 
-/// Measures the bytes per second that all threads together read.
 fn bandwidth(threads: usize, rounds: usize) -> f64 {
     let Ok(mut map) = memmap2::MmapMut::map_anon(MEMORY) else {
         return 0.0;
     };
-    // Pages of the same size as the pages of weights.
+    // The page size of weights.
     #[cfg(target_os = "linux")]
     let _ = map.advise(memmap2::Advice::HugePage);
     map.fill(1);
@@ -127,7 +125,7 @@ fn bandwidth(threads: usize, rounds: usize) -> f64 {
     MEMORY as f64 / took.as_secs_f64()
 }
 
-/// Measures operations per second of dot instructions alone; returns 0 without them.
+/// Returns dot operations per second; 0 without dot instructions.
 #[cfg(target_arch = "x86_64")]
 fn peak(threads: usize, rounds: usize) -> f64 {
     if !is_x86_feature_detected!("avx512vnni") {
@@ -169,7 +167,7 @@ fn dots(turns: usize) {
     black_box(sums);
 }
 
-/// Does not change `v`. It keeps the compiler from precomputing a loop, without sending registers through memory.
+/// Keeps the compiler from precomputing a loop, without sending registers through memory.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn black_box_registers<T>(v: T) -> T {
@@ -184,7 +182,7 @@ fn weights(dtype: DType, elements: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes + 8);
     while out.len() < bytes {
         let bits = match dtype {
-            // Exponents in the middle of the range, so that all floats are normal numbers.
+            // Middle exponents, so that all floats are normal numbers.
             DType::F32 | DType::F64 => next() & 0xbfff_ffff_bfff_ffff | 0x3c00_0000_3c00_0000,
             DType::F16 | DType::Bf16 => next() & 0xbfff_bfff_bfff_bfff | 0x3c00_3c00_3c00_3c00,
             _ => next() & 0x1f1f_1f1f_1f1f_1f1f | 0x1010_1010_1010_1010,
@@ -236,7 +234,6 @@ impl Case {
         Product::new(isa, packed.matrix(), x, Tokens::First(tokens), epilogue).ok()
     }
 
-    /// A thread's rows of a product.
     fn run(
         &self,
         product: &Product,
@@ -252,7 +249,7 @@ impl Case {
         product.run(panels, &mut out, scratch).expect("rows");
     }
 
-    /// Seconds of one mat-vec from memory, and of a batch.
+    /// Returns the seconds of one mat-vec from memory, and of a batch.
     fn seconds(&self, options: &Options, tokens: usize) -> f64 {
         let Options {
             threads,
@@ -262,7 +259,6 @@ impl Case {
         } = *options;
         let turns = if tokens == 1 { self.copies.len() } else { 1 };
         let took = time(threads, rounds, |thread| {
-            // Each thread has its own result, so threads do not write common rows.
             let mut out = vec![0.0; ROWS * tokens];
             let mut scratch = Scratch::new();
             move || {

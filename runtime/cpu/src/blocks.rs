@@ -1,5 +1,4 @@
-//! The formats of KV caches decoded in lanes, row by row: the same bits as [`tpc_runtime::quant::dequantise`], which states
-//! the layouts.
+//! Decodes KV-cache formats in lanes, bit-identical to [`tpc_runtime::quant::dequantise`], which defines the layouts.
 #![allow(unsafe_code)]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -11,7 +10,7 @@ use crate::math::{LANES, f16_to_f32, f32_to_f16};
 use crate::simd::vectorised;
 use tpc_ir::DType;
 
-/// Elements decoded at a time: a block, or the same number of plain elements.
+/// Elements decoded at a time: one block.
 pub(crate) const LEN: usize = 32;
 
 /// ggml's `kvalues_iq4nl`, each plus 128.
@@ -19,33 +18,29 @@ const IQ4_NL: [u8; 16] = [
     1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241,
 ];
 
-/// A format with blocks of [`LEN`] elements.
 trait Format {
-    /// Bytes of a block of [`LEN`] elements.
     const BYTES: usize;
 
-    /// Returns the elements of a block.
+    /// Decodes a block.
     ///
     /// # Safety
     /// The bytes are there, and the machine has the instructions.
     unsafe fn block<S: Lanes>(block: *const u8) -> [S::F; 2];
 }
 
-/// Returns the f16 at a byte of a block, in all lanes.
 #[inline(always)]
 unsafe fn scale<S: Lanes>(block: *const u8, at: usize) -> S::F {
     let bytes = block.add(at).cast::<[u8; 2]>().read_unaligned();
     S::fsplat(f16_to_f32(u16::from_le_bytes(bytes)))
 }
 
-/// Returns the 16 low and the 16 high halves of bytes.
 #[inline(always)]
 unsafe fn nibbles<S: Lanes>(bytes: *const u8) -> [S::I; 2] {
     let bytes = S::u8x16(bytes);
     [S::and(bytes, S::splat(15)), S::shr(bytes, 4)]
 }
 
-/// Returns 16 for elements whose bit is set, otherwise 0. Bit `j` of the four bytes belongs to element `j`.
+/// Returns 16 for each set bit, otherwise 0. Bit `j` of the four bytes is element `j`.
 #[inline(always)]
 unsafe fn sixteens<S: Lanes>(high: *const u8) -> [S::F; 2] {
     const BITS: [i32; LANES] = [
@@ -182,7 +177,6 @@ impl Format for Iq4Nl {
     }
 }
 
-/// Plain f32.
 struct F32;
 
 impl Format for F32 {
@@ -194,7 +188,6 @@ impl Format for F32 {
     }
 }
 
-/// f16, with the machine's conversion if it has one.
 struct F16;
 
 impl Format for F16 {
@@ -206,7 +199,6 @@ impl Format for F16 {
     }
 }
 
-/// bf16
 struct Bf16;
 
 impl Format for Bf16 {
@@ -218,22 +210,17 @@ impl Format for Bf16 {
     }
 }
 
-/// Rows of dense blocks in memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows {
-    /// The first row.
     pub(crate) from: *const u8,
     /// Bytes from row to row.
     pub(crate) stride: usize,
-    /// Number of rows.
     pub(crate) count: usize,
-    /// Blocks of a row.
     pub(crate) blocks: usize,
-    /// The distance in rows to the rows to prefetch; 0 for no prefetch. Prefetched rows need not exist.
+    /// Rows ahead to prefetch, possibly beyond the end; 0 disables it.
     pub(crate) ahead: usize,
 }
 
-/// The decoding of rows, to rows that are `width` elements apart.
 struct Decode<F> {
     rows: Rows,
     out: *mut f32,
@@ -263,7 +250,7 @@ impl<F: Format> Task for Decode<F> {
     }
 }
 
-/// Decodes rows to rows of f32 that are `width` apart. Returns `false` for a format that this file does not support.
+/// Decodes rows to rows of f32 that are `width` apart. Returns `false` for other formats.
 ///
 /// # Safety
 /// The blocks of the rows are readable. `out` has [`LEN`] elements for every block of every row.
@@ -294,8 +281,7 @@ pub(crate) unsafe fn decode_rows(dtype: DType, rows: Rows, out: *mut f32, width:
 }
 
 vectorised! {
-    /// Encodes q8_0 in whole blocks, up to the end of the shorter slice. The bits are equal to
-    /// [`tpc_runtime::quant::quantise_into`].
+    /// Encodes whole q8_0 blocks, up to the end of the shorter slice, as [`tpc_runtime::quant::quantise_into`].
     pub(crate) fn encode_q8_0(values: &[f32], out: &mut [u8]) {
         let (rows, _) = values.as_chunks::<LEN>();
         let (blocks, _) = out.as_chunks_mut::<{ Q8_0::BYTES }>();
@@ -362,7 +348,7 @@ mod tests {
                     ((x >> 8) as f32 / 8_388_608.0 - 1.0) * scale
                 })
                 .collect();
-            // Values in halves: with 127 as the largest, codes are the numbers themselves.
+            // With 127 as the largest value, codes equal the numbers.
             for (i, v) in values[..LEN].iter_mut().enumerate() {
                 *v = if i == 0 { 127.0 } else { i as f32 - 16.5 };
             }

@@ -10,21 +10,20 @@ use crate::math::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use crate::simd::vectorised;
 use crate::view::View;
 
-/// Elements that are read, computed and written at a time. Every format's blocks divide it.
+/// Elements processed at a time, a multiple of every block size.
 pub(crate) const CHUNK: usize = 512;
 
-/// True if kernels can read real numbers of this type.
+/// True if kernels read this type as real numbers.
 pub(crate) fn is_readable(dtype: DType) -> bool {
     !dtype.is_integer() && can_dequantise(dtype)
 }
 
-/// True if kernels can write real numbers of this type.
+/// True if kernels write this type as real numbers.
 pub(crate) fn is_writable(dtype: DType) -> bool {
     !dtype.is_integer() && can_quantise(dtype)
 }
 
 vectorised! {
-    /// Converts f32 to f16.
     fn encode_f16(values: &[f32], out: &mut [[u8; 2]]) {
         for (b, x) in out.iter_mut().zip(values) {
             *b = f32_to_f16(*x).to_le_bytes();
@@ -33,7 +32,6 @@ vectorised! {
 }
 
 vectorised! {
-    /// Converts f32 to bf16.
     fn encode_bf16(values: &[f32], out: &mut [[u8; 2]]) {
         for (b, x) in out.iter_mut().zip(values) {
             *b = f32_to_bf16(*x).to_le_bytes();
@@ -41,7 +39,6 @@ vectorised! {
     }
 }
 
-/// Decodes dense elements from `bytes` until `out` is full.
 pub(crate) fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) {
     let blocks = out.len() / LEN;
     let (whole, rest) = out.split_at_mut(blocks * LEN);
@@ -55,7 +52,7 @@ pub(crate) fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) {
     };
     // SAFETY: the slice has the bytes of these elements.
     if !unsafe { decode_rows(dtype, rows, whole.as_mut_ptr(), 0) } {
-        // The kernel was chosen for a readable type, and its chunks are whole blocks.
+        // Selection checked the type, and chunks are whole blocks.
         let decoded = dequantise(dtype, bytes, out);
         debug_assert_eq!(decoded, Ok(()));
         return;
@@ -81,7 +78,6 @@ pub(crate) fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) {
     }
 }
 
-/// Encodes `values` densely at the start of `out`.
 pub(crate) fn encode(dtype: DType, values: &[f32], out: &mut [u8]) {
     match dtype {
         DType::F32 => {
@@ -94,19 +90,19 @@ pub(crate) fn encode(dtype: DType, values: &[f32], out: &mut [u8]) {
         DType::Bf16 => encode_bf16(values, out.as_chunks_mut().0),
         DType::Q8_0 => encode_q8_0(values, out),
         _ => {
-            // The kernel was chosen for a writable type, and its chunks are whole blocks.
+            // Selection checked the type, and chunks are whole blocks.
             let encoded = quantise_searched(dtype, values, out);
             debug_assert_eq!(encoded, Ok(()));
         }
     }
 }
 
-/// Returns the bytes of `n` elements, whole blocks of `dtype`.
+/// Returns the bytes of `n` elements in whole blocks.
 const fn bytes_of(dtype: DType, n: usize) -> usize {
     n / dtype.block_len() as usize * dtype.block_bytes() as usize
 }
 
-/// Reads the elements `[at, at + out.len())` of the row that begins at `row` into `out`. Both ends are whole blocks.
+/// Reads elements `[at, at + out.len())` of the row at `row` into `out`. Both ends are whole blocks.
 ///
 /// # Safety
 /// `row` is a row of `view`, whose bytes are readable; the elements exist; the type is readable.
@@ -115,40 +111,41 @@ pub(crate) unsafe fn read_row(view: &View, row: *const u8, at: usize, out: &mut 
     let block = dtype.block_len() as usize;
     let from = row.wrapping_add(at / block * view.nb[0]);
     if view.has_dense_rows() {
-        // SAFETY: the caller vouches for the elements, which have no gaps between them.
+        // SAFETY: caller's contract; the elements are contiguous.
         let bytes = unsafe { std::slice::from_raw_parts(from, bytes_of(dtype, out.len())) };
         return decode(dtype, bytes, out);
     }
     for (i, x) in out.chunks_mut(block).enumerate() {
         let at = from.wrapping_add(i * view.nb[0]);
-        // SAFETY: the caller vouches for every element's block.
+        // SAFETY: caller's contract, for every element's block.
         let bytes = unsafe { std::slice::from_raw_parts(at, dtype.block_bytes() as usize) };
         decode(dtype, bytes, x);
     }
 }
 
-/// Writes `values` as the elements from `at` on of the row that begins at `row`. Both ends are whole blocks.
+/// Writes `values` as the elements from `at` on of the row at `row`. Both ends are whole blocks.
 ///
 /// # Safety
-/// `row` is a row of `view`, whose bytes are writable and used by no one else; the elements exist; the type is writable.
+/// `row` is a row of `view`, whose bytes are writable and used by no one else; the elements exist; the type is
+/// writable.
 pub(crate) unsafe fn write_row(view: &View, row: *mut u8, at: usize, values: &[f32]) {
     let dtype = view.dtype;
     let block = dtype.block_len() as usize;
     let to = row.wrapping_add(at / block * view.nb[0]);
     if view.has_dense_rows() {
-        // SAFETY: the caller vouches for the elements, which have no gaps between them.
+        // SAFETY: caller's contract; the elements are contiguous.
         let bytes = unsafe { std::slice::from_raw_parts_mut(to, bytes_of(dtype, values.len())) };
         return encode(dtype, values, bytes);
     }
     for (i, x) in values.chunks(block).enumerate() {
         let at = to.wrapping_add(i * view.nb[0]);
-        // SAFETY: the caller vouches for every element's block.
+        // SAFETY: caller's contract, for every element's block.
         let bytes = unsafe { std::slice::from_raw_parts_mut(at, dtype.block_bytes() as usize) };
         encode(dtype, x, bytes);
     }
 }
 
-/// Prefetches `count` rows along axis 1, from these indices on, which need not exist.
+/// Prefetches `count` rows along axis 1 from these indices on, possibly beyond the end.
 pub(crate) fn prefetch_rows(view: &View, indices: [usize; 3], count: usize) {
     let (from, bytes) = (view.row(indices), bytes_of(view.dtype, view.ne[0]));
     for i in 0..count {
@@ -159,8 +156,8 @@ pub(crate) fn prefetch_rows(view: &View, indices: [usize; 3], count: usize) {
     }
 }
 
-/// Reads `count` rows along axis 1, from these indices on, to rows of `out` that are `width` apart. Also prefetches the
-/// `count` rows that are `ahead` rows further on.
+/// Reads `count` rows along axis 1, from these indices on, to rows of `out` that are `width` apart. Prefetches `count`
+/// rows, `ahead` rows further on.
 ///
 /// # Safety
 /// As [`read_row`], for every row; `out` holds the last row. Rows ahead need not exist.
@@ -181,20 +178,19 @@ pub(crate) unsafe fn read_rows(
             ahead,
         };
         debug_assert!(count == 0 || out.len() >= (count - 1) * width + n);
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         if unsafe { decode_rows(view.dtype, rows, out.as_mut_ptr(), width) } {
             return;
         }
     }
     for i in 0..count {
         let out = &mut out[i * width..][..n];
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { read_row(view, view.row([i1 + i, i2, i3]), 0, out) };
     }
 }
 
-/// Returns the whole row. A row of f32 without gaps is borrowed in place; others are decoded into `buffer`, which has
-/// the row's length.
+/// Returns a whole row: borrowed if it is contiguous f32, otherwise decoded into `buffer`, which has its length.
 ///
 /// # Safety
 /// As [`read_row`]; no other thread writes the row while the result is used.
@@ -202,10 +198,10 @@ pub(crate) unsafe fn row<'a>(view: &View, indices: [usize; 3], buffer: &'a mut [
     let from = view.row(indices);
     let aligned = from.cast::<f32>().is_aligned();
     if view.dtype == DType::F32 && view.has_dense_rows() && aligned {
-        // SAFETY: the row is `ne[0]` aligned f32 without gaps, which the caller vouches for.
+        // SAFETY: caller's contract; the row is `ne[0]` aligned, contiguous f32.
         return unsafe { std::slice::from_raw_parts(from.cast(), buffer.len()) };
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { read_row(view, from, 0, buffer) };
     buffer
 }
@@ -213,10 +209,10 @@ pub(crate) unsafe fn row<'a>(view: &View, indices: [usize; 3], buffer: &'a mut [
 /// Reads the f32 at these indices, of a type without blocks.
 ///
 /// # Safety
-/// The element exists and its bytes are readable; the type is readable.
+/// The element exists and is readable, and so is the type.
 pub(crate) unsafe fn real(view: &View, [i0, i1, i2, i3]: [usize; 4]) -> f32 {
     let mut out = [0.0];
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { read_row(view, view.row([i1, i2, i3]), i0, &mut out) };
     out[0]
 }
@@ -224,10 +220,10 @@ pub(crate) unsafe fn real(view: &View, [i0, i1, i2, i3]: [usize; 4]) -> f32 {
 /// Reads the integer at these indices.
 ///
 /// # Safety
-/// The element exists and its bytes are readable; the type is an integer.
+/// The element exists and is readable; the type is an integer.
 pub(crate) unsafe fn int(view: &View, [i0, i1, i2, i3]: [usize; 4]) -> i64 {
     let at = view.row([i1, i2, i3]).wrapping_add(i0 * view.nb[0]);
-    // SAFETY: the caller vouches for the element.
+    // SAFETY: caller's contract.
     unsafe {
         match view.dtype {
             DType::I8 => i64::from(at.cast::<i8>().read_unaligned()),
@@ -238,13 +234,13 @@ pub(crate) unsafe fn int(view: &View, [i0, i1, i2, i3]: [usize; 4]) -> i64 {
     }
 }
 
-/// Writes the integer at these indices, as C converts it.
+/// Writes the integer at these indices, with C's conversion.
 ///
 /// # Safety
-/// The element exists and its bytes are writable and used by no one else; the type is an integer.
+/// The element exists, is writable and used by no one else; the type is an integer.
 pub(crate) unsafe fn write_int(view: &View, [i0, i1, i2, i3]: [usize; 4], value: i64) {
     let at = view.row([i1, i2, i3]).wrapping_add(i0 * view.nb[0]);
-    // SAFETY: the caller vouches for the element.
+    // SAFETY: caller's contract.
     unsafe {
         match view.dtype {
             DType::I8 => at.cast::<i8>().write_unaligned(value as i8),
@@ -255,12 +251,12 @@ pub(crate) unsafe fn write_int(view: &View, [i0, i1, i2, i3]: [usize; 4], value:
     }
 }
 
-/// Writes an index as the integer at these indices.
+/// Writes an index as an integer.
 ///
 /// # Safety
 /// As [`write_int`].
 pub(crate) unsafe fn write_index(view: &View, at: [usize; 4], index: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { write_int(view, at, index as i64) }
 }
 

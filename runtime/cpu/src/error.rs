@@ -2,29 +2,29 @@
 
 use tpc_ir::DType;
 
-/// The reason that a launch has no result. Kernels do not allocate, so the message is made of fixed parts.
+/// Error of a launch. Kernels do not allocate, so the message has fixed parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KernelError {
     /// An index read from data is out of range.
     #[error("{what} {index} is out of range: expected 0 to {bound}, exclusive")]
     Index {
-        /// The kind of object that the index selects.
+        /// The kind of object indexed.
         what: &'static str,
         /// The index.
         index: i64,
         /// The number of valid indices.
         bound: usize,
     },
-    /// The views given do not fit the kernel.
+    /// The views do not fit the kernel.
     #[error("the views do not fit the kernel: {what}")]
     Shape {
-        /// The condition that does not hold.
+        /// The violated condition.
         what: &'static str,
     },
-    /// The scratch memory is smaller than the kernel requires.
-    #[error("the kernel needs {needed} bytes of scratch memory, {found} are given")]
+    /// Too little scratch memory.
+    #[error("the kernel needs {needed} bytes of scratch memory, got {found}")]
     Scratch {
-        /// Bytes that the kernel requires.
+        /// Bytes required.
         needed: usize,
         /// Bytes given.
         found: usize,
@@ -37,7 +37,7 @@ pub enum KernelError {
     Panicked,
 }
 
-/// The error for an op without a kernel for these element types.
+/// Error of an op without a kernel for these types.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no CPU kernel for {op} on {operands:?} giving {results:?}: {reason}")]
 pub struct Unsupported {
@@ -47,17 +47,17 @@ pub struct Unsupported {
     pub operands: Vec<DType>,
     /// Element types of the results.
     pub results: Vec<DType>,
-    /// The reason, as a clause.
+    /// Reason, as a clause.
     pub reason: &'static str,
 }
 
-/// The reason that a team cannot be created.
+/// Error of creating a team.
 #[derive(Debug, thiserror::Error)]
 pub enum TeamError {
     /// A team without workers.
     #[error("a device needs at least one thread")]
     Empty,
-    /// The system refuses a thread.
+    /// The system refused a thread.
     #[error("cannot start a thread")]
     Spawn(#[from] std::io::Error),
 }

@@ -1,4 +1,4 @@
-//! Kernels: ops whose attributes and element types are known.
+//! Kernels: ops with known attributes and element types.
 
 use tpc_ir::{DType, Op};
 use tpc_runtime::Options;
@@ -11,23 +11,23 @@ use crate::simd;
 use crate::team::Worker;
 use crate::view::View;
 
-/// An op with its attributes resolved and its element types known, ready to run on views of any sizes.
+/// An op with known attributes and element types, ready to run on any sizes.
 #[derive(Debug)]
 pub struct Kernel {
     name: &'static str,
     types: Box<[DType]>,
     operands: usize,
     launch: Box<dyn Launch>,
-    /// The instruction set to use instead of the best.
+    /// Overrides the best instruction set.
     vectors: Option<simd::Isa>,
 }
 
 impl Kernel {
-    /// Selects the kernel of `op` for operands and results of these element types. Sizes in the op's attributes are
-    /// bound already ([`Op::map_dims`]).
+    /// Selects the kernel of `op` for operands and results of these types. Sizes in the op's attributes are already
+    /// bound ([`Op::map_dims`]).
     ///
     /// # Errors
-    /// Returns [`Unsupported`] if the op has no kernel: leaves, transfers, formats that cannot be read or written.
+    /// [`Unsupported`] for leaves, transfers, and formats that cannot be read or written.
     pub fn select(
         op: &Op,
         operands: &[DType],
@@ -54,7 +54,7 @@ impl Kernel {
         })
     }
 
-    /// Returns the kernel with these instructions in place of the machine's best. Results have the same bits.
+    /// Uses this instruction set instead of the best; results are bit-identical.
     #[must_use]
     pub fn on(self, isa: Isa) -> Kernel {
         Kernel {
@@ -68,12 +68,12 @@ impl Kernel {
         self.name
     }
 
-    /// Returns the bytes of scratch memory that each worker needs for operands and results of these sizes.
+    /// Returns each worker's scratch bytes for these sizes.
     pub fn scratch_bytes(&self, operands: &[Sizes], results: &[Sizes]) -> usize {
         self.launch.scratch_bytes(operands, results)
     }
 
-    /// Sets the size in the op's attributes that the kernel works with, for batches of other sizes.
+    /// Sets the size attribute that the kernel works with.
     pub(crate) fn resize(&mut self, size: usize) -> Result<(), KernelError> {
         self.launch.resize(size)
     }
@@ -82,13 +82,13 @@ impl Kernel {
     /// may be read only after all workers have returned and met at a barrier.
     ///
     /// # Errors
-    /// Returns [`KernelError`] if the views do not fit one another or data holds an index out of range. The contents of
-    /// the results are then undefined.
+    /// [`KernelError`] if the views do not fit one another or an index is out of range. The results are then undefined.
     ///
     /// # Safety
     /// Every view's bytes are readable, and the results' bytes are writable, until all workers have returned; no other
-    /// thread writes them. A result does not overlap another view, with one exception. It may be the same memory, with
-    /// the same element type and strides, as an operand that the kernel updates in place or reads element by element.
+    /// thread writes them. A result does not overlap another view, with one exception. It may be the same memory as an
+    /// operand that the kernel updates in place or reads element by element. Both then have the same element type and
+    /// strides.
     #[allow(unsafe_code)]
     pub unsafe fn run(
         &self,

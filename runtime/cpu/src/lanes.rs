@@ -1,4 +1,4 @@
-//! Operations on sixteen lanes that ops' kernels need in addition to the products' operations.
+//! Sixteen-lane operations beyond the ones for products.
 #![allow(unsafe_code)]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -19,7 +19,7 @@ use crate::product::simd::{x86_256::Avx2, x86_512::Avx512};
 /// # Safety
 /// As [`Simd`].
 pub(crate) trait Lanes: Simd {
-    /// Returns, in lane `i`, the sum of the lanes of vector `i`, in the order of [`fold`].
+    /// Returns, in lane `i`, the sum of vector `i`'s lanes, in the order of [`fold`].
     unsafe fn fold16(v: [Self::F; 16]) -> Self::F;
 }
 
@@ -30,8 +30,7 @@ impl Lanes for Portable {
     }
 }
 
-/// Adds the results of two shuffles of a pair of vectors. This is a macro because a closure would not be compiled for
-/// the instruction set.
+/// Adds two shuffles of a pair of vectors. A macro, because closures are not compiled for the instruction set.
 #[cfg(target_arch = "x86_64")]
 macro_rules! onto {
     ($add:ident, $shuffle:ident, $low:literal, $high:literal, $a:expr, $b:expr) => {{
@@ -44,7 +43,7 @@ macro_rules! onto {
 impl Lanes for Avx512 {
     #[inline(always)]
     unsafe fn fold16(v: [__m512; 16]) -> __m512 {
-        /// Adds halves, quarters or pairs of lanes of two vectors.
+        /// Adds halves, quarters or pairs of two vectors' lanes.
         macro_rules! halves {
             ($a:expr, $b:expr) => {
                 onto!(_mm512_add_ps, _mm512_shuffle_f32x4, 0x44, 0xee, $a, $b)
@@ -60,7 +59,7 @@ impl Lanes for Avx512 {
                 onto!(_mm512_add_ps, _mm512_shuffle_ps, 0x44, 0xee, $a, $b)
             };
         }
-        /// Four sums of each of the four vectors from this one on.
+        /// Sums groups of four lanes of four vectors, from this one on.
         macro_rules! four {
             ($i:literal) => {
                 quarters!(halves!(v[$i], v[$i + 1]), halves!(v[$i + 2], v[$i + 3]))
@@ -83,7 +82,7 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
                 _mm256_add_ps(v[$i][0], v[$i][1])
             };
         }
-        /// Four sums of each of two vectors.
+        /// Sums groups of four lanes of two vectors.
         macro_rules! two {
             ($i:expr) => {
                 onto!(
@@ -129,7 +128,6 @@ pub(crate) fn prefetch(at: *const u8) {
     }
 }
 
-/// Work on sixteen lanes.
 pub(crate) trait Task {
     /// Runs the task.
     ///
@@ -138,7 +136,7 @@ pub(crate) trait Task {
     unsafe fn run<S: Lanes>(self);
 }
 
-/// Runs a task with the machine's best instruction set.
+/// Runs a task with the machine's best instructions.
 ///
 /// # Safety
 /// The implementor's requirements on its own fields hold.

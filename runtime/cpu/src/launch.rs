@@ -1,4 +1,4 @@
-//! The inputs of a kernel: for its selection, and for a run.
+//! Inputs of a kernel for selection and for a run.
 
 use tpc_ir::{DType, RANK};
 use tpc_runtime::Options;
@@ -8,39 +8,34 @@ use crate::error::KernelError;
 use crate::team::Worker;
 use crate::view::View;
 
-/// The types and options that determine a kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
-    /// Element types of the operands.
     pub(crate) operands: &'a [DType],
-    /// Element types of the results.
     pub(crate) results: &'a [DType],
-    /// Choices outside the graph.
     pub(crate) options: Options,
 }
 
-/// The use that a kernel makes of the elements of an operand or result.
+/// How a kernel uses an operand's or result's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elements {
-    /// Computes with real numbers.
+    /// Real numbers.
     Real,
-    /// Counts with integers: indices, positions.
+    /// Integers: indices, positions.
     Int,
 }
 
 impl Request<'_> {
-    /// Returns an error unless the numbers of operands and results match, and their types can be read and written as
-    /// stated.
+    /// Checks the number of operands and results, and the use of their types.
     pub(crate) fn expect(
         &self,
         operands: &[Elements],
         results: &[Elements],
     ) -> Result<(), &'static str> {
         if operands.len() != self.operands.len() {
-            return Err("it has another number of operands");
+            return Err("unexpected number of operands");
         }
         if results.len() != self.results.len() {
-            return Err("it has another number of results");
+            return Err("unexpected number of results");
         }
         for (dtype, wanted) in self.operands.iter().zip(operands) {
             match wanted {
@@ -68,26 +63,22 @@ impl Request<'_> {
     }
 }
 
-/// A kernel, or the reason that there is none.
+/// A kernel, or the reason why an op does not have one.
 pub(crate) type Selected = Result<Box<dyn Launch>, &'static str>;
 
 /// Sizes of a tensor in elements.
 pub type Sizes = [usize; RANK];
 
-/// The inputs of one worker in a launch.
 pub(crate) struct Call<'a> {
-    /// The worker, which knows its share.
     pub(crate) worker: &'a Worker<'a>,
-    /// The operands of the op, in order.
     pub(crate) operands: &'a [View],
-    /// The results of the op, in order.
     pub(crate) results: &'a [View],
-    /// Memory of this worker alone, with [`Launch::scratch_bytes`] bytes.
+    /// This worker's memory, [`Launch::scratch_bytes`] long.
     pub(crate) scratch: &'a mut [u8],
 }
 
 impl Call<'_> {
-    /// Returns the `N` operands and `M` results; an error if the numbers differ.
+    /// Returns the operands and results; fails if their numbers differ.
     pub(crate) fn views<const N: usize, const M: usize>(
         &self,
     ) -> Result<([View; N], [View; M]), KernelError> {
@@ -100,7 +91,7 @@ impl Call<'_> {
     }
 }
 
-/// Returns an error with the name of the condition unless `holds`.
+/// Returns an error that names the condition unless `holds`.
 pub(crate) const fn ensure(holds: bool, what: &'static str) -> Result<(), KernelError> {
     if holds {
         Ok(())
@@ -109,12 +100,11 @@ pub(crate) const fn ensure(holds: bool, what: &'static str) -> Result<(), Kernel
     }
 }
 
-/// Returns the bytes that [`floats`] takes for slices of these lengths.
 pub(crate) fn bytes_for(lengths: &[usize]) -> usize {
     lengths.iter().map(|n| n * 4).sum::<usize>() + 64
 }
 
-/// Cuts slices of these lengths off scratch memory. The first is aligned to a cache line. Their contents are undefined.
+/// Cuts undefined slices off scratch memory, the first aligned to a cache line.
 pub(crate) fn floats<const N: usize>(
     scratch: &mut [u8],
     lengths: [usize; N],
@@ -135,15 +125,15 @@ pub(crate) fn floats<const N: usize>(
 
 /// The code of a kernel.
 pub(crate) trait Launch: std::fmt::Debug + Send + Sync {
-    /// Returns the bytes of scratch memory that a worker needs.
+    /// Returns a worker's scratch bytes.
     fn scratch_bytes(&self, _operands: &[Sizes], _results: &[Sizes]) -> usize {
         0
     }
 
-    /// Sets the size in the op's attributes that the kernel works with ([`crate::ops::size_of`]).
+    /// Sets the size attribute that the kernel works with ([`crate::ops::size_of`]).
     ///
     /// # Errors
-    /// Returns an error if the kernel cannot work with it.
+    /// Fails if the kernel cannot work with it.
     fn resize(&mut self, _size: usize) -> Result<(), KernelError> {
         Ok(())
     }

@@ -9,11 +9,11 @@
 //! | [`Team`]   | threads that spin and then park, in one group per device                             |
 //! | [`Kernel`] | an op whose attributes and element types are known; chosen once, run without allocating |
 //!
-//! [`CpuExecutor`] runs a whole program in this way, on a team with a group of threads per device.
+//! [`CpuExecutor`] runs a whole program, with a group of threads per device.
 //!
 //! The meaning of every op is [`tpc_runtime::eval`]; kernels compute in f32. A result has the same bits for any number
-//! of workers. Work is divided by rows, heads or columns, so no sum crosses workers. Every sum has a fixed order that
-//! does not depend on the instruction set.
+//! of workers and any instruction set: work is divided by rows, heads or columns, no sum crosses workers, and every sum
+//! has a fixed order.
 
 mod blocks;
 mod elements;
@@ -32,8 +32,7 @@ mod target;
 mod team;
 mod view;
 
-/// Parts of this executor that executors of other devices use: the ops that the host runs, and inputs and outputs in
-/// the host's memory.
+/// Parts that executors of other devices use: ops that run on the host, and its inputs and outputs.
 pub mod host {
     pub use crate::executor::shared::*;
     pub use crate::ops::size_of;

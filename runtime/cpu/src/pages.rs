@@ -1,7 +1,7 @@
-//! Zeroed memory in pages as large as the system has.
+//! Zeroed memory in the largest pages of the system.
 //!
-//! Weights are read from end to end for every token. With pages of 4 KiB a core looks up an address every 64 lines, and its
-//! prefetcher stops at each page's end: on a virtual machine that costs up to half the bandwidth.
+//! Every token reads all weights. With 4 KiB pages, a core translates an address every 64 lines, and its prefetcher
+//! stops at each page's end. On a virtual machine this costs up to half the bandwidth.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -9,19 +9,16 @@ use std::marker::PhantomData;
 
 use memmap2::MmapMut;
 
-/// The size of a huge page: on x86-64, and on AArch64 with small pages of 4 KiB.
+/// Size of a huge page: on x86-64, and on AArch64 with 4 KiB pages.
 const HUGE: usize = 2 << 20;
-/// The least memory for which huge pages pay: more than a core's table of small pages covers. Smaller memory takes only
-/// the pages that are written.
+/// Least size for huge pages: more than a core's TLB covers with small pages. Smaller memory takes only written pages.
 const LARGE: usize = 16 << 20;
 
-/// Zeroed bytes. They begin at a page, and at a huge page if they are large. Pages that are never written take no
-/// memory.
+/// Zeroed bytes, aligned to a page, or to a huge page if large. Unwritten pages take no memory.
 #[derive(Debug)]
 pub(crate) struct Pages {
     ptr: *mut u8,
     len: usize,
-    /// The mapping that holds the bytes.
     _map: MmapMut,
 }
 
@@ -31,10 +28,10 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Allocates `len` zeroed bytes.
+    /// Allocates zeroed bytes.
     ///
     /// # Errors
-    /// Returns an error if the system does not have enough memory.
+    /// Fails if memory does not suffice.
     pub(crate) fn zeroed(len: usize) -> io::Result<Pages> {
         let room = if len >= LARGE { HUGE } else { 0 };
         let all = len.checked_add(room).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -43,7 +40,7 @@ impl Pages {
         let start = ptr.align_offset(HUGE).min(room);
         #[cfg(target_os = "linux")]
         if room > 0 {
-            // A system without huge pages returns an error and uses small pages.
+            // Fails without huge pages; small pages remain.
             let _ = map.advise_range(memmap2::Advice::HugePage, start, len);
         }
         Ok(Pages {
@@ -53,28 +50,25 @@ impl Pages {
         })
     }
 
-    /// Returns the first byte.
     pub(crate) const fn ptr(&self) -> *mut u8 {
         self.ptr
     }
 
-    /// Returns all bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: the bytes are inside of the map, initialised, and borrowed with it.
+        // SAFETY: the bytes are inside the map, initialised, and borrowed with it.
         unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
     }
 
-    /// Returns all bytes, to be written.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and the borrow is unique.
         unsafe { std::slice::from_raw_parts_mut(self.ptr, self.len) }
     }
 }
 
-/// A type whose value of zero bytes is one of its values.
+/// A type for which zero bytes are a valid value.
 ///
 /// # Safety
-/// It is, and the type holds no reference.
+/// They are, and the type holds no reference.
 pub(crate) unsafe trait Zero: Copy {}
 
 // SAFETY: numbers.
@@ -82,8 +76,8 @@ unsafe impl Zero for f32 {}
 // SAFETY: numbers.
 unsafe impl Zero for u32 {}
 
-/// Zeroed elements for threads that share them. Pages that are never written take no memory. An allocator does not
-/// promise this, because it may hand out memory that was used before.
+/// Zeroed elements shared by threads. Unwritten pages take no memory; an allocator does not promise this, because it
+/// may reuse memory.
 #[derive(Debug)]
 pub(crate) struct Zeroed<T> {
     pages: Pages,
@@ -92,10 +86,10 @@ pub(crate) struct Zeroed<T> {
 }
 
 impl<T: Zero> Zeroed<T> {
-    /// Allocates `len` zeroed elements.
+    /// Allocates zeroed elements.
     ///
     /// # Errors
-    /// Returns an error if the system does not have enough memory.
+    /// Fails if memory does not suffice.
     pub(crate) fn new(len: usize) -> io::Result<Zeroed<T>> {
         let bytes = len.checked_mul(size_of::<T>());
         Ok(Zeroed {
@@ -105,12 +99,10 @@ impl<T: Zero> Zeroed<T> {
         })
     }
 
-    /// Returns the first element.
     pub(crate) const fn ptr(&self) -> *mut T {
         self.pages.ptr().cast()
     }
 
-    /// Returns the number of elements.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }

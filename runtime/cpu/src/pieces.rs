@@ -1,13 +1,12 @@
-//! Work stealing among the workers of a device.
+//! Work stealing among the workers of a device, so that an interrupted core does not delay the others.
 //!
-//! Every worker begins with its even share and takes pieces from its front, so that it reads memory in sequence. A
-//! worker whose share is empty takes pieces from the back of another worker's share. A worker whose core is interrupted
-//! therefore does not delay the others.
+//! Every worker takes pieces from the front of its even share, to read memory in sequence, and then from the back of
+//! other shares.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The rest of a worker's share in its latest division: pieces `front..back`.
+/// The rest of a worker's share: pieces `front..back` of its latest division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Left {
     division: u32,
@@ -29,7 +28,7 @@ impl Left {
     }
 }
 
-/// The share of a worker, in cache lines of its own.
+/// A worker's share, in its own cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Share(AtomicU64);
@@ -41,7 +40,6 @@ impl Share {
     }
 }
 
-/// One worker's view of a division: the ranges that it is to do.
 #[derive(Debug)]
 pub(crate) struct Pieces<'a> {
     shares: &'a [Share],
@@ -52,9 +50,8 @@ pub(crate) struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// Divides `n` items, about `grain` at a time, among the workers of `shares`, and returns the view of worker
-    /// `index`. All workers pass the same `n`, `grain` and `division`. `division` must be greater than in every
-    /// division before.
+    /// Divides `n` items, about `grain` at a time, among the workers of `shares`; returns worker `index`'s pieces. All
+    /// workers pass the same `n`, `grain` and `division`. `division` must increase.
     pub(crate) fn new(
         shares: &'a [Share],
         index: usize,
@@ -72,7 +69,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Returns the pieces that worker `of` begins with.
+    /// Returns worker `of`'s initial pieces.
     fn first(&self, of: usize) -> Left {
         let pieces = self.n.div_ceil(self.grain);
         let at = |i: usize| (pieces * i / self.shares.len()) as u16;
@@ -83,7 +80,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Takes a piece of worker `of`: the front piece of the worker's own share, or the back piece of another share.
+    /// Takes a piece of worker `of`: from the front if it is this worker, else from the back.
     fn piece_of(&self, of: usize) -> Option<usize> {
         let share = &self.shares[of].0;
         let mut bits = share.load(Ordering::Relaxed);
@@ -144,7 +141,7 @@ mod tests {
         assert_eq!(ranges, [4..6, 6..8, 8..10, 2..4, 0..2]);
         assert_eq!(Pieces::new(&shares, 0, 1, 10, 2).next(), None);
         assert_eq!(Pieces::new(&shares, 0, 2, 10, 2).next(), Some(0..2));
-        // A worker that comes late to a division finds it done.
+        // A late worker finds the division done.
         assert_eq!(Pieces::new(&shares, 0, 1, 10, 2).next(), None);
     }
 

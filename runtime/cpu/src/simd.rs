@@ -1,19 +1,19 @@
 //! Functions compiled for several instruction sets, all with the same results.
 //!
-//! Vector code here is plain Rust on arrays of lanes. It is compiled once for AVX-512, once for AVX2 with FMA and once
-//! for the baseline; each call chooses one of the three. The bits agree for two reasons. Every sum has an explicit
-//! order, and every fused multiply-add is written as [`f32::mul_add`], which rounds once on every machine.
+//! They are plain Rust on arrays of lanes, compiled for AVX-512, AVX2 with FMA, and the baseline; each call selects
+//! one. The bits agree because every sum has an explicit order, and every fused multiply-add is [`f32::mul_add`], which
+//! rounds once on every machine.
 
 use std::cell::Cell;
 
 thread_local! {
-    /// The instruction set that this thread uses instead of the best.
+    /// This thread's override.
     static INSTEAD: Cell<Option<Isa>> = const { Cell::new(None) };
 }
 
-/// Calls `f` with this instruction set instead of the best; the machine must have it. The results of `f` are the same.
+/// Calls `f` with this instruction set, which the machine must have. The results are the same.
 pub(crate) fn with<T>(isa: Isa, f: impl FnOnce() -> T) -> T {
-    /// Restores the old value, even if `f` panics.
+    /// Restores the old value, even after a panic.
     struct Restore(Option<Isa>);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -24,7 +24,6 @@ pub(crate) fn with<T>(isa: Isa, f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// An instruction set that the machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     not(target_arch = "x86_64"),
@@ -35,12 +34,11 @@ pub(crate) enum Isa {
     Avx512,
     /// AVX2, FMA, F16C.
     Avx2,
-    /// The instructions that every machine of the target has.
+    /// Available on every machine of the target.
     Baseline,
 }
 
 impl Isa {
-    /// Returns the best instruction set of this machine, or the one that the thread uses instead.
     #[inline]
     pub(crate) fn best() -> Isa {
         INSTEAD.get().unwrap_or_else(Isa::found)
@@ -79,7 +77,7 @@ impl Isa {
     }
 }
 
-/// Defines a function whose body is compiled for every [`Isa`]. The body sees the arguments only.
+/// Defines a function compiled for every [`Isa`]. The body sees the arguments only.
 macro_rules! vectorised {
     ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$(const $c:ident: usize),+>)? (
         $($arg:ident: $ty:ty),* $(,)?

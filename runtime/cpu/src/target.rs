@@ -5,24 +5,22 @@ use tpc_ir::{DType, Op, Place, TensorType};
 
 use crate::product::{Format, Part};
 
-/// The storage format of weights that products read: panels of sixteen rows side by side.
+/// Storage format of weights that products read: panels of sixteen rows side by side.
 pub const ROWS16: StorageFormat = StorageFormat::of_granules("rows16");
 
-/// The CPU as a target of programs. Weights that products read are stored in panels of sixteen rows. This includes
-/// weights with row look-ups, such as an embedding table that is also the output matrix. Other weights are stored as in
-/// the file.
+/// The CPU as a target of programs. Weights that products read, including tied embedding tables, are stored in panels
+/// of sixteen rows; others as in the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuTarget;
 
-/// Returns the stack of matrices in a weight: the format of each, and their number. Returns `None` if the type has no
-/// products.
+/// Returns the format and number of a weight's matrices; `None` if the type has no products.
 pub(crate) fn stack(weight: WeightPart<'_>) -> Option<(Format, usize)> {
     let dtype = weight.ty.dtype;
     let [k, rows, p, q] = sizes(weight.ty)?;
     if k == 0 || rows == 0 || !Format::supports(dtype) {
         return None;
     }
-    // If scales are stored per step, the format depends on the position of the weight's start within a step.
+    // With scales per step, the format depends on the weight's start within a step.
     let start = match Format::has_steps(dtype) {
         true => usize::try_from(weight.start % LONGEST_BLOCK).ok()?,
         false => 0,
@@ -34,10 +32,9 @@ pub(crate) fn stack(weight: WeightPart<'_>) -> Option<(Format, usize)> {
     Some((format, p.checked_mul(q)?))
 }
 
-/// The elements of a step. Every type's block length divides this number.
+/// Elements of a step, a multiple of every block length.
 const LONGEST_BLOCK: u64 = 256;
 
-/// Returns the sizes of a weight.
 pub(crate) fn sizes(ty: &TensorType) -> Option<[usize; 4]> {
     let mut out = [0; 4];
     for (out, dim) in out.iter_mut().zip(&ty.dims) {

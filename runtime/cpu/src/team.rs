@@ -1,8 +1,7 @@
-//! Threads that run launches together. They spin between runs, and park if no run comes for a while.
+//! Threads that run launches together. Between runs they spin, and park after a while.
 //!
-//! A thread that waits for another spins. Yielding its time slice would be expensive on a busy machine: the thread
-//! loses a whole slice, and then the thread that it waited for waits for it. Only threads without a core of their own
-//! yield.
+//! Waiting threads spin. A thread that yields on a busy machine loses a whole time slice, and then the awaited thread
+//! waits for it. Only threads without their own core yield.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
@@ -15,16 +14,15 @@ use std::time::Duration;
 use crate::error::{KernelError, TeamError};
 use crate::pieces::{Pieces, Share};
 
-/// Turns of a waiting loop before its thread gives up the core.
+/// Turns of a waiting loop before the thread yields.
 const SPINS: u32 = 1 << 15;
-/// Turns of a waiting loop if there are more threads than cores.
+/// Turns of a waiting loop with more threads than cores.
 const SPINS_CROWDED: u32 = 1 << 8;
-/// The time that a thread sleeps at a time after it has spun in vain.
+/// Sleep after spinning in vain.
 const NAP: Duration = Duration::from_micros(50);
 /// Turns of an idle thread before it parks.
 const IDLE_TURNS: u32 = 1 << 14;
 
-/// A value in cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Apart<T>(T);
@@ -46,14 +44,13 @@ fn wait(crowded: bool, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// The workers of one device.
 #[derive(Debug)]
 struct Group {
     device: usize,
     count: usize,
     arrived: Apart<AtomicUsize>,
     round: Apart<AtomicUsize>,
-    /// The rest of each worker's share for work stealing. A group of one worker does not divide work.
+    /// Shares for work stealing; empty for a single worker.
     shares: Vec<Share>,
 }
 
@@ -79,14 +76,13 @@ pub struct Worker<'a> {
     index: usize,
     number: usize,
     stop: &'a AtomicBool,
-    /// True if there are more workers than cores.
     crowded: bool,
-    /// The number of divisions by work stealing in this run.
+    /// Divisions by work stealing in this run.
     divisions: Cell<u32>,
 }
 
 impl Worker<'_> {
-    /// Returns a worker without a team: the calling thread.
+    /// Returns the calling thread as a worker without a team.
     pub const fn alone() -> Worker<'static> {
         Worker {
             group: &NOBODY,
@@ -98,34 +94,34 @@ impl Worker<'_> {
         }
     }
 
-    /// Returns the device that this worker computes for.
+    /// Returns this worker's device.
     pub const fn device(&self) -> usize {
         self.group.device
     }
 
-    /// Returns the worker's number among the workers of the device.
+    /// Returns the worker's number in its device.
     pub const fn index(&self) -> usize {
         self.index
     }
 
-    /// Returns the worker's number among the workers of the team.
+    /// Returns the worker's number in the team.
     pub const fn number(&self) -> usize {
         self.number
     }
 
-    /// Returns the number of workers of the device.
+    /// Returns the device's number of workers.
     pub const fn count(&self) -> usize {
         self.group.count
     }
 
-    /// Returns the worker's share of `n` items; shares are as even as possible.
+    /// Returns the worker's share of `n` items, as even as possible.
     pub const fn share(&self, n: usize) -> Range<usize> {
         let (i, count) = (self.index, self.group.count);
         n * i / count..n * (i + 1) / count
     }
 
-    /// Divides `n` items among all workers, about `grain` at a time, by work stealing. Every worker of the device calls
-    /// it in the same order with the same numbers.
+    /// Divides `n` items among all workers by work stealing, about `grain` at a time. Every worker of the device makes
+    /// the same calls in the same order.
     pub fn pieces(&self, n: usize, grain: usize) -> impl Iterator<Item = Range<usize>> + use<'_> {
         let shares = &self.group.shares[..];
         self.divisions.set(self.divisions.get() + 1);
@@ -137,7 +133,7 @@ impl Worker<'_> {
     /// Waits for all workers of the device. Afterwards, their earlier writes are visible.
     ///
     /// # Errors
-    /// Returns [`KernelError::Stopped`] if a worker of the team has failed.
+    /// [`KernelError::Stopped`] if a worker of the team has failed.
     pub fn barrier(&self) -> Result<(), KernelError> {
         let group = self.group;
         if group.count == 1 {
@@ -158,7 +154,7 @@ impl Worker<'_> {
     /// Waits until `done`, which other workers of the team make true.
     ///
     /// # Errors
-    /// Returns [`KernelError::Stopped`] if a worker of the team has failed.
+    /// [`KernelError::Stopped`] if a worker of the team has failed.
     pub fn wait_for(&self, mut done: impl FnMut() -> bool) -> Result<(), KernelError> {
         let mut reached = false;
         wait(self.crowded, || {
@@ -173,34 +169,30 @@ impl Worker<'_> {
     }
 }
 
-/// The function of a run: every worker calls it once.
 type Job<'a> = dyn Fn(&Worker<'_>) -> Result<(), KernelError> + Sync + 'a;
 
-/// The state that the threads share.
 struct Shared {
     groups: Box<[Group]>,
-    /// The group and the index of every worker.
+    /// Per worker, its group and index.
     seats: Box<[(usize, usize)]>,
     /// Per worker except the first, true if its thread sleeps or is about to.
     parked: Box<[Apart<AtomicBool>]>,
-    /// The number of runs begun.
+    /// Number of runs begun.
     epoch: Apart<AtomicUsize>,
     /// Threads that have not finished the run.
     pending: Apart<AtomicUsize>,
-    /// The job of the latest run that `epoch` counts.
+    /// The job of the latest run counted by `epoch`.
     job: UnsafeCell<Option<*const Job<'static>>>,
-    /// True if a worker of the run has failed.
+    /// True if a worker has failed.
     stop: AtomicBool,
-    /// The failure of the worker with the least number.
+    /// Failure of the worker with the least number.
     failure: Mutex<Option<(usize, KernelError)>>,
-    /// True if the team ends.
     quit: AtomicBool,
-    /// True if there are more workers than cores.
     crowded: bool,
 }
 
-// SAFETY: `job` is written by the owner of the team while no thread runs (`pending` is 0) and published by `epoch`;
-// threads read it after they have seen that epoch and before they count `pending` down. The job itself is `Sync`.
+// SAFETY: the team's owner writes `job` while no thread runs (`pending` is 0) and publishes it by `epoch`; threads read
+// it after they have seen that epoch and before they count `pending` down. The job itself is `Sync`.
 #[allow(unsafe_code)]
 unsafe impl Send for Shared {}
 // SAFETY: as above.
@@ -235,7 +227,7 @@ impl Shared {
         }
     }
 
-    /// Runs the thread of worker `number` until the team ends.
+    /// Runs worker `number` until the team ends.
     fn serve(&self, number: usize) {
         let mut seen = 0;
         loop {
@@ -255,7 +247,7 @@ impl Shared {
         }
     }
 
-    /// Returns when there have been more runs than `seen`.
+    /// Returns after more than `seen` runs.
     fn idle(&self, number: usize, seen: usize) {
         let begun = || self.epoch.0.load(Ordering::SeqCst) != seen;
         for _ in 0..IDLE_TURNS {
@@ -267,7 +259,7 @@ impl Shared {
         let parked = &self.parked[number].0;
         while !begun() {
             parked.store(true, Ordering::SeqCst);
-            // A thread that raises the epoch after this sees the flag. A thread that raised it before is seen here.
+            // A thread that raises the epoch after this sees the flag; one that raised it before is seen here.
             if !begun() {
                 thread::park();
             }
@@ -276,7 +268,7 @@ impl Shared {
     }
 }
 
-/// Threads in groups, one group per device. The thread that calls [`Team::run`] is the first worker of the first group.
+/// Threads in groups, one per device. The thread that calls [`Team::run`] is the first worker of the first group.
 #[derive(Debug)]
 pub struct Team {
     shared: Arc<Shared>,
@@ -293,18 +285,18 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Team {
-    /// Returns a team for one device.
+    /// Creates a team for one device.
     ///
     /// # Errors
-    /// Returns [`TeamError`] if `threads` is 0 or a thread cannot be started.
+    /// [`TeamError`] if `threads` is 0 or a thread cannot start.
     pub fn new(threads: usize) -> Result<Team, TeamError> {
         Team::of_devices(&[threads])
     }
 
-    /// Creates a team with one group per device, with the given numbers of workers.
+    /// Creates a team of these numbers of workers per device.
     ///
     /// # Errors
-    /// Returns [`TeamError`] if a device has no worker or a thread cannot be started.
+    /// [`TeamError`] if a device has no worker or a thread cannot start.
     pub fn of_devices(threads: &[usize]) -> Result<Team, TeamError> {
         if threads.is_empty() || threads.contains(&0) {
             return Err(TeamError::Empty);
@@ -354,10 +346,10 @@ impl Team {
         self.shared.seats.len()
     }
 
-    /// Runs `job` on every worker and waits for all of them. Does not allocate.
+    /// Runs `job` on every worker and waits for all. Does not allocate.
     ///
     /// # Errors
-    /// Returns the error of the first worker whose job failed or panicked; others that wait for it at a barrier stop.
+    /// The error of the first worker whose job failed or panicked; workers that wait for it at a barrier stop.
     pub fn run(
         &mut self,
         job: impl Fn(&Worker<'_>) -> Result<(), KernelError> + Sync,
@@ -369,8 +361,8 @@ impl Team {
             group.arrived.0.store(0, Ordering::Relaxed);
             group.shares.iter().for_each(Share::reset);
         }
-        // SAFETY: only the lifetime is changed. Threads use the job between the epoch below and their count of
-        // `pending`, and this function waits for that count. No thread reads the cell now, as `pending` is 0.
+        // SAFETY: only the lifetime changes. Threads use the job between the epoch below and their count of `pending`,
+        // for which this function waits. No thread reads the cell now, as `pending` is 0.
         #[allow(unsafe_code)]
         unsafe {
             let job: *const Job<'_> = job;
@@ -410,7 +402,7 @@ impl Drop for Team {
         self.shared.quit.store(true, Ordering::Release);
         self.wake();
         for thread in self.threads.drain(..) {
-            // A thread ends by returning, because panics of jobs are caught.
+            // Threads also return after panics, which jobs catch.
             let _ = thread.join();
         }
     }

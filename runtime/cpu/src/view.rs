@@ -5,9 +5,9 @@ use tpc_ir::{DType, RANK};
 
 /// A tensor in memory, in ggml's axis order: axis 0 first.
 ///
-/// Element `(i0, i1, i2, i3)` is `Σ i·nb` bytes from `ptr`. For a type with blocks, `nb[0]` is the distance of blocks
-/// and `i0` counts blocks. A view is a pointer with a shape. Creating one is safe, but a kernel that reads or writes
-/// through it must ensure that the bytes exist. Views need no alignment.
+/// Element `(i0, i1, i2, i3)` is `Σ i·nb` bytes from `ptr`, unaligned. For a type with blocks, `nb[0]` is the distance
+/// of blocks and `i0` counts blocks. A view is a pointer with a shape: creating one is safe, but a kernel that reads or
+/// writes through it must ensure that the bytes exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
     /// The first element.
@@ -16,14 +16,14 @@ pub struct View {
     pub dtype: DType,
     /// Sizes in elements.
     pub ne: [usize; RANK],
-    /// Distances in bytes between neighbours along each axis; along axis 0, between blocks.
+    /// Bytes between neighbours along each axis; along axis 0, between blocks.
     pub nb: [usize; RANK],
 }
 
 // SAFETY: a view is an address and numbers. Its users synchronise their accesses to the bytes.
 #[allow(unsafe_code)]
 unsafe impl Send for View {}
-// SAFETY: as above; a shared reference to a view gives no access to the bytes by itself.
+// SAFETY: as above; a shared reference to a view gives no access to the bytes.
 #[allow(unsafe_code)]
 unsafe impl Sync for View {}
 
@@ -33,8 +33,7 @@ impl View {
         View { ptr, dtype, ne, nb }
     }
 
-    /// Returns a view whose elements have no gaps between them, axis 0 fastest. For a type with blocks, `ne[0]` is
-    /// whole blocks.
+    /// Returns a view without gaps, axis 0 fastest. For a type with blocks, `ne[0]` is whole blocks.
     pub const fn dense(ptr: *mut u8, dtype: DType, ne: [usize; RANK]) -> View {
         let row = ne[0].div_ceil(dtype.block_len() as usize) * dtype.block_bytes() as usize;
         let nb = [
@@ -46,7 +45,7 @@ impl View {
         View { ptr, dtype, ne, nb }
     }
 
-    /// Returns the view of elements at offset and strides `at` in the arena that begins at `arena`.
+    /// Returns the view at the offset and strides of `at` in the arena at `arena`.
     pub const fn located(arena: *mut u8, dtype: DType, at: &BatchLayout) -> View {
         let [n0, n1, n2, n3] = at.dims;
         let [b0, b1, b2, b3] = at.strides;
@@ -58,13 +57,13 @@ impl View {
         }
     }
 
-    /// Returns a dense view of f32; `None` unless the slice has the elements.
+    /// Returns a dense view of f32; `None` if the slice has another length.
     pub fn of_f32(data: &mut [f32], ne: [usize; RANK]) -> Option<View> {
         let n: usize = ne.iter().product();
         (n == data.len()).then(|| View::dense(data.as_mut_ptr().cast(), DType::F32, ne))
     }
 
-    /// Returns a dense view of bytes as elements of `dtype`; `None` unless the slice has the bytes.
+    /// Returns a dense view of bytes as `dtype`; `None` if the slice has another length.
     pub fn of_bytes(data: &mut [u8], dtype: DType, ne: [usize; RANK]) -> Option<View> {
         let rows: usize = ne[1..].iter().product();
         let bytes = dtype.bytes(ne[0] as u64)? as usize * rows;
@@ -81,29 +80,29 @@ impl View {
         self.len() == 0
     }
 
-    /// Returns the number of rows: of the indices of axes 1 to 3.
+    /// Returns the number of rows, along axes 1 to 3.
     pub const fn rows(&self) -> usize {
         self.ne[1] * self.ne[2] * self.ne[3]
     }
 
-    /// Returns the indices along axes 1 to 3 of row `row`, axis 1 fastest. The view has rows.
+    /// Returns row `row`'s indices along axes 1 to 3, axis 1 fastest. The view must not be empty.
     pub const fn indices(&self, row: usize) -> [usize; 3] {
         let [_, n1, n2, _] = self.ne;
         [row % n1, row / n1 % n2, row / n1 / n2]
     }
 
-    /// Returns the address of the first element of the row at these indices of axes 1 to 3.
+    /// Returns the address of the row at these indices of axes 1 to 3.
     pub const fn row(&self, [i1, i2, i3]: [usize; 3]) -> *mut u8 {
         let at = i1 * self.nb[1] + i2 * self.nb[2] + i3 * self.nb[3];
         self.ptr.wrapping_add(at)
     }
 
-    /// True if the elements of a row have no gaps between them.
+    /// True if rows have no gaps.
     pub const fn has_dense_rows(&self) -> bool {
         self.nb[0] == self.dtype.block_bytes() as usize || self.ne[0] <= 1
     }
 
-    /// Returns the elements as one row; `None` if there are gaps or the elements are not in order.
+    /// Returns the elements as one row; `None` if they have gaps or another order.
     pub const fn flat(&self) -> Option<View> {
         let block = self.dtype.block_len() as usize;
         let mut expected = self.ne[0] / block * self.dtype.block_bytes() as usize;
@@ -121,7 +120,7 @@ impl View {
         Some(View::dense(self.ptr, self.dtype, [self.len(), 1, 1, 1]))
     }
 
-    /// Returns the view with the axes in another order: axis `axis` of it is axis `order[axis]` of this one.
+    /// Reorders axes: new axis `axis` is this view's axis `order[axis]`.
     #[must_use]
     pub const fn permuted(&self, order: [usize; RANK]) -> View {
         let [a, b, c, d] = order;
@@ -134,8 +133,7 @@ impl View {
         }
     }
 
-    /// Returns the `len` indices of `axis` from `start` on. Along axis 0 of a type with blocks, `start` is whole
-    /// blocks.
+    /// Returns `len` indices of `axis` from `start` on. Along axis 0 of a type with blocks, `start` is whole blocks.
     #[must_use]
     pub const fn sliced(&self, axis: usize, start: usize, len: usize) -> View {
         let unit = if axis == 0 {

@@ -5,10 +5,10 @@ use tpc_ir::{Bindings, Launch, Op, Output, Value};
 
 use crate::error::ExecError;
 
-/// Returns the op of a launch of one instruction, with its operands and results.
+/// Returns the op, operands and results of a launch of one instruction.
 ///
 /// # Errors
-/// Returns an error if it covers several instructions, or stores no state.
+/// Fails if the launch covers several instructions, or does not store a state.
 pub fn launch_op(
     program: &Program,
     launch: Launch,
@@ -20,7 +20,7 @@ pub fn launch_op(
                 Output::State { state, value } => {
                     Ok((Op::Copy(tpc_ir::op::Copy), vec![*value], vec![*state]))
                 }
-                Output::Named(..) => Err(malformed("it stores no state")),
+                Output::Named(..) => Err(malformed("it does not store a state")),
             };
         }
         Work::Compute(insts) => match insts.as_slice() {
@@ -33,10 +33,10 @@ pub fn launch_op(
     Ok((inst.op.clone(), inst.operands.clone(), inst.results.clone()))
 }
 
-/// Returns the largest sizes of a value in batches of up to these sizes.
+/// Returns a value's largest sizes in batches of up to these sizes.
 ///
 /// # Errors
-/// Returns [`ExecError::Size`] if a size has no upper bound.
+/// [`ExecError::Size`] for an unbounded size.
 pub fn max_sizes(
     program: &Program,
     value: Value,
@@ -54,7 +54,7 @@ pub fn max_sizes(
     Ok(out)
 }
 
-/// Returns the name of a launch in diagnostics: `l7 mul_mat (v12)`.
+/// Returns a launch's name in diagnostics: `l7 mul_mat (v12)`.
 pub fn launch_label(program: &Program, launch: Launch) -> String {
     let data = program.launch(launch);
     let first = data

@@ -1,4 +1,4 @@
-//! The host's part of every executor of programs: it loads weights, and finds inputs, outputs and launches.
+//! The host's part of every executor: loads weights, and finds inputs, outputs and launches.
 
 mod launches;
 mod values;

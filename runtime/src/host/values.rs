@@ -1,4 +1,4 @@
-//! Finds the inputs, the outputs and the stored values of a program.
+//! Finds the inputs, outputs and stored values of a program.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::program::{Program, StorageFormat};
@@ -7,7 +7,7 @@ use tpc_ir::{Bindings, Output, Value};
 use crate::quant;
 use crate::tensor::{Data, Shape, Tensor};
 
-/// Returns the inputs, each with the number of the first phase that knows it.
+/// Returns the inputs, each with the first phase that knows it.
 pub fn inputs(program: &Program) -> Vec<(usize, Value, InputKind)> {
     let graph = &program.graph;
     let of = |value: Value| match graph.def_op(value) {
@@ -24,7 +24,7 @@ pub fn inputs(program: &Program) -> Vec<(usize, Value, InputKind)> {
     graph.values().filter_map(|(v, _)| of(v)).collect()
 }
 
-/// Returns the named outputs in their order, each with the phase that computes it.
+/// Returns the named outputs in order, each with the phase that computes it.
 pub fn outputs(program: &Program) -> Vec<(usize, Value)> {
     let named = program.graph.outputs.iter().filter_map(|o| match o {
         Output::Named(_, value) => Some((program.phase_of(*value), *value)),
@@ -33,19 +33,18 @@ pub fn outputs(program: &Program) -> Vec<(usize, Value)> {
     named.collect()
 }
 
-/// The bytes of a weight or of a state in its arena.
+/// Bytes of a weight or state in its arena.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredExtent {
-    /// The arena, by its position.
+    /// Index of the arena.
     pub arena: usize,
-    /// Its first byte in the arena.
+    /// First byte in the arena.
     pub offset: u64,
-    /// The number of its bytes.
+    /// Number of bytes.
     pub bytes: usize,
 }
 
-/// Returns, per value, the bytes of a weight or a state that is dense and stored in the file's type; `None` for other
-/// values.
+/// Returns each dense weight's or state's extent, if it is stored in the file's type.
 pub fn extents(program: &Program) -> Vec<Option<StoredExtent>> {
     let values = program.graph.values();
     let placed = |value: Value| match program.graph.def_op(value) {

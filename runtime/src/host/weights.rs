@@ -9,27 +9,25 @@ use tpc_ir::{Dim, Op, Place, TensorType, Value};
 use crate::error::ExecError;
 use crate::weights::{PackedWeight, WeightData, WeightSource, pack};
 
-/// The part of a weight that a place stores, in the file's type, and the buffer that stores it.
+/// A place's part of a weight, in the file's type, and its buffer.
 #[derive(Clone, Debug)]
 pub struct BufferedWeight<'a> {
     /// The weight.
     pub value: Value,
-    /// Its type.
+    /// The weight's type.
     pub ty: &'a TensorType,
-    /// The place that stores it.
+    /// The place that stores the part.
     pub place: Place,
-    /// Its elements.
+    /// The part's elements.
     pub part: PackedWeight<'a>,
-    /// Its buffer.
+    /// The part's buffer.
     pub buffer: &'a BufferData,
 }
 
-/// Reads the weights of a program and passes each to `store`, which writes it to its buffer. Reads weights that share a
-/// buffer once.
+/// Reads the weights of a program, once per buffer, and passes them to `store`, which writes them.
 ///
 /// # Errors
-/// Returns [`ExecError::WeightMismatch`] if a weight does not match the program's declaration, and the errors of `source`
-/// and `store`.
+/// [`ExecError::WeightMismatch`] if a weight does not match its declaration, and the errors of `source` and `store`.
 pub fn load_weights(
     program: &Program,
     source: &dyn WeightSource,
@@ -57,7 +55,7 @@ pub fn load_weights(
     Ok(())
 }
 
-/// Cuts the part of the file's tensor that the program declares.
+/// Cuts the declared part out of the file's tensor.
 fn declared_part<'a>(
     ty: &TensorType,
     op: &Weight,

@@ -1,8 +1,8 @@
-//! Helpers that all block formats share: walks over blocks, little-endian scales and bit planes.
+//! Helpers of all block formats: walks over blocks, little-endian scales and bit planes.
 
 use half::f16;
 
-/// Decodes consecutive blocks of `BYTES` bytes into `LEN` elements each.
+/// Decodes blocks of `BYTES` bytes into `LEN` elements each.
 pub(super) fn decode_blocks<const BYTES: usize, const LEN: usize>(
     bytes: &[u8],
     out: &mut [f32],
@@ -15,7 +15,6 @@ pub(super) fn decode_blocks<const BYTES: usize, const LEN: usize>(
     }
 }
 
-/// Encodes consecutive groups of `LEN` elements into blocks of `BYTES` bytes each.
 pub(super) fn encode_blocks<const BYTES: usize, const LEN: usize>(
     values: &[f32],
     out: &mut [u8],
@@ -28,21 +27,18 @@ pub(super) fn encode_blocks<const BYTES: usize, const LEN: usize>(
     }
 }
 
-/// Returns the f16 at byte `at` of a block.
 pub(super) fn f16_at(block: &[u8], at: usize) -> f32 {
     f16::from_le_bytes([block[at], block[at + 1]]).to_f32()
 }
 
-/// Writes `value` as the f16 at byte `at` of a block.
 pub(super) fn put_f16(block: &mut [u8], at: usize, value: f16) {
     block[at..at + 2].copy_from_slice(&value.to_le_bytes());
 }
 
 /// Unpacks codes of `bits` bits stored as planes.
 ///
-/// The bytes form groups of `width`. A group holds `8 / bits` planes of `width` codes. Plane `p` is in bits `p·bits ..`
-/// of every byte and has the group's elements `p·width ..`. All ggml formats store codes in this way; only the width
-/// differs.
+/// The bytes form groups of `width`, each with `8 / bits` planes of `width` codes. Plane `p` is in bits `p·bits ..` of
+/// every byte and has the group's elements `p·width ..`. All ggml formats store codes so, with different widths.
 pub(super) fn unpack<const CODES: usize>(bits: u32, width: usize, bytes: &[u8]) -> [u8; CODES] {
     let planes = (8 / bits) as usize;
     debug_assert_eq!(bytes.len() * planes, CODES, "codes of {bits} bits");
@@ -63,7 +59,7 @@ pub(super) fn unpack<const CODES: usize>(bits: u32, width: usize, bytes: &[u8]) 
     codes
 }
 
-/// Packs the low `bits` bits of every code as planes: the inverse of [`unpack`].
+/// Packs the low `bits` bits of every code: the inverse of [`unpack`].
 pub(super) fn pack(bits: u32, width: usize, codes: &[u8], bytes: &mut [u8]) {
     let planes = (8 / bits) as usize;
     debug_assert_eq!(bytes.len() * planes, codes.len(), "codes of {bits} bits");
@@ -83,7 +79,7 @@ pub(super) fn pack(bits: u32, width: usize, codes: &[u8], bytes: &mut [u8]) {
     }
 }
 
-/// Returns the element of largest magnitude, with its sign: the first if several are equal, 0 for an empty slice.
+/// Returns the element of largest magnitude, with its sign: the first of equals, 0 if empty.
 pub(super) fn signed_extreme(values: &[f32]) -> f32 {
     values.iter().fold(
         0.0,
@@ -91,12 +87,11 @@ pub(super) fn signed_extreme(values: &[f32]) -> f32 {
     )
 }
 
-/// Returns `1 / d`, or 0 if `d` is 0.
 pub(super) fn inverse(d: f32) -> f32 {
     if d == 0.0 { 0.0 } else { 1.0 / d }
 }
 
-/// Returns the least f16 that is not below `value`, for `value` ≥ 0.
+/// Returns the least f16 that is not below `value ≥ 0`.
 pub(super) fn f16_not_below(value: f32) -> f16 {
     let nearest = f16::from_f32(value);
     if nearest.to_f32() < value {

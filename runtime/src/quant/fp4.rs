@@ -1,7 +1,7 @@
 //! Four-bit floating-point elements (e2m1) under an eight-bit floating-point scale.
 //!
-//! An e2m1 element is one of ±{0, 0.5, 1, 1.5, 2, 3, 4, 6}, the high bit its sign (OCP Microscaling Formats 1.0).
-//! As in ggml the table holds the doubled, integral values and the scale is halved.
+//! An e2m1 element is one of ±{0, 0.5, 1, 1.5, 2, 3, 4, 6} (OCP Microscaling Formats 1.0). The high bit is its sign. As
+//! in ggml, the table holds the doubled, integral values and the scale is halved.
 //!
 //! Layouts (ggml's `block_mxfp4` and `block_nvfp4`), byte offsets in brackets:
 //!
@@ -12,7 +12,7 @@
 
 use super::bits::{pack, signed_extreme, unpack};
 
-/// The e2m1 values, doubled. Code 8 is a plain zero, not a negative one, as in ggml.
+/// The e2m1 values, doubled. Code 8 is a positive zero, as in ggml.
 const VALUES: [f32; 16] = [
     0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -12.0,
 ];
@@ -35,7 +35,7 @@ fn look_up(d: f32, codes: &[u8], out: &mut [f32]) {
     }
 }
 
-/// Returns `2^(e - 128)`: half of the e8m0 value. The two smallest are subnormal in f32.
+/// Returns half of the e8m0 value: `2^(e - 128)`. The two smallest are subnormal in f32.
 fn half_e8m0(e: u8) -> f32 {
     f32::from_bits(match e {
         0 | 1 => 0x0020_0000 << e,
@@ -43,7 +43,7 @@ fn half_e8m0(e: u8) -> f32 {
     })
 }
 
-/// Returns half of an unsigned e4m3 value (bias 7, top bit ignored). The NaN code 0x7f reads as 0, as in ggml.
+/// Returns half of an unsigned e4m3 value (bias 7, top bit ignored). NaN (0x7f) reads as 0, as in ggml.
 fn half_ue4m3(d: u8) -> f32 {
     let (exponent, mantissa) = (i32::from(d >> 3) & 15, f32::from(d & 7));
     match (d, exponent) {
@@ -53,7 +53,6 @@ fn half_ue4m3(d: u8) -> f32 {
     }
 }
 
-/// Returns `2^exponent`, for exponents of normal f32.
 fn power_of_two(exponent: i32) -> f32 {
     f32::from_bits(((127 + exponent) as u32) << 23)
 }
@@ -61,8 +60,7 @@ fn power_of_two(exponent: i32) -> f32 {
 /// Encodes as ggml's `quantize_row_mxfp4_ref`: the scale maps the largest magnitude to the exponent of 4. Each element
 /// takes the nearest value; ties take the lowest code.
 ///
-/// The exponent is read from the f32's bits. ggml uses `floor(log2f(amax))`, which may round up to the next integer for
-/// magnitudes within a few ulp below a power of two.
+/// The exponent comes from the f32's bits. ggml's `floor(log2f(amax))` may round up a few ulp below a power of two.
 pub(super) fn encode_mxfp4(x: &[f32; 32]) -> [u8; 17] {
     let amax = signed_extreme(x).abs();
     let e = ((amax.to_bits() >> 23) as u8).saturating_sub(2);
@@ -73,7 +71,7 @@ pub(super) fn encode_mxfp4(x: &[f32; 32]) -> [u8; 17] {
     block
 }
 
-/// Encodes as ggml's `quantize_row_nvfp4_ref`: the scale of 16 elements is a sixth of their largest magnitude, and each
+/// Encodes as ggml's `quantize_row_nvfp4_ref`: the scale of 16 elements is a sixth of their largest magnitude; each
 /// element takes the nearest value.
 pub(super) fn encode_nvfp4(x: &[f32; 64]) -> [u8; 36] {
     let (mut block, mut codes) = ([0; 36], [0; 64]);
@@ -93,7 +91,7 @@ pub(super) fn encode_nvfp4(x: &[f32; 64]) -> [u8; 36] {
     block
 }
 
-/// Returns the unsigned e4m3 value nearest to a number, at most 448. Ties take the larger value.
+/// Returns the nearest unsigned e4m3 value, at most 448. Ties take the larger value.
 fn ue4m3(x: f32) -> u8 {
     if x.is_nan() || x <= 0.0 {
         return 0;
@@ -103,7 +101,7 @@ fn ue4m3(x: f32) -> u8 {
     if exponent <= 0 {
         return ((x * 512.0 + 0.5) as u8).min(7);
     }
-    // Three bits of the mantissa, and the next bit for rounding. A carry increments the exponent.
+    // Three mantissa bits, and the next for rounding. A carry increments the exponent.
     let bits = (x.to_bits() >> 19) & 0xf;
     let rounded = ((exponent as u32) << 3) + bits.div_ceil(2);
     rounded.min(0x7e) as u8

@@ -1,12 +1,11 @@
 //! The grids of the iq formats: ggml's `iq2xxs_grid` and its siblings.
 //!
-//! A row is 16 bits, the first step in the lowest bits. In iq1 and iq2 it has the steps of eight elements, 2 bits each;
-//! in iq3 of four elements, 4 bits each. The module `iq` defines the values of the steps.
+//! The module `iq` defines the values of the steps.
 
 use tpc_ir::dtype::DType;
 
-/// Returns the grid that a format's blocks index, with a name; `None` for formats without a grid. A row is 16 bits: eight
-/// steps of 2 bits (iq1, iq2) or four of 4 bits (iq3), the first in the lowest bits.
+/// Returns the grid that a format's blocks index, with a name; `None` for formats without a grid. A row is 16 bits:
+/// eight steps of 2 bits (iq1, iq2) or four of 4 bits (iq3), the first in the lowest bits.
 pub fn grid(dtype: DType) -> Option<(&'static str, &'static [u16])> {
     match dtype {
         DType::Iq1S | DType::Iq1M => Some(("IQ1_S", &IQ1_S)),

@@ -13,8 +13,8 @@
 //! | iq3_xxs | `±{4, 12, 20, …, 52, 62}` | 1/4  | 32        |
 //! | iq3_s   | `±{1, 3, …, 15}`          | 1    | 32        |
 //!
-//! ggml writes `d·(0.5 + s)` under twice the unit and adds 1/8 to the grid of iq1; the bits are the same, since `d` times
-//! a small integer is exact.
+//! ggml writes `d·(0.5 + s)` under twice the unit and adds 1/8 to the grid of iq1. The bits are the same, since `d`
+//! times a small integer is exact.
 //!
 //! Layouts (ggml's `block_iq1_s` and its siblings), byte offsets in brackets; integers are little-endian:
 //!
@@ -28,29 +28,28 @@
 //! | iq3_xxs | `d` \[0\] `qs` \[2..66\], then for each 32 u32 of signs, 7 bits for 8 elements, and `s` in bits 28–31 |
 //! | iq3_s   | `d` \[0\] `qs` \[2..66\] `qh` \[66..74\]: a high bit a row; signs \[74..106\] `scales` \[106..110\] nibbles |
 //!
-//! Seven signs of eight elements give the eighth: the number of minus signs is even.
+//! Seven signs give the eighth: the number of minus signs is even.
 
 use super::grids::{IQ1_S, IQ2_S, IQ2_XS, IQ2_XXS, IQ3_S, IQ3_XXS};
 use half::f16;
 use tpc_ir::dtype::DType;
 
-/// Elements of a block.
 const LEN: usize = 256;
 
 /// A block as integers: element `i` is `d·steps[i / 16]·unit·values[i]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GridBlock {
-    /// The scale of the block.
+    /// Block scale.
     pub d: f16,
-    /// `2·s + 1` of each 16 elements.
+    /// `2·s + 1` per 16 elements.
     pub steps: [u8; 16],
     /// A power of two.
     pub unit: f32,
-    /// The elements without scales.
+    /// Elements without scales.
     pub values: [i8; LEN],
 }
 
-/// Returns the integers of a block; `None` for types without grids and blocks of another length.
+/// Returns a block's integers; `None` for types without grids and blocks of another length.
 pub fn grid_block(dtype: DType, block: &[u8]) -> Option<GridBlock> {
     if block.len() as u64 != dtype.block_bytes() {
         return None;
@@ -100,7 +99,6 @@ fn u32_at(block: &[u8], at: usize) -> usize {
     u16_at(block, at) | u16_at(block, at + 2) << 16
 }
 
-/// Scales of 16s as nibbles from byte `at` on, each for `16·per` elements.
 fn nibbles(block: &[u8], at: usize, per: usize, steps: &mut [u8; 16]) {
     for (j, step) in steps.iter_mut().enumerate() {
         let n = j / per;
@@ -115,7 +113,7 @@ fn eight(seven: usize) -> usize {
     seven | ((seven.count_ones() as usize & 1) << 7)
 }
 
-/// Decodes a row of eight elements of iq2, with its signs.
+/// Decodes an iq2 row of eight elements.
 fn row2(row: u16, signs: usize, out: &mut [i8]) {
     for (j, out) in out.iter_mut().enumerate() {
         let v = [8, 25, 43, 0][usize::from(row >> (2 * j)) & 3];
@@ -123,7 +121,7 @@ fn row2(row: u16, signs: usize, out: &mut [i8]) {
     }
 }
 
-/// Decodes a row of four elements of iq3, with its signs.
+/// Decodes an iq3 row of four elements.
 fn row3(row: u16, values: &[i8; 8], signs: usize, out: &mut [i8]) {
     for (j, out) in out.iter_mut().enumerate() {
         let v = values[usize::from(row >> (4 * j)) & 7];
@@ -131,7 +129,7 @@ fn row3(row: u16, values: &[i8; 8], signs: usize, out: &mut [i8]) {
     }
 }
 
-/// Decodes a row of eight elements of iq1 in eighths; `delta` is added to each.
+/// Decodes an iq1 row of eight elements in eighths, plus `delta`.
 fn row1(row: u16, delta: i8, out: &mut [i8]) {
     for (j, out) in out.iter_mut().enumerate() {
         let step = (row >> (2 * j) & 3) as i8;

@@ -20,7 +20,7 @@ const VALUES: [f32; 16] = [
     89.0, 113.0,
 ];
 
-/// The magnitude below which ggml treats a group as zero (its `GROUP_MAX_EPS`).
+/// ggml treats groups below this magnitude as zero (`GROUP_MAX_EPS`).
 const ZERO_GROUP: f32 = 1e-15;
 
 pub(super) fn decode_iq4_nl(block: &[u8; 18], out: &mut [f32; 32]) {
@@ -45,8 +45,8 @@ fn look_up(d: f32, codes: &[u8], out: &mut [f32]) {
     }
 }
 
-/// Encodes as ggml's `quantize_row_iq4_nl_ref`. Codes use the scale that maps the extreme element to the table's first
-/// entry. The stored scale has the least error for these codes, weighted by `x²`.
+/// Encodes as ggml's `quantize_row_iq4_nl_ref`. The codes' scale maps the extreme element to the table's first entry.
+/// The stored scale has the least error, weighted by `x²`, for these codes.
 pub(super) fn encode_iq4_nl(x: &[f32; 32]) -> [u8; 18] {
     let (d, codes) = fit(x);
     let mut block = [0; 18];
@@ -56,7 +56,7 @@ pub(super) fn encode_iq4_nl(x: &[f32; 32]) -> [u8; 18] {
 }
 
 /// Encodes each group with the scale of [`encode_iq4_nl`], rounded to a multiple of a 32nd of the largest. ggml tries
-/// fifteen scales for each group instead of one.
+/// fifteen scales per group.
 pub(super) fn encode_iq4_xs(x: &[f32; 256]) -> [u8; 136] {
     let (groups, _) = x.as_chunks::<32>();
     let mut steps = [0.0; 8];
@@ -106,7 +106,7 @@ fn fit(x: &[f32; 32]) -> (f32, [u8; 32]) {
     (num / den, codes)
 }
 
-/// Returns the code of the entry nearest to `x`; ties take the upper entry.
+/// Returns the code nearest to `x`; ties take the upper entry.
 fn nearest(x: f32) -> u8 {
     let above = VALUES.partition_point(|&v| v <= x).clamp(1, 15);
     let lower = x - VALUES[above - 1] < VALUES[above] - x;

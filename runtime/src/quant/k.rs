@@ -1,8 +1,8 @@
-//! The K formats: blocks of 256 elements in groups of 16 or 32, each group with its own small integer scale
-//! under the block's f16 scale.
+//! The K formats: blocks of 256 elements in groups of 16 or 32, each with a small integer scale under the block's f16
+//! scale.
 //!
-//! Layouts (ggml's `block_q2_K` and its siblings), byte offsets in brackets. Codes are stored as planes, see
-//! `unpack`: "2 bits over 32" says that each run of 32 bytes holds four planes of 32 codes.
+//! Layouts (ggml's `block_q2_K` and its siblings), byte offsets in brackets. Codes are stored as planes (`unpack`):
+//! with "2 bits over 32", each run of 32 bytes holds four planes of 32 codes.
 //!
 //! | format | layout | value |
 //! |--------|--------|-------|
@@ -13,13 +13,12 @@
 //! | q6_k | `ql` 4 bits over 64 \[0..128\] `qh` 2 bits over 32 \[128..192\] `scales` i8 \[192..208\] `d` \[208\] | `(d·sc)·(q - 32)` |
 //! | q8_k | `d` f32 \[0..4\] `qs` i8 \[4..260\] `bsums` i16 \[260..292\] | `d·q` |
 //!
-//! Groups are of 16 elements in q2_k, q3_k and q6_k, of 32 in q4_k and q5_k. q2_k's scale bytes have `sc` in
-//! their low and `m` in their high nibble. The packing of the 6-bit scales is stated at [`scales_q3_k`] and
-//! [`scales_q4_k`]. q8_k's `bsums` are sums of 16 codes, which ggml's dot products use; decoding ignores them.
+//! Groups have 16 elements in q2_k, q3_k and q6_k, 32 in q4_k and q5_k. q2_k's scale bytes have `sc` in their low and
+//! `m` in their high nibble. [`scales_q3_k`] and [`scales_q4_k`] unpack 6-bit scales. Decoding ignores q8_k's `bsums`,
+//! sums of 16 codes for ggml's dot products.
 
 use super::bits::{f16_at, unpack};
 
-/// Elements of a block.
 pub(super) const LEN: usize = 256;
 
 pub(super) fn decode_q2_k(block: &[u8; 84], out: &mut [f32; LEN]) {
@@ -78,8 +77,8 @@ pub(super) fn decode_q8_k(block: &[u8; 292], out: &mut [f32; LEN]) {
 
 /// Unpacks the 16 signed scales of q3_k, 6 bits each with an offset of 32, from 12 bytes.
 ///
-/// Bytes 0..8 hold the low four bits (scale `j` in the low, `j + 8` in the high nibble of byte `j`), bytes 8..12 the high
-/// two (scale `4·p + j` in bits `2·p ..` of byte `8 + j`).
+/// Bytes 0..8 hold the low four bits: scale `j` in the low, `j + 8` in the high nibble of byte `j`. Bytes 8..12 hold
+/// the high two: scale `4·p + j` in bits `2·p ..` of byte `8 + j`.
 fn scales_q3_k(bytes: &[u8]) -> [i8; 16] {
     let low: [u8; 16] = unpack(4, 8, &bytes[..8]);
     let high: [u8; 16] = unpack(2, 4, &bytes[8..12]);
@@ -88,9 +87,9 @@ fn scales_q3_k(bytes: &[u8]) -> [i8; 16] {
 
 /// Unpacks the 8 scales and 8 minima of q4_k and q5_k, 6 bits each, from 12 bytes.
 ///
-/// The low six bits of bytes 0..4 are scales 0..4; the low six bits of bytes 4..8 are minima 0..4. For `j` in 4..8, the
-/// low nibble of byte `4 + j` has the low four bits of scale `j`, and the top of byte `j - 4` its high two bits. The high
-/// nibble of byte `4 + j` has the low four bits of minimum `j`, and the top of byte `j` its high two bits.
+/// The low six bits of bytes 0..4 are scales 0..4, of bytes 4..8 minima 0..4. For `j` in 4..8, byte `4 + j` has the low
+/// four bits of scale `j` in its low nibble, of minimum `j` in its high nibble. Their high two bits are at the top of
+/// bytes `j - 4` and `j`.
 fn scales_q4_k(bytes: &[u8]) -> [(u8, u8); 8] {
     std::array::from_fn(|j| {
         if j < 4 {
@@ -105,7 +104,6 @@ fn scales_q4_k(bytes: &[u8]) -> [(u8, u8); 8] {
     })
 }
 
-/// Codes from their low `bits` bits and the rest.
 fn join<const N: usize>(mut low: [u8; N], high: [u8; N], bits: u32) -> [u8; N] {
     for (low, high) in low.iter_mut().zip(high) {
         *low |= high << bits;

@@ -1,5 +1,5 @@
-//! Encoders of the K formats and of iq4_xs as ggml's reference has them: for each group, the scale (and the minimum) of least
-//! weighted error among several.
+//! Encoders of the K formats and of iq4_xs as in ggml: each group gets the scale (and minimum) of least weighted error
+//! among several.
 
 use half::f16;
 
@@ -7,29 +7,26 @@ use super::bits::{inverse, put_f16};
 use super::k::LEN;
 use super::k_encode::{Affine, Symmetric, pack_q2_k, pack_q3_k, pack_q4_k, pack_q5_k, pack_q6_k};
 
-/// Below this magnitude a group counts as zero.
+/// Groups below this magnitude count as zero.
 pub(super) const ZERO_GROUP: f32 = 1e-15;
 
-/// Returns the nearest integer; ties go to even.
 fn nearest(x: f32) -> i32 {
     x.round_ties_even() as i32
 }
 
-/// The parameters of the search for scales and minima of codes up to `top`.
 struct Search {
     top: i32,
-    /// The first change of `top` to try, and the number of further changes, 0.1 apart.
+    /// First change of `top` to try, and number of further changes, 0.1 apart.
     first: f32,
     steps: usize,
-    /// True if the error is a weighted sum of magnitudes; false for squares.
+    /// True if the error weights magnitudes instead of squares.
     absolute: bool,
-    /// The maximum multiple for scales and minima.
+    /// The largest multiple for scales and minima.
     scale_top: i32,
-    /// Computes the weights of a group's elements.
     weights: fn(&[f32], &mut [f32]),
 }
 
-/// Weights that grow with the magnitude from the group's own on.
+/// Weights grow with the magnitude, from the group's own on.
 fn spread(x: &[f32], out: &mut [f32]) {
     let squares = x.iter().fold(0.0, |sum, x| sum + x * x);
     let mean = (squares / x.len() as f32).sqrt();
@@ -82,7 +79,7 @@ impl Search {
         nearest(x).clamp(0, self.top) as f32
     }
 
-    /// Returns the scale and the negated minimum of a group; writes its codes.
+    /// Returns a group's scale and negated minimum; writes its codes.
     fn fit(&self, x: &[f32], w: &[f32], codes: &mut [u8]) -> (f32, f32) {
         let mut min = x.iter().copied().fold(x[0], f32::min);
         let max = x.iter().copied().fold(x[0], f32::max);
@@ -111,7 +108,7 @@ impl Search {
         let mut scale = 1.0 / (top / (max - min));
         let mut least = error(scale, min, &best);
         for step in 0..=self.steps {
-            // Each attempt starts from the best minimum found before it.
+            // Each attempt starts from the best minimum so far.
             let inverse = (self.first + 0.1 * step as f32 + top) / (max - min);
             let tried = coded(inverse, min);
             let (mut l1, mut l2, mut xl) = (0.0_f32, 0.0_f32, 0.0_f32);
@@ -182,7 +179,6 @@ impl Search {
     }
 }
 
-/// Returns the element of largest magnitude.
 fn extreme(x: &[f32]) -> f32 {
     let larger = |a: f32, &b: &f32| if b.abs() > a.abs() { b } else { a };
     x.iter().fold(0.0, larger)
@@ -196,7 +192,7 @@ fn sums(x: &[f32], codes: impl Iterator<Item = f32>) -> (f32, f32) {
     })
 }
 
-/// Returns the scale of a group of q3_k: changes codes one by one as long as the error decreases.
+/// Returns the scale of a q3_k group: changes codes one by one while the error decreases.
 fn fit_q3(x: &[f32]) -> f32 {
     let extreme = extreme(x);
     if extreme.abs() < ZERO_GROUP {
@@ -232,7 +228,7 @@ fn fit_q3(x: &[f32]) -> f32 {
     if square > 0.0 { sum / square } else { 0.0 }
 }
 
-/// Returns the scale of a group of q6_k: the best of nineteen.
+/// Returns the scale of a q6_k group: the best of nineteen.
 fn fit_q6(x: &[f32]) -> f32 {
     let extreme = extreme(x);
     if extreme.abs() < ZERO_GROUP {
@@ -258,7 +254,7 @@ fn fit_q6(x: &[f32]) -> f32 {
     scale
 }
 
-/// Encodes groups of 16 with scales from `-low` to `low - 1`; the code `zero` means 0.
+/// Encodes groups of 16 with scales from `-low` to `low - 1`; code `zero` means 0.
 fn symmetric(x: &[f32; LEN], low: i32, zero: i32, fit: fn(&[f32]) -> f32) -> Symmetric {
     let mut lengths = [0.0; 16];
     for (length, x) in lengths.iter_mut().zip(x.chunks_exact(16)) {
@@ -296,8 +292,7 @@ pub(super) fn encode_q6_k(x: &[f32; LEN]) -> [u8; 210] {
     pack_q6_k(&symmetric(x, 128, 32, fit_q6))
 }
 
-/// Encodes as ggml's `quantize_iq4_xs` without an importance matrix; `values` is the table, and `code` returns the
-/// nearest entry.
+/// Encodes as ggml's `quantize_iq4_xs` without an importance matrix. `code` returns the nearest entry of `values`.
 pub(super) fn encode_iq4_xs(x: &[f32; 256], values: &[f32; 16], code: fn(f32) -> u8) -> [u8; 136] {
     let value = |x: f32| values[usize::from(code(x))];
     let mut lengths = [0.0; 8];

@@ -1,8 +1,8 @@
 //! The one-level formats: blocks of 32 elements under one f16 scale `d`, with an f16 offset `m` in the `_1` forms.
 //!
 //! Layouts (ggml's `block_q4_0` and its siblings), byte offsets in brackets. `qs` holds the low four bits: byte `j` has
-//! element `j` in its low and element `j + 16` in its high nibble. `qh` is a little-endian u32; its bit `j` is the fifth
-//! bit of element `j`.
+//! element `j` in its low and element `j + 16` in its high nibble. `qh` is a little-endian u32; its bit `j` is the
+//! fifth bit of element `j`.
 //!
 //! | format | layout                                    | value          |
 //! |--------|-------------------------------------------|----------------|
@@ -13,10 +13,9 @@
 //! | q8_0   | `d` \[0\] `qs` i8 \[2..34\]               | `q·d`          |
 //! | q8_1   | `d` \[0\] `s` \[2\] `qs` i8 \[4..36\]     | `q·d`          |
 //!
-//! q8_1's `s` is `d` times the sum of the codes, which ggml's dot products use; decoding ignores it.
+//! Decoding ignores q8_1's `s`, which is `d` times the sum of the codes, for ggml's dot products.
 //!
-//! Encoding follows ggml's `quantize_row_*_ref`: codes are computed with the f32 scale, and the scale is rounded to f16
-//! only when stored.
+//! Encoding follows ggml's `quantize_row_*_ref`: the f32 scale determines the codes and is then rounded to f16.
 
 use super::bits::{f16_at, inverse, pack, put_f16, signed_extreme, unpack};
 use half::f16;
@@ -70,7 +69,7 @@ fn bytes(d: f32, qs: &[u8], out: &mut [f32; LEN]) {
     }
 }
 
-/// Returns the codes of a block whose `qh` starts at byte `at`, followed by `qs`.
+/// Returns the codes of a block with `qh` at byte `at`, followed by `qs`.
 fn five_bits(block: &[u8], at: usize) -> [u8; LEN] {
     let high = u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
     let mut codes: [u8; LEN] = unpack(4, 16, &block[at + 4..]);
@@ -80,7 +79,6 @@ fn five_bits(block: &[u8], at: usize) -> [u8; LEN] {
     codes
 }
 
-/// Writes `qh` at byte `at`, followed by `qs`.
 fn put_five_bits(block: &mut [u8], at: usize, codes: &[u8; LEN]) {
     let high = codes
         .iter()
@@ -124,8 +122,8 @@ pub(super) fn encode_q5_1(x: &[f32; LEN]) -> [u8; 24] {
     block
 }
 
-/// Encodes with `d = max|x| / 127` and `q = 127 x / max|x|` rounded to nearest, ties to even. ggml's CPU kernels write
-/// caches and copies in this way; its quantiser of files rounds ties away from zero.
+/// Encodes with `d = max|x| / 127` and `q = 127 x / max|x|` rounded to nearest, ties to even, as ggml's CPU kernels do.
+/// ggml's file quantiser rounds ties away from zero.
 pub(super) fn encode_q8_0(x: &[f32; LEN]) -> [u8; 34] {
     let mut block = [0; 34];
     let most = signed_extreme(x).abs();
@@ -137,8 +135,8 @@ pub(super) fn encode_q8_0(x: &[f32; LEN]) -> [u8; 34] {
     block
 }
 
-/// Quantises so that the element of largest magnitude has code 0. The scale has the opposite sign of that element; values
-/// of the other sign saturate at the top code.
+/// Gives the element of largest magnitude code 0. The scale has the opposite sign; values of the other sign saturate at
+/// the top code.
 fn quantise_symmetric(x: &[f32; LEN], zero: u8) -> (f16, [u8; LEN]) {
     let d = signed_extreme(x) / -f32::from(zero);
     let id = inverse(d);
@@ -146,7 +144,7 @@ fn quantise_symmetric(x: &[f32; LEN], zero: u8) -> (f16, [u8; LEN]) {
     (f16::from_f32(d), codes)
 }
 
-/// Quantises so that the least element has code 0 and the greatest the top code.
+/// Gives the least element code 0 and the greatest the top code.
 fn quantise_affine(x: &[f32; LEN], top: u8) -> (f16, f16, [u8; LEN]) {
     let min = x
         .iter()

@@ -1,10 +1,10 @@
-//! Quantised rows to f32 and back: the scalar definition of every block format the runtime can read.
+//! Quantised rows to f32 and back: the scalar definition of every readable block format.
 //!
-//! A quantised tensor is a sequence of blocks along axis 0. [`dequantise`] turns whole blocks into f32, [`quantise`] does
-//! the reverse. Both evaluate in f32, with one rounding per operation, without fused operations, and in the order of
-//! ggml's scalar `dequantize_row_*` and `quantize_row_*_ref`. A decoded weight therefore has the same bits as in ggml.
+//! [`dequantise`] turns whole blocks along axis 0 into f32, [`quantise`] does the reverse. Both evaluate in f32,
+//! without fused operations, in the order of ggml's scalar `dequantize_row_*` and `quantize_row_*_ref`. Decoded weights
+//! therefore have the same bits as in ggml.
 //!
-//! The block layouts follow the GGUF format (ggml's `block_*` structures); every file states the layouts of its family:
+//! Every file states the layouts of its family (ggml's `block_*` structures):
 //!
 //! | file       | formats                                         | decoded value                       |
 //! |------------|-------------------------------------------------|-------------------------------------|
@@ -38,37 +38,37 @@ pub use iq::{GridBlock, grid_block};
 use bits::{decode_blocks, encode_blocks};
 use tpc_ir::dtype::DType;
 
-/// The reason why a row could not be converted.
+/// Error of converting a row.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantError {
-    /// The format does not have a decoder.
+    /// No decoder for the format.
     #[error("no decoder for {dtype}")]
     Unsupported {
-        /// The format asked for.
+        /// The requested format.
         dtype: DType,
     },
-    /// The format does not have an encoder.
+    /// No encoder for the format.
     #[error("no encoder for {dtype}")]
     NoEncoder {
-        /// The format asked for.
+        /// The requested format.
         dtype: DType,
     },
-    /// The element count is not a whole number of blocks.
+    /// The elements are not whole blocks.
     #[error("{elements} elements are not whole blocks of {dtype}, which have {} each", dtype.block_len())]
     PartialBlock {
-        /// The format asked for.
+        /// The requested format.
         dtype: DType,
-        /// Elements asked for.
+        /// Requested elements.
         elements: usize,
     },
-    /// The bytes do not hold the elements asked for.
+    /// The bytes do not match the requested elements.
     #[error("{elements} elements of {dtype} take {expected} bytes, not {found}")]
     Length {
-        /// The format asked for.
+        /// The requested format.
         dtype: DType,
-        /// Elements asked for.
+        /// Requested elements.
         elements: usize,
-        /// Bytes that many elements take.
+        /// Bytes of these elements.
         expected: u64,
         /// Bytes given.
         found: usize,
@@ -87,12 +87,12 @@ pub fn can_quantise(dtype: DType) -> bool {
 
 /// Decodes `bytes`, whole blocks of `dtype`, into `out`, one f32 per element.
 ///
-/// Integers and f64 convert to the nearest f32. Any byte pattern of the right length decodes; scales that are NaN or
-/// infinite give elements that are.
+/// Integers and f64 convert to the nearest f32. Any byte pattern of the right length decodes; NaN or infinite scales
+/// give such elements.
 ///
 /// # Errors
-/// Returns [`QuantError::Unsupported`] for formats without a decoder, [`QuantError::PartialBlock`] if `out` is not whole
-/// blocks, and [`QuantError::Length`] if `bytes` is not exactly the blocks of `out`. `out` is untouched on error.
+/// [`QuantError::Unsupported`] without a decoder, [`QuantError::PartialBlock`] or [`QuantError::Length`] if `out` or
+/// `bytes` is not exactly whole blocks. `out` is untouched on error.
 pub fn dequantise(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), QuantError> {
     let decode = decoder(dtype).ok_or(QuantError::Unsupported { dtype })?;
     let expected = row_bytes(dtype, out.len())?;
@@ -111,14 +111,14 @@ pub fn dequantise(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), Qua
 /// Encodes `values` as whole blocks of `dtype` and appends them to `out`.
 ///
 /// f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, iq4_nl (the types of a KV cache), mxfp4, nvfp4, tq1_0, tq2_0, q1_0 and q2_0
-/// follow ggml's `quantize_row_*_ref`. q2_k, q3_k, q4_k, q5_k, q6_k and iq4_xs take scales straight from each group's
-/// extremes, without ggml's search ([`quantise_searched`]): valid blocks, slightly coarser than its own.
+/// follow ggml's `quantize_row_*_ref`. q2_k, q3_k, q4_k, q5_k, q6_k and iq4_xs are slightly coarser: their scales come
+/// from each group's extremes, without ggml's search ([`quantise_searched`]).
 ///
 /// No input panics, but only finite values whose scale fits f16 (magnitudes up to 65504, to be safe) survive.
 ///
 /// # Errors
-/// Returns [`QuantError::NoEncoder`] for formats without an encoder and [`QuantError::PartialBlock`] if `values` is not
-/// whole blocks. `out` is untouched on error.
+/// [`QuantError::NoEncoder`] without an encoder, [`QuantError::PartialBlock`] if `values` is not whole blocks. `out` is
+/// untouched on error.
 pub fn quantise(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), QuantError> {
     if encoder(dtype).is_none() {
         return Err(QuantError::NoEncoder { dtype });
@@ -128,12 +128,10 @@ pub fn quantise(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), Q
     quantise_into(dtype, values, &mut out[at..])
 }
 
-/// Encodes as [`quantise`], into memory of the blocks' exact length.
+/// Encodes as [`quantise`], into memory of exactly the blocks' length.
 ///
 /// # Errors
-///
-/// Returns the errors of [`quantise`], and [`QuantError::Length`] if `out` does not have the exact length. On error,
-/// `out` is unchanged.
+/// As [`quantise`], and [`QuantError::Length`] for another length. `out` is untouched on error.
 pub fn quantise_into(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), QuantError> {
     let encode = encoder(dtype).ok_or(QuantError::NoEncoder { dtype })?;
     let expected = row_bytes(dtype, values.len())?;
@@ -149,11 +147,11 @@ pub fn quantise_into(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(),
     Ok(())
 }
 
-/// Encodes as [`quantise_into`], but with the scales of least error for the formats that ggml searches. The bytes match
-/// ggml's CPU encoder. It takes about twenty times as long.
+/// Encodes as [`quantise_into`], but searches for the scales of least error as ggml's CPU encoder does. Takes about
+/// twenty times as long.
 ///
 /// # Errors
-/// Returns the errors of [`quantise_into`].
+/// As [`quantise_into`].
 pub fn quantise_searched(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), QuantError> {
     let expected = row_bytes(dtype, values.len())?;
     if out.len() as u64 != expected {
@@ -177,10 +175,10 @@ fn row_bytes(dtype: DType, elements: usize) -> Result<u64, QuantError> {
         .ok_or(QuantError::PartialBlock { dtype, elements })
 }
 
-/// A decoder of whole blocks; the caller has checked the lengths.
+/// Decodes whole blocks of checked length.
 type Decoder = fn(&[u8], &mut [f32]);
 
-/// An encoder of whole blocks; the caller has checked the lengths.
+/// Encodes whole blocks of checked length.
 type Encoder = fn(&[f32], &mut [u8]);
 
 fn decoder(dtype: DType) -> Option<Decoder> {
@@ -220,12 +218,11 @@ fn decoder(dtype: DType) -> Option<Decoder> {
         DType::Iq2S => |b, o| decode_grids::<82>(DType::Iq2S, b, o),
         DType::Iq3Xxs => |b, o| decode_grids::<98>(DType::Iq3Xxs, b, o),
         DType::Iq3S => |b, o| decode_grids::<110>(DType::Iq3S, b, o),
-        // The types of ik_llama.cpp: a test finds a type of llama.cpp that is forgotten here.
+        // The types of ik_llama.cpp. A test finds missing types of llama.cpp.
         _ => return None,
     })
 }
 
-/// Decodes blocks of `BYTES` that index grids.
 fn decode_grids<const BYTES: usize>(dtype: DType, bytes: &[u8], out: &mut [f32]) {
     decode_blocks(bytes, out, |block: &[u8; BYTES], out| {
         iq::decode(dtype, block, out);

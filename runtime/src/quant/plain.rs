@@ -1,4 +1,4 @@
-//! Formats of one element a block, little-endian: f32, f16, bf16, f64 and the signed integers.
+//! Little-endian formats without blocks: f32, f16, bf16, f64 and the signed integers.
 //!
 //! f16 is IEEE binary16; bf16 is the upper half of an f32. Narrowing rounds to nearest, ties to even.
 

@@ -9,9 +9,9 @@
 //! | q1_0 | 128 | `d` f16 \[0\] `qs` \[2..18\], bit `j % 8` of byte `j / 8` for element `j`, set for `+d` |
 //! | q2_0 | 64 | `d` f16 \[0\] `qs` \[2..18\], two bits from bit `2·(j % 4)` of byte `j / 4` on for element `j`, value `(code - 1)·d` |
 //!
-//! A byte of tq1_0 is a fraction of 256 whose first digits in base three are the codes, most significant first:
-//! digit `n` is the integer part of `3·frac(byte·3ⁿ / 256)`. The runs of bytes are 0..32 and 32..48 with five
-//! digits a byte and 48..52 with four; within a run, digit `n` of byte `j` is element `n·width + j`.
+//! A byte of tq1_0 is a fraction of 256. Its first digits in base three are the codes: digit `n` is the integer part of
+//! `3·frac(byte·3ⁿ / 256)`. Runs are bytes 0..32 and 32..48 with five digits each and 48..52 with four; digit `n` of
+//! byte `j` of a run is element `n·width + j`.
 
 use half::f16;
 
@@ -45,7 +45,7 @@ pub(super) fn decode_tq2_0(block: &[u8; 66], out: &mut [f32; 256]) {
     }
 }
 
-/// Returns the scale for the largest magnitude, and each element's multiple of it from −1 to `top`, plus one.
+/// Returns the scale of the largest magnitude, and each element's multiple of it from −1 to `top`, plus one.
 fn digits<const N: usize>(x: &[f32; N], top: f32) -> (f16, [u8; N]) {
     let d = signed_extreme(x).abs();
     let id = inverse(d);

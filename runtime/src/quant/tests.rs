@@ -1,13 +1,13 @@
 //! Properties of every format: geometry, agreement with an independent implementation, round-trip error.
 //!
-//! The digests of [`decoders_agree_with_an_independent_implementation`] and its encoder twin come from the vectorised
-//! `gguf` Python package (`gguf.quants`) with bytes of the same generator. That package does not encode iq4_nl; its
-//! digest comes from a separate transcription of the published algorithm.
+//! The digests of [`decoders_agree_with_an_independent_implementation`] and its encoder twin come from the `gguf`
+//! Python package (`gguf.quants`) on the same bytes. iq4_nl, which the package does not encode, comes from a
+//! transcription of the published algorithm.
 
 use super::*;
 use tpc_ir::random::Xorshift64;
 
-/// Test data; the recorded digests depend on the sequence.
+/// Test data; the digests depend on the sequence.
 struct Xorshift(Xorshift64);
 
 impl Xorshift {
@@ -23,7 +23,7 @@ impl Xorshift {
         (0..n).map(|_| (self.next() >> 56) as u8).collect()
     }
 
-    /// Returns a uniform number in [-8, 8), a multiple of 2⁻²⁰.
+    /// Returns a uniform multiple of 2⁻²⁰ in [-8, 8).
     fn uniform(&mut self) -> f32 {
         ((self.next() >> 40) as f32 - 8_388_608.0) / 1_048_576.0
     }
@@ -32,7 +32,6 @@ impl Xorshift {
         (0..n).map(|_| self.uniform()).collect()
     }
 
-    /// Returns nearly normal numbers of unit variance.
     fn normals(&mut self, n: usize) -> Vec<f32> {
         (0..n)
             .map(|_| (0..12).map(|_| self.uniform()).sum::<f32>() / 16.0)
@@ -40,7 +39,6 @@ impl Xorshift {
     }
 }
 
-/// Returns the 64-bit FNV-1a hash.
 fn digest(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |h, b| {
         (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
@@ -60,11 +58,10 @@ fn encoded(dtype: DType, values: &[f32]) -> Vec<u8> {
     out
 }
 
-/// Blocks in each decoder case.
 const BLOCKS: usize = 8;
 
 /// Format; the high bytes of a block's f16 fields; the first, second and last value; the digest of all values of eight
-/// random blocks. The test clears a bit of each high byte, which keeps the field finite.
+/// random blocks. The test clears a bit of each high byte, so that the field is finite.
 type DecoderCase = (DType, &'static [usize], [f32; 3], u64);
 
 const DECODED: &[DecoderCase] = &[
@@ -197,7 +194,6 @@ fn decoders_agree_with_an_independent_implementation() {
     }
 }
 
-/// Elements in each encoder case.
 const ELEMENTS: usize = 1024;
 
 const ENCODED: &[(DType, u64)] = &[
@@ -221,7 +217,7 @@ fn encoders_agree_with_an_independent_implementation() {
 }
 
 /// Format; greatest error of an element, relative to the block's largest magnitude; root mean square error, relative to
-/// the values' root mean square (nearly normal values).
+/// the values' root mean square.
 const ERRORS: &[(DType, f32, f64)] = &[
     (DType::F32, 0.0, 0.0),
     (DType::F16, 0.0005, 0.0003),
@@ -254,8 +250,8 @@ fn round_trips_stay_within_the_error_of_the_format() {
             .iter()
             .find(|(t, ..)| *t == dtype)
             .expect("every encoder has its error bounds");
-        // The format's error is relative: scaling by powers of two does not change it while f16 values stay normal. The
-        // floor under `amax` accounts for this limit. The scales of nvfp4 end at 448; other formats have a larger range.
+        // The error is relative: powers of two do not change it while f16 values stay normal. The floor under `amax`
+        // accounts for this limit. Scales of nvfp4 end at 448; other formats have a larger range.
         let largest = if dtype == DType::Nvfp4 { 256.0 } else { 1024.0 };
         for scale in [1.0, largest, 1.0 / 16.0] {
             let values: Vec<f32> = values.iter().map(|x| x * scale).collect();
@@ -297,8 +293,7 @@ fn round_trips_keep_zero_and_constant_blocks() {
     }
 }
 
-/// A decoder or encoder whose array lengths differ from the format's would leave elements unwritten or write too
-/// few bytes.
+/// Wrong array lengths in a decoder or encoder would leave elements or bytes unwritten.
 #[test]
 fn blocks_have_the_geometry_of_their_dtype() {
     for &dtype in DType::ALL {
@@ -361,7 +356,7 @@ fn every_format_has_a_decoder_and_those_with_grids_no_encoder() {
         let bytes = vec![0; dtype.block_bytes() as usize];
         let mut out = vec![f32::NAN; dtype.block_len() as usize];
         assert_eq!(dequantise(dtype, &bytes, &mut out), Ok(()));
-        // Scales of zero; but an exponent of zero is a number.
+        // An exponent of zero is not a scale of zero.
         assert!(out.iter().all(|v| v.abs() < 1e-36), "{dtype}");
     }
     for name in [
@@ -409,8 +404,7 @@ fn no_bytes_and_no_values_panic() {
     }
 }
 
-/// The search minimises the weighted error, so its plain error exceeds the error of extreme-based scales only by the
-/// effect of the weights.
+/// The search minimises the weighted error, so its plain error is larger only by the effect of the weights.
 #[test]
 fn searched_scales_have_less_error() {
     let values = Xorshift::new().normals(64 * 256);

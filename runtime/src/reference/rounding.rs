@@ -1,15 +1,15 @@
-//! Rounding to a stored type: the value of a number after it is written to a state and read back.
+//! Rounding to a stored type, as by writing to a state and reading back.
 
 use tpc_ir::DType;
 
 use crate::error::ExecError;
 use crate::quant::{QuantError, dequantise, quantise};
 
-/// Rounds rows of `row` elements each through `dtype`: to f32, into blocks along the row, and back. Leaves values
-/// unchanged for f32 and f64, so that states keep full precision in comparisons of programs.
+/// Rounds rows of `row` elements through `dtype`: to f32, into blocks along the row, and back. f32 and f64 stay
+/// unchanged, to compare programs in full precision.
 ///
 /// # Errors
-/// Returns [`QuantError`] if the type does not have an encoder or a row is not whole blocks.
+/// [`QuantError`] without an encoder, or if a row is not whole blocks.
 pub(super) fn round_rows(dtype: DType, row: usize, data: &mut [f64]) -> Result<(), ExecError> {
     if matches!(dtype, DType::F32 | DType::F64) || data.is_empty() {
         return Ok(());
@@ -28,12 +28,12 @@ pub(super) fn round_rows(dtype: DType, row: usize, data: &mut [f64]) -> Result<(
     Ok(())
 }
 
-/// Elements of a row that are rounded under one scale.
+/// Elements of a row under one scale.
 const BLOCK: usize = 32;
 
-/// Rounds rows of `row` elements each as the CPU executor does before products with quantised weights. Blocks have 32
-/// elements from the start of each row. The scale of a block is its largest magnitude over 127, in f32; codes round to
-/// nearest, ties to even. Each further term encodes the f32 remainder of the terms before it.
+/// Rounds rows of `row` elements as the CPU executor does before products with quantised weights, in blocks of 32. The
+/// scale is the largest magnitude over 127, in f32; codes round to nearest, ties to even. Further terms encode the f32
+/// remainder.
 pub(super) fn round_activations(row: usize, terms: usize, data: &mut [f64]) {
     for row in data.chunks_mut(row.max(1)) {
         for block in row.chunks_mut(BLOCK) {
@@ -46,10 +46,10 @@ pub(super) fn round_activations(row: usize, terms: usize, data: &mut [f64]) {
     }
 }
 
-/// Adds the codes of a block to `sum`, and takes them from `left`.
+/// Moves a block's codes from `left` to `sum`.
 fn round_term(left: &mut [f32], sum: &mut [f64]) {
     let scale = left.iter().fold(0.0_f32, |a, &x| a.max(x.abs())) / 127.0;
-    // The least scales would have an infinite inverse.
+    // The smallest scales have an infinite inverse.
     let inverse = match scale >= f32::MIN_POSITIVE {
         true => 1.0 / scale,
         false => 0.0,

@@ -1,8 +1,7 @@
-//! The order in which a graph runs.
+//! The execution order of a graph.
 //!
-//! The first *phase* computes all values that need only the tokens of the batch. The second phase needs the tokens one
-//! ahead ([`InputKind::NextTokens`]), the third the tokens two ahead. A phase is a separate program that continues with
-//! the values of earlier phases in memory.
+//! The first *phase* computes all values that need only the batch's tokens. The second needs the tokens one ahead
+//! ([`InputKind::NextTokens`]), and so on. A phase is a separate program that continues with earlier phases' values.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Inst, Output, Place, Value};
@@ -10,27 +9,25 @@ use tpc_ir::{Graph, Inst, Output, Place, Value};
 use super::stale;
 use crate::error::ExecError;
 
-/// An instruction to run.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) inst: Inst,
-    /// The values that no later step reads.
+    /// Values that no later step reads.
     pub(super) dead: Vec<Value>,
 }
 
-/// A part of a graph.
 #[derive(Clone, Debug)]
 struct Phase {
-    /// The number of tokens after the batch that it needs.
+    /// Tokens needed after the batch.
     ahead: u32,
     steps: Vec<Step>,
 }
 
-/// The instructions of a graph, phase by phase.
+/// A graph's instructions, phase by phase.
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     phases: Vec<Phase>,
-    /// Per instruction, the number of tokens after the batch that it needs.
+    /// Per instruction, the tokens needed after the batch.
     ahead: Vec<u32>,
 }
 
@@ -38,15 +35,15 @@ impl Schedule {
     /// Returns the schedule of a graph.
     ///
     /// # Errors
-    /// Returns [`ExecError::NotLowered`] if a value is on a group; [`ExecError::Malformed`] if a value is used before its
-    /// definition; [`ExecError::StaleRead`] if a state is read after its update.
+    /// [`ExecError::NotLowered`] for a value on a group, [`ExecError::Malformed`] for a use before the definition,
+    /// [`ExecError::StaleRead`] for a read after an update of the state.
     pub(super) fn new(graph: &Graph) -> Result<Schedule, ExecError> {
         check(graph)?;
         let ahead = tokens_ahead(graph);
         let mut order: Vec<Inst> = graph.insts().map(|(inst, _)| inst).collect();
         order.sort_by_key(|inst| (ahead[inst.index()], *inst));
         stale::check(graph, &order)?;
-        // The last read of each value, as a position in the schedule. Outputs stay.
+        // The position of each value's last read; outputs stay.
         let mut last = vec![None; graph.values().len()];
         for (at, &inst) in order.iter().enumerate() {
             let data = graph.inst(inst);
@@ -81,23 +78,21 @@ impl Schedule {
         Ok(Schedule { phases, ahead })
     }
 
-    /// Returns the number of tokens ahead that a phase needs; `None` after the last phase.
+    /// Returns the tokens ahead that a phase needs; `None` after the last phase.
     pub(super) fn lookahead(&self, phase: usize) -> Option<u32> {
         self.phases.get(phase).map(|p| p.ahead)
     }
 
-    /// Returns the instructions of a phase.
     pub(super) fn steps(&self, phase: usize) -> &[Step] {
         self.phases.get(phase).map_or(&[], |p| &p.steps)
     }
 
-    /// True if a phase computes a value.
     pub(super) fn computes(&self, phase: usize, graph: &Graph, value: Value) -> bool {
         self.lookahead(phase) == Some(self.ahead[graph.value(value).def.0.index()])
     }
 }
 
-/// Returns, per instruction, the number of tokens after the batch that it needs.
+/// Returns, per instruction, the tokens needed after the batch.
 fn tokens_ahead(graph: &Graph) -> Vec<u32> {
     let mut out = vec![0; graph.insts().len()];
     for (inst, data) in graph.insts() {
@@ -132,7 +127,7 @@ fn is(flags: &[bool], v: Value) -> bool {
     flags.get(v.index()).copied().unwrap_or(false)
 }
 
-/// Checks that the graph is one of per-place programs in order of definition.
+/// Checks for per-place programs in order of definition.
 fn check(graph: &Graph) -> Result<(), ExecError> {
     for (value, v) in graph.values() {
         if let Place::Group(_) = v.place {
@@ -153,7 +148,10 @@ fn check(graph: &Graph) -> Result<(), ExecError> {
         let places = data.results.iter().map(|&v| graph.value(v).place);
         if !data.op.is_collective() && places.clone().zip(places.skip(1)).any(|(a, b)| a != b) {
             return Err(ExecError::Malformed {
-                what: format!("the results of {inst} ({}) lie apart", data.op.name()),
+                what: format!(
+                    "the results of {inst} ({}) are on different places",
+                    data.op.name()
+                ),
             });
         }
     }
@@ -173,7 +171,7 @@ fn check(graph: &Graph) -> Result<(), ExecError> {
             && !matches!(graph.def_op(s), Op::State(_))
         {
             return Err(ExecError::Malformed {
-                what: format!("{s} is updated as a state, but is none"),
+                what: format!("{s} is updated as a state, but is not a state"),
             });
         }
     }
@@ -214,7 +212,7 @@ output state v0 = v7
             let step = |s: &Step| (s.inst.index(), s.dead.iter().map(index).collect());
             schedule.steps(phase).iter().map(step).collect()
         };
-        // The state is read with the tokens that it keeps; what both phases read dies in the second.
+        // The state is read with the tokens that it keeps; values read by both phases die in the second.
         let none = Vec::new;
         let first = [
             (2, none()),

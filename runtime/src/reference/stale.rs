@@ -1,7 +1,6 @@
 //! Reads of a state's old content after its update.
 //!
-//! A state has one memory, and an update writes to it. A later read of the old content would need a copy of the whole
-//! state, which programs would have to make. Models do not need it: a graph that means the new content reads the update's
+//! A state has one memory, so these reads would need a copy of it. Models do not need them: they read the update's
 //! result.
 
 use tpc_ir::op::Op;
@@ -9,17 +8,17 @@ use tpc_ir::{Dim, Graph, Inst, Output, Value};
 
 use crate::error::ExecError;
 
-/// Finds the first of these instructions that reads a state, or a view of it, after an update of the same content.
+/// Finds the first instruction that reads a state, or a view of it, after an update of the same content.
 ///
 /// # Errors
-/// Returns [`ExecError::StaleRead`] with the names of the state and the instructions.
+/// [`ExecError::StaleRead`] with the names of the state and the instructions.
 pub(super) fn check(graph: &Graph, order: &[Inst]) -> Result<(), ExecError> {
     let content = contents(graph);
     let updates = updates(graph, &content);
     let mut updated: Vec<Option<Inst>> = vec![None; graph.values().len()];
     for &inst in order {
         let data = graph.inst(inst);
-        // A view itself does not read; its readers may come later.
+        // A view does not read; its readers may come later.
         let reads = data.operands.iter().filter(|_| !data.op.is_view());
         for operand in reads {
             let of = content[operand.index()];
@@ -38,7 +37,7 @@ pub(super) fn check(graph: &Graph, order: &[Inst]) -> Result<(), ExecError> {
     Ok(())
 }
 
-/// Returns, per value, the value that it views, through all views.
+/// Returns the value that each value views, through all views.
 fn contents(graph: &Graph) -> Vec<Value> {
     let mut out: Vec<Value> = graph.values().map(|(value, _)| value).collect();
     for (_, data) in graph.insts().filter(|(_, data)| data.op.is_view()) {
@@ -47,8 +46,7 @@ fn contents(graph: &Graph) -> Vec<Value> {
     out
 }
 
-/// Returns, per instruction, true if it updates the memory of a state: only updates and views are between the state and
-/// its new content.
+/// Returns, per instruction, true if it updates a state's memory: only updates and views separate it from the state.
 fn updates(graph: &Graph, content: &[Value]) -> Vec<bool> {
     let mut out = vec![false; graph.insts().len()];
     for output in &graph.outputs {
@@ -88,7 +86,7 @@ fn stale(graph: &Graph, (of, read): (Value, Value), update: Inst, reader: Inst) 
 mod tests {
     use super::*;
 
-    /// Checks a graph with a cache, a write of rows to it, and the lines of a test.
+    /// Checks a graph with a cache, a write of rows to it, and these lines.
     fn checked(lines: &[&str]) -> Result<(), ExecError> {
         let text = format!(
             r#"tpir 1

@@ -2,7 +2,7 @@
 
 use crate::error::ExecError;
 
-/// The position of a token in its sequence.
+/// Position of a token in its sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenPos {
     /// Position, from 0 on.
@@ -11,12 +11,12 @@ pub struct TokenPos {
     pub seq: u32,
 }
 
-/// A request for the logits of a token.
+/// A request for a token's logits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Logits {
-    /// The logits are requested.
+    /// Logits are requested.
     Requested,
-    /// The logits are not requested.
+    /// Logits are not requested.
     NotRequested,
 }
 
@@ -25,16 +25,16 @@ pub enum Logits {
 pub struct Batch {
     /// Token ids.
     pub tokens: Vec<u32>,
-    /// Positions; they increase within a sequence, in this batch and across batches.
+    /// Positions; they increase within a sequence, also across batches.
     pub positions: Vec<u32>,
     /// Sequences.
     pub seq_ids: Vec<u32>,
-    /// The tokens whose logits are requested, as indices into the lists above.
+    /// Tokens whose logits are requested, as indices into the lists above.
     pub output_rows: Vec<u32>,
 }
 
 impl Batch {
-    /// Returns a batch of consecutive tokens of one sequence, from position `first` on, with logits for all.
+    /// Returns consecutive tokens of one sequence, from position `first` on, with logits for all.
     pub fn sequence(tokens: &[u32], first: u32, seq: u32) -> Batch {
         let n = tokens.len() as u32;
         Batch {
@@ -45,7 +45,7 @@ impl Batch {
         }
     }
 
-    /// Returns the batch with the logits of its last token only.
+    /// Requests only the last token's logits.
     #[must_use]
     pub fn last_only(mut self) -> Batch {
         self.output_rows = (self.tokens.len() as u32)
@@ -65,7 +65,7 @@ impl Batch {
         }
     }
 
-    /// Appends a token, whose logits may be requested.
+    /// Appends a token.
     pub fn push(&mut self, token: u32, at: TokenPos, logits: Logits) {
         if logits == Logits::Requested {
             self.output_rows.push(self.tokens.len() as u32);
@@ -83,16 +83,15 @@ impl Batch {
         self.output_rows.clear();
     }
 
-    /// Returns the position and the sequence of each token.
+    /// Returns position and sequence of each token.
     ///
     /// # Errors
-    /// Returns [`ExecError::BadBatch`] if the lists have different lengths or an output row is not the index of a token.
+    /// [`ExecError::BadBatch`] for lists of different lengths or an output row out of range.
     pub fn keys(&self) -> Result<Vec<TokenPos>, ExecError> {
         let mut keys = Vec::new();
         self.write_keys(&mut keys).map(|()| keys)
     }
 
-    /// Writes [`Self::keys`] to a reused list.
     pub(super) fn write_keys(&self, keys: &mut Vec<TokenPos>) -> Result<(), ExecError> {
         let n = self.tokens.len();
         for (what, len) in [
@@ -116,7 +115,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Returns a batch of some of its tokens, and the output row of this batch for each output row of the part.
+    /// Returns a batch of some tokens, and per output row of it the output row of this batch.
     pub(super) fn part(&self, tokens: &[usize]) -> (Batch, Vec<usize>) {
         let mut out = Batch::default();
         let mut rows = Vec::new();
@@ -133,14 +132,13 @@ impl Batch {
         (out, rows)
     }
 
-    /// Returns the sequences of its tokens, in the order of their first tokens.
+    /// Returns the sequences, in the order of their first tokens.
     pub fn seqs(&self) -> Vec<u32> {
         let mut seqs = Vec::new();
         self.write_seqs(&mut seqs);
         seqs
     }
 
-    /// Writes [`Self::seqs`] to a reused list.
     pub(super) fn write_seqs(&self, seqs: &mut Vec<u32>) {
         seqs.clear();
         for &seq in &self.seq_ids {

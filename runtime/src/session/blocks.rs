@@ -1,4 +1,4 @@
-//! Blocks of consecutive tokens of a sequence, as cells of a cache hold them.
+//! Blocks of consecutive tokens of a sequence, as cached.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,6 @@ use super::kv_cells::KvCells;
 use crate::error::ExecError;
 use crate::slot::Slot;
 
-/// Writes an input about blocks, for tokens that have their cells.
 pub(super) fn write(
     input: BlockInput,
     cells: &KvCells,
@@ -27,7 +26,7 @@ pub(super) fn write(
         }),
         BlockPart::Last => to.ints([n_kv, 1, 1, 1], last(cells, len).into_iter()),
         BlockPart::Start => {
-            // Positions as for text: time, height and width are the same, and the fourth is 0.
+            // Positions of text: time, height and width are equal, and the fourth is 0.
             let starts = [1, 1, 1, 0].into_iter().flat_map(|times| {
                 let starts = tokens.iter().map(move |t| t.pos / len * len);
                 starts.map(move |start| times * i64::from(start))
@@ -44,7 +43,7 @@ pub(super) fn write(
     }
 }
 
-/// Writes 0 for cells with tokens that are shown, and −∞ for others.
+/// Writes 0 for cells with shown tokens, and −∞ for others.
 fn mask(cells: &KvCells, row: &mut [f32], shown: impl Fn(TokenPos) -> bool) {
     for (to, cell) in row.iter_mut().zip(cells.held()) {
         *to = match cell {
@@ -54,19 +53,19 @@ fn mask(cells: &KvCells, row: &mut [f32], shown: impl Fn(TokenPos) -> bool) {
     }
 }
 
-/// True if `k` is the last token of a block and `q` sees the whole block.
+/// True if `k` is the last token of a block that `q` sees whole.
 fn seen(q: TokenPos, k: TokenPos, len: u32) -> bool {
     k.seq == q.seq && k.pos <= q.pos && k.pos % len == len - 1
 }
 
-/// True if `q` sees `k` but not the whole of its block.
+/// True if `q` sees `k` but not its whole block.
 fn in_tail(q: TokenPos, k: TokenPos, len: u32) -> bool {
     let behind_last = u64::from(q.pos) + 1;
     let first = behind_last - behind_last % u64::from(len);
     k.seq == q.seq && k.pos <= q.pos && u64::from(k.pos) >= first
 }
 
-/// Returns, per cell, the cell of the last token of its block, or the cell itself.
+/// Returns, per cell, the cell of its block's last token, or the cell itself.
 fn last(cells: &KvCells, len: u32) -> Vec<i64> {
     let held = || (0_i64..).zip(cells.held());
     let block = |k: &TokenPos| (k.seq, k.pos / len);

@@ -1,4 +1,4 @@
-//! The cells of a session: which token each row of a cache holds, and which sequence each recurrent state.
+//! The cells of a session: each cache row's token, each recurrent state's sequence.
 
 use super::batch::TokenPos;
 use super::config::SessionConfig;
@@ -6,19 +6,17 @@ use super::kv_cells::KvCells;
 use super::sequences::StateCells;
 use crate::error::ExecError;
 
-/// The cells of the caches and of the recurrent states.
 #[derive(Clone, Debug)]
 pub(super) struct Cells {
     /// Caches without a window.
     pub(super) full: KvCells,
-    /// Caches with a window; `None` if the model does not have a window.
+    /// Caches with a window, if any.
     pub(super) windowed: Option<KvCells>,
-    /// Recurrent states; `None` if the model does not have any.
+    /// Recurrent states, if any.
     pub(super) states: Option<StateCells>,
 }
 
 impl Cells {
-    /// Returns empty cells.
     pub(super) fn new(config: &SessionConfig, recurrent: bool) -> Cells {
         Cells {
             full: KvCells::with_parts(config.n_ctx, None, (config.parts, usize::MAX)),
@@ -40,7 +38,6 @@ impl Cells {
         }
     }
 
-    /// Undoes the placements since the transaction began.
     pub(super) fn revert(&mut self) {
         self.full.revert();
         if let Some(cells) = &mut self.windowed {
@@ -51,11 +48,11 @@ impl Cells {
         }
     }
 
-    /// Assigns cells to the tokens and sequences of a batch.
+    /// Assigns cells to a batch's tokens and sequences.
     ///
     /// # Errors
-    /// Returns [`ExecError::CacheFull`], [`ExecError::StatesFull`], or [`ExecError::BadBatch`] if positions do not rise.
-    /// The cells may be half assigned then: revert them.
+    /// [`ExecError::CacheFull`], [`ExecError::StatesFull`], or [`ExecError::BadBatch`] if positions do not rise. The
+    /// cells may be half assigned then: revert them.
     pub(super) fn place(&mut self, tokens: &[TokenPos], seqs: &[u32]) -> Result<(), ExecError> {
         self.full.place(tokens)?;
         if let Some(cells) = &mut self.windowed {
@@ -67,7 +64,6 @@ impl Cells {
         }
     }
 
-    /// Frees the cells of a sequence.
     pub(super) fn remove_sequence(&mut self, seq: u32) {
         self.full.remove_sequence(seq);
         if let Some(cells) = &mut self.windowed {
@@ -78,7 +74,6 @@ impl Cells {
         }
     }
 
-    /// Frees all cells.
     pub(super) fn clear(&mut self) {
         self.full.clear();
         if let Some(cells) = &mut self.windowed {

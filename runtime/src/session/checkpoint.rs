@@ -1,10 +1,9 @@
 //! Checkpoints of recurrent states.
 
-/// The recurrent states of a sequence after some tokens.
+/// A sequence's recurrent states after some tokens.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Checkpoint {
     pub(super) seq: u32,
     pub(super) pos: u64,
-    /// The bytes of its cell of each recurrent state.
     pub(super) bytes: Vec<u8>,
 }

@@ -6,23 +6,23 @@ use tpc_ir::{Bindings, Symbol, Window};
 /// The configuration of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionConfig {
-    /// Cells of the KV cache.
+    /// KV cells.
     pub n_ctx: usize,
-    /// Cells of the KV cache of layers with a sliding window; about window + tokens of a batch per sequence.
+    /// KV cells of sliding-window layers; about window + tokens of a batch per sequence.
     pub n_ctx_swa: usize,
-    /// The window of sliding-window layers; `None` if the model does not have such layers.
+    /// Window of sliding-window layers, if any.
     pub window: Option<Window>,
-    /// Number of sequences, each with a cell in recurrent states.
+    /// Sequences, each with a cell in recurrent states.
     pub n_seq_max: usize,
-    /// The number of parts of the caches; 1 if all sequences share all cells. A sequence alone in its part gets the same
-    /// bits as when it runs alone.
+    /// Parts of the caches; 1 if all sequences share all cells. A sequence alone in its part gets the bits of a run
+    /// alone.
     pub parts: usize,
-    /// The maximum number of cells of a part in sliding-window layers.
+    /// The most cells of a part in sliding-window layers.
     pub part_swa: usize,
 }
 
 impl SessionConfig {
-    /// Returns a configuration of `n_ctx` cells, without a sliding window, and with recurrent states for one sequence.
+    /// Returns a configuration of `n_ctx` cells without a sliding window, with recurrent states for one sequence.
     pub fn new(n_ctx: usize) -> SessionConfig {
         SessionConfig {
             n_ctx,
@@ -34,31 +34,30 @@ impl SessionConfig {
         }
     }
 
-    /// Returns the configuration with sliding-window layers and their cache of `n_ctx_swa` cells.
+    /// Adds sliding-window layers with a cache of `n_ctx_swa` cells.
     #[must_use]
     pub const fn with_window(mut self, window: Window, n_ctx_swa: usize) -> SessionConfig {
         (self.window, self.n_ctx_swa) = (Some(window), n_ctx_swa);
         self
     }
 
-    /// Returns the configuration with recurrent states for `n_seq_max` sequences.
+    /// Provides recurrent states for `n_seq_max` sequences.
     #[must_use]
     pub const fn with_sequences(mut self, n_seq_max: usize) -> SessionConfig {
         self.n_seq_max = n_seq_max;
         self
     }
 
-    /// Returns the configuration with caches in `parts` parts, each with at most `swa` cells in sliding-window layers.
-    /// Sequence `s` uses only the cells of part `s % parts`. Several parts consist of whole [blocks](tpc_ir::CELL_BLOCK)
-    /// of cells.
+    /// Divides caches into `parts` parts, of at most `swa` cells in sliding-window layers. Sequence `s` uses only part
+    /// `s % parts`. Several parts consist of whole [blocks](tpc_ir::CELL_BLOCK) of cells.
     #[must_use]
     pub const fn with_parts(mut self, parts: usize, swa: usize) -> SessionConfig {
         (self.parts, self.part_swa) = (parts, swa);
         self
     }
 
-    /// Returns the shape of batches of up to `tokens` tokens and up to `outputs` requested logits. Memory is laid out for
-    /// these sizes.
+    /// Returns the shape of batches of up to `tokens` tokens and `outputs` requested logits, for which memory is laid
+    /// out.
     pub fn batch_shape(&self, tokens: usize, outputs: usize) -> BatchShape {
         let n = |n: usize| n as u64;
         BatchShape {

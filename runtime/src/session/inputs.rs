@@ -1,4 +1,4 @@
-//! The inputs of a batch, from its tokens and their cells.
+//! The inputs of a batch, from its tokens and cells.
 
 use tpc_ir::TensorType;
 use tpc_ir::Value;
@@ -14,13 +14,13 @@ use crate::reference::{Inputs, Observer};
 use crate::slot::Slot;
 use crate::tensor::Tensor;
 
-/// A batch whose tokens have their cells: the host of the first phase.
+/// The first phase's host.
 pub(super) struct BatchInputs<'a, 'b, 'c> {
     pub(super) batch: &'a Batch,
     pub(super) tokens: &'a [TokenPos],
     pub(super) cells: &'a Cells,
     pub(super) mask_values: MaskValues,
-    /// Inputs that a session does not compute.
+    /// Supplies inputs that a session does not compute.
     pub(super) others: &'a mut Inputs<'b>,
     pub(super) observer: Option<&'a mut Observer<'c>>,
 }
@@ -61,8 +61,7 @@ impl Host for BatchInputs<'_, '_, '_> {
             (InputKind::Tokens, _) => indices(to, tokens.iter().map(|&t| t.into())),
             (InputKind::Positions, _) => indices(to, positions.iter().map(|&p| p.into())),
             (InputKind::PositionsMrope, _) => {
-                // Text has no height or width: a token's position in time serves for all three, and the last position is
-                // 0.
+                // Text has only time: its position serves for time, height and width, and the last position is 0.
                 let all = [1, 1, 1, 0].into_iter().flat_map(|times| {
                     let positions = positions.iter();
                     positions.map(move |&p| times * i64::from(p))
@@ -101,9 +100,9 @@ impl Host for BatchInputs<'_, '_, '_> {
     }
 }
 
-/// The tokens that follow a batch's tokens: the host of a drafting phase.
+/// A drafting phase's host: the tokens after a batch's tokens.
 pub(super) struct NextTokens<'a> {
-    /// The tokens of the batch, as indices into `next`; `None` for all of them.
+    /// Tokens of the batch, as indices into `next`; `None` for all.
     pub(super) tokens: Option<&'a [usize]>,
     pub(super) next: &'a [u32],
 }
@@ -120,12 +119,10 @@ impl Host for NextTokens<'_> {
     }
 }
 
-/// Writes a vector of indices.
 fn indices(to: Slot<'_>, values: impl ExactSizeIterator<Item = i64>) -> Result<(), ExecError> {
     to.ints([values.len(), 1, 1, 1], values)
 }
 
-/// Returns the error for an input without a source.
 pub(super) fn missing(kind: &InputKind) -> ExecError {
     ExecError::MissingInput {
         input: format!("{kind:?}"),

@@ -10,66 +10,62 @@ use crate::error::ExecError;
 use crate::executor::MaskValues;
 use crate::slot::Slot;
 
-/// The cells of a KV cache with the token in each.
+/// The cells of a KV cache with their tokens.
 ///
-/// With a window, a token sees the part of its sequence that the window [reaches](Window::reaches). A cell is reused once
-/// no further token can see its token.
+/// A token sees the part of its sequence that the window, if any, [reaches](Window::reaches). A cell is reused once no
+/// further token can see its token.
 ///
-/// Cells may be divided into `Parts`, each for the sequences assigned to it. A token then has the same cell order and the
-/// same block neighbours as when its sequence runs alone.
+/// Cells may be divided into `Parts`, each for its own sequences. A token then has the same cell order and block
+/// neighbours as when its sequence runs alone.
 ///
-/// [`Self::begin`] begins a transaction, and [`Self::revert`] undoes the placements since then. Once the lists have the
-/// sizes that batches need, placement does not allocate.
+/// [`Self::begin`] begins a transaction, and [`Self::revert`] undoes its placements. Placement does not allocate once
+/// the lists are large enough.
 #[derive(Clone, Debug)]
 pub struct KvCells {
-    /// The number of cells.
     len: usize,
-    /// The cells up to the last one in use.
+    /// Up to the last one in use.
     cells: Vec<Option<TokenPos>>,
     window: Option<Window>,
     parts: Parts,
-    /// With a window, per part the cell after the last assigned one, counted within the part. The search for free cells
-    /// begins here. The part is thus a ring buffer, and cells stay in the order of positions as long as possible, however
-    /// tokens are batched.
+    /// With a window, per part the cell after the last assigned one, counted within the part: the start of the search
+    /// for free cells. The part is thus a ring buffer, and cells stay in the order of positions as long as possible,
+    /// however tokens are batched.
     heads: Vec<usize>,
-    /// The sequences that have tokens.
+    /// Sequences with tokens.
     sequences: Vec<Sequence>,
-    /// The sequences after the batch that is being placed.
     after: Vec<Sequence>,
-    /// The cells of the tokens placed last.
+    /// Cells of the tokens placed last.
     rows: Vec<usize>,
-    /// The changes since the transaction began.
+    /// Changes since the transaction began.
     undo: Vec<Undo>,
 }
 
-/// A sequence in a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sequence {
     seq: u32,
-    /// The first position not decoded yet.
+    /// The first position not yet decoded.
     next: u64,
-    /// The first position that may still look back: its first token in the batch, or else the next position.
+    /// The first position that may still look back: the first token in the batch, or else the next position.
     horizon: u64,
     /// The position after the last one whose cell was reused.
     lost: u64,
 }
 
-/// A change that can be undone.
 #[derive(Clone, Copy, Debug)]
 enum Undo {
-    /// The previous content of a cell.
+    /// A cell's previous content.
     Cell(usize, Option<TokenPos>),
-    /// The number of cells up to the last one in use.
+    /// Previous number of cells in use.
     Extent(usize),
-    /// The head of a part.
+    /// Previous head of a part.
     Head(usize, usize),
-    /// The previous value of a sequence.
+    /// A sequence's previous value.
     Sequence(Sequence),
-    /// A sequence that was not there.
+    /// A newly added sequence.
     NoSequence(u32),
 }
 
-/// The maximum number of cells whose list is allocated at full size; longer lists grow with use.
+/// The most cells whose list is allocated at full size; longer lists grow.
 const RESERVED: usize = 1 << 22;
 
 impl KvCells {
@@ -78,7 +74,7 @@ impl KvCells {
         KvCells::with_parts(n_cells, window, (1, usize::MAX))
     }
 
-    /// Returns `n_cells` empty cells in `parts` parts of at most `most` cells each. Sequence `s` uses part `s % parts`.
+    /// Returns `n_cells` empty cells in `parts` parts of at most `most` cells. Sequence `s` uses part `s % parts`.
     pub fn with_parts(
         n_cells: usize,
         window: Option<Window>,
@@ -108,12 +104,11 @@ impl KvCells {
         self.len == 0
     }
 
-    /// Returns the number of cells up to the last one in use; a batch attends to these cells.
+    /// Returns the number of cells up to the last one in use; a batch attends to these.
     pub const fn n_kv(&self) -> usize {
         self.cells.len()
     }
 
-    /// Returns the content of the cells up to the last one in use.
     pub(super) fn held(&self) -> &[Option<TokenPos>] {
         &self.cells
     }
@@ -123,13 +118,13 @@ impl KvCells {
         self.heads.first().copied().unwrap_or(0)
     }
 
-    /// Returns the sequences, each with its next position and the position after its last lost one.
+    /// Returns each sequence, its next position, and the position after its last lost one.
     pub(super) fn saved_sequences(&self) -> Vec<(u32, u64, u64)> {
         let sequences = self.sequences.iter();
         sequences.map(|s| (s.seq, s.next, s.lost)).collect()
     }
 
-    /// Returns a cache like this one with these cells and sequences; `None` if they contradict one another.
+    /// Returns a cache like this one with these cells and sequences; `None` if inconsistent.
     pub(super) fn restored(
         &self,
         sequences: &[(u32, u64, u64)],
@@ -174,7 +169,6 @@ impl KvCells {
         Some(out)
     }
 
-    /// Sets the head of each part to the cell after its last token.
     fn find_heads(&mut self) {
         let mut last = vec![None; self.parts.count()];
         for (row, cell) in self.cells.iter().enumerate() {
@@ -189,17 +183,16 @@ impl KvCells {
         }
     }
 
-    /// True if a cell of a sequence was reused.
     pub(super) fn has_lost(&self, seq: u32) -> bool {
         self.sequences.iter().any(|s| s.seq == seq && s.lost > 0)
     }
 
-    /// Returns the cells of the tokens placed last, in their order.
+    /// Returns the cells of the tokens placed last, in order.
     pub fn rows(&self) -> &[usize] {
         &self.rows
     }
 
-    /// Returns the first position of a sequence that is not decoded yet.
+    /// Returns a sequence's first position not yet decoded.
     pub fn next(&self, seq: u32) -> u64 {
         let known = self.sequences.iter().find(|s| s.seq == seq);
         known.map_or(0, |s| s.next)
@@ -227,12 +220,12 @@ impl KvCells {
         }
     }
 
-    /// Assigns a cell to each token, see [`Self::rows`]: the lowest free cells, or with a window the free cells after the
-    /// head. A cell is free if it is empty, or if neither this batch nor a later token can see its token.
+    /// Assigns a cell to each token, see [`Self::rows`]: the lowest free cells, or with a window the free cells after
+    /// the head. A cell is free if it is empty, or if neither this batch nor a later token can see its token.
     ///
     /// # Errors
-    /// Returns [`ExecError::CacheFull`] if there are too few free cells, and [`ExecError::BadBatch`] if the positions of
-    /// a sequence do not increase. On error, the cache is unchanged.
+    /// [`ExecError::CacheFull`] with too few free cells, [`ExecError::BadBatch`] for positions that do not increase. On
+    /// error, the cache is unchanged.
     pub fn place(&mut self, tokens: &[TokenPos]) -> Result<(), ExecError> {
         self.advance(tokens)?;
         let (cells, window, after) = (&self.cells, self.window, &self.after);
@@ -271,7 +264,6 @@ impl KvCells {
         Ok(())
     }
 
-    /// Works out the sequences with these tokens.
     fn advance(&mut self, tokens: &[TokenPos]) -> Result<(), ExecError> {
         self.after.clear();
         self.after.extend_from_slice(&self.sequences);
@@ -300,7 +292,7 @@ impl KvCells {
                     ),
                 });
             }
-            // Its first token in the batch.
+            // The sequence's first token in the batch.
             if self.sequences.get(i).is_some_and(|was| was.next == s.next) && i < known {
                 s.horizon = pos;
             }
@@ -309,7 +301,6 @@ impl KvCells {
         Ok(())
     }
 
-    /// Stores tokens in the cells that were found for them.
     fn store(&mut self, tokens: &[TokenPos]) {
         self.undo.push(Undo::Extent(self.cells.len()));
         let used = self.rows.iter().map(|row| row + 1).max().unwrap_or(0);
@@ -325,7 +316,7 @@ impl KvCells {
         if self.window.is_some() {
             for (i, &row) in self.rows.iter().enumerate() {
                 let (part, at) = self.parts.place_of(row);
-                // Only the last token in a part moves its head.
+                // Only a part's last token moves its head.
                 if !self.rows[i + 1..]
                     .iter()
                     .any(|&r| self.parts.place_of(r).0 == part)
@@ -345,8 +336,8 @@ impl KvCells {
         std::mem::swap(&mut self.sequences, &mut self.after);
     }
 
-    /// Returns the distance from a token at `q` to the token in `cell`, if `q` attends to it. It attends to earlier
-    /// positions of its sequence and its own, within the window.
+    /// Returns the distance from a token at `q` to the token in `cell`, if `q` attends to it: its own and earlier
+    /// positions of its sequence, within the window.
     fn sees(&self, q: TokenPos, cell: Option<TokenPos>) -> Option<u32> {
         let k = cell?;
         let distance = q.pos.checked_sub(k.pos)?;
@@ -355,11 +346,11 @@ impl KvCells {
         (k.seq == q.seq && within).then_some(distance)
     }
 
-    /// Writes the mask of these placed tokens over the first [`Self::n_kv`] cells, `[n_kv, n_tokens]`: −∞ if a token does
-    /// not attend to a cell.
+    /// Writes these placed tokens' mask over the first [`Self::n_kv`] cells, `[n_kv, n_tokens]`: −∞ if a token does not
+    /// attend to a cell.
     ///
     /// # Errors
-    /// Returns the errors of the [`Slot`].
+    /// As the [`Slot`].
     pub fn mask(
         &self,
         tokens: &[TokenPos],
@@ -388,7 +379,7 @@ impl KvCells {
         })
     }
 
-    /// Frees the cells of a sequence from position `pos` on, which the sequence then continues with.
+    /// Frees a sequence's cells from position `pos` on.
     pub fn truncate(&mut self, seq: u32, pos: u64) {
         let mut first: Option<(u32, usize)> = None;
         for (row, cell) in self.cells.iter_mut().enumerate() {
@@ -422,7 +413,7 @@ impl KvCells {
         self.shrink();
     }
 
-    /// Frees the cells of `n` positions of a sequence from `from` on, and moves the later tokens up.
+    /// Frees the cells of `n` positions of a sequence from `from` on; later tokens move up.
     pub fn shift(&mut self, seq: u32, from: u64, n: u64) {
         for cell in &mut self.cells {
             let Some(c) = cell.as_mut().filter(|c| c.seq == seq) else {
@@ -454,7 +445,7 @@ impl KvCells {
         self.cells.truncate(used.map_or(0, |i| i + 1));
     }
 
-    /// Frees the cells of a sequence, which may restart at position 0.
+    /// Frees a sequence's cells; it may restart at position 0.
     pub fn remove_sequence(&mut self, seq: u32) {
         self.truncate(seq, 0);
     }
@@ -477,7 +468,6 @@ mod tests {
         positions.map(|pos| TokenPos { pos, seq }).collect()
     }
 
-    /// Places tokens and returns their cells.
     fn place(cells: &mut KvCells, tokens: &[TokenPos]) -> Result<Vec<usize>, ExecError> {
         cells.place(tokens).map(|()| cells.rows().to_vec())
     }
@@ -490,7 +480,6 @@ mod tests {
         out.expect("written")
     }
 
-    /// Draws one line per token: `.` if it attends to the cell, `-` if not.
     fn picture(cells: &KvCells, tokens: &[TokenPos]) -> Vec<String> {
         let mask = mask(cells, tokens, MaskValues::Zero);
         let n = mask.dims()[0];
@@ -535,11 +524,11 @@ mod tests {
     fn a_window_reuses_the_cells_it_has_passed() {
         let mut cells = KvCells::new(5, Some(Window::Sliding(3)));
         assert_eq!(place(&mut cells, &keys(0, 0..4)), Ok(vec![0, 1, 2, 3]));
-        // Token 4 takes the cell after the last; it sees 2, 3 and 4.
+        // Token 4 takes the next cell; it sees 2, 3 and 4.
         assert_eq!(place(&mut cells, &keys(0, 4..5)), Ok(vec![4]));
         assert_eq!(picture(&cells, &keys(0, 4..5)), ["--..."]);
         assert_eq!(place(&mut cells, &keys(0, 5..7)), Ok(vec![0, 1]));
-        // Cells now hold positions 5, 6, 2, 3, 4: each token of the batch sees the three up to itself.
+        // Cells now hold positions 5, 6, 2, 3, 4; each token of the batch sees three.
         assert_eq!(picture(&cells, &keys(0, 5..7)), [".--..", "..--."]);
         assert_eq!(cells.n_kv(), 5);
     }
@@ -561,7 +550,7 @@ mod tests {
     fn a_cell_that_the_first_token_of_a_batch_sees_is_not_reused_by_the_last() {
         let mut cells = KvCells::new(4, Some(Window::Sliding(3)));
         place(&mut cells, &keys(0, 0..3)).expect("empty");
-        // Token 3 needs positions 1 and 2, so only cells 0 and 3 are free for tokens 3 to 5.
+        // Token 3 needs positions 1 and 2, so only cells 0 and 3 are free.
         let full = place(&mut cells, &keys(0, 3..6)).expect_err("three tokens");
         assert_eq!(full.code(), "TPC0514");
         assert_eq!(place(&mut cells, &keys(0, 3..5)), Ok(vec![3, 0]));
@@ -665,7 +654,6 @@ mod tests {
         assert_eq!(picture(&cells, &keys(0, 3..4)), ["..--.."]);
     }
 
-    /// The cells of a sequence alone, and of the same sequence as one of three.
     struct Both {
         alone: KvCells,
         together: KvCells,
@@ -681,7 +669,6 @@ mod tests {
             }
         }
 
-        /// Reads `n` tokens of sequence 1, together with tokens of the others.
         fn read(&mut self, n: u32, others: &[TokenPos]) {
             let own = keys(1, self.read..self.read + n);
             let wanted = place(&mut self.alone, &own).expect("there is room");
@@ -714,7 +701,7 @@ mod tests {
             }
             both.read = 60;
             both.read(20, &[]);
-            // A file stores the cells, and a restored part continues at its head.
+            // A file stores the cells; a restored part continues at its head.
             let held = both.together.held().to_vec();
             let sequences = both.together.saved_sequences();
             let restored = both.together.restored(&sequences, 0, held);
@@ -726,7 +713,7 @@ mod tests {
                 let full = place(&mut both.together, &keys(1, 86..100));
                 assert_eq!(full.expect_err("its part is full").code(), "TPC0514");
             }
-            // Another text in its place begins as one in an empty cache.
+            // Another text begins as in an empty cache.
             both.together.remove_sequence(1);
             both.alone = KvCells::with_parts(128, window, (1, 96));
             both.read = 0;

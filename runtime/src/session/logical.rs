@@ -1,4 +1,4 @@
-//! States as the model has them, gathered from the parts that places hold.
+//! States of the model, gathered from their parts on places.
 
 use tpc_ir::{DType, Interval, RANK, Value};
 
@@ -12,29 +12,26 @@ pub(super) struct LogicalState {
     pub(super) name: String,
     pub(super) dtype: DType,
     pub(super) kind: CellKind,
-    /// The elements of a cell along axis 0, and the number of its rows.
+    /// Elements of a cell along axis 0, and number of rows.
     pub(super) row: [usize; 2],
     pub(super) rotations: Result<Vec<Rotation>, String>,
     parts: Vec<Part>,
 }
 
-/// Returns the states, or the error if they are unknown.
 pub(super) fn known_states(
     states: &Result<Vec<LogicalState>, ExecError>,
 ) -> Result<&[LogicalState], ExecError> {
     states.as_deref().map_err(Clone::clone)
 }
 
-/// The part of a state that a place holds.
 #[derive(Clone, Debug)]
 struct Part {
     state: Value,
-    /// The bytes of its cells.
     cell_bytes: usize,
     runs: Vec<Run>,
 }
 
-/// Bytes that are contiguous both in the part's cell and in the whole cell.
+/// Bytes that are contiguous in the part's cell and in the whole cell.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     whole: usize,
@@ -43,10 +40,10 @@ struct Run {
 }
 
 impl LogicalState {
-    /// Returns the states of a model, by name.
+    /// Returns a model's states, by name.
     ///
     /// # Errors
-    /// Returns [`ExecError::NoStates`] for a state that is not a list of cells.
+    /// [`ExecError::NoStates`] for a state that is not a list of cells.
     pub(super) fn of(states: &[StateInfo]) -> Result<Vec<LogicalState>, ExecError> {
         let mut names: Vec<&str> = states.iter().map(|s| s.name.as_str()).collect();
         names.sort_unstable();
@@ -97,7 +94,6 @@ impl LogicalState {
         })
     }
 
-    /// Returns the bytes of a whole cell.
     pub(super) fn cell_bytes(&self) -> usize {
         let row = self.dtype.bytes(self.row[0] as u64).unwrap_or(0);
         row as usize * self.row[1]
@@ -109,7 +105,6 @@ impl LogicalState {
         }
     }
 
-    /// Checks that the executor provides the state.
     pub(super) fn check<E: Executor + ?Sized>(&self, executor: &E) -> Result<(), ExecError> {
         for part in &self.parts {
             executor.state(part.state)?.ok_or_else(|| self.missing())?;
@@ -120,7 +115,7 @@ impl LogicalState {
     /// Reads a cell; `out` has [`Self::cell_bytes`].
     ///
     /// # Errors
-    /// Returns [`ExecError::NoStates`] if the executor does not provide the state.
+    /// [`ExecError::NoStates`] if the executor does not provide the state.
     pub(super) fn read<E: Executor + ?Sized>(
         &self,
         executor: &E,
@@ -141,7 +136,7 @@ impl LogicalState {
     /// Writes a cell; `bytes` has [`Self::cell_bytes`].
     ///
     /// # Errors
-    /// Returns the same errors.
+    /// As [`Self::read`].
     pub(super) fn write<E: Executor + ?Sized>(
         &self,
         executor: &mut E,
@@ -163,7 +158,7 @@ impl LogicalState {
     }
 }
 
-/// Returns the intervals of a cell that a part holds, along the axes before the cell axis.
+/// Returns a part's intervals of a cell, along the axes before the cell axis.
 fn intervals(part: &StateInfo, axis: usize) -> Option<[Vec<Interval>; RANK]> {
     let mut out: [Vec<Interval>; RANK] = std::array::from_fn(|_| vec![Interval::from_bounds(0, 1)]);
     for (i, out) in out.iter_mut().enumerate().take(axis) {
@@ -176,7 +171,6 @@ fn intervals(part: &StateInfo, axis: usize) -> Option<[Vec<Interval>; RANK]> {
     Some(out)
 }
 
-/// Returns the runs of the cell of a part, and its bytes.
 fn runs(dtype: DType, cut: &[Vec<Interval>; RANK], size: [u64; RANK]) -> Option<(Vec<Run>, usize)> {
     let row = usize::try_from(dtype.bytes(size[0])?).ok()?;
     let indices = |axis: usize| cut[axis].iter().flat_map(|i| i.start..i.end());

@@ -1,7 +1,4 @@
 //! A session: a language model that turns batches of tokens into logits.
-//!
-//! A [`Session`] manages the cells of the caches and drives an [`Executor`] through its trait only. A failed batch or
-//! draft leaves the session unchanged.
 
 mod batch;
 mod blocks;
@@ -41,29 +38,26 @@ use inputs::{BatchInputs, NextTokens, missing};
 use logical::LogicalState;
 use sequences::{is_one_part, parts};
 
-/// A part of the last batch, whose later phases draft.
+/// A part of the last batch.
 #[derive(Clone, Debug)]
 struct Draftable {
     run: BatchRun,
-    /// The part; `None` if it is the whole batch.
+    /// `None` if it is the whole batch.
     part: Option<DraftPart>,
 }
 
-/// Some tokens of a batch.
 #[derive(Clone, Debug)]
 struct DraftPart {
-    /// Its tokens, as indices into the batch.
+    /// Tokens, as indices into the batch.
     tokens: Vec<usize>,
-    /// The output row of the batch for each output row of the part.
+    /// Per output row of the part, the batch's output row.
     rows: Vec<usize>,
 }
 
-/// The last batch.
 #[derive(Clone, Debug)]
 struct Last {
-    /// Its parts.
     parts: Vec<Draftable>,
-    /// The number of its tokens.
+    /// Number of tokens.
     tokens: usize,
 }
 
@@ -79,53 +73,51 @@ impl Last {
 /// The source of a step's logits.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    /// The output with this number.
+    /// The output of this number.
     Output(usize),
     /// Joined from the parts of a batch.
     Joined,
 }
 
-/// Lists that batches reuse.
+/// Lists reused between batches.
 #[derive(Clone, Debug, Default)]
 struct Work {
     keys: Vec<TokenPos>,
     seqs: Vec<u32>,
 }
 
-/// An [`Executor`] with the cells of its KV caches and of its recurrent states.
+/// An [`Executor`] with the cells of its KV caches and recurrent states. A failed batch or draft leaves the session
+/// unchanged.
 ///
 /// The model's output is named `logits`. Its masks hold distances if an attention op uses ALiBi.
 ///
-/// A model with recurrent states runs on parts of a batch with the same number of tokens per sequence. A sequence has its
-/// cell from its first token until it is removed.
+/// A model with recurrent states runs on parts of a batch with the same number of tokens per sequence. A sequence keeps
+/// its cell until it is removed.
 ///
 /// A model whose tokens attend to later ones too ([`InputKind::MaskBatch`]) does not have caches: a batch holds whole
-/// sequences, and the next batch is independent of it.
+/// sequences, independent of other batches.
 ///
-/// Decoding by [`Self::step`] does not allocate after an earlier batch of the same form, if the executor does not
-/// allocate.
+/// [`Self::step`] does not allocate after an earlier batch of the same form, if the executor does not.
 ///
-/// A model that drafts ([`InputKind::NextTokens`]) decodes without its drafts. [`Self::draft`] runs them afterwards, when
-/// their input tokens are known.
-///
-/// `Session<dyn Executor>` is a session whose executor is chosen at run time.
+/// A model that drafts ([`InputKind::NextTokens`]) decodes without its drafts; [`Self::draft`] runs them when their
+/// input tokens are known.
 #[derive(Clone, Debug)]
 pub struct Session<E: Executor + ?Sized> {
     executor: Box<E>,
     config: SessionConfig,
     cells: Cells,
     last: Last,
-    /// The batch that is being decoded.
+    /// The batch being decoded.
     pending: Last,
     outputs: Outputs,
-    /// The number of the output that has the logits.
+    /// Number of the output with the logits.
     logits: usize,
-    /// The output number of each drafting block.
+    /// Output number of each drafting block.
     drafts: Vec<usize>,
-    /// The logits of a batch that was decoded in parts.
+    /// Logits of a batch decoded in parts.
     joined: Option<Tensor>,
     work: Work,
-    /// The states of the model, or the error if they are unknown.
+    /// States of the model, or the error if they are unknown.
     states: Result<Vec<LogicalState>, ExecError>,
     checkpoints: Vec<Checkpoint>,
 }
@@ -137,7 +129,7 @@ impl<'g> Session<Interpreter<'g>> {
     /// Returns a session on the reference executor, with empty caches and states.
     ///
     /// # Errors
-    /// Returns the errors of [`Self::with_executor`] and of [`Interpreter::new`].
+    /// As [`Self::with_executor`] and [`Interpreter::new`].
     pub fn new<S: Executable>(
         graph: &'g Verified<S>,
         weights: &dyn WeightSource,
@@ -152,7 +144,7 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Returns a session with empty caches and states.
     ///
     /// # Errors
-    /// Returns [`ExecError::MissingOutput`] if the model does not have the output `logits`.
+    /// [`ExecError::MissingOutput`] if the model does not have the output `logits`.
     pub fn with_executor(executor: Box<E>, config: SessionConfig) -> Result<Session<E>, ExecError> {
         let interface = executor.interface();
         let logits = interface.output(LOGITS).ok_or_else(|| no_output(LOGITS))?;
@@ -178,7 +170,7 @@ impl<E: Executor + ?Sized> Session<E> {
         &self.executor
     }
 
-    /// Returns the times of kernels since the last call; empty if the executor does not measure them.
+    /// Returns kernel times since the last call; empty without a profile.
     pub fn take_profile(&mut self) -> Vec<KernelTime> {
         self.executor.take_profile()
     }
@@ -196,25 +188,23 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Decodes a batch and returns the logits of its output rows, `[n_vocab, n_outputs]`.
     ///
     /// # Errors
-    /// Returns an error if the batch is malformed, the cache is full, or the program cannot run; the session is then
-    /// unchanged.
+    /// Fails if the batch is malformed, the cache is full, or the program cannot run; the session is then unchanged.
     pub fn decode(&mut self, batch: &Batch) -> Result<Tensor, ExecError> {
         self.step(batch).cloned()
     }
 
-    /// Decodes as [`Self::decode`] without copying the logits: they stay until the next step.
+    /// Decodes without copying the logits: they stay until the next step.
     ///
     /// # Errors
-    /// Returns the same errors.
+    /// As [`Self::decode`].
     pub fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError> {
         self.transact(|s| s.decode_parts(batch, &mut |kind, _| Err(missing(kind)), None))
     }
 
-    /// Decodes as [`Self::decode`], and passes every tensor to `observer` as it is produced, if the executor keeps
-    /// tensors.
+    /// Decodes, and passes every tensor to `observer` as it is produced, if the executor keeps tensors.
     ///
     /// # Errors
-    /// Returns the errors of [`Self::decode`].
+    /// As [`Self::decode`].
     pub fn decode_observed(
         &mut self,
         batch: &Batch,
@@ -225,10 +215,10 @@ impl<E: Executor + ?Sized> Session<E> {
         logits.cloned()
     }
 
-    /// Decodes as [`Self::decode`]; `others` supplies the inputs that a session does not compute.
+    /// Decodes; `others` supplies the inputs that a session does not compute.
     ///
     /// # Errors
-    /// Returns the errors of [`Self::decode`] and of `others`.
+    /// As [`Self::decode`] and `others`.
     pub fn decode_with(
         &mut self,
         batch: &Batch,
@@ -240,22 +230,22 @@ impl<E: Executor + ?Sized> Session<E> {
 
     /// Drafts further tokens for the last batch; returns the logits of its output rows, `[n_vocab, n_outputs]`.
     ///
-    /// In the first draft, `next` holds the token after each token of the batch, and the logits are for the tokens after
-    /// these. If the model drafts more than one token, the session may draft again with `next` one position further, and
-    /// so on. Drafting stores the batch's tokens for later drafts: for good drafts, draft after every batch.
+    /// In the first draft, `next` holds the token after each token of the batch, and the logits are for the tokens
+    /// after these. If the model drafts more than one token, draft again with `next` one position further. Drafting
+    /// stores the batch's tokens for later drafts: for good drafts, draft after every batch.
     ///
     /// # Errors
-    /// Returns [`ExecError::NothingToDraft`] before the first batch and after the last draft. Returns
-    /// [`ExecError::BadBatch`] if `next` does not have one token per token of the batch, and an error if the program
-    /// cannot run. On error, the session is unchanged.
+    /// [`ExecError::NothingToDraft`] before the first batch and after the last draft, [`ExecError::BadBatch`] if `next`
+    /// does not have one token per token of the batch. Also fails if the program cannot run. On error, the session is
+    /// unchanged.
     pub fn draft(&mut self, next: &[u32]) -> Result<Tensor, ExecError> {
         self.draft_step(next).cloned()
     }
 
-    /// Drafts as [`Self::draft`] without copying the logits: they stay until the next step.
+    /// Drafts without copying the logits: they stay until the next step.
     ///
     /// # Errors
-    /// Returns the same errors.
+    /// As [`Self::draft`].
     pub fn draft_step(&mut self, next: &[u32]) -> Result<&Tensor, ExecError> {
         let n = self.last.tokens;
         if self.last.parts.is_empty() {
@@ -269,7 +259,7 @@ impl<E: Executor + ?Sized> Session<E> {
         self.transact(|s| s.draft_parts(next))
     }
 
-    /// Removes a sequence. Its cells are free afterwards, and it may restart at position 0.
+    /// Removes a sequence; it may restart at position 0.
     pub fn remove_sequence(&mut self, seq: u32) {
         self.cells.remove_sequence(seq);
         self.checkpoints.retain(|c| c.seq != seq);
@@ -278,7 +268,7 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Removes all sequences and clears all states.
     ///
     /// # Errors
-    /// Returns the errors of [`Executor::reset_states`]; the sequences are removed even then.
+    /// As [`Executor::reset_states`]; the sequences are removed even then.
     pub fn clear(&mut self) -> Result<(), ExecError> {
         self.cells.clear();
         self.last.parts.clear();
@@ -286,7 +276,6 @@ impl<E: Executor + ?Sized> Session<E> {
         self.executor.reset_states()
     }
 
-    /// Runs `step`, and keeps its changes to cells and states only if it succeeds.
     fn transact(
         &mut self,
         step: impl FnOnce(&mut Self) -> Result<Answer, ExecError>,
@@ -339,7 +328,7 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(answer)
     }
 
-    /// Decodes a batch: whole, or for recurrent models in parts with the same number of tokens per sequence.
+    /// Decodes a batch: whole, or in parts with the same number of tokens per sequence.
     fn decode_parts(
         &mut self,
         batch: &Batch,
@@ -367,7 +356,6 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(Answer::Joined)
     }
 
-    /// Decodes a batch that the model can take as one part, and whose keys are known.
     fn decode_part(
         &mut self,
         batch: &Batch,
@@ -404,7 +392,7 @@ fn no_output(name: &str) -> ExecError {
     }
 }
 
-/// Returns the name of the output of the block that takes the tokens `ahead` positions later.
+/// Returns the output name of the block that takes the tokens `ahead` positions later.
 fn draft_name(ahead: u32) -> String {
     match ahead {
         1 => "draft_logits".to_owned(),
@@ -412,7 +400,6 @@ fn draft_name(ahead: u32) -> String {
     }
 }
 
-/// Returns the values of the symbols for a batch whose tokens are placed.
 fn sizes(config: &SessionConfig, cells: &Cells, batch: &Batch, n_seqs: usize) -> Bindings {
     let n = |n: usize| n as u64;
     let n_tokens = batch.tokens.len();
@@ -429,7 +416,6 @@ fn sizes(config: &SessionConfig, cells: &Cells, batch: &Batch, n_seqs: usize) ->
         .with(Symbol::NOutputs, n(batch.output_rows.len()))
 }
 
-/// The logits of a batch by part, each with its output rows.
 #[derive(Debug, Default)]
 struct Join {
     n_vocab: usize,
@@ -437,7 +423,6 @@ struct Join {
 }
 
 impl Join {
-    /// Adds the logits of a part.
     fn add(&mut self, logits: Option<&Tensor>, rows: &[usize]) -> Result<(), ExecError> {
         let logits = logits.ok_or_else(|| no_output(LOGITS))?;
         self.n_vocab = logits.dims()[0];
@@ -445,7 +430,7 @@ impl Join {
         Ok(())
     }
 
-    /// Writes the logits of all parts to `joined`; leaves it unchanged if there are zero parts.
+    /// Writes the logits of all parts, if any, to `joined`.
     fn finish(self, joined: &mut Option<Tensor>) -> Result<(), ExecError> {
         let n = self.n_vocab;
         let rows: usize = self.parts.iter().map(|(_, rows)| rows.len()).sum();

@@ -1,21 +1,18 @@
 //! The division of a cache's cells among sequences.
 //!
-//! Each sequence has whole [blocks](tpc_ir::CELL_BLOCK), in the order of its tokens: block `b` of part `p` is block
-//! `b · parts + p` of the cache. Equally full parts have no gaps between them.
+//! Block `b` of part `p` is [block](tpc_ir::CELL_BLOCK) `b · parts + p` of the cache, so equally full parts leave no
+//! gaps between them.
 
 use tpc_ir::CELL_BLOCK as BLOCK;
 
-/// The parts of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parts {
     count: usize,
-    /// Cells of a part.
     len: usize,
 }
 
 impl Parts {
-    /// Divides `cells` cells into `count` parts of whole blocks and at most `most` cells each. The remaining cells are
-    /// unused.
+    /// Divides `cells` cells into `count` parts of whole blocks, at most `most` cells each.
     pub(super) fn new(cells: usize, count: usize, most: usize) -> Parts {
         let count = count.max(1);
         let len = match count {
@@ -26,12 +23,10 @@ impl Parts {
         Parts { count, len }
     }
 
-    /// Returns the number of parts.
     pub(super) const fn count(self) -> usize {
         self.count
     }
 
-    /// Returns the number of cells of a part.
     pub(super) const fn len(self) -> usize {
         self.len
     }
@@ -41,7 +36,7 @@ impl Parts {
         seq as usize % self.count
     }
 
-    /// Returns the cell of the cache for a cell of a part.
+    /// Returns the cache's cell for a part's cell.
     pub(super) const fn row(self, part: usize, at: usize) -> usize {
         match self.count {
             1 => at,
@@ -49,7 +44,7 @@ impl Parts {
         }
     }
 
-    /// Returns the part of a cell of the cache, and its position in the part.
+    /// Returns part and position for a cell of the cache.
     pub(super) const fn place_of(self, row: usize) -> (usize, usize) {
         match self.count {
             1 => (0, row),

@@ -1,4 +1,4 @@
-//! Removal of tokens from the end or the middle of a sequence.
+//! Removes tokens from the end or the middle of a sequence.
 
 use tpc_ir::{Bindings, Op, Window};
 
@@ -13,25 +13,25 @@ use crate::reference::{OpContext, Options, eval};
 use crate::states::{CellKind, Rotation};
 use crate::tensor::{Data, Shape, Tensor};
 
-/// The number of cells whose keys are rotated together.
+/// Cells whose keys are rotated together.
 const TURNED: usize = 64;
 
 impl<E: Executor + ?Sized> Session<E> {
-    /// Returns the number of tokens of a sequence, which is the position of its next token.
+    /// Returns the position of a sequence's next token.
     pub fn next_position(&self, seq: u32) -> u64 {
         self.cells.full.next(seq)
     }
 
-    /// True if a sequence has recurrent states, which [`Self::checkpoint`] keeps and a rewind needs.
+    /// True if sequences have recurrent states: a rewind needs a [`Self::checkpoint`].
     pub const fn is_recurrent(&self) -> bool {
         self.cells.states.is_some()
     }
 
-    /// Keeps the recurrent states of a sequence, which can then go back to its last token. A sequence has at most one
-    /// checkpoint. Has no effect on a model without recurrent states.
+    /// Keeps a sequence's recurrent states, if any, so that it can go back to its last token. A sequence has at most
+    /// one checkpoint.
     ///
     /// # Errors
-    /// Returns [`ExecError::NoStates`] if the executor does not provide its states.
+    /// [`ExecError::NoStates`] if the executor does not provide its states.
     pub fn checkpoint(&mut self, seq: u32) -> Result<(), ExecError> {
         let Some(cell) = self.cells.states.as_ref().and_then(|s| s.cell(seq)) else {
             return Ok(());
@@ -54,29 +54,31 @@ impl<E: Executor + ?Sized> Session<E> {
         self.refuses_truncation(seq, pos).is_none()
     }
 
-    /// Returns the reason why a sequence cannot go back, if any.
+    /// Returns why a sequence cannot go back.
     fn refuses_truncation(&self, seq: u32, pos: u64) -> Option<&'static str> {
         let windowed = self.cells.windowed.as_ref();
         let at = |c: &Checkpoint| c.seq == seq && c.pos == pos;
         if pos == 0 || pos >= self.next_position(seq) {
             None
         } else if windowed.is_some_and(|cells| !cells.can_truncate(seq, pos)) {
-            Some("a cache with a window has forgotten what the token there sees")
+            Some(
+                "the sliding-window cache no longer holds all tokens that this position attends to",
+            )
         } else if self.is_recurrent() && !self.checkpoints.iter().any(at) {
-            Some("recurrent states know no earlier token")
+            Some("recurrent states do not have a checkpoint at this position")
         } else {
             None
         }
     }
 
-    /// Removes the tokens of a sequence from position `pos` on; the next token gets this position. A sequence can go back
+    /// Removes a sequence's tokens from position `pos` on; the next token gets this position. A sequence can go back
     ///
     /// - to its start, always;
     /// - with recurrent states, to its [checkpoint](Self::checkpoint);
-    /// - with a window, as far as its caches hold all tokens that the token at `pos` sees.
+    /// - with a window, if its caches hold all tokens that the token at `pos` sees.
     ///
     /// # Errors
-    /// Returns [`ExecError::CannotRewind`] if the sequence cannot go back there; the session is then unchanged.
+    /// [`ExecError::CannotRewind`] if the sequence cannot go back there; the session is then unchanged.
     pub fn truncate(&mut self, seq: u32, pos: u64) -> Result<(), ExecError> {
         if pos >= self.next_position(seq) {
             return Ok(());
@@ -107,19 +109,21 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(())
     }
 
-    /// Checks that [`Self::shift`] can remove `n` tokens from position `from` on; the error is the reason as text.
+    /// Checks that [`Self::shift`] is possible; the error is the reason.
     fn refuses_shift(&self, seq: u32, from: u64, n: u64) -> Result<(), String> {
         if self.is_recurrent() {
-            return Err("recurrent states do not forget single tokens".into());
+            return Err("recurrent states cannot remove single tokens".into());
         }
         match (self.config.window, &self.cells.windowed) {
             (Some(Window::Chunks(_)), _) => {
-                return Err("its window sees chunks, which tokens cannot leave".into());
+                return Err("with chunked attention, tokens cannot move between chunks".into());
             }
             (Some(w), Some(cells)) => {
                 let next = self.next_position(seq).saturating_sub(n);
                 if from > 0 && cells.has_lost(seq) && w.reaches(next, from - 1) {
-                    return Err("a cache with a window has forgotten the tokens to keep".into());
+                    return Err(
+                        "the sliding-window cache no longer holds the tokens to keep".into(),
+                    );
                 }
             }
             _ => {}
@@ -128,21 +132,20 @@ impl<E: Executor + ?Sized> Session<E> {
             let turned = state.rotations.as_ref().map_err(Clone::clone)?;
             let coded = can_dequantise(state.dtype) && can_quantise(state.dtype);
             if !turned.is_empty() && !coded {
-                return Err(format!("keys of type {} cannot be turned", state.dtype));
+                return Err(format!("keys of type {} cannot be rotated", state.dtype));
             }
         }
         Ok(())
     }
 
-    /// Removes `n` tokens of a sequence from position `from` on and moves the later tokens up: a context shift. Rotates
+    /// Removes `n` tokens of a sequence from position `from` on and moves later tokens up: a context shift. Rotates
     /// keys with rotary embeddings back by `n` positions, as llama.cpp does.
     ///
-    /// The result differs from a new evaluation of the shorter text: the values of later tokens stay, although they
-    /// depend on the removed tokens.
+    /// The result differs from a new evaluation of the shorter text: later values still depend on the removed tokens.
     ///
     /// # Errors
-    /// Returns [`ExecError::CannotRewind`] if the model does not support it, and [`ExecError::NoStates`] if the executor
-    /// does not provide its states. The session is then unchanged.
+    /// [`ExecError::CannotRewind`] if the model does not support it, [`ExecError::NoStates`] if the executor does not
+    /// provide its states. The session is then unchanged.
     pub fn shift(&mut self, seq: u32, from: u64, n: u64) -> Result<(), ExecError> {
         let cannot = |why| ExecError::CannotRewind {
             seq,
@@ -151,7 +154,7 @@ impl<E: Executor + ?Sized> Session<E> {
         };
         let next = self.next_position(seq);
         if from.checked_add(n).is_none_or(|end| end > next) {
-            return Err(cannot(format!("it has {next} tokens")));
+            return Err(cannot(format!("the sequence has {next} tokens")));
         }
         self.refuses_shift(seq, from, n).map_err(cannot)?;
         if n == 0 {
@@ -191,7 +194,6 @@ fn is_turned(state: &LogicalState) -> bool {
     state.rotations.as_ref().is_ok_and(|r| !r.is_empty())
 }
 
-/// Turns the keys of some cells back by `n` positions.
 fn turn<E: Executor + ?Sized>(
     executor: &mut E,
     state: &LogicalState,
@@ -242,7 +244,7 @@ fn turned<E: Executor + ?Sized>(
     let mut rope = rotation.rope.clone();
     rope.attn_factor = match rope.ext_factor == 0.0 {
         true => 1.0,
-        // The magnitude of YaRN.
+        // YaRN's magnitude.
         false => (1.0 / (1.0 + 0.1 * (1.0 / f64::from(rope.freq_scale)).ln())) as f32,
     };
     let dims = keys.dims();

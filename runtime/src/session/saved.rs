@@ -27,7 +27,7 @@ use crate::executor::Executor;
 use crate::states::CellKind;
 
 const MAGIC: &[u8; 8] = b"tpcstate";
-/// The version of the format.
+/// Version of the format.
 const VERSION: u32 = 1;
 /// The owner of a free cell.
 const NOBODY: u64 = 1 << 32;
@@ -35,10 +35,10 @@ const NOBODY: u64 = 1 << 32;
 /// A sequence and its tokens.
 pub type SequenceText = (u32, Vec<u32>);
 
-/// The reason why a session could not be saved.
+/// Error of saving a session.
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
-    /// Its states cannot be read.
+    /// The states cannot be read.
     #[error(transparent)]
     Exec(#[from] ExecError),
     /// The file cannot be written.
@@ -46,7 +46,6 @@ pub enum SaveError {
     Io(#[from] io::Error),
 }
 
-/// Writes bytes and updates their checksum.
 struct Writer<'w> {
     out: &'w mut dyn Write,
     sum: Checksum,
@@ -72,12 +71,10 @@ impl Writer<'_> {
     }
 }
 
-/// Reads a file's bytes.
 struct Reader<'b> {
     rest: &'b [u8],
 }
 
-/// Returns the error of a file that is damaged.
 fn damaged(what: impl Into<String>) -> ExecError {
     ExecError::StateFile { what: what.into() }
 }
@@ -85,14 +82,16 @@ fn damaged(what: impl Into<String>) -> ExecError {
 impl<'b> Reader<'b> {
     fn bytes(&mut self, n: usize) -> Result<&'b [u8], ExecError> {
         let split = self.rest.split_at_checked(n);
-        let (bytes, rest) = split.ok_or_else(|| damaged("it ends too early"))?;
+        let (bytes, rest) = split.ok_or_else(|| damaged("the file ends too early"))?;
         self.rest = rest;
         Ok(bytes)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], ExecError> {
         let bytes = self.bytes(N)?;
-        bytes.try_into().map_err(|_| damaged("it ends too early"))
+        bytes
+            .try_into()
+            .map_err(|_| damaged("the file ends too early"))
     }
 
     fn u32(&mut self) -> Result<u32, ExecError> {
@@ -105,17 +104,17 @@ impl<'b> Reader<'b> {
 
     fn name(&mut self) -> Result<&'b str, ExecError> {
         let n = self.u32()? as usize;
-        std::str::from_utf8(self.bytes(n)?).map_err(|_| damaged("a name is no text"))
+        std::str::from_utf8(self.bytes(n)?).map_err(|_| damaged("a name is not UTF-8"))
     }
 
-    /// Reads a number of items of `size` bytes each, and checks that the remaining bytes suffice.
+    /// Reads a number of items of `size` bytes, and checks that enough bytes remain.
     fn count(&mut self, size: usize) -> Result<usize, ExecError> {
         let n = self.u64()?;
         let n = usize::try_from(n).ok().filter(|n| {
             n.checked_mul(size)
                 .is_some_and(|bytes| bytes <= self.rest.len())
         });
-        n.ok_or_else(|| damaged("it ends too early"))
+        n.ok_or_else(|| damaged("the file ends too early"))
     }
 }
 
@@ -128,7 +127,6 @@ const fn kind_number(kind: CellKind) -> u32 {
 }
 
 impl LogicalState {
-    /// Writes the description of the state.
     fn write_head(&self, out: &mut Writer<'_>) -> io::Result<()> {
         out.name(&self.name)?;
         out.name(&self.dtype.to_string())?;
@@ -136,25 +134,24 @@ impl LogicalState {
         self.row.iter().try_for_each(|&n| out.u64(n as u64))
     }
 
-    /// Checks that the file describes the same state.
     fn check_head(&self, from: &mut Reader<'_>) -> Result<(), ExecError> {
         let differs = |what: String| ExecError::StateModel { what };
         let (name, dtype) = (from.name()?, from.name()?);
         let (kind, row) = (from.u32()?, [from.u64()?, from.u64()?]);
         if name != self.name {
             return Err(differs(format!(
-                "its state {name:?} is {:?} here",
+                "state {name:?} in the session is {:?} in this model",
                 self.name
             )));
         }
         if dtype != self.dtype.to_string() {
             return Err(differs(format!(
-                "{name} is of type {dtype}, {} here",
+                "{name} has type {dtype} in the session, {} in this model",
                 self.dtype
             )));
         }
         if kind != kind_number(self.kind) || row != self.row.map(|n| n as u64) {
-            return Err(differs(format!("{name} has cells of other sizes")));
+            return Err(differs(format!("{name} has cells of another size")));
         }
         Ok(())
     }
@@ -179,7 +176,6 @@ impl KvCells {
         Ok(())
     }
 
-    /// Reads cells from the file into a cache like this one.
     fn read(&self, from: &mut Reader<'_>) -> Result<KvCells, ExecError> {
         let mut sequences = Vec::new();
         for _ in 0..from.count(20)? {
@@ -194,18 +190,17 @@ impl KvCells {
         if cells.len() > self.len() {
             return Err(ExecError::StateModel {
                 what: format!(
-                    "{} cells are in use, and the context has {}",
+                    "the session uses {} cells, the context has {}",
                     cells.len(),
                     self.len()
                 ),
             });
         }
         self.restored(&sequences, head, cells)
-            .ok_or_else(|| damaged("its cells contradict one another"))
+            .ok_or_else(|| damaged("inconsistent cells"))
     }
 }
 
-/// Returns the number of cells of a state up to the last one in use.
 fn used(
     kind: CellKind,
     full: &KvCells,
@@ -223,10 +218,10 @@ fn used(
 }
 
 impl<E: Executor + ?Sized> Session<E> {
-    /// Writes the session and the texts of its sequences. `model` is a checksum of the model.
+    /// Writes the session and its sequences' texts. `model` is a checksum of the model.
     ///
     /// # Errors
-    /// Returns [`ExecError::NoStates`] if the executor does not provide its states, and I/O errors of the file.
+    /// [`ExecError::NoStates`] if the executor does not provide its states, and I/O errors of the file.
     pub fn save(
         &self,
         model: u64,
@@ -278,19 +273,19 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(())
     }
 
-    /// Replaces the session with a saved one, and returns the texts of its sequences. `model` is a checksum of the model.
+    /// Replaces the session with a saved one, and returns its sequences' texts. `model` is a checksum of the model.
     ///
     /// # Errors
-    /// Returns [`ExecError::StateFile`], [`ExecError::StateVersion`] or [`ExecError::StateModel`] if the bytes are not a
-    /// session, or belong to another version or another model. The session is then unchanged. Returns
-    /// [`ExecError::NoStates`] if the executor does not provide its states.
+    /// [`ExecError::StateFile`], [`ExecError::StateVersion`] or [`ExecError::StateModel`] if the bytes are not a
+    /// session, or belong to another version or model: the session is then unchanged. [`ExecError::NoStates`] if the
+    /// executor does not provide its states.
     pub fn load(&mut self, model: u64, bytes: &[u8]) -> Result<Vec<SequenceText>, ExecError> {
         for state in known_states(&self.states)? {
             state.check(&*self.executor)?;
         }
         let mut from = Reader { rest: bytes };
         if from.bytes(8).ok() != Some(MAGIC) {
-            return Err(damaged("it is not one that a session was saved to"));
+            return Err(damaged("not a saved session"));
         }
         let version = from.u32()?;
         if version != VERSION {
@@ -300,27 +295,25 @@ impl<E: Executor + ?Sized> Session<E> {
             });
         }
         let Some((body, sum)) = bytes.split_last_chunk::<8>() else {
-            return Err(damaged("it ends too early"));
+            return Err(damaged("the file ends too early"));
         };
         if Checksum::of(body) != u64::from_le_bytes(*sum) {
-            return Err(damaged(
-                "its checksum is wrong: it is damaged, or not whole",
-            ));
+            return Err(damaged("wrong checksum: the file is damaged or incomplete"));
         }
         from.rest = &body[12.min(body.len())..];
         let saved = self.parse(model, &mut from)?;
         self.restore(saved, from.rest)
     }
 
-    /// Reads all parts before the bytes of the cells, and checks the number of these bytes.
+    /// Reads all parts before the cells' bytes, and checks the number of these bytes.
     fn parse(&self, model: u64, from: &mut Reader<'_>) -> Result<Saved, ExecError> {
         let other = |what: &str| ExecError::StateModel { what: what.into() };
         if from.u64()? != model {
-            return Err(other("its file differs"));
+            return Err(other("the model file differs"));
         }
         let states = known_states(&self.states)?;
         if from.u32()? as usize != states.len() {
-            return Err(other("it has another number of states"));
+            return Err(other("the number of states differs"));
         }
         for state in states {
             state.check_head(from)?;
@@ -329,7 +322,7 @@ impl<E: Executor + ?Sized> Session<E> {
         let windowed = match (from.u32()?, &self.cells.windowed) {
             (0, None) => None,
             (1, Some(cells)) => Some(cells.read(from)?),
-            _ => return Err(other("one of them has caches with a window")),
+            _ => return Err(other("only one of the models has a sliding-window cache")),
         };
         let mut owners = Vec::new();
         for _ in 0..from.u32()? {
@@ -350,7 +343,7 @@ impl<E: Executor + ?Sized> Session<E> {
         });
         let bytes = bytes.try_fold(0_usize, |sum, n| sum.checked_add(n?));
         if bytes != Some(from.rest.len()) {
-            return Err(damaged("it has another number of bytes than its cells"));
+            return Err(damaged("the number of bytes does not match the cells"));
         }
         Ok(Saved {
             full,
@@ -360,7 +353,6 @@ impl<E: Executor + ?Sized> Session<E> {
         })
     }
 
-    /// Replaces the session's content with the parsed one.
     fn restore(&mut self, saved: Saved, mut bytes: &[u8]) -> Result<Vec<SequenceText>, ExecError> {
         self.clear()?;
         for state in known_states(&self.states)? {
@@ -385,7 +377,6 @@ impl<E: Executor + ?Sized> Session<E> {
     }
 }
 
-/// The content of a file without the bytes of cells.
 struct Saved {
     full: KvCells,
     windowed: Option<KvCells>,
@@ -393,7 +384,7 @@ struct Saved {
     texts: Vec<SequenceText>,
 }
 
-/// Checks that the owners of recurrent states fit the session and are distinct.
+/// Checks that owners of recurrent states fit the session and are distinct.
 fn check_owners(
     owners: &[Option<u32>],
     recurrent: bool,
@@ -401,7 +392,7 @@ fn check_owners(
 ) -> Result<(), ExecError> {
     let last = owners.iter().rposition(Option::is_some);
     if !recurrent && last.is_some() || last.is_some_and(|i| i >= config.n_seq_max) {
-        let what = format!("it has more sequences than {}", config.n_seq_max);
+        let what = format!("more than {} sequences", config.n_seq_max);
         return Err(ExecError::StateModel { what });
     }
     let mut all: Vec<u32> = owners.iter().copied().flatten().collect();

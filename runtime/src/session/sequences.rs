@@ -1,10 +1,9 @@
-//! Sequences of a batch for recurrent layers: parts with the same number of tokens per sequence, and the cells of the
-//! sequences' states.
+//! Parts of a batch with the same number of tokens per sequence, for recurrent layers, and the cells of the sequences'
+//! states.
 
 use crate::error::ExecError;
 
-/// Tokens of a batch that recurrent layers read together: the same number of tokens for each of some sequences, grouped
-/// by sequence.
+/// Tokens that recurrent layers read together, grouped by sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     /// Indices into the batch.
@@ -13,8 +12,8 @@ pub(super) struct Part {
     pub(super) seqs: Vec<u32>,
 }
 
-/// Cuts a batch, given by the sequence of each token, into parts, one at least. Each part has tokens of every sequence
-/// that has some left.
+/// Cuts a batch, given by each token's sequence, into at least one part. Each part has tokens of every sequence that
+/// has some left.
 pub(super) fn parts(seq_ids: &[u32]) -> Vec<Part> {
     let mut left: Vec<(u32, Vec<usize>)> = Vec::new();
     for (token, &seq) in seq_ids.iter().enumerate() {
@@ -37,8 +36,6 @@ pub(super) fn parts(seq_ids: &[u32]) -> Vec<Part> {
     }
 }
 
-/// True if a batch, given by the sequence of each token, can run as one part: the same number of tokens per sequence,
-/// grouped by sequence.
 pub(super) fn is_one_part(seq_ids: &[u32]) -> bool {
     let Some(first) = seq_ids.first() else {
         return true;
@@ -54,17 +51,16 @@ pub(super) fn is_one_part(seq_ids: &[u32]) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StateCells {
     owners: Vec<Option<u32>>,
-    /// The cells of the sequences placed last.
+    /// Cells of the sequences placed last.
     placed: Vec<StateCell>,
-    /// The cells assigned since the transaction began.
+    /// Cells assigned since the transaction began.
     given: Vec<usize>,
 }
 
-/// The cell of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StateCell {
     pub(super) cell: usize,
-    /// True if the sequence starts in this batch, so that the cell's old content belongs to another sequence.
+    /// True if the sequence starts in this batch: the cell's old content belongs to another sequence.
     pub(super) starts: bool,
 }
 
@@ -77,12 +73,11 @@ impl StateCells {
         }
     }
 
-    /// Returns the sequence of each cell.
     pub(super) fn owners(&self) -> &[Option<u32>] {
         &self.owners
     }
 
-    /// Makes these the sequences of the cells; missing ones are free.
+    /// Sets the sequences of the cells; missing ones are free.
     pub(super) fn set_owners(&mut self, owners: &[Option<u32>]) {
         self.owners.fill(None);
         self.owners
@@ -91,27 +86,23 @@ impl StateCells {
             .for_each(|(to, o)| *to = *o);
     }
 
-    /// Returns the cell of a sequence.
     pub(super) fn cell(&self, seq: u32) -> Option<usize> {
         self.owners.iter().position(|&c| c == Some(seq))
     }
 
-    /// Returns the cells of the sequences placed last.
     pub(super) fn placed(&self) -> &[StateCell] {
         &self.placed
     }
 
-    /// Begins a transaction.
     pub(super) fn begin(&mut self) {
         self.given.clear();
     }
 
-    /// Undoes the placements since the transaction began.
     pub(super) fn revert(&mut self) {
         self.keep_given(0);
     }
 
-    /// Takes back the cells that were given after the first `n`.
+    /// Takes back the cells given after the first `n`.
     fn keep_given(&mut self, n: usize) {
         for cell in self.given.drain(n..) {
             self.owners[cell] = None;
@@ -121,7 +112,7 @@ impl StateCells {
     /// Finds the cells of these sequences: see [`Self::placed`]. A new sequence gets the lowest free cell.
     ///
     /// # Errors
-    /// Returns [`ExecError::StatesFull`] if there are too few cells. The cells are then unchanged.
+    /// [`ExecError::StatesFull`] if there are too few cells. The cells are then unchanged.
     pub(super) fn place(&mut self, seqs: &[u32]) -> Result<(), ExecError> {
         let before = self.given.len();
         self.placed.clear();

@@ -1,4 +1,4 @@
-//! A one-layer model, decoded in every way that must not matter.
+//! A one-layer model, decoded in ways that must give the same result.
 
 use super::*;
 use crate::weights::MemoryWeights;
@@ -152,7 +152,6 @@ fn session(graph: &Verified<stage::Model>, config: SessionConfig) -> ReferenceSe
 
 const TEXT: [u32; 9] = [3, 1, 4, 1, 5, 0, 2, 5, 3];
 
-/// Logits of `TEXT`, decoded in batches of these sizes.
 fn in_batches(s: &mut ReferenceSession<'_>, seq: u32, sizes: &[usize]) -> Vec<Tensor> {
     let mut at = 0;
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! The expected results of a case, and the comparison with an executor's results.
+//! The expected results of a case, compared with an executor's results.
 
 use tpc_ir::{Bindings, DType};
 use tpc_runtime::{OpContext, Tensor, eval};
@@ -16,7 +16,7 @@ pub fn operands(case: &Case, random: &Random) -> Vec<Stored> {
 /// Computes the results with the reference.
 ///
 /// # Panics
-/// Panics if the operands or results do not fit the op.
+/// If the operands or results do not fit the op.
 pub fn expected(case: &Case, operands: &[Stored]) -> Vec<Tensor> {
     let tensors: Vec<Tensor> = operands.iter().map(Stored::tensor).collect();
     let tensors: Vec<&Tensor> = tensors.iter().collect();

@@ -1,8 +1,8 @@
 //! # Cases of every op
 //!
-//! The [suite] compares the kernels of an executor with the reference on random cases. A [`generator`] picks the sizes, element
-//! types and attributes of an op. [`Stored`] holds tensors with gaps and with axes in any order. The same name and seed make the
-//! same [`Case`] on every machine.
+//! The [suite] compares an executor's kernels with the reference on random cases. A [`generator`] picks sizes, element
+//! types and attributes; the same name and seed make the same [`Case`] on every machine. [`Stored`] holds tensors with
+//! gaps and with axes in any order.
 
 mod cases;
 mod compare;

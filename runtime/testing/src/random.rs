@@ -26,12 +26,12 @@ impl Random {
         x.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Returns a number below `n`, which must be above 0.
+    /// Returns a number below `n > 0`.
     pub fn below(&self, n: usize) -> usize {
         ((self.next() >> 33) as usize) % n
     }
 
-    /// Returns a number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, inclusive.
     pub fn within(&self, low: usize, high: usize) -> usize {
         low + self.below(high - low + 1)
     }
@@ -46,7 +46,7 @@ impl Random {
         from[self.below(from.len())]
     }
 
-    /// Returns a number in [-1, 1) that an f32 represents exactly.
+    /// Returns a number in [-1, 1), exact in f32.
     pub fn real(&self) -> f64 {
         (self.next() >> 40) as f64 / 8_388_608.0 - 1.0
     }

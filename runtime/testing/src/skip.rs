@@ -1,28 +1,28 @@
-//! Skips tests if the machine lacks a compiler, a card or a model.
+//! Skips tests that need a compiler, a card or a model.
 
 use std::fmt::Display;
 use std::io::Write;
 
-/// The environment variable that makes skipped tests fail. `.ci/run` sets it if it could install everything.
+/// Environment variable that makes skipped tests fail. `.ci/run` sets it if it could install everything.
 const REQUIRE_ALL: &str = "TPC_REQUIRE_ALL";
-/// The environment variable that names a file, to which each skipped test appends a line.
+/// Environment variable with the path of a file that lists skipped tests.
 const LIST: &str = "TPC_SKIPPED";
 
-/// Reports that the rest of a test is skipped, with the reason. The line goes to standard error, which the test harness does not
-/// capture here, and to the file that `TPC_SKIPPED` names.
+/// Reports that the rest of a test is skipped, in the file `TPC_SKIPPED` and on standard error. The test harness does
+/// not capture it here.
 ///
 /// # Panics
-/// Panics if `TPC_REQUIRE_ALL` is 1, which forbids skipped tests.
+/// If `TPC_REQUIRE_ALL` is 1.
 pub fn skip(why: impl Display) {
     let line = line(why);
     if std::env::var_os(REQUIRE_ALL).is_some_and(|v| v == "1") {
-        panic!("{line}; {REQUIRE_ALL}=1 allows no skipped test");
+        panic!("{line}; {REQUIRE_ALL}=1 forbids skipped tests");
     }
     report(&line);
 }
 
-/// Reports that the rest of a test is skipped because the machine has no suitable card. `TPC_REQUIRE_ALL` does not forbid this,
-/// because no script can install a card.
+/// As [`skip`], for lack of a suitable card. `TPC_REQUIRE_ALL` does not forbid this, because no script can install a
+/// card.
 pub fn skip_without_card(why: impl Display) {
     report(&line(why));
 }

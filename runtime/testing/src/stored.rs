@@ -6,7 +6,7 @@ use tpc_runtime::{Data, Shape, Tensor};
 
 use crate::random::Random;
 
-/// A tensor in memory: its bytes, with the offset and strides of its elements.
+/// A tensor in memory: bytes, with the offset and strides of the elements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
     bytes: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Fills memory for a tensor of this shape with a pattern. The order of the axes and the gaps along them are random.
+    /// Makes a tensor of this shape, filled with a pattern, with a random order of axes and gaps.
     pub fn poison(shape: Shape, random: &Random) -> Stored {
         let Shape { dtype, dims } = shape;
         let (block, unit) = (dtype.block_len() as usize, dtype.block_bytes() as usize);
@@ -25,7 +25,7 @@ impl Stored {
         counts[0] = dims[0].div_ceil(block);
         let mut order = [0, 1, 2, 3];
         if random.one_in(2) {
-            // The blocks of a row stay adjacent in quantised tensors and in half of the others.
+            // Blocks of a row stay adjacent in quantised tensors and in half of the others.
             let keep = block > 1 || random.one_in(2);
             let first = usize::from(keep);
             let rest = random.order::<3>();
@@ -91,7 +91,6 @@ impl Stored {
         }
     }
 
-    /// Returns the byte offset of each block, in the order of the elements.
     fn places(&self) -> Vec<usize> {
         let blocks = self.dims[0] / self.dtype.block_len() as usize;
         let [_, n1, n2, n3] = self.dims;
@@ -143,17 +142,17 @@ impl Stored {
         self.dtype
     }
 
-    /// Returns all bytes, including the gaps.
+    /// Returns all bytes, including gaps.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns all bytes, including the gaps, for writing.
+    /// Returns all bytes, including gaps, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 
-    /// Returns a tensor of the same type and sizes without gaps, filled with a pattern.
+    /// Returns such a tensor without gaps, filled with a pattern.
     #[must_use]
     pub fn dense(self) -> Stored {
         let (block, unit) = (self.dtype.block_len(), self.dtype.block_bytes() as usize);
@@ -190,12 +189,12 @@ impl Stored {
         self.dims
     }
 
-    /// Returns the bytes from one index to the next along each axis; along axis 0, from one block to the next.
+    /// Returns the bytes between indices along each axis; along axis 0, between blocks.
     pub fn strides(&self) -> [usize; 4] {
         self.strides
     }
 
-    /// Drops bytes from the front until the offset is a multiple of 16, for devices that read whole elements only.
+    /// Drops bytes from the front until the offset is a multiple of 16, for devices that read only whole elements.
     #[must_use]
     pub fn aligned(mut self) -> Stored {
         let skipped = self.offset % 16;
@@ -204,7 +203,7 @@ impl Stored {
         self
     }
 
-    /// Returns true if the gaps have the same bytes as in `other`, which must have the same layout.
+    /// True if the gaps have the same bytes as in `other`, which must have the same layout.
     pub fn same_gaps(&self, other: &Stored) -> bool {
         let (mut a, mut b) = (self.bytes.clone(), other.bytes.clone());
         let unit = self.dtype.block_bytes() as usize;

@@ -1,4 +1,4 @@
-//! Collectives: every device reads the operands of all and writes its own result.
+//! Collectives: every device reads all operands and writes its own result.
 #![allow(unsafe_code)]
 
 use tpc_ir::{DType, Op};
@@ -9,11 +9,9 @@ use crate::launch::ensure;
 use crate::team::Worker;
 use crate::view::View;
 
-/// A collective on one element type.
 #[derive(Debug)]
 pub(super) struct Exchange {
     op: Op,
-    /// Copies a part.
     copy: Kernel,
 }
 
@@ -37,11 +35,11 @@ impl Exchange {
         result: &View,
         scratch: &mut [u8],
     ) -> Result<(), KernelError> {
-        // SAFETY: the caller's promise, for every part below: parts of results do not overlap.
+        // SAFETY: caller's contract, for every part below: parts of results do not overlap.
         let mut copy =
             |from: View, to: View| unsafe { self.copy.run(worker, &[from], &[to], scratch) };
         match &self.op {
-            // SAFETY: the caller's.
+            // SAFETY: caller's contract.
             Op::AllReduce(_) => unsafe { sum(worker, operands, result) },
             Op::AllGather(op) => {
                 let axis = op.axis as usize;
@@ -62,7 +60,7 @@ impl Exchange {
                 for (part, operand) in parts.iter_mut().zip(operands) {
                     *part = operand.sliced(axis, start, result.ne[axis]);
                 }
-                // SAFETY: the caller's.
+                // SAFETY: caller's contract.
                 unsafe { sum(worker, &parts[..operands.len()], result) }
             }
             Op::AllToAll(op) => {
@@ -84,8 +82,8 @@ impl Exchange {
     }
 }
 
-/// Returns the start and the number of indices along an axis for device `rank`, given the counts of all devices.
-/// Without counts, every device gets all indices.
+/// Returns device `rank`'s start and length along an axis, from the counts of all devices; the whole axis without
+/// counts.
 fn piece(
     counts: &[u64],
     rank: usize,
@@ -104,10 +102,9 @@ fn piece(
     Ok((start as usize, counts[rank] as usize))
 }
 
-/// Devices that may take part.
+/// The most devices that can take part.
 const MOST: usize = 64;
 
-/// Elements that are summed at once.
 const LANES: usize = 16;
 
 type Lanes = [f32; LANES];
@@ -116,18 +113,17 @@ fn add(a: Lanes, b: Lanes) -> Lanes {
     std::array::from_fn(|i| a[i] + b[i])
 }
 
-/// Sums of numbers as a binary tree: devices 0 and 1, devices 2 and 3, then the sums of these. The sum is bit-identical
-/// to one device under one condition: the devices hold equal shares of K, each a subtree of the [whole
-/// sum](crate::product::Part).
+/// A binary tree of sums: devices 0 and 1, devices 2 and 3, then these sums. It is bit-identical to one device if
+/// devices hold equal shares of K, each a subtree of the [whole sum](crate::product::Part).
 struct Tree {
-    /// Sums whose sibling is not there yet.
+    /// Sums that wait for their sibling.
     waiting: [Lanes; Tree::DEPTH],
     depth: usize,
     count: usize,
 }
 
 impl Tree {
-    /// The most waiting sums: one per bit of a number of devices.
+    /// At most one waiting sum per bit of the number of devices.
     const DEPTH: usize = (usize::BITS - MOST.leading_zeros()) as usize;
 
     const EMPTY: Tree = Tree {
@@ -138,7 +134,7 @@ impl Tree {
 
     fn push(&mut self, mut x: Lanes) {
         self.count += 1;
-        // As in binary counting, each carry completes a pair.
+        // Binary counting: each carry completes a pair.
         for _ in 0..self.count.trailing_zeros() {
             self.depth -= 1;
             x = add(x, self.waiting[self.depth]);
@@ -154,7 +150,7 @@ impl Tree {
     }
 }
 
-/// Computes the sum of the operands, as a [tree](Tree).
+/// Sums the operands as a [tree](Tree).
 ///
 /// # Safety
 /// As [`Kernel::run`].
@@ -164,7 +160,7 @@ unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), 
         operands.len() <= MOST && operands.iter().all(fits) && out.dtype == DType::F32,
         "operands of a sum",
     )?;
-    // Rows may be few and long, so workers share pieces of rows.
+    // Rows may be few and long.
     const PIECE: usize = 512;
     let pieces = out.ne[0].div_ceil(PIECE);
     for unit in worker.share(pieces * out.rows()) {
@@ -180,7 +176,7 @@ unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), 
             for v in operands {
                 let mut x = [0.0; LANES];
                 if lanes == LANES && v.nb[0] == size_of::<f32>() {
-                    // SAFETY: the view has sixteen adjacent elements from the row's element `from + i` on.
+                    // SAFETY: the view has sixteen adjacent elements from `from + i` on.
                     x = unsafe { at(v, 0).cast::<Lanes>().read_unaligned() };
                 } else {
                     for (lane, x) in x[..lanes].iter_mut().enumerate() {
@@ -191,7 +187,7 @@ unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), 
                 tree.push(x);
             }
             for (lane, sum) in tree.sum()[..lanes].iter().enumerate() {
-                // SAFETY: as above, of the result, and this worker's.
+                // SAFETY: as above, of the result; the element is this worker's.
                 unsafe { at(out, lane).write_unaligned(*sum) };
             }
         }

@@ -1,4 +1,4 @@
-//! Rows of packed weights by index, for tables that products also read.
+//! Row lookup in packed weights, for tables that products also read.
 #![allow(unsafe_code)]
 
 use tpc_ir::{DType, Interval};
@@ -12,8 +12,7 @@ use crate::product::Isa;
 use crate::team::Worker;
 use crate::view::View;
 
-/// Computes `out[:, r, i, j] = weight[:, indices[r, i, j], i, j]`; the result is zero if a row is outside of the
-/// window.
+/// Computes `out[:, r, i, j] = weight[:, indices[r, i, j], i, j]`; rows outside the window give zero.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`].
@@ -30,7 +29,7 @@ pub(super) unsafe fn get_rows(
         fits && matches!(indices.dtype, DType::I32 | DType::I64),
         "sizes of the table, the index and the result",
     )?;
-    // SAFETY: the caller vouches for the views, which fit: the index has an entry for every row of the result.
+    // SAFETY: caller's contract; the views fit: the index has an entry for every row of the result.
     unsafe {
         each_chunk(worker, out, |piece, chunk| {
             let [i1, i2, i3] = piece.row;

@@ -1,4 +1,4 @@
-//! Ops that other executors leave to the host.
+//! Ops that run on the host for other executors.
 #![allow(unsafe_code)]
 
 use tpc_ir::op::Op;
@@ -14,8 +14,8 @@ use crate::product::Isa;
 use crate::team::Team;
 use crate::view::View;
 
-/// Single ops of a program, run on threads of the host for executors of other devices. Weights of the host have the
-/// storage of [`CpuTarget`](crate::CpuTarget).
+/// Single ops that executors of other devices run on host threads. Host weights are stored as for
+/// [`CpuTarget`](crate::CpuTarget).
 #[derive(Debug)]
 pub struct HostOps {
     team: Team,
@@ -26,12 +26,10 @@ pub struct HostOps {
 }
 
 impl HostOps {
-    /// Selects the kernels of these ops, given with their operands and results. The host's arenas of the program begin
-    /// at `first_byte`.
+    /// Selects the kernels of these ops. The program's host arenas begin at `first_byte`.
     ///
     /// # Errors
-    /// Returns an error if an op has no kernel, a size has no value, memory does not suffice, or no thread can be
-    /// started.
+    /// Fails if an op does not have a kernel, a size is not bound, memory does not suffice, or a thread cannot start.
     pub fn new(
         program: &Program,
         ops: &[(Op, Vec<Value>, Vec<Value>)],
@@ -54,19 +52,19 @@ impl HostOps {
         })
     }
 
-    /// Sets the sizes of the following batches.
+    /// Sets the sizes of the next batches.
     ///
     /// # Errors
-    /// Returns an error if a size has no value, or if an op cannot work with it.
+    /// Fails if a size is not bound, or if an op cannot work with it.
     pub fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
         let mut ops = self.launches.prepared.iter_mut();
         ops.try_for_each(|op| op.resize(sizes))
     }
 
-    /// Runs the op with number `op` on the views of its operands, followed by the views of its results.
+    /// Runs op `op` on the views of its operands, then of its results.
     ///
     /// # Errors
-    /// Returns the errors of [`Kernel::run`](crate::Kernel::run).
+    /// As [`Kernel::run`](crate::Kernel::run).
     ///
     /// # Safety
     /// As [`Kernel::run`](crate::Kernel::run) on these views.
@@ -86,17 +84,17 @@ impl HostOps {
         }
         let (isa, shared, own) = (*isa, &*shared, &*own);
         team.run(|worker| {
-            // SAFETY: the memory with this worker's number, which no other uses.
+            // SAFETY: each worker uses only the memory with its number.
             let own = unsafe { &mut *own[worker.number()].0.get() };
-            // SAFETY: the caller's; one op runs at a time.
+            // SAFETY: caller's contract; one op runs at a time.
             unsafe { perform(worker, isa, (op, 0), views, shared, own) }
         })
     }
 
-    /// Stores a weight of this type in panels.
+    /// Packs a weight of this type into panels.
     ///
     /// # Errors
-    /// Returns an error if the weight does not match its type, or if the memory has another size.
+    /// Fails if the weight does not match its type, or if the memory has another size.
     pub fn pack(
         &mut self,
         part: PackedWeight<'_>,

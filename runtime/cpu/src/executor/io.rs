@@ -8,10 +8,10 @@ use crate::elements::{int, is_readable, read_row};
 use crate::error::KernelError;
 use crate::view::View;
 
-/// Returns the memory of an input. The executor reads it only after it is written.
+/// Returns the memory of an input, which the executor reads only after it is written.
 ///
 /// # Errors
-/// Returns an error if the view has gaps.
+/// Fails if the view has gaps.
 pub fn slot(to: &View) -> Result<Slot<'_>, ExecError> {
     let n = to.len();
     let ptr = match n {
@@ -23,8 +23,8 @@ pub fn slot(to: &View) -> Result<Slot<'_>, ExecError> {
             what: "an input has gaps, or does not begin at a multiple of 8 bytes".into(),
         });
     }
-    // SAFETY: a dense and aligned view of `n` elements of these types, for which every pattern of bits is a value. No
-    // worker runs while the host writes inputs.
+    // SAFETY: a dense, aligned view of `n` elements of types without invalid bit patterns. No worker runs while the
+    // host writes inputs.
     let memory = unsafe {
         match to.dtype {
             DType::I32 => SlotMemory::I32(std::slice::from_raw_parts_mut(ptr.cast(), n)),
@@ -40,10 +40,10 @@ pub fn slot(to: &View) -> Result<Slot<'_>, ExecError> {
     Slot::new(to.ne, memory)
 }
 
-/// Stores the elements of a view in the tensor `out`, and reuses its memory.
+/// Reads a view into the tensor `out`, reusing its memory.
 ///
 /// # Errors
-/// Returns an error if the elements have a type that cannot be read.
+/// Fails if the element type is not readable.
 pub fn read(from: &View, out: &mut Option<Tensor>) -> Result<(), ExecError> {
     if from.dtype.is_integer() {
         let of_row = |[i1, i2, i3]: [usize; 3]| {
@@ -85,11 +85,10 @@ pub fn read(from: &View, out: &mut Option<Tensor>) -> Result<(), ExecError> {
     Ok(())
 }
 
-/// Returns the elements of a view as they are, without gaps.
+/// Copies the elements of a view without conversion or gaps.
 pub fn packed(from: &View) -> Vec<u8> {
     let width = from.dtype.block_bytes() as usize;
     let blocks = from.ne[0].div_ceil(from.dtype.block_len() as usize);
-    // Adjacent blocks are copied at once.
     let (pieces, bytes) = match from.nb[0] == width {
         true => (blocks.min(1), blocks * width),
         false => (blocks, width),
@@ -106,7 +105,7 @@ pub fn packed(from: &View) -> Vec<u8> {
     out
 }
 
-/// Returns the error of a kernel.
+/// Converts the error of a kernel.
 pub fn error(e: KernelError) -> ExecError {
     match e {
         KernelError::Index { what, index, bound } => ExecError::Index { what, index, bound },

@@ -14,42 +14,39 @@ use crate::kernel::Kernel;
 use crate::ops::size_of;
 use crate::target::{ROWS16, sizes, stack};
 
-/// The action of a launch.
 #[derive(Debug)]
 pub(super) enum Action {
-    /// A kernel on views.
     Kernel(Kernel),
-    /// An update of a copy of its first operand: the copy, and the update.
+    /// Updates a copy of its first operand: copy, then update.
     Update(Kernel, Kernel),
     /// A product with a packed weight.
     Product(Packed),
-    /// A product with packed experts, and this device's window of them.
+    /// Packed experts, and this device's window of them.
     Experts(Packed, Option<Interval>),
-    /// Rows of a packed table, and this device's window of them.
+    /// A packed table, and this device's window of it.
     Rows(Packed, Option<Interval>),
-    /// A collective, with its position for each participant: the queue and the number of steps before it.
+    /// A collective, with each participant's queue and step.
     Exchange(Exchange, Box<[(usize, usize)]>),
 }
 
-/// A launch that is ready to run.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) action: Action,
-    /// The first slot of its operands, then of its results.
+    /// The first slot of its operands; results follow.
     pub(super) slots: usize,
     pub(super) operands: usize,
     pub(super) results: usize,
-    /// The size of the kernel, if it differs from batch to batch.
+    /// The kernel's size, if it differs between batches.
     pub(super) size: Option<Dim>,
-    /// True if the product before this one has already prepared its activations.
+    /// True if the previous product has prepared the activations.
     pub(super) kept: bool,
 }
 
 impl Prepared {
-    /// Sets the kernel's size for a batch of these sizes.
+    /// Sets the kernel's size for this batch.
     ///
     /// # Errors
-    /// Returns an error if the size has no value, or if the kernel cannot work with it.
+    /// Fails if the size is not bound, or if the kernel cannot work with it.
     pub(super) fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
         let Some(size) = &self.size else {
             return Ok(());
@@ -68,7 +65,6 @@ impl Prepared {
     }
 }
 
-/// The inputs from which launches are made.
 struct Source<'a> {
     program: &'a Program,
     first_byte: &'a FirstByte<'a>,
@@ -76,17 +72,13 @@ struct Source<'a> {
     tensors: &'a Tensors,
 }
 
-/// The first byte of each arena.
 pub(super) type FirstByte<'a> = dyn Fn(Arena) -> *mut u8 + 'a;
 
-/// The launches of a program, and the values in their slots.
 #[derive(Debug, Default)]
 pub(super) struct Launches {
     pub(super) prepared: Vec<Prepared>,
     pub(super) slots: Vec<Value>,
-    /// The most scratch memory that a kernel needs.
     pub(super) scratch: usize,
-    /// The most shared memory of a device's workers that any product needs, and the most elements of a row.
     pub(super) needs: Needs,
     pub(super) row: usize,
 }
@@ -95,7 +87,7 @@ impl Launches {
     /// Prepares the launches of a program.
     ///
     /// # Errors
-    /// Returns an error if an op has no kernel, or if a size has no value.
+    /// Fails if an op does not have a kernel, or if a size is not bound.
     pub(super) fn new(
         program: &Program,
         first_byte: &FirstByte<'_>,
@@ -119,7 +111,7 @@ impl Launches {
         Ok(out)
     }
 
-    /// Prepares launches of single ops, each on one place.
+    /// Prepares single ops, each on one place.
     ///
     /// # Errors
     /// As [`Launches::new`].
@@ -144,8 +136,8 @@ impl Launches {
         Ok(out)
     }
 
-    /// Marks the products with the same activations as the product before them in a group's script. The activations are
-    /// then prepared once: for q, k and v, or for gate and up.
+    /// Marks products that share activations with the previous product, so that they are prepared once: for q, k and v,
+    /// or for gate and up.
     pub(super) fn keep_activations(&mut self, phase: &Phase, script: &Script) {
         let mut last: Option<(Value, bool, Terms)> = None;
         for &(queue, i) in script {
@@ -156,7 +148,7 @@ impl Launches {
             if let Action::Product(weight) | Action::Experts(weight, _) = &launch.action {
                 let read = self.slots[launch.slots + 1];
                 let form = weight.format.takes_quantised();
-                // A product with one term may read the first term of two.
+                // A product with one term may read the first of two terms.
                 launch.kept = last.is_some_and(|(value, of, terms)| {
                     (value, of) == (read, form) && weight.terms <= terms
                 });
@@ -183,7 +175,6 @@ impl Launches {
         Ok(self.prepared(action, work))
     }
 
-    /// Returns the launch of an op, with slots for its views.
     fn prepared(
         &mut self,
         action: Action,
@@ -209,7 +200,7 @@ impl Launches {
     ) -> Result<Action, ExecError> {
         let (program, options) = (source.program, source.options.options);
         if op.is_collective() {
-            return Err(malformed("it runs on several places"));
+            return Err(malformed("the op runs on several places"));
         }
         let weight = match operands.first() {
             Some(&first) => packed(program, source.first_byte, first)?,
@@ -250,7 +241,6 @@ impl Launches {
         Ok(Action::Kernel(kernel))
     }
 
-    /// Returns the weight of a product with its terms. Adds the memory for its largest batch to the needs.
     fn product(
         &mut self,
         source: &Source<'_>,
@@ -282,7 +272,6 @@ impl Launches {
     }
 }
 
-/// Selects the kernel of an op whose sizes are bound to the sizes of a batch.
 pub(super) fn select_bound(
     program: &Program,
     op: &Op,
@@ -291,7 +280,7 @@ pub(super) fn select_bound(
     options: Options,
 ) -> Result<Kernel, ExecError> {
     let bound = op.map_dims(&mut |d| d.eval(sizes).map(tpc_ir::Dim::constant));
-    let bound = bound.ok_or_else(|| malformed("a size of it has no value"))?;
+    let bound = bound.ok_or_else(|| malformed("a size is not bound"))?;
     let dtypes = |values: &[Value]| -> Vec<DType> {
         values
             .iter()
@@ -312,7 +301,6 @@ pub(super) fn select(
     })
 }
 
-/// Returns the packed weight that a value is, if it is one.
 fn packed(
     program: &Program,
     first_byte: &FirstByte<'_>,
@@ -345,7 +333,7 @@ fn packed(
     }))
 }
 
-/// Returns the position of a launch for each participant: its queue and step.
+/// Returns the queue and step of a launch for each participant.
 fn meetings(program: &Program, launch: Launch) -> Box<[(usize, usize)]> {
     let places = &program.launch(launch).places;
     let phase = program.phases.iter().find(|p| {

@@ -1,4 +1,4 @@
-//! Weights into their arenas.
+//! Loads weights into their arenas.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -14,10 +14,9 @@ use crate::product::{Format, Source};
 use crate::target::{ROWS16, stack};
 use crate::team::Team;
 
-/// The most bytes of a file that are in memory together with their packed form.
+/// The most file bytes in memory next to their packed form.
 const WAVE: usize = 8 << 20;
 
-/// A weight that is to be packed.
 struct Job<'a> {
     part: PackedWeight<'a>,
     format: Format,
@@ -28,7 +27,7 @@ struct Job<'a> {
 // SAFETY: workers write panels that do not overlap.
 unsafe impl Sync for Job<'_> {}
 
-/// Stores every weight in its arena, in the format of its buffer.
+/// Stores every weight in its arena, in its buffer's format.
 pub(super) fn weights(
     program: &Program,
     arenas: &mut [Region],
@@ -40,7 +39,6 @@ pub(super) fn weights(
     })
 }
 
-/// Stores a weight in its arena.
 fn store(
     weight: BufferedWeight<'_>,
     arenas: &mut [Region],
@@ -72,7 +70,7 @@ fn store(
         }
         format => Err(ExecError::Malformed {
             what: format!(
-                "{value} is stored as {}, which is no format of CPUs",
+                "{value} is stored as {}, which the CPU executor does not support",
                 format.name()
             ),
         }),
@@ -82,7 +80,7 @@ fn store(
 /// Packs a weight of this type into its buffer.
 ///
 /// # Errors
-/// Returns an error if the weight does not match its type, or if the buffer has another size.
+/// Fails if the weight does not match its type, or if the buffer has another size.
 pub(super) fn rows16(
     part: PackedWeight<'_>,
     ty: &TensorType,
@@ -106,8 +104,7 @@ pub(super) fn rows16(
     packed(&job, source, team)
 }
 
-/// Packs a weight with all threads. The bytes that were read are released in the process, so that no large tensor is in
-/// memory twice.
+/// Packs a weight with all threads. Releases packed bytes, so that no large tensor is in memory twice.
 fn packed(job: &Job<'_>, source: &dyn WeightSource, team: &mut Team) -> Result<(), ExecError> {
     let panels = job.format.panels();
     let all = job.n * panels;
@@ -122,7 +119,7 @@ fn packed(job: &Job<'_>, source: &dyn WeightSource, team: &mut Team) -> Result<(
     Ok(())
 }
 
-/// Packs some panels, counted over all matrices of the weight.
+/// Packs a range of panels, counted over all matrices of the weight.
 fn wave_of(job: &Job<'_>, wave: Range<usize>, team: &mut Team) -> Result<(), ExecError> {
     let part = job.format.part();
     let (from, k) = (part.start() - job.part.skipped(), job.part.row_len());

@@ -9,11 +9,10 @@ use tpc_runtime::ExecError;
 use crate::pages::Pages;
 use crate::view::View;
 
-/// The bytes of an arena. They are zero; pages that are never written take no memory.
+/// An arena, initially zero. Pages that are never written take no memory.
 #[derive(Debug)]
 pub(super) struct Region(Pages);
 
-/// Returns the range of `len` bytes from `at` on, if it fits in `usize`.
 fn span(at: u64, len: usize) -> Option<Range<usize>> {
     let at = usize::try_from(at).ok()?;
     Some(at..at.checked_add(len)?)
@@ -26,10 +25,10 @@ fn outside(at: u64, len: usize, size: usize) -> ExecError {
 }
 
 impl Region {
-    /// Allocates an arena of `bytes` bytes.
+    /// Allocates an arena.
     ///
     /// # Errors
-    /// Returns [`ExecError::Size`] if the memory does not suffice.
+    /// [`ExecError::Size`] if memory does not suffice.
     pub(super) fn new(bytes: u64) -> Result<Region, ExecError> {
         let size = usize::try_from(bytes).unwrap_or(usize::MAX);
         let pages = Pages::zeroed(size).map_err(|e| ExecError::Size {
@@ -38,20 +37,18 @@ impl Region {
         Ok(Region(pages))
     }
 
-    /// Returns the first byte.
     pub(super) const fn ptr(&self) -> *mut u8 {
         self.0.ptr()
     }
 
-    /// Returns the view of elements in the arena.
     pub(super) const fn view(&self, dtype: DType, at: &BatchLayout) -> View {
         View::located(self.ptr(), dtype, at)
     }
 
-    /// Returns a range of bytes, to fill it while no worker runs.
+    /// Returns bytes to fill while no worker runs.
     ///
     /// # Errors
-    /// Returns [`ExecError::Malformed`] if the range is not in the arena.
+    /// [`ExecError::Malformed`] outside the arena.
     pub(super) fn range(&mut self, at: u64, len: usize) -> Result<&mut [u8], ExecError> {
         let size = self.0.bytes().len();
         let bytes = self.0.bytes_mut();
@@ -59,17 +56,16 @@ impl Region {
         bytes.ok_or_else(|| outside(at, len, size))
     }
 
-    /// Returns a range of bytes, to read it while no worker runs.
+    /// Returns bytes to read while no worker runs.
     ///
     /// # Errors
-    /// Returns [`ExecError::Malformed`] if the range is not in the arena.
+    /// [`ExecError::Malformed`] outside the arena.
     pub(super) fn bytes(&self, at: u64, len: usize) -> Result<&[u8], ExecError> {
         let bytes = self.0.bytes();
         let found = span(at, len).and_then(|span| bytes.get(span));
         found.ok_or_else(|| outside(at, len, bytes.len()))
     }
 
-    /// Sets all bytes to zero.
     pub(super) fn clear(&mut self) {
         self.0.bytes_mut().fill(0);
     }

@@ -1,9 +1,8 @@
-//! The CPU executor: programs on threads, with kernels.
+//! The CPU executor: programs on threads.
 //!
-//! Each device has a group of threads. They run the device's queue together: they share the work of each launch, and
-//! meet at its end. Devices wait for one another at the program's waits, and meet in collectives. All choices and
-//! look-ups are made before a batch runs. The addresses of a batch are the last batch's addresses unless a size has
-//! changed.
+//! Each device has a group of threads, which share each launch of the device's queue and meet at its end. Devices wait
+//! for one another at the program's waits and in collectives. All choices and look-ups happen before a batch runs.
+//! Addresses change only with sizes.
 
 mod collective;
 mod gather;
@@ -63,26 +62,24 @@ pub struct CpuExecutor {
     frame: Frame<View>,
     shared: Vec<DeviceScratch>,
     own: Vec<Own>,
-    /// Per group of threads, the number of its first thread.
+    /// Per group, its first thread.
     first: Vec<usize>,
-    /// Per queue of the running phase, the number of steps done.
+    /// Per queue of the running phase, the steps done.
     progress: Vec<Progress>,
-    /// The inputs and the named outputs of each phase.
+    /// Inputs and named outputs of each phase.
     inputs: Vec<(usize, Value, InputKind)>,
     outputs: Vec<(usize, Value)>,
     isa: Isa,
     batches: Batches,
-    /// Per value, the extent of a weight or a state.
+    /// Per value, the extent of a weight or state.
     extents: Vec<Option<StoredExtent>>,
-    /// The times of launches, if they are measured.
     profile: Option<Profile>,
 }
 
-/// Memory of one worker.
 struct Own(UnsafeCell<WorkerScratch>);
 
 impl Launches {
-    /// Returns memory for one worker that suffices for every launch.
+    /// Returns a worker's memory, large enough for every launch.
     fn own(&self) -> Own {
         let own = WorkerScratch {
             tiles: Scratch::new(),
@@ -103,22 +100,21 @@ impl std::fmt::Debug for Own {
 #[allow(unsafe_code)]
 unsafe impl Sync for Own {}
 
-/// A counter in a cache line of its own.
+/// A counter in its own cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Progress(AtomicUsize);
 
 impl CpuExecutor {
-    /// Returns the memory of a weight or a state.
     fn extent(&self, value: Value) -> Option<StoredExtent> {
         *self.extents.get(value.index())?
     }
 
-    /// Creates an executor of a program that the verifier accepts, and loads its weights.
+    /// Creates an executor of a verified program and loads its weights.
     ///
     /// # Errors
-    /// Returns an error if a weight is missing or does not match the program's declaration, or if an op has no kernel.
-    /// Also returns an error if memory does not suffice, or if no thread can be started.
+    /// Fails if a weight is missing or does not match its declaration, or if an op does not have a kernel. Also fails
+    /// for lack of memory or threads.
     pub fn new(
         program: Arc<Program>,
         weights: &dyn WeightSource,
@@ -192,7 +188,7 @@ impl CpuExecutor {
         &self.program
     }
 
-    /// Returns the products whose activations are rounded to int8, with the number of terms of each.
+    /// Returns the products whose activations are rounded to int8, with their number of terms.
     pub fn rounded_products(&self) -> BTreeMap<Inst, usize> {
         let mut out = BTreeMap::new();
         for (i, launch) in self.launches.prepared.iter().enumerate() {
@@ -206,7 +202,7 @@ impl CpuExecutor {
         out
     }
 
-    /// Passes the sizes of the batch to the kernels that depend on them.
+    /// Passes the batch sizes to kernels that depend on them.
     fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
         for (i, launch) in self.launches.prepared.iter_mut().enumerate() {
             let named = |e: ExecError| e.at(|| launch_label(&self.program, Launch::new(i)));
@@ -256,7 +252,6 @@ impl CpuExecutor {
     }
 }
 
-/// The data that the workers of a phase share.
 struct Running<'a> {
     launches: &'a [Prepared],
     frame: &'a Frame<View>,
@@ -273,7 +268,7 @@ impl Running<'_> {
         worker.wait_for(|| self.progress[queue].0.load(Ordering::Acquire) >= steps)
     }
 
-    /// Runs step `i` of queue `q`, and measures its time if there is a profile.
+    /// Runs step `i` of queue `q`, timed if there is a profile.
     fn timed(
         &self,
         worker: &Worker<'_>,
@@ -291,7 +286,6 @@ impl Running<'_> {
         done
     }
 
-    /// Runs step `i` of queue `q`.
     fn step(
         &self,
         worker: &Worker<'_>,
@@ -336,7 +330,7 @@ impl Running<'_> {
         let views = &self.frame.slots()[launch.slots..];
         let shared = &self.shared[worker.device()];
         let number = self.first[worker.device()] + worker.index();
-        // SAFETY: the memory with this worker's number, which no other uses.
+        // SAFETY: each worker uses only the memory with its number.
         let own = unsafe { &mut *self.own[number].0.get() };
         // SAFETY: the verifier has checked that every view is inside its arena, and that steps with common memory are
         // ordered. The waits above and the barriers keep this order.
@@ -344,7 +338,7 @@ impl Running<'_> {
     }
 }
 
-/// Runs a worker's share of a launch on the views of its operands and results, as the participant with rank `rank`.
+/// Runs a worker's share of a launch on its operands and results, as participant `rank`.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`]; only the workers of this launch use the memory that workers share.
@@ -359,7 +353,7 @@ unsafe fn perform(
 ) -> Result<(), KernelError> {
     let (operands, results) = views.split_at(launch.operands);
     let results = &results[..launch.results];
-    // SAFETY: the caller's.
+    // SAFETY: caller's contract.
     unsafe {
         match &launch.action {
             Action::Kernel(kernel) => kernel.run(worker, operands, results, &mut own.bytes),

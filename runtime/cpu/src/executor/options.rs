@@ -1,27 +1,27 @@
-//! Options for running programs on the CPU.
+//! Options of the CPU executor.
 
 use tpc_runtime::Options;
 
-/// Options for running a program on the CPU.
+/// Options of the CPU executor.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuOptions {
-    /// Threads of all devices together; each device has at least one.
+    /// Threads of all devices together, at least one per device.
     pub threads: usize,
     /// Choices of arithmetic.
     pub options: Options,
-    /// True if launches are timed.
+    /// Times launches.
     pub profile: bool,
-    /// The most weights per token for which a product takes its activations in two terms of int8; larger products take
-    /// one term. Two terms double the time of the product, and almost eliminate the rounding of activations.
+    /// Weights per token up to which a product takes activations in two int8 terms. Two terms double its time and
+    /// almost eliminate rounding.
     pub two_terms: u64,
 }
 
 impl CpuOptions {
-    /// The default of [`CpuOptions::two_terms`]. Weights of this size stay in a core's cache between the two passes.
-    /// The second pass then takes as long as an empty launch.
+    /// Default of [`CpuOptions::two_terms`]. Such weights stay in a core's cache between the two passes, and the second
+    /// pass takes as long as an empty launch.
     pub const TWO_TERMS: u64 = 1 << 18;
 
-    /// Returns the defaults with `threads` threads.
+    /// Returns the defaults with this many threads.
     pub fn with_threads(threads: usize) -> CpuOptions {
         CpuOptions {
             threads,

@@ -1,4 +1,4 @@
-//! Launches of products with packed weights.
+//! Products with packed weights.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::product::{
 use crate::team::Worker;
 use crate::view::View;
 
-/// A weight in panels: a stack of matrices of one format.
+/// A weight in panels: matrices of one format.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packed {
     pub(super) format: Format,
@@ -37,7 +37,7 @@ impl Packed {
     pub(super) fn matrix(&self, i: usize) -> Result<Matrix<'_>, KernelError> {
         ensure(i < self.n, "a matrix of the weight")?;
         let bytes = self.format.bytes();
-        // SAFETY: the buffer of the weight holds the whole stack.
+        // SAFETY: the buffer holds the whole stack.
         let bytes = unsafe { std::slice::from_raw_parts(self.ptr.add(i * bytes), bytes) };
         Matrix::new(self.format, bytes).map_err(|_| KernelError::Shape {
             what: "a packed weight",
@@ -45,12 +45,12 @@ impl Packed {
     }
 }
 
-/// Memory that the workers of a device share while they work on a product.
+/// Memory that a device's workers share during a product.
 #[derive(Debug)]
 pub(super) struct DeviceScratch {
     blocks: Zeroed<Block>,
     floats: Zeroed<f32>,
-    /// Per expert, the first of its entries in the lists, and their end.
+    /// Per expert, its first entry in the lists, then their end.
     starts: Zeroed<u32>,
     from: Zeroed<u32>,
     to: Zeroed<u32>,
@@ -59,7 +59,7 @@ pub(super) struct DeviceScratch {
 // SAFETY: a block of zero bytes is `Block::ZERO`.
 unsafe impl Zero for Block {}
 
-/// The elements of shared memory that a product needs for its largest batch.
+/// Elements of shared memory for a product's largest batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Needs {
     pub(super) blocks: usize,
@@ -76,7 +76,6 @@ impl Needs {
         self.routes = self.routes.max(other.routes);
     }
 
-    /// Returns the needs of `rows` rows of activations.
     pub(super) fn of_rows(weight: &Packed, rows: usize) -> Needs {
         let k = weight.format.part().k();
         match weight.format.takes_quantised() {
@@ -93,10 +92,10 @@ impl Needs {
 }
 
 impl DeviceScratch {
-    /// Allocates the scratch memory for these needs.
+    /// Allocates this memory.
     ///
     /// # Errors
-    /// Returns an error if the system does not have enough memory.
+    /// Fails if memory does not suffice.
     pub(super) fn new(needs: &Needs) -> std::io::Result<DeviceScratch> {
         Ok(DeviceScratch {
             blocks: Zeroed::new(needs.blocks)?,
@@ -121,21 +120,21 @@ unsafe fn part<T: Zero>(all: &Zeroed<T>, at: usize, len: usize) -> Result<&mut [
         let (needed, found) = (at.saturating_add(len), all.len());
         return Err(KernelError::Scratch { needed, found });
     }
-    // SAFETY: inside the memory, in which every pattern of bytes is a value; the caller vouches for exclusive use.
+    // SAFETY: inside the memory, in which every bit pattern is a value; the caller vouches for exclusive use.
     Ok(unsafe { std::slice::from_raw_parts_mut(all.ptr().add(at), len) })
 }
 
-/// Returns one element of a row that may have gaps.
+/// Reads element `i` of a row that may have gaps.
 ///
 /// # Safety
 /// The view has the element, an f32.
 unsafe fn element(row: *const u8, nb: usize, i: usize) -> f32 {
-    // SAFETY: the caller's.
+    // SAFETY: caller's contract.
     unsafe { row.add(i * nb).cast::<f32>().read_unaligned() }
 }
 
-/// Converts the rows of activations to the form that the product reads, and waits. Each worker converts its share.
-/// Second terms are stored after the first terms of all rows.
+/// Converts the worker's share of the activations to the product's form, and waits for the others. Second terms follow
+/// all first terms.
 ///
 /// # Safety
 /// The view's elements are readable, and only the workers of this launch use the scratch memory.
@@ -209,7 +208,7 @@ unsafe fn prepared<'a>(
 ) -> Result<Activations<'a>, KernelError> {
     let k = format.part().k();
     let per = k.div_ceil(BLOCK);
-    // SAFETY: the caller's.
+    // SAFETY: caller's contract.
     unsafe {
         Ok(match format.takes_quantised() {
             true => Activations::Quantised(part(&scratch.blocks, first * per, n * per)?),
@@ -218,7 +217,6 @@ unsafe fn prepared<'a>(
     }
 }
 
-/// Memory of one worker.
 pub(super) struct WorkerScratch {
     pub(super) tiles: Scratch,
     pub(super) row: Vec<f32>,
@@ -229,7 +227,7 @@ const MISFIT: KernelError = KernelError::Shape {
     what: "operands of a product",
 };
 
-/// Computes `out = weight · x`. `kept` is true if the launch before has prepared `x`.
+/// Computes `out = weight · x`. `kept` is true if the previous launch has prepared `x`.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`]; the scratch memory is used by the workers of this launch alone.
@@ -251,11 +249,11 @@ pub(super) unsafe fn mul_mat(
         "the result of a product",
     )?;
     if !kept {
-        // SAFETY: the caller's.
+        // SAFETY: caller's contract.
         unsafe { prepare(worker, isa, weight, x, shared, &mut own.row)? };
     }
     let grain = grain(format);
-    // Batches that multiply one matrix are joined if their rows of the result are adjacent.
+    // Joins batches of one matrix if their result rows are adjacent.
     let (n, batches) = match weight.n {
         1 => (x.rows(), 1),
         _ => (x.ne[1], x.ne[2] * x.ne[3]),
@@ -299,8 +297,7 @@ pub(super) unsafe fn mul_mat(
     Ok(())
 }
 
-/// Computes `out[:, slot, token] = weight[ids[slot, token]] · x[:, slot, token]`. The result is zero if an expert is
-/// outside of the window.
+/// Computes `out[:, slot, token] = weight[ids[slot, token]] · x[:, slot, token]`; zero for experts outside the window.
 ///
 /// # Safety
 /// As [`mul_mat`].
@@ -338,10 +335,10 @@ pub(super) unsafe fn mul_mat_id(
     if kept {
         worker.barrier()?;
     } else {
-        // SAFETY: the caller's.
+        // SAFETY: caller's contract.
         unsafe { prepare(worker, isa, weight, x, shared, &mut own.row)? };
     }
-    // SAFETY: all lists are written, and none changes until the next launch.
+    // SAFETY: all lists are written, and constant until the next launch.
     let lists = unsafe {
         Lists {
             starts: part(&shared.starts, 0, weight.n + 1)?,
@@ -356,17 +353,16 @@ pub(super) unsafe fn mul_mat_id(
     Ok(())
 }
 
-/// The entries of a launch's `ids` by expert.
 struct Lists<'a> {
-    /// The start of each expert's entries, then the end of the last expert's entries.
+    /// Start of each expert's entries, then the end of the last.
     starts: &'a [u32],
-    /// The row of the activations of each entry.
+    /// Row of the activations, per entry.
     from: &'a [u32],
-    /// The column of the result of each entry.
+    /// Column of the result, per entry.
     to: &'a [u32],
 }
 
-/// Computes some panels of all experts, and writes their rows of the result.
+/// Computes some panels of all experts.
 ///
 /// # Safety
 /// As [`mul_mat_id`]; no other thread writes these rows.
@@ -383,7 +379,7 @@ unsafe fn experts(
     let m = format.rows();
     let (columns, stride) = (out.ne[1] * out.ne[2], out.nb[1] / 4);
     if (lists.starts[weight.n] as usize) < columns {
-        // Columns without an expert of this device are zero.
+        // Zeroes columns without an expert of this device.
         for column in 0..columns {
             for row in panels.start * 16..(panels.end * 16).min(m) {
                 // SAFETY: inside the result; the rows are this worker's.
@@ -414,8 +410,8 @@ unsafe fn experts(
     Ok(())
 }
 
-/// Returns the number of panels that a worker takes at a time. The number gives enough bytes to make taking cheap and
-/// to keep reads sequential. It is even, because products with many tokens use two panels at once.
+/// Returns the panels that a worker takes at a time: enough for cheap taking and sequential reads, and even, because
+/// products with many tokens use two panels at once.
 fn grain(format: &Format) -> usize {
     const BYTES: usize = 1 << 17;
     (BYTES / format.panel_bytes().max(1))
@@ -435,7 +431,7 @@ unsafe fn route(
     shared: &DeviceScratch,
 ) -> Result<(), KernelError> {
     let [slots, tokens] = [ids.ne[0], ids.ne[1]];
-    // SAFETY: the caller's.
+    // SAFETY: caller's contract.
     let (starts, from, to) = unsafe {
         (
             part(&shared.starts, 0, weight.n + 1)?,
@@ -478,7 +474,6 @@ unsafe fn route(
     for e in 0..weight.n {
         starts[e + 1] += starts[e];
     }
-    // Each entry goes to the next place of its expert; `starts` is shifted back afterwards.
     for token in 0..tokens {
         for slot in 0..slots {
             if let Some(e) = expert(slot, token)? {

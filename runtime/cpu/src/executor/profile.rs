@@ -1,5 +1,4 @@
-//! Times of the first device and of the host. The first worker's time counts, launch by launch, up to the barrier at
-//! the end of the launch.
+//! Times of the first device and of the host: only the first worker, per launch, up to the barrier at its end.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -11,7 +10,7 @@ use tpc_runtime::KernelTime;
 use crate::target::ROWS16;
 use crate::team::Worker;
 
-/// The name of steps that are not launches.
+/// Name of steps that are not launches.
 const WAIT: &str = "wait";
 
 #[derive(Debug, Default)]
@@ -28,7 +27,6 @@ impl Counter {
     }
 }
 
-/// The times of the first worker's steps.
 #[derive(Debug)]
 pub(super) struct Profile {
     launches: Vec<Counter>,
@@ -36,7 +34,6 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// Creates a profile with all counters at 0.
     pub(super) fn new(program: &Program) -> Profile {
         Profile {
             launches: program
@@ -48,13 +45,12 @@ impl Profile {
         }
     }
 
-    /// Returns the start time of a step of a worker; `None` if the worker is not counted.
+    /// Returns the start time of a step; `None` for untimed workers.
     pub(super) fn begin(&self, worker: &Worker<'_>) -> Option<Instant> {
         let counted = worker.number() == 0;
         counted.then(Instant::now)
     }
 
-    /// Counts a step that ends now.
     pub(super) fn end(&self, step: &Step, begun: Instant) {
         let counter = match step {
             Step::Launch(launch) => &self.launches[launch.index()],
@@ -63,7 +59,7 @@ impl Profile {
         counter.count(begun.elapsed());
     }
 
-    /// Returns the times by kernel, and resets them.
+    /// Returns and resets the times by kernel.
     pub(super) fn take(&self, program: &Program) -> Vec<KernelTime> {
         let launches = self.launches.iter().enumerate();
         let named = launches.map(|(i, c)| (kernel(program, Launch::new(i)), c));
@@ -87,7 +83,7 @@ impl Profile {
     }
 }
 
-/// Returns the kernel of a launch, such as `mul_mat q4_k`, with the type of the packed weight that it reads.
+/// Returns a launch's kernel and the type of its packed weight, such as `mul_mat q4_k`.
 fn kernel(program: &Program, launch: Launch) -> String {
     let data = program.launch(launch);
     let first = data.covered_insts().first();

@@ -1,16 +1,15 @@
 //! Scripts: the steps of each group of threads, in order.
 //!
-//! Threads belong to devices. The host has no threads of its own: the threads of the first device run its queue. No
-//! thread then waits on a core that another needs. A script merges queues in an order in which all queues together can
-//! run.
+//! The first device's threads also run the host's queue, so no thread waits on a core that another needs. A script
+//! merges queues in a possible joint order.
 
 use tpc_ir::Place;
 use tpc_ir::program::{Phase, Program, Step};
 
-/// Per group, its steps: the queue and the position there.
+/// Steps: queue and position in it.
 pub(super) type Script = Vec<(usize, usize)>;
 
-/// Returns the groups of threads of a program: the places that have threads.
+/// Returns the places of a program that have threads.
 pub(super) fn groups(program: &Program) -> Vec<Place> {
     let queues = program.phases.iter().flat_map(|p| &p.queues);
     let mut places: Vec<Place> = queues.map(|q| q.place).collect();
@@ -25,12 +24,11 @@ pub(super) fn groups(program: &Program) -> Vec<Place> {
     places
 }
 
-/// Returns the group that runs the queue of a place.
 pub(super) fn group_of(groups: &[Place], place: Place) -> usize {
     groups.iter().position(|g| *g == place).unwrap_or(0)
 }
 
-/// Returns the scripts of a phase, one per group. Steps that can never run are in no script.
+/// Returns the scripts of a phase, one per group. Steps that can never run are omitted.
 pub(super) fn scripts(program: &Program, phase: &Phase, groups: &[Place]) -> Vec<Script> {
     let mut out = vec![Script::new(); groups.len()];
     let mut done = vec![0; phase.queues.len()];
@@ -51,7 +49,7 @@ pub(super) fn scripts(program: &Program, phase: &Phase, groups: &[Place]) -> Vec
     out
 }
 
-/// Returns the queues that take part in the next step of a queue, if it can run.
+/// Returns the queues in the next step of queue `q`, if it can run.
 fn ready(program: &Program, phase: &Phase, q: usize, done: &[usize]) -> Option<Vec<usize>> {
     match phase.queues[q].steps.get(done[q])? {
         Step::Wait { queue, steps } => (done[*queue] >= *steps).then(|| vec![q]),

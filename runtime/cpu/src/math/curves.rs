@@ -11,13 +11,12 @@ pub(crate) fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
-/// Computes `x · σ(x)`.
 #[inline(always)]
 pub(crate) fn silu(x: f32) -> f32 {
     x / (1.0 + exp(-x))
 }
 
-/// Computes `tanh x` from `tanh |x| = e / (e + 2)` with `e = e^(2|x|) − 1`. From 10 on, the result is 1 in f32.
+/// Computes `tanh x` from `tanh |x| = e / (e + 2)` with `e = e^(2|x|) − 1`. From 10 on, it is 1 in f32.
 #[inline(always)]
 pub(crate) fn tanh(x: f32) -> f32 {
     let a = x.abs();
@@ -26,7 +25,7 @@ pub(crate) fn tanh(x: f32) -> f32 {
     (e / (e + 2.0)).copysign(x)
 }
 
-/// Computes `ln(1 + eˣ)`, without overflow.
+/// `ln(1 + eˣ)` without overflow.
 #[inline(always)]
 pub(crate) fn softplus(x: f32) -> f32 {
     let bound = if x > 0.0 { x } else { 0.0 };
@@ -37,13 +36,13 @@ pub(crate) fn softplus(x: f32) -> f32 {
 const CUBIC: f32 = 0.044_715;
 const SQRT_2_OVER_PI: f32 = 0.797_884_6;
 
-/// Computes GELU in its tanh form. `½ · (1 + tanh y)` is computed as `σ(2y)`, which avoids cancellation.
+/// GELU's tanh form. `½ · (1 + tanh y)` is `σ(2y)`, which avoids cancellation.
 #[inline(always)]
 fn gelu_tanh(x: f32) -> f32 {
     x * sigmoid(2.0 * SQRT_2_OVER_PI * x * (1.0 + CUBIC * x * x))
 }
 
-/// Computes GELU in its tanh form, with f16 rounding if `form` is ggml's table.
+/// GELU's tanh form, with f16 rounding if `form` is ggml's table.
 #[inline(always)]
 pub(crate) fn gelu(x: f32, form: Gelu) -> f32 {
     match form {
@@ -56,7 +55,6 @@ pub(crate) fn gelu(x: f32, form: Gelu) -> f32 {
     }
 }
 
-/// Computes `x · σ(1.702 x)`.
 #[inline(always)]
 pub(crate) fn gelu_quick(x: f32, form: Gelu) -> f32 {
     let f = |x: f32| x * (1.0 / (1.0 + exp(-1.702 * x)));
@@ -66,8 +64,8 @@ pub(crate) fn gelu_quick(x: f32, form: Gelu) -> f32 {
     }
 }
 
-/// `ln(erfc(z) · e^(z²) / t)` as a polynomial in `t = 1 / (1 + z/2)`: a least-squares fit on Chebyshev's nodes of
-/// `z` from 0 to 9.5, to 5e-8.
+/// `ln(erfc(z) · e^(z²) / t)` as a polynomial in `t = 1 / (1 + z/2)`: least squares on Chebyshev's nodes of `z` from 0
+/// to 9.5, to 5e-8.
 const ERFC: [f32; 10] = [
     -1.265_433_4,
     0.998_341_44,
@@ -81,7 +79,7 @@ const ERFC: [f32; 10] = [
     0.140_507_13,
 ];
 
-/// Computes `1 − erf(z)` for `z` from 0 on, with a relative error of about 3e-7.
+/// Computes `1 − erf(z)` for `z ≥ 0`, with a relative error of about 3e-7.
 #[inline(always)]
 fn erfc(z: f32) -> f32 {
     let t = 1.0 / 0.5_f32.mul_add(z, 1.0);
@@ -89,7 +87,7 @@ fn erfc(z: f32) -> f32 {
     t * exp(z.mul_add(-z, p))
 }
 
-/// Computes GELU with the error function: `½ · x · erfc(−x/√2)`, which avoids cancellation.
+/// Computes GELU's erf form as `½ · x · erfc(−x/√2)`, which avoids cancellation.
 #[inline(always)]
 pub(crate) fn gelu_erf(x: f32) -> f32 {
     let half = 0.5 * x * erfc(x.abs() * std::f32::consts::FRAC_1_SQRT_2);

@@ -1,25 +1,25 @@
 //! The exponential function in f32.
 
-/// Adding and subtracting this number rounds a number of magnitude below 2²² to an integer, halves to even. The low
-/// bits of the sum are that integer.
+/// Adding and subtracting it rounds magnitudes below 2²² to an integer, halves to even. The low bits of the sum are
+/// that integer.
 const ROUND: f32 = 12_582_912.0;
 /// `ln 2` cut to 15 bits, and the remainder.
 const LN2_HIGH: f32 = 0.693_359_4;
 const LN2_LOW: f32 = -2.121_944_4e-4;
-/// Below this number, `eˣ` counts as 0: it is less than 5e-38.
+/// Below it, `eˣ < 5e-38` counts as 0.
 const LEAST: f32 = -86.0;
-/// For `x` of at least this number, `eˣ` is infinite in f32.
+/// From it on, `eˣ` is infinite in f32.
 const MOST: f32 = 88.8;
 
 /// Returns the integer `n` nearest to `x / ln 2`, and `eʳ − 1` of the remainder `r = x − n · ln 2` without its first
-/// term: the caller adds `r` itself. `|r| ≤ 0.347`.
+/// term: the caller adds `r`. `|r| ≤ 0.347`.
 #[inline(always)]
 fn reduced(x: f32) -> (f32, u32, f32, f32) {
     let shifted = x.mul_add(std::f32::consts::LOG2_E, ROUND);
     let n = shifted - ROUND;
     let r = n.mul_add(-LN2_HIGH, x);
     let r = n.mul_add(-LN2_LOW, r);
-    // Taylor's series: the first term left out is r⁸/8! < 6e-9 of the sum.
+    // Taylor series: the first omitted term is r⁸/8! < 6e-9 of the sum.
     let mut p = 1.0 / 5040.0_f32;
     p = p.mul_add(r, 1.0 / 720.0);
     p = p.mul_add(r, 1.0 / 120.0);
@@ -29,7 +29,7 @@ fn reduced(x: f32) -> (f32, u32, f32, f32) {
     (n, shifted.to_bits(), r, p * r * r)
 }
 
-/// Computes `2ⁿ⁻¹` of the integer in the low bits of a rounded sum, for `n` from −125 to 128.
+/// Computes `2ⁿ⁻¹` from the low bits of a rounded sum, for `n` from −125 to 128.
 #[inline(always)]
 fn half_power(bits: u32) -> f32 {
     let n = bits.wrapping_sub(ROUND.to_bits());

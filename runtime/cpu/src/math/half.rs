@@ -1,16 +1,14 @@
-//! Conversions between f32 and 16-bit formats, halves to even.
-//!
-//! They are written without branches, so that loops over them become vector code.
+//! Conversions between f32 and 16-bit formats, halves to even, without branches, so that loops vectorise.
 
 /// Converts f16 to f32, exactly.
 #[inline(always)]
 pub(crate) fn f16_to_f32(h: u16) -> f32 {
     let h = u32::from(h);
     let magnitude = (h & 0x7fff) << 13;
-    // The exponent's bias differs by 112; infinities and NaNs get the largest exponent.
+    // Exponent biases differ by 112; infinities and NaNs get the largest exponent.
     let normal = magnitude + (112 << 23);
     let special = magnitude | 0x7f80_0000;
-    // Subnormals: the mantissa under the exponent of 2⁻¹⁴, less 2⁻¹⁴.
+    // Subnormals: the mantissa under 2⁻¹⁴, minus 2⁻¹⁴.
     let subnormal = f32::from_bits(magnitude + (113 << 23)) - f32::from_bits(113 << 23);
     let exponent = h & 0x7c00;
     let bits = if exponent == 0x7c00 { special } else { normal };
@@ -27,10 +25,10 @@ pub(crate) fn f16_to_f32(h: u16) -> f32 {
 pub(crate) fn f32_to_f16(x: f32) -> u16 {
     let bits = x.to_bits();
     let magnitude = bits & 0x7fff_ffff;
-    // The mantissa loses 13 bits. Half of the last kept bit is added, less 1 if that bit is even.
+    // Rounds off 13 bits: adds half of the last kept bit, less 1 if that bit is even.
     let odd = magnitude >> 13 & 1;
     let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + odd) >> 13;
-    // Subnormals: adding 1/2 moves the mantissa so that the sum rounds at 2⁻²⁴.
+    // Subnormals: adding 1/2 rounds the sum at 2⁻²⁴.
     let subnormal = (f32::from_bits(magnitude) + 0.5)
         .to_bits()
         .wrapping_sub(126 << 23);
@@ -44,7 +42,7 @@ pub(crate) fn f32_to_f16(x: f32) -> u16 {
     (h | bits >> 16 & 0x8000) as u16
 }
 
-/// Returns the number rounded to f16, as f32.
+/// Rounds to f16.
 #[inline(always)]
 pub(crate) fn through_f16(x: f32) -> f32 {
     f16_to_f32(f32_to_f16(x))

@@ -1,7 +1,5 @@
-//! Functions of numbers, with the same bits on every machine.
-//!
-//! The system's `expf` and similar functions differ from machine to machine. Functions that hot kernels need are
-//! therefore polynomials here. The rest come from `libm`, which computes in plain arithmetic.
+//! Functions of numbers, with the same bits on every machine, unlike the system's `expf` and similar functions. Hot
+//! kernels use the polynomials here; the rest comes from `libm`, which computes in plain arithmetic.
 
 mod angle;
 mod curves;

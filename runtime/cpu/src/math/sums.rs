@@ -1,11 +1,9 @@
-//! Sums in a fixed order.
+//! Sums in a fixed order, independent of the vector width.
 //!
-//! A sum of f32 runs in [`LANES`] lanes, element `i` in lane `i mod LANES`. The lanes are then added as a binary tree.
-//! The bits therefore do not depend on the width of the machine's vectors.
+//! A sum of f32 runs in [`LANES`] lanes, element `i` in lane `i mod LANES`; a binary tree adds the lanes.
 
 use crate::simd::vectorised;
 
-/// Lanes of a sum.
 pub(crate) const LANES: usize = 16;
 
 /// Adds the lanes as a binary tree, halves onto halves.
@@ -19,7 +17,7 @@ pub(crate) fn fold(lanes: [f32; LANES]) -> f32 {
     (b[0] + b[2]) + (b[1] + b[3])
 }
 
-/// Returns the sum of `f` of every element: blocks of 512 in f32, their sums in f64.
+/// Sums `f`: blocks of 512 in f32, their sums in f64.
 #[inline(always)]
 fn blocks(x: &[f32], f: impl Fn(f32, f32) -> f32) -> f64 {
     let mut total = 0.0;
@@ -54,7 +52,6 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `Σ(x − mean)²`.
     pub(crate) fn sum_of_squares_about(x: &[f32], mean: f32) -> f64 {
         blocks(x, |x, sum| (x - mean).mul_add(x - mean, sum))
     }
@@ -80,7 +77,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Returns the largest element, ignoring NaN; −∞ for an empty slice.
+    /// Returns the largest element, ignoring NaN; −∞ if empty.
     pub(crate) fn max(x: &[f32]) -> f32 {
         let (groups, rest) = x.as_chunks::<LANES>();
         let mut lanes = [f32::NEG_INFINITY; LANES];

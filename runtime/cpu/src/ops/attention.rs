@@ -1,12 +1,11 @@
 //! Scaled dot-product attention over a cache.
 //!
-//! A task is a KV head of a stream with up to [`ROWS`] query rows: the tokens of a block times the query heads that
-//! share the KV head. The cache is read once per task, in tiles of [`TILE`] cells that are decoded to f32. A row keeps
-//! the largest logit so far, the sum of exponentials and the weighted sum of values. Both sums are rescaled if the
-//! largest logit grows (online softmax, Milakov and Gimelshein 2018). Tasks and tiles do not depend on the number of
-//! workers, so the bits do not, either.
+//! A task is a KV head of a stream with up to [`ROWS`] query rows: a block's tokens times the query heads that share
+//! the KV head. It reads the cache once, in tiles of [`TILE`] cells decoded to f32. Each row keeps the largest logit,
+//! the sum of exponentials and the weighted sum of values; a larger logit rescales both sums (online softmax, Milakov
+//! and Gimelshein 2018). Tasks, tiles and bits do not depend on the number of workers.
 //!
-//! A cell that no row of a task sees is not read as a number: it may hold anything.
+//! A cell that no row of a task sees may hold anything: it is not read as a number.
 #![allow(unsafe_code)]
 
 use tpc_ir::DType;
@@ -25,7 +24,7 @@ use crate::view::View;
 
 /// The most query rows of a task.
 const ROWS: usize = 32;
-/// The most query rows for which an f16 cache is read in place.
+/// The most query rows that read an f16 cache in place.
 const FEW: usize = 8;
 
 #[derive(Debug)]
@@ -48,7 +47,6 @@ pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// The views of a launch, and its sizes.
 struct Tensors<'a> {
     q: &'a View,
     k: &'a View,
@@ -73,7 +71,7 @@ impl<'a> Tensors<'a> {
         ensure(keys, "sizes of q, k and v")?;
         ensure(y.ne == [dv, heads, tokens, streams], "sizes of the result")?;
         let grouped = heads == 0 || kv_heads > 0 && heads.is_multiple_of(kv_heads);
-        ensure(grouped, "KV heads in heads")?;
+        ensure(grouped, "KV heads dividing the heads")?;
         let masked = mask.ne[..2] == [cells, tokens] && (cells == 0 || !mask.ne[2..].contains(&0));
         ensure(masked, "sizes of the mask")?;
         let line = |s: &View| s.ne == [heads, 1, 1, 1] && !s.dtype.is_quantised();
@@ -97,19 +95,18 @@ impl<'a> Tensors<'a> {
 struct Task {
     stream: usize,
     kv_head: usize,
-    /// First query head, and number of query heads.
+    /// First query head, and number of heads.
     heads: [usize; 2],
     /// First token, and number of tokens.
     tokens: [usize; 2],
 }
 
-/// The division of a launch into tasks.
 #[derive(Clone, Copy, Debug)]
 struct Tasks {
     kv_heads: usize,
     group: usize,
     tokens: usize,
-    /// Query heads of a task, and tokens.
+    /// Query heads and tokens of a task.
     block: [usize; 2],
     count: usize,
 }
@@ -136,7 +133,7 @@ impl Tasks {
         }
     }
 
-    /// Returns task `i`. Tasks of one KV head are consecutive, and within it tasks of one token block.
+    /// Returns task `i`, ordered by KV head, then by token block.
     fn task(&self, i: usize) -> Task {
         let [across, down] = self.block;
         let head_blocks = self.group.div_ceil(across);
@@ -159,14 +156,14 @@ impl Task {
         self.heads[1] * self.tokens[1]
     }
 
-    /// Returns the token and the head of a row. Rows of a token's heads are consecutive.
+    /// Returns token and head of a row, ordered by token.
     const fn row(&self, i: usize) -> [usize; 2] {
         let [head, heads] = self.heads;
         [self.tokens[0] + i / heads, head + i % heads]
     }
 }
 
-/// Widths of rows in scratch memory: of keys and of values, whole groups of lanes.
+/// Padded widths of key and value rows.
 fn widths(dk: usize, dv: usize) -> [usize; 2] {
     [dk.next_multiple_of(LANES), dv.next_multiple_of(LANES)]
 }
@@ -183,8 +180,8 @@ fn lengths(dk: usize, dv: usize) -> [usize; 6] {
     ]
 }
 
-/// Memory of a worker. Rows of `q` and `keys` have `widths[0]` elements, rows of `values` and `sums` have `widths[1]`,
-/// and all others have [`TILE`].
+/// A worker's memory. Rows of `q` and `keys` have `widths[0]` elements, rows of `values` and `sums` `widths[1]`, all
+/// others [`TILE`].
 struct Memory<'a> {
     widths: [usize; 2],
     q: &'a mut [f32],
@@ -193,11 +190,9 @@ struct Memory<'a> {
     logits: &'a mut [f32],
     masks: &'a mut [f32],
     sums: &'a mut [f32],
-    /// The largest logit of every row so far.
     most: [f32; ROWS],
-    /// The sum of exponentials of every row.
     total: [f64; ROWS],
-    /// Per row, true if it sees a cell of the tile.
+    /// True for rows that see a cell of the tile.
     sees: [bool; ROWS],
 }
 
@@ -213,7 +208,7 @@ impl Launch for Attention {
         ensure(self.slopes.fit(heads), "heads of q and of the window")?;
         let [dk, dv] = [t.q.ne[0], t.v.ne[0]];
         let [q, keys, values, logits, masks, sums] = floats(call.scratch, lengths(dk, dv))?;
-        // Rows are padded with zeros to whole groups of lanes. Later writes do not change the padding.
+        // Pads rows with zeros to whole groups of lanes; later writes keep the padding.
         keys.fill(0.0);
         values.fill(0.0);
         let mut memory = Memory {
@@ -231,7 +226,7 @@ impl Launch for Attention {
         let tasks = Tasks::of(&t);
         let (first, step) = (call.worker.index(), call.worker.count());
         for i in (first..tasks.count).step_by(step) {
-            // SAFETY: the caller vouches for the views, which fit; the task is this worker's.
+            // SAFETY: caller's contract; the views fit; the task is this worker's.
             unsafe { self.attend(&t, tasks.task(i), &mut memory) };
         }
         Ok(())
@@ -244,7 +239,7 @@ impl Attention {
     /// # Safety
     /// The views fit, and the rows of the result are used by no one else.
     unsafe fn attend(&self, t: &Tensors<'_>, task: Task, m: &mut Memory<'_>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe {
             load_queries(t, task, m);
             let cells = t.k.ne[1];
@@ -270,14 +265,14 @@ impl Attention {
         let first = seen.iter().position(|s| *s).unwrap_or(0);
         let end = seen.iter().rposition(|s| *s).map_or(n, |last| last + 1);
         let at = [from, task.kv_head, task.stream];
-        // With few rows, f16 is read in place; otherwise a tile is decoded once for all rows.
+        // Few rows read f16 in place; otherwise a tile is decoded once for all rows.
         let whole = seen[first..end].iter().all(|s| *s) && end.next_multiple_of(GROUP) <= n;
         let in_place = |x: &View| {
             let fits = x.dtype == DType::F16 && x.has_dense_rows() && x.ne[0].is_multiple_of(LANES);
             whole && rows <= FEW && fits
         };
-        // SAFETY: the cells exist. If they are read in place, all cells of their groups exist, too. Cells that no row
-        // sees are not read as numbers.
+        // SAFETY: the cells exist; read in place, so do all cells of their groups. Cells that no row sees are not read
+        // as numbers.
         unsafe {
             let range = [first, end];
             let keys = cells(t.k, in_place(t.k), at, (&seen, range), m.keys, dk);
@@ -294,8 +289,8 @@ impl Attention {
         }
     }
 
-    /// Turns the logits of a row of a tile into weights. The whole tile takes part, so a cell's lane in the sum does
-    /// not depend on other rows of the task.
+    /// Turns a row's logits into weights. The whole tile takes part, so a cell's lane in the sum does not depend on
+    /// other rows.
     fn weigh(&self, row: usize, head: usize, heads: usize, m: &mut Memory<'_>) {
         let (logits, _) = m.logits[row * TILE..].as_chunks_mut::<TILE>();
         let (mask, _) = m.masks[row * TILE..].as_chunks::<TILE>();
@@ -318,7 +313,6 @@ impl Attention {
         }
     }
 
-    /// Makes `most` the largest logit of a row.
     fn rescale(&self, row: usize, most: f32, m: &mut Memory<'_>) {
         if most > m.most[row] {
             let factor = exp(m.most[row] - most);
@@ -367,7 +361,7 @@ unsafe fn load_queries(t: &Tensors<'_>, task: Task, m: &mut Memory<'_>) {
         let [token, head] = task.row(row);
         let q = &mut m.q[row * dk..][..dk];
         q[t.q.ne[0]..].fill(0.0);
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe {
             read_row(
                 t.q,
@@ -382,8 +376,8 @@ unsafe fn load_queries(t: &Tensors<'_>, task: Task, m: &mut Memory<'_>) {
     }
 }
 
-/// Returns the keys or values of the cells of a tile in a range: in place, or decoded to rows that are `width` apart.
-/// Decoded cells that are not seen are zero.
+/// Returns a range of a tile's keys or values: in place, or decoded to rows that are `width` apart. Unseen decoded
+/// cells are zero.
 ///
 /// # Safety
 /// The cells exist. In place, they are f16 without gaps.
@@ -400,7 +394,7 @@ unsafe fn cells<'a>(
         prefetch_rows(x, [at[0] + TILE, at[1], at[2]], end - first);
         return Cells::F16(x.row([from, kv_head, stream]), x.nb[1]);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { read_rows(x, at, [end - first, TILE], &mut out[first * width..], width) };
     for i in (first..end).filter(|&i| !seen[i]) {
         out[i * width..][..x.ne[0]].fill(0.0);
@@ -408,8 +402,8 @@ unsafe fn cells<'a>(
     Cells::Decoded(out)
 }
 
-/// Decodes the masks of the cells `[from, from + n)` for every row, and marks the cells that a row sees. Returns
-/// `false` if no row sees a cell.
+/// Decodes the masks of cells `[from, from + n)` for every row, and marks the cells that a row sees. Returns `false` if
+/// there are none.
 ///
 /// # Safety
 /// The cells exist.
@@ -426,13 +420,13 @@ unsafe fn load_masks(
         let (done, rest) = m.masks.split_at_mut(row * TILE);
         let mask = &mut rest[..TILE];
         mask[n..].fill(f32::NEG_INFINITY);
-        // Heads share a mask, mostly.
+        // Heads usually share a mask.
         if t.mask.ne[2] == 1 && row % task.heads[1] != 0 {
             mask.copy_from_slice(&done[(row - 1) * TILE..]);
             m.sees[row] = m.sees[row - 1];
             continue;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe {
             read_row(
                 t.mask,

@@ -1,11 +1,11 @@
-//! The arithmetic of attention on a tile of cells, in f32.
+//! Attention on a tile of cells, in f32.
 //!
-//! Rows in memory are whole groups of [`LANES`] elements, padded with zeros. Every element of a result has one sequence
-//! of operations, whatever the number of rows that are computed side by side.
+//! Rows are whole groups of [`LANES`] elements, padded with zeros. Each result element has one sequence of operations,
+//! however many rows are computed together.
 #![allow(unsafe_code)]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "lanes are loaded where the tasks say that there are elements"
+    reason = "lanes are loaded only from elements that the tasks guarantee"
 )]
 #![expect(
     clippy::needless_range_loop,
@@ -26,23 +26,19 @@ pub(super) const TILE: usize = 64;
 // A sequence has whole tiles of a cache.
 const _: () = assert!(tpc_ir::CELL_BLOCK.is_multiple_of(TILE));
 
-/// Products of a register tile: rows times cells.
+/// Products in registers: rows times cells.
 const PRODUCTS: usize = 16;
-/// The most cells that a row meets side by side.
 pub(super) const GROUP: usize = PRODUCTS;
 
-/// Keys or values of the cells of a tile.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cells<'a> {
-    /// Decoded, in rows without gaps.
+    /// Rows without gaps.
     Decoded(&'a [f32]),
-    /// Cells in place, in f16: the address of cell 0, and bytes from cell to cell.
+    /// In place, in f16: the address of cell 0, and bytes from cell to cell.
     F16(*const u8, usize),
 }
 
-/// Elements in memory.
 trait Element: Copy {
-    /// Bytes of an element.
     const BYTES: usize;
 
     /// Loads 16 elements.
@@ -70,7 +66,7 @@ impl Element for f16 {
     }
 }
 
-/// A matrix in memory: its first element, elements of a row, and bytes from row to row.
+/// A matrix: first element, elements of a row, bytes from row to row.
 #[derive(Clone, Copy)]
 struct Rows<E> {
     ptr: *const u8,
@@ -142,7 +138,7 @@ impl<E: Element, const R: usize> Task for Scores<E, R> {
     }
 }
 
-/// Computes `logits[r, c] = q[r] · keys[c]` for at least the cells in a range; other logits of the tile are undefined.
+/// Computes `logits[r, c] = q[r] · keys[c]` for at least the cells in a range; the tile's other logits are undefined.
 /// Rows of `logits` are [`TILE`] apart.
 ///
 /// # Safety
@@ -226,7 +222,7 @@ struct Values<E, const R: usize> {
 }
 
 impl<E: Element, const R: usize> Values<E, R> {
-    /// Computes `N` groups of lanes, from element `at` on.
+    /// Computes `N` groups of lanes from element `at` on.
     #[inline(always)]
     unsafe fn groups<S: Lanes, const N: usize>(&self, at: usize) {
         let place = |r: usize, n: usize| self.sums.add(r * self.values.width + at + n * LANES);
@@ -342,7 +338,6 @@ unsafe fn values_of<E: Element, const R: usize>(
 }
 
 vectorised! {
-    /// Computes `x ← scale · x`.
     pub(super) fn scale(x: &mut [f32], scale: f32) {
         for x in x {
             *x *= scale;
@@ -351,7 +346,6 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `x ← bound · tanh(x · scale)`.
     pub(super) fn cap(x: &mut [f32; TILE], scale: f32, bound: f32) {
         for x in x {
             *x = bound * tanh(*x * scale);
@@ -360,8 +354,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `x ← scale · x + slope · mask`. If the mask is −∞, the result is −∞ for every `x`. Returns the largest
-    /// result, or −∞.
+    /// Computes `x ← scale · x + slope · mask`; −∞ wherever the mask is −∞. Returns the largest result.
     pub(super) fn mask_logits(x: &mut [f32; TILE], scale: f32, mask: &[f32; TILE], slope: f32) -> f32 {
         let mut most = [f32::NEG_INFINITY; LANES];
         for (x, mask) in x.as_chunks_mut::<LANES>().0.iter_mut().zip(mask.as_chunks::<LANES>().0) {

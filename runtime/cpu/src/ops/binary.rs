@@ -32,7 +32,7 @@ pairs! {
     div = |a, b| a / b;
 }
 
-/// The result may be the memory of either operand of its sizes.
+/// The result may be the memory of an operand of its sizes.
 #[derive(Debug)]
 struct Pairs {
     apply: Apply,
@@ -57,12 +57,13 @@ impl Launch for Pairs {
             return Ok(());
         }
         let fits = |i: usize| b.ne[i] > 0 && a.ne[i].is_multiple_of(b.ne[i]);
-        ensure((0..4).all(fits), "size of b in that of a")?;
+        ensure((0..4).all(fits), "sizes of b dividing the sizes of a")?;
         let flat = (a.ne == b.ne).then(|| Some((a.flat()?, b.flat()?, y.flat()?)));
         let (a, b, y) = flat.flatten().unwrap_or((a, b, y));
         let same = a.ne == b.ne;
         let mut other = [0.0; CHUNK];
-        // SAFETY: the caller vouches for the views; every index of the result is one of `a`, and modulo its sizes of `b`.
+        // SAFETY: caller's contract; every index of the result is one of `a`, and modulo its sizes of
+        // `b`.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 let other = &mut other[..chunk.len()];

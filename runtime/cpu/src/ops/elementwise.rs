@@ -10,10 +10,9 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 use crate::math;
 use crate::simd::vectorised;
 
-/// `f` of every number of a chunk, in place.
 type Apply = Box<dyn Fn(&mut [f32]) + Send + Sync>;
 
-/// A function of every element. The result may be the operand's memory.
+/// The result may be the operand's memory.
 struct Map {
     apply: Apply,
 }
@@ -39,7 +38,7 @@ impl Launch for Map {
             (Some(x), Some(y)) => (x, y),
             _ => (x, y),
         };
-        // SAFETY: the caller vouches for the views, which have the same sizes.
+        // SAFETY: caller's contract; the views have equal sizes.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 read_piece(&x, piece, chunk);
@@ -50,7 +49,6 @@ impl Launch for Map {
     }
 }
 
-/// Defines functions of every number of a slice.
 macro_rules! curves {
     ($($name:ident($($p:ident),*) = |$x:ident| $y:expr;)*) => {
         $(vectorised! {
@@ -108,7 +106,7 @@ fn hard_sigmoid(x: f32) -> f32 {
     within((x + 3.0) / 6.0, 0.0, 1.0)
 }
 
-/// Computes `min(max(x, min), max)`; NaN stays.
+/// `min(max(x, min), max)`; keeps NaN.
 #[inline(always)]
 pub(super) fn within(x: f32, min: f32, max: f32) -> f32 {
     let x = if x < min { min } else { x };
@@ -159,7 +157,7 @@ pub(super) fn clamp(op: &Clamp, request: &Request<'_>) -> Selected {
     map(request, move |x| clamped(x, min, max))
 }
 
-/// Selects the kernel of a cast. Elements are rounded as they are written.
+/// Writing the result rounds the elements.
 pub(super) fn cast(request: &Request<'_>) -> Selected {
     map(request, |_| {})
 }
@@ -179,7 +177,7 @@ pub(super) fn xielu(op: &Xielu, request: &Request<'_>) -> Selected {
     map(request, move |x| xi(x, alpha_n, alpha_p, beta, eps))
 }
 
-/// Fills every element with one number. The operand is not read: it may be poison.
+/// Does not read the operand: it may be poison.
 #[derive(Debug)]
 struct Constant {
     value: f32,
@@ -194,7 +192,7 @@ impl Launch for Constant {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
         ensure(x.ne == y.ne, "sizes of x and the result")?;
-        // SAFETY: the caller vouches for the view.
+        // SAFETY: caller's contract.
         unsafe {
             each_chunk(call.worker, &y, |_, chunk| {
                 chunk.fill(self.value);

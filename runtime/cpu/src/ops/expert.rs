@@ -10,8 +10,8 @@ use crate::elements::{CHUNK, int};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 
-/// `out[:, u, t] = x[:, u, t] + bias[:, ids[u, t]]`; experts outside of the window add 0. The result may be the memory
-/// of `x`.
+/// `out[:, u, t] = x[:, u, t] + bias[:, ids[u, t]]`; experts outside the window add 0. The result may be the memory of
+/// `x`.
 #[derive(Debug)]
 struct Biased {
     window: Option<Interval>,
@@ -31,7 +31,7 @@ impl Launch for Biased {
         let line = bias.ne[2..] == [1, 1];
         ensure(fits && line && y.ne == x.ne, "sizes of x, bias and ids")?;
         let mut other = [0.0; CHUNK];
-        // SAFETY: the caller vouches for the views, which fit; experts are checked.
+        // SAFETY: caller's contract; the views fit; experts are checked.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 let [u, t, _] = piece.row;

@@ -1,4 +1,4 @@
-//! Ops of ggml without a kernel of their own: by the reference, on one worker.
+//! ggml ops without a kernel: computed by the reference, on one worker.
 #![allow(unsafe_code)]
 
 use tpc_ir::op::Opaque;
@@ -10,7 +10,7 @@ use crate::error::KernelError;
 use crate::launch::{Call, Launch, Request, Selected, ensure};
 use crate::view::View;
 
-/// An op that the reference knows by ggml's name.
+/// An op known to the reference by ggml's name.
 #[derive(Debug)]
 struct Foreign {
     op: Op,
@@ -19,7 +19,7 @@ struct Foreign {
 
 pub(super) fn foreign(op: &Opaque, request: &Request<'_>) -> Selected {
     if !knows(&op.name) {
-        return Err("its meaning is not known");
+        return Err("the ggml op is unknown");
     }
     let reads = |t: &DType| t.is_integer() || is_readable(*t);
     if !request.operands.iter().all(reads) {
@@ -28,7 +28,7 @@ pub(super) fn foreign(op: &Opaque, request: &Request<'_>) -> Selected {
     match request.results {
         [t] if t.is_integer() || is_writable(*t) => {}
         [_] => return Err("the result's type cannot be written"),
-        _ => return Err("it has another number of results"),
+        _ => return Err("unexpected number of results"),
     }
     Ok(Box::new(Foreign {
         op: op.clone().into(),
@@ -36,7 +36,7 @@ pub(super) fn foreign(op: &Opaque, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// Returns the elements of a view.
+/// Reads a view.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`].
@@ -62,7 +62,6 @@ unsafe fn tensor(x: &View) -> Result<Tensor, ExecError> {
 
 impl Launch for Foreign {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
-        // The reference computes the whole result, so only one worker runs it.
         if call.worker.share(1).is_empty() {
             return Ok(());
         }
@@ -72,7 +71,7 @@ impl Launch for Foreign {
         let whole = |t: &View| t.ne[0].is_multiple_of(t.dtype.block_len() as usize);
         let blocks = call.operands.iter().all(whole) && whole(y);
         ensure(blocks, "rows are not whole blocks")?;
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         let operands = call.operands.iter().map(|x| unsafe { tensor(x) });
         let operands: Vec<Tensor> = operands.collect::<Result<_, _>>().map_err(|e| failed(&e))?;
         let operands: Vec<&Tensor> = operands.iter().collect();
@@ -88,7 +87,7 @@ impl Launch for Foreign {
         let [result] = results.as_slice() else {
             return ensure(false, "number of results");
         };
-        // SAFETY: the caller's promise; no other worker writes.
+        // SAFETY: caller's contract; no other worker writes.
         unsafe { write(result, y) }
     }
 }
@@ -130,7 +129,7 @@ fn failed(e: &ExecError) -> KernelError {
     match *e {
         ExecError::Index { what, index, bound } => KernelError::Index { what, index, bound },
         _ => KernelError::Shape {
-            what: "sizes or parameters that ggml's op cannot have",
+            what: "sizes or parameters that the ggml op does not allow",
         },
     }
 }

@@ -38,7 +38,7 @@ gates! {
     quick_exact = |g, u, _alpha, _limit| math::gelu_quick(g, Gelu::Exact) * u;
     reglu = |g, u, _alpha, _limit| if g > 0.0 { g * u } else { 0.0 * u };
     swiglu_clamp = |g, u, _alpha, limit| {
-        // Takes the smaller number; a NaN gate becomes the limit, as in the definition.
+        // A NaN gate becomes the limit, as in the definition.
         let g = if g < limit { g } else { limit };
         math::silu(g) * within(u, -limit, limit)
     };
@@ -48,7 +48,7 @@ gates! {
     };
 }
 
-/// The result may be the memory of a whole operand, not of a half of one.
+/// The result may be the memory of a whole operand, but not of half an operand.
 #[derive(Debug)]
 struct Gated {
     apply: Apply,
@@ -96,7 +96,7 @@ impl Launch for Gated {
         let flat = || Some((gate.flat()?, up.flat()?, y.flat()?));
         let (gate, up, y) = flat().unwrap_or((gate, up, y));
         let mut other = [0.0; CHUNK];
-        // SAFETY: the caller vouches for the views, which have the same sizes.
+        // SAFETY: caller's contract; the views have equal sizes.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 let other = &mut other[..chunk.len()];

@@ -7,7 +7,6 @@ use crate::elements::{read_row, real, write_row};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 
-/// The matrix that mixes streams, per token.
 #[derive(Debug)]
 struct Mixing {
     eps: f64,
@@ -37,7 +36,7 @@ fn normalise(matrix: &mut [f32], hc: usize, eps: f64, at: impl Fn(usize, usize) 
 }
 
 impl Mixing {
-    /// Turns logits, rows over destinations, into the matrix.
+    /// Turns logits, rows over destinations, into the mixing matrix.
     fn settle(&self, matrix: &mut [f32], hc: usize) {
         for row in matrix.chunks_exact_mut(hc) {
             let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -72,7 +71,7 @@ impl Launch for Mixing {
         let lines = mixes.ne[2..] == [1, 1] && scale.ne[0] >= 3 && base.ne[0] == n;
         ensure(lines, "sizes of the scale and the base")?;
         let [matrix, bases] = floats(call.scratch, [n, n])?;
-        // SAFETY: the caller vouches for the views, which fit; the token's matrix is this worker's.
+        // SAFETY: caller's contract; the views fit; the token's matrix is this worker's.
         unsafe {
             let scale = real(&scale, [2, 0, 0, 0]);
             read_row(&base, base.ptr, 0, bases);

@@ -1,4 +1,4 @@
-//! Scores of a sparse attention's indexer.
+//! Scores of a sparse-attention indexer.
 #![allow(unsafe_code)]
 
 use super::attention_tile::{Cells, TILE, scores};
@@ -25,7 +25,7 @@ fn lengths(d: usize, heads: usize) -> [usize; 3] {
     [heads * d, TILE * d, heads * TILE]
 }
 
-/// Decodes rows into memory with `width` elements each, the last of them zeros.
+/// Decodes rows, zero-padded to `width` elements each.
 ///
 /// # Safety
 /// The rows exist.
@@ -39,7 +39,7 @@ unsafe fn load(
     for (i, out) in out.chunks_exact_mut(width).take(n).enumerate() {
         let (row, rest) = out.split_at_mut(x.ne[0]);
         rest.fill(0.0);
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { read_row(x, x.row(at(i)), 0, row) };
     }
 }
@@ -70,7 +70,7 @@ impl Launch for Indexer {
             let (token, stream) = (at % tokens, at / tokens);
             let n = TILE.min(cells - from);
             let mut sums = [0.0_f32; TILE];
-            // SAFETY: the caller vouches for the views, which fit; the scores are this worker's.
+            // SAFETY: caller's contract; the views fit; the scores are this worker's.
             unsafe {
                 if loaded != Some(at) && d > 0 {
                     load(&q, heads, width, |h| [h, token, stream], queries);

@@ -1,7 +1,6 @@
-//! Matrix products on views of any type: the fallback if no packed kernel fits.
+//! Matrix products on views of any type: the fallback without a packed kernel.
 //!
-//! Rows of the first matrix are decoded a few at a time and multiplied with every column of a block; each element is
-//! one [`dot`].
+//! Decodes a few rows at a time and multiplies them with every column of a block; each element is one [`dot`].
 #![allow(unsafe_code)]
 
 use tpc_ir::Interval;
@@ -14,9 +13,8 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for,
 use crate::math::dot;
 use crate::view::View;
 
-/// Rows of the first matrix that are decoded at a time.
 const ROWS: usize = 16;
-/// Columns that decoded rows meet.
+/// Columns per block.
 const COLUMNS: usize = 64;
 
 fn scratch_for(operands: &[Sizes]) -> usize {
@@ -24,7 +22,7 @@ fn scratch_for(operands: &[Sizes]) -> usize {
     bytes_for(&[ROWS * k, k])
 }
 
-/// Decodes the rows `[first, first + n)` of a matrix, one after another.
+/// Decodes rows `[first, first + n)` of a matrix.
 ///
 /// # Safety
 /// The rows exist and are readable; `out` is as long.
@@ -34,12 +32,11 @@ unsafe fn decode_rows(w: &View, [first, n]: [usize; 2], [i2, i3]: [usize; 2], ou
         return;
     }
     for (i, out) in out[..n * k].chunks_exact_mut(k).enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { read_row(w, w.row([first + i, i2, i3]), 0, out) };
     }
 }
 
-/// Returns the dot products of decoded rows with one vector.
 fn products(rows: &[f32], n: usize, x: &[f32]) -> [f32; ROWS] {
     let mut out = [0.0; ROWS];
     if !x.is_empty() {
@@ -76,7 +73,7 @@ impl Launch for Product {
             return Ok(());
         }
         let fits = p > 0 && q > 0 && p_b.is_multiple_of(p) && q_b.is_multiple_of(q);
-        ensure(fits, "batches of a in those of b")?;
+        ensure(fits, "batches of a dividing the batches of b")?;
         let [rows, buffer] = floats(call.scratch, [ROWS * k, k])?;
         let (down, across) = (m.div_ceil(ROWS), n.div_ceil(COLUMNS));
         for unit in call.worker.share(down * across * p_b * q_b) {
@@ -84,7 +81,7 @@ impl Launch for Product {
             let (i2, i3) = (batch % p_b, batch / p_b);
             let (first, from) = (block % down * ROWS, block / down * COLUMNS);
             let count = ROWS.min(m - first);
-            // SAFETY: the caller vouches for the views; rows and columns exist, and the block is this worker's.
+            // SAFETY: caller's contract; rows and columns exist, and the block is this worker's.
             unsafe {
                 decode_rows(&a, [first, count], [i2 / (p_b / p), i3 / (q_b / q)], rows);
                 for column in from..(from + COLUMNS).min(n) {
@@ -98,7 +95,7 @@ impl Launch for Product {
     }
 }
 
-/// `out[i, u, t] = Σ w[k, i, ids[u, t]] · x[k, u mod rows, t]`; zero for experts outside of the window.
+/// `out[i, u, t] = Σ w[k, i, ids[u, t]] · x[k, u mod rows, t]`; zero for experts outside the window.
 #[derive(Debug)]
 struct ExpertProduct {
     window: Option<Interval>,
@@ -129,7 +126,7 @@ impl Launch for ExpertProduct {
             return Ok(());
         }
         let repeats = x.ne[1] > 0 && used.is_multiple_of(x.ne[1]);
-        ensure(repeats, "rows per token of x in those of ids")?;
+        ensure(repeats, "rows per token of x dividing the rows of ids")?;
         let [rows, buffer] = floats(call.scratch, [ROWS * k, k])?;
         let down = m.div_ceil(ROWS);
         for unit in call.worker.share(down * used * tokens) {
@@ -137,7 +134,7 @@ impl Launch for ExpertProduct {
             let (u, t) = (at % used, at / used);
             let first = block * ROWS;
             let count = ROWS.min(m - first);
-            // SAFETY: the caller vouches for the views; the block is this worker's, and the expert is checked.
+            // SAFETY: caller's contract; the block is this worker's, and the expert is checked.
             unsafe {
                 let id = int(&ids, [u, t, 0, 0]);
                 let values = match windowed("expert", id, self.window, experts)? {

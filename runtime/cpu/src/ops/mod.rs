@@ -32,10 +32,9 @@ use tpc_ir::{Dim, Op, RANK};
 
 use crate::launch::{Request, Selected};
 
-/// Returns the kernel of `op`.
 pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
     match op {
-        Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf lies in memory already"),
+        Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("leaves are not computed"),
         Op::Opaque(op) => foreign::foreign(op, request),
         Op::Hadamard(op) => position::hadamard(op, request),
         Op::Arange(op) => position::arange(op, request),
@@ -87,7 +86,7 @@ pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
     }
 }
 
-/// Returns the attribute of an op that is a size of its kernel. All other sizes are sizes of views.
+/// Returns the attribute of an op that sizes its kernel. All other sizes are sizes of views.
 pub fn size_of(op: &Op) -> Option<&Dim> {
     match op {
         Op::Slice(op) => Some(&op.start),
@@ -97,10 +96,9 @@ pub fn size_of(op: &Op) -> Option<&Dim> {
     }
 }
 
-/// Returns the axis of that number.
 fn axis(n: u64) -> Result<usize, &'static str> {
     usize::try_from(n)
         .ok()
         .filter(|&a| a < RANK)
-        .ok_or("it names an axis that tensors do not have")
+        .ok_or("the axis does not exist")
 }

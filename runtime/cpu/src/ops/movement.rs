@@ -1,4 +1,4 @@
-//! Ops that move elements without arithmetic, and changes of the element type.
+//! Ops that move elements without arithmetic, and casts.
 #![allow(unsafe_code)]
 
 use tpc_ir::op::{Concat, Pad};
@@ -11,19 +11,18 @@ use crate::launch::{Call, Launch, Request, Selected, ensure};
 use crate::team::Worker;
 use crate::view::View;
 
-/// Blocks of a view along axis 0.
 const fn blocks(x: &View) -> usize {
     x.ne[0].div_ceil(x.dtype.block_len() as usize)
 }
 
-/// Copies `n` blocks that are `nb[0]` apart. The views know the size of a block.
+/// Copies `n` blocks that are `nb[0]` apart. The views give the block size.
 ///
 /// # Safety
 /// The blocks exist at both ends; no other thread uses the blocks of `to`.
 unsafe fn copy_blocks(x: &View, from: *const u8, y: &View, to: *mut u8, n: usize) {
     let bytes = y.dtype.block_bytes() as usize;
     if x.has_dense_rows() && y.has_dense_rows() {
-        // SAFETY: the caller vouches for the blocks, which have no gaps between them. They may be the same.
+        // SAFETY: caller's contract; the blocks are contiguous. They may overlap.
         return unsafe { std::ptr::copy(from, to, n * bytes) };
     }
     for i in 0..n {
@@ -33,7 +32,7 @@ unsafe fn copy_blocks(x: &View, from: *const u8, y: &View, to: *mut u8, n: usize
     }
 }
 
-/// Copies the worker's share of the elements of `x` to `y`, of the same sizes. Converts them if the types differ.
+/// Copies the worker's share of `x` to `y`, which has the same sizes. Converts elements if the types differ.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`] on these views. If the types differ, they can be read and written.
@@ -44,7 +43,7 @@ pub(super) unsafe fn copy(worker: &Worker<'_>, x: &View, y: &View) -> Result<(),
         _ => (*x, *y),
     };
     if x.dtype != y.dtype {
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         return unsafe {
             each_chunk(worker, &y, |piece, chunk| {
                 read_piece(&x, piece, chunk);
@@ -67,13 +66,11 @@ pub(super) unsafe fn copy(worker: &Worker<'_>, x: &View, y: &View) -> Result<(),
     Ok(())
 }
 
-/// True if elements of type `from` can become elements of type `to`.
 fn converts(from: DType, to: DType) -> bool {
     from == to || is_readable(from) && is_writable(to)
 }
 
-/// The elements of the operand in the order of axes 0 to 3, in the sizes and the element type of the result: a reshape, a
-/// contiguous copy or a change of type. A permutation or slice is a copy of a view with that order or that part.
+/// A reshape, contiguous copy or cast: the operand's elements in order, in the result's sizes and type.
 #[derive(Debug)]
 struct Flatten;
 
@@ -81,7 +78,7 @@ pub(super) fn flatten(request: &Request<'_>) -> Selected {
     match (request.operands, request.results) {
         (&[from], &[to]) if converts(from, to) => Ok(Box::new(Flatten)),
         (&[_], &[_]) => Err("the types do not convert"),
-        _ => Err("it has one operand and one result"),
+        _ => Err("expected one operand and one result"),
     }
 }
 
@@ -90,11 +87,11 @@ impl Launch for Flatten {
         let ([x], [y]) = call.views()?;
         ensure(x.len() == y.len(), "elements before and after")?;
         if x.ne == y.ne {
-            // SAFETY: the caller's promise.
+            // SAFETY: caller's contract.
             return unsafe { copy(call.worker, &x, &y) };
         }
         if let (Some(x), Some(y)) = (x.flat(), y.flat()) {
-            // SAFETY: the caller's promise.
+            // SAFETY: caller's contract.
             return unsafe { copy(call.worker, &x, &y) };
         }
         let block = x.dtype.block_len() as usize;
@@ -114,7 +111,7 @@ impl Launch for Flatten {
     }
 }
 
-/// The view of a permutation's operand whose axes are in the order of the result.
+/// A copy of the operand with its axes in the result's order.
 #[derive(Debug)]
 struct Transposed {
     order: [usize; RANK],
@@ -124,33 +121,32 @@ pub(super) fn permute(axes: [u64; RANK], request: &Request<'_>) -> Selected {
     let mut order = [RANK; RANK];
     for (from, &to) in axes.iter().enumerate() {
         let to = usize::try_from(to).ok().filter(|&to| to < RANK);
-        order[to.ok_or("its axes are no permutation")?] = from;
+        order[to.ok_or("the axes are not a permutation")?] = from;
     }
     if order.contains(&RANK) {
-        return Err("its axes are no permutation");
+        return Err("the axes are not a permutation");
     }
     match (request.operands, request.results) {
         (&[from], &[to]) if !converts(from, to) => Err("the types do not convert"),
-        (&[from], &[_]) if from.is_quantised() && order[0] != 0 => Err("blocks lie along axis 0"),
+        (&[from], &[_]) if from.is_quantised() && order[0] != 0 => Err("blocks are along axis 0"),
         (&[_], &[_]) => Ok(Box::new(Transposed { order })),
-        _ => Err("it has one operand and one result"),
+        _ => Err("expected one operand and one result"),
     }
 }
 
 impl Launch for Transposed {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { copy(call.worker, &x.permuted(self.order), &y) }
     }
 }
 
-/// A slice of an axis.
 #[derive(Debug)]
 struct Part {
     axis: usize,
     start: usize,
-    /// The elements that may not be separated along the axis.
+    /// Elements that must stay together along the axis.
     unit: usize,
 }
 
@@ -158,7 +154,7 @@ const CUT: &str = "the slice cuts a block";
 
 pub(super) fn slice(axis: u64, start: Option<u64>, request: &Request<'_>) -> Selected {
     let axis = super::axis(axis)?;
-    let start = start.ok_or("its sizes are not bound")? as usize;
+    let start = start.ok_or("the sizes are not bound")? as usize;
     match (request.operands, request.results) {
         (&[from], &[to]) if converts(from, to) => {
             let unit = if axis == 0 { from.block_len() } else { 1 } as usize;
@@ -168,7 +164,7 @@ pub(super) fn slice(axis: u64, start: Option<u64>, request: &Request<'_>) -> Sel
             }
         }
         (&[_], &[_]) => Err("the types do not convert"),
-        _ => Err("it has one operand and one result"),
+        _ => Err("expected one operand and one result"),
     }
 }
 
@@ -184,12 +180,12 @@ impl Launch for Part {
         let end = self.start.checked_add(len);
         let within = end.is_some_and(|end| end <= x.ne[self.axis]);
         ensure(within, "end of the slice beyond the axis")?;
-        // SAFETY: the caller's promise; the slice is within the operand.
+        // SAFETY: caller's contract; the slice is within the operand.
         unsafe { copy(call.worker, &x.sliced(self.axis, self.start, len), &y) }
     }
 }
 
-/// The operands one after another along an axis, with `before` zeros before them and `after` zeros after them.
+/// Concatenation along an axis, with zeros before and after.
 #[derive(Debug)]
 struct Joined {
     axis: usize,
@@ -235,7 +231,7 @@ pub(super) fn pad(op: &Pad, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// Writes zeros to the worker's share of `y`: in every format, a block of zero bytes is zero.
+/// Zeroes the worker's share of `y`: in every format, a block of zero bytes is zero.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`] on the view.
@@ -265,19 +261,18 @@ impl Launch for Joined {
             let aligned = self.axis > 0 || at.is_multiple_of(block);
             ensure(aligned, "an operand begins within a block")?;
             let part = y.sliced(self.axis, at, x.ne[self.axis]);
-            // SAFETY: the caller's promise; the parts do not overlap.
+            // SAFETY: caller's contract; the parts do not overlap.
             unsafe { copy(call.worker, x, &part)? };
             at += x.ne[self.axis];
         }
         for (start, len) in [(0, self.before), (at, self.after)] {
-            // SAFETY: the caller's promise; the parts do not overlap.
+            // SAFETY: caller's contract; the parts do not overlap.
             unsafe { zero(call.worker, &y.sliced(self.axis, start, len)) };
         }
         Ok(())
     }
 }
 
-/// The operand repeated along every axis.
 #[derive(Debug)]
 struct Tiled;
 
@@ -295,7 +290,10 @@ impl Launch for Tiled {
             return Ok(());
         }
         let fits = |i: usize| x.ne[i] > 0 && y.ne[i].is_multiple_of(x.ne[i]);
-        ensure((0..RANK).all(fits), "size in its repetition")?;
+        ensure(
+            (0..RANK).all(fits),
+            "sizes of x dividing the sizes of the result",
+        )?;
         let whole = x.ne[0].is_multiple_of(x.dtype.block_len() as usize);
         ensure(whole, "rows are not whole blocks")?;
         let n = blocks(&x);

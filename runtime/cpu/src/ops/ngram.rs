@@ -7,7 +7,6 @@ use crate::elements::{real, write_index};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 
-/// The rows that each token's n-grams select.
 #[derive(Debug)]
 struct Hashed(NgramRows);
 

@@ -20,7 +20,7 @@ struct Affine {
     factor: f32,
 }
 
-/// Computes the shift and the factor from the mean, the mean of squares about it and, for L2, the sum of squares.
+/// Computes shift and factor from the mean, the mean of squares about it and, for L2, the sum of squares.
 fn affine(kind: NormKind, eps: f32, mean: f64, moment: f64, squares: f64) -> Affine {
     let eps = f64::from(eps);
     let (shift, factor) = match kind {
@@ -42,10 +42,10 @@ vectorised! {
     }
 }
 
-/// Returns the rows that a worker normalises, and the part of each that it writes.
+/// Returns a worker's rows, and its part of each row.
 ///
-/// If there are few rows, all workers normalise them together. Each worker then computes the sums of all rows and
-/// writes its part. This requires that the operands are not overwritten meanwhile.
+/// If there are few rows, all workers compute the sums of all rows, and each writes its part. The operands must not be
+/// overwritten meanwhile.
 fn division(worker: &Worker<'_>, x: &View, y: &View) -> (Range<usize>, Range<usize>) {
     let (n, rows) = (y.ne[0], y.rows());
     let units = n.div_ceil(CHUNK);
@@ -56,7 +56,7 @@ fn division(worker: &Worker<'_>, x: &View, y: &View) -> (Range<usize>, Range<usi
     (worker.share(rows), 0..n)
 }
 
-/// Writes the normalised rows of the worker's share of `x` to `y`. `of` returns the shift and the factor of a row.
+/// Writes the worker's share of `x`, normalised, to `y`. `of` returns the shift and the factor of a row.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`] on these views.
@@ -93,7 +93,6 @@ unsafe fn per_row(
     Ok(())
 }
 
-/// The result may be the operand's memory.
 #[derive(Debug)]
 struct Whole {
     kind: NormKind,
@@ -127,12 +126,11 @@ impl Launch for Whole {
                 affine(self.kind, self.eps, 0.0, squares / n, squares)
             }
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { per_row(call.worker, &x, &y, call.scratch, of) }
     }
 }
 
-/// The sums of every row.
 #[derive(Debug)]
 struct Stats {
     kind: NormKind,
@@ -156,7 +154,7 @@ impl Launch for Stats {
         let [buffer] = floats(call.scratch, [x.ne[0]])?;
         for i in call.worker.share(x.rows()) {
             let at = x.indices(i);
-            // SAFETY: the rows exist, and this one of the result is this worker's.
+            // SAFETY: the rows exist; the result row is this worker's.
             unsafe {
                 let row = row(&x, at, buffer);
                 let stat = [sum(row) as f32, sum_of_squares(row) as f32];
@@ -167,7 +165,7 @@ impl Launch for Stats {
     }
 }
 
-/// Rows normalised by their summed statistics. The result may be the operand's memory.
+/// Normalises rows by their summed statistics. The result may be the operand's memory.
 #[derive(Debug)]
 struct Applied {
     kind: NormKind,
@@ -207,7 +205,7 @@ impl Launch for Applied {
             };
             affine(self.kind, self.eps, mean, moment, squares)
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { per_row(call.worker, &x, &y, call.scratch, of) }
     }
 }

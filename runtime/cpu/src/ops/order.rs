@@ -1,4 +1,4 @@
-//! The order of the elements of a row.
+//! Sorting of rows.
 #![allow(unsafe_code)]
 
 use std::cmp::Ordering;
@@ -9,11 +9,10 @@ use crate::elements::{row, write_index, write_row};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 
-/// The indices of the first elements of every row in an order: equal elements in order of their indices, NaN last.
+/// Indices of each row's first elements in order: ties by index, NaN last.
 #[derive(Debug)]
 struct Sorted {
     order: SortOrder,
-    /// The number of elements to return; `None` for all.
     first: Option<usize>,
 }
 
@@ -33,7 +32,7 @@ pub(super) fn arg_sort(op: &ArgSort, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// Puts the indices of the first `k` elements of `row` in front of `indices`, in order.
+/// Moves the indices of the first `k` elements of `row` to the front, in order.
 fn sort(row: &[f32], order: SortOrder, k: usize, indices: &mut [u32]) {
     for (i, slot) in (0..).zip(indices.iter_mut()) {
         *slot = i;
@@ -43,7 +42,7 @@ fn sort(row: &[f32], order: SortOrder, k: usize, indices: &mut [u32]) {
         (x, SortOrder::Ascending) => x,
         (x, SortOrder::Descending) => -x,
     };
-    // Keys are never NaN, and no two indices are equal: the order is total.
+    // A total order: keys are never NaN, and indices differ.
     let compare = |a: &u32, b: &u32| {
         let by_key = key(*a).partial_cmp(&key(*b)).unwrap_or(Ordering::Equal);
         by_key.then(a.cmp(b))
@@ -70,11 +69,11 @@ impl Launch for Sorted {
         let fits = y.ne[0] == k && k <= n && y.ne[1..] == x.ne[1..];
         ensure(fits && u32::try_from(n).is_ok(), "sizes of x and the order")?;
         let [buffer, indices] = floats(call.scratch, [n, n])?;
-        // SAFETY: u32 has the size and the alignment of f32, and every pattern of bits is one.
+        // SAFETY: u32 has f32's size and alignment, and every bit pattern is valid.
         let indices = unsafe { std::slice::from_raw_parts_mut(indices.as_mut_ptr().cast(), n) };
         for i in call.worker.share(x.rows()) {
             let [i1, i2, i3] = x.indices(i);
-            // SAFETY: the rows exist, and this one of the result is this worker's.
+            // SAFETY: the rows exist; the result row is this worker's.
             unsafe {
                 sort(row(&x, [i1, i2, i3], buffer), self.order, k, indices);
                 for (i0, index) in indices[..k].iter().enumerate() {
@@ -86,7 +85,6 @@ impl Launch for Sorted {
     }
 }
 
-/// A mask of the first elements of every row, largest first.
 #[derive(Debug)]
 struct TopMasked {
     k: usize,
@@ -114,11 +112,11 @@ impl Launch for TopMasked {
         )?;
         let k = self.k.min(n);
         let [buffer, indices, mask] = floats(call.scratch, [n, n, n])?;
-        // SAFETY: u32 has the size and the alignment of f32, and every pattern of bits is one.
+        // SAFETY: u32 has f32's size and alignment, and every bit pattern is valid.
         let indices = unsafe { std::slice::from_raw_parts_mut(indices.as_mut_ptr().cast(), n) };
         for i in call.worker.share(x.rows()) {
             let [i1, i2, i3] = x.indices(i);
-            // SAFETY: the rows exist, and this one of the result is this worker's.
+            // SAFETY: the rows exist; the result row is this worker's.
             unsafe {
                 sort(
                     row(&x, [i1, i2, i3], buffer),

@@ -1,4 +1,4 @@
-//! Walks over the elements of a result in chunks, which the workers share.
+//! Walks over a result in chunks shared by the workers.
 #![allow(unsafe_code)]
 
 use crate::elements::{CHUNK, read_row, write_row};
@@ -7,20 +7,18 @@ use crate::launch::ensure;
 use crate::team::Worker;
 use crate::view::View;
 
-/// A piece of a row of a result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
-    /// The row's indices along axes 1 to 3.
     pub(crate) row: [usize; 3],
     /// The first element, a multiple of [`CHUNK`].
     pub(crate) at: usize,
 }
 
 /// Calls `fill` with every chunk of the worker's share of `y`, and writes the chunk. A chunk is read before it is
-/// written, so operands may be the same memory as `y`, element for element.
+/// written, so operands may be the memory of `y`, element for element.
 ///
 /// # Errors
-/// Returns the error of `fill`, or an error if rows of `y` are not whole blocks.
+/// The error of `fill`, or an error if rows of `y` are not whole blocks.
 ///
 /// # Safety
 /// The elements of `y` exist and no other thread writes them; its type is writable.
@@ -44,16 +42,16 @@ pub(crate) unsafe fn each_chunk(
     Ok(())
 }
 
-/// Reads the elements of `x` at the place of a chunk of a result of the same sizes.
+/// Reads the elements of `x` at a chunk of a result of the same sizes.
 ///
 /// # Safety
 /// The elements exist and are readable.
 pub(super) unsafe fn read_piece(x: &View, piece: Piece, out: &mut [f32]) {
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { read_row(x, x.row(piece.row), piece.at, out) };
 }
 
-/// Reads the elements of `x`, repeated along every axis, at the place of a chunk of a larger result.
+/// Reads the elements of `x`, repeated along every axis, at a chunk of a larger result.
 ///
 /// # Safety
 /// The elements of `x` exist and are readable, and it has some.

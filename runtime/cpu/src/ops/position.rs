@@ -1,4 +1,4 @@
-//! Ops whose elements depend on their position, and constants.
+//! Ops that depend on the elements' positions, and constants.
 #![allow(unsafe_code)]
 
 use tpc_ir::op::{Arange, Hadamard, Side, Tri};
@@ -8,7 +8,7 @@ use crate::elements::real;
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 
-/// One side of a diagonal of every matrix. The result may be the operand's memory.
+/// The result may be the operand's memory.
 #[derive(Debug)]
 struct Triangle {
     keep: Side,
@@ -16,17 +16,14 @@ struct Triangle {
     fill: f32,
 }
 
-/// Matrices with rows on their diagonals.
 #[derive(Debug)]
 struct Diagonal;
 
-/// The normalised Walsh–Hadamard matrix.
 #[derive(Debug)]
 struct Walsh {
     n: usize,
 }
 
-/// Numbers at equal distances.
 #[derive(Debug)]
 struct Range {
     start: f64,
@@ -76,7 +73,7 @@ impl Launch for Triangle {
                 Side::UpperDiag => i >= diagonal,
             }
         };
-        // SAFETY: the caller vouches for the views, which have the same sizes.
+        // SAFETY: caller's contract; the views have equal sizes.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 read_piece(&x, piece, chunk);
@@ -96,7 +93,7 @@ impl Launch for Diagonal {
         let ([x], [y]) = call.views()?;
         let [n, one, p, q] = x.ne;
         ensure(one == 1 && y.ne == [n, n, p, q], "sizes of the diagonals")?;
-        // SAFETY: the caller vouches for the views, which fit.
+        // SAFETY: caller's contract; the views fit.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 chunk.fill(0.0);
@@ -115,7 +112,7 @@ impl Launch for Walsh {
         let ([], [y]) = call.views()?;
         ensure(y.ne == [self.n, self.n, 1, 1], "sizes of the matrix")?;
         let unit = (1.0 / (self.n as f64).sqrt()) as f32;
-        // SAFETY: the caller vouches for the view.
+        // SAFETY: caller's contract.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 for (i, v) in chunk.iter_mut().enumerate() {
@@ -131,7 +128,7 @@ impl Launch for Walsh {
 impl Launch for Range {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([], [y]) = call.views()?;
-        // SAFETY: the caller vouches for the view.
+        // SAFETY: caller's contract.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 for (i, v) in chunk.iter_mut().enumerate() {

@@ -9,7 +9,6 @@ use crate::math::{LANES, exp, fold, softplus};
 use crate::simd::vectorised;
 use crate::view::View;
 
-/// Channels of a convolution computed side by side.
 const CHANNELS: usize = 64;
 
 /// `out[c, t, s] = Σ_j x[t + j, c, s] · taps[j, c]`
@@ -56,7 +55,7 @@ unsafe fn interleave(
     out: &mut [f32],
 ) {
     for c in 0..rows {
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { read_row(x, x.row(at(c)), 0, row) };
         for (out, x) in out[c..].iter_mut().step_by(CHANNELS).zip(&*row) {
             *out = *x;
@@ -91,7 +90,7 @@ impl Launch for Convolution {
             let (first, s) = (unit % blocks * CHANNELS, unit / blocks);
             let n = CHANNELS.min(channels - first);
             let mut out = [0.0; CHANNELS];
-            // SAFETY: the caller vouches for the views, which fit; the channels are this worker's.
+            // SAFETY: caller's contract; the views fit; the channels are this worker's.
             unsafe {
                 interleave(&x, n, |c| [first + c, s, 0], &mut row[..steps], seen);
                 interleave(&taps, n, |c| [first + c, 0, 0], &mut row[..reach], weights);
@@ -106,7 +105,7 @@ impl Launch for Convolution {
     }
 }
 
-/// Mamba's selective scan. A state may be updated in place if the op has no ids.
+/// Mamba's selective scan. Without ids, a state may be updated in place.
 #[derive(Debug)]
 struct Scan;
 
@@ -145,7 +144,6 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `out ← e^(delta · a)`.
     fn decays(a: &[f32], delta: f32, out: &mut [f32]) {
         for (out, a) in out.iter_mut().zip(a) {
             *out = exp(delta * a);
@@ -202,7 +200,7 @@ impl Launch for Scan {
         let per_group = heads.checked_div(b.ne[1]).unwrap_or(1);
         for unit in call.worker.share(heads * n_s) {
             let (h, s) = (unit % heads, unit / heads);
-            // SAFETY: the caller vouches for the views, which fit; cells are checked; the head is this worker's.
+            // SAFETY: caller's contract; the views fit; cells are checked; the head is this worker's.
             unsafe {
                 let cell = match ids {
                     [ids] => index("cell of a state", int(ids, [s, 0, 0, 0]), cells)?,
@@ -336,7 +334,7 @@ impl Launch for DeltaRule {
         let scale = (1.0 / (dk as f64).sqrt()) as f32;
         for unit in call.worker.share(heads * n_s) {
             let (h, s) = (unit % heads, unit / heads);
-            // SAFETY: the caller vouches for the views, which fit; the head is this worker's.
+            // SAFETY: caller's contract; the views fit; the head is this worker's.
             unsafe {
                 for j in 0..dv {
                     read_row(&from, from.row([j, h, s]), 0, &mut state[j * dk..][..dk]);

@@ -9,19 +9,16 @@ use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 use crate::math::sum as sum_of;
 
-/// The sum of every row, divided by a number.
 #[derive(Debug)]
 struct RowSums {
     divisor: f64,
 }
 
-/// The sum along another axis.
 #[derive(Debug)]
 struct AxisSums {
     axis: usize,
 }
 
-/// Cumulative sums of the elements of every row.
 #[derive(Debug)]
 struct Cumulative;
 
@@ -35,7 +32,7 @@ pub(super) fn sum(op: &Sum, request: &Request<'_>) -> Selected {
 
 pub(super) fn mean(op: &Mean, request: &Request<'_>) -> Selected {
     request.expect(&[Elements::Real], &[Elements::Real])?;
-    let n = op.n.as_const().ok_or("its sizes are not bound")?;
+    let n = op.n.as_const().ok_or("the sizes are not bound")?;
     Ok(Box::new(RowSums { divisor: n as f64 }))
 }
 
@@ -61,7 +58,7 @@ impl Launch for RowSums {
         let [buffer] = floats(call.scratch, [x.ne[0]])?;
         for i in call.worker.share(x.rows()) {
             let at = x.indices(i);
-            // SAFETY: the rows exist, and this one of the result is this worker's.
+            // SAFETY: the rows exist; the result row is this worker's.
             unsafe {
                 let total = sum_of(row(&x, at, buffer)) / self.divisor;
                 write_row(&y, y.row(at), 0, &[total as f32]);
@@ -78,7 +75,7 @@ impl Launch for AxisSums {
         expected[self.axis] = 1;
         ensure(y.ne == expected, "sizes of x and the sums")?;
         let (mut other, mut totals) = ([0.0; CHUNK], [0.0_f64; CHUNK]);
-        // SAFETY: the caller vouches for the views; the rows added exist.
+        // SAFETY: caller's contract; the rows added exist.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 let (other, totals) = (&mut other[..chunk.len()], &mut totals[..chunk.len()]);
@@ -112,7 +109,7 @@ impl Launch for Cumulative {
             let mut total = 0.0_f64;
             for from in (0..x.ne[0]).step_by(CHUNK) {
                 let chunk = &mut buffer[..CHUNK.min(x.ne[0] - from)];
-                // SAFETY: the rows exist, and this one of the result is this worker's; a chunk is read before it is
+                // SAFETY: the rows exist; the result row is this worker's; a chunk is read before it is
                 // written.
                 unsafe {
                     read_row(&x, x.row(at), from, chunk);

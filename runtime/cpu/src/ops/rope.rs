@@ -12,27 +12,24 @@ use crate::math::sin_cos;
 use crate::simd::vectorised;
 use crate::view::View;
 
-/// Pairs whose angles are computed at a time.
 const PAIRS: usize = 64;
 
-/// The elements that make a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pairing {
     Neighbours,
     Halves,
 }
 
-/// A rotation whose frequencies are known. The result may be the operand's memory.
+/// The result may be the operand's memory.
 #[derive(Debug)]
 struct Rotation {
     pairing: Pairing,
-    /// Positions per token.
     positions: usize,
-    /// Per pair, the index of the token's position that turns it.
+    /// Per pair, index of the token's position that turns it.
     which: Box<[u8]>,
-    /// Per pair, radians per position before factors and scales.
+    /// Radians per position before factors and scales, per pair.
     plain: Box<[f64]>,
-    /// Per pair, YaRN's share of the plain frequency.
+    /// YaRN's share of the plain frequency, per pair.
     mix: Box<[f64]>,
     /// Factor on the rest of the frequency.
     scale: f64,
@@ -46,7 +43,7 @@ fn corner(op: &Rope, rotations: f64) -> f64 {
     op.n_dims as f64 * libm::log(wave) / (2.0 * libm::log(f64::from(op.freq_base)))
 }
 
-/// Returns the index of the token's position by which pair `pair` turns.
+/// Returns the index of the token's position that turns pair `pair`.
 fn position_of(mode: RopeMode, pair: u64) -> Option<u8> {
     let Some([t, h, w, e]) = mode.sections() else {
         return Some(0);
@@ -103,7 +100,7 @@ pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selected {
             RopeMode::Neox | RopeMode::Mrope { .. } | RopeMode::Imrope { .. } => Pairing::Halves,
         },
         positions: op.mode.positions() as usize,
-        which: which.ok_or("its sections are empty")?,
+        which: which.ok_or("the sections are empty")?,
         plain: (0..pairs).map(plain).collect(),
         mix: (0..pairs).map(mix).collect(),
         scale,
@@ -112,7 +109,7 @@ pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selected {
 }
 
 vectorised! {
-    /// Sines and cosines, times `magnitude`, of the angles `position · frequency`. All slices have a length.
+    /// Computes sines and cosines of `position · frequency` times `magnitude`. All slices have the same length.
     fn turns(
         frequencies: [&[f64]; 2],
         factors: &[f32],
@@ -227,7 +224,7 @@ impl Launch for Rotation {
         let mut turned = None;
         for i in call.worker.share(x.rows()) {
             let at = x.indices(i);
-            // SAFETY: the rows exist, and this one of the result is this worker's; it is read before it is written.
+            // SAFETY: the rows exist; the result row is this worker's; it is read before it is written.
             unsafe {
                 if turned != Some(at[1]) {
                     self.turns_of(positions, factors, [at[1], tokens], sin, cos);

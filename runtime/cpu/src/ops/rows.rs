@@ -10,7 +10,7 @@ use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 use crate::view::View;
 
-/// Returns an index read from data, which must be below `bound`.
+/// Checks an index read from data.
 pub(super) fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, KernelError> {
     usize::try_from(index)
         .ok()
@@ -18,8 +18,8 @@ pub(super) fn index(what: &'static str, index: i64, bound: usize) -> Result<usiz
         .ok_or(KernelError::Index { what, index, bound })
 }
 
-/// Returns an index read from data, counted from the start of `window`; `None` outside of it. Without a window it must
-/// be below `bound`, as an index within the window is too.
+/// Returns an index read from data, relative to `window`; `None` outside. Without a window it must be below `bound`, as
+/// an index within the window is too.
 pub(crate) fn windowed(
     what: &'static str,
     value: i64,
@@ -40,7 +40,6 @@ struct Gather {
     window: Option<Interval>,
 }
 
-/// Gathers rows of a table of integers.
 #[derive(Debug)]
 struct GatherInts(Gather);
 
@@ -61,7 +60,7 @@ impl Gather {
         ensure(fits, "sizes of the table, the index and the result")
     }
 
-    /// Returns the row of the table for a row of the result.
+    /// Returns the table's row for a row of the result.
     ///
     /// # Safety
     /// The views fit, and the row is one of the result.
@@ -81,7 +80,7 @@ impl Launch for Gather {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([data, indices], [y]) = call.views()?;
         self.check([&data, &indices, &y])?;
-        // SAFETY: the caller vouches for the views, which fit; rows are checked.
+        // SAFETY: caller's contract; the views fit; rows are checked.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 let [_, i2, i3] = piece.row;
@@ -104,12 +103,12 @@ impl Launch for GatherInts {
         self.0.check([&data, &indices, &y])?;
         for i in call.worker.share(y.rows()) {
             let [i1, i2, i3] = y.indices(i);
-            // SAFETY: the caller vouches for the views, which fit; rows are checked.
+            // SAFETY: caller's contract; the views fit; rows are checked.
             unsafe {
                 let source = self.0.source(&data, &indices, [i1, i2, i3])?;
                 for i0 in 0..y.ne[0] {
                     let value = source.map_or(0, |row| int(&data, [i0, row, i2, i3]));
-                    // Two's complement: a negative number keeps its bits.
+                    // Two's complement keeps a negative number's bits.
                     write_index(&y, [i0, i1, i2, i3], value as usize);
                 }
             }

@@ -2,11 +2,11 @@
 
 use tpc_ir::op::HeadWindow;
 
-/// ALiBi's slopes (Press et al. 2021), as ggml extends them to head counts that are not a power of two.
+/// ALiBi's slopes (Press et al. 2021), extended as in ggml to other head counts than powers of two.
 #[derive(Debug)]
 pub(super) struct Slopes {
     max_bias: f64,
-    /// The heads of the window, and their number in the model; `None` for all heads of the query.
+    /// The window's heads and the model's head count; `None` for all heads of the query.
     heads: Option<(Box<[u64]>, u64)>,
 }
 
@@ -14,7 +14,7 @@ impl Slopes {
     /// Creates the slopes of the window's heads.
     ///
     /// # Errors
-    /// Returns an error if the window has heads that the model lacks.
+    /// Fails if the window has heads that the model lacks.
     pub(super) fn of(max_bias: f32, heads: Option<&HeadWindow>) -> Result<Slopes, &'static str> {
         let heads = match heads {
             None => None,
@@ -25,7 +25,7 @@ impl Slopes {
                         .is_some_and(|end| end <= window.total)
                 };
                 if !window.heads.iter().all(inside) {
-                    return Err("its heads are beyond their number");
+                    return Err("heads beyond the model's number of heads");
                 }
                 let heads = window.heads.iter().flat_map(|r| r.start..r.end());
                 Some((heads.collect(), window.total))
@@ -37,13 +37,11 @@ impl Slopes {
         })
     }
 
-    /// True if the slopes belong to `local` heads.
     pub(super) fn fit(&self, local: usize) -> bool {
         let named = self.heads.as_ref();
         named.is_none_or(|(named, _)| named.len() == local)
     }
 
-    /// Returns the slope of local head `head` of `local`.
     pub(super) fn slope(&self, head: usize, local: usize) -> f32 {
         if self.max_bias <= 0.0 {
             return 1.0;

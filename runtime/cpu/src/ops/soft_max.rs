@@ -11,7 +11,7 @@ use crate::math::{exp, max, sum};
 use crate::simd::vectorised;
 use crate::view::View;
 
-/// `softmax(scale · x + slope · mask)`, with a sink that takes weight. The result may be the memory of `x`.
+/// `softmax(scale · x + slope · mask)` with a sink. The result may be the memory of `x`.
 #[derive(Debug)]
 struct Rows {
     scale: f32,
@@ -31,7 +31,6 @@ pub(super) fn soft_max(op: &SoftMax, request: &Request<'_>) -> Selected {
 }
 
 vectorised! {
-    /// Computes `x ← x · scale + slope · mask`.
     pub(super) fn scale_and_mask(x: &mut [f32], scale: f32, mask: &[f32], slope: f32) {
         for (x, m) in x.iter_mut().zip(mask) {
             *x = *x * scale + slope * m;
@@ -40,7 +39,6 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `x ← scale · x`.
     pub(super) fn scaled(x: &mut [f32], scale: f32) {
         for x in x {
             *x *= scale;
@@ -49,7 +47,6 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `x ← e^(x − max)`.
     pub(super) fn exponentials(x: &mut [f32], max: f32) {
         for x in x {
             *x = exp(*x - max);
@@ -86,7 +83,7 @@ impl Launch for Rows {
         for i in call.worker.share(x.rows()) {
             let at = x.indices(i);
             let head = at[1];
-            // SAFETY: the rows exist, and this one of the result is this worker's; it is read before it is written.
+            // SAFETY: the rows exist; the result row is this worker's; it is read before it is written.
             unsafe {
                 read_row(x, x.row(at), 0, row);
                 match mask {
@@ -115,12 +112,12 @@ impl Launch for Rows {
 /// Computes `row ← scale · row + slope · mask`.
 ///
 /// # Safety
-/// The mask's row has the same number of elements as `row`, and they are readable.
+/// The mask's row is readable and as long as `row`.
 unsafe fn add_mask(row: &mut [f32], [scale, slope]: [f32; 2], mask: &View, from: *const u8) {
     let mut buffer = [0.0; CHUNK];
     for (i, row) in row.chunks_mut(CHUNK).enumerate() {
         let buffer = &mut buffer[..row.len()];
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { read_row(mask, from, i * CHUNK, buffer) };
         scale_and_mask(row, scale, buffer, slope);
     }

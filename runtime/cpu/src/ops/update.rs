@@ -1,4 +1,4 @@
-//! Writing slices into a tensor in place, in its element type.
+//! In-place writes of slices, in the tensor's element type.
 #![allow(unsafe_code)]
 
 use tpc_ir::DType;
@@ -12,32 +12,32 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 use crate::team::Worker;
 use crate::view::View;
 
-/// Returns an error unless the op updates its first operand in its own type, along an axis that does not cut blocks.
+/// Checks that the op updates its first operand in its own type, along an axis that does not cut blocks.
 fn updates(axis: usize, request: &Request<'_>) -> Result<(), &'static str> {
     let dst = request.operands.first();
     if dst != request.results.first() {
         return Err("the result is of the destination's type");
     }
     if axis == 0 && dst.is_some_and(|t| t.is_quantised()) {
-        return Err("blocks lie along axis 0: single elements cannot be set");
+        return Err("blocks are along axis 0: single elements cannot be set");
     }
     Ok(())
 }
 
-/// True if the worker writes this piece of a row. The owner depends only on the position in the destination, so two
-/// rows for one position are written in order.
+/// True if the worker writes this piece of a row. The owner depends only on the destination, so that two rows for one
+/// position are written in order.
 fn owns(worker: &Worker<'_>, [i1, i2, i3]: [usize; 3], chunk: usize) -> bool {
     (i1 + i2 + i3 + chunk) % worker.count() == worker.index()
 }
 
-/// Calls `f` with the start and the length of every piece of the destination's row at these indices that the worker owns.
+/// Calls `f` with start and length of the worker's pieces of the destination's row.
 fn each_owned(worker: &Worker<'_>, row: [usize; 3], n: usize, mut f: impl FnMut(usize, usize)) {
     for chunk in (0..n.div_ceil(CHUNK)).filter(|&c| owns(worker, row, c)) {
         f(chunk * CHUNK, CHUNK.min(n - chunk * CHUNK));
     }
 }
 
-/// Copies the destination to the result unless they are the same memory. Each worker copies the pieces that it owns.
+/// Copies the worker's pieces of the destination to the result, unless both are the same memory.
 ///
 /// # Safety
 /// As [`crate::Kernel::run`] on these views.
@@ -66,7 +66,6 @@ struct Scatter {
     axis: usize,
 }
 
-/// Elements of rows by index.
 #[derive(Debug)]
 struct ScatterElements;
 
@@ -98,7 +97,7 @@ impl Launch for Scatter {
         let whole = y.ne[0].is_multiple_of(y.dtype.block_len() as usize);
         ensure(whole, "rows of the destination are not whole blocks")?;
         let worker = call.worker;
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { copy_owned(worker, &dst, &y)? };
         let (p, q) = (indices.ne[1], indices.ne[2]);
         let mut buffer = [0.0; CHUNK];
@@ -137,7 +136,7 @@ impl Launch for ScatterElements {
             let line = |v: &View| View::new(v.row(row), v.dtype, [v.ne[0], 1, 1, 1], v.nb);
             let (to, from) = (line(&y), line(&rows));
             if !same {
-                // SAFETY: the rows exist, and this one of the result is this worker's.
+                // SAFETY: the rows exist; the result row is this worker's.
                 unsafe { copy(&Worker::alone(), &line(&dst), &to)? };
             }
             let mut buffer = [0.0; CHUNK];
@@ -158,7 +157,6 @@ impl Launch for ScatterElements {
     }
 }
 
-/// A slice along an axis.
 #[derive(Debug)]
 struct Replace {
     axis: usize,
@@ -169,7 +167,7 @@ pub(super) fn set_slice(op: &SetSlice, request: &Request<'_>) -> Selected {
     let axis = super::axis(op.axis)?;
     request.expect(&[Elements::Real; 2], &[Elements::Real])?;
     updates(axis, request)?;
-    let start = op.start.as_const().ok_or("its sizes are not bound")?;
+    let start = op.start.as_const().ok_or("the sizes are not bound")?;
     Ok(Box::new(Replace {
         axis,
         start: start as usize,
@@ -192,7 +190,7 @@ impl Launch for Replace {
         let end = self.start.saturating_add(len);
         ensure(end <= n, "end of the slice beyond the axis")?;
         let part = |v: &View, start: usize, end: usize| v.sliced(self.axis, start, end - start);
-        // SAFETY: the caller's promise; the parts do not overlap.
+        // SAFETY: caller's contract; the parts do not overlap.
         unsafe {
             if dst.ptr != y.ptr || dst.nb != y.nb {
                 for (from, to) in [(0, self.start), (end, n)] {
@@ -204,7 +202,7 @@ impl Launch for Replace {
     }
 }
 
-/// Copies as [`copy`] does, real numbers of any type.
+/// Copies as [`copy`], for real numbers of any type.
 ///
 /// # Safety
 /// As [`copy`].
@@ -212,6 +210,6 @@ unsafe fn convert(worker: &Worker<'_>, x: &View, y: &View) -> Result<(), KernelE
     let plain = |t: DType| !t.is_quantised();
     let whole = plain(y.dtype) || y.ne[0].is_multiple_of(y.dtype.block_len() as usize);
     ensure(whole, "rows of the destination are not whole blocks")?;
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { copy(worker, x, y) }
 }

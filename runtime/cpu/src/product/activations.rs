@@ -1,4 +1,4 @@
-//! Activations as the products read them.
+//! Activations as products read them.
 
 use super::part::BLOCK;
 use super::{Isa, ProductError};
@@ -6,20 +6,20 @@ use crate::product::simd::{Kernel, Simd};
 
 /// 32 activations as signed codes under one scale: a cache line.
 ///
-/// `scale` is the largest magnitude over 127 and a code is the element over `scale`, rounded to nearest, ties to even.
-/// If an element is not a finite number, `scale` is NaN, and so is every product with the block.
+/// `scale` is the largest magnitude over 127; codes are elements over `scale`, rounded to nearest, ties to even. If an
+/// element is not finite, `scale` and every product with the block are NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(64))]
 pub struct Block {
     pub(super) codes: [i8; BLOCK],
     pub(super) scale: f32,
-    /// Scale times the sum of the codes: multiplies the minimum of 32 weights.
+    /// Scale times the sum of codes, for minima of 32 weights.
     pub(super) sum: f32,
-    /// Scale times the sum of the codes of each half, for minima of 16 weights.
+    /// Scale times the sum of codes per half, for minima of 16 weights.
     pub(super) sum16: [f32; 2],
-    /// Minus the sum of the codes: multiplies the offset of 32 weights.
+    /// Minus the sum of codes, for offsets.
     pub(super) negative: i32,
-    /// Minus the sum of the codes of each half.
+    /// Minus the sum of codes per half.
     pub(super) negative16: [i32; 2],
     unused: u32,
 }
@@ -36,13 +36,13 @@ impl Block {
         unused: 0,
     };
 
-    /// Returns the value of element `i`, below 32.
+    /// Returns the value of element `i < 32`.
     pub fn value(&self, i: usize) -> f32 {
         f32::from(self.codes[i]) * self.scale
     }
 }
 
-/// Adding and subtracting 1.5·2²³ rounds to the nearest integer, ties to even.
+/// Adding and subtracting 1.5·2²³ rounds to nearest, ties to even.
 const ROUND: f32 = 12_582_912.0;
 
 #[inline(always)]
@@ -51,7 +51,7 @@ fn quantise_block(x: &[f32; BLOCK], out: &mut Block) {
         .iter()
         .fold(0_u32, |a, v| a.max(v.to_bits() & (u32::MAX >> 1)));
     let scale = f32::from_bits(largest) / 127.0;
-    // The smallest scales would have an infinite inverse.
+    // The smallest scales have an infinite inverse.
     let inverse = if scale >= f32::MIN_POSITIVE {
         1.0 / scale
     } else {
@@ -68,7 +68,7 @@ fn quantise_block(x: &[f32; BLOCK], out: &mut Block) {
     let (out16, _) = out.codes.as_chunks_mut::<16>();
     for ((x, codes), half) in x16.iter().zip(out16).zip(&mut halves) {
         for (x, code) in x.iter().zip(codes) {
-            // Rounded values are small integers in the low bits of the sum; NaN and infinities times zero are not read.
+            // Rounded values are small integers in the sum's low bits; non-finite elements count as 0.
             let x = if finite { *x } else { 0.0 };
             let sum = x * inverse + ROUND;
             *code = (sum.to_bits() as u8).cast_signed();
@@ -89,7 +89,7 @@ struct Quantise<'a> {
 
 #[expect(
     unsafe_code,
-    reason = "the trait's function is unsafe; nothing in it is"
+    reason = "the trait's function is unsafe; its body is safe"
 )]
 impl Kernel for Quantise<'_> {
     #[inline(always)]
@@ -108,11 +108,10 @@ impl Kernel for Quantise<'_> {
     }
 }
 
-/// Quantises consecutive activations: `out` has a block for each 32 of `x`. Rows may be given one at a time, several
-/// together, or in parts of whole blocks, by different threads.
+/// Quantises consecutive activations, one block per 32 of `x`: several rows, or parts of rows in whole blocks.
 ///
 /// # Errors
-/// Returns [`ProductError::Length`] if there are more or fewer blocks than `x` needs.
+/// [`ProductError::Length`] if the number of blocks does not match `x`.
 pub fn quantise(isa: Isa, x: &[f32], out: &mut [Block]) -> Result<(), ProductError> {
     let expected = x.len().div_ceil(BLOCK);
     if out.len() != expected {
@@ -133,7 +132,7 @@ struct Residual<'a> {
 
 #[expect(
     unsafe_code,
-    reason = "the trait's function is unsafe; nothing in it is"
+    reason = "the trait's function is unsafe; its body is safe"
 )]
 impl Kernel for Residual<'_> {
     #[inline(always)]
@@ -146,11 +145,11 @@ impl Kernel for Residual<'_> {
     }
 }
 
-/// Subtracts from consecutive activations the values of their blocks. Blocks of the remainder are the second term of
-/// the activations: both together are as exact as codes of 16 bits.
+/// Subtracts the blocks' values from activations. Blocks of the remainder are the second term; both terms are as exact
+/// as 16-bit codes.
 ///
 /// # Errors
-/// Returns [`ProductError::Length`] if there are more or fewer blocks than `x` has.
+/// [`ProductError::Length`] if the number of blocks does not match `x`.
 pub fn residual(isa: Isa, x: &mut [f32], blocks: &[Block]) -> Result<(), ProductError> {
     let expected = x.len().div_ceil(BLOCK);
     if blocks.len() != expected {
@@ -164,12 +163,12 @@ pub fn residual(isa: Isa, x: &mut [f32], blocks: &[Block]) -> Result<(), Product
     Ok(())
 }
 
-/// The rows that a product multiplies: one a token, dense.
+/// Rows that a product multiplies: one per token, dense.
 #[derive(Clone, Copy, Debug)]
 pub enum Activations<'a> {
-    /// Activations for quantised weights: `⌈k/32⌉` blocks per row.
+    /// For quantised weights: `⌈k/32⌉` blocks per row.
     Quantised(&'a [Block]),
-    /// Activations for weights of floats: `k` elements per row.
+    /// For float weights: `k` elements per row.
     Float(&'a [f32]),
 }
 
@@ -211,7 +210,6 @@ mod tests {
         (0..1000).map(x).collect()
     }
 
-    /// Returns both terms of the activations.
     fn terms(isa: Isa, x: &[f32]) -> [Vec<Block>; 2] {
         let mut out = [(); 2].map(|()| vec![Block::ZERO; x.len().div_ceil(BLOCK)]);
         quantise(isa, x, &mut out[0]).expect("blocks");

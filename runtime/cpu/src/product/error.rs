@@ -2,21 +2,21 @@
 
 use tpc_ir::DType;
 
-/// The reason that a weight cannot be packed or a product cannot be made.
+/// Error of packing a weight or making a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProductError {
     /// No product of this type.
-    #[error("no product with weights of {dtype}")]
+    #[error("products do not support weights of type {dtype}")]
     Unsupported {
-        /// Type of the weight.
+        /// The weight's type.
         dtype: DType,
     },
-    /// A range of K that is not a valid part.
-    #[error("elements {start} to {end} are no part of {k}: expected a range of whole blocks of 32")]
+    /// Range of K that is not a valid part.
+    #[error("elements {start} to {end} are not a valid part of {k}: expected whole blocks of 32")]
     Part {
-        /// Elements of the whole.
+        /// Elements of the whole K.
         k: usize,
-        /// First of the range.
+        /// Start of the range.
         start: usize,
         /// End of the range.
         end: usize,
@@ -24,30 +24,30 @@ pub enum ProductError {
     /// Parts whose roots do not make the whole.
     #[error("the parts do not cover the whole in order, or one cuts a chunk of the sum")]
     Parts,
-    /// Rows of the file that are not whole blocks, or too large to address.
+    /// Rows that are not whole blocks, or too large to address.
     #[error("{rows} rows of {k} elements of {dtype} cannot be stored: expected whole blocks")]
     Size {
-        /// Type of the weight.
+        /// The weight's type.
         dtype: DType,
         /// Rows.
         rows: usize,
         /// Elements of a row.
         k: usize,
     },
-    /// A slice whose length does not match its shape.
+    /// Slice length that does not match its shape.
     #[error("{what}: expected {expected} elements, found {found}")]
     Length {
-        /// The name of the slice.
+        /// Name of the slice.
         what: &'static str,
-        /// The length asked.
+        /// Required length.
         expected: usize,
-        /// The length given.
+        /// Given length.
         found: usize,
     },
     /// Operands that do not fit each other.
     #[error("the operands do not fit: {what}")]
     Shape {
-        /// The condition that does not hold.
+        /// The violated condition.
         what: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! A weight in memory as products read it.
+//! Packed weights.
 
 use super::error::ProductError;
 use super::kernel::table::{Quantised, quantised};
@@ -11,10 +11,10 @@ use std::ops::Range;
 use tpc_ir::DType;
 use tpc_runtime::quant::dequantise;
 
-/// Rows of a panel. Threads share rows in units of panels.
+/// Rows of a panel, the unit in which threads share rows.
 pub const PANEL_ROWS: usize = ROWS;
 
-/// The stored form of a matrix of one type: panels of 16 rows, the last padded with zeros.
+/// Stored form of a matrix: panels of 16 rows, the last padded with zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     dtype: DType,
@@ -24,22 +24,21 @@ pub struct Format {
     stored: Stored,
 }
 
-/// The contents of a panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stored {
     Quantised(Geometry),
-    /// Elements of that many bytes.
+    /// Bytes per element.
     Floats(usize),
 }
 
-/// The matrix in the file: rows one after another.
+/// A matrix as in the file: rows one after another.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// The blocks of all rows.
     pub bytes: &'a [u8],
-    /// First element of the whole K that the rows here hold.
+    /// Index in the whole K of the first element held here.
     pub from: usize,
-    /// The number of elements in each row: whole blocks of the file that include the part to pack.
+    /// Elements per row: whole blocks of the file that include the part to pack.
     pub k: usize,
 }
 
@@ -47,17 +46,17 @@ impl Format {
     /// Returns the format of a matrix of `rows` rows that has `part` of K.
     ///
     /// # Errors
-    /// Returns [`ProductError::Unsupported`] for types without products. Returns [`ProductError::Size`] for rows that
-    /// are not whole blocks and for sizes that cannot be addressed. Returns [`ProductError::Part`] for parts that start
-    /// or end inside a block of nvfp4. Other types with blocks of more than 32 elements may be cut inside a block, at
-    /// every 32.
+    /// - [`ProductError::Unsupported`] for types without products.
+    /// - [`ProductError::Size`] for rows that are not whole blocks and sizes that cannot be addressed.
+    /// - [`ProductError::Part`] for parts that start or end inside a block of nvfp4. Other types may be cut at every 32
+    ///   elements.
     pub fn new(dtype: DType, rows: usize, part: Part) -> Result<Format, ProductError> {
         let size = ProductError::Size {
             dtype,
             rows,
             k: part.global(),
         };
-        // Padding to whole panels and lines takes less than twice a size with room to spare.
+        // With padding to whole panels and lines, a size less than doubles, with room to spare.
         let bytes = dtype.bytes(part.global() as u64).ok_or(size)?;
         let all = (rows as u64)
             .checked_add(ROWS as u64)
@@ -93,19 +92,18 @@ impl Format {
         })
     }
 
-    /// True if products support weights of this type.
+    /// True if products support this type.
     pub fn supports(dtype: DType) -> bool {
         quantised(dtype).is_some()
             || matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::Bf16)
     }
 
-    /// True if scales are stored once for each 256 elements of the whole rows. The stored form of a part then depends
-    /// on its start.
+    /// True if scales are stored per 256 elements of whole rows. A part's stored form then depends on its start.
     pub fn has_steps(dtype: DType) -> bool {
         quantised(dtype).is_some_and(|of| of.granule == 1) && dtype.block_len() > BLOCK as u64
     }
 
-    /// Returns the element type in the file.
+    /// Returns the file's element type.
     pub const fn dtype(&self) -> DType {
         self.dtype
     }
@@ -120,7 +118,7 @@ impl Format {
         self.part
     }
 
-    /// Panels of 16 rows.
+    /// Returns the number of panels.
     pub const fn panels(&self) -> usize {
         self.rows.div_ceil(ROWS)
     }
@@ -147,12 +145,11 @@ impl Format {
         }
     }
 
-    /// Packs some panels into `out`, which has [`Format::panel_bytes`] for each. Panels may be packed by different
-    /// threads.
+    /// Packs some panels into `out`, [`Format::panel_bytes`] each. Threads may pack different panels.
     ///
     /// # Errors
-    /// Returns [`ProductError::Shape`] if the source is not whole blocks, lacks some of the part, or does not have
-    /// these panels. Returns [`ProductError::Length`] if the source or `out` has another length.
+    /// [`ProductError::Shape`] if the source is not whole blocks, lacks some of the part, or does not have these
+    /// panels. [`ProductError::Length`] if the source or `out` has another length.
     pub fn pack(
         &self,
         source: Source,
@@ -182,7 +179,6 @@ impl Format {
         Ok(())
     }
 
-    /// Returns the bytes of a row of the source.
     fn check_source(&self, source: Source) -> Result<usize, ProductError> {
         let Source { bytes, from, k } = source;
         let whole = self.dtype.bytes(k as u64);
@@ -249,11 +245,10 @@ pub struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// Returns the matrix in `bytes`, which [`Format::pack`] has filled. They are read fastest if they start at a cache
-    /// line.
+    /// Wraps `bytes` filled by [`Format::pack`]. Reading is fastest if they start at a cache line.
     ///
     /// # Errors
-    /// Returns [`ProductError::Length`] unless there are [`Format::bytes`].
+    /// [`ProductError::Length`] unless there are [`Format::bytes`].
     pub fn new(format: Format, bytes: &'a [u8]) -> Result<Matrix<'a>, ProductError> {
         if bytes.len() != format.bytes() {
             return Err(ProductError::Length {
@@ -270,14 +265,13 @@ impl<'a> Matrix<'a> {
         &self.format
     }
 
-    /// Returns the bytes of a panel.
     pub(super) fn panel(&self, panel: usize) -> &'a [u8] {
         let bytes = self.format.panel_bytes;
         &self.bytes[panel * bytes..(panel + 1) * bytes]
     }
 }
 
-/// A packed matrix in memory of its own.
+/// A packed matrix with its own memory.
 #[derive(Debug)]
 pub struct Packed {
     format: Format,
@@ -285,18 +279,18 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Packs a whole matrix of `rows` rows of `k` elements.
+    /// Packs a matrix of `rows` rows of `k` elements.
     ///
     /// # Errors
-    /// Returns the errors of [`Format::new`] and [`Format::pack`].
+    /// As [`Format::new`] and [`Format::pack`].
     pub fn new(dtype: DType, bytes: &[u8], rows: usize, k: usize) -> Result<Packed, ProductError> {
         Packed::part(dtype, Source { bytes, from: 0, k }, rows, Part::whole(k))
     }
 
-    /// Packs a part of the K of a matrix of `rows` rows.
+    /// Packs a part of K of a matrix of `rows` rows.
     ///
     /// # Errors
-    /// Returns the errors of [`Format::new`] and [`Format::pack`].
+    /// As [`Format::new`] and [`Format::pack`].
     pub fn part(
         dtype: DType,
         source: Source,
@@ -318,10 +312,10 @@ impl Packed {
         Ok(Packed { format, pages })
     }
 
-    /// Copies the matrix to other memory.
+    /// Copies the matrix.
     ///
     /// # Errors
-    /// Returns [`ProductError::Size`] if the memory does not suffice.
+    /// [`ProductError::Size`] if memory does not suffice.
     pub fn copy(&self) -> Result<Packed, ProductError> {
         let mut out = Packed::zeroed(self.format)?;
         out.pages.bytes_mut().copy_from_slice(self.pages.bytes());

@@ -1,4 +1,4 @@
-//! Products with many experts; each token uses a few of them.
+//! Products with many experts, a few per token.
 
 use super::activations::Activations;
 use super::format::{Format, Matrix};
@@ -7,31 +7,31 @@ use super::output::{Epilogue, Output};
 use super::{Isa, ProductError};
 use std::ops::Range;
 
-/// The experts that each token uses.
+/// The experts of each token.
 ///
 /// A *pair* is a token and one of its experts. With `used` experts per token, pair `i` is expert `i % used` of token
 /// `i / used`.
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
-    /// The first of each expert's pairs in `pairs`, and the end.
+    /// Start of each expert's pairs in `pairs`, and the end.
     starts: Vec<usize>,
     /// Pairs, sorted by expert.
     pairs: Vec<u32>,
-    /// Their tokens.
+    /// Per pair, its token.
     tokens: Vec<u32>,
 }
 
-/// The rows of activations that an expert reads.
+/// The activation rows that an expert reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// One for each token.
+    /// One row per token.
     PerToken,
-    /// One for each pair.
+    /// One row per pair.
     PerPair,
 }
 
 impl Routes {
-    /// Returns empty routes with room for `experts` experts and `pairs` pairs, so that [`Routes::set`] need not
+    /// Returns empty routes with room for `experts` experts and `pairs` pairs, so that [`Routes::set`] does not
     /// allocate.
     pub fn with_capacity(experts: usize, pairs: usize) -> Routes {
         Routes {
@@ -41,24 +41,24 @@ impl Routes {
         }
     }
 
-    /// Sorts pairs by expert; an expert's stay in order. `chosen` is the expert of each pair.
+    /// Sorts pairs by expert, stably. `chosen` is each pair's expert.
     ///
     /// # Errors
-    /// Returns [`ProductError::Shape`] if an expert is beyond `experts` or the pairs are not `used` for each token.
+    /// [`ProductError::Shape`] if an expert is beyond `experts` or the pairs are not `used` for each token.
     pub fn set(&mut self, experts: usize, used: usize, chosen: &[u32]) -> Result<(), ProductError> {
         let shape = |what| Err(ProductError::Shape { what });
         if used == 0 || !chosen.len().is_multiple_of(used) || u32::try_from(chosen.len()).is_err() {
             return shape("every token uses the same number of experts");
         }
         if chosen.iter().any(|&e| e as usize >= experts) {
-            return shape("every expert that is used is there");
+            return shape("every used expert exists");
         }
         self.starts.clear();
         self.starts.resize(experts + 1, 0);
         for &e in chosen {
             self.starts[e as usize] += 1;
         }
-        // Counts become ends; filling from the last pair turns each end into a start.
+        // Counts become ends; filling backwards turns ends into starts.
         let mut end = 0;
         for count in &mut self.starts {
             end += *count;
@@ -87,25 +87,24 @@ impl Routes {
         self.pairs.len()
     }
 
-    /// Returns the pairs of an expert.
     fn of(&self, expert: usize) -> Range<usize> {
         self.starts[expert]..self.starts[expert + 1]
     }
 }
 
-/// One of `of` equal shares of some work.
+/// One of `of` equal shares of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// The index of the share.
+    /// Index of the share.
     pub index: usize,
-    /// The number of shares.
+    /// Number of shares.
     pub of: usize,
 }
 
-/// The fixed cost of a panel, in tokens: reading and decoding it.
+/// Cost of reading and decoding a panel, in tokens.
 const PANEL_COST: usize = 6;
 
-/// A stack of experts, packed one after another, times the tokens that use them. The result has a column for each pair.
+/// A stack of packed experts times the tokens that use them. The result has a column per pair.
 #[derive(Clone, Copy)]
 pub struct Grouped<'a> {
     isa: Isa,
@@ -118,11 +117,11 @@ pub struct Grouped<'a> {
 }
 
 impl<'a> Grouped<'a> {
-    /// Creates the product of the experts in `bytes`, each of `format`, with the activations of the tokens of `routes`.
-    /// The bias of the epilogue has the rows of all experts, one expert after another.
+    /// Creates the product of the experts in `bytes`, each of `format`, with the activations of `routes`. The
+    /// epilogue's bias has the rows of all experts in sequence.
     ///
     /// # Errors
-    /// Returns [`ProductError::Length`] if the experts have other sizes, [`ProductError::Shape`] if the bias has.
+    /// [`ProductError::Length`] if the experts have other sizes, [`ProductError::Shape`] if the bias has.
     pub fn new(
         isa: Isa,
         (format, bytes): (Format, &'a [u8]),
@@ -155,11 +154,10 @@ impl<'a> Grouped<'a> {
         })
     }
 
-    /// Computes a share. Together the shares cover all panels of all used experts. Each panel is in one share, and
-    /// shares take about the same time.
+    /// Computes a share. Each panel of a used expert is in exactly one share, and shares take about the same time.
     ///
     /// # Errors
-    /// Returns the errors of [`Product::new`] and [`Product::run`].
+    /// As [`Product::new`] and [`Product::run`].
     pub fn run(
         &self,
         share: Share,
@@ -173,7 +171,7 @@ impl<'a> Grouped<'a> {
         let share = all * share.index / share.of.max(1)..all * (share.index + 1) / share.of.max(1);
         let mut at = 0;
         for e in experts {
-            // A panel belongs to the share that contains the start of its cost.
+            // A panel belongs to the share with the start of its cost.
             let each = cost(self.routes.of(e).len());
             let panel = |cost: usize| {
                 let panel = cost.saturating_sub(at).div_ceil(each.max(1));

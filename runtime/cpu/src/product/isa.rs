@@ -9,7 +9,7 @@ use crate::simd::Isa as Vectors;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// An instruction set that this machine has. All give the same bits.
+/// An instruction set of this machine. All give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Isa(pub(super) Set);
 
@@ -25,10 +25,10 @@ pub(super) enum Set {
 }
 
 impl Isa {
-    /// The instruction set that every machine has.
+    /// Portable instructions.
     pub const PORTABLE: Isa = Isa(Set::Portable);
 
-    /// Returns the instruction sets of this machine, the fastest first.
+    /// Returns this machine's instruction sets, fastest first.
     pub fn available() -> &'static [Isa] {
         static ALL: OnceLock<Vec<Isa>> = OnceLock::new();
         ALL.get_or_init(|| {
@@ -48,18 +48,17 @@ impl Isa {
         })
     }
 
-    /// Returns the fastest instruction set of this machine.
+    /// Returns this machine's fastest instruction set.
     pub fn best() -> Isa {
         Isa::available()[0]
     }
 
-    /// Returns the instruction set of this name, if the machine has it.
+    /// Returns the instruction set of this name, if available.
     pub fn from_name(name: &str) -> Option<Isa> {
         let named = |isa: &&Isa| isa.to_string() == name;
         Isa::available().iter().find(named).copied()
     }
 
-    /// Returns the vector instructions of the instruction set.
     pub(crate) const fn vectors(self) -> Vectors {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -70,7 +69,7 @@ impl Isa {
         }
     }
 
-    /// Runs a kernel whose only requirements are on its own fields.
+    /// Runs a kernel whose requirements are only on its own fields.
     pub(super) fn run<K: Kernel>(self, kernel: K) {
         // SAFETY: an `Isa` is made only if the machine has the instructions.
         unsafe {

@@ -1,24 +1,22 @@
 //! Matrix products with weights of every GGUF type.
 //!
-//! A weight is packed once ([`Format`], [`Packed`]) in panels of 16 rows. A row is a lane of a vector, so no sum crosses
-//! lanes; most types keep their size. Activations are quantised to signed bytes in blocks of 32 ([`quantise`]), one form
-//! for all quantised weights; weights of floats take f32. The remainder of the quantised activations may be a second term
-//! ([`residual`]), whose product is added. A [`Product`] then computes the rows of some panels of 16 for a few tokens or
-//! many ([`Product::run`]). [`Grouped`] computes the products of many experts.
+//! A weight is packed once ([`Format`], [`Packed`]) in panels of 16 rows. A row is a lane of a vector, so no sum
+//! crosses lanes; most types keep their size. Activations for quantised weights become signed bytes in blocks of 32
+//! ([`quantise`]); float weights take f32. The remainder of the quantised activations may be a second term
+//! ([`residual`]), whose product is added. A [`Product`] computes the rows of some panels for any number of tokens
+//! ([`Product::run`]). [`Grouped`] computes the products of many experts.
 //!
 //! # Threads
+//! Functions that take a range of panels may run on several threads at once for different panels. Only [`Packed`],
+//! [`Scratch`] and [`Routes`] allocate, and they are created before.
 //!
-//! Functions that take a range of panels may run on several threads at once for different panels; the shared data is read
-//! only. Only [`Packed`], [`Scratch`] and [`Routes`] allocate, and they are created before.
+//! # Bit-identical results
+//! A result is a fixed sequence of f32 operations: over each of 8 chunks of K in sequence, then over the chunks as a
+//! binary tree. It does not depend on the number of tokens, the threads, or the instruction set ([`Isa`]). A device
+//! that holds a [`Part`] of K computes the roots of its share of the tree. [`Combination`] adds the roots to exactly
+//! the whole, if all parts end at chunks ([`Part::ends_at_chunks`]).
 //!
-//! # The same bits
-//!
-//! A result is a fixed sequence of f32 operations: over each of 8 chunks of K in sequence, and then over the chunks as a
-//! binary tree. It does not depend on the number of tokens, the threads, or the instruction set ([`Isa`]). A device that
-//! holds a [`Part`] of K gives the roots of its share of the tree. [`Combination`] adds the roots to exactly the whole, if
-//! all parts end at chunks ([`Part::ends_at_chunks`]).
-//!
-//! NaN and infinite activations make only the products with them NaN.
+//! NaN and infinite activations make only their own products NaN.
 //!
 //! # Example
 //!
@@ -53,20 +51,6 @@
 //! # Ok(())
 //! # }
 //! ```
-//!
-//! # Files
-//!
-//! | file          | contents                                                           |
-//! |---------------|--------------------------------------------------------------------|
-//! | `part`        | chunks of K, parts, roots, their combination                       |
-//! | `activations` | blocks of 32 signed bytes                                          |
-//! | `format`      | a weight in memory; `pack` fills it from the file's blocks         |
-//! | `layout/`     | the stored form of each type: codes, scales and their positions    |
-//! | `simd/`       | sixteen lanes on each instruction set                              |
-//! | `kernel/`     | the products of a panel or two with a few tokens                   |
-//! | `multiply`    | products of a matrix; `grouped`: of experts                        |
-//! | `row`         | rows of a packed matrix as f32                                      |
-//! | `output`      | results, and the operations on them before they are stored         |
 
 mod activations;
 mod error;

@@ -18,19 +18,19 @@ use super::part::Plan;
 use super::{Isa, ProductError};
 use std::ops::Range;
 
-/// The most tokens that share a decoded panel before it is decoded again: their activations and sums stay in a cache.
+/// The most tokens that share a decoded panel: their activations and sums stay in a cache.
 const BATCH: usize = 192;
 
-/// The largest batch that is multiplied without decoded panels. Up to it, decoding again for every few tokens costs
-/// less than decoded panels save: a panel stays in the second-level cache.
+/// The largest batch multiplied without decoded panels. Up to it, decoding again for every few tokens is cheaper: a
+/// panel stays in the second-level cache.
 const FEW: usize = BATCH;
 
-/// The rows of the activations to multiply, and the columns of the result to write.
+/// Activation rows to multiply, and result columns to write.
 #[derive(Clone, Copy, Debug)]
 pub enum Tokens<'a> {
     /// The first `n` rows; row `i` goes to column `i`.
     First(usize),
-    /// Row `from[i]` to column `to[i]`, for each `i`. No column is named twice.
+    /// Row `from[i]` to column `to[i]`, for each `i`. No column occurs twice.
     Listed {
         /// Rows of the activations.
         from: &'a [u32],
@@ -67,7 +67,6 @@ impl Tokens<'_> {
         }
     }
 
-    /// True if all tokens are inside `rows` rows and `columns` columns.
     fn fit(&self, rows: usize, columns: usize) -> bool {
         match self {
             Tokens::First(n) => *n <= rows && *n <= columns,
@@ -80,7 +79,7 @@ impl Tokens<'_> {
     }
 }
 
-/// Memory that a thread's products of many tokens work in.
+/// A thread's memory for products of many tokens.
 pub struct Scratch {
     panels: Box<[Unpacked; PANELS]>,
     /// `[slot][token]`.
@@ -88,7 +87,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Returns scratch memory that suffices for every product.
+    /// Returns scratch memory for any product.
     pub fn new() -> Scratch {
         Scratch {
             panels: Box::new([Unpacked::ZERO; PANELS]),
@@ -103,7 +102,7 @@ impl Default for Scratch {
     }
 }
 
-/// A matrix times rows of activations, with the checks that are done once for all threads.
+/// A matrix times rows of activations, checked once for all threads.
 #[derive(Clone, Copy)]
 pub struct Product<'a> {
     matrix: Matrix<'a>,
@@ -113,7 +112,6 @@ pub struct Product<'a> {
     rows: Rows<'a>,
 }
 
-/// The activations with the functions that multiply them.
 #[derive(Clone, Copy)]
 enum Rows<'a> {
     Quantised(QuantisedRows<'a>),
@@ -131,8 +129,8 @@ impl<'a> Product<'a> {
     /// Creates the product of `matrix` and `tokens` of `activations`.
     ///
     /// # Errors
-    /// Returns [`ProductError::Shape`] if the matrix takes other activations, or if these are not whole rows or lack a
-    /// token. Also returns it unless the bias has one element per row.
+    /// [`ProductError::Shape`] if the matrix takes other activations, these are not whole rows, or a token is missing.
+    /// Also for a bias without one element per row.
     pub fn new(
         isa: Isa,
         matrix: Matrix<'a>,
@@ -159,7 +157,7 @@ impl<'a> Product<'a> {
                 let kernels = float_kernels(isa, dtype).ok_or(unsupported)?;
                 (Rows::Float { x, kernels }, whole_rows(x.len(), part.k()))
             }
-            _ => return Err(shape("activations are quantised where the weights are")),
+            _ => return Err(shape("activations are quantised if the weights are")),
         };
         let count = count.ok_or(shape("activations are whole rows of the matrix's K"))?;
         if !tokens.fit(count, usize::MAX) {
@@ -180,12 +178,10 @@ impl<'a> Product<'a> {
         })
     }
 
-    /// Computes the rows of some panels, in the way that is fastest for the number of tokens. Threads compute different
-    /// panels.
+    /// Computes the rows of some panels, in the fastest way for the number of tokens. Threads compute different panels.
     ///
     /// # Errors
-    /// Returns [`ProductError::Shape`] if the matrix does not have the panels, or if `out` lacks their rows, a token or
-    /// a root.
+    /// [`ProductError::Shape`] if the matrix lacks the panels, or `out` their rows, a token or a root.
     pub fn run(
         &self,
         panels: Range<usize>,
@@ -199,10 +195,10 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Computes the rows of some panels, and decodes weights in registers: for few tokens.
+    /// Computes some panels, decoding weights in registers: for few tokens.
     ///
     /// # Errors
-    /// Returns the errors of [`Product::run`].
+    /// As [`Product::run`].
     pub fn gemv(&self, panels: Range<usize>, out: &mut Output) -> Result<(), ProductError> {
         self.check(&panels, out)?;
         match &self.rows {
@@ -217,10 +213,10 @@ impl<'a> Product<'a> {
         Ok(())
     }
 
-    /// Computes the rows of some panels, and decodes weights into a cache: for many tokens.
+    /// Computes some panels, decoding weights into a cache: for many tokens.
     ///
     /// # Errors
-    /// Returns the errors of [`Product::run`].
+    /// As [`Product::run`].
     pub fn gemm(
         &self,
         panels: Range<usize>,
@@ -283,7 +279,7 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Multiplies a panel with all tokens, and decodes it again for every few of them.
+    /// Multiplies a panel with all tokens, decoding it for every few of them.
     fn decode(&self, rows: &QuantisedRows, panel: usize, sums: &mut Sums, out: &mut Output) {
         let mut t0 = 0;
         while t0 < self.tokens.len() {
@@ -303,7 +299,6 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Returns block `block` of the rows of tokens `t0..t0 + w`.
     fn blocks(
         &self,
         rows: &QuantisedRows,
@@ -318,7 +313,6 @@ impl<'a> Product<'a> {
         })
     }
 
-    /// Multiplies one or two panels with a batch of tokens, and decodes some blocks at a time.
     fn batch(
         &self,
         rows: &QuantisedRows,
@@ -384,7 +378,6 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Multiplies the decoded blocks of `panels` panels with a batch of tokens.
     fn tiles(
         &self,
         rows: &QuantisedRows,
@@ -444,7 +437,7 @@ impl<'a> Product<'a> {
     }
 }
 
-/// The slot for the sums of some blocks, and their merges.
+/// Slot for the sums of some blocks, and their merges.
 #[derive(Clone, Copy)]
 struct Step {
     slot: usize,
@@ -452,7 +445,7 @@ struct Step {
     merges: usize,
 }
 
-/// Returns the rows of `k` in `len` elements, if they are whole.
+/// Returns the number of whole rows of `k` in `len` elements.
 fn whole_rows(len: usize, k: usize) -> Option<usize> {
     len.is_multiple_of(k).then_some(len / k)
 }

@@ -6,15 +6,14 @@ use super::layout::ROWS;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A matrix of results with one column per token: row `r` of token `t` is element `t·stride + r`. A product over a part
-/// of K with several roots has one such matrix per root, one after another.
+/// Results with one column per token: row `r` of token `t` is element `t·stride + r`. Each root of a part of K has such
+/// a matrix, in sequence.
 #[derive(Debug)]
 pub struct Output<'a> {
     ptr: *mut f32,
     stride: usize,
     tokens: usize,
     roots: usize,
-    /// Rows that may be written.
     rows: Range<usize>,
     data: PhantomData<&'a mut [f32]>,
 }
@@ -23,12 +22,11 @@ pub struct Output<'a> {
 unsafe impl Send for Output<'_> {}
 
 impl<'a> Output<'a> {
-    /// Returns the results of `rows` rows in `data`, with one column of `stride` elements per token. The last column may
+    /// Wraps the results of `rows` rows in `data`, with one column of `stride` elements per token. The last column may
     /// end with its last row.
     ///
     /// # Errors
-    /// Returns [`ProductError::Shape`] if columns overlap, [`ProductError::Length`] if there is not one whole column
-    /// for each root.
+    /// [`ProductError::Shape`] if columns overlap, [`ProductError::Length`] unless each root has one whole column.
     pub fn new(
         data: &'a mut [f32],
         rows: usize,
@@ -62,7 +60,7 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// Returns the results of `tokens` tokens from `ptr` on, for threads that share a matrix without a borrow of it.
+    /// Wraps the results of `tokens` tokens from `ptr` on, for threads that share a matrix.
     ///
     /// # Safety
     /// `((roots·tokens - 1)·stride + rows)` f32 are at `ptr` for as long as the output lives. No other thread reads or
@@ -84,14 +82,14 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Splits the results into the rows before `row` and the rows from `row` on, for two threads.
+    /// Splits the results at row `row`, for two threads.
     ///
     /// # Errors
-    /// Returns [`ProductError::Shape`] if it does not have the row.
+    /// [`ProductError::Shape`] if the output does not have the row.
     pub fn split_at(self, row: usize) -> Result<(Output<'a>, Output<'a>), ProductError> {
         if !(self.rows.start..=self.rows.end).contains(&row) {
             return Err(ProductError::Shape {
-                what: "the row at which results are split is one of them",
+                what: "results are split at one of their rows",
             });
         }
         let part = |rows| Output { rows, ..self };
@@ -113,13 +111,13 @@ impl<'a> Output<'a> {
         self.roots
     }
 
-    /// True if the rows of these panels, in a matrix of `rows` rows, may be written.
+    /// True if these panels' rows, in a matrix of `rows` rows, may be written.
     pub(super) fn has_panels(&self, panels: &Range<usize>, rows: usize) -> bool {
         let (start, end) = (panels.start * ROWS, (panels.end * ROWS).min(rows));
         start >= end || (self.rows.start <= start && end <= self.rows.end)
     }
 
-    /// Writes a panel's rows of one token. The caller has checked [`Output::has_panels`], the token and the root.
+    /// Writes a panel's rows of one token. The caller has checked [`Output::has_panels`], token and root.
     pub(super) fn write(&mut self, at: Place, values: &[f32; ROWS], epilogue: &Epilogue) {
         let start = at.panel * ROWS;
         let n = at.end.saturating_sub(start).min(ROWS);
@@ -151,7 +149,6 @@ impl<'a> Output<'a> {
     }
 }
 
-/// A panel's rows of one token in a result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub panel: usize,
@@ -161,16 +158,16 @@ pub(super) struct Place {
     pub end: usize,
 }
 
-/// The operations on a result before it is stored.
+/// Operations on a result before it is stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Epilogue<'a> {
-    /// Overwrite or add.
+    /// Overwrites or adds.
     pub write: Write,
     /// A number per row, added to every token.
     pub bias: Option<&'a [f32]>,
 }
 
-/// The way to store a result.
+/// How a result is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Write {
     /// Replaces the old value.

@@ -1,24 +1,23 @@
-//! Panels from the blocks of a file.
+//! Packs a file's blocks into panels.
 
 use super::layout::geometry::Geometry;
 use super::layout::{Codes, Layout, ROWS, STEP, Scales};
 use super::part::BLOCK;
 
-/// The rows of one panel in the file.
 pub(super) struct PackPanel<'a> {
     /// The panels' shape.
     pub geometry: &'a Geometry,
-    /// Up to 16 rows, one after another.
+    /// Up to 16 rows, in sequence.
     pub rows: &'a [u8],
-    /// Bytes from one row to the next.
+    /// Bytes from row to row.
     pub stride: usize,
-    /// The file's first element in each row.
+    /// Index in K of each row's first element.
     pub from: usize,
-    /// First block of 32 to pack, counted in the file's whole rows.
+    /// First block of 32 to pack, in the file's whole rows.
     pub first: usize,
 }
 
-/// Packs a panel into zeroed bytes. Rows that are missing stay zero, which every type decodes to finite numbers.
+/// Packs a panel into zeroed bytes. Missing rows stay zero, which every type decodes to finite numbers.
 pub(super) fn pack_panel<L: Layout>(from: &PackPanel, panel: &mut [u8]) {
     for (row, bytes) in from.rows.chunks(from.stride).enumerate() {
         pack_row::<L>(from, bytes, row, panel);
@@ -60,7 +59,7 @@ fn pack_row<L: Layout>(from: &PackPanel, bytes: &[u8], row: usize, panel: &mut [
     }
 }
 
-/// Packs row `row` of plain elements with `bytes` bytes each. Element `e` of all 16 rows is stored together.
+/// Packs row `row` of plain elements of `bytes` bytes. Element `e` of all 16 rows is stored together.
 pub(super) fn pack_plain(elements: &[u8], row: usize, bytes: usize, panel: &mut [u8]) {
     let elements = elements.chunks_exact(bytes);
     for (element, out) in elements.zip(panel.chunks_exact_mut(ROWS * bytes)) {

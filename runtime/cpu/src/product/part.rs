@@ -1,20 +1,19 @@
-//! The order of a sum: chunks of the whole of K, added as a binary tree.
+//! The order of a sum: chunks of all of K, added as a binary tree.
 
 use super::ProductError;
 use std::ops::Range;
 use tpc_ir::program::{SUM_BLOCK, SUM_CHUNKS};
 
-/// Elements that share a scale of the activations. Cuts of K are multiples of it.
+/// Elements that share an activation scale. Cuts of K are multiples of it.
 pub const BLOCK: usize = SUM_BLOCK as usize;
 /// Chunks of K.
 pub(super) const CHUNKS: usize = SUM_CHUNKS as usize;
 
-/// A part of the K of a product, and the order of its sum.
+/// A part of a product's K, and the order of its sum.
 ///
-/// The whole of K, `⌈K/32⌉` blocks of 32, is cut into 8 chunks: chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. The
-/// products of a chunk are summed in sequence, and the chunks as a binary tree over all of K. The sum therefore does
-/// not depend on the division into parts, if parts end at chunks. Each part gives the *roots*, in the order of K, of
-/// the largest subtrees in it. [`Combination`] adds the roots of all parts.
+/// K, `⌈K/32⌉` blocks of 32, is cut into 8 chunks: chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. The products of a
+/// chunk are summed in sequence, and the chunks as a binary tree. A part that ends at chunks gives the *roots*, in the
+/// order of K, of its largest subtrees. [`Combination`] adds all roots, so the sum does not depend on the division.
 ///
 /// A part that cuts a chunk ([`Part::ends_at_chunks`] is false) has one root, its plain sum; so has any part after
 /// [`Part::plain`]. The sum over such parts depends on their ends.
@@ -29,20 +28,20 @@ pub struct Part {
 /// Consecutive blocks of a part, summed in sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// First block, counted from the start of the part.
+    /// First block, from the start of the part.
     pub start: usize,
-    /// End, likewise.
+    /// End, from the start of the part.
     pub end: usize,
-    /// The number of earlier sums that are added to this one, the last first.
+    /// Earlier sums to add to this one, last first.
     pub merges: usize,
 }
 
-/// The segments of a part, as a program of a stack machine: push the sum and then merge.
+/// The segments of a part, as a stack program: push the sum, then merge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     segments: [Segment; CHUNKS],
     count: usize,
-    /// Sums on the stack at the end.
+    /// Sums left on the stack.
     pub roots: usize,
 }
 
@@ -52,17 +51,17 @@ impl Plan {
     }
 }
 
-/// A node of the tree over chunks: `2^level` chunks, the `index`-th of that size.
+/// A node of the tree over chunks: the `index`-th of `2^level` chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Node {
     level: u32,
     index: usize,
 }
 
-/// The most nodes of a part that wait for their sibling.
+/// The most waiting nodes of a part.
 const DEPTH: usize = 6;
 
-/// Nodes whose sibling is not there yet.
+/// Nodes that wait for their sibling.
 #[derive(Default)]
 struct Waiting {
     nodes: [Node; DEPTH],
@@ -70,7 +69,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Adds a node and counts the merges that follow.
+    /// Adds a node and returns the number of merges that follow.
     fn push(&mut self, mut node: Node) -> usize {
         let mut merges = 0;
         while node.index % 2 == 1
@@ -108,8 +107,8 @@ impl Part {
     /// Returns the part with elements `range` of `k`.
     ///
     /// # Errors
-    /// Returns [`ProductError::Part`] if the range is empty, reversed or beyond `k`. Also returns it if the range
-    /// starts or ends inside a block of 32, except at the end of K.
+    /// [`ProductError::Part`] if the range is empty, reversed, beyond `k`, or cuts a block of 32 other than at the end
+    /// of K.
     pub fn new(k: usize, range: Range<usize>) -> Result<Part, ProductError> {
         let Range { start, end } = range;
         let cut = |at: usize| !at.is_multiple_of(BLOCK) && at != k;
@@ -124,14 +123,14 @@ impl Part {
         })
     }
 
-    /// Returns the same part with its plain sum as its only root.
+    /// Makes the plain sum the only root.
     #[must_use]
     pub const fn plain(mut self) -> Part {
         self.plain = true;
         self
     }
 
-    /// Returns the elements of the whole.
+    /// Returns the elements of all of K.
     pub const fn global(&self) -> usize {
         self.global
     }
@@ -151,7 +150,7 @@ impl Part {
         self.end - self.start
     }
 
-    /// Blocks of 32 of the part, the last perhaps shorter.
+    /// Returns the blocks of 32 of the part, the last perhaps shorter.
     pub(super) const fn blocks(&self) -> usize {
         self.k().div_ceil(BLOCK)
     }
@@ -161,7 +160,7 @@ impl Part {
         self.is_chunk_end(self.start) && self.is_chunk_end(self.end)
     }
 
-    /// Returns the sums that a product over the part gives.
+    /// Returns the number of sums of a product over the part.
     pub fn roots(&self) -> usize {
         self.plan().roots
     }
@@ -172,8 +171,7 @@ impl Part {
             || (0..=CHUNKS).any(|c| chunk_start(self.global, c) * BLOCK == at)
     }
 
-    /// Returns the chunks that are whole in the part. A chunk without blocks belongs to the part that ends at it, so
-    /// each chunk belongs to one part.
+    /// Returns the chunks wholly in the part. A chunk without blocks belongs to the part that ends at it.
     fn chunks(&self) -> Range<usize> {
         let inside = |c: usize| {
             let end = (chunk_start(self.global, c + 1) * BLOCK).min(self.global);
@@ -216,7 +214,6 @@ impl Part {
         plan
     }
 
-    /// Returns the nodes of the roots, in order.
     fn nodes(&self) -> Waiting {
         let mut waiting = Waiting::default();
         for index in self.chunks() {
@@ -226,15 +223,14 @@ impl Part {
     }
 }
 
-/// Returns the first block of chunk `c` of `k` elements.
 const fn chunk_start(k: usize, c: usize) -> usize {
     tpc_ir::program::chunk_start(k as u64, c as u64) as usize
 }
 
-/// The order in which the roots of parts are added to the whole.
+/// The order in which to add the roots of parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Combination {
-    /// For each root, the number of earlier sums to add to it, the last first.
+    /// Per root, the earlier sums to add to it, last first.
     merges: [usize; CHUNKS],
     count: usize,
 }
@@ -243,8 +239,8 @@ impl Combination {
     /// Creates the combination of adjacent parts that cover the whole.
     ///
     /// # Errors
-    /// Returns [`ProductError::Parts`] if the parts do not cover the whole, if there are more parts than chunks, or if
-    /// a part cuts a chunk. Such parts have only plain sums, and the whole depends on their ends.
+    /// [`ProductError::Parts`] if the parts do not cover the whole, outnumber the chunks, or cut a chunk: the whole
+    /// would depend on their ends.
     pub fn new(parts: &[Part]) -> Result<Combination, ProductError> {
         let mut all = Waiting::default();
         let mut out = Combination {
@@ -270,7 +266,7 @@ impl Combination {
         Ok(out)
     }
 
-    /// Roots of all parts together.
+    /// Returns the roots of all parts together.
     pub const fn roots(&self) -> usize {
         self.count
     }
@@ -299,7 +295,6 @@ impl Combination {
 mod tests {
     use super::*;
 
-    /// Returns the tree's sum of leaves, and the sum of parts cut at chunks `cuts`.
     fn sums(leaves: [f32; CHUNKS], cuts: &[usize]) -> (f32, f32) {
         let k = CHUNKS * BLOCK;
         let of = |part: &Part| {

@@ -1,4 +1,4 @@
-//! Parts of a row of a packed matrix as f32: for tables that products and lookups share.
+//! Rows of a packed matrix as f32, for tables that products and lookups share.
 #![expect(unsafe_code, reason = "kernels")]
 
 use super::format::Matrix;
@@ -12,12 +12,11 @@ use half::{bf16, f16};
 use tpc_ir::DType;
 
 impl Matrix<'_> {
-    /// Reads the elements of row `row` from `from` on, until `out` is full. The bits are those that
-    /// [`tpc_runtime::quant::dequantise`] decodes from the file's blocks.
+    /// Reads row `row` from element `from` on, until `out` is full, bit-identical to
+    /// [`tpc_runtime::quant::dequantise`].
     ///
     /// # Errors
-    /// Returns [`ProductError::Shape`] if the matrix lacks some of the elements or `from` is not the first of a block
-    /// of 32.
+    /// [`ProductError::Shape`] if the matrix lacks some of the elements or `from` is not the first of a block of 32.
     pub fn read_row(
         &self,
         isa: Isa,
@@ -52,7 +51,7 @@ impl Matrix<'_> {
     }
 }
 
-/// Decodes some blocks of a panel, at most [`BLOCKS`].
+/// Decodes at most [`BLOCKS`] blocks of a panel.
 fn decode(
     kernels: &QuantisedKernels,
     geometry: &Geometry,
@@ -71,7 +70,6 @@ fn decode(
     unsafe { (kernels.unpack)(work) };
 }
 
-/// Computes the values of one row of decoded blocks.
 fn lane_of(kernels: &QuantisedKernels, from: &Unpacked, lane: usize, out: &mut [f32]) {
     let parts = BLOCK / kernels.sub;
     for (b, out) in out.chunks_mut(BLOCK).enumerate() {
@@ -88,7 +86,6 @@ fn lane_of(kernels: &QuantisedKernels, from: &Unpacked, lane: usize, out: &mut [
     }
 }
 
-/// Reads the elements of one row of a panel of floats.
 fn plain(dtype: DType, panel: &[u8], (from, lane): (usize, usize), out: &mut [f32]) {
     match dtype {
         DType::F16 | DType::Bf16 => {

@@ -1,16 +1,14 @@
-//! Every type and shape against f64, every instruction set against the others.
+//! Every type and shape against f64; every instruction set against the others.
 
 use super::*;
 use tpc_ir::DType;
 use tpc_ir::random::SplitMix64;
 use tpc_runtime::quant::dequantise;
 
-/// Returns every type that has products.
 fn types() -> impl Iterator<Item = DType> {
     DType::ALL.iter().copied().filter(|&t| Format::supports(t))
 }
 
-/// A small generator of test data.
 struct Random(SplitMix64);
 
 impl Random {
@@ -18,7 +16,6 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// Returns a number from -1 to 1.
     fn signed(&mut self) -> f32 {
         self.0.signed() as f32
     }
@@ -27,7 +24,6 @@ impl Random {
         (0..n).map(|_| self.signed()).collect()
     }
 
-    /// Blocks of random bytes whose scales are small numbers.
     fn weights(&mut self, dtype: DType, elements: usize) -> Vec<u8> {
         match dtype {
             DType::F32 => return self.plain(elements, f32::to_le_bytes),
@@ -48,7 +44,6 @@ impl Random {
         (0..n).flat_map(|_| bytes(self.signed())).collect()
     }
 
-    /// Puts small numbers at the positions of a block's floats.
     fn scales(&mut self, dtype: DType, block: &mut [u8]) {
         let f16s: &[usize] = match dtype {
             DType::Q4_1 | DType::Q5_1 | DType::Q4K | DType::Q5K | DType::Q8_1 => &[0, 2],
@@ -82,7 +77,7 @@ impl Random {
             block[at..at + 2].copy_from_slice(&d.to_le_bytes());
         }
         if dtype == DType::Tq1_0 {
-            // Only bytes that encode five digits.
+            // Bytes that encode five digits.
             for byte in &mut block[..52] {
                 *byte = ((u16::from(*byte) * 243 / 256 * 256).div_ceil(243)) as u8;
             }
@@ -90,7 +85,6 @@ impl Random {
     }
 }
 
-/// A matrix, activations, and their expected product.
 struct Case {
     dtype: DType,
     rows: usize,
@@ -131,7 +125,6 @@ impl Case {
         Packed::new(self.dtype, &self.bytes, self.rows, self.k).expect("a packed matrix")
     }
 
-    /// Returns the product over the whole, with `way` of the two.
     fn product(&self, isa: Isa, packed: &Packed, way: Way) -> Vec<f32> {
         let mut out = vec![f32::NAN; self.rows * self.tokens];
         let product = Product::new(
@@ -152,7 +145,7 @@ impl Case {
         out
     }
 
-    /// Computes the product in f64, and the sum of the magnitudes of its terms, from a function of the activations.
+    /// Computes the product in f64, and the sum of its terms' magnitudes.
     fn reference(&self, x: impl Fn(usize, usize) -> f64) -> Vec<(f64, f64)> {
         let mut weights = vec![0.0; self.rows * self.k];
         dequantise(self.dtype, &self.bytes, &mut weights).expect("decoded weights");
@@ -183,7 +176,7 @@ fn blocks(x: &[f32], k: usize) -> Vec<Block> {
     out
 }
 
-/// Widths of K: one block of the file, a few, more than the chunks, more than are decoded together.
+/// Returns widths of K: one file block, a few, more than the chunks, more than are decoded together.
 fn widths(dtype: DType) -> Vec<usize> {
     let block = dtype.block_len() as usize;
     if block == 1 {
@@ -336,7 +329,6 @@ fn parts_of_k_at_chunks_have_the_bits_of_the_whole() {
     }
 }
 
-/// Returns the roots of a part of a case.
 fn part(case: &Case, part: Part, way: Way) -> Vec<Vec<f32>> {
     let source = Source {
         bytes: &case.bytes,

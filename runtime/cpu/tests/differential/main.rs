@@ -13,7 +13,7 @@ const CPU: Factory = Factory {
     build,
 };
 
-/// An executor with a team of workers. `isa` overrides the instruction set that a kernel chooses.
+/// A team of workers. `isa` overrides the kernel's choice.
 struct Workers {
     team: Team,
     isa: Option<Isa>,
@@ -61,7 +61,7 @@ impl ExecutorUnderTest for Workers {
     }
 }
 
-/// Runs a kernel on views. Every worker gets its own scratch memory, of the size that the kernel requests.
+/// Runs a kernel on views. Every worker gets its own scratch memory.
 fn launch(
     team: &mut Team,
     kernel: &Kernel,
@@ -81,7 +81,6 @@ fn launch(
     })
 }
 
-/// Returns the view of a tensor.
 fn view(stored: &mut Stored) -> View {
     let (dtype, dims, strides) = (stored.dtype(), stored.dims(), stored.strides());
     let ptr = stored.bytes_mut().as_mut_ptr();

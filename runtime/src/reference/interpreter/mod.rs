@@ -2,10 +2,10 @@
 //!
 //! Invariants:
 //!
-//! - each place has its own memory. An op reads from and writes to the memory of its place. `copy` reads from its
-//!   operand's place; participant `i` of a collective is the place of result `i`;
-//! - every tensor has the sizes that the graph declares for its value under the batch's bindings;
-//! - states change only after a phase of a batch has run (see `schedule.rs`), and become permanent only by a commit;
+//! - an op reads and writes the memory of its place. `copy` reads from its operand's place; participant `i` of a
+//!   collective is the place of result `i`;
+//! - every tensor has the declared sizes under the batch's bindings;
+//! - states change only after a phase has run (see `schedule.rs`), and become permanent only by a commit;
 //! - a value's memory is freed after its last use.
 
 use std::collections::BTreeMap;
@@ -29,32 +29,29 @@ use crate::tensor::{Data, Shape, Tensor};
 use crate::transfers::Transfers;
 use crate::weights::WeightSource;
 
-/// The bytes that a place stores between batches.
+/// Bytes that a place stores between batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlaceStats {
-    /// Bytes of its parts of weights, packed in the file's types.
+    /// Its parts of weights, packed in the file's types.
     pub weight_bytes: u64,
-    /// Bytes of its parts of states, in their types; 0 before the first batch.
+    /// Its parts of states, in their types; 0 before the first batch.
     pub state_bytes: u64,
 }
 
-/// States by the value that defines them.
+/// States by their defining value.
 type States = BTreeMap<Value, Arc<Tensor>>;
 
-/// An observer of every tensor as it is produced.
+/// Observes every tensor as it is produced.
 pub type Observer<'a> = dyn FnMut(Value, &Tensor) + 'a;
 
-/// The outputs of a batch by name.
+/// Outputs of a batch by name.
 pub type NamedOutputs = BTreeMap<String, Tensor>;
 
-/// Supplies the inputs of a batch: the tensor for an input of this kind and declared type.
+/// Returns the batch's tensor for an input of this kind and declared type.
 pub type Inputs<'a> = dyn FnMut(&InputKind, &TensorType) -> Result<Tensor, ExecError> + 'a;
 
-/// A host that supplies inputs and sees every tensor.
 struct ObservedHost<'a, 'b, 'c> {
-    /// The inputs.
     inputs: &'a mut Inputs<'b>,
-    /// The observer.
     observer: &'a mut Observer<'c>,
 }
 
@@ -68,10 +65,10 @@ impl Host for ObservedHost<'_, '_, '_> {
     }
 }
 
-/// A part of a weight on a place: tensors are loaded once per key.
+/// A part of a weight on a place; each key is loaded once.
 type PartKey<'a> = (Place, &'a str, Option<&'a [Vec<Interval>]>);
 
-/// Runs a graph whose values live on the host and on single devices.
+/// Runs a graph of values on the host and on single devices.
 #[derive(Clone, Debug)]
 pub struct Interpreter<'g> {
     graph: &'g Graph,
@@ -87,10 +84,10 @@ pub struct Interpreter<'g> {
 }
 
 impl<'g> Interpreter<'g> {
-    /// Returns an interpreter of `graph` with its weights loaded: each place holds only its own parts, each part once.
+    /// Returns an interpreter of `graph` with its weights loaded, on each place only its own parts.
     ///
     /// # Errors
-    /// Returns an error if a weight is missing, or has another type or other sizes than the graph declares.
+    /// Fails if a weight is missing, or has another type or other sizes than declared.
     pub fn new<S: Executable>(
         graph: &'g Verified<S>,
         weights: &dyn WeightSource,
@@ -99,11 +96,11 @@ impl<'g> Interpreter<'g> {
         Interpreter::unverified(graph, weights, options)
     }
 
-    /// Returns an interpreter, as [`Self::new`], of a graph that may be malformed.
+    /// Returns an interpreter of a graph that may be malformed.
     ///
     /// # Errors
-    /// Returns the same errors, [`ExecError::NotLowered`] if a value is on a group, and [`ExecError::Malformed`] if
-    /// values are used before they are defined.
+    /// As [`Self::new`], [`ExecError::NotLowered`] if a value is on a group, [`ExecError::Malformed`] if a value is
+    /// used before its definition.
     fn unverified(
         graph: &'g Graph,
         weights: &dyn WeightSource,
@@ -158,7 +155,7 @@ impl<'g> Interpreter<'g> {
         &self.transfers
     }
 
-    /// Returns the content of the state that a `state` op defines; `None` before its first batch.
+    /// Returns the content of the state `value`; `None` before its first batch.
     pub fn state(&self, value: Value) -> Option<&Tensor> {
         self.states.get(&value).map(|t| &**t)
     }
@@ -166,8 +163,8 @@ impl<'g> Interpreter<'g> {
     /// Runs all phases of one batch, commits its states, and returns the named outputs.
     ///
     /// # Errors
-    /// Returns an error if an input does not match the graph's declaration, an op reads from another place, or an index
-    /// is out of range. The message names the instruction. States keep their previous content.
+    /// Fails if an input does not match its declaration, an op reads from another place, or an index is out of range.
+    /// States keep their previous content.
     pub fn run(
         &mut self,
         bindings: &Bindings,
@@ -176,10 +173,10 @@ impl<'g> Interpreter<'g> {
         self.run_observed(bindings, inputs, &mut |_, _| {})
     }
 
-    /// Runs as [`Self::run`], and passes every tensor to `observer` as it is produced.
+    /// Passes every tensor to `observer` as it is produced.
     ///
     /// # Errors
-    /// Returns the same errors.
+    /// As [`Self::run`].
     pub fn run_observed(
         &mut self,
         bindings: &Bindings,
@@ -203,7 +200,6 @@ impl<'g> Interpreter<'g> {
         Ok(named)
     }
 
-    /// Runs the instructions of a phase into the memories of the run.
     fn run_steps(&self, run: &mut BatchRun, host: &mut dyn Host) -> Result<(), ExecError> {
         let graph = self.graph;
         for Step { inst, dead } in self.schedule.steps(run.phase()) {
@@ -288,8 +284,8 @@ impl<'g> Interpreter<'g> {
         }
     }
 
-    /// Returns the new content of a state: a value of its place and sizes, rounded to its type. A value of that type,
-    /// such as the result of `set_rows`, is not rounded again.
+    /// Returns a state's new content, checked for place and sizes and rounded to its type. Values of that type, such as
+    /// the result of `set_rows`, are not rounded again.
     fn updated_state(
         &self,
         state: Value,
@@ -392,7 +388,7 @@ impl Executor for Interpreter<'_> {
     }
 }
 
-/// Describes an instruction as in `inst3 mul_mat (blk.0.ffn_up)`.
+/// Describes an instruction: `inst3 mul_mat (blk.0.ffn_up)`.
 fn describe(graph: &Graph, inst: Inst) -> String {
     let data = graph.inst(inst);
     let mut names = data.results.iter().map(|&v| (v, &graph.value(v).name));
@@ -412,7 +408,6 @@ fn only_result(data: &InstData) -> Result<Value, ExecError> {
     }
 }
 
-/// Returns the place whose memory holds operand `i` for an instruction.
 fn reading_place(graph: &Graph, data: &InstData, i: usize) -> Result<Place, ExecError> {
     let result = if data.op.is_collective() { i } else { 0 };
     if let Op::Copy(_) = data.op {
@@ -422,7 +417,7 @@ fn reading_place(graph: &Graph, data: &InstData, i: usize) -> Result<Place, Exec
     result
         .map(|&v| graph.value(v).place)
         .ok_or_else(|| ExecError::Malformed {
-            what: format!("{} has no result for operand {i}", data.op.name()),
+            what: format!("{} lacks a result for operand {i}", data.op.name()),
         })
 }
 

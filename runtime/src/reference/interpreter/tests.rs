@@ -18,7 +18,6 @@ fn f32s<const K: usize>(dims: [u64; K]) -> TensorType {
     TensorType::new(DType::F32, dims.map(Dim::constant))
 }
 
-/// Returns `f32[n, n_tokens]`.
 fn per_token(n: u64) -> TensorType {
     TensorType::new(DType::F32, [n.into(), Symbol::NTokens.into()])
 }
@@ -74,7 +73,6 @@ fn wave(n: usize, k: f32) -> Vec<f32> {
     (0..n).map(|i| (i as f32 * k).sin()).collect()
 }
 
-/// Returns the weights `up: q8_0[32, 96]` and `down: f32[96, 5]`.
 fn ffn_weights() -> MemoryWeights {
     let mut w = MemoryWeights::new();
     let mut bytes = Vec::new();
@@ -100,7 +98,7 @@ fn whole_ffn() -> Graph {
     g
 }
 
-/// Returns the graph with the hidden width split 64 + 32 + 0 over three devices.
+/// Splits the hidden width 64 + 32 + 0 over three devices.
 fn split_ffn() -> Graph {
     let mut g = Graph::new("split");
     for i in 0..3 {
@@ -166,7 +164,7 @@ fn bytes_are_counted_per_place_and_kind() {
         .values()
         .map(|p| p.weight_bytes)
         .collect();
-    // Rows of 34 bytes in q8_0 and 4 · 5 bytes of f32 for each hidden unit.
+    // Rows of 34 bytes in q8_0 and 4 · 5 bytes of f32 per hidden unit.
     assert_eq!(weights, [64 * 54, 32 * 54, 0]);
     let expected = Transfers {
         copy: Traffic {
@@ -202,7 +200,7 @@ fn no_inputs(kind: &InputKind, _: &TensorType) -> Result<Tensor, ExecError> {
     panic!("no input {kind:?} in this graph")
 }
 
-/// Returns the error of running a graph on the weights of [`ffn_weights`], with 32 zeros as its input `x`.
+/// Runs a graph on the weights of [`ffn_weights`], with 32 zeros as input `x`.
 #[track_caller]
 fn error_of(g: &Graph) -> ExecError {
     let mut zeros = |_: &InputKind, _: &TensorType| Tensor::reals_of([32, 1, 1, 1], vec![0.0; 32]);
@@ -286,7 +284,7 @@ fn what_the_graph_declares_is_checked() {
     assert_eq!(e.code(), "TPC0507");
     assert_eq!(
         e.to_string(),
-        "inst0 weight (v0): the model has no tensor \"gate\""
+        "inst0 weight (v0): tensor \"gate\" is missing from the model"
     );
 }
 
@@ -304,7 +302,7 @@ fn values_and_outputs_must_be_defined() {
     assert_eq!(error_of(&g).code(), "TPC0517");
 }
 
-/// Returns a state of `dtype` with 64 elements in rows of 32; each batch writes the input's row to row 1.
+/// Returns a `dtype` state of 64 elements in rows of 32; each batch writes the input to row 1.
 fn row_writer(dtype: DType) -> Graph {
     let mut g = Graph::new("rows");
     let ty = TensorType::new(dtype, [32.into(), Symbol::NCtx.into()]);

@@ -1,4 +1,4 @@
-//! Collectives among per-device programs: one operand and one result per participant, in rank order.
+//! Collectives: one operand and one result per participant, in rank order.
 
 use tpc_ir::op::{AllGather, AllToAll, ReduceScatter};
 
@@ -7,7 +7,6 @@ use super::shape::concat;
 use crate::error::ExecError;
 use crate::tensor::Tensor;
 
-/// Returns the sum of the operands in rank order.
 fn total(operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let mut sum = operands[0].reals()?.into_owned();
     for t in &operands[1..] {
@@ -17,7 +16,7 @@ fn total(operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     Tensor::reals_of(operands[0].dims(), sum)
 }
 
-/// Returns the consecutive pieces of `t` along `axis` of these lengths, whose sum inference has checked.
+/// Returns pieces of `t` along `axis` of these lengths, whose sum inference has checked.
 fn pieces(t: &Tensor, axis: usize, counts: &[u64]) -> Result<Vec<Tensor>, ExecError> {
     let mut start = 0;
     let mut out = Vec::with_capacity(counts.len());
@@ -89,7 +88,7 @@ mod tests {
         let parts = [[1e100, 1.0], [-1e100, 2.0], [1.0, 3.0]].map(|v| real(&[2, 1], &v));
         let parts: Vec<&Tensor> = parts.iter().collect();
         let out = together(AllReduce, &parts, &[[2, 1]; 3]);
-        // In another order the 1 would drown.
+        // Another order would lose the 1.
         assert_eq!(out, vec![real(&[2, 1], &[1.0, 6.0]); 3]);
     }
 

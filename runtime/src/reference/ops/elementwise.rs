@@ -10,7 +10,7 @@ use crate::error::ExecError;
 use crate::reference::rounding::round_rows;
 use crate::tensor::{Tensor, buffer};
 
-/// Returns the error function, by the series `2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (2n+1)!!`, whose terms have one sign.
+/// Sums `2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (2n+1)!!`, whose terms have one sign.
 fn erf(x: f64) -> f64 {
     let a = x.abs();
     if a > 6.0 {
@@ -37,7 +37,7 @@ fn silu(x: f64) -> f64 {
     x / (1.0 + (-x).exp())
 }
 
-/// Returns `ln(1 + eˣ)` without overflow.
+/// `ln(1 + eˣ)` without overflow.
 pub(super) fn softplus(x: f64) -> f64 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
@@ -54,7 +54,7 @@ fn round_f16(x: f64) -> f32 {
     f16::from_f32(x as f32).to_f32()
 }
 
-/// Computes GELU. ggml computes its table in f32, and the table form here does too.
+/// The table form computes in f32, as ggml does.
 fn gelu(x: f64, form: Gelu) -> f64 {
     match form {
         Gelu::Exact => {
@@ -109,7 +109,6 @@ pub(super) fn unary(
         UnaryKind::Exp => map(x, f64::exp),
         UnaryKind::Sqr => map(x, |v| v * v),
         UnaryKind::Sqrt => map(x, f64::sqrt),
-        // The same as ln(1 + eˣ), without overflow.
         UnaryKind::Softplus => map(x, softplus),
         UnaryKind::Neg => map(x, |v| -v),
         UnaryKind::Abs => map(x, f64::abs),
@@ -166,7 +165,6 @@ pub(super) fn clamp(op: &Clamp, operands: &[&Tensor]) -> Result<Tensor, ExecErro
     map(operands[0], |x| within(x, min, max))
 }
 
-/// Casts to `op.to`; f32 does not round.
 pub(super) fn cast(op: &Cast, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let dims = operands[0].dims();
     let mut out = operands[0].reals()?.into_owned();
@@ -174,7 +172,7 @@ pub(super) fn cast(op: &Cast, operands: &[&Tensor]) -> Result<Tensor, ExecError>
     Tensor::reals_of(dims, out)
 }
 
-/// Returns `min(max(x, min), max)`; NaN stays.
+/// `min(max(x, min), max)`; keeps NaN.
 fn within(x: f64, min: f64, max: f64) -> f64 {
     let x = if x < min { min } else { x };
     if x > max { max } else { x }
@@ -312,7 +310,7 @@ mod tests {
         let b = real(&[1, 2], &[1.0, 10.0]);
         let expected = [1.0, 2.0, 3.0, 4.0, 50.0, 60.0, 70.0, 80.0];
         close(&run(op.clone(), &[&a, &b], &[4, 2]), &expected);
-        // Axes 2 and 3 repeat as a whole too.
+        // Axes 2 and 3 repeat as a whole, too.
         let a = real(&[1, 1, 4, 2], &[1.0; 8]);
         let b = real(&[1, 1, 2, 1], &[3.0, 5.0]);
         let expected = [3.0, 5.0, 3.0, 5.0, 3.0, 5.0, 3.0, 5.0];

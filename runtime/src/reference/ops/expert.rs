@@ -1,4 +1,4 @@
-//! Ops on tensors with a matrix or row per expert.
+//! Ops with a matrix or row per expert.
 
 use tpc_ir::op::{AddId, MulMatId};
 

@@ -5,7 +5,6 @@ use tpc_ir::op::HcComb;
 use crate::error::ExecError;
 use crate::tensor::{Tensor, buffer};
 
-/// Divides every group of the matrix by `eps` more than its sum.
 fn normalise(matrix: &mut [f64], hc: usize, eps: f64, at: impl Fn(usize, usize) -> usize) {
     for group in 0..hc {
         let sum: f64 = (0..hc).map(|i| matrix[at(group, i)]).sum();

@@ -1,4 +1,4 @@
-//! Scores of a sparse attention's indexer.
+//! Scores of a sparse-attention indexer.
 
 use crate::error::ExecError;
 use crate::tensor::{Tensor, buffer};

@@ -1,4 +1,4 @@
-//! Leaves: ops without operands. The interpreter provides their values; this module computes constants only.
+//! Leaves: ops without operands. Only constants are computed here; the interpreter provides other values.
 
 use tpc_ir::op::{Arange, Hadamard, Op, Weight};
 use tpc_ir::{Bindings, TensorType};
@@ -7,12 +7,11 @@ use crate::error::ExecError;
 use crate::tensor::{Shape, Tensor, buffer};
 use crate::weights::{WeightSource, pack};
 
-/// Returns an error: leaves are not evaluated as ops.
+/// Returns an error: leaves are not evaluated.
 pub(super) fn eval(op: &Op) -> Result<Vec<Tensor>, ExecError> {
     Err(ExecError::Leaf { op: op.name() })
 }
 
-/// Returns the normalised Walsh–Hadamard matrix.
 pub(super) fn hadamard(op: &Hadamard) -> Result<Tensor, ExecError> {
     let n = usize::try_from(op.n).map_err(|_| ExecError::Size {
         what: op.n.to_string(),
@@ -27,7 +26,7 @@ pub(super) fn hadamard(op: &Hadamard) -> Result<Tensor, ExecError> {
     Tensor::reals_of(dims, out)
 }
 
-/// Numbers at equal distances; `op` has its size bound.
+/// Returns equidistant numbers; the size is bound.
 pub(super) fn arange(op: &Arange, dims: [usize; 4]) -> Result<Tensor, ExecError> {
     let (start, step) = (f64::from(op.start), f64::from(op.step));
     let mut out = buffer(dims)?;
@@ -35,7 +34,6 @@ pub(super) fn arange(op: &Arange, dims: [usize; 4]) -> Result<Tensor, ExecError>
     Tensor::reals_of(dims, out)
 }
 
-/// Returns the tensor of a weight, and the bytes of its packed form.
 pub(in crate::reference) fn load_weight(
     op: &Weight,
     ty: &TensorType,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::error::ExecError;
 use crate::tensor::{Data, Tensor, buffer, count};
 
-/// Real elements in the precision they are kept in.
+/// Real elements in their stored precision.
 pub(super) enum Reals<'a> {
     F64(Cow<'a, [f64]>),
     F32(&'a [f32]),
@@ -19,7 +19,6 @@ impl<'a> Reals<'a> {
         })
     }
 
-    /// Returns the dot product of `b.len()` elements from `at` on with `b`.
     pub(super) fn dot(&self, at: usize, b: &[f64]) -> f64 {
         match self {
             Reals::F64(a) => dot(&a[at..at + b.len()], b),
@@ -27,7 +26,6 @@ impl<'a> Reals<'a> {
         }
     }
 
-    /// Appends `n` elements from `at` on.
     pub(super) fn append(&self, at: usize, n: usize, out: &mut Vec<f64>) {
         match self {
             Reals::F64(a) => out.extend_from_slice(&a[at..at + n]),
@@ -36,8 +34,7 @@ impl<'a> Reals<'a> {
     }
 }
 
-/// Returns the dot product from eight interleaved partial sums. The order is fixed, so the result does not depend on the
-/// number of columns.
+/// Sums a dot product in eight interleaved parts: a fixed order, whatever the number of columns.
 pub(super) fn dot<T: Copy + Into<f64>>(a: &[T], b: &[f64]) -> f64 {
     let (a8, a_rest) = a.as_chunks::<8>();
     let (b8, b_rest) = b.as_chunks::<8>();
@@ -69,7 +66,7 @@ pub(super) fn mul_mat(operands: &[&Tensor]) -> Result<Tensor, ExecError> {
             let batch_b = i3 * p_b + i2;
             let b = &b[batch_b * k * n..][..k * n];
             let c = &mut out[batch_b * m * n..][..m * n];
-            // The outer loop runs over rows of `a`: each is read once from memory and used by every column while it is in cache.
+            // Every column uses each row of `a` while it is in cache.
             for row in 0..m {
                 let at = (batch_a * m + row) * k;
                 for (col, b) in b.chunks_exact(k).enumerate() {

@@ -1,7 +1,7 @@
-//! The ops: each a function from tensors to tensors, one file per family.
+//! The ops: functions from tensors to tensors, one file per family.
 //!
-//! [`eval`] checks the operands by the op's own type inference ([`Op::infer`] on constant sizes), so the functions here
-//! receive operands of valid types. They check only the data: indices that are out of range.
+//! [`eval`] checks operands by the op's type inference ([`Op::infer`] on constant sizes). The functions here receive
+//! valid types and check only data: indices out of range.
 
 mod attention;
 mod collective;
@@ -36,27 +36,27 @@ pub(super) use leaf::load_weight;
 use crate::error::ExecError;
 use crate::tensor::{Shape, Tensor};
 
-/// The evaluation of GELU in its tanh form, and of GELU-quick.
+/// How GELU's tanh form and GELU-quick are evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gelu {
-    /// As in ggml's CPU table: input and output rounded to f16. GELU is 0 up to −10 and the identity from 10 on.
+    /// As ggml's CPU table: input and output rounded to f16. GELU is 0 up to −10 and the identity from 10 on.
     #[default]
     GgmlTable,
     /// The formula in f64.
     Exact,
 }
 
-/// Options outside the graph that affect the results of ops.
+/// Options outside the graph that affect results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// GELU and GEGLU, tanh form, and their quick forms.
+    /// For GELU and GEGLU, tanh form, and their quick forms.
     pub gelu: Gelu,
 }
 
-/// The context that [`eval`] needs besides operands.
+/// The inputs of [`eval`] besides operands.
 #[derive(Clone, Copy, Debug)]
 pub struct OpContext<'a> {
-    /// Values of the symbols that attributes may contain.
+    /// Values of symbols in attributes.
     pub bindings: &'a Bindings,
     /// Options of the evaluation.
     pub options: Options,
@@ -67,8 +67,7 @@ pub struct OpContext<'a> {
 /// A collective has one operand and one result per participant.
 ///
 /// # Errors
-/// Returns an error if the operands do not fit the op, an index is out of range, or the results are not of the shapes
-/// given.
+/// Fails if the operands do not fit the op, an index is out of range, or the results have other shapes.
 pub fn eval(
     op: &Op,
     operands: &[&Tensor],
@@ -168,7 +167,6 @@ pub fn eval(
     }
 }
 
-/// Converts an axis number that inference has checked.
 fn axis(n: u64) -> Result<usize, ExecError> {
     usize::try_from(n)
         .ok()
@@ -176,7 +174,6 @@ fn axis(n: u64) -> Result<usize, ExecError> {
         .ok_or(ExecError::Type(tpc_ir::op::TypeError::Axis(n)))
 }
 
-/// Checks that an index read from data is below `bound`.
 fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, ExecError> {
     usize::try_from(index)
         .ok()
@@ -184,8 +181,8 @@ fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, ExecErro
         .ok_or(ExecError::Index { what, index, bound })
 }
 
-/// Returns an index read from data, counted from the start of `window`; `None` outside the window. Without a window the
-/// index must be below `bound`.
+/// Returns an index read from data, relative to `window`; `None` outside. Without a window the index must be below
+/// `bound`.
 fn windowed(
     what: &'static str,
     value: i64,
@@ -197,11 +194,11 @@ fn windowed(
     };
     let global = index(what, value, usize::MAX)? as u64;
     let local = global.checked_sub(window.start).filter(|&i| i < window.len);
-    // Inference has checked that the tensor holds the window.
+    // Inference ensures that the tensor holds the window.
     Ok(local.map(|i| i as usize))
 }
 
-/// Returns an error if an operand has more than `rank` axes of size above 1.
+/// Returns an error for an operand with more than `rank` axes of size above 1.
 fn rank_at_most(rank: usize, what: &str, t: &Tensor) -> Result<(), ExecError> {
     if t.dims()[rank..].iter().all(|&d| d == 1) {
         return Ok(());
@@ -211,7 +208,7 @@ fn rank_at_most(rank: usize, what: &str, t: &Tensor) -> Result<(), ExecError> {
     })
 }
 
-/// Splits the sizes at `axis`: elements before it, along it, and after it.
+/// Returns the number of elements before, along and after `axis`.
 fn around(dims: [usize; RANK], axis: usize) -> (usize, usize, usize) {
     (
         dims[..axis].iter().product(),

@@ -11,7 +11,7 @@ struct Affine {
     factor: f64,
 }
 
-/// Computes the normalisation from the mean, the mean of squares about it and, for L2, the sum of squares.
+/// Computes shift and factor from the mean, the mean of squares about it and, for L2, the sum of squares.
 fn affine(kind: NormKind, eps: f32, mean: f64, moment: f64, squares: f64) -> Affine {
     let eps = f64::from(eps);
     let (shift, factor) = match kind {
@@ -26,7 +26,7 @@ fn squares(row: &[f64]) -> f64 {
     row.iter().map(|x| x * x).sum()
 }
 
-/// Applies to every row what `of` makes of its number and elements.
+/// Applies to every row the function that `of` returns for its number and elements.
 fn per_row(x: &Tensor, of: impl Fn(usize, &[f64]) -> Affine) -> Result<Tensor, ExecError> {
     let mut out = buffer(x.dims())?;
     if !x.is_empty() {

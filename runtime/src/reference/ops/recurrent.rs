@@ -29,7 +29,7 @@ pub(super) fn ssm_conv(operands: &[&Tensor], dims: [usize; 4]) -> Result<Tensor,
     Tensor::reals_of(dims, out)
 }
 
-/// Computes an independent recurrence for every row of the state, one per element of a head.
+/// Computes one recurrence per row of the state: per element of a head.
 pub(super) fn ssm_scan(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     let [d_state, _, _, cells] = operands[0].dims();
     let dims = operands[1].dims();
@@ -40,7 +40,7 @@ pub(super) fn ssm_scan(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     let (from, x) = (operands[0].reals()?, operands[1].reals()?);
     let (dt, a) = (operands[2].reals()?, operands[3].reals()?);
     let (b, c) = (operands[4].reals()?, operands[5].reals()?);
-    // Inference has checked that the groups divide the heads.
+    // Inference ensures that the groups divide the heads.
     let per_group = heads.checked_div(groups).unwrap_or(1);
     let state_dims = [d_state, head_dim, heads, n_s];
     let (mut y, mut state) = (zeros(dims)?, zeros(state_dims)?);
@@ -76,7 +76,7 @@ pub(super) fn ssm_scan(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     ])
 }
 
-/// Computes an independent recurrence for every row of the state, one per element of a value.
+/// Computes one recurrence per row of the state: per element of a value.
 pub(super) fn gated_delta_net(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     let [dk, key_heads, ..] = operands[0].dims();
     let dims = operands[2].dims();
@@ -127,7 +127,6 @@ mod tests {
     use tpc_ir::DType;
     use tpc_ir::op::{GatedDeltaNet, Op, SsmConv, SsmScan};
 
-    /// Returns a tensor's element at an index.
     fn at(t: &Tensor, i: [usize; 4]) -> f64 {
         let strides = t.strides();
         let place: usize = i.iter().zip(strides).map(|(i, s)| i * s).sum();
@@ -206,7 +205,7 @@ mod tests {
         assert_eq!(e.expect_err("no such cell").code(), "TPC0506");
     }
 
-    /// Computes the recurrence by its definition, with whole states and explicit indices.
+    /// Follows the definition, with whole states and explicit indices.
     fn naive_scan(ops: &[&Tensor]) -> [Vec<f64>; 2] {
         let [n, dim, heads, _] = ops[0].dims();
         let [_, _, n_t, n_s] = ops[1].dims();
@@ -276,7 +275,7 @@ mod tests {
         close(&s, &[4.0, 8.0]);
     }
 
-    /// Computes one step in closed form on whole matrices: `S ← S·diag(e^g)·(I − β·k·kᵀ) + β·v·kᵀ`.
+    /// One step in closed form: `S ← S·diag(e^g)·(I − β·k·kᵀ) + β·v·kᵀ`.
     fn naive_delta(ops: &[&Tensor]) -> [Vec<f64>; 2] {
         let [dk, key_heads, ..] = ops[0].dims();
         let [dv, heads, n_t, n_s] = ops[2].dims();

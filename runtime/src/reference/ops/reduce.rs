@@ -1,4 +1,4 @@
-//! Sums, selections and orders along an axis.
+//! Sums, selections and sorting along an axis.
 
 use tpc_ir::op::{ArgSort, Mean, SortOrder, Sum, TopK, TopMask};
 
@@ -26,7 +26,7 @@ pub(super) fn sum(op: &Sum, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     Tensor::reals_of(dims, out)
 }
 
-/// Computes the mean of rows; the size of `op` must be a constant.
+/// The size of `op` must be a constant.
 pub(super) fn mean(op: &Mean, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let n = op.n.as_const().unwrap_or(1) as f64;
     map(&sum(&Sum { axis: 0 }, operands)?, |x| x / n)
@@ -35,7 +35,7 @@ pub(super) fn mean(op: &Mean, operands: &[&Tensor]) -> Result<Tensor, ExecError>
 pub(super) fn top_k(op: &TopK, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let x = operands[0];
     let [n, d1, d2, d3] = x.dims();
-    // Inference has checked that k is within a row.
+    // Inference ensures that k is within a row.
     let k = op.k as usize;
     let dims = [k, d1, d2, d3];
     let values = x.reals()?;
@@ -63,8 +63,7 @@ pub(super) fn top_mask(op: &TopMask, operands: &[&Tensor]) -> Result<Tensor, Exe
     Tensor::reals_of(dims, out)
 }
 
-/// Returns the indices that sort a row. The sort is stable, so equal elements stay in order of their indices. NaN comes
-/// last.
+/// Returns the indices that sort a row, stably, NaN last.
 fn sorted(row: &[f64], order: SortOrder) -> Vec<usize> {
     let key = |i: usize| match order {
         _ if row[i].is_nan() => f64::INFINITY,

@@ -1,4 +1,4 @@
-//! Rotary position embedding, with YaRN (Peng et al. 2023) as ggml has it.
+//! Rotary position embedding, with YaRN (Peng et al. 2023) as in ggml.
 
 use std::f64::consts::TAU;
 
@@ -8,13 +8,12 @@ use super::rank_at_most;
 use crate::error::ExecError;
 use crate::tensor::Tensor;
 
-/// Returns the pair index whose wave makes `rotations` rotations over the training context.
+/// Returns the pair index whose wave turns `rotations` times over the training context.
 fn corner(op: &Rope, rotations: f64) -> f64 {
     let wave = op.n_ctx_orig as f64 / (rotations * TAU);
     op.n_dims as f64 * wave.ln() / (2.0 * f64::from(op.freq_base).ln())
 }
 
-/// Numbers that are the same for every row.
 struct Frequencies {
     /// Per pair, radians per position. YaRN's ramp mixes scaled and unscaled positions.
     per_position: Vec<f64>,
@@ -53,7 +52,7 @@ fn frequencies(op: &Rope, factors: Option<&[f64]>) -> Frequencies {
     }
 }
 
-/// Returns which of a token's positions rotates pair `pair` (Wang et al. 2024; the interleaved form follows ggml).
+/// Returns the token's position that rotates pair `pair` (Wang et al. 2024; the interleaved form follows ggml).
 const fn position_of(mode: RopeMode, pair: u64) -> usize {
     let Some([t, h, w, e]) = mode.sections() else {
         return 0;

@@ -7,7 +7,6 @@ use super::{around, axis};
 use crate::error::ExecError;
 use crate::tensor::{Data, Tensor, buffer, size_of};
 
-/// Returns the op with its size attributes evaluated.
 pub(super) fn concrete(op: &Op, bindings: &Bindings) -> Result<Op, ExecError> {
     let mut error = None;
     let bound = op.map_dims(&mut |d| match size_of(d, bindings) {
@@ -19,7 +18,7 @@ pub(super) fn concrete(op: &Op, bindings: &Bindings) -> Result<Op, ExecError> {
     });
     bound.ok_or_else(|| {
         error.unwrap_or_else(|| ExecError::Malformed {
-            what: format!("the sizes of {} have no values", op.name()),
+            what: format!("the sizes of {} are not bound", op.name()),
         })
     })
 }
@@ -44,7 +43,6 @@ pub(super) fn slice(
     operands[0].slice(axis(op.axis)?, start, len)
 }
 
-/// Concatenates the operands along an axis.
 pub(super) fn concat(along: u64, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let axis = axis(along)?;
     let first = operands[0];

@@ -1,4 +1,4 @@
-//! Helpers that the tests of the ops share.
+//! Helpers for tests of ops.
 
 use tpc_ir::op::Op;
 use tpc_ir::random::SplitMix64;
@@ -8,17 +8,17 @@ use super::{OpContext, Options, eval};
 use crate::error::ExecError;
 use crate::tensor::{Shape, Tensor};
 
-/// Returns a real tensor; missing sizes are 1.
+/// Missing sizes are 1.
 pub(super) fn real(dims: &[usize], data: &[f64]) -> Tensor {
     Tensor::reals_of(pad(dims), data.to_vec()).expect("as many elements as sizes say")
 }
 
-/// Returns an integer tensor; missing sizes are 1.
+/// Missing sizes are 1.
 pub(super) fn ints(dims: &[usize], data: &[i64]) -> Tensor {
     Tensor::ints_of(pad(dims), data.to_vec()).expect("as many elements as sizes say")
 }
 
-/// Returns a real tensor of arbitrary but fixed numbers in [-1, 1).
+/// Returns fixed pseudo-random numbers in [-1, 1).
 pub(super) fn noise(dims: &[usize], seed: u64) -> Tensor {
     let n: usize = dims.iter().product();
     let mut random = SplitMix64::new(seed);
@@ -32,7 +32,6 @@ pub(super) fn pad(dims: &[usize]) -> [usize; RANK] {
     out
 }
 
-/// Returns the results of `op`, which must have the given shapes.
 pub(super) fn results(
     op: impl Into<Op>,
     operands: &[&Tensor],
@@ -46,7 +45,7 @@ pub(super) fn results(
     eval(&op.into(), operands, shapes, &ctx)
 }
 
-/// Returns the one result of `op`, an f32 of these sizes.
+/// Returns the only result of `op`, an f32 of these sizes.
 pub(super) fn try_run(
     op: impl Into<Op>,
     operands: &[&Tensor],
@@ -63,13 +62,11 @@ pub(super) fn try_run(
     Ok(t)
 }
 
-/// Runs [`try_run`] and panics on an error.
 #[track_caller]
 pub(super) fn run(op: impl Into<Op>, operands: &[&Tensor], dims: &[usize]) -> Tensor {
     try_run(op, operands, dims).expect("the op fits its operands")
 }
 
-/// Returns the code of the expected error.
 #[track_caller]
 pub(super) fn code(op: impl Into<Op>, operands: &[&Tensor], dims: &[usize]) -> &'static str {
     try_run(op, operands, dims)

@@ -1,4 +1,4 @@
-//! Properties of every op: given any operands, it returns tensors of the inferred sizes or an error, and never panics.
+//! Properties of every op: on any operands, it returns tensors of the inferred sizes or an error, and never panics.
 
 use proptest::prelude::*;
 use tpc_ir::op::*;
@@ -201,12 +201,11 @@ fn ops() -> Vec<Op> {
     out
 }
 
-/// Generates up to seven operands.
 fn operands() -> impl Strategy<Value = Vec<Tensor>> {
     (0_usize..3).prop_flat_map(|usual| prop::collection::vec(operand(usual), 0..8))
 }
 
-/// Generates a size: mostly `usual`, so that operands fit each other.
+/// Generates a size, mostly `usual`, so that operands fit each other.
 fn size(usual: usize) -> impl Strategy<Value = usize> {
     prop_oneof![8 => Just(usual), 1 => Just(0), 1 => Just(1), 1 => Just(2), 1 => Just(4)]
 }

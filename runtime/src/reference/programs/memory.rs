@@ -1,8 +1,7 @@
 //! The bytes of an arena, and the numbers that they represent.
 //!
-//! The reference executor computes in f64, but an f32 has four bytes. An arena therefore records the f64 that was rounded
-//! to each f32. A read returns the exact number while its bytes are unchanged. After another write to these bytes, it
-//! returns the value of the bytes.
+//! The reference computes in f64, but an f32 has four bytes. An arena therefore records the f64 that was rounded to
+//! each f32. A read returns this number while its bytes are unchanged, otherwise the value of the bytes.
 
 use std::collections::HashMap;
 
@@ -13,17 +12,16 @@ use crate::error::ExecError;
 use crate::quant::{dequantise, quantise};
 use crate::tensor::{Data, Tensor, buffer};
 
-/// The memory of an arena.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArenaBytes {
     bytes: Vec<u8>,
-    /// Per four bytes, the number that was rounded to their f32.
+    /// Per four bytes, the number rounded to their f32.
     wide: Vec<f64>,
-    /// For other types, by address, the written bytes and the numbers that they represent.
+    /// For other types, by address, the written bytes and their numbers.
     exact: HashMap<usize, Exact>,
 }
 
-/// A block to write: its address, its bytes, and its exact numbers if they differ from the decoded bytes.
+/// A block to write: address, bytes, and exact numbers if they differ from the decoded bytes.
 type Write = (usize, Vec<u8>, Option<Box<[f64]>>);
 
 #[derive(Clone, Debug)]
@@ -32,11 +30,10 @@ struct Exact {
     numbers: Box<[f64]>,
 }
 
-/// The byte of unwritten memory: as floats it is implausible, as indices out of range.
+/// Unwritten memory: implausible as floats, out of range as indices.
 const POISON: u8 = 0xfb;
 
 impl ArenaBytes {
-    /// Returns poisoned memory.
     pub(super) fn poisoned(bytes: usize) -> Result<ArenaBytes, ExecError> {
         let mut out = ArenaBytes::default();
         let large = |_| ExecError::Size {
@@ -49,19 +46,16 @@ impl ArenaBytes {
         Ok(out)
     }
 
-    /// Forgets everything.
     pub(super) fn poison(&mut self) {
         self.bytes.fill(POISON);
         self.exact.clear();
     }
 
-    /// Writes zeros.
     pub(super) fn clear(&mut self) {
         self.bytes.fill(0);
         self.exact.clear();
     }
 
-    /// Returns the bytes of a range.
     pub(super) fn range(&mut self, at: usize, len: usize) -> Result<&mut [u8], ExecError> {
         let size = self.bytes.len();
         let end = at.checked_add(len);
@@ -69,7 +63,6 @@ impl ArenaBytes {
             .ok_or_else(|| beyond(at, size))
     }
 
-    /// Returns the tensor at a position of the arena.
     pub(super) fn read(
         &self,
         base: u64,
@@ -117,7 +110,7 @@ impl ArenaBytes {
         )
     }
 
-    /// Writes a tensor to a place of the arena. Blocks that hold these numbers already stay as they are.
+    /// Writes a tensor, except blocks that already hold its numbers.
     pub(super) fn write(
         &mut self,
         base: u64,
@@ -179,7 +172,6 @@ impl ArenaBytes {
         Ok(())
     }
 
-    /// Returns the number that the f32 at an address represents.
     fn number(&self, address: usize, bytes: &[u8]) -> f64 {
         let mut four = [0; 4];
         four.copy_from_slice(bytes);
@@ -209,7 +201,6 @@ impl ArenaBytes {
         })
     }
 
-    /// True if the block at an address represents these numbers.
     fn holds(&self, address: usize, dtype: DType, numbers: &[f64]) -> bool {
         let end = address + dtype.block_bytes() as usize;
         let Some(bytes) = self.bytes.get(address..end) else {
@@ -230,7 +221,6 @@ fn beyond(at: usize, size: usize) -> ExecError {
     }
 }
 
-/// Visits the addresses of the blocks of a tensor, axis 0 fastest.
 fn for_each_block(
     base: u64,
     at: &BatchLayout,
@@ -271,7 +261,7 @@ fn eight(bytes: &[u8]) -> [u8; 8] {
 }
 
 fn integer(dtype: DType, bytes: &[u8]) -> i64 {
-    // Sign extension of the bytes that there are.
+    // Sign-extends the available bytes.
     let mut out = match bytes.last() {
         Some(b) if b & 0x80 != 0 => [0xff; 8],
         _ => [0; 8],

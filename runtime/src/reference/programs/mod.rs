@@ -1,9 +1,7 @@
-//! Programs on the reference executor: it uses the program's addresses and runs each launch as its covered subgraph.
+//! Runs programs on the reference ops at the program's addresses, each launch as its covered subgraph.
 //!
-//! It reproduces the errors that a fast executor would make with a wrong program. All work memory is poisoned before a
-//! It reproduces the errors that a fast executor would make with a wrong program. All work memory is poisoned before a
-//! batch, and results are at their real offsets. The queues of the places run in a random order within the limits of the
-//! waits.
+//! It reproduces a fast executor's errors with a wrong program: work memory is poisoned before a batch, and the places'
+//! queues run in a random order within the limits of the waits.
 
 mod memory;
 
@@ -31,24 +29,22 @@ pub struct ProgramInterpreter<'p> {
     program: &'p Program,
     options: Options,
     arenas: Vec<ArenaBytes>,
-    /// Weights, decoded from their arena when they were loaded.
+    /// Weights, decoded once from their arena.
     weights: BTreeMap<Value, Arc<Tensor>>,
     interface: Interface,
-    /// Products whose second operand is rounded as in the CPU executor, with the number of terms.
+    /// Products whose second operand is rounded as in the CPU executor, with their number of terms.
     rounded: BTreeMap<Inst, usize>,
-    /// The state of the generator that orders the queues.
+    /// State of the generator that orders the queues.
     random: Xorshift64,
-    /// The number of batches begun.
     batches: Batches,
 }
 
 impl<'p> ProgramInterpreter<'p> {
-    /// Returns an interpreter of a program that the verifier accepts, with its weights loaded. `seed` determines the
-    /// order of the queues.
+    /// Returns an interpreter of a verified program, with its weights loaded. `seed` determines the order of the
+    /// queues.
     ///
     /// # Errors
-    /// Returns an error if a weight is missing, or has another type or other sizes than the program declares, and when
-    /// memory does not suffice.
+    /// Fails if a weight is missing, has another type or other sizes than declared, or memory does not suffice.
     pub fn new(
         program: &'p Program,
         weights: &dyn WeightSource,
@@ -75,9 +71,8 @@ impl<'p> ProgramInterpreter<'p> {
         Ok(out)
     }
 
-    /// Returns the interpreter with these products rounding their activations as in the CPU executor, to a number of int8
-    /// terms in blocks of 32. All other ops stay exact, so that a comparison with the CPU executor excludes this
-    /// rounding.
+    /// Rounds the activations of these products as the CPU executor does, to a number of int8 terms in blocks of 32.
+    /// Other ops stay exact, so that a comparison with the CPU executor excludes this rounding.
     pub fn with_rounded_products(
         mut self,
         products: BTreeMap<Inst, usize>,
@@ -86,7 +81,6 @@ impl<'p> ProgramInterpreter<'p> {
         self
     }
 
-    /// Writes the weights to their arenas, then decodes all of them.
     fn load(&mut self, source: &dyn WeightSource) -> Result<(), ExecError> {
         let graph = &self.program.graph;
         let weights = || {
@@ -98,7 +92,7 @@ impl<'p> ProgramInterpreter<'p> {
                 })
         };
         for (value, data, op) in weights() {
-            // It checks the type and the sizes.
+            // Checks type and sizes.
             let (tensor, _) = load_weight(op, &data.ty, source)?;
             if self.format(value)? != StorageFormat::FILE {
                 // Only kernels know the bytes of this format.
@@ -124,14 +118,12 @@ impl<'p> ProgramInterpreter<'p> {
         Ok(())
     }
 
-    /// Returns the arena of a value and the first byte of its buffer.
     fn base(&self, value: Value, shape: usize) -> Result<(usize, u64), ExecError> {
         let home = self.program.home(value).ok_or_else(|| homeless(value))?;
         let buffer = self.program.buffer(home.buffer);
         Ok((buffer.arena.index(), buffer.extent(shape).offset))
     }
 
-    /// Returns the storage format of a value's buffer.
     fn format(&self, value: Value) -> Result<StorageFormat, ExecError> {
         let home = self.program.home(value).ok_or_else(|| homeless(value))?;
         Ok(self.program.buffer(home.buffer).format)
@@ -163,7 +155,6 @@ impl<'p> ProgramInterpreter<'p> {
         self.arenas[arena].write(base, &located, dtype, tensor)
     }
 
-    /// Writes the inputs that are known when a phase starts.
     fn inputs(&mut self, ahead: u32, at: &At<'_>, host: &mut dyn Host) -> Result<(), ExecError> {
         let program = self.program;
         for (value, data) in program.graph.values() {
@@ -184,7 +175,6 @@ impl<'p> ProgramInterpreter<'p> {
         Ok(())
     }
 
-    /// Runs the queues of a phase in a random order.
     fn queues(&mut self, phase: &Phase, at: &At<'_>) -> Result<(), ExecError> {
         let mut done = vec![0_usize; phase.queues.len()];
         loop {
@@ -212,7 +202,7 @@ impl<'p> ProgramInterpreter<'p> {
             .any(|(n, q)| *n < q.steps.len());
         match stuck {
             true => Err(ExecError::Malformed {
-                what: "a queue waits for ever".into(),
+                what: "a queue waits forever".into(),
             }),
             false => Ok(()),
         }
@@ -235,7 +225,6 @@ impl<'p> ProgramInterpreter<'p> {
         ((self.random.next_u64() >> 33) % below as u64) as usize
     }
 
-    /// Runs the covered instructions of a launch one after another.
     fn launch(&mut self, launch: Launch, at: &At<'_>) -> Result<(), ExecError> {
         let program = self.program;
         let graph = &program.graph;
@@ -313,7 +302,6 @@ impl<'p> ProgramInterpreter<'p> {
     }
 }
 
-/// A batch as addresses see it.
 struct At<'a> {
     sizes: &'a Bindings,
     shape: usize,
@@ -321,7 +309,7 @@ struct At<'a> {
 
 fn homeless(value: Value) -> ExecError {
     ExecError::Malformed {
-        what: format!("{value} has no home"),
+        what: format!("{value} does not have a home"),
     }
 }
 

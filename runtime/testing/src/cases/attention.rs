@@ -74,7 +74,7 @@ pub(super) fn soft_max(_: &str, random: &Random) -> Case {
         .within(5e-6, 1e-2)
 }
 
-/// Returns `heads` consecutive heads of a model that has up to three more.
+/// Returns `heads` consecutive heads of a model with up to three more.
 fn window(random: &Random, heads: usize) -> HeadWindow {
     let total = heads + random.below(4);
     let start = random.within(0, total - heads);
@@ -87,7 +87,7 @@ fn window(random: &Random, heads: usize) -> HeadWindow {
     }
 }
 
-/// Makes a mask of zeros, −∞ and a few other numbers. Some rows are −∞ throughout.
+/// Makes a mask of zeros, −∞ and a few other numbers. Some rows are all −∞.
 fn mask(random: &Random, dims: [usize; 4]) -> Arg {
     let mut mask = real(random, random.pick(&[DType::F32, DType::F16]), dims, 2.0);
     let hidden = random.pick(&[2, 4, 1000]);

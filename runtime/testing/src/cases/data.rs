@@ -91,7 +91,7 @@ pub(super) fn real(random: &Random, dtype: DType, dims: [usize; 4], scale: f64) 
     }
 }
 
-/// Makes an operand whose element `i` is the integer that `f` returns for `i`.
+/// Makes an operand whose element `i` is `f(i)`.
 pub(super) fn ints(
     random: &Random,
     dims: [usize; 4],
@@ -106,7 +106,6 @@ pub(super) fn ints(
     }
 }
 
-/// Returns a type for results, mostly f32.
 pub(super) fn result(random: &Random) -> DType {
     if random.one_in(6) {
         random.pick(&[DType::F16, DType::Bf16])

@@ -1,4 +1,4 @@
-//! Cases of reductions, orders, constants, and ops that move elements.
+//! Cases of reductions, sorting, constants, and ops that move elements.
 
 use tpc_ir::op::*;
 use tpc_ir::{DType, Dim};
@@ -50,7 +50,6 @@ pub(super) fn cumsum(_: &str, random: &Random) -> Case {
         .within(1e-6, 1.0)
 }
 
-/// Makes an operand with many equal numbers, and a few NaN and −∞.
 fn scores(random: &Random, dims: [usize; 4]) -> Arg {
     let mut x = real(random, float(random), dims, 4.0);
     if let Data::F64(v) = &mut x.data {
@@ -90,7 +89,6 @@ pub(super) fn arg_sort(_: &str, random: &Random) -> Case {
     Case::new(ArgSort { order }, vec![x], (integer(random), dims))
 }
 
-/// Makes an operand of any type, including integers.
 fn anything(random: &Random, dims: [usize; 4]) -> Arg {
     if random.one_in(4) {
         return ints(random, dims, |r, _| r.below(1000));
@@ -98,7 +96,7 @@ fn anything(random: &Random, dims: [usize; 4]) -> Arg {
     real(random, readable(random, dims[0]), dims, 1.0)
 }
 
-/// Returns the operand's type or another one that its elements may be converted to.
+/// Returns a type to which the operand may be converted.
 fn converted(random: &Random, x: &Arg) -> DType {
     if x.dtype.is_integer() || random.one_in(2) {
         x.dtype

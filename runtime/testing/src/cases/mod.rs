@@ -22,7 +22,7 @@ pub struct Arg {
     pub dtype: DType,
     /// The size of each axis.
     pub dims: [usize; 4],
-    /// The elements before rounding to the type.
+    /// Elements before rounding to the type.
     pub data: Data,
 }
 
@@ -32,27 +32,27 @@ impl std::fmt::Debug for Arg {
     }
 }
 
-/// An op with its operands, and the accuracy that its results need.
+/// An op with operands, and the required accuracy.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The op.
     pub op: Op,
     /// The operands.
     pub operands: Vec<Arg>,
-    /// The types and sizes of the results.
+    /// Types and sizes of the results.
     pub results: Vec<(DType, [usize; 4])>,
-    /// Options of the executor that are not attributes of the op.
+    /// Options of the executor that are not attributes.
     pub options: Options,
-    /// The largest allowed difference, relative to the expected number or to `magnitude`, whichever is larger.
+    /// The largest allowed difference, relative to the larger of the expected number and `magnitude`.
     pub tolerance: f64,
     /// The smallest size that `tolerance` is relative to.
     pub magnitude: f64,
-    /// The index of an operand and of the result that may overwrite it.
+    /// An operand and the result that may overwrite it, by index.
     pub in_place: Option<(usize, usize)>,
 }
 
 impl Case {
-    /// Makes a case with one result, which must be exact.
+    /// Makes a case with one exact result.
     pub fn new(op: impl Into<Op>, operands: Vec<Arg>, result: (DType, [usize; 4])) -> Case {
         Case {
             op: op.into(),
@@ -65,7 +65,7 @@ impl Case {
         }
     }
 
-    /// Sets the magnitude, and the tolerance plus the rounding error of the result type.
+    /// Sets the magnitude, and the tolerance plus the result type's rounding error.
     pub fn within(mut self, tolerance: f64, magnitude: f64) -> Case {
         let rounding = |(dtype, _): &(DType, [usize; 4])| match dtype {
             DType::F16 => 6e-4,
@@ -91,7 +91,7 @@ impl Case {
     }
 }
 
-/// A function that makes a case of an op, given the op's name.
+/// Makes a case of an op, given the op's name.
 pub type Generator = fn(&str, &Random) -> Case;
 
 /// Returns the generator for the op `name`; `None` for leaves and collectives.
@@ -153,8 +153,8 @@ pub fn generator(name: &str) -> Option<Generator> {
     })
 }
 
-/// Makes a case of the opaque ggml op `name`: `soft_max_back`, `get_rows` or `view`. Any other op gets one operand and the result
-/// type i32.
+/// Makes a case of the opaque ggml op `name`: `soft_max_back`, `get_rows` or `view`. Others get one operand and the
+/// result type i32.
 pub fn foreign(name: &str, random: &Random) -> Case {
     use tpc_ir::op::{MemoryView, Opaque};
     let dims = [32, 6, 1, 1];
@@ -184,10 +184,9 @@ pub fn foreign(name: &str, random: &Random) -> Case {
     }
 }
 
-/// Makes a case of an op with indices that are all `value`.
+/// Makes a case of an op whose indices are all `value`.
 pub fn out_of_range(name: &str, value: i64) -> Case {
     let generate = generator(name).unwrap_or_else(|| panic!("no cases of {name}"));
-    // Search for a case with an index, without windows, along whole rows.
     for seed in 0.. {
         let mut case = generate(name, &Random::new(name, seed));
         let windowed = format!("{:?}", case.op).contains("Some(");

@@ -41,8 +41,7 @@ pub(super) fn unary(name: &str, random: &Random) -> Case {
     gelu_tolerance(case, form, rounds)
 }
 
-/// Makes a case of `cast`. Floats must round exactly as in the reference; quantised numbers may differ in the last bit before
-/// rounding.
+/// Floats must round exactly as in the reference; quantised numbers may differ in the last bit before rounding.
 pub(super) fn cast(_: &str, random: &Random) -> Case {
     let dims = sizes(random);
     let x = real(random, readable(random, dims[0]), dims, 3.0);
@@ -93,7 +92,7 @@ pub(super) fn binary(name: &str, random: &Random) -> Case {
             _ => *n,
         };
     }
-    // Repeating an empty axis gives an empty axis, and an axis of size 0 does not divide a larger size.
+    // Repeating an empty axis gives an empty axis, and size 0 does not divide a larger size.
     for (a, b) in a.iter().zip(&mut b) {
         *b = if *a == 0 { 1 } else { *b };
     }

@@ -8,7 +8,6 @@ use super::data::{CACHES, count, float, integer, ints, readable, real, result, s
 use super::{Arg, Case};
 use crate::random::Random;
 
-/// Returns a row length. Some are multiples of the largest block.
 fn row(random: &Random) -> usize {
     match random.below(3) {
         0 => 256 * random.within(1, 3),
@@ -27,7 +26,7 @@ pub(super) fn mul_mat(_: &str, random: &Random) -> Case {
         .within(2e-6, (k as f64).sqrt())
 }
 
-/// Returns a window of `total` items, or `None` for all of them, and its length.
+/// Returns a window of `total` items, or `None` for all, and its length.
 fn window(random: &Random, total: usize) -> (Option<Interval>, usize) {
     if random.one_in(2) {
         return (None, total);

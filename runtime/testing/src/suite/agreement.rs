@@ -11,10 +11,11 @@ use crate::stored::Stored;
 
 type Executors = Vec<Box<dyn ExecutorUnderTest>>;
 
-/// Runs the cases of every `parts`-th op, starting at op `part`. `TPC_ONLY` limits the ops to names that contain its value.
+/// Runs the cases of every `parts`-th op, starting at op `part`. `TPC_ONLY` limits the ops to names that contain its
+/// value.
 ///
 /// # Panics
-/// Panics if a result differs from the reference, if an executor skips an op without an exception, or if an exception no longer
+/// If a result differs from the reference, an executor skips an op without an exception, or an exception no longer
 /// applies.
 pub fn agree(factory: &Factory, part: usize, parts: usize) {
     let mut executors = (factory.build)();
@@ -31,7 +32,6 @@ pub fn agree(factory: &Factory, part: usize, parts: usize) {
     assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Runs the cases of an op, and describes each failure.
 fn check_op(factory: &Factory, op: &str, executors: &mut Executors) -> Vec<String> {
     let exception = exception(factory.executor, Check::Agreement, op);
     let Some(generate) = generator(op) else {
@@ -53,7 +53,7 @@ fn check_op(factory: &Factory, op: &str, executors: &mut Executors) -> Vec<Strin
     wrong.collect()
 }
 
-/// Runs a case on all executors, and in place on a random one if the case allows it.
+/// Runs a case on all executors, and in place on a random one if possible.
 fn check(case: &Case, executors: &mut Executors, random: &Random) -> Result<(), Failure> {
     let operands = executors[0].operands(case, random);
     let results = executors[0].results(case, &operands, random);

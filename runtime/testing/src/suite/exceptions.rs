@@ -1,28 +1,28 @@
-//! The exceptions: ops that an executor may skip or accept, each with its reason.
+//! Ops that an executor may skip or accept.
 
 /// A check of the suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// The results agree with the reference.
+    /// Results agree with the reference.
     Agreement,
     /// The executor refuses results whose sizes do not fit the op.
     Misfit,
 }
 
-/// An op that does not pass a check on an executor.
+/// An op that fails a check on an executor.
 #[derive(Clone, Copy, Debug)]
 pub struct Exception {
-    /// The name of the executor, or `every`.
+    /// Name of the executor, or `every`.
     pub executor: &'static str,
     /// The check.
     pub check: Check,
     /// The name of the op.
     pub op: &'static str,
-    /// The reason.
+    /// The reason for the exception.
     pub why: &'static str,
 }
 
-/// The name that stands for all executors, for ops without cases.
+/// Stands for all executors, for ops without cases.
 pub(super) const EVERY: &str = "every";
 
 const LEAF: &str = "a leaf, which an executor loads and does not compute";
@@ -61,7 +61,6 @@ const fn accept(executor: &'static str, op: &'static str, why: &'static str) -> 
     }
 }
 
-/// Returns the exception for an op on an executor.
 pub(super) fn exception(executor: &str, check: Check, op: &str) -> Option<&'static Exception> {
     let concerns =
         |e: &&Exception| [executor, EVERY].contains(&e.executor) && e.check == check && e.op == op;

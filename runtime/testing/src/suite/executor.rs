@@ -1,4 +1,4 @@
-//! Executors under test, and factories that build them.
+//! Executors under test, and their factories.
 
 use tpc_runtime::ExecError;
 
@@ -7,14 +7,14 @@ use crate::compare::operands;
 use crate::random::Random;
 use crate::stored::Stored;
 
-/// The reason why an executor did not run a case.
+/// The reason why a case did not run.
 #[derive(Clone, Debug)]
 pub enum Failure {
-    /// The executor lacks a kernel for the op on these types.
+    /// No kernel for the op on these types.
     NoKernel(String),
-    /// An index of an operand is out of range.
+    /// An operand's index is out of range.
     Index {
-        /// The word for the indexed item, if the executor reports it.
+        /// The word for the indexed item, if reported.
         what: Option<&'static str>,
         /// The index.
         index: i64,
@@ -23,7 +23,7 @@ pub enum Failure {
     },
     /// The sizes do not fit the op.
     Shape(String),
-    /// Any other failure, including wrong results.
+    /// Another failure, such as a wrong result.
     Other(String),
 }
 
@@ -42,12 +42,12 @@ impl From<ExecError> for Failure {
     }
 }
 
-/// An executor that runs the op of a case on tensors in memory.
+/// Runs the op of a case on tensors in memory.
 pub trait ExecutorUnderTest {
-    /// Runs the op. `in_place` names an operand, and a result to write into the operand's memory instead of its own.
+    /// Runs the op. `in_place` names an operand, and a result to write into the operand's memory.
     ///
     /// # Errors
-    /// Returns an error if the executor refuses the case or fails.
+    /// Fails if the executor refuses the case or fails.
     fn run(
         &mut self,
         case: &Case,
@@ -67,7 +67,7 @@ pub trait ExecutorUnderTest {
         case.shapes().into_iter().map(poison).collect()
     }
 
-    /// Returns the tolerance of the executor's kernel for a case.
+    /// Returns the kernel's tolerance for a case.
     fn tolerance(&self, case: &Case) -> f64 {
         case.tolerance
     }
@@ -79,7 +79,7 @@ pub struct Factory {
     pub executor: &'static str,
     /// Cases per op.
     pub cases: u64,
-    /// Builds variants of the executor, which must agree bit for bit. If the machine lacks a requirement, it reports a skipped
+    /// Builds variants of the executor, which must agree bit for bit. Without the machine's support, reports a skipped
     /// test and returns an empty list.
     pub build: fn() -> Vec<Box<dyn ExecutorUnderTest>>,
 }

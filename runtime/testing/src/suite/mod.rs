@@ -1,7 +1,5 @@
-//! One suite for all executors: a factory builds the executors under test, and the suite runs every case on them.
-//!
-//! One table lists the exceptions. The suite fails if an executor skips an op without an entry, and if the executor passes an op
-//! that has an entry.
+//! One suite for all executors: a factory builds the executors under test, and the suite runs every case on them. It
+//! fails if an executor skips an op that is not in the table of exceptions, or passes an op that is.
 
 mod agreement;
 mod exceptions;

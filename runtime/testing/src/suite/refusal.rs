@@ -1,4 +1,4 @@
-//! Invalid operands and results, which an executor must refuse.
+//! Invalid operands and results, which executors must refuse.
 
 use tpc_ir::op::Op;
 
@@ -7,7 +7,7 @@ use super::executor::{ExecutorUnderTest, Factory, Failure};
 use crate::cases::{Case, generator, out_of_range};
 use crate::random::Random;
 
-/// The ops with an index operand, and the word for the indexed item.
+/// Ops with an index operand, and the word for the indexed item.
 const INDEXED: [(&str, &str); 5] = [
     ("get_rows", "row"),
     ("set_rows", "slice to set"),
@@ -26,7 +26,7 @@ fn run(executor: &mut dyn ExecutorUnderTest, case: &Case) -> Result<(), Failure>
 /// Runs cases whose indices are out of range.
 ///
 /// # Panics
-/// Panics if an executor does not report the index.
+/// If an executor does not report the index.
 pub fn refuse_indices(factory: &Factory) {
     for executor in &mut (factory.build)() {
         for (op, thing) in INDEXED {
@@ -43,10 +43,10 @@ pub fn refuse_indices(factory: &Factory) {
     }
 }
 
-/// Runs cases whose last result is declared with one row too many. The check is for executors that check the sizes of a launch.
+/// Runs cases whose last result has one row too many, for executors that check sizes.
 ///
 /// # Panics
-/// Panics if an executor accepts such a result without an exception, or if an exception no longer applies.
+/// If an executor accepts such a result without an exception, or an exception no longer applies.
 pub fn refuse_misfits(factory: &Factory) {
     for executor in &mut (factory.build)() {
         for op in Op::NAMES.iter().copied().flatten().copied() {

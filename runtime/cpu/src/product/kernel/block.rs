@@ -1,8 +1,8 @@
 //! 32 elements of K: the order of operations that all products share.
 //!
-//! The products of the codes of 16 or 32 elements under one scale are summed as integers, which is exact. The f32 sum
-//! of a row and a token then takes `f = fma(integer, scale · scale of the activations, f)` for each scale. After these
-//! it takes `f = fma(minimum, sum of the activations, f)` for each minimum. Both follow the order of K.
+//! Products of codes under one scale (16 or 32 elements) are summed as integers, exactly. Then, in the order of K, a
+//! row's and token's f32 sum takes `f = fma(integer, scale · scale of the activations, f)` per scale, and after these
+//! `f = fma(minimum, sum of the activations, f)` per minimum.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
@@ -10,22 +10,19 @@
 )]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "the contract of each function is that of what it calls"
+    reason = "each function has the contract of the functions that it calls"
 )]
 
 use crate::product::activations::Block;
 use crate::product::layout::{Codes, Layout, Scales};
 use crate::product::simd::{Simd, Width};
 
-/// The properties of a weight's type that determine a block's sum.
+/// Type properties that determine a block's sum.
 pub(in crate::product) trait Kind {
-    /// Elements under one scale: 16 or 32.
     const SUB: usize;
-    /// True if the type has minima.
     const MIN: bool;
-    /// log2 of the offset that is subtracted from a code; `None` for no offset.
+    /// log2 of the offset of codes; `None` without offset.
     const OFFSET: Option<u32>;
-    /// The size of codes.
     const WIDTH: Width;
 }
 
@@ -36,17 +33,16 @@ impl<L: Layout> Kind for L {
     const WIDTH: Width = L::Codes::WIDTH;
 }
 
-/// A block of 16 rows.
 pub(super) trait Source<S: Simd> {
-    /// Returns unit `u` of 8.
+    /// Returns unit `u < 8`.
     unsafe fn unit(&self, u: usize) -> S::I;
-    /// Returns the scale of the block, or of its half `j`.
+    /// Returns the scale of the block or of its half `j`.
     unsafe fn scale(&self, j: usize) -> S::F;
-    /// Returns the minimum of the block, or of its half `j`.
+    /// Returns the minimum of the block or of its half `j`.
     unsafe fn min(&self, j: usize) -> S::F;
 }
 
-/// A block of a panel whose codes are in registers.
+/// A block of a panel with its codes in registers.
 pub(super) struct Decoded<'a, S: Simd, L: Layout> {
     units: [S::I; 8],
     head: &'a <L::Scales as Scales>::Head<S>,
@@ -84,10 +80,9 @@ impl<S: Simd, L: Layout> Source<S> for Decoded<'_, S, L> {
     }
 }
 
-/// The sums of `V` panels and `W` tokens.
+/// Sums of `V` panels and `W` tokens.
 pub(super) type F<S, const V: usize, const W: usize> = [[<S as Simd>::F; V]; W];
 
-/// Adds the product of every panel's block with every token's block.
 #[inline(always)]
 pub(super) unsafe fn add<S: Simd, K: Kind, B: Source<S>, const V: usize, const W: usize>(
     f: &mut F<S, V, W>,
@@ -111,7 +106,7 @@ pub(super) unsafe fn add<S: Simd, K: Kind, B: Source<S>, const V: usize, const W
     }
 }
 
-/// Adds units `FROM..TO`, which are under one scale. `negative` is minus the sum of the activations.
+/// Adds units `FROM..TO` under one scale. `negative` is minus the sum of the activations.
 #[inline(always)]
 unsafe fn part<
     S: Simd,
@@ -148,7 +143,6 @@ unsafe fn part<
     }
 }
 
-/// Adds unit `u`.
 #[inline(always)]
 unsafe fn unit<S: Simd, K: Kind, B: Source<S>, const V: usize, const W: usize>(
     sums: &mut [[S::I; V]; W],
@@ -173,8 +167,8 @@ unsafe fn unit<S: Simd, K: Kind, B: Source<S>, const V: usize, const W: usize>(
     }
 }
 
-/// Adds the minima of part `j` times the sums of the activations. They are taken in the loop: mapping an array of them
-/// may be a call, around which all registers are saved.
+/// Adds the minima of part `j` times the sums of the activations, one by one in the loop: mapping an array may be a
+/// call, which saves all registers.
 #[inline(always)]
 unsafe fn minima<S: Simd, B: Source<S>, const V: usize, const W: usize>(
     f: &mut F<S, V, W>,

@@ -1,5 +1,4 @@
-//! A panel times a few tokens, with its codes decoded in registers. This suits weights that come from memory and are
-//! used once.
+//! A panel times a few tokens, decoded in registers, for weights that come from memory and are used once.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
@@ -7,7 +6,7 @@
 )]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "the contract of each function is that of what it calls"
+    reason = "each function has the contract of the functions that it calls"
 )]
 
 use super::block::{Decoded, add};
@@ -20,17 +19,14 @@ use crate::product::part::Plan;
 use crate::product::simd::{Kernel, Simd};
 use std::marker::PhantomData;
 
-/// A panel and rows of activations.
 pub(in crate::product) struct Decode<'a> {
-    /// The panels' shape.
     pub geometry: &'a Geometry,
     /// The order of the sum over K.
     pub plan: &'a Plan,
-    /// The panel.
     pub panel: *const u8,
-    /// The first block of each token's row.
+    /// First block of each token's row.
     pub x: [*const Block; TOKENS],
-    /// The sums that the kernel writes.
+    /// The output.
     pub sums: &'a mut Sums,
 }
 
@@ -49,7 +45,7 @@ impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
         } = self.0;
         let mut stack = [[[S::fsplat(0.0)]; W]; SUMS];
         let mut depth = 0;
-        // Prefetches the scales after the next panel's steps, because its first step reads them.
+        // Prefetches the scales after the next panel's steps, needed by its first step.
         for line in (geometry.steps_bytes()..geometry.panel).step_by(64) {
             S::prefetch(panel.wrapping_add(geometry.panel + line));
         }
@@ -97,6 +93,6 @@ impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
 /// The machine has the instructions of `S`; the panel has the geometry of `L`; each of the first `W` rows has a block
 /// for each of the geometry's.
 pub(super) unsafe fn run<S: Simd, L: Layout, const W: usize>(work: Decode) {
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { S::enter(Tile::<L, W>(work, PhantomData)) }
 }

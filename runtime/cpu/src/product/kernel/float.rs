@@ -1,8 +1,8 @@
-//! Panels of floats times a few tokens: activations stay f32.
+//! Panels of floats times a few tokens; activations stay f32.
 //!
-//! Element `e` of a panel's 16 rows is stored together. The sum of a row and a token over a chunk of K consists of two
-//! sums in sequence, `f = fma(weight, activation, f)`. One runs over the even and one over the odd elements; both are
-//! added at the end. With two sums, the latency of one does not bound the speed.
+//! Element `e` of a panel's 16 rows is stored together. Over a chunk of K, a row and a token have two sums
+//! `f = fma(weight, activation, f)`, of even and odd elements, added at the end. With two sums, the latency of one does
+//! not bound the speed.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
@@ -10,7 +10,7 @@
 )]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "the contract of each function is that of what it calls"
+    reason = "each function has the contract of the functions that it calls"
 )]
 
 use super::{SUMS, Sums, TOKENS};
@@ -19,22 +19,17 @@ use crate::product::part::{BLOCK, Plan};
 use crate::product::simd::{Kernel, Simd};
 use std::marker::PhantomData;
 
-/// The stored form of an element.
 pub(in crate::product) trait Element {
-    /// Bytes of one.
     const BYTES: usize;
-    /// Reads the elements of 16 rows.
+    /// Reads an element of 16 rows.
     ///
     /// # Safety
     /// As [`Simd`]; the elements are at `p`.
     unsafe fn get<S: Simd>(p: *const u8) -> S::F;
 }
 
-/// f32.
 pub(in crate::product) struct F32;
-/// f16.
 pub(in crate::product) struct F16;
-/// bf16.
 pub(in crate::product) struct Bf16;
 
 impl Element for F32 {
@@ -59,7 +54,6 @@ impl Element for Bf16 {
     }
 }
 
-/// Panels and rows of activations.
 pub(in crate::product) struct Floats<'a> {
     /// The order of the sum over K.
     pub plan: &'a Plan,
@@ -67,11 +61,11 @@ pub(in crate::product) struct Floats<'a> {
     pub k: usize,
     /// The first panel; others follow.
     pub panel: *const u8,
-    /// Bytes from one panel to the next.
+    /// Bytes from panel to panel.
     pub panel_bytes: usize,
-    /// The first element of each token's row.
+    /// First element of each token's row.
     pub x: [*const f32; TOKENS],
-    /// The sums that the kernel writes.
+    /// The output.
     pub sums: &'a mut Sums,
 }
 
@@ -150,6 +144,6 @@ impl<E: Element, const V: usize, const W: usize> Kernel for Tile<'_, E, V, W> {
 /// # Safety
 /// The machine has the instructions of `S`; the `V` panels and each of the first `W` rows have `k` elements.
 pub(super) unsafe fn run<S: Simd, E: Element, const V: usize, const W: usize>(work: Floats) {
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { S::enter(Tile::<E, V, W>(work, PhantomData)) }
 }

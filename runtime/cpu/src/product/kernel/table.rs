@@ -1,6 +1,4 @@
-//! The functions that compute products for a type on an instruction set.
-//!
-//! This is the one place that names every type: a type without a line here has no product.
+//! The product functions of each type on each instruction set; types without a line have none.
 
 use super::block::Kind;
 use super::decode::{self, Decode};
@@ -19,46 +17,40 @@ use crate::product::simd::portable::Portable;
 use crate::product::simd::{x86_256::Avx2, x86_512::Avx512};
 use tpc_ir::DType;
 
-/// The properties of a stored type that do not depend on the instruction set.
+/// Properties of a stored type on all instruction sets.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct Quantised {
-    /// The shape of its panels, from the first block in the file and the number of blocks.
+    /// Panel shape, from the first block in the file and the number of blocks.
     pub geometry: fn(usize, usize) -> Geometry,
-    /// Packs a panel.
     pub pack: fn(&PackPanel, &mut [u8]),
-    /// Blocks of 32 by which a part may start inside a block of the file: 1, or all blocks of 32 in the file's block.
+    /// Step, in blocks of 32, at which a part may start inside a file block: 1, or the whole file block.
     pub granule: usize,
 }
 
-/// A function for each number of tokens that has one; `None` for others.
 type PerTokens<F> = [Option<F>; TOKENS + 1];
 
-/// Products of a quantised type on an instruction set. The functions have the requirements of the `run` functions in
-/// their modules. The machine has the instructions of the table's [`Isa`].
+/// Products of a quantised type. The functions have the requirements of the `run` functions in their modules; the
+/// machine has the instructions of the table's [`Isa`].
 #[derive(Clone, Copy)]
 pub(in crate::product) struct QuantisedKernels {
     pub decode: PerTokens<unsafe fn(Decode)>,
     pub unpack: unsafe fn(Unpack),
     pub tile: [PerTokens<unsafe fn(Multiply)>; PANELS],
-    /// Panels multiplied together.
     pub panels: usize,
     /// Elements under one scale: 16 or 32.
     pub sub: usize,
-    /// True if the type has minima.
     pub min: bool,
-    /// The offset that is subtracted from a code.
+    /// The offset of codes.
     pub offset: u8,
 }
 
-/// Products of a type of floats on an instruction set.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct FloatKernels {
     pub run: [PerTokens<unsafe fn(Floats)>; PANELS],
-    /// Panels multiplied together.
     pub panels: usize,
 }
 
-/// Returns the largest number of tokens, at most `left`, that has a function.
+/// Returns the largest number of tokens, at most `left`, with a function.
 pub(in crate::product) fn widest<F: Copy>(of: &PerTokens<F>, left: usize) -> (usize, F) {
     (1..=left.min(TOKENS))
         .rev()
@@ -66,7 +58,7 @@ pub(in crate::product) fn widest<F: Copy>(of: &PerTokens<F>, left: usize) -> (us
         .expect("invariant: every table has one token")
 }
 
-/// An expression for the stored form `$L` of a quantised type; `None` for other types.
+/// An expression for the stored form `$L` of a quantised type; otherwise `None`.
 macro_rules! with_layout {
     ($dtype:expr, $L:ident => $e:expr) => {{
         macro_rules! of {
@@ -103,13 +95,13 @@ macro_rules! with_layout {
             DType::Iq2S => of!(Iq2S),
             DType::Iq3Xxs => of!(Iq3Xxs),
             DType::Iq3S => of!(Iq3S),
-            // Plain types, and the types of ik_llama.cpp.
+            // Plain types, and types of ik_llama.cpp.
             _ => None,
         }
     }};
 }
 
-/// Returns the properties of a quantised type; `None` for types without products in this form.
+/// Returns a quantised type's properties; `None` for other types.
 pub(in crate::product) fn quantised(dtype: DType) -> Option<Quantised> {
     with_layout!(dtype, L => Quantised {
         geometry: Geometry::new::<L>,
@@ -118,7 +110,6 @@ pub(in crate::product) fn quantised(dtype: DType) -> Option<Quantised> {
     })
 }
 
-/// Returns the products of a quantised type.
 pub(in crate::product) fn quantised_kernels(isa: Isa, dtype: DType) -> Option<QuantisedKernels> {
     match isa.0 {
         #[cfg(target_arch = "x86_64")]
@@ -178,7 +169,6 @@ fn tiles<S: Simd, K: Kind>() -> [PerTokens<unsafe fn(Multiply)>; PANELS] {
     tile
 }
 
-/// Returns the products of a type of floats.
 pub(in crate::product) fn float_kernels(isa: Isa, dtype: DType) -> Option<FloatKernels> {
     Some(match dtype {
         DType::F32 | DType::F64 => floats::<F32>(isa),

@@ -1,6 +1,6 @@
 //! Decoded blocks of one or two panels times a few tokens.
 //!
-//! Two panels times six tokens need 8 loads for 12 dot instructions; one panel times twelve would need 13.
+//! Two panels times six tokens need 8 loads for 12 dot instructions; one panel times twelve needs 13.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
@@ -8,7 +8,7 @@
 )]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "the contract of each function is that of what it calls"
+    reason = "each function has the contract of the functions that it calls"
 )]
 
 use super::block::{Kind, Source, add};
@@ -20,23 +20,22 @@ use crate::product::layout::codes::offset;
 use crate::product::simd::{Kernel, Simd, Width};
 use std::marker::PhantomData;
 
-/// Waiting sums of a token: a row for each panel.
+/// Waiting sums of a token, per panel.
 pub(in crate::product) type Sum = [[f32; ROWS]; PANELS];
 
-/// Decoded panels, rows of activations, and the sums that the products are added to.
+/// Decoded panels times rows of activations, added to sums.
 pub(in crate::product) struct Multiply<'a> {
-    /// The panels.
     pub panels: &'a [Unpacked; PANELS],
-    /// Blocks decoded in each.
+    /// Blocks decoded in each panel.
     pub blocks: usize,
-    /// The block of each token's row that belongs to the first decoded.
+    /// Per token, the block of the first decoded block.
     pub x: [*const Block; TOKENS],
-    /// The sums of the first token.
+    /// Sums of the first token.
     pub sums: *mut Sum,
-    /// True if a segment begins here, so that the sums begin with zero.
+    /// True at the start of a segment: sums begin with zero.
     pub first: bool,
-    /// The number of earlier sums to add at the end, the last first. Each is stored `stride` before the one after it.
-    /// The result replaces the sum that is added last.
+    /// Number of earlier sums to add at the end, last first, each stored `stride` before its successor. The result
+    /// replaces the sum added last.
     pub merges: usize,
     /// See `merges`.
     pub stride: usize,
@@ -45,7 +44,6 @@ pub(in crate::product) struct Multiply<'a> {
 /// [`Multiply`] for `V` panels of kind `K` and for `W` tokens.
 struct Tile<'a, K, const V: usize, const W: usize>(Multiply<'a>, PhantomData<K>);
 
-/// A block of a decoded panel.
 struct Read<K> {
     units: *const u8,
     scales: *const u8,
@@ -54,7 +52,6 @@ struct Read<K> {
 }
 
 impl<K: Kind> Read<K> {
-    /// Returns a reader at the first block of a panel.
     fn first(panel: &Unpacked) -> Read<K> {
         Read {
             units: panel.codes.as_ptr().cast(),
@@ -63,7 +60,6 @@ impl<K: Kind> Read<K> {
             kind: PhantomData,
         }
     }
-    /// Goes on to the next.
     #[inline(always)]
     fn advance(&mut self) {
         let parts = 32 / K::SUB;
@@ -125,7 +121,7 @@ impl<K: Kind, const V: usize, const W: usize> Kernel for Tile<'_, K, V, W> {
     }
 }
 
-/// A kind by its properties: `LOG2` of the offset, or -1 for none.
+/// A kind by its properties: `LOG2` of the offset, or -1 without offset.
 pub(super) struct Of<const SUB: usize, const MIN: bool, const LOG2: i32, const WIDE: bool>;
 
 impl<const SUB: usize, const MIN: bool, const LOG2: i32, const WIDE: bool> Kind
@@ -143,6 +139,6 @@ impl<const SUB: usize, const MIN: bool, const LOG2: i32, const WIDE: bool> Kind
 /// The machine has the instructions of `S`; each of the first `W` rows has the blocks, and `sums` and the earlier sums
 /// have `W` tokens.
 pub(super) unsafe fn run<S: Simd, K: Kind, const V: usize, const W: usize>(work: Multiply) {
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { S::enter(Tile::<K, V, W>(work, PhantomData)) }
 }

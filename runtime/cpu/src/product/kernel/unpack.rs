@@ -1,4 +1,4 @@
-//! Blocks of a panel decoded into a cache: for batches that use them many times.
+//! Blocks of a panel decoded into a cache, for batches that reuse them.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
@@ -6,7 +6,7 @@
 )]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "the contract of each function is that of what it calls"
+    reason = "each function has the contract of the functions that it calls"
 )]
 
 use super::block::{Decoded, Source};
@@ -16,18 +16,16 @@ use crate::product::simd::{Kernel, Simd};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The most blocks that are decoded together. With six tokens' activations they fill a first-level cache well.
+/// The most blocks decoded together. With six tokens' activations they fill a first-level cache well.
 pub(in crate::product) const BLOCKS: usize = 16;
 
-/// Decoded blocks of a panel.
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(in crate::product) struct Unpacked {
-    /// Units.
     pub codes: [[u8; 64]; 8 * BLOCKS],
-    /// Scales, one or two a block.
+    /// Scales, one or two per block.
     pub scales: [[f32; ROWS]; 2 * BLOCKS],
-    /// Minima, one or two a block.
+    /// Minima, one or two per block.
     pub mins: [[f32; ROWS]; 2 * BLOCKS],
 }
 
@@ -39,15 +37,11 @@ impl Unpacked {
     };
 }
 
-/// A panel, and the blocks of it to decode, at most [`BLOCKS`].
+/// A panel and at most [`BLOCKS`] of its blocks.
 pub(in crate::product) struct Unpack<'a> {
-    /// The panels' shape.
     pub geometry: &'a Geometry,
-    /// The panel.
     pub panel: *const u8,
-    /// The blocks.
     pub blocks: Range<usize>,
-    /// The decoded blocks that the kernel writes.
     pub out: &'a mut Unpacked,
 }
 
@@ -99,6 +93,6 @@ impl<L: Layout> Kernel for Of<'_, L> {
 /// The machine has the instructions of `S`; the panel has the geometry of `L`, and the blocks are some of it and at
 /// most [`BLOCKS`].
 pub(super) unsafe fn run<S: Simd, L: Layout>(work: Unpack) {
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { S::enter(Of::<L>(work, PhantomData)) }
 }

@@ -1,22 +1,20 @@
-//! Positions of the steps of a panel.
+//! Positions of the steps of a panel, in bytes.
 
 use super::{Codes, Layout, STEP, Scales};
 use std::ops::Range;
 
-/// The shape of the panels of a stored type over a part of K.
+/// Shape of a stored type's panels over a part of K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::product) struct Geometry {
     /// Blocks of 32.
     pub blocks: usize,
-    /// Blocks of the first step's 8 that are before the part.
+    /// Blocks of the first step's 8 that precede the part.
     pub skip: usize,
-    /// Bytes of a body.
     body: usize,
-    /// Bytes of a head, without the bytes that count per block.
+    /// Bytes of a head, without bytes counted per block.
     head: usize,
-    /// Bytes of a head per block.
     head_block: usize,
-    /// Bytes of trailing scales per step, stored after all steps.
+    /// Bytes of trailing scales per step, after all steps.
     behind: usize,
     /// Bytes of all steps, whole cache lines.
     steps_bytes: usize,
@@ -24,21 +22,20 @@ pub(in crate::product) struct Geometry {
     pub panel: usize,
 }
 
-/// A step of a panel, or the requested part of it.
 #[derive(Debug)]
 pub(in crate::product) struct Step {
-    /// The range of its head, in bytes from the panel's start.
+    /// Range of its head in the panel.
     pub head: Range<usize>,
-    /// The position of the step's trailing scales, in bytes from the panel's start.
+    /// Position of its trailing scales in the panel.
     pub behind: usize,
-    /// The position of the body of its first requested block, in bytes from the panel's start.
+    /// Position in the panel of the first requested block's body.
     pub body: usize,
     /// The requested blocks, counted in the step.
     pub blocks: Range<usize>,
 }
 
 impl Geometry {
-    /// Returns the geometry for `blocks` blocks of 32; the first is block `first` of the file's rows.
+    /// Returns the geometry of `blocks` blocks of 32, the first of which is block `first` of the file's rows.
     pub(in crate::product) fn new<L: Layout>(first: usize, blocks: usize) -> Geometry {
         let (per_block, bytes) = (L::Scales::PER_BLOCK, L::Scales::HEAD);
         let (head, head_block) = if per_block { (0, bytes) } else { (bytes, 0) };
@@ -59,7 +56,7 @@ impl Geometry {
         }
     }
 
-    /// Returns the step that has block `at`, from there to block `end` or to the step's own end.
+    /// Returns the step of block `at`, from there to block `end` or to its own end.
     #[inline(always)]
     pub(in crate::product) fn step(&self, at: usize, end: usize) -> Step {
         let index = (at + self.skip) / STEP;
@@ -78,7 +75,7 @@ impl Geometry {
         }
     }
 
-    /// Returns the bytes of all steps, which is also the position of the trailing scales.
+    /// Returns the position of the trailing scales: after all steps.
     pub(in crate::product) const fn steps_bytes(&self) -> usize {
         self.steps_bytes
     }

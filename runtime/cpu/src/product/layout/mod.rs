@@ -1,14 +1,13 @@
-//! The stored form of quantised weights: sixteen rows in the sixteen lanes.
+//! The stored form of quantised weights: sixteen rows in sixteen lanes.
 //!
 //! A *panel* is 16 rows. Along K it is a sequence of *steps* of 256 elements; the first and the last may be shorter. A
-//! step has a head with its scales, and for each block of 32 elements a body with the block's codes. The codes of 4
-//! elements of a row are a *unit*. If codes fill bytes, unit `u` of row `r` is bytes `4·(16·u + r) ..` of the body.
-//! Smaller codes share such words ([`codes`]). One 64-byte load therefore has a unit of all rows. One dot instruction
-//! multiplies it with 4 activations in all lanes, and no sum ever crosses lanes. Sizes are the same as in the file,
-//! unless the text of a type in [`types`] states another size.
+//! step has a head with its scales, then per block of 32 elements a body with codes. The codes of 4 elements of a row
+//! are a *unit*. If codes fill bytes, unit `u` of row `r` is bytes `4·(16·u + r) ..` of the body; smaller codes share
+//! these words ([`codes`]). One 64-byte load thus has a unit of all rows, and one dot instruction multiplies it with 4
+//! activations in all lanes. Sizes equal the file's unless [`types`] states another size.
 //!
-//! A scale for 256 elements would often be half a cache line, so every second step would straddle lines. Such scales
-//! are stored after the panel's steps (`behind`), one entry per step.
+//! A scale per 256 elements is often half a cache line, so every second step would straddle lines. Such scales are
+//! stored after the panel's steps (`behind`), one entry per step.
 
 #![expect(unsafe_code, reason = "traits of kernels")]
 
@@ -19,21 +18,18 @@ pub(super) mod types;
 
 use super::simd::{Simd, Width};
 
-/// Rows of a panel.
 pub(super) const ROWS: usize = 16;
 /// Blocks of 32 in a step.
 pub(super) const STEP: usize = 8;
 
-/// The stored form of the codes of a block of 32 elements, for 16 rows.
+/// Stored codes of a block of 32 elements, for 16 rows.
 pub(super) trait Codes {
-    /// Bytes of a body.
     const BYTES: usize;
-    /// log2 of the offset that is subtracted from a code; `None` for no offset.
+    /// log2 of the offset of codes; `None` without offset.
     const OFFSET: Option<u32>;
-    /// The size of codes.
     const WIDTH: Width;
 
-    /// Stores the codes of row `row` of the panel as they are in the file.
+    /// Stores the file's codes for row `row` of the panel.
     fn put(codes: &[u8; 32], row: usize, body: &mut [u8]);
 
     /// Returns the 8 units of the block.
@@ -43,23 +39,21 @@ pub(super) trait Codes {
     unsafe fn get<S: Simd>(body: *const u8) -> [S::I; 8];
 }
 
-/// The stored form of the scales of a step, for 16 rows.
+/// Stored scales of a step, for 16 rows.
 pub(super) trait Scales {
-    /// Elements under one scale: 16 or 32.
     const SUB: usize;
     /// True if each scale has a minimum.
     const MIN: bool;
-    /// True if [`Scales::HEAD`] counts for each block of a step instead of once.
+    /// True if [`Scales::HEAD`] counts per block instead of per step.
     const PER_BLOCK: bool;
-    /// Bytes of the head.
     const HEAD: usize;
-    /// Bytes of trailing scales for each step, stored after all steps.
+    /// Bytes of trailing scales per step, stored after all steps.
     const BEHIND: usize;
-    /// The decoded form of a head, used for the whole step.
+    /// A decoded head, used for the whole step.
     type Head<S: Simd>: Copy;
 
-    /// Stores the scales of one block of the file for row `row` of the panel. `index` counts the file's blocks in the
-    /// step, `head` and `behind` are the step's.
+    /// Stores the scales of one file block for row `row` of the panel. `index` counts the file's blocks in the step,
+    /// which has `head` and `behind`.
     fn put(block: &[u8], index: usize, row: usize, head: &mut [u8], behind: &mut [u8]);
 
     /// Reads a head.
@@ -68,30 +62,26 @@ pub(super) trait Scales {
     /// As [`Simd`]; the step's head is at `head` and its trailing scales are at `behind`.
     unsafe fn head<S: Simd>(head: *const u8, behind: *const u8) -> Self::Head<S>;
 
-    /// Returns the scales of part `j` of block `b` of the step; `j` counts the 16s of a block.
+    /// Returns the scale of part `j` (16 elements) of block `b` of the step.
     ///
     /// # Safety
     /// As [`Scales::head`], and that head is still there.
     unsafe fn scale<S: Simd>(head: &Self::Head<S>, b: usize, j: usize) -> S::F;
 
-    /// Returns the minimum that is added to `scale · code` of part `j` of block `b`.
+    /// Returns the minimum, added to `scale · code`, of part `j` of block `b`.
     ///
     /// # Safety
     /// As [`Scales::scale`].
     unsafe fn min<S: Simd>(head: &Self::Head<S>, b: usize, j: usize) -> S::F;
 }
 
-/// A stored type: its codes, its scales, and how both are found in the file's blocks.
+/// A stored type: codes, scales, and their place in the file.
 pub(super) trait Layout {
-    /// The type of its codes.
     type Codes: Codes;
-    /// The type of its scales.
     type Scales: Scales;
-    /// Elements of a block of the file.
     const BLOCK: usize;
-    /// Bytes of one.
     const BYTES: usize;
 
-    /// Reads the codes of a block of the file: [`Layout::BLOCK`] codes from the start of `out`.
+    /// Reads a file block's [`Layout::BLOCK`] codes to the start of `out`.
     fn codes(block: &[u8], out: &mut [u8; 256]);
 }

@@ -12,7 +12,6 @@
 use super::{ROWS, Scales};
 use crate::product::simd::Simd;
 
-/// Puts the f16 at byte `from` of a block into slot `slot`.
 fn put_f16(block: &[u8], from: usize, slot: &mut [u8], row: usize) {
     slot[2 * row..2 * row + 2].copy_from_slice(&block[from..from + 2]);
 }
@@ -22,11 +21,10 @@ unsafe fn negated<S: Simd>(v: S::F) -> S::F {
     S::fmul(v, S::fsplat(-1.0))
 }
 
-/// The address of a head.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct At(*const u8);
 
-/// An f16 for each 32; `FROM` is its place in the file's block.
+/// An f16 per 32, at byte `FROM` of the file's block.
 pub(in crate::product) struct F16<const FROM: usize>;
 
 impl<const FROM: usize> Scales for F16<FROM> {
@@ -53,7 +51,7 @@ impl<const FROM: usize> Scales for F16<FROM> {
     }
 }
 
-/// Two f16 for each 32, scale and minimum.
+/// Two f16 per 32: scale and minimum.
 pub(in crate::product) struct F16Min;
 
 impl Scales for F16Min {
@@ -81,7 +79,7 @@ impl Scales for F16Min {
     }
 }
 
-/// An e8m0 for each 32: mxfp4. The scale is half of it, `2^(e - 128)`.
+/// An e8m0 per 32: mxfp4. The scale is half of it, `2^(e - 128)`.
 pub(in crate::product) struct E8m0;
 
 impl Scales for E8m0 {
@@ -98,8 +96,7 @@ impl Scales for E8m0 {
     unsafe fn head<S: Simd>(head: *const u8, _: *const u8) -> At {
         At(head)
     }
-    /// Computes the scale. The bits of the f32 are `(e - 1) << 23`. For the two subnormals they are `(e + 1) << 21`,
-    /// which is less for all other codes.
+    /// Takes `(e - 1) << 23` as f32 bits, or `(e + 1) << 21` for the two subnormals, which is less for all other codes.
     #[inline(always)]
     unsafe fn scale<S: Simd>(head: &At, b: usize, _: usize) -> S::F {
         let e = S::u8x16(head.0.add(ROWS * b));
@@ -113,7 +110,7 @@ impl Scales for E8m0 {
     }
 }
 
-/// A ue4m3 for each 16: nvfp4. The scale is half of it; the NaN code is stored as the zero that it decodes to.
+/// A ue4m3 per 16: nvfp4. The scale is half of it; NaN is stored as the zero that it decodes to.
 pub(in crate::product) struct Ue4m3;
 
 impl Scales for Ue4m3 {
@@ -132,7 +129,7 @@ impl Scales for Ue4m3 {
     unsafe fn head<S: Simd>(head: *const u8, _: *const u8) -> At {
         At(head)
     }
-    /// Computes the scale. The bits of e4m3, taken as bits of an f32, give the value times 2^-120, also for subnormals.
+    /// Reads e4m3 bits as an f32: the value times 2^-120, also for subnormals.
     #[inline(always)]
     unsafe fn scale<S: Simd>(head: &At, b: usize, j: usize) -> S::F {
         let d = S::u8x16(head.0.add(ROWS * (2 * b + j)));
@@ -144,7 +141,7 @@ impl Scales for Ue4m3 {
     }
 }
 
-/// One f16 for each 256 and no other scale; `FROM` is its place in the file's block.
+/// Only an f16 per 256, at byte `FROM` of the file's block.
 pub(in crate::product) struct Whole<const FROM: usize>;
 
 impl<const FROM: usize> Scales for Whole<FROM> {
@@ -171,7 +168,7 @@ impl<const FROM: usize> Scales for Whole<FROM> {
     }
 }
 
-/// One f32 for each 256: q8_k.
+/// One f32 per 256: q8_k.
 pub(in crate::product) struct WholeF32;
 
 impl Scales for WholeF32 {
@@ -198,7 +195,7 @@ impl Scales for WholeF32 {
     }
 }
 
-/// An f16 for each `N`, several per step of 256: q1_0, q2_0.
+/// An f16 per `N`, several per step of 256: q1_0, q2_0.
 pub(in crate::product) struct Each<const N: usize>;
 
 impl<const N: usize> Scales for Each<N> {
@@ -225,10 +222,8 @@ impl<const N: usize> Scales for Each<N> {
     }
 }
 
-/// Bytes of 16 six-bit numbers of 16 rows.
 const SIX: usize = 192;
 
-/// Stores 16 six-bit numbers of a row.
 fn put_six(numbers: [u8; 16], row: usize, out: &mut [u8]) {
     for (n, number) in numbers.into_iter().enumerate() {
         let nibble = ROWS * (n % 4 + 4 * (n / 8)) + row;
@@ -237,7 +232,7 @@ fn put_six(numbers: [u8; 16], row: usize, out: &mut [u8]) {
     }
 }
 
-/// The 16 six-bit numbers of 16 rows, a byte each.
+/// 16 six-bit numbers of 16 rows, a byte each.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct SixBits([u8; 16 * ROWS]);
@@ -256,7 +251,7 @@ unsafe fn get_six<S: Simd>(p: *const u8) -> SixBits {
     out
 }
 
-/// Returns the 8 scales and 8 minima of q4_k and q5_k, 6 bits each: byte 4 to 16 of the file's block.
+/// Returns the 8 scales and 8 minima of q4_k and q5_k, 6 bits each, from bytes 4 to 16 of the file's block.
 fn six_of_k(packed: &[u8]) -> [u8; 16] {
     std::array::from_fn(|n| {
         let (j, at) = (n % 8, 4 * (n / 8));
@@ -269,10 +264,9 @@ fn six_of_k(packed: &[u8]) -> [u8; 16] {
     })
 }
 
-/// Two f16 for each 256 and six-bit scales and minima for each 32: q4_k, q5_k.
+/// Two f16 per 256, six-bit scales and minima per 32: q4_k, q5_k.
 pub(in crate::product) struct K32;
 
-/// Scales and minima, and the factors of both.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct K32Head<F> {
     d: F,
@@ -312,10 +306,10 @@ impl Scales for K32 {
     }
 }
 
-/// An f16 for each 256 and a signed byte for each 16: q6_k.
+/// An f16 per 256 and a signed byte per 16: q6_k.
 pub(in crate::product) struct K16Bytes;
 
-/// The scale of 256 elements and the address of the smaller scales.
+/// Scale of 256 elements, and the smaller scales' address.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct Scaled<F> {
     pub(super) d: F,
@@ -364,17 +358,16 @@ impl Scales for K16Bytes {
     }
 }
 
-/// An f16 for each 256 and a six-bit scale, offset by 32, for each 16: q3_k.
+/// An f16 per 256 and a six-bit scale, offset by 32, per 16: q3_k.
 pub(in crate::product) struct K16Six;
 
-/// The scale of 256 elements and the other scales.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct K16SixHead<F> {
     d: F,
     numbers: SixBits,
 }
 
-/// Returns the 16 scales of q3_k: byte 96 to 108 of the file's block.
+/// Returns the 16 scales of q3_k, from bytes 96 to 108 of the file's block.
 fn six_of_q3_k(packed: &[u8]) -> [u8; 16] {
     std::array::from_fn(|j| {
         let low = packed[j % 8] >> (4 * (j / 8)) & 15;
@@ -411,10 +404,9 @@ impl Scales for K16Six {
     }
 }
 
-/// Two f16 for each 256 and a nibble of scale and of minimum for each 16: q2_k.
+/// Two f16 per 256, a nibble of scale and of minimum per 16: q2_k.
 pub(in crate::product) struct K16Nibbles;
 
-/// The factors of scales and minima, and the address of both.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct K16NibblesHead<F> {
     d: F,
@@ -456,9 +448,8 @@ impl Scales for K16Nibbles {
     }
 }
 
-/// An f16 for each 256 and a six-bit scale, offset by 32, for each 32: iq4_xs. Number `n` of the 8 has its nibble in
-/// slot `n % 4` of four, in the low or high half by `n / 4`. Its pair of bits is in slot `n % 2` of two more slots, at
-/// bit `2·(n / 2)`.
+/// An f16 per 256 and a six-bit scale, offset by 32, per 32: iq4_xs. Number `n` of 8 has its nibble in slot `n % 4` of
+/// four, in the low or high half by `n / 4`. Its pair of bits is in slot `n % 2` of two more slots, at bit `2·(n / 2)`.
 pub(in crate::product) struct K32Six;
 
 impl Scales for K32Six {

@@ -1,12 +1,12 @@
-//! The stored form of every quantised type of the file.
+//! The stored form of every quantised type. [`tpc_runtime::quant`] describes the file's blocks.
 //!
-//! Sizes are the same as in the file, with three exceptions. tq1_0 takes 66 bytes per block instead of 54, because its
-//! codes are stored with two bits. q8_1 and q8_k lose the sums that decoding ignores. q1_0 and q2_0 have a whole step's
-//! head even if K ends within a step. The blocks of the file are described in [`tpc_runtime::quant`].
+//! Sizes equal the file's, with three exceptions. tq1_0 takes 66 bytes per block instead of 54, because codes are
+//! stored in two bits. q8_1 and q8_k lose the sums, which decoding ignores. q1_0 and q2_0 have a whole step's head even
+//! if K ends within a step.
 //!
-//! Types that index grids are stored as the values of their elements, with the file's scales. Their elements have 6
-//! values (iq1, iq2), which take 3 bits, or 16 (iq3), which take 4. They are therefore as fast as the others, but
-//! larger than in the file: iq1 about twice, iq2 by a third to two thirds, iq3 by a quarter to two fifths.
+//! Types that index grids are stored as element values with the file's scales. Elements have 6 values (iq1, iq2) in 3
+//! bits, or 16 (iq3) in 4. They are thus as fast as the others, but larger than in the file: iq1 about twice, iq2 by a
+//! third to two thirds, iq3 by a quarter to two fifths.
 #![expect(unsafe_code, reason = "the functions of a trait are unsafe")]
 
 use super::codes::{
@@ -27,13 +27,10 @@ use tpc_runtime::quant::{GridBlock, grid_block};
 /// A stored type by its parts; `F` finds the codes in the file's block.
 pub(in crate::product) struct Stored<C, S, F>(PhantomData<(C, S, F)>);
 
-/// The positions of codes in a block of the file.
+/// Positions of codes in a block of the file.
 pub(in crate::product) trait FileCodes {
-    /// Elements of a block.
     const BLOCK: usize;
-    /// Bytes of one.
     const BYTES: usize;
-    /// Reads the codes of a block.
     fn codes(block: &[u8], out: &mut [u8; 256]);
 }
 
@@ -48,7 +45,7 @@ impl<C: Codes, S: Scales, F: FileCodes> Layout for Stored<C, S, F> {
     }
 }
 
-/// Appends the fields of `BITS` bits of each run of `width` bytes, the lowest first, at bit `to` of the codes.
+/// Appends `BITS`-bit fields of each run of `width` bytes, lowest first, at bit `to` of the codes.
 #[inline(always)]
 fn planes<const BITS: u32>(bytes: &[u8], width: usize, to: u32, out: &mut [u8]) {
     let mask = (1_u8 << BITS) - 1;
@@ -77,7 +74,7 @@ impl<const BYTES: usize, const FROM: usize> FileCodes for Nibbles32<BYTES, FROM>
     }
 }
 
-/// Codes as in [`Nibbles32`], with four bytes of fifth bits before the nibbles.
+/// As [`Nibbles32`], with four bytes of fifth bits before the nibbles.
 pub(in crate::product) struct Five32<const BYTES: usize, const FROM: usize>;
 
 impl<const BYTES: usize, const FROM: usize> FileCodes for Five32<BYTES, FROM> {
@@ -106,19 +103,15 @@ impl<const BLOCK: usize, const BYTES: usize, const FROM: usize> FileCodes
     }
 }
 
-/// A type of the file that indexes grids.
+/// A file type that indexes grids.
 pub(in crate::product) trait Grid {
-    /// The type.
     const DTYPE: DType;
-    /// The values of its elements, as they are stored.
     type Table: Table;
-    /// [`GridBlock::unit`] of its blocks.
     const UNIT: f32;
-    /// Elements under one step: 16 or 32.
     const SUB: usize;
 }
 
-/// Returns the block as integers; zeros if the bytes are not a block.
+/// Returns a block as integers; zeros for malformed bytes.
 fn grid<G: Grid>(block: &[u8]) -> GridBlock {
     grid_block(G::DTYPE, block).unwrap_or(GridBlock {
         d: f16::ZERO,
@@ -142,8 +135,7 @@ impl<G: Grid> FileCodes for GridOf<G> {
     }
 }
 
-/// The codes and the scales of a type with grids: an f16 for each 256, after the steps, and a small odd number for each
-/// 16 or 32.
+/// Codes and scales of a type with grids: an f16 per 256, after the steps, and a small odd number per 16 or 32.
 pub(in crate::product) struct GridOf<G>(PhantomData<G>);
 
 impl<G: Grid> Scales for GridOf<G> {
@@ -162,7 +154,7 @@ impl<G: Grid> Scales for GridOf<G> {
     }
     #[inline(always)]
     unsafe fn head<S: Simd>(head: *const u8, behind: *const u8) -> Scaled<S::F> {
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe {
             let d = S::fmul(S::f16x16(behind), S::fsplat(G::UNIT));
             Scaled { d, head }
@@ -170,17 +162,17 @@ impl<G: Grid> Scales for GridOf<G> {
     }
     #[inline(always)]
     unsafe fn scale<S: Simd>(head: &Scaled<S::F>, b: usize, j: usize) -> S::F {
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { head.times_u8::<S>(32 / G::SUB * b + j) }
     }
     #[inline(always)]
     unsafe fn min<S: Simd>(_: &Scaled<S::F>, _: usize, _: usize) -> S::F {
-        // SAFETY: the caller's promise.
+        // SAFETY: caller's contract.
         unsafe { S::fsplat(0.0) }
     }
 }
 
-/// A type with grids: its values, unit and elements under a step.
+/// A type with grids: values, unit, elements per step.
 macro_rules! grids {
     ($($(#[$doc:meta])* $name:ident: $dtype:ident, $table:ty, $unit:literal, $sub:literal;)*) => {$(
         $(#[$doc])*
@@ -196,23 +188,16 @@ macro_rules! grids {
 }
 
 grids! {
-    /// iq1_s.
     GridIq1S: Iq1S, Iq1, 0.125, 32;
-    /// iq1_m.
     GridIq1M: Iq1M, Iq1, 0.125, 16;
-    /// iq2_xxs.
     GridIq2Xxs: Iq2Xxs, Iq2, 0.125, 32;
-    /// iq2_xs.
     GridIq2Xs: Iq2Xs, Iq2, 0.125, 16;
-    /// iq2_s.
     GridIq2S: Iq2S, Iq2, 0.125, 16;
-    /// iq3_xxs.
     GridIq3Xxs: Iq3Xxs, Iq3Wide, 0.25, 32;
-    /// iq3_s.
     GridIq3S: Iq3S, Iq3, 1.0, 32;
 }
 
-/// A type whose codes are found in its own way: its name, its block's elements and bytes, and a statement.
+/// A type with its own code positions: name, elements and bytes of a block, and code to read them.
 macro_rules! file_codes {
     ($($(#[$doc:meta])* $name:ident: $block:literal in $bytes:literal, |$b:ident, $out:ident| $codes:block)*) => {$(
         $(#[$doc])*
@@ -228,38 +213,31 @@ macro_rules! file_codes {
 }
 
 file_codes! {
-    /// Codes of q2_k.
     CodesQ2K: 256 in 84, |block, out| {
         planes::<2>(&block[16..80], 32, 0, out);
     }
-    /// Codes of q3_k.
     CodesQ3K: 256 in 110, |block, out| {
         planes::<2>(&block[32..96], 32, 0, out);
         planes::<1>(&block[..32], 32, 2, out);
     }
-    /// Codes of q4_k.
     CodesQ4K: 256 in 144, |block, out| {
         planes::<4>(&block[16..], 32, 0, out);
     }
-    /// Codes of q5_k.
     CodesQ5K: 256 in 176, |block, out| {
         planes::<4>(&block[48..], 32, 0, out);
         planes::<1>(&block[16..48], 32, 4, out);
     }
-    /// Codes of q6_k.
     CodesQ6K: 256 in 210, |block, out| {
         planes::<4>(&block[..128], 64, 0, out);
         planes::<2>(&block[128..192], 32, 4, out);
     }
-    /// Codes of iq4_xs.
     CodesIq4Xs: 256 in 136, |block, out| {
         planes::<4>(&block[8..], 16, 0, out);
     }
-    /// Codes of nvfp4.
     CodesNvfp4: 64 in 36, |block, out| {
         planes::<4>(&block[4..], 8, 0, &mut out[..64]);
     }
-    /// Codes of tq1_0: digits in base three.
+    /// tq1_0: digits in base three.
     CodesTq1: 256 in 54, |block, out| {
         let (fives, fours) = out.split_at_mut(240);
         let (wide, narrow) = fives.split_at_mut(160);
@@ -273,11 +251,9 @@ file_codes! {
             }
         }
     }
-    /// Codes of tq2_0.
     CodesTq2: 256 in 66, |block, out| {
         planes::<2>(&block[..64], 32, 0, out);
     }
-    /// Codes of q1_0.
     CodesQ1: 128 in 18, |block, out| {
         for (bits, out) in block[2..].iter().zip(out.chunks_exact_mut(8)) {
             for (j, out) in out.iter_mut().enumerate() {
@@ -285,7 +261,6 @@ file_codes! {
             }
         }
     }
-    /// Codes of q2_0.
     CodesQ2: 64 in 18, |block, out| {
         for (pairs, out) in block[2..].iter().zip(out.chunks_exact_mut(4)) {
             for (j, out) in out.iter_mut().enumerate() {
@@ -316,9 +291,9 @@ pub(in crate::product) type Tq2_0 = Stored<Two<0>, Whole<64>, CodesTq2>;
 pub(in crate::product) type Q1_0 = Stored<Sign, Each<128>, CodesQ1>;
 pub(in crate::product) type Q2_0 = Stored<Two<0>, Each<64>, CodesQ2>;
 
-/// A type with grids whose values have three bits.
+/// Grids with three-bit values.
 type Grid3<G> = Stored<Indexed3<<G as Grid>::Table>, GridOf<G>, GridOf<G>>;
-/// A type with grids whose values have four bits.
+/// Grids with four-bit values.
 type Grid4<G> = Stored<Indexed<<G as Grid>::Table>, GridOf<G>, GridOf<G>>;
 pub(in crate::product) type Iq1S = Grid3<GridIq1S>;
 pub(in crate::product) type Iq1M = Grid3<GridIq1M>;

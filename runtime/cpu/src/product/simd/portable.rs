@@ -1,4 +1,4 @@
-//! Arrays of sixteen: the meaning of every operation, for machines without the instructions.
+//! The definition of every operation on arrays of sixteen, for machines without the instructions.
 #![expect(unsafe_code, reason = "the functions of the trait are unsafe")]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -9,7 +9,6 @@ use super::{Kernel, Simd, Width};
 use half::f16;
 use std::array::from_fn;
 
-/// No particular instructions.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
@@ -23,7 +22,6 @@ fn dot4(w: u32, x: u32) -> i32 {
     products.sum()
 }
 
-/// Applies an operation to the bytes of each lane.
 fn bytes(a: [u32; 16], b: [u32; 16], op: impl Fn(u8, u8) -> u8) -> [u32; 16] {
     from_fn(|r| {
         let (a, b) = (a[r].to_le_bytes(), b[r].to_le_bytes());

@@ -1,4 +1,4 @@
-//! AVX2 with FMA and F16C, and with 256-bit VNNI if the machine has it: a vector is two registers.
+//! AVX2 with FMA and F16C, and 256-bit VNNI if available: a vector is two registers.
 #![expect(unsafe_code, reason = "intrinsics")]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -13,7 +13,6 @@ use std::arch::x86_64::*;
 pub(crate) struct Avx2<const VNNI: bool>;
 
 impl<const VNNI: bool> Avx2<VNNI> {
-    /// True if the machine has the instructions.
     pub(in crate::product) fn available() -> bool {
         is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("fma")
@@ -22,27 +21,26 @@ impl<const VNNI: bool> Avx2<VNNI> {
     }
 }
 
-/// Compiles a kernel for AVX2.
+/// Compiles a kernel without VNNI.
 ///
 /// # Safety
 /// As [`Kernel::run`].
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn enter_plain<K: Kernel>(kernel: K) {
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { kernel.run::<Avx2<false>>() }
 }
 
-/// Compiles a kernel for AVX2 with VNNI.
+/// Compiles a kernel with VNNI.
 ///
 /// # Safety
 /// As [`Kernel::run`].
 #[target_feature(enable = "avx2,fma,f16c,avxvnni")]
 unsafe fn enter_vnni<K: Kernel>(kernel: K) {
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { kernel.run::<Avx2<true>>() }
 }
 
-/// An operation on both halves.
 macro_rules! both {
     (|$($v:ident),+| $e:expr) => {
         [{ $(let $v = $v[0];)+ $e }, { $(let $v = $v[1];)+ $e }]
@@ -148,8 +146,8 @@ impl<const VNNI: bool> Simd for Avx2<VNNI> {
             offset
         })
     }
-    /// Without VNNI, products of pairs are summed in 16 bits, in which 2·127·127 fits. Wide codes do not fit directly.
-    /// Their magnitude above the offset is multiplied by `x` with their sign, and 2·128·127 also fits.
+    /// Without VNNI, products of pairs are summed in 16 bits, which hold 2·127·127. Wide codes exceed this: their
+    /// magnitude above the offset is multiplied by `x` with their sign, and 2·128·127 fits.
     #[inline(always)]
     unsafe fn dot(width: Width, acc: Self::I, w: Self::I, x: Self::I) -> Self::I {
         if VNNI {

@@ -13,7 +13,6 @@ use std::arch::x86_64::*;
 pub(crate) struct Avx512;
 
 impl Avx512 {
-    /// True if the machine has the instructions.
     pub(in crate::product) fn available() -> bool {
         is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
@@ -29,7 +28,7 @@ impl Avx512 {
 /// As [`Kernel::run`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 unsafe fn enter<K: Kernel>(kernel: K) {
-    // SAFETY: the caller's promise.
+    // SAFETY: caller's contract.
     unsafe { kernel.run::<Avx512>() }
 }
 

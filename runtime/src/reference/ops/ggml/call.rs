@@ -1,4 +1,4 @@
-//! The arguments of a function that computes a ggml op.
+//! The arguments of a ggml op's function.
 
 use std::borrow::Cow;
 
@@ -8,20 +8,16 @@ use tpc_ir::op::Opaque;
 use crate::error::ExecError;
 use crate::tensor::{Data, Shape, Tensor, buffer};
 
-/// An op with its operands.
 pub(super) struct Call<'a> {
     op: &'a Opaque,
-    /// The operands by position among ggml's sources.
+    /// Operands by position among ggml's sources.
     operands: Vec<Option<&'a Tensor>>,
-    /// The type and sizes of the result.
     pub(super) result: Shape,
 }
 
-/// The elements of an operand as real numbers.
 pub(super) struct Array<'a> {
-    /// Sizes.
     pub(super) ne: [usize; RANK],
-    /// Elements, axis 0 fastest.
+    /// Axis 0 fastest.
     pub(super) data: Cow<'a, [f64]>,
 }
 
@@ -38,7 +34,6 @@ impl Array<'_> {
         self.data[at]
     }
 
-    /// Returns the rows.
     pub(super) fn rows(&self) -> impl Iterator<Item = &[f64]> {
         self.data.chunks_exact(self.ne[0].max(1))
     }
@@ -47,7 +42,7 @@ impl Array<'_> {
 impl<'a> Call<'a> {
     pub(super) fn new(op: &'a Opaque, operands: &[&'a Tensor], result: Shape) -> Call<'a> {
         let count = (0..operands.len()).map(|i| op.source(i).saturating_add(1));
-        // An op of ggml has ten sources at most.
+        // A ggml op has ten sources at most.
         let mut all = vec![None; count.max().unwrap_or(0).min(16)];
         for (i, operand) in operands.iter().enumerate() {
             if let Some(place) = all.get_mut(op.source(i)) {
@@ -61,14 +56,12 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns an error of this op.
     pub(super) fn refused(&self, what: &str) -> ExecError {
         ExecError::Parameter {
             what: format!("ggml's op `{}`: {what}", self.op.name),
         }
     }
 
-    /// Returns an error that names the misfit `what` unless `holds`.
     pub(super) fn ensure(&self, holds: bool, what: &str) -> Result<(), ExecError> {
         match holds {
             true => Ok(()),
@@ -76,7 +69,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns the operand at a position, if present.
     pub(super) fn operand(&self, position: usize) -> Option<&'a Tensor> {
         self.operands.get(position).copied().flatten()
     }
@@ -86,7 +78,7 @@ impl<'a> Call<'a> {
         operand.ok_or_else(|| self.refused(&format!("source {position} is missing")))
     }
 
-    /// Returns the elements of the operand at a position as real numbers.
+    /// Returns the operand at a position as real numbers.
     pub(super) fn array(&self, position: usize) -> Result<Array<'a>, ExecError> {
         let t = self.required(position)?;
         let data = match t.data() {
@@ -97,7 +89,6 @@ impl<'a> Call<'a> {
         Ok(Array { ne: t.dims(), data })
     }
 
-    /// Returns the integers at a position.
     pub(super) fn integers(&self, position: usize) -> Result<&'a [i64], ExecError> {
         self.required(position)?.ints()
     }
@@ -107,19 +98,18 @@ impl<'a> Call<'a> {
         self.op.params.get(index).copied().unwrap_or(0)
     }
 
-    /// Returns a word as a real number.
     pub(super) fn float(&self, index: usize) -> f64 {
         f32::from_bits(self.word(index).cast_unsigned()).into()
     }
 
-    /// Returns a word that must be positive.
+    /// Returns a word of `op_params`, which must be positive.
     pub(super) fn positive(&self, index: usize) -> Result<i64, ExecError> {
         let n = self.word(index);
         self.ensure(n > 0, "a parameter is not above zero")?;
         Ok(n.into())
     }
 
-    /// Returns a result whose element at each index is `f` of the index.
+    /// Returns a result with element `f(i)` at each index `i`.
     pub(super) fn filled(
         &self,
         mut f: impl FnMut([i64; RANK]) -> f64,
@@ -137,10 +127,9 @@ impl<'a> Call<'a> {
         self.elements(out)
     }
 
-    /// Returns a result of these elements.
     pub(super) fn elements(&self, data: Vec<f64>) -> Result<Tensor, ExecError> {
         let data = match self.result.dtype.is_integer() {
-            // The same conversion as in C.
+            // Converts as C does.
             true => Data::Int(data.into_iter().map(|x| x as i64).collect()),
             false => Data::F64(data),
         };

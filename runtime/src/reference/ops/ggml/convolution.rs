@@ -1,4 +1,4 @@
-//! Convolutions, and the matrices that make products of them.
+//! Convolutions, and the matrices that turn them into products.
 //!
 //! Images are `[width, height, channels, batch]`, kernels `[width, height, channels in, channels out]`. With three
 //! spatial axes the depth comes third, and the fourth axis combines channels with the batch or the output channels.
@@ -20,7 +20,7 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("conv_transpose_2d", |call| summed(call, conv_transpose_2d)),
 ];
 
-/// Returns the result of `f`, or zeros if the kernel or the image is empty: captures leave such sources out.
+/// Returns the result of `f`, or zeros if the kernel or image is empty: captures omit such sources.
 fn summed(call: &Call<'_>, f: Function) -> Result<Tensor, ExecError> {
     let is_there = |position: usize| call.operand(position).is_some_and(|t| !t.is_empty());
     match is_there(0) && is_there(1) {
@@ -29,7 +29,7 @@ fn summed(call: &Call<'_>, f: Function) -> Result<Tensor, ExecError> {
     }
 }
 
-/// The parameters of an op along two axes: `s0, s1, p0, p1, d0, d1`.
+/// Parameters along two axes: `s0, s1, p0, p1, d0, d1`.
 struct Plane {
     stride: [i64; 2],
     pad: [i64; 2],
@@ -38,7 +38,7 @@ struct Plane {
 
 impl Plane {
     fn of(call: &Call<'_>, axes: usize) -> Result<Plane, ExecError> {
-        // In one dimension, the words of the other axis have no effect.
+        // In one dimension, the other axis's words have no effect.
         let second = |index: usize| match axes {
             2 => call.positive(index),
             _ => Ok(1),
@@ -50,19 +50,19 @@ impl Plane {
         })
     }
 
-    /// Returns the input index for an output index and a kernel index.
+    /// Returns the input index of an output and a kernel index.
     fn meets(&self, axis: usize, out: i64, kernel: i64) -> i64 {
         out * self.stride[axis] + kernel * self.dilation[axis] - self.pad[axis]
     }
 
-    /// Returns the output index for an input index and a kernel index, if any.
+    /// Returns the output index of an input and a kernel index, if any.
     fn met(&self, axis: usize, input: i64, kernel: i64) -> Option<i64> {
         let from = input + self.pad[axis] - kernel * self.dilation[axis];
         (from % self.stride[axis] == 0).then(|| from / self.stride[axis])
     }
 }
 
-/// True if the op has two axes, by its seventh word.
+/// True if the seventh word asks for two axes.
 fn is_2d(call: &Call<'_>) -> bool {
     call.word(6) == 1
 }
@@ -107,7 +107,7 @@ fn im2col_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// The parameters of an op along three axes: three strides, three paddings, three dilations.
+/// Parameters along three axes: strides, paddings, dilations.
 struct Space {
     stride: [i64; 3],
     pad: [i64; 3],
@@ -226,7 +226,7 @@ fn conv_3d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Convolves a signal `[n, channels in]` with a kernel `[k, channels out, channels in]`, transposed.
+/// Transposed convolution of a signal `[n, channels in]` with a kernel `[k, channels out, channels in]`.
 fn conv_transpose_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, x) = (call.array(0)?, call.array(1)?);
     let stride = call.positive(0)?;
@@ -243,7 +243,7 @@ fn conv_transpose_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Convolves an image with a kernel `[width, height, channels out, channels in]`, transposed.
+/// Transposed convolution of an image with a kernel `[width, height, channels out, channels in]`.
 fn conv_transpose_2d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, x) = (call.array(0)?, call.array(1)?);
     let stride = call.positive(0)?;

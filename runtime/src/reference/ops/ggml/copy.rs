@@ -19,11 +19,10 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("acc", |call| placed(call, |old, new| old + new)),
 ];
 
-/// Returns the elements in their order, in the result's type and sizes.
 fn converted(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call
         .operand(0)
-        .ok_or_else(|| call.refused("it has no source"))?;
+        .ok_or_else(|| call.refused("a source is missing"))?;
     let elements = count(call.result.dims)?;
     call.ensure(elements == x.len(), "another number of elements")?;
     match (x.data(), call.result.dtype.is_integer()) {
@@ -32,12 +31,11 @@ fn converted(call: &Call<'_>) -> Result<Tensor, ExecError> {
     }
 }
 
-/// Returns the content of unwritten memory.
+/// Gives unwritten memory the content zero.
 fn zeros(call: &Call<'_>) -> Result<Tensor, ExecError> {
     Tensor::zeros(call.result)
 }
 
-/// Returns rows by index.
 fn rows(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (x, at) = (call.array(0)?, call.integers(1)?);
     let [n, r, p, q] = call.result.dims;
@@ -52,7 +50,7 @@ fn rows(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.filled(|i| x.at([i[0], index(i), i[2], i[3]]))
 }
 
-/// Replaces a view of the first source; the words are three strides and an offset in bytes.
+/// Replaces a view of the first source. Words: three strides and an offset in bytes.
 fn placed(call: &Call<'_>, f: impl Fn(f64, f64) -> f64) -> Result<Tensor, ExecError> {
     let missing = || call.refused("a source is missing");
     let old = call.operand(0).ok_or_else(missing)?;
@@ -78,7 +76,6 @@ fn placed(call: &Call<'_>, f: impl Fn(f64, f64) -> f64) -> Result<Tensor, ExecEr
     call.elements(out)
 }
 
-/// Returns the sizes of a view.
 pub(super) fn sizes(view: &MemoryView) -> Result<[usize; RANK], ExecError> {
     let mut out = [0; RANK];
     for (out, n) in out.iter_mut().zip(view.ne) {
@@ -90,13 +87,13 @@ pub(super) fn sizes(view: &MemoryView) -> Result<[usize; RANK], ExecError> {
 fn outside(view: &MemoryView) -> ExecError {
     ExecError::Parameter {
         what: format!(
-            "a view of {:?} elements with strides {:?} from byte {} on, which the memory does not have",
+            "a view of {:?} elements with strides {:?} from byte {} on, beyond the memory",
             view.ne, view.nb, view.offset
         ),
     }
 }
 
-/// Returns the positions in memory of a view's elements, in the order of the view, for a memory of `elements` elements.
+/// Returns the positions of a view's elements in a memory of `elements` elements, in order.
 fn positions(view: &MemoryView, elements: usize) -> Result<Vec<usize>, ExecError> {
     if view.memory != view.dtype {
         return Err(ExecError::Parameter {
@@ -126,7 +123,6 @@ fn positions(view: &MemoryView, elements: usize) -> Result<Vec<usize>, ExecError
     Ok(out)
 }
 
-/// Returns the elements of a view of a memory, which is the operand.
 pub(super) fn through(
     view: &MemoryView,
     operands: &[&Tensor],
@@ -144,7 +140,6 @@ pub(super) fn through(
     Tensor::new(result.dims, data)
 }
 
-/// Returns a memory with the elements of a view replaced.
 pub(super) fn written(
     view: &MemoryView,
     old: &Tensor,

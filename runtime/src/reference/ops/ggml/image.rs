@@ -14,7 +14,6 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("timestep_embedding", timestep_embedding),
 ];
 
-/// True if a pool takes the largest element; false for the mean.
 fn takes_largest(call: &Call<'_>) -> Result<bool, ExecError> {
     match call.word(0) {
         0 => Ok(true),
@@ -46,7 +45,7 @@ fn pool_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Words `kind, k0, k1, s0, s1, p0, p1`; sources the gradient of the pool's result, and the pool's operand.
+/// Words `kind, k0, k1, s0, s1, p0, p1`. Sources: the gradient of the pool's result, the pool's operand.
 fn pool_2d_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (grad, x) = (call.array(0)?, call.array(1)?);
     let largest = takes_largest(call)?;
@@ -69,7 +68,7 @@ fn pool_2d_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
             let g = grad.at([ox, oy, i2, i3]);
             if largest {
                 let value = |(x0, y0): (i64, i64)| x.at([x0, y0, i2, i3]);
-                // The first of the largest.
+                // Takes the first maximum.
                 let best = cells.reduce(|a, b| if value(b) > value(a) { b } else { a });
                 if let Some((x, y)) = best {
                     out[at(x, y)] += g;
@@ -88,15 +87,13 @@ const BICUBIC: i32 = 2;
 const ALIGN_CORNERS: i32 = 1 << 8;
 const ANTIALIAS: i32 = 1 << 9;
 
-/// The scales of an interpolation, in f32 as in ggml: the rounding of an inexact scale affects the choice of elements.
+/// Interpolation scales, in f32 as in ggml: the rounding of an inexact scale affects the choice of elements.
 struct Scales {
     scale: [f32; 4],
-    /// The offset of an element within its cell.
     offset: f32,
 }
 
 impl Scales {
-    /// Returns the operand's coordinate for an index of the result.
     fn place(&self, axis: usize, i: i64) -> f32 {
         (i as f32 + self.offset) / self.scale[axis] - self.offset
     }
@@ -106,7 +103,7 @@ impl Scales {
     }
 }
 
-/// Interpolates as the word `mode` and its flags say.
+/// The word `mode` and its flags select the kernel.
 fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let mode = call.word(0);
@@ -116,7 +113,7 @@ fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     };
     if mode & ALIGN_CORNERS != 0 {
         scales.offset = 0.0;
-        // Corners are aligned in axes 0 and 1 only.
+        // Only axes 0 and 1 align corners.
         for (i, scale) in scales.scale[..2].iter_mut().enumerate() {
             if call.result.dims[i] > 1 && x.ne[i] > 1 {
                 *scale = (call.result.dims[i] - 1) as f32 / (x.ne[i] - 1) as f32;
@@ -134,7 +131,7 @@ fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     }
 }
 
-/// The weights of the neighbours along an axis, by the distance from the one below: the first neighbour, and the weights.
+/// Maps the distance to the neighbour below to the first neighbour and all weights along an axis.
 type Kernel = dyn Fn(f64) -> (i64, Vec<f64>);
 
 fn linear(d: f64) -> (i64, Vec<f64>) {
@@ -149,7 +146,7 @@ fn cubic(d: f64) -> (i64, Vec<f64>) {
     (-1, vec![far(d + 1.0), near(d), near(1.0 - d), far(2.0 - d)])
 }
 
-/// Returns the weighted sum over neighbours along axes 0 and 1; neighbours outside take the edge's value.
+/// Sums weighted neighbours along axes 0 and 1; the edge continues outside.
 fn interpolated(x: &Array<'_>, scales: &Scales, i: [i64; 4], kernel: &Kernel) -> f64 {
     let weights = |axis: usize| {
         let place = scales.place(axis, i[axis]);
@@ -171,7 +168,7 @@ fn interpolated(x: &Array<'_>, scales: &Scales, i: [i64; 4], kernel: &Kernel) ->
     sum
 }
 
-/// Returns the mean over the elements under a triangle as wide as a result's element.
+/// Averages under a triangle as wide as a result's element.
 fn smoothed(x: &Array<'_>, scales: &Scales, i: [i64; 4]) -> f64 {
     let weights = |axis: usize| {
         let place = (i[axis] as f32 + scales.offset) / scales.scale[axis];
@@ -199,12 +196,15 @@ fn smoothed(x: &Array<'_>, scales: &Scales, i: [i64; 4]) -> f64 {
     }
 }
 
-/// Pads with the words before and after along each axis; a further word makes the axes circular.
+/// Pads each axis. Words: numbers before and after per axis, and true for circular axes.
 fn pad(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let before: [i64; 4] = std::array::from_fn(|i| call.word(2 * i).into());
     let circular = call.word(8) != 0;
-    call.ensure(!circular || !x.ne.contains(&0), "a circle without elements")?;
+    call.ensure(
+        !circular || !x.ne.contains(&0),
+        "circular padding of an empty axis",
+    )?;
     call.filled(|i| {
         x.at(std::array::from_fn(|axis| {
             let at = i[axis] - before[axis];
@@ -216,14 +216,14 @@ fn pad(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Pads with mirrored elements; the words are the numbers before and after.
+/// Pads with mirrored elements. Words: numbers before and after.
 fn pad_reflect_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let (before, n) = (i64::from(call.word(0)), x.ne[0] as i64);
     let after = call.result.dims[0] as i64 - n - before;
     call.ensure(
         before < n && after < n && before >= 0,
-        "more elements beyond an end than there are",
+        "padding longer than the axis",
     )?;
     call.filled(|[i, i1, i2, i3]| {
         let at = (i - before).abs();
@@ -232,7 +232,7 @@ fn pad_reflect_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Words `dim, max_period`: cosines, then sines, of each time step at falling frequencies.
+/// Cosines, then sines, of each time step at falling frequencies. Words: `dim, max_period`.
 fn timestep_embedding(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let (half, period) = (call.positive(0)? / 2, call.positive(1)? as f64);

@@ -1,8 +1,7 @@
 //! ggml's ops without a sharding rule, by ggml's name, one file per family.
 //!
-//! A function takes the operands at their positions among ggml's sources, with the words of `op_params`, and returns the
-//! elements of the result. Memory layout is handled before: an op that writes through a view, and the view itself, work
-//! the same way for all ops.
+//! A function takes operands at their positions among ggml's sources and the words of `op_params`, and returns the
+//! result's elements. [`eval`] handles views before, in the same way for all ops.
 
 mod call;
 mod convolution;
@@ -22,10 +21,8 @@ use crate::error::ExecError;
 use crate::tensor::{Shape, Tensor};
 use call::Call;
 
-/// The meaning of an op.
 type Function = fn(&Call<'_>) -> Result<Tensor, ExecError>;
 
-/// The functions of all families.
 const FAMILIES: &[&[(&str, Function)]] = &[
     convolution::FUNCTIONS,
     copy::FUNCTIONS,
@@ -42,7 +39,7 @@ fn function(name: &str) -> Option<Function> {
     all.find(|(n, _)| *n == name).map(|(_, f)| *f)
 }
 
-/// True if this module implements ggml's op of that name, in lower case.
+/// True if this module implements the ggml op of this name, in lower case.
 pub fn knows(name: &str) -> bool {
     function(name).is_some()
 }
@@ -50,7 +47,7 @@ pub fn knows(name: &str) -> bool {
 /// Returns the result of an op.
 ///
 /// # Errors
-/// Returns [`ExecError::Parameter`] for an op that is not known here, and for operands and parameters that do not fit it.
+/// [`ExecError::Parameter`] for an unknown op, and for operands and parameters that do not fit it.
 pub(super) fn eval(op: &Opaque, operands: &[&Tensor], result: Shape) -> Result<Tensor, ExecError> {
     let Some(f) = function(&op.name) else {
         return Err(ExecError::Parameter {

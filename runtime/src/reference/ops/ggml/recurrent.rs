@@ -1,7 +1,6 @@
 //! Recurrences over tokens with a matrix per head.
 //!
-//! Results are packed: the output of every token, then the states. A state after several tokens comes once per token, the
-//! latest first.
+//! Results are packed: the outputs of all tokens, then the states, one per token, the latest first.
 
 use super::Function;
 use super::call::{Array, Call};
@@ -16,7 +15,7 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("ssm_scan", ssm_scan),
 ];
 
-/// The sizes of a linear recurrence: rows `[s, heads, tokens]`, a state of `s × s` per head and sequence.
+/// Sizes of a linear recurrence: rows `[s, heads, tokens]`, a state of `s × s` per head and sequence.
 struct Sizes {
     s: usize,
     heads: usize,
@@ -42,7 +41,7 @@ impl Sizes {
         })
     }
 
-    /// Calls `step` for every token and head with the first element of its rows and the state that it changes, then packs.
+    /// Calls `step` for every token and head with the first element of its rows and its state, then packs.
     fn scan(
         &self,
         call: &Call<'_>,
@@ -130,8 +129,7 @@ fn gated_linear_attn(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Returns the slot of the state after a token: the latest state has slot 0. Returns `None` for states before the last
-/// `kept`.
+/// Returns the slot of the state after a token, the latest in slot 0; `None` before the last `kept` states.
 fn place(token: usize, tokens: usize, kept: usize) -> Option<usize> {
     Some(tokens - 1 - token).filter(|&slot| slot < kept)
 }
@@ -209,7 +207,7 @@ fn ssm_scan(call: &Call<'_>) -> Result<Tensor, ExecError> {
         .iter()
         .map(|&i| usize::try_from(i).ok().filter(|&i| i < rows));
     let chosen: Option<Vec<usize>> = chosen.by_ref().collect();
-    let chosen = chosen.ok_or_else(|| call.refused("a cell that is not there"))?;
+    let chosen = chosen.ok_or_else(|| call.refused("a cell that does not exist"))?;
     call.ensure(chosen.len() == seqs, "cells of the sequences")?;
     let (outputs, each) = (x.data.len(), n * dim * heads);
     let packed = outputs + kept.saturating_mul(each * seqs);

@@ -1,4 +1,4 @@
-//! Rotary position embedding in all of ggml's modes, and its inverse.
+//! Rotary position embedding in ggml's modes, and its inverse.
 
 use std::f64::consts::TAU;
 
@@ -18,7 +18,6 @@ const SECTIONS: i32 = 8;
 const IMAGES: i32 = 24;
 const INTERLEAVED: i32 = 40;
 
-/// The parameters of a rotation.
 struct Rotation {
     mode: i32,
     n_dims: i64,
@@ -26,7 +25,7 @@ struct Rotation {
     sections: [i64; 4],
     base: f64,
     scale: f64,
-    /// The mix of YaRN, and the pairs of its ramp.
+    /// YaRN's mix, and the pairs of its ramp.
     ext: f64,
     ramp: [f64; 2],
     magnitude: f64,
@@ -65,7 +64,7 @@ impl Rotation {
         })
     }
 
-    /// Returns the number of pairs of a row, and the distance between the elements of a pair.
+    /// Returns the pairs of a row, and the distance between a pair's elements.
     fn pairs(&self) -> (i64, i64) {
         match self.mode {
             NEIGHBOURS => (self.n_dims / 2, 1),
@@ -74,7 +73,7 @@ impl Rotation {
         }
     }
 
-    /// Returns which of a token's positions rotates a pair, and the index of the pair's frequency.
+    /// Returns the token's position that rotates a pair, and the pair's frequency index.
     fn source(&self, pair: i64) -> (usize, i64) {
         if self.mode < SECTIONS {
             return (0, pair);
@@ -100,7 +99,6 @@ impl Rotation {
         }
     }
 
-    /// Returns the angle of a pair at a position; `factor` divides the frequency.
     fn angle(&self, position: f64, pair: i64, step: i64, factor: f64) -> f64 {
         let plain = position * self.base.powf(-2.0 * step as f64 / self.n_dims as f64) / factor;
         let [low, high] = self.ramp;
@@ -114,7 +112,7 @@ impl Rotation {
     }
 }
 
-/// Rotates rows `[n, heads, tokens, …]`. The other sources are positions and optionally factors that divide frequencies.
+/// Rotates rows `[n, heads, tokens, …]`. Further sources: positions, and optional divisors of frequencies.
 fn rotated(call: &Call<'_>, sign: f64) -> Result<Tensor, ExecError> {
     let r = Rotation::of(call)?;
     let (x, positions) = (call.array(0)?, call.integers(1)?);

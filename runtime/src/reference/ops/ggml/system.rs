@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 pub(super) const FUNCTIONS: &[(&str, Function)] =
     &[("out_prod", out_prod), ("solve_tri", solve_tri)];
 
-/// Returns `Σ a[i, k] · b[j, k]` over `k`; the batches of `a` repeat.
+/// `Σ a[i, k] · b[j, k]` over `k`; the batches of `a` repeat.
 fn out_prod(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, b) = (call.array(0)?, call.array(1)?);
     let times = |axis: usize| match a.ne[axis] {

@@ -1,4 +1,4 @@
-//! Results computed by hand, and laws that hold for all inputs.
+//! Results computed by hand, and general laws.
 
 use tpc_ir::DType;
 use tpc_ir::op::{MemoryView, Opaque};
@@ -79,7 +79,7 @@ fn an_unknown_op_is_refused_by_name() {
 
 #[test]
 fn operands_have_the_positions_that_the_op_says() {
-    // The gradient of a softmax: sources 0 and 1; given are 1 and 0 by their order in the list only.
+    // Softmax gradient: sources 0 and 1, given by their order in the list only.
     let (grad, y) = (real(&[2], &[1.0, 0.0]), real(&[2], &[0.25, 0.75]));
     let expected = [0.1875, -0.1875];
     is("soft_max_back", &[bits(1.0)], &[&grad, &y], &[2], &expected);
@@ -151,7 +151,7 @@ fn convolutions_are_products_of_their_columns() {
         }
     }
     close(&direct, &expected);
-    // A third axis of one index gives the same result.
+    // A third axis of size one changes no result.
     let deep = noise(&[3, 2, 1, 8], 1);
     let planes = noise(&[7, 6, 1, 6], 2);
     let p = [2, 1, 1, 1, 0, 0, 1, 2, 1, 2, 3, 4];
@@ -264,7 +264,7 @@ fn images_of_other_sizes() {
     is("upscale", &[0], &[&x], &[4], &[0.0, 0.0, 4.0, 4.0]);
     is("upscale", &[1], &[&x], &[4], &[0.0, 1.0, 3.0, 4.0]);
     is("upscale", &[1 | 1 << 8], &[&x], &[3], &[0.0, 2.0, 4.0]);
-    // Planes are chosen, whatever their corners.
+    // Selects planes, whatever their corners.
     let planes = real(&[1, 1, 2], &[1.0, 2.0]);
     is(
         "upscale",
@@ -273,7 +273,7 @@ fn images_of_other_sizes() {
         &[1, 1, 3],
         &[1.0, 1.0, 2.0],
     );
-    // Cubic weights add up to one, and smaller images are means.
+    // Cubic weights sum to one; smaller images are means.
     let ones = real(&[3, 3], &[1.0; 9]);
     is("upscale", &[2], &[&ones], &[5, 4], &[1.0; 20]);
     let x = real(&[4], &[1.0, 3.0, 5.0, 7.0]);
@@ -491,7 +491,6 @@ fn triangular_systems_are_solved() {
     is("solve_tri", &[], &[&a, &b], &[2, 2], &[1.0, 2.0, 2.0, 1.0]);
 }
 
-/// Returns the gradient of `f` along each element of `x`, by differences.
 fn differences(x: &[f64], f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let step = 1e-6;
     let at = |i: usize, by: f64| {

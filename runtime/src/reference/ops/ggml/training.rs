@@ -1,4 +1,4 @@
-//! Losses, gradients and steps of optimisers.
+//! Losses, gradients and optimiser steps.
 
 use super::Function;
 use super::call::Call;
@@ -23,7 +23,7 @@ fn count_equal(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.elements(vec![equal as f64])
 }
 
-/// Returns the gradient of `x · sigmoid(x)`; the sources are the gradient of the result, and `x`.
+/// Gradient of `x · sigmoid(x)`. Sources: the result's gradient, `x`.
 fn silu_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (grad, x) = (call.array(0)?, call.array(1)?);
     call.ensure(grad.ne == x.ne, "sizes of the operands")?;
@@ -35,7 +35,6 @@ fn silu_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.elements(all.map(|(g, &x)| g * slope(x)).collect())
 }
 
-/// Computes gradients row by row: `f` of a row of each source.
 fn by_row(
     call: &Call<'_>,
     first: usize,
@@ -50,7 +49,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Returns the gradient of an RMS norm with the word `eps`; the sources are the gradient of the result, and the operand.
+/// Gradient of an RMS norm. Word: `eps`. Sources: the result's gradient, the operand.
 fn rms_norm_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let eps = call.float(0);
     by_row(call, 0, |grad, x| {
@@ -62,7 +61,7 @@ fn rms_norm_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Returns the gradient of a softmax with the word `scale`; the sources are the gradient of the result, and the result.
+/// Gradient of a softmax. Word: `scale`. Sources: the result's gradient, the result.
 fn soft_max_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let scale = call.float(0);
     call.ensure(call.float(1) == 0.0, "ALiBi")?;
@@ -73,7 +72,7 @@ fn soft_max_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Adds rows up at the indices that they came from.
+/// Sums rows at the indices of their origin.
 fn get_rows_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (rows, indices) = (call.array(0)?, call.integers(1)?);
     let [n, count, ..] = call.result.dims;
@@ -92,14 +91,13 @@ fn get_rows_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.elements(out)
 }
 
-/// Returns `x − ln Σ e^x` of a row.
 fn log_soft_max(x: &[f64]) -> Vec<f64> {
     let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = x.iter().map(|x| (x - max).exp()).sum();
     x.iter().map(|x| x - max - sum.ln()).collect()
 }
 
-/// Returns the loss; the sources are logits and target probabilities.
+/// Sources: logits, target probabilities.
 fn cross_entropy_loss(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (x, wanted) = (call.array(0)?, call.array(1)?);
     call.ensure(x.ne == wanted.ne, "sizes of the operands")?;
@@ -111,7 +109,7 @@ fn cross_entropy_loss(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.elements(vec![-sum / rows as f64])
 }
 
-/// Returns the gradient of the logits; the sources are the gradient of the loss, logits and target probabilities.
+/// Gradient of the logits. Sources: the loss's gradient, logits, target probabilities.
 fn cross_entropy_loss_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let grad = call.array(0)?.at([0; 4]);
     let rows = call.array(1)?.rows().count() as f64;
@@ -121,7 +119,7 @@ fn cross_entropy_loss_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Updates weights; the sources are weights, gradient, and `[rate, decay]`.
+/// Sources: weights, gradient, `[rate, decay]`.
 fn opt_step_sgd(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (x, grad, p) = (call.array(0)?, call.array(1)?, call.array(2)?);
     call.ensure(

@@ -12,8 +12,8 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("add_rel_pos", add_rel_pos),
 ];
 
-/// Divides `[channels, width, height]` into windows `[channels, w, w, windows]`, with zeros outside the edges. The words
-/// are the windows across, the windows down, and the width of a window.
+/// Divides `[channels, width, height]` into windows `[channels, w, w, windows]`, zero outside the edges. Words: windows
+/// across, windows down, window width.
 fn win_part(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let (across, width) = (call.positive(0)?, call.positive(2)?);
@@ -23,7 +23,7 @@ fn win_part(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Inverts [`win_part`]; the word is the width of a window.
+/// Inverts [`win_part`]. Word: window width.
 fn win_unpart(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let width = call.positive(0)?;
@@ -34,7 +34,7 @@ fn win_unpart(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Returns rows of a table by the difference of two positions.
+/// Returns table rows by the difference of two positions.
 fn get_rel_pos(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let width = call.result.dims[1] as i64;
