@@ -77,7 +77,7 @@ impl AccessChecker {
         let Access { address, bytes, .. } = *access;
         if access.kind & kind::UNALIGNED == 0 && address % bytes != 0 {
             let what = format!(
-                "it {} {bytes} bytes at {address:#x}, which is no multiple of {bytes}",
+                "it {} {bytes} bytes at {address:#x}, not a multiple of {bytes}",
                 access.verb()
             );
             return Err(Box::new((FaultKind::Misaligned, what, None)));
@@ -221,7 +221,7 @@ fn shadow_cells<'a>(
                     "it {verb} {bytes} bytes at byte {} of an allocation of {size} bytes of {side}",
                     address - start
                 ),
-                _ => format!("it {verb} {bytes} bytes at {address:#x}, where nothing is allocated"),
+                _ => format!("it {verb} {bytes} bytes at {address:#x}, outside of all allocations"),
             };
             Err(Box::new((FaultKind::OutOfBounds, what, None)))
         }

@@ -145,7 +145,7 @@ fn report_divergence(engine: &mut RunState, block: &Block) {
         ),
         other: None,
         what: format!(
-            "{}; all must come to the same place",
+            "{}; all must reach the same call",
             block.describe_waits()
         ),
     });

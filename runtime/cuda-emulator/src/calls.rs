@@ -66,7 +66,7 @@ unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -
         let site = *site;
         if let Some(first) = block.barrier.filter(|first| !first.same(&site)) {
             let what = format!(
-                "this thread comes to {}, others of its block wait in {} at {{}}: all must come to the same place",
+                "this thread reached {}, others of its block wait in {} at {{}}: all must reach the same call",
                 site.what(),
                 first.what()
             );
@@ -143,7 +143,7 @@ unsafe extern "C" fn collective(
         let (site, warp, lane) = (*site, head.warp as usize, head.lane);
         if mask >> lane & 1 == 0 {
             let what = format!(
-                "lane {lane} calls {} with the mask {mask:#x}, which lacks it",
+                "lane {lane} calls {} with the mask {mask:#x}, which does not contain the lane",
                 site.what()
             );
             fail(
@@ -158,7 +158,7 @@ unsafe extern "C" fn collective(
         let c = &mut block.warps[warp].collectives[at];
         if let Some(first) = c.site.filter(|first| !first.same(&site)) {
             let what = format!(
-                "this lane comes to {}, others of its warp wait in {} at {{}}: all must come to the same place",
+                "this lane reached {}, others of its warp wait in {} at {{}}: all must reach the same call",
                 site.what(),
                 first.what()
             );
@@ -197,7 +197,7 @@ unsafe extern "C" fn shared(thread: Thread, site: *const RawShared) -> *mut u8 {
             return at;
         }
         let what = format!(
-            "{} needs {} bytes beyond {}: a block has {}",
+            "{} needs {} bytes in addition to {}: a block has {}",
             (*site).name(),
             (*site).bytes,
             block.shared_bytes(),
@@ -320,7 +320,7 @@ unsafe extern "C" fn trap(thread: Thread, site: *const RawSite) {
             FaultKind::Trap,
             at,
             None,
-            "the kernel stopped itself".into(),
+            "the kernel executed a trap".into(),
         )
     }
 }
@@ -351,7 +351,7 @@ unsafe extern "C" fn misaligned(
 ) {
     // SAFETY: the thread runs; sites are on its stack.
     unsafe {
-        let what = format!("the address {address:?} is no multiple of {to}");
+        let what = format!("the address {address:?} is not a multiple of {to}");
         fail(
             thread,
             FaultKind::Misaligned,

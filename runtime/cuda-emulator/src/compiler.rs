@@ -29,8 +29,8 @@ pub(super) struct Compiler {
 fn no_compiler(tried: &[String]) -> DriverError {
     DriverError::NoCompiler {
         what: format!(
-            "emulated devices need a C++20 compiler (GCC 11, Clang 14 or later), and none of {} runs; install one (`apt \
-             install g++`, `dnf install gcc-c++`) or name one by the variable CXX",
+            "emulated devices need a C++20 compiler (GCC 11, Clang 14 or later), not found: {}; install one (`apt \
+             install g++`, `dnf install gcc-c++`) or set the variable CXX",
             tried.join(", ")
         ),
     }
@@ -165,7 +165,7 @@ impl Compiler {
                 .arg(&path)
                 .arg("-o")
                 .arg(own);
-            self.run(&mut command, "what stands before all")
+            self.run(&mut command, "the prefix header")
         });
         // Without a precompiled header, the compiler reads the text.
         drop(ready);

@@ -133,7 +133,7 @@ impl EmulatedDriver {
             what: format!("{label}: {what}"),
         };
         let found = self.functions.get(node.function.0 as usize);
-        let (module, name) = found.ok_or_else(|| malformed("there is no such function".into()))?;
+        let (module, name) = found.ok_or_else(|| malformed("the function does not exist".into()))?;
         let loaded = &self.modules[module.0 as usize];
         let device = self.device_info(loaded.device)?;
         let product = |n: [u32; 3]| n.iter().map(|&n| u64::from(n)).product::<u64>();
@@ -145,7 +145,7 @@ impl EmulatedDriver {
         }
         if node.shared_bytes > device.shared_per_block {
             let what = format!(
-                "kernel {name} asks for {} bytes of shared memory",
+                "kernel {name} requests {} bytes of shared memory",
                 node.shared_bytes
             );
             return Err(malformed(what));
@@ -381,6 +381,6 @@ impl Driver for EmulatedDriver {
 
 fn no_graph(graph: Graph) -> DriverError {
     DriverError::Malformed {
-        what: format!("there is no {graph}"),
+        what: format!("{graph} does not exist"),
     }
 }

@@ -86,12 +86,12 @@ impl Image {
         let wanted: Vec<usize> = raw.sizes().iter().map(|&n| n as usize).collect();
         if given != wanted {
             return malformed(format!(
-                "kernel {name} takes arguments of {wanted:?} bytes: {given:?} are given"
+                "kernel {name} takes arguments of {wanted:?} bytes, not {given:?}"
             ));
         }
         if threads > u64::from(raw.bound) {
             return malformed(format!(
-                "kernel {name} takes {} threads a block: {threads} are given",
+                "kernel {name} takes {} threads per block, not {threads}",
                 raw.bound
             ));
         }

@@ -85,7 +85,7 @@ impl RunState {
                     idle_turns = 0;
                 }
                 (_, block) => {
-                    let block = block.expect("invariant: nothing can start, or this was chosen");
+                    let block = block.expect("invariant: a block was chosen if no node can start");
                     let block = self.parked_blocks.swap_remove(block);
                     self.resume(block)?;
                     idle_turns = match self.events == events {
@@ -254,7 +254,7 @@ impl RunState {
                 thread: [0; 3],
                 at: CodeLocation::Named("its end".into()),
                 other: None,
-                what: "no thread calls wait_dependencies, so what follows may start before the programmatic \
+                what: "no thread calls wait_dependencies, so successors may start before the programmatic \
                        predecessors have ended"
                     .into(),
             }));

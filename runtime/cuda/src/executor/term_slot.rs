@@ -1,4 +1,4 @@
-//! The two buffers of a device for quantised activations.
+//! A device's two buffers for quantised activations.
 
 /// One of the two buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ impl TermSlot {
         }
     }
 
-    /// Returns the index of the buffer.
+    /// Returns the buffer's index.
     pub(super) const fn number(self) -> u64 {
         self as u64
     }

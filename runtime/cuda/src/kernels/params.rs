@@ -1,6 +1,6 @@
-//! Kernel parameters with the layout of the C structs that the kernels read.
+//! Kernel parameters in the layout of the kernels' C structs.
 
-/// The bytes of a struct whose members are appended in order.
+/// A struct whose members are appended in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Params(Vec<u8>);
 
@@ -16,7 +16,7 @@ impl Params {
         self
     }
 
-    /// Pads to a multiple of this number of bytes.
+    /// Pads to a multiple of `bytes`.
     #[must_use]
     pub(super) fn aligned(mut self, bytes: usize) -> Params {
         self.0.resize(self.0.len().next_multiple_of(bytes), 0);
@@ -50,20 +50,21 @@ impl Params {
     /// Appends a size as a 32-bit integer.
     ///
     /// # Errors
-    /// Returns an error if the size does not fit in 32 bits.
+    ///
+    /// Fails if the size exceeds 32 bits.
     pub(super) fn size(self, x: u64) -> Result<Params, &'static str> {
-        let x = u32::try_from(x).map_err(|_| "a size of it is beyond 32 bits")?;
+        let x = u32::try_from(x).map_err(|_| "a size exceeds 32 bits")?;
         Ok(self.u32(x))
     }
 
-    /// Appends the members of another struct.
+    /// Appends another struct's members.
     #[must_use]
     pub(super) fn append(mut self, more: Params) -> Params {
         self.0.extend(more.0);
         self
     }
 
-    /// Returns the bytes of the struct.
+    /// Returns the struct's bytes.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0
     }

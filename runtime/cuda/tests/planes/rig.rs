@@ -1,4 +1,4 @@
-//! An emulated device that runs product kernels.
+//! An emulated device for product kernels.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -57,7 +57,7 @@ fn at(memory: Memory) -> Endpoint {
 }
 
 impl Rig {
-    /// Returns the device, or prints a message and returns `None` without a C++ compiler.
+    /// Returns the device, or reports a skip without a C++ compiler.
     pub(crate) fn new(seed: u64) -> Option<Rig> {
         let options = EmulatedOptions {
             seed,
@@ -88,7 +88,7 @@ impl Rig {
         memory
     }
 
-    /// Allocates a contiguous tensor. Without `bytes`, the memory is uninitialised.
+    /// Allocates a contiguous tensor; uninitialised without `bytes`.
     pub(crate) fn dense(&mut self, dtype: DType, dims: [usize; 4], bytes: Option<&[u8]>) -> Seen {
         let size = dtype.block_bytes() as usize;
         let at = match bytes {
@@ -123,7 +123,7 @@ impl Rig {
         }
     }
 
-    /// Loads the kernels of all types as one module. The first test compiles it.
+    /// Loads the kernels of all types as one module, which the first test compiles.
     fn load(&mut self) {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let alone = ONE_AT_A_TIME.lock();
@@ -155,7 +155,7 @@ impl Rig {
         function
     }
 
-    /// Returns a launch of a kernel on tensors.
+    /// Returns a launch on tensors.
     fn node(&mut self, kernel: &Kernel, seen: &[Seen]) -> Work {
         let mut frame = Vec::new();
         for s in seen {
@@ -179,7 +179,6 @@ impl Rig {
         Work::Kernel(kernel_node(kernel, function, addresses, 0))
     }
 
-    /// Returns the bytes of a contiguous tensor.
     pub(crate) fn bytes(&mut self, seen: Seen) -> Vec<u8> {
         let ty = seen.tensor.dtype;
         let n = seen.tensor.max_dims.iter().product::<usize>() / ty.block_len() as usize;
@@ -205,7 +204,7 @@ impl Rig {
         words.iter().map(|w| f32::from_ne_bytes(*w)).collect()
     }
 
-    /// Allocates memory for the terms of activations.
+    /// Allocates memory for activations' terms.
     pub(crate) fn terms(&mut self, x: Seen) -> Seen {
         let [k, n1, n2, n3] = x.tensor.max_dims;
         let column = Terms::of(k).column;
@@ -233,7 +232,7 @@ impl Rig {
         self.driver.discard(graph).expect("it has ended");
     }
 
-    /// Returns the rows of a weight that the indices select.
+    /// Returns a weight's rows that the indices select.
     pub(crate) fn rows(&mut self, op: &Op, weight: &Weight, ids: &[usize]) -> Vec<f32> {
         let bytes: Vec<u8> = ids.iter().flat_map(|i| (*i as i32).to_ne_bytes()).collect();
         let a = self.weight(weight);
@@ -248,7 +247,7 @@ impl Rig {
         self.floats(y)
     }
 
-    /// Quantises activations and returns their product with a weight.
+    /// Quantises activations and multiplies them with a weight.
     pub(crate) fn product(
         &mut self,
         op: &Op,
