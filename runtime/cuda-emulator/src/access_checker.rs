@@ -1,4 +1,4 @@
-//! Checks every access in the checked build: bounds, device, alignment and races.
+//! Checks every access in the checked build: bounds, device, alignment, races.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -19,17 +19,16 @@ pub(super) struct AccessChecker {
     pub(super) granted: BTreeSet<(u32, u32)>,
 }
 
-/// The fault of an invalid access, with the other location of a race.
+/// An invalid access, with the other location of a race.
 pub(super) type Violation = Box<(FaultKind, String, Option<CodeLocation>)>;
 
-/// An access to a byte range.
 #[derive(Clone, Copy)]
 pub(super) struct Access {
     pub(super) address: usize,
     pub(super) bytes: usize,
     pub(super) kind: u32,
     pub(super) pc: usize,
-    /// The scope of an atomic access: 1 for the device, 2 for the system. 0 for a plain access.
+    /// 0 for a plain access; an atomic's scope: 1 for the device, 2 for the system.
     pub(super) atomic: u8,
 }
 
@@ -55,7 +54,7 @@ impl AccessChecker {
         }
     }
 
-    /// Returns the device on which a node runs.
+    /// Returns a node's device.
     pub(super) fn device_of(&self, node: usize, nodes: &[GraphNode]) -> u32 {
         match &nodes[node].task {
             Task::Kernel(launch) => launch.device.0,
@@ -63,7 +62,6 @@ impl AccessChecker {
         }
     }
 
-    /// Checks an access of a thread.
     pub(super) fn thread(
         &mut self,
         block: &mut Block,
@@ -119,7 +117,6 @@ impl AccessChecker {
         result
     }
 
-    /// Checks an access of a copy or fill.
     pub(super) fn node(
         &mut self,
         node: usize,

@@ -1,4 +1,4 @@
-//! The calls of kernels to the engine. Each runs on a thread's stack and may suspend the thread.
+//! Calls of kernels to the engine. Each runs on a thread's stack and may suspend the thread.
 
 use std::ffi::c_void;
 
@@ -12,7 +12,7 @@ use super::fault::CodeLocation;
 use super::race::{Accessor, RaceDetector};
 use super::thread::{Thread, check_access, context, fail, leave, spin};
 
-/// The call table that every module receives.
+/// The call table of every module.
 pub(super) const CALLS: Calls = Calls {
     barrier,
     collective,
@@ -30,7 +30,7 @@ pub(super) const CALLS: Calls = Calls {
     misaligned,
 };
 
-/// The entry point of every thread.
+/// Every thread's entry point.
 pub(super) extern "C" fn thread_main() -> ! {
     let mark = 0_u8;
     let stack = (&raw const mark) as usize & !(super::abi::STACK - 1);
@@ -99,7 +99,7 @@ unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -
     }
 }
 
-/// Completes a collective if all live lanes have arrived. `last` is the lane that continues without suspending.
+/// Completes a collective if all live lanes have arrived. `last` continues without suspending.
 fn complete(
     block: &mut Block,
     warp: usize,
@@ -116,7 +116,7 @@ fn complete(
         // SAFETY: the slots of the current generation; the lanes of `arrived` have written theirs.
         unsafe { reduce(c.slots[c.generation & 1].as_mut_ptr(), c.arrived) };
     }
-    // Only `__syncwarp` orders memory. Other collectives exchange registers without ordering the lanes' accesses.
+    // Only `__syncwarp` orders memory. Other collectives exchange registers.
     let orders = c.site.is_some_and(|s| s.what() == "__syncwarp");
     if let Some(clocks) = block.clocks.as_mut().filter(|_| orders) {
         clocks.warp(warp, c.arrived & needed);
@@ -242,7 +242,7 @@ unsafe extern "C" fn atomic(
         if of_kind & kind::STORE != 0 {
             let engine = context(thread).2;
             engine.events += 1;
-            // Sometimes let other threads run first, to vary the order of visible stores.
+            // Let other threads run first, to vary the order of visible stores.
             if engine.random.below(4) == 0 {
                 spin(thread, *site);
             }

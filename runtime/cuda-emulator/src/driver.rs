@@ -1,4 +1,4 @@
-//! The driver for emulated devices.
+//! The driver of emulated devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -21,18 +21,16 @@ use super::race::{RaceDetector, Reachability};
 use super::run_state::RunState;
 use super::scheduler::StopReason;
 
-/// A module loaded on a device.
 struct LoadedModule {
     device: Device,
     module: Module,
-    /// The image of the whole module, if its kernels are not compiled separately.
+    /// The whole module's image, unless kernels are compiled separately.
     module_image: Option<Arc<Image>>,
-    /// The images of separately compiled kernels, by name.
+    /// Images of separately compiled kernels, by name.
     kernel_images: BTreeMap<String, Arc<Image>>,
 }
 
 impl LoadedModule {
-    /// Returns the image that contains a kernel.
     fn image(&self, kernel: &str) -> Result<&Arc<Image>, DriverError> {
         let image = self
             .kernel_images
@@ -45,7 +43,7 @@ impl LoadedModule {
     }
 }
 
-/// A driver for devices that the CPU emulates.
+/// A driver of devices that the CPU emulates.
 pub struct EmulatedDriver {
     options: EmulatedOptions,
     devices: Vec<DeviceInfo>,
@@ -65,10 +63,11 @@ pub struct EmulatedDriver {
 unsafe impl Send for EmulatedDriver {}
 
 impl EmulatedDriver {
-    /// Creates the devices given by the options.
+    /// Creates the devices of the options.
     ///
     /// # Errors
-    /// Returns [`DriverError::NoCompiler`] if no C++ compiler is found.
+    ///
+    /// Returns [`DriverError::NoCompiler`] without a C++ compiler.
     pub fn new(options: EmulatedOptions) -> Result<EmulatedDriver, DriverError> {
         let cache = options.cache.clone();
         let cache = cache.map_or_else(|| cache_dir("emulated-cuda"), Ok)?;
@@ -95,7 +94,7 @@ impl EmulatedDriver {
         })
     }
 
-    /// Returns the number of bytes that checked kernels have read from an allocation, counting repeated reads.
+    /// Returns the bytes that checked kernels have read from an allocation, counting repeated reads.
     pub fn bytes_read(&self, memory: Memory) -> u64 {
         self.memories.bytes_read(memory)
     }
@@ -150,7 +149,7 @@ impl EmulatedDriver {
             );
             return Err(malformed(what));
         }
-        // The argument addresses stay valid: moving a vector does not move its contents.
+        // The addresses stay valid: moving a vector does not move its contents.
         let image = loaded.image(name)?;
         let kernel = image.kernel(name, &node.args, threads);
         Ok(Launch {
@@ -165,14 +164,13 @@ impl EmulatedDriver {
         })
     }
 
-    /// Compiles and loads a source.
     fn image(&self, name: &str, source: &str) -> Result<Arc<Image>, DriverError> {
         let path = self.compiler.compile(name, source, self.options.build)?;
         Ok(Arc::new(Image::load(name, &path, CALLS)?))
     }
 }
 
-/// Returns the fault with its code locations resolved.
+/// Resolves a fault's code locations.
 fn resolve_fault(graph: &[GraphNode], raw: &UnresolvedFault) -> Fault {
     let place = |at: &CodeLocation| match at {
         CodeLocation::Named(name) => name.clone(),

@@ -57,7 +57,6 @@ fn seeded(seed: u64, build: Build) -> EmulatedOptions {
     }
 }
 
-/// Reads device memory.
 fn read(rig: &mut Rig, memory: Memory) -> Vec<f32> {
     let mut bytes = vec![0; memory.bytes as usize];
     rig.driver.read(at(memory), &mut bytes).expect("room");

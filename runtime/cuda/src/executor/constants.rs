@@ -15,7 +15,6 @@ pub(super) struct Constants {
 }
 
 impl Constants {
-    /// Each struct's alignment in bytes.
     const ALIGNMENT: usize = 16;
 
     /// Adds parameters; returns their offset.

@@ -31,7 +31,6 @@ struct GraphBuilder<'a> {
     frames: &'a Frames,
     faults: &'a Faults,
     hosted: &'a Arc<Mutex<HostLaunches>>,
-    /// Each device's functions.
     functions: Vec<BTreeMap<Entry, Function>>,
     /// Each device's parameters, with their address.
     constants: Vec<(Constants, u64)>,
@@ -84,7 +83,6 @@ struct QueueProgress {
 }
 
 impl GraphBuilder<'_> {
-    /// Loads modules and parameters.
     fn load(
         &mut self,
         driver: &mut impl Driver,
@@ -119,7 +117,6 @@ impl GraphBuilder<'_> {
         Ok(())
     }
 
-    /// Builds a phase's graph for batches of a shape.
     fn spec(&mut self, phase: &Phase, shape: usize) -> Result<GraphSpec, ExecError> {
         let mut spec = GraphSpec::default();
         let mut queues = vec![QueueProgress::default(); phase.queues.len()];

@@ -49,11 +49,10 @@ impl HostLaunches {
         self.ops.resize(sizes)
     }
 
-    /// Runs an op on the batch's views.
     #[allow(unsafe_code)]
     pub(super) fn run(&mut self, op: usize) -> Result<(), KernelError> {
-        // SAFETY: the verifier has checked that every view is inside its arena, which is host memory. It has also checked that steps with
-        // overlapping memory are ordered; the graph's edges keep this order.
+        // SAFETY: the verifier has checked that every view is inside its arena, which is host memory. It has also
+        // checked that steps with overlapping memory are ordered; the graph's edges keep this order.
         unsafe { self.ops.run(op, &self.views[op]) }
     }
 }

@@ -19,7 +19,6 @@ use crate::kernels::{
     Kernel, Request, Scratch, Tensor, Terms, select, select_collective, select_fused, select_terms,
 };
 
-/// A launch's work at one place.
 #[derive(Debug)]
 pub(super) enum LaunchTask {
     /// Kernels that run one after another. Stage 1 starts after stage 0 has ended at all places.
@@ -32,41 +31,32 @@ pub(super) enum LaunchTask {
     Host { op: usize, slots: Range<usize> },
 }
 
-/// A kernel with its views.
 #[derive(Debug)]
 pub(super) struct KernelRun {
     /// One kernel per batch shape.
     pub(super) kernels: Vec<Kernel>,
-    /// The slots of its views.
     pub(super) slots: Range<usize>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Launches {
-    /// Each launch's tasks.
     pub(super) tasks: Vec<Vec<LaunchTask>>,
     pub(super) slots: Vec<Value>,
     /// Slots whose view carries only a size.
     pub(super) sizes: BTreeMap<usize, Dim>,
-    /// Each device's slots.
     pub(super) of_device: Vec<Range<usize>>,
-    /// The host's ops.
     pub(super) hosted: Vec<(Op, Vec<Value>, Vec<Value>)>,
     /// Slots in a staging buffer.
     pub(super) staged: BTreeMap<usize, StagingPart>,
-    /// The staging buffers.
     pub(super) staging: Vec<StagingBuffer>,
-    /// Slots of quantised activations.
     pub(super) terms: BTreeMap<usize, TermSlot>,
     /// Bytes of a buffer for quantised activations, per device. Each device has two.
     pub(super) terms_bytes: Vec<u64>,
-    /// Slots of scratch memory.
     pub(super) scratch: BTreeMap<usize, ScratchPart>,
     /// Each device's scratch memory. Its launches run one after another and share it.
     pub(super) scratch_bytes: Vec<Scratch>,
 }
 
-/// A part of scratch memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScratchPart {
     /// Counters; zero between launches.
@@ -131,7 +121,6 @@ impl Launches {
         Ok(out)
     }
 
-    /// Returns all kernels with their devices.
     pub(super) fn kernels(&self) -> impl Iterator<Item = (usize, &Kernel)> {
         let tasks = self.tasks.iter().flatten();
         let runs = tasks.filter_map(move |task| match task {
@@ -146,7 +135,6 @@ impl Launches {
         })
     }
 
-    /// Adds slots for the views of a kernel.
     fn add_slots(&mut self, of: &TaskKernel) {
         for binding in of.operands.iter().chain(&of.results) {
             match binding.memory {
@@ -203,7 +191,6 @@ impl Launches {
         })
     }
 
-    /// Adds slots for scratch memory if a kernel needs it.
     fn need_scratch(&mut self, device: usize, kernels: &[Kernel], of: &TaskKernel) {
         let needed = kernels.iter().map(|k| k.scratch);
         let needed = needed.fold(Scratch::default(), Scratch::max);
@@ -267,7 +254,6 @@ fn is_empty(program: &Program, of: &TaskKernel) -> Result<bool, ExecError> {
     Ok(true)
 }
 
-/// Returns the kernel for batches of a shape.
 fn kernel(
     program: &Program,
     of: &TaskKernel,

@@ -25,7 +25,6 @@ pub(super) fn weights(
     })
 }
 
-/// Stores a weight in its arena.
 fn store(
     weight: BufferedWeight<'_>,
     arenas: &Arenas,
@@ -67,7 +66,8 @@ fn store(
                 return Err(malformed("is on a device, in a storage format of CPUs"));
             }
             let first = to.address as *mut u8;
-            // SAFETY: the arena is host memory, and the verifier has checked that it contains the buffer. Kernels do not run yet.
+            // SAFETY: the arena is host memory, and the verifier has checked that it contains the buffer. Kernels do
+            // not run yet.
             let to = unsafe { std::slice::from_raw_parts_mut(first, extent.bytes as usize) };
             host.pack(part, ty, to, source)
                 .map_err(|e| e.at(|| value.to_string()))

@@ -24,7 +24,6 @@ impl DeviceView {
     /// An address, four 32-bit sizes, four 64-bit strides.
     pub(super) const BYTES: usize = 8 + RANK * 4 + RANK * 8;
 
-    /// Returns a null view.
     pub(super) fn none(dtype: DType) -> DeviceView {
         DeviceView {
             address: 0,
@@ -40,7 +39,6 @@ impl DeviceView {
         }
     }
 
-    /// Returns a view of an arena.
     pub(super) fn new(arena: u64, dtype: DType, at: &BatchLayout) -> DeviceView {
         DeviceView {
             address: arena + at.offset,
@@ -82,7 +80,6 @@ impl DeviceView {
         }
     }
 
-    /// Returns sizes in elements.
     pub(super) fn sizes(&self) -> [usize; RANK] {
         self.at.dims.map(|n| n as usize)
     }
@@ -186,13 +183,11 @@ impl Arenas {
         }
     }
 
-    /// Returns the owner of a value's memory.
     pub(super) fn side_of(&self, program: &Program, value: Value) -> Side {
         let arena = program.home(value).map(|h| program.buffer(h.buffer).arena);
         arena.map_or(Side::Host, |arena| self.0[arena.index()].side)
     }
 
-    /// Zeroes all states.
     pub(super) fn clear_states(
         &mut self,
         program: &Program,
@@ -270,7 +265,6 @@ impl Frames {
         self.devices[device].address + (at * DeviceView::BYTES) as u64
     }
 
-    /// Writes a batch's views.
     pub(super) fn write(
         &self,
         launches: &Launches,
@@ -316,7 +310,6 @@ impl Frames {
     }
 }
 
-/// Returns the counters' bytes.
 fn counters(scratch: Scratch) -> u64 {
     scratch.counters.next_multiple_of(256)
 }

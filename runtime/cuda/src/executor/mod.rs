@@ -68,7 +68,6 @@ pub struct CudaExecutor<D: Driver> {
     faults: Faults,
     inputs: Vec<(usize, Value, InputKind)>,
     outputs: Vec<(usize, Value)>,
-    /// The location of each weight or state.
     extents: Vec<Option<StoredExtent>>,
     /// Host copies of states read since the last batch.
     state_copies: Vec<OnceCell<Vec<u8>>>,
@@ -207,7 +206,6 @@ impl<D: Driver> CudaExecutor<D> {
         Ok(())
     }
 
-    /// Writes the changed states to the device.
     fn write_states(&mut self) -> Result<(), ExecError> {
         for state in std::mem::take(&mut self.changed) {
             let bytes = self.state_copies[state.index()].get();

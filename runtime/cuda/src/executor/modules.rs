@@ -84,7 +84,6 @@ impl PrebuiltCode {
         });
     }
 
-    /// Adds the precompiled code of its source to a module.
     pub(super) fn with_code(&self, source: Source) -> Module {
         let kernels = source.kernels();
         let kernel_sources = kernels

@@ -57,7 +57,6 @@ fn planes(weight: &TensorType, readers: &[(&Op, usize)]) -> Option<(Planes, u64)
     read.then(|| weight_planes(weight)).flatten()
 }
 
-/// Returns a weight's planes and rows.
 pub(super) fn weight_planes(weight: &TensorType) -> Option<(Planes, u64)> {
     let [k, rows @ ..] = weight.dims.each_ref().map(tpc_ir::Dim::as_const);
     let planes = Planes::new(weight.dtype, usize::try_from(k?).ok()?)?;

@@ -42,13 +42,11 @@ impl PrefetchPlan {
         PrefetchPlan(out)
     }
 
-    /// Returns the weight that a launch prefetches.
     pub(super) fn weight(&self, launch: Launch, place: Place) -> Option<Value> {
         self.0.get(&(launch, place)).copied()
     }
 }
 
-/// Returns a launch's fused kernel.
 fn fused_launch(program: &Program, launch: Launch, place: Place) -> Option<FusedLaunch> {
     let own = roles(program, launch)?
         .into_iter()

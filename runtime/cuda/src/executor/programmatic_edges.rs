@@ -22,12 +22,10 @@ const MIN_CAPABILITY: (u32, u32) = (9, 0);
 pub(super) struct ProgrammaticEdges {
     /// True for devices whose kernels may start early.
     supported: Vec<bool>,
-    /// Each kernel node's device.
     node_devices: Vec<Option<usize>>,
 }
 
 impl ProgrammaticEdges {
-    /// Returns the state for the devices of a program.
     pub(super) fn new(infos: &[DeviceInfo], edges: Edges) -> ProgrammaticEdges {
         let supported =
             |info: &DeviceInfo| edges == Edges::Programmatic && info.capability >= MIN_CAPABILITY;

@@ -14,7 +14,6 @@ pub(super) fn roles(program: &Program, launch: Launch) -> Option<Vec<(Place, Rol
     several.then(|| roles_of(&program.graph, insts, &format, &kept))?
 }
 
-/// Returns a value's storage format.
 pub(super) fn format_of(program: &Program, value: Value) -> StorageFormat {
     let home = program.home(value);
     home.map_or(StorageFormat::FILE, |h| program.buffer(h.buffer).format)

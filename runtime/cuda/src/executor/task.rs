@@ -19,13 +19,10 @@ pub(super) struct TaskKernel {
     pub(super) results: Vec<Binding>,
 }
 
-/// A kernel's op.
 pub(super) enum KernelOp {
-    /// An op.
     Op(Op),
     /// A participant's part of a collective, with its rank.
     CollectivePart(Op, usize),
-    /// A fused op.
     Fused(FusedOp),
     /// Quantises activations into terms.
     Terms,
@@ -37,7 +34,6 @@ pub(super) struct Binding {
     pub(super) memory: MemoryKind,
 }
 
-/// The memory that a kernel uses for a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemoryKind {
     /// The value's own memory.
@@ -49,7 +45,6 @@ pub(super) enum MemoryKind {
 }
 
 impl Binding {
-    /// Binds a value to its own memory.
     pub(super) const fn own(value: Value) -> Binding {
         Binding {
             value,
@@ -57,7 +52,6 @@ impl Binding {
         }
     }
 
-    /// Binds a value to quantised activations.
     pub(super) const fn terms(value: Value, slot: TermSlot) -> Binding {
         Binding {
             value,
@@ -66,7 +60,6 @@ impl Binding {
     }
 }
 
-/// A part of a staging buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StagingPart {
     pub(super) buffer: usize,
@@ -78,6 +71,5 @@ pub(super) struct StagingPart {
 #[derive(Clone, Debug, Default)]
 pub(super) struct StagingBuffer {
     pub(super) parts: usize,
-    /// Bytes per part.
     pub(super) bytes: usize,
 }

@@ -36,7 +36,6 @@ impl TaskBuilder {
         })
     }
 
-    /// Returns a launch's tasks.
     pub(super) fn tasks(
         &mut self,
         program: &Program,
@@ -91,7 +90,6 @@ impl TaskBuilder {
         )])
     }
 
-    /// Returns a fused launch's task.
     fn fused_task(
         &self,
         program: &Program,
@@ -282,7 +280,6 @@ impl TaskBuilder {
     }
 }
 
-/// Returns a device's copy task.
 fn copy_task(place: usize, stage: usize, from: Binding, to: Binding) -> Task {
     Task {
         place: Some(place),
@@ -305,7 +302,6 @@ fn update_copy(program: &Program, op: &Op, from: Value, to: Value) -> Option<Tas
     moved.then(|| copy_kernel(Binding::own(from), Binding::own(to)))
 }
 
-/// Returns the kernel that quantises activations.
 fn terms_kernel(x: Value, slot: TermSlot) -> TaskKernel {
     TaskKernel {
         op: KernelOp::Terms,

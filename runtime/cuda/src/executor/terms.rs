@@ -20,7 +20,6 @@ type ActivationKey = (Value, u64);
 
 type PlacedLaunch = (Launch, Place);
 
-/// The buffers that launches read and write.
 #[derive(Debug, Default)]
 pub(super) struct TermsPlan {
     /// For each reader of terms: the buffer, and true if it already holds them.
@@ -117,7 +116,6 @@ fn placed_op(program: &Program, (launch, place): PlacedLaunch) -> Result<LaunchO
     })
 }
 
-/// Returns the activations that a launch reads as terms.
 fn activations(program: &Program, op: &LaunchOp) -> Option<Value> {
     match op {
         LaunchOp::Fused(fused) => fused.terms.map(|at| fused.operands[at]),
@@ -126,7 +124,6 @@ fn activations(program: &Program, op: &LaunchOp) -> Option<Value> {
     }
 }
 
-/// Returns the activations that a product reads as terms.
 pub(super) fn terms_operand(program: &Program, op: &Op, operands: &[Value]) -> Option<Value> {
     let product = matches!(op, Op::MulMat(_) | Op::MulMatId(_));
     let planes = |v: &Value| format_of(program, *v) == Planes::FORMAT;

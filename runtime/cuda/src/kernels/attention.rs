@@ -103,7 +103,6 @@ impl<'a> Attention<'a> {
         })
     }
 
-    /// Returns an instance of a template on the operand and result types.
     pub(super) fn instance(&self, family: Family, template: &str) -> Instance {
         let sinks = self.sinks.map_or(DType::F32, |s| s.dtype);
         let [q, k, v, mask, y] = [&self.q, &self.k, &self.v, &self.mask, &self.y].map(|t| t.dtype);
@@ -119,7 +118,6 @@ impl<'a> Attention<'a> {
             .u32(self.sinks.is_some().into())
     }
 
-    /// Appends each head's slope.
     pub(super) fn with_slopes(&self, params: Params) -> Result<Params, &'static str> {
         let slopes = slopes(self.op.max_bias, self.op.heads.as_ref(), self.q.max_dims[2])?;
         Ok(slopes.into_iter().fold(params, Params::f32))

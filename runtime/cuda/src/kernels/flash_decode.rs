@@ -13,7 +13,6 @@ pub(super) const TOKENS: usize = 8;
 
 /// Cells per chunk, and threads per block.
 const CHUNK: usize = 128;
-/// Chunks that one block joins.
 const FAN: usize = 16;
 /// Tiles in shared memory: one being read, the others in flight.
 const STAGES: usize = 3;
@@ -21,7 +20,6 @@ const STAGES: usize = 3;
 const TILE: usize = 9600;
 /// The minimum bytes of all tiles: a block's teams add their values in this memory.
 const MIN_TILE_BYTES: usize = 8192;
-/// Rows per block.
 const ROWS: usize = 8;
 /// Shared memory per block, in bytes.
 const SHARED: usize = 48 << 10;
@@ -32,7 +30,6 @@ const MAX_V_WIDTH: usize = 8 * CHUNK;
 struct Tile {
     cells: usize,
     bytes: usize,
-    /// Lanes that copy a row.
     lanes: usize,
 }
 
@@ -54,7 +51,6 @@ impl Tile {
 pub(super) struct FlashDecode {
     keys: Tile,
     values: Tile,
-    /// Rows per block.
     rows: usize,
     /// Rows per KV head.
     of_head: usize,
@@ -132,7 +128,6 @@ impl FlashDecode {
     }
 }
 
-/// Returns the bytes of all tiles.
 fn tile_bytes(keys: Tile, values: Tile) -> usize {
     (STAGES * keys.bytes.max(values.bytes)).max(MIN_TILE_BYTES)
 }

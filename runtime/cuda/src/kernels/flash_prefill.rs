@@ -22,9 +22,7 @@ pub(super) const FAMILY: Family = Family {
     ),
 };
 
-/// Rows per block.
 const ROWS: usize = 64;
-/// Threads per block.
 const THREADS: u32 = 128;
 /// Dynamic shared memory in bytes. Compute capability 7.5 has 64 KiB, and the kernel declares less than 1 KiB itself.
 const SHARED: usize = 63 << 10;
@@ -40,13 +38,11 @@ struct Shape {
     cells: usize,
 }
 
-/// A launch of the attention kernel for many tokens.
 pub(super) struct FlashPrefill {
     shape: Shape,
     shared: usize,
     /// Bytes of a row of K and of V.
     rows: [usize; 2],
-    /// Tiles per KV head.
     tiles: usize,
     /// Blocks that share the columns of V.
     parts: usize,

@@ -106,7 +106,6 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Sets the scratch memory.
     pub(super) fn with_scratch(self, scratch: Scratch) -> Kernel {
         Kernel { scratch, ..self }
     }
@@ -146,7 +145,6 @@ pub(super) fn grid_1d(units: usize, request: &Request<'_>) -> Geometry {
     }
 }
 
-/// Returns a grid with one block per row of `elements` elements.
 pub(super) fn grid_per_row(rows: usize, elements: usize) -> Geometry {
     /// Elements per thread before a block grows.
     const EACH: usize = 8;
@@ -179,7 +177,6 @@ impl Request<'_> {
         Ok(operands)
     }
 
-    /// Returns the only result.
     pub(super) fn result(&self) -> Result<Tensor, &'static str> {
         match self.results {
             [result] => Ok(*result),
@@ -187,7 +184,6 @@ impl Request<'_> {
         }
     }
 
-    /// Returns the only result, which must be f32, f16 or bf16.
     pub(super) fn real_result(&self) -> Result<Tensor, &'static str> {
         let result = self.result()?;
         float(result.dtype)?;
@@ -214,7 +210,6 @@ pub(super) fn float(dtype: DType) -> Result<(), &'static str> {
     }
 }
 
-/// Checks for an index type.
 pub(super) fn index(dtype: DType) -> Result<(), &'static str> {
     match dtype {
         DType::I32 | DType::I64 => Ok(()),
@@ -222,7 +217,6 @@ pub(super) fn index(dtype: DType) -> Result<(), &'static str> {
     }
 }
 
-/// Returns a kernel without scratch memory.
 pub(super) fn kernel(instance: Instance, params: Params, geometry: Geometry) -> Selection {
     Ok(Kernel {
         instance,
@@ -232,7 +226,6 @@ pub(super) fn kernel(instance: Instance, params: Params, geometry: Geometry) -> 
     })
 }
 
-/// Returns an instance of a family's template on these types.
 pub(super) fn instance(
     family: Family,
     template: &str,

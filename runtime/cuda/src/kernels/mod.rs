@@ -78,7 +78,6 @@ fn unsupported(op: &'static str, request: &Request<'_>, reason: &'static str) ->
     }
 }
 
-/// Selects the kernel of an op with a weight in planes.
 fn select_planes(op: &Op, request: &Request<'_>) -> Selection {
     match op {
         Op::MulMat(_) => product::mul_mat(request),
@@ -145,7 +144,6 @@ fn select_unfused(op: &Op, request: &Request<'_>) -> Selection {
     }
 }
 
-/// Converts an axis to an index.
 fn axis(n: u64) -> Result<usize, &'static str> {
     usize::try_from(n)
         .ok()

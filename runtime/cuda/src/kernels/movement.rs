@@ -26,7 +26,6 @@ fn copy_operands(request: &Request<'_>) -> Result<(Tensor, Tensor), &'static str
     Ok((*x, y))
 }
 
-/// Returns a result's blocks.
 fn blocks(y: &Tensor) -> usize {
     (y.max_dims[0] / y.dtype.block_len() as usize).saturating_mul(y.rows())
 }
@@ -59,7 +58,6 @@ pub(super) fn slice(op: &Slice, request: &Request<'_>) -> Selection {
     kernel(template, params, grid_1d(blocks(&y), request))
 }
 
-/// Returns the common type of operands and result.
 fn same(request: &Request<'_>) -> Result<DType, &'static str> {
     let dtype = request.result()?.dtype;
     let same = request.operands.iter().all(|t| t.dtype == dtype);

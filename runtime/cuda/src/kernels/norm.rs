@@ -28,14 +28,12 @@ const FAMILY: Family = Family {
 /// minus the block's sums.
 pub const MAX_ALL_REDUCE_WIDTH: usize = 12000;
 
-/// Bytes of a norm's parameters.
 const NORM: usize = 12;
 
 fn params(kind: NormKind, eps: f32, n: u64) -> Params {
     norm_params(Params::new(), kind, eps, n)
 }
 
-/// Appends a norm's parameters.
 pub(super) fn norm_params(before: Params, kind: NormKind, eps: f32, n: u64) -> Params {
     let kind = match kind {
         NormKind::Rms => 0,
@@ -178,7 +176,6 @@ fn prefetch_size(
     }
 }
 
-/// Selects the kernel of rows without a norm.
 pub(super) fn mul_sum_add(of: &RowSource, request: &Request<'_>) -> Selection {
     let y = request.real_result()?;
     let mut operands = request.operands;

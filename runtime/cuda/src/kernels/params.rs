@@ -5,7 +5,6 @@
 pub(super) struct Params(Vec<u8>);
 
 impl Params {
-    /// Returns a struct without members.
     pub(super) fn new() -> Params {
         Params::default()
     }
@@ -23,25 +22,21 @@ impl Params {
         self
     }
 
-    /// Appends a 32-bit integer.
     #[must_use]
     pub(super) fn u32(self, x: u32) -> Params {
         self.member(&x.to_ne_bytes())
     }
 
-    /// Appends a 64-bit integer.
     #[must_use]
     pub(super) fn u64(self, x: u64) -> Params {
         self.member(&x.to_ne_bytes())
     }
 
-    /// Appends a 32-bit real.
     #[must_use]
     pub(super) fn f32(self, x: f32) -> Params {
         self.member(&x.to_ne_bytes())
     }
 
-    /// Appends a 64-bit real.
     #[must_use]
     pub(super) fn f64(self, x: f64) -> Params {
         self.member(&x.to_ne_bytes())
@@ -57,14 +52,12 @@ impl Params {
         Ok(self.u32(x))
     }
 
-    /// Appends another struct's members.
     #[must_use]
     pub(super) fn append(mut self, more: Params) -> Params {
         self.0.extend(more.0);
         self
     }
 
-    /// Returns the struct's bytes.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0
     }

@@ -72,7 +72,6 @@ pub(super) fn terms(request: &Request<'_>) -> Selection {
     kernel(template, Params::new(), grid_1d(units, request))
 }
 
-/// Returns an instance for a weight type in planes.
 pub(super) fn plane_instance(
     template: &str,
     planes: DType,
@@ -105,12 +104,10 @@ pub(super) fn product_params(
     Ok(params.u32(window.is_some().into()))
 }
 
-/// Returns an instance of a product template.
 pub(super) fn product_instance(template: &str, arguments: Arguments) -> Instance {
     instance(FAMILY, template, &[], arguments)
 }
 
-/// Returns the epilogue that adds tensors of these types.
 pub(super) fn epilogue(types: &[DType]) -> String {
     let one = |rest: String, t: &DType| format!("AddTensor<{}, {rest}>", tag(*t));
     types.iter().rev().fold("NoEpilogue".to_owned(), one)
@@ -184,7 +181,6 @@ fn product(
     }
 }
 
-/// Selects the kernel of a weight times activations' terms.
 pub(super) fn mul_mat(request: &Request<'_>) -> Selection {
     let [a, q] = request.operands else {
         return Err(OPERANDS);
@@ -256,7 +252,6 @@ pub(super) fn get_rows(op: &GetRows, request: &Request<'_>) -> Selection {
     kernel(template, params, grid_1d(y.elements(), request))
 }
 
-/// True if the first operand is in planes.
 pub(super) fn in_planes(request: &Request<'_>) -> bool {
     let first = request.operands.first();
     first.is_some_and(|a| a.format == Planes::FORMAT)

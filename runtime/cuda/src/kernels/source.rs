@@ -11,7 +11,6 @@ const ELEMENTS: &str = include_str!("elements.cuh");
 const BLOCKS: &str = include_str!("blocks.cuh");
 const GRIDS: &str = include_str!("grids.cuh");
 
-/// A template's arguments besides types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arguments {
     Views,
@@ -104,7 +103,6 @@ impl Instance {
         self
     }
 
-    /// Appends a template argument.
     pub(super) fn with(mut self, argument: impl std::fmt::Display) -> Instance {
         let open = match self.name.pop() {
             Some('>') => format!("{}, {argument}>", self.name),
@@ -200,7 +198,6 @@ pub fn modules(instances: &BTreeSet<Instance>) -> Vec<Source> {
     all.chunk_by(alike).map(of).collect()
 }
 
-/// Returns a module of a family's instances.
 fn module(family: Family, instances: &[&Instance]) -> Source {
     let dtypes = instances.iter().flat_map(|i| i.dtypes.iter().copied());
     let mut source = tables(&dtypes.collect::<Vec<_>>());
@@ -224,7 +221,6 @@ fn module(family: Family, instances: &[&Instance]) -> Source {
     }
 }
 
-/// Returns the tables for these formats.
 fn tables(dtypes: &[DType]) -> String {
     let mut grids: Vec<(&str, &[u16])> = dtypes.iter().filter_map(|t| grid(*t)).collect();
     grids.sort_by_key(|(name, _)| *name);
@@ -245,7 +241,6 @@ fn tables(dtypes: &[DType]) -> String {
     out
 }
 
-/// Returns an element type's name in kernels.
 pub(super) const fn tag(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "F32",

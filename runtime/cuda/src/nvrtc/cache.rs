@@ -84,7 +84,6 @@ impl Cache {
     }
 }
 
-/// Reads a file; `None` if it is truncated or changed.
 fn read(path: &Path) -> Option<CompiledModule> {
     let bytes = std::fs::read(path).ok()?;
     let rest = bytes.strip_prefix(MARK)?;

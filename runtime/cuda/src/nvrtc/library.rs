@@ -236,7 +236,6 @@ fn builtins(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// An NVRTC program, destroyed on drop.
 struct ProgramGuard<'a> {
     nvrtc: &'a Nvrtc,
     handle: Program,

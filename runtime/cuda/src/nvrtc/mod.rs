@@ -143,7 +143,6 @@ fn options(target: &str, version: (i32, i32)) -> Vec<String> {
     options
 }
 
-/// Fails if a kernel spills.
 fn spills(module: &str, target: &str, kernels: &[Resources]) -> Result<(), NvrtcError> {
     match kernels.iter().find(|k| k.spilled > 0) {
         Some(kernel) => Err(NvrtcError::Spills {

@@ -15,14 +15,12 @@ pub struct Resources {
     pub shared: u64,
 }
 
-/// Returns the number before a word.
 fn before(line: &str, word: &str) -> u64 {
     let head = line.split(word).next().filter(|h| h.len() < line.len());
     let last = head.and_then(|h| h.split_whitespace().next_back());
     last.and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-/// Returns a log's kernels, in order.
 pub(super) fn kernels(log: &str) -> Vec<Resources> {
     let mut all: Vec<Resources> = Vec::new();
     for line in log.lines() {

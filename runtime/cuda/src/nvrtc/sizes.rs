@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// Returns the bytes at an offset.
 fn bytes<const N: usize>(file: &[u8], at: u64) -> Option<[u8; N]> {
     let at = usize::try_from(at).ok()?;
     file.get(at..at.checked_add(N)?)?.try_into().ok()
@@ -20,14 +19,12 @@ fn read_u64(file: &[u8], at: u64) -> Option<u64> {
     bytes(file, at).map(u64::from_le_bytes)
 }
 
-/// Returns the text that begins at an offset.
 fn text(file: &[u8], at: u64) -> Option<&str> {
     let rest = file.get(usize::try_from(at).ok()?..)?;
     let end = rest.iter().position(|b| *b == 0)?;
     std::str::from_utf8(&rest[..end]).ok()
 }
 
-/// Returns a section header's offset in a 64-bit ELF file.
 fn header(file: &[u8], number: u64) -> Option<u64> {
     let (table, size) = (read_u64(file, 0x28)?, read_u16(file, 0x3a)?);
     table.checked_add(size.checked_mul(number)?)

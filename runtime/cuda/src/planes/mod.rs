@@ -39,7 +39,6 @@ struct Form {
     span: usize,
 }
 
-/// Returns a type's storage; `None` without planes.
 const fn form(dtype: DType) -> Option<Form> {
     let (low, high, steps, head, span) = match dtype {
         DType::Q4_0 | DType::Iq4Nl => (4, 0, 0, 2, 1),

@@ -75,7 +75,6 @@ fn at(memory: Memory) -> Endpoint {
     }
 }
 
-/// Returns a module for the fake compute capability.
 fn module(code: &[u8]) -> Module {
     let mut module = Module::new("kernels", "");
     module.cubins.push(Cubin {

@@ -273,7 +273,6 @@ fn a_decode_step_reads_the_cache_once_for_a_group() {
     }
 }
 
-/// Chunks that the mask hides are not read.
 #[test]
 fn hidden_cells_are_not_read() {
     let Some(mut rig) = rig(45, Build::Checked) else {
@@ -294,7 +293,6 @@ fn hidden_cells_are_not_read() {
     assert_eq!((k, v), (104 * 128, 104 * 128));
 }
 
-/// Scratch memory grows with the cells of the largest batch.
 #[test]
 fn scratch_memory_is_that_of_the_largest_batch() {
     let random = Random::new("scratch", 1);

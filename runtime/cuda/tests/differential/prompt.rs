@@ -28,7 +28,6 @@ fn check(case: &Case, rig: &mut Rig<EmulatedDriver>, random: &Random) -> (Stored
     (found, [left.read[1], left.read[2]])
 }
 
-/// Returns an operand's numbers for writing.
 fn reals(case: &mut Case, operand: usize) -> &mut Vec<f64> {
     match &mut case.operands[operand].data {
         Data::F64(data) => data,

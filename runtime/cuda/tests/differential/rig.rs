@@ -13,7 +13,6 @@ use tpc_ir::Dim;
 use tpc_op_cases::suite::{ExecutorUnderTest, Failure};
 use tpc_op_cases::{Case, Random, Stored, operands};
 
-/// A device with its loaded kernels.
 pub(super) struct Rig<D> {
     pub(super) driver: D,
     pub(super) functions: HashMap<String, Function>,
@@ -183,7 +182,6 @@ impl<D: Driver> Rig<D> {
     }
 }
 
-/// Returns a case's kernel, and its size argument.
 pub(super) fn kernel(case: &Case) -> Result<(Kernel, Option<u64>), Failure> {
     let operands = case.operands.iter().map(|a| Sizes::new(a.dtype, a.dims));
     let results = case.results.iter().map(|r| Sizes::new(r.0, r.1));

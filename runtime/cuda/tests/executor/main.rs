@@ -75,7 +75,6 @@ fn weights() -> MemoryWeights {
     out
 }
 
-/// Returns the outputs of `tokens` tokens.
 fn run<E: Executor>(executor: &mut E, tokens: u64) -> Vec<f64> {
     let sizes = Bindings::default().with(Symbol::NTokens, tokens);
     let mut outputs = Outputs::new(executor.interface());
@@ -147,7 +146,6 @@ fn devices_exchange_with_and_without_links() {
     }
 }
 
-/// Devices on one card have separate arenas.
 #[test]
 fn devices_may_be_one_card() {
     let (program, weights) = (program(), weights());
@@ -178,7 +176,6 @@ fn devices_may_be_one_card() {
     assert_eq!(e.to_string(), "cuda:3 does not exist: 3 devices found");
 }
 
-/// Unsuitable devices are reported before weights are read.
 #[test]
 fn devices_that_cannot_run_it_are_told_first() {
     let program = program();

@@ -34,7 +34,6 @@ fn floats(dims: [usize; 4]) -> Tensor {
     Tensor::new(DType::F32, dims)
 }
 
-/// Returns fused products of `tokens` tokens.
 fn products(tokens: usize) -> Vec<Instance> {
     let x = floats([4096, tokens, 1, 1]);
     let (q4, q6) = (planes(DType::Q4K), planes(DType::Q6K));

@@ -10,10 +10,8 @@ use tpc_op_cases::{Case, Random, generator};
 
 use crate::nvrtc;
 
-/// Cases per op.
 const CASES: u64 = 3;
 
-/// Returns a case's template instance.
 fn instance(case: &Case) -> Option<Instance> {
     let operands = case.operands.iter().map(|a| Tensor::new(a.dtype, a.dims));
     let results = case.results.iter().map(|r| Tensor::new(r.0, r.1));
@@ -27,7 +25,6 @@ fn instance(case: &Case) -> Option<Instance> {
     Some(kernel.instance)
 }
 
-/// Compiles a kernel; returns the message of a failure.
 fn compile(nvrtc: &Nvrtc, instance: &Instance, target: &str) -> Option<String> {
     let (name, module) = (instance.name(), instance.single_kernel_source());
     match nvrtc.compile(name, &with_prelude(&module.text), target) {

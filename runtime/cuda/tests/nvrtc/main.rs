@@ -8,7 +8,6 @@ mod planes;
 
 use tpc_cuda::nvrtc::{Cache, Nvrtc, NvrtcError, TARGETS, with_prelude};
 
-/// Returns NVRTC, or reports a skip.
 fn nvrtc() -> Option<Nvrtc> {
     match Nvrtc::find() {
         Ok(found) => Some(found),

@@ -29,12 +29,10 @@ fn request<T>(operands: &[Tensor], of: impl Fn(&Request<'_>) -> T) -> T {
     })
 }
 
-/// Returns the kernel of a one-token product.
 fn of_one_token(dtype: DType) -> Instance {
     instances(dtype).swap_remove(0)
 }
 
-/// Returns a type's kernels.
 fn instances(dtype: DType) -> Vec<Instance> {
     let window = None;
     let weight = Tensor {

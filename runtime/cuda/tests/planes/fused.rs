@@ -167,7 +167,6 @@ fn gated_products_are_one_kernel() {
     }
 }
 
-/// The first half of the weight's rows is the gate.
 #[test]
 fn a_gated_product_of_halves_is_one_kernel() {
     let Some(mut rig) = Rig::new(31) else { return };

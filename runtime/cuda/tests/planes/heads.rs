@@ -17,9 +17,7 @@ fn rope(mode: RopeMode, n_dims: u64) -> Rope {
 
 struct Apart {
     kernels: Vec<(Kernel, Vec<Seen>)>,
-    /// The part's operands in the fused kernel.
     operands: Vec<Seen>,
-    /// The kernels' result.
     last: Seen,
 }
 

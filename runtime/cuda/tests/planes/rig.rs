@@ -20,7 +20,6 @@ pub(crate) struct Rig {
     functions: HashMap<String, Function>,
 }
 
-/// A tensor in device memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Seen {
     tensor: Tensor,
@@ -29,7 +28,6 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Returns the sizes along axes 0 and 1.
     pub(crate) fn rows(&self) -> [usize; 2] {
         [self.tensor.max_dims[0], self.tensor.max_dims[1]]
     }
@@ -155,7 +153,6 @@ impl Rig {
         function
     }
 
-    /// Returns a launch on tensors.
     fn node(&mut self, kernel: &Kernel, seen: &[Seen]) -> Work {
         let mut frame = Vec::new();
         for s in seen {
@@ -187,7 +184,6 @@ impl Rig {
         bytes
     }
 
-    /// Copies a tensor to new memory.
     pub(crate) fn copied(&mut self, seen: Seen) -> Seen {
         let bytes = self.bytes(seen);
         Seen {
@@ -204,7 +200,6 @@ impl Rig {
         words.iter().map(|w| f32::from_ne_bytes(*w)).collect()
     }
 
-    /// Allocates memory for activations' terms.
     pub(crate) fn terms(&mut self, x: Seen) -> Seen {
         let [k, n1, n2, n3] = x.tensor.max_dims;
         let column = Terms::of(k).column;
@@ -217,7 +212,6 @@ impl Rig {
         }
     }
 
-    /// Runs kernels one after another.
     pub(crate) fn chain(&mut self, kernels: &[(Kernel, Vec<Seen>)]) {
         let mut spec = GraphSpec::default();
         let mut before = Vec::new();
@@ -232,7 +226,6 @@ impl Rig {
         self.driver.discard(graph).expect("it has ended");
     }
 
-    /// Returns a weight's rows that the indices select.
     pub(crate) fn rows(&mut self, op: &Op, weight: &Weight, ids: &[usize]) -> Vec<f32> {
         let bytes: Vec<u8> = ids.iter().flat_map(|i| (*i as i32).to_ne_bytes()).collect();
         let a = self.weight(weight);
@@ -247,7 +240,6 @@ impl Rig {
         self.floats(y)
     }
 
-    /// Quantises activations and multiplies them with a weight.
     pub(crate) fn product(
         &mut self,
         op: &Op,
@@ -275,7 +267,6 @@ impl Rig {
     }
 }
 
-/// Returns the kernels that read a type in planes.
 fn instances(dtype: DType) -> Vec<Instance> {
     let k = dtype.block_len().max(32) as usize;
     let weight = Tensor {

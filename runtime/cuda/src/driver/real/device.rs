@@ -120,7 +120,6 @@ impl Context {
         !self.context.is_null()
     }
 
-    /// Opens the primary context, once.
     pub(super) fn open(&mut self) -> Result<(), DriverError> {
         if self.is_open() {
             return Ok(());

@@ -27,7 +27,6 @@ struct HostCallback {
     failed: HostFailure,
 }
 
-/// An instantiated CUDA graph.
 pub(super) struct Executable {
     pub(super) handle: sys::CUgraphExec,
     /// Host work that the driver calls while the graph runs.
@@ -53,8 +52,8 @@ impl Drop for GraphGuard {
 
 /// Runs host work. After an error, later host work is skipped; the rest of the graph still runs.
 unsafe extern "C" fn call(data: *mut c_void) {
-    // SAFETY: `data` is the pointer from `GraphGuard::host`, which outlives the graph. The driver calls the function of a node once at a
-    // time.
+    // SAFETY: `data` is the pointer from `GraphGuard::host`, which outlives the graph. The driver calls the function of
+    // a node once at a time.
     let hosted = unsafe { &mut *data.cast::<HostCallback>() };
     let first = || hosted.failed.lock().unwrap_or_else(PoisonError::into_inner);
     if first().is_some() {

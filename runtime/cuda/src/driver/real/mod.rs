@@ -130,7 +130,6 @@ impl CudaDriver {
         }
     }
 
-    /// Checks that a range is within memory of this driver.
     fn range(&self, at: Endpoint, bytes: u64) -> Result<(), DriverError> {
         let holds = |m: &Memory| {
             let end = at.address.checked_add(bytes);

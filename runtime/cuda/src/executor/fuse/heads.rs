@@ -7,7 +7,6 @@ use super::FusedLaunch;
 use super::matcher::{DefWalker, Matcher, is_binary};
 use crate::kernels::{FusedOp, Head, Heads};
 
-/// Parts per launch.
 const MAX_PARTS: usize = 6;
 
 struct Part<'a> {
@@ -84,7 +83,6 @@ fn part<'a>(matcher: &Matcher<'a>, end: &'a InstData) -> Option<Part<'a>> {
     })
 }
 
-/// True if the kernel supports a part's types and sizes.
 fn fits(matcher: &Matcher<'_>, x: Value, with: &[Value], (sizes, result): (Value, Value)) -> bool {
     let [width, _, _, batches] = matcher.dims(x);
     let plain = sizes != result || matcher.are_f32(&[result]);

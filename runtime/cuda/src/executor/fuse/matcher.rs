@@ -57,7 +57,6 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// True if all instructions were matched.
     pub(super) fn is_complete(&self) -> bool {
         self.matched.borrow().len() == self.insts.len()
     }
@@ -75,7 +74,6 @@ impl<'a> Matcher<'a> {
         &self.graph.value(v).ty.dims
     }
 
-    /// True if all values are f32.
     pub(super) fn are_f32(&self, values: &[Value]) -> bool {
         values.iter().all(|v| self.dtype(*v) == DType::F32)
     }
@@ -110,12 +108,10 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// True for a binary op of this kind.
 pub(super) fn is_binary(data: &InstData, kind: BinaryKind) -> bool {
     matches!(&data.op, Op::Binary(op) if op.kind == kind)
 }
 
-/// A walker in a whole graph.
 #[derive(Clone, Copy)]
 pub(super) struct DefWalker<'a> {
     pub(super) context: &'a dyn FusionContext,

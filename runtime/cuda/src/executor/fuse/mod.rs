@@ -18,7 +18,6 @@ use tpc_ir::{Graph, Inst, Place, Value};
 use crate::kernels::FusedOp;
 use matcher::{DefWalker, Matcher};
 
-/// A fused launch's kernel, operands and results.
 pub(super) struct FusedLaunch {
     pub(super) op: FusedOp,
     pub(super) operands: Vec<Value>,
@@ -27,9 +26,7 @@ pub(super) struct FusedLaunch {
     pub(super) results: Vec<Value>,
 }
 
-/// A place's role in a fused launch.
 pub(super) enum Role {
-    /// The place runs this kernel.
     Fused(FusedLaunch),
     /// The place runs only its part of a collective.
     Share,

@@ -11,7 +11,6 @@ use super::mul_mat_glu::{ExpertProduct, expert_product};
 use crate::kernels::FusedOp;
 use crate::planes::Planes;
 
-/// Products per launch.
 const MAX_PRODUCTS: usize = 6;
 
 struct Product {
@@ -21,7 +20,6 @@ struct Product {
     result: Value,
 }
 
-/// Returns the product that ends with an instruction.
 fn product(matcher: &Matcher<'_>, data: &InstData) -> Option<Product> {
     let result = data.results[0];
     match &data.op {
@@ -48,7 +46,6 @@ fn product(matcher: &Matcher<'_>, data: &InstData) -> Option<Product> {
     }
 }
 
-/// Returns the kernel of an expert product with a bias per expert.
 fn expert_bias(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     let last = matcher.last()?;
     let ExpertProduct { product, more } = expert_product(matcher, last)?;

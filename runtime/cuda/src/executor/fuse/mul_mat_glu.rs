@@ -7,13 +7,11 @@ use super::FusedLaunch;
 use super::matcher::{DefWalker, Matcher};
 use crate::kernels::FusedOp;
 
-/// A product with an optional bias per expert.
 pub(super) struct ExpertProduct<'a> {
     pub(super) product: &'a InstData,
     pub(super) more: Option<Value>,
 }
 
-/// Returns the product that ends with an instruction.
 pub(super) fn expert_product<'a>(
     matcher: &Matcher<'a>,
     data: &'a InstData,
@@ -94,7 +92,6 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// Returns the instructions of a product and its optional bias per expert.
 fn product_insts(defs: &DefWalker<'_>, v: Value) -> Vec<Inst> {
     let graph = defs.graph();
     let inst = graph.value(v).def.0;

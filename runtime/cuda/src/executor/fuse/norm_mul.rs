@@ -11,7 +11,6 @@ use crate::kernels::{FusedOp, KeepInput, MAX_ALL_REDUCE_WIDTH, MAX_ROUTED_EXPERT
 /// Devices whose parts are summed before a norm.
 const MAX_DEVICES: usize = 8;
 
-/// Returns a norm multiplied by a tensor, and the tensor.
 fn scaled_norm<'a>(matcher: &Matcher<'a>, data: &InstData) -> Option<(&'a InstData, Value)> {
     if !is_binary(data, BinaryKind::Mul) {
         return None;
@@ -22,7 +21,6 @@ fn scaled_norm<'a>(matcher: &Matcher<'a>, data: &InstData) -> Option<(&'a InstDa
     (rows && matcher.is_float(by) && matcher.are_f32(&[data.results[0]])).then_some((norm, by))
 }
 
-/// Matches a row source; appends its operands.
 fn row_source(matcher: &Matcher<'_>, v: Value, operands: &mut Vec<Value>) -> Option<RowSource> {
     let Some(data) = matcher.def(v) else {
         operands.push(v);
@@ -142,7 +140,6 @@ fn sum_sets(defs: &DefWalker<'_>, v: Value) -> Vec<Vec<Inst>> {
     out
 }
 
-/// Returns the instructions of a scaled norm or weighted sum.
 fn row_source_set(defs: &DefWalker<'_>, v: Value) -> Vec<Inst> {
     let (inst, data, mut out) = defs.def(v);
     out.push(inst);

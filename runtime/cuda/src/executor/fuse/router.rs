@@ -7,7 +7,6 @@ use super::FusedLaunch;
 use super::matcher::{DefWalker, Matcher, is_binary};
 use crate::kernels::{FusedOp, MAX_ROUTED_EXPERTS, Router, Scores, WeightAxis, WeightNorm};
 
-/// Returns the kind of scores, and the logits.
 fn scores(matcher: &Matcher<'_>, v: Value) -> Option<(Scores, Value)> {
     let Some(data) = matcher.def(v) else {
         return Some((Scores::Logits, v));
