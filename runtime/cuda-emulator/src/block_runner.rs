@@ -145,9 +145,6 @@ fn report_divergence(engine: &mut RunState, block: &Block) {
                 .map_or_else(String::new, |s| s.at()),
         ),
         other: None,
-        what: format!(
-            "{}; all must reach the same call",
-            block.describe_waits()
-        ),
+        what: format!("{}; all must reach the same call", block.describe_waits()),
     });
 }

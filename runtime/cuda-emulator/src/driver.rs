@@ -132,7 +132,8 @@ impl EmulatedDriver {
             what: format!("{label}: {what}"),
         };
         let found = self.functions.get(node.function.0 as usize);
-        let (module, name) = found.ok_or_else(|| malformed("the function does not exist".into()))?;
+        let (module, name) =
+            found.ok_or_else(|| malformed("the function does not exist".into()))?;
         let loaded = &self.modules[module.0 as usize];
         let device = self.device_info(loaded.device)?;
         let product = |n: [u32; 3]| n.iter().map(|&n| u64::from(n)).product::<u64>();
