@@ -2,11 +2,11 @@
 
 use tpc_ir::Value;
 
-/// The inputs of the feed-forward sublayer, `[n_embd, n_tokens]` each.
+/// `[n_embd, n_tokens]` each.
 #[derive(Clone, Copy)]
 pub(crate) struct FfnInput {
-    /// The input of the sublayer.
+    /// The sublayer's input.
     pub(crate) x: Value,
-    /// The input of the layer.
+    /// The layer's input.
     pub(crate) layer: Value,
 }

@@ -30,7 +30,6 @@ pub(crate) const DEEPSEEK2: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `mistral4`
 pub(crate) const MISTRAL4: Arch = Arch {
     name: "mistral4",
     ..DEEPSEEK2

@@ -7,7 +7,6 @@ use crate::description::{
     SharedForm, SharedWidth,
 };
 
-/// `ernie4_5`
 pub(crate) const ERNIE4_5: Arch = Arch {
     name: "ernie4_5",
     attention: AttentionForm {

@@ -5,7 +5,6 @@ use crate::description::{
     Presence, QkNorm, RopeFactors, RopeForm, RopeLayers, SharedForm, SharedWidth, Window,
 };
 
-/// `exaone`
 pub(crate) const EXAONE: Arch = Arch {
     name: "exaone",
     attention: AttentionForm {

@@ -7,7 +7,6 @@ use crate::description::{
     TemperatureForm,
 };
 
-/// `llama`
 pub(crate) const LLAMA: Arch = Arch {
     name: "llama",
     attention: AttentionForm {

@@ -6,7 +6,6 @@ use crate::description::CompressedForm;
 use crate::error::ArchError;
 use crate::size::Size;
 
-/// The sizes of attention to rows of tokens and of blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CompressedHParams {
     pub(crate) form: CompressedForm,

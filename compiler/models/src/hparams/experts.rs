@@ -8,7 +8,6 @@ use crate::description::{ExpertForm, ExpertWeights, Gating, HeadSizes, KeyUse};
 use crate::error::ArchError;
 use crate::size::Size;
 
-/// A mixture of experts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ExpertHParams {
     pub(crate) count: u64,

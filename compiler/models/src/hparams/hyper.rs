@@ -5,7 +5,6 @@ use crate::description::HyperForm;
 use crate::error::ArchError;
 use crate::size::Size;
 
-/// Residual streams side by side, as [`crate::description::Residual::Hyper`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HyperHParams {
     pub(crate) form: HyperForm,

@@ -5,7 +5,6 @@ use crate::description::{IndexerEps, IndexerForm, IndexerLayers, IndexerPart, Se
 use crate::error::ArchError;
 use crate::size::Size;
 
-/// The indexer of sparse attention.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct IndexerHParams {
     pub(crate) form: IndexerForm,

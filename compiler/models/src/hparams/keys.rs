@@ -9,7 +9,6 @@ use tpc_gguf::{MetaArray, MetaValue, Metadata};
 /// The largest count. Products of two counts then fit 63 bits.
 const MAX_COUNT: u64 = (1 << 31) - 1;
 
-/// The metadata keys of one architecture.
 #[derive(Clone, Copy)]
 pub(super) struct Keys<'a> {
     metadata: &'a Metadata,
@@ -60,7 +59,6 @@ impl<'a> Keys<'a> {
         Ok(self.metadata.get_u64(&self.name(key))? == Some(0))
     }
 
-    /// Returns a required count.
     pub(super) fn require_count(&self, key: &str) -> Result<u64, ArchError> {
         match self.metadata.require_u64(&self.name(key))? {
             0 => Err(self.out_of_range(key, 0, "at least 1")),
@@ -68,7 +66,6 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Returns a required count, as a size.
     pub(super) fn require_size(&self, key: &'static str) -> Result<Size, ArchError> {
         Size::try_new(self.require_count(key)?, key)
     }
@@ -124,7 +121,6 @@ impl<'a> Keys<'a> {
             .map(Some)
     }
 
-    /// Returns a required count per layer.
     pub(super) fn require_count_per_layer(
         &self,
         key: &str,
@@ -219,17 +215,14 @@ impl<'a> Keys<'a> {
         Err(self.out_of_range(key, x, "a small number, not below 0"))
     }
 
-    /// Returns a text, if the key is present.
     pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>, ArchError> {
         Ok(self.metadata.get_str(&self.name(key))?)
     }
 
-    /// Returns a boolean, if the key is present.
     pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, ArchError> {
         Ok(self.metadata.get_bool(&self.name(key))?)
     }
 
-    /// Returns a required boolean.
     pub(super) fn require_flag(&self, key: &str) -> Result<bool, ArchError> {
         Ok(self.metadata.require_bool(&self.name(key))?)
     }
@@ -254,7 +247,6 @@ impl<'a> Keys<'a> {
         list.map(|list| self.checked_counts(key, list)).transpose()
     }
 
-    /// Returns a required list of `N` counts.
     pub(super) fn require_counts<const N: usize>(&self, key: &str) -> Result<[u64; N], ArchError> {
         self.checked_counts(key, self.metadata.require_array_u32(&self.name(key))?)
     }

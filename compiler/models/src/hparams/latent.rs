@@ -5,7 +5,6 @@ use crate::description::LatentForm;
 use crate::error::ArchError;
 use crate::size::Size;
 
-/// The sizes of multi-head latent attention.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LatentHParams {
     pub(crate) form: LatentForm,
@@ -81,7 +80,6 @@ impl LatentHParams {
     }
 }
 
-/// The sizes that keys give.
 struct Parts {
     q_rank: Option<Size>,
     rank: Size,
@@ -90,7 +88,6 @@ struct Parts {
 }
 
 impl Parts {
-    /// Returns all sizes.
     fn sizes(
         self,
         keys: &Keys<'_>,

@@ -12,20 +12,17 @@ use crate::error::ArchError;
 use crate::size::Size;
 use tpc_ir::Window;
 
-/// The hyper-parameters of one layer or draft block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LayerHParams {
     pub(crate) index: u32,
     /// The block of the file that has its tensors.
     pub(crate) block: u32,
-    /// The token mixer, if the layer has one.
     pub(crate) mixer: Option<Mixer>,
     pub(crate) n_head: u64,
     pub(crate) n_head_kv: u64,
     pub(crate) heads: HeadElements,
     /// Factor on the dot products.
     pub(crate) attention_scale: f32,
-    /// The feed-forward sublayer, if the layer has one.
     pub(crate) ffn: Option<LayerFfn>,
     /// The bounds of its activation.
     pub(crate) limits: Limits,
@@ -69,14 +66,11 @@ pub(super) struct LayerTable {
     reaches: Vec<Reach>,
     ropes: Vec<RopeUse>,
     kv_from: Vec<Option<u32>>,
-    /// The mixture of experts, if some layer has one.
     pub(super) experts: Option<ExpertHParams>,
-    /// The window of the layers that have one.
     pub(super) window: Option<Window>,
 }
 
 impl LayerTable {
-    /// Reads all columns.
     pub(super) fn read(model: Model<'_>) -> Result<LayerTable, ArchError> {
         let Model {
             keys,
@@ -110,12 +104,10 @@ impl LayerTable {
         })
     }
 
-    /// Returns the reach of the first layer.
     pub(super) fn first_reach(&self) -> Reach {
         self.reaches.first().copied().unwrap_or(Reach::Full)
     }
 
-    /// Returns the query heads of the first layer.
     pub(super) fn first_heads(&self) -> Heads {
         Heads {
             count: self.n_head.first().copied().unwrap_or(0),

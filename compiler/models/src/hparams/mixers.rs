@@ -5,7 +5,6 @@ use super::keys::{Keys, Pattern};
 use crate::description::{Arch, RecurrentLayers, Sublayers};
 use crate::error::ArchError;
 
-/// The token mixer of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mixer {
     Attention,

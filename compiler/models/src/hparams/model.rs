@@ -49,7 +49,6 @@ pub(crate) struct HParams {
     pub(crate) n_layer_all: usize,
 }
 
-/// The embeddings of tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EmbeddingHParams {
     pub(crate) scale: Option<f32>,
@@ -59,7 +58,6 @@ pub(crate) struct EmbeddingHParams {
     pub(crate) ngrams: Option<NgramHParams>,
 }
 
-/// The norms of rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct NormHParams {
     /// The statistic of every norm.
@@ -68,7 +66,6 @@ pub(crate) struct NormHParams {
     pub(crate) eps: f32,
 }
 
-/// The positions of tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PositionHParams {
     pub(crate) n_ctx_train: u64,
@@ -82,11 +79,8 @@ pub(crate) struct PositionHParams {
 pub(crate) struct AttentionHParams {
     /// The sizes of multi-head latent attention in layers with full attention and with a window.
     pub(crate) latent: Option<[LatentHParams; 2]>,
-    /// The sizes of attention to rows of tokens and of blocks.
     pub(crate) compressed: Option<CompressedHParams>,
-    /// The indexer of sparse attention.
     pub(crate) indexer: Option<IndexerHParams>,
-    /// The window of the layers that have one.
     pub(crate) window: Option<Window>,
     /// ALiBi's bias, or 0 without ALiBi.
     pub(crate) max_alibi_bias: f32,
@@ -108,7 +102,6 @@ pub(crate) struct FfnHParams {
     pub(crate) situ: Option<(f32, Option<f32>)>,
 }
 
-/// The residual stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ResidualHParams {
     pub(crate) join: Join,
@@ -116,7 +109,6 @@ pub(crate) struct ResidualHParams {
     pub(crate) scale: Option<f32>,
 }
 
-/// The logits of tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LogitHParams {
     pub(crate) scale: Option<f32>,
@@ -225,7 +217,6 @@ impl HParams {
         })
     }
 
-    /// Returns `embedding_length`, with its key.
     pub(crate) const fn embd(&self) -> Size {
         embd(self.n_embd)
     }
@@ -287,7 +278,6 @@ fn block_count(keys: &Keys<'_>) -> Result<usize, ArchError> {
     Ok(usize::try_from(n).expect("invariant: at most MAX_LAYERS"))
 }
 
-/// Returns the statistic of norms.
 fn norm(keys: &Keys<'_>, form: &NormForm) -> Result<NormKind, ArchError> {
     let rms = match form.rms {
         KeyUse::Ignored => None,
@@ -388,7 +378,6 @@ fn indexer(
     IndexerHParams::read(keys, form, n_layer, n_ctx_train, rotated).map(Some)
 }
 
-/// Returns the bounds of SiTU on the gate and on up.
 fn situ(keys: &Keys<'_>, activation: &Activation) -> Result<Option<(f32, Option<f32>)>, ArchError> {
     match activation {
         Activation::Situ => Ok(Some((

@@ -1,4 +1,4 @@
-//! The states of recurrent layers, with a cell per sequence.
+//! States of recurrent layers, with a cell per sequence.
 
 use tpc_ir::op::{GetRows, InputKind, SetRows};
 use tpc_ir::{DType, Dim, Symbol, TensorType, Value};
@@ -14,8 +14,7 @@ pub(super) struct LayerState<'a> {
     state: Value,
 }
 
-/// Returns the state of that name, and its cells of the batch's sequences, `[size, n_seqs]`: zero for sequences that
-/// start.
+/// Returns the state and its cells of the batch's sequences, `[size, n_seqs]`: zero for sequences that start.
 pub(super) fn read<'a>(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -39,7 +38,7 @@ pub(super) fn read<'a>(
 }
 
 impl LayerState<'_> {
-    /// Writes the cells of the batch's sequences: `size` numbers each.
+    /// Writes the cells of the batch's sequences, `size` numbers each.
     pub(super) fn write(self, b: &mut Builder<'_>, new: Value) -> Result<(), ArchError> {
         let dims = [self.size.into(), Dim::symbol(Symbol::NSeqs)];
         let new = b.reshape(new, dims, self.tensor)?;
@@ -54,7 +53,7 @@ impl LayerState<'_> {
     }
 }
 
-/// Returns the axes of a batch in recurrent layers: tokens of each sequence, and sequences.
+/// Returns a batch's axes in recurrent layers: tokens per sequence, sequences.
 pub(in crate::blocks) fn tokens() -> [Dim; 2] {
     [Symbol::NSeqTokens, Symbol::NSeqs].map(Dim::symbol)
 }

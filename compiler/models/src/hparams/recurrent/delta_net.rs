@@ -7,7 +7,6 @@ use crate::error::ArchError;
 use crate::hparams::keys::Keys;
 use crate::size::Size;
 
-/// The sizes of the gated delta rule.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeltaNetHParams {
     pub(crate) form: DeltaNetForm,
@@ -30,7 +29,6 @@ pub(crate) struct DeltaNetHParams {
 }
 
 impl DeltaNetHParams {
-    /// Reads the sizes.
     pub(super) fn read(keys: &Keys<'_>, form: DeltaNetForm) -> Result<DeltaNetHParams, ArchError> {
         let sizes = GroupedSizes::read(keys)?;
         let (inner, heads) = (sizes.inner, sizes.heads);

@@ -26,7 +26,6 @@ pub(super) struct GroupedSizes {
 }
 
 impl GroupedSizes {
-    /// Reads the sizes.
     pub(super) fn read(keys: &Keys<'_>) -> Result<GroupedSizes, ArchError> {
         let count = |from| keys.require_size(from);
         let (inner, heads) = (count(INNER)?, count(HEADS)?);

@@ -6,7 +6,6 @@ use crate::error::ArchError;
 use crate::hparams::keys::Keys;
 use crate::size::Size;
 
-/// The sizes of Kimi's delta attention.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct KdaHParams {
     pub(crate) form: KdaForm,

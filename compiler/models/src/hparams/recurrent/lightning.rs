@@ -5,7 +5,6 @@ use crate::error::ArchError;
 use crate::hparams::keys::Keys;
 use crate::size::Size;
 
-/// The sizes of lightning attention.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LightningHParams {
     pub(crate) heads: u64,

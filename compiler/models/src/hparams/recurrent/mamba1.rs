@@ -6,7 +6,6 @@ use crate::error::ArchError;
 use crate::hparams::keys::Keys;
 use crate::size::Size;
 
-/// The sizes of Mamba-1.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Mamba1HParams {
     pub(crate) form: Mamba1Form,
@@ -36,7 +35,6 @@ const LEAST_RANK: u64 = 64;
 const RANK_SHARE: u64 = 16;
 
 impl Mamba1HParams {
-    /// Reads the sizes.
     pub(super) fn read(
         keys: &Keys<'_>,
         form: Mamba1Form,

@@ -43,7 +43,6 @@ pub(crate) enum RecurrentHParams {
 }
 
 impl RecurrentHParams {
-    /// Reads the sizes of mixers of this kind.
     pub(super) fn read(
         keys: &Keys<'_>,
         mixer: RecurrentMixer,

@@ -6,7 +6,6 @@ use crate::error::ArchError;
 use crate::hparams::keys::Keys;
 use crate::size::Size;
 
-/// The sizes of the gated short convolution.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ShortConvHParams {
     pub(crate) conv: ConvHParams,
@@ -15,7 +14,6 @@ pub(crate) struct ShortConvHParams {
 }
 
 impl ShortConvHParams {
-    /// Reads the sizes.
     pub(super) fn read(keys: &Keys<'_>, embd: Size) -> Result<ShortConvHParams, ArchError> {
         Ok(ShortConvHParams {
             conv: ConvHParams {

@@ -7,7 +7,6 @@ use crate::error::ArchError;
 use crate::hparams::keys::Keys;
 use crate::size::Size;
 
-/// The sizes of Mamba-2.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SsmHParams {
     pub(crate) conv: ConvHParams,
@@ -28,7 +27,6 @@ pub(crate) struct SsmHParams {
 }
 
 impl SsmHParams {
-    /// Reads the sizes.
     pub(super) fn read(keys: &Keys<'_>) -> Result<SsmHParams, ArchError> {
         let sizes = GroupedSizes::read(keys)?;
         let (inner, heads, groups) = (sizes.inner, sizes.heads, sizes.groups);
