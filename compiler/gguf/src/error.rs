@@ -118,7 +118,7 @@ pub enum GgufErrorKind {
     #[error("data offset {found} plus {bytes} bytes: expected less than 2^63")]
     OffsetOverflow { found: u64, bytes: u64 },
     #[error(
-        "its data begin at byte {start}, before those of {other:?} end: expected byte {end} or later"
+        "its data begin at byte {start}, inside the data of {other:?}: expected byte {end} or later"
     )]
     TensorOverlap { other: String, start: u64, end: u64 },
     #[error(
@@ -132,7 +132,7 @@ pub enum GgufErrorKind {
         count: u32,
     },
     #[error(
-        "the header is of shard {number} of {count}, and the file has another name: expected {expected}"
+        "the file name contradicts the header, which is of shard {number} of {count}: expected {expected}"
     )]
     SplitName {
         number: u32,
@@ -150,7 +150,7 @@ pub enum GgufErrorKind {
     )]
     SplitTensorCount { expected: u64, found: u64 },
     #[error(
-        "this shard has no tensor data, and {with} has: expected data in all shards or in none"
+        "this shard has no tensor data, but {with} has: expected data in all shards or only bare headers"
     )]
     MixedShardData { with: String },
     #[error("required metadata key is missing: expected {expected}")]
@@ -212,7 +212,7 @@ fn retired_type(id: u32) -> &'static str {
         31..=33 | 37..=38 => {
             " (a layout repacked for one CPU, withdrawn: runtimes now repack on loading)"
         }
-        98 | 99 | 136 | 147..=150 => " (of ik_llama.cpp, for intermediate results: no file has it)",
+        98 | 99 | 136 | 147..=150 => " (of ik_llama.cpp, for intermediate results only)",
         142 | 143 => " (iq2_tn and iq1_tn of ik_llama.cpp, withdrawn)",
         _ => "",
     }
@@ -265,7 +265,7 @@ impl GgufErrorKind {
         match self {
             K::Io { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied => "make it readable for this user (chmod, chown), or copy it",
-                io::ErrorKind::InvalidInput => "a model is read at any position: save it as a file, and give that path",
+                io::ErrorKind::InvalidInput => "tpc reads models at random positions: save the model as a file, and give its path",
                 _ => "check that the path names a readable file",
             }
             .into(),
@@ -284,7 +284,7 @@ impl GgufErrorKind {
                 "fetch the file again from a source you trust: no published model has a header this long".into()
             }
             K::ImplausibleCount { .. } => {
-                "compare the file's size and checksum, and fetch it again: it is cut short or damaged".into()
+                "compare the file's size and checksum, and fetch it again: the file is cut short or damaged".into()
             }
             K::DuplicateKey { .. } | K::DuplicateTensor { .. } => {
                 "remove one of the two, or convert the model again".into()
@@ -294,8 +294,8 @@ impl GgufErrorKind {
                 let known: Vec<String> =
                     tpc_ir::DType::ALL.iter().map(|t| format!("{} {}", t.gguf_id(), t.name())).collect();
                 format!(
-                    "check the file's source: the type is of a newer program or of another fork; requantise the model; \
-                     known types: {}, and those of ik_llama.cpp",
+                    "check the file's source (a newer program or a fork may have written it), or requantise the model; \
+                     known types: {}, and the types of ik_llama.cpp",
                     known.join(", ")
                 )
             }
@@ -313,13 +313,13 @@ impl GgufErrorKind {
             | K::MisalignedOffset { .. }
             | K::OffsetOverflow { .. }
             | K::TensorOverlap { .. } => {
-                "compare the file's checksum, or convert the model again: it is damaged, or its writer is faulty"
+                "compare the file's checksum, or convert the model again: the file or its converter is faulty"
                     .into()
             }
             K::MissingShard { .. } => "put all shards of the model into one directory, with their original names".into(),
             K::SplitName { .. } => "give all shards their original names, which number them".into(),
             K::SplitMismatch { .. } | K::SplitTensorCount { .. } => {
-                "fetch all shards of one model and one quantisation again: these do not belong together".into()
+                "fetch all shards again: these shards are from different models or quantisations".into()
             }
             K::MixedShardData { .. } => "fetch the missing data, or use bare headers of all shards".into(),
             K::MissingKey { .. } | K::WrongType { .. } | K::OutOfRange { .. } | K::WrongLength { .. } => {

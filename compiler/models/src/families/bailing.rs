@@ -32,8 +32,7 @@ pub(crate) const BAILINGMOE: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `bailingmoe2`: fused projections, and norms on the heads of queries and keys. Dense layers come first, then layers
-/// with shared experts and grouped experts, selected by biased sigmoids.
+/// `bailingmoe2`: fused projections, norms on heads, grouped experts by biased sigmoids.
 pub(crate) const BAILINGMOE2: Arch = Arch {
     name: "bailingmoe2",
     attention: AttentionForm {
@@ -55,7 +54,7 @@ pub(crate) const BAILINGMOE2: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `bailingmoe3`: Kimi's delta attention, with gated latent attention in some layers.
+/// `bailingmoe3`: Kimi's delta attention, gated latent attention in some layers.
 pub(crate) const BAILINGMOE3: Arch = Arch {
     name: "bailingmoe3",
     attention: AttentionForm {

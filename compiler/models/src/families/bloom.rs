@@ -7,7 +7,7 @@ use crate::description::{
     QkvForm,
 };
 
-/// `bloom`: ALiBi, a norm of the token embedding, layer norms, biases everywhere, no gate.
+/// `bloom`: ALiBi, an embedding norm, layer norms, biases everywhere, no gate.
 pub(crate) const BLOOM: Arch = Arch {
     name: "bloom",
     embedding: EmbeddingForm {

@@ -8,8 +8,7 @@ use crate::description::{
     TemperatureForm, YarnFactor,
 };
 
-/// `deepseek2`: keys and values from a latent vector. Dense layers come first, then layers with shared and grouped
-/// experts.
+/// `deepseek2`: latent attention, shared and grouped experts.
 pub(crate) const DEEPSEEK2: Arch = Arch {
     name: "deepseek2",
     attention: AttentionForm {
@@ -35,7 +34,7 @@ pub(crate) const MISTRAL4: Arch = Arch {
     ..DEEPSEEK2
 };
 
-/// `deepseek32`: sparse attention, to the cells that an indexer selects.
+/// `deepseek32`: sparse attention by an indexer.
 pub(crate) const DEEPSEEK32: Arch = Arch {
     name: "deepseek32",
     attention: AttentionForm {

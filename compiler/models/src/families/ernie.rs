@@ -19,7 +19,7 @@ pub(crate) const ERNIE4_5: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `ernie4_5-moe`: dense layers first and between layers with experts, which a biased softmax selects.
+/// `ernie4_5-moe`: experts by a biased softmax; dense layers first and in between.
 pub(crate) const ERNIE4_5_MOE: Arch = Arch {
     name: "ernie4_5-moe",
     ffn: FfnForm {
@@ -34,7 +34,7 @@ pub(crate) const ERNIE4_5_MOE: Arch = Arch {
     ..ERNIE4_5
 };
 
-/// `paddleocr`: the text part of PaddleOCR-VL, whose tokens have positions in time and space.
+/// `paddleocr`: the text part of PaddleOCR-VL, with positions in time and space.
 pub(crate) const PADDLEOCR: Arch = Arch {
     name: "paddleocr",
     attention: AttentionForm {

@@ -8,8 +8,8 @@ use crate::description::{
     RopeFactors, RopeForm, RopeLayers, SharedForm, SharedGate, SharedWidth, Window,
 };
 
-/// `granite`: multipliers on embeddings, attention, residuals and logits. Keys decide which layers rotate. The model
-/// has experts if the file counts some, and a shared expert if it gives its width.
+/// `granite`: multipliers on embeddings, attention, residuals and logits. Keys decide the rotating layers, experts and
+/// shared expert.
 pub(crate) const GRANITE: Arch = Arch {
     name: "granite",
     embedding: EmbeddingForm {
@@ -77,7 +77,7 @@ pub(crate) const GRANITE_SWA: Arch = Arch {
     ..GRANITE
 };
 
-/// `granitehybrid`: selective scans, with attention in some layers, and experts if the file counts some.
+/// `granitehybrid`: selective scans, attention in some layers, optional experts.
 pub(crate) const GRANITEHYBRID: Arch = Arch {
     name: "granitehybrid",
     recurrent: Some(RecurrentForm {

@@ -7,8 +7,8 @@ use crate::description::{
     ExpertForm, Experts, FfnForm, HeadForm, KeyUse, LogitScale, Presence, RopeForm, ScaleRule,
 };
 
-/// `grok`: norms on input and output of both sublayers, and bounded attention. Factors without a key default to Grok
-/// 1's. Grok 2 has a dense network in parallel with the experts.
+/// `grok`: norms around both sublayers, bounded attention. Factors default to Grok 1's. Grok 2 has a dense network
+/// parallel to the experts.
 pub(crate) const GROK: Arch = Arch {
     name: "grok",
     embedding: EmbeddingForm {

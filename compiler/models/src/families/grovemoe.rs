@@ -3,7 +3,7 @@
 use super::qwen::QWEN3;
 use crate::description::{Arch, ExpertForm, ExpertWidth, Experts, FfnForm, KeyUse};
 
-/// `grovemoe`: norms on heads, and one further expert per group of experts.
+/// `grovemoe`: norms on heads, one further expert per group.
 pub(crate) const GROVEMOE: Arch = Arch {
     name: "grovemoe",
     ffn: FfnForm {

@@ -7,7 +7,7 @@ use crate::description::{
     ScaleRule,
 };
 
-/// `jais`: the first. ALiBi, layer norms, fused projections, biases, and a factor on dot products of its own.
+/// `jais`: ALiBi, layer norms, fused projections, biases, its own factor on dot products.
 pub(crate) const JAIS: Arch = Arch {
     name: "jais",
     norm: NormForm::LAYER,
@@ -31,7 +31,7 @@ pub(crate) const JAIS: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `jais2`: layer norms, squared ReLU without a gate, biases.
+/// `jais2`: layer norms, squared ReLU, no gate, biases.
 pub(crate) const JAIS2: Arch = Arch {
     name: "jais2",
     norm: NormForm::LAYER,

@@ -7,9 +7,8 @@ use crate::description::{
     Presence, QkNorm, RopeForm, SharedForm, SharedWidth, Window, WindowedRope,
 };
 
-/// `laguna`: norms on heads and a gate on attention's output. Dense layers come first, then layers with a shared expert
-/// and routed experts, selected by biased sigmoids. The first of four layers has full attention; the others have a
-/// rotation of their own.
+/// `laguna`: norms on heads, gated attention, a shared expert, routed experts by biased sigmoids. The first of four
+/// layers has full attention; the others have their own rotation.
 pub(crate) const LAGUNA: Arch = Arch {
     name: "laguna",
     attention: AttentionForm {

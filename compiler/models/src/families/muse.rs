@@ -7,8 +7,8 @@ use crate::description::{
     OutGate, Presence, QkNorm, RopeForm, RopeLayers, Window, WindowedRope,
 };
 
-/// `muse-glimmer`: gated attention, three of four layers with a window and positions, norms on input and output of
-/// sublayers and on the embedding.
+/// `muse-glimmer`: gated attention, window and positions in three of four layers, norms around sublayers and on the
+/// embedding.
 pub(crate) const MUSE_GLIMMER: Arch = Arch {
     name: "muse-glimmer",
     embedding: EmbeddingForm {

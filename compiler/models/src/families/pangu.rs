@@ -2,7 +2,7 @@
 
 use crate::description::{Arch, AttentionForm, Presence};
 
-/// `pangu-embedded`: a bias on the output of attention.
+/// `pangu-embedded`: a bias on attention's output.
 pub(crate) const PANGU_EMBEDDED: Arch = Arch {
     name: "pangu-embedded",
     attention: AttentionForm {

@@ -16,7 +16,7 @@ pub(crate) const PLAMO: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `plamo2`: selective scans by heads, with attention in some layers, and norms on input and output of sublayers.
+/// `plamo2`: selective scans by heads, attention in some layers, norms around sublayers.
 pub(crate) const PLAMO2: Arch = Arch {
     name: "plamo2",
     norms: BlockNorms::SANDWICH,
@@ -40,8 +40,7 @@ pub(crate) const PLAMO2: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `plamo3`: fused projections, norms on input and output of both sublayers and on heads. Seven layers of eight have a
-/// window.
+/// `plamo3`: fused projections, norms around sublayers and on heads, a window in seven layers of eight.
 pub(crate) const PLAMO3: Arch = Arch {
     name: "plamo3",
     norms: BlockNorms {

@@ -2,7 +2,7 @@
 
 use crate::size::Size;
 
-/// The width of a feed-forward network, or of one expert.
+/// The width of a network or expert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FfnWidth {
     pub(crate) n: Size,

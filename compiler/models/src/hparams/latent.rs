@@ -1,4 +1,4 @@
-//! The sizes of multi-head latent attention.
+//! Sizes of multi-head latent attention.
 
 use super::keys::Keys;
 use crate::description::LatentForm;
@@ -8,17 +8,17 @@ use crate::size::Size;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LatentHParams {
     pub(crate) form: LatentForm,
-    /// Elements of the vector that queries are computed from; `None` if they are projected from the input directly.
+    /// Elements of the latent vector of queries; `None` if queries are projected from the input.
     pub(crate) q_rank: Option<Size>,
     /// Elements of the latent vector.
     pub(crate) rank: Size,
-    /// Elements of a cached row: the latent vector and the rotated part of keys.
+    /// Elements of a cached row: the latent vector and the keys' rotated part.
     pub(crate) cached: Size,
     /// Elements of a query or key.
     pub(crate) dk: u64,
-    /// The first elements of a query or key, which are not rotated.
+    /// The first, unrotated elements of a query or key.
     pub(crate) plain: Size,
-    /// The other elements of a query or key, which are rotated.
+    /// The other, rotated elements.
     pub(crate) rotated: u64,
     /// Elements of a value.
     pub(crate) dv: Size,
@@ -55,7 +55,7 @@ impl LatentHParams {
         parts.sizes(keys, form, rotated, yarn)
     }
 
-    /// Returns the sizes in layers with a window. `self` has the sizes in the other layers.
+    /// Returns the sizes in layers with a window; `self` has the others'.
     pub(super) fn in_window_layers(
         &self,
         keys: &Keys<'_>,

@@ -1,4 +1,4 @@
-//! Tests of windows that are chunks or lists of layers, and of the settings that depend on them.
+//! Windows that are chunks or listed layers, and settings that depend on them.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Window};
@@ -163,7 +163,7 @@ fn a_list_gives_layers_of_granite_a_window() {
     assert_eq!(graph.insts().filter(|(_, i)| with_sinks(i)).count(), 2);
 }
 
-/// Returns the layers with a window and those that rotate, of a model of eight layers.
+/// Returns the layers with a window, and the rotating layers, of a model of eight layers.
 fn of_eight(arch: &str, more: &[(&str, MetaValue)]) -> [Vec<u32>; 2] {
     let mut pairs = metadata(arch);
     set(&mut pairs, &format!("{arch}.block_count"), 8u32);
@@ -235,7 +235,7 @@ fn windowed_layers_may_have_a_rotation_of_their_own() {
     assert_eq!(bases("laguna", &own), [full, (1, 500.0, 1.0, 16)]);
     assert_eq!(bases("afmoe", &own), [full, (1, 500.0, 0.5, 32)][..]);
     assert_eq!(bases("gemma2", &own), [full, (1, 500.0, 0.5, 32)][..]);
-    // All layers rotate the same elements as the first layer.
+    // All layers rotate the first layer's elements.
     let windows = MetaValue::from(vec![1u32, 0]);
     let first = [
         own.to_vec(),

@@ -1,4 +1,4 @@
-//! The sizes that Mamba-2 and the gated delta rule read from the same keys: heads in groups with shared projections.
+//! Sizes that Mamba-2 and the gated delta rule read from the same keys: heads in groups with shared projections.
 
 use super::conv::{self, ConvHParams, TapsShape};
 use crate::description::Presence;
@@ -11,9 +11,9 @@ const HEADS: &str = "ssm.time_step_rank";
 const GROUPS: &str = "ssm.group_count";
 const STATE: &str = "ssm.state_size";
 
-/// The sizes of heads in groups.
+/// Sizes of heads in groups.
 pub(super) struct GroupedSizes {
-    /// Width of all heads together.
+    /// Width of all heads.
     pub(super) inner: Size,
     pub(super) heads: Size,
     pub(super) groups: Size,
@@ -21,7 +21,7 @@ pub(super) struct GroupedSizes {
     pub(super) state: Size,
     /// Width of one projection of all groups.
     pub(super) group_width: Size,
-    /// Width of all heads and of two projections of all groups.
+    /// Width of all heads and two projections of all groups.
     pub(super) convolved: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The sizes of Kimi's delta attention.
+//! Sizes of Kimi's delta attention.
 
 use super::conv::{self, ConvHParams, TapsShape};
 use crate::description::{KdaDecay, KdaForm, Presence};
@@ -9,18 +9,18 @@ use crate::size::Size;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct KdaHParams {
     pub(crate) form: KdaForm,
-    /// The convolutions of queries, keys and values.
+    /// Convolutions of queries, keys and values.
     pub(crate) convs: [ConvHParams; 3],
     pub(crate) heads: Size,
     /// Elements of a head.
     pub(crate) head_dim: Size,
-    /// Elements of all heads together.
+    /// Elements of all heads.
     pub(crate) width: Size,
-    /// The bound of decays, if they have one.
+    /// The bound of decays, if any.
     pub(crate) bound: Option<f32>,
 }
 
-/// Tensors of taps and the states of convolutions.
+/// Tensors of taps, and states.
 const CONVS: [[&str; 2]; 3] = [
     ["ssm_conv1d_q", "cache_r_q"],
     ["ssm_conv1d_k", "cache_r_k"],

@@ -1,4 +1,4 @@
-//! The sizes of lightning attention.
+//! Sizes of lightning attention.
 
 use super::Heads;
 use crate::error::ArchError;
@@ -10,9 +10,9 @@ pub(crate) struct LightningHParams {
     pub(crate) heads: u64,
     /// Elements of a head.
     pub(crate) head_dim: u64,
-    /// Elements of all heads together.
+    /// Elements of all heads.
     pub(crate) width: Size,
-    /// Rows of the projection to queries, keys and values.
+    /// Rows of the query, key and value projection.
     pub(crate) projected: Size,
 }
 

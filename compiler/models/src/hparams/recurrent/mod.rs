@@ -1,4 +1,4 @@
-//! The sizes of recurrent mixers.
+//! Sizes of recurrent mixers.
 
 mod conv;
 mod delta_net;
@@ -22,16 +22,16 @@ pub(crate) use mamba1::Mamba1HParams;
 pub(crate) use short_conv::ShortConvHParams;
 pub(crate) use ssm::SsmHParams;
 
-/// The heads of attention, which some recurrent mixers have, too.
+/// Attention heads, which some recurrent mixers share.
 #[derive(Clone, Copy)]
 pub(super) struct Heads {
-    /// Their number in the first layer.
+    /// Heads in the first layer.
     pub(super) count: u64,
-    /// Elements of one.
+    /// Elements per head.
     pub(super) dim: u64,
 }
 
-/// The sizes of a model's recurrent mixers.
+/// A model's recurrent mixer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RecurrentHParams {
     Kda(KdaHParams),

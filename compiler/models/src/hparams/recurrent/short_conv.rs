@@ -1,4 +1,4 @@
-//! The sizes of the gated short convolution.
+//! Sizes of the gated short convolution.
 
 use super::conv::{self, ConvHParams, TapsShape};
 use crate::description::Presence;
@@ -9,7 +9,7 @@ use crate::size::Size;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ShortConvHParams {
     pub(crate) conv: ConvHParams,
-    /// Rows of the input projection: the gate of the input, the gate of the output, and the input itself.
+    /// Rows of the input projection: input gate, output gate, input.
     pub(crate) projected: Size,
 }
 
