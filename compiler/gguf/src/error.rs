@@ -1,4 +1,4 @@
-//! The defects of GGUF files and their cures.
+//! Defects of GGUF files and their cures.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use super::lookalike;
 
 /// One defect of a GGUF file.
 ///
-/// It displays as `file: subject: defect (at byte N)`. The subject and the offset are left out if they are unknown.
+/// It displays as `file: subject: defect (at byte N)`, without unknown parts.
 #[derive(Debug)]
 pub struct GgufError {
     file: String,
@@ -19,7 +19,7 @@ pub struct GgufError {
     kind: Box<GgufErrorKind>,
 }
 
-/// The part of a header that a defect is about. Names are shortened and escaped for display.
+/// The part of a header with a defect. Names are shortened and escaped for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A metadata key.
@@ -28,13 +28,13 @@ pub enum Subject {
     Tensor(String),
 }
 
-/// The defect of a key or a tensor name.
+/// A defect of a key or tensor name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StringDefect {
     /// The name is empty.
     #[error("it is empty")]
     Empty,
-    /// The name is longer than the format allows.
+    /// The name is too long for the format.
     #[error("it is {length} bytes long; at most {max} are allowed")]
     TooLong {
         /// Bytes declared.
@@ -45,12 +45,12 @@ pub enum StringDefect {
     /// The name is not UTF-8.
     #[error("it is not valid UTF-8 (first bad byte: its byte {at})")]
     NotUtf8 {
-        /// The offset in the string of the first byte that is not UTF-8.
+        /// The offset in the string of the first invalid byte.
         at: u64,
     },
 }
 
-/// The kinds of defect. [`GgufErrorKind::code`] returns their codes, and [`super::CODES`] explains the codes.
+/// The kinds of defect; [`super::CODES`] explains their codes.
 #[derive(Debug, thiserror::Error)]
 #[expect(
     missing_docs,
@@ -132,7 +132,7 @@ pub enum GgufErrorKind {
         count: u32,
     },
     #[error(
-        "the file name contradicts the header, which is of shard {number} of {count}: expected {expected}"
+        "the file name contradicts the header of shard {number} of {count}: expected {expected}"
     )]
     SplitName {
         number: u32,
@@ -179,7 +179,7 @@ fn guess(looks_like: &Option<&'static str>) -> String {
         .unwrap_or_default()
 }
 
-/// Lists shards: `shard 2`, or `shards 2, 3 and 5`; for more than a dozen, their number.
+/// Lists shards: `shard 2`, or `shards 2, 3 and 5`; more than a dozen are counted.
 fn shards(numbers: &[u32]) -> String {
     let listed: Vec<String> = numbers.iter().map(u32::to_string).collect();
     match listed.as_slice() {
@@ -219,7 +219,7 @@ fn retired_type(id: u32) -> &'static str {
 }
 
 impl GgufErrorKind {
-    /// Returns the stable code, `TPC0100` to `TPC0149`, which [`super::CODES`] explains.
+    /// Returns the stable code, `TPC0100` to `TPC0149`.
     pub fn code(&self) -> &'static Code {
         use GgufErrorKind as K;
         match self {
@@ -332,7 +332,7 @@ impl GgufErrorKind {
 }
 
 impl GgufError {
-    /// Makes an error about `file`, without offset and subject.
+    /// Makes an error without offset and subject.
     pub(super) fn new(file: &str, kind: GgufErrorKind) -> GgufError {
         GgufError {
             file: file.to_owned(),
@@ -342,35 +342,32 @@ impl GgufError {
         }
     }
 
-    /// Sets the position: `offset` bytes from the file's start.
     pub(super) fn at(mut self, offset: u64) -> GgufError {
         self.offset = Some(offset);
         self
     }
 
-    /// Sets a metadata key as the subject.
     pub(super) fn in_key(mut self, key: &str) -> GgufError {
         self.subject = Some(Subject::Key(shorten(key)));
         self
     }
 
-    /// Sets a tensor as the subject.
     pub(super) fn in_tensor(mut self, name: &str) -> GgufError {
         self.subject = Some(Subject::Tensor(shorten(name)));
         self
     }
 
-    /// Returns the file's name, as the caller gave it.
+    /// Returns the file's name, as given by the caller.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// Returns the offset of the defect, in bytes from the file's start, if it has a position.
+    /// Returns the defect's offset in bytes from the file's start, if known.
     pub fn offset(&self) -> Option<u64> {
         self.offset
     }
 
-    /// Returns the key or tensor that the defect is about.
+    /// Returns the key or tensor with the defect.
     pub fn subject(&self) -> Option<&Subject> {
         self.subject.as_ref()
     }
@@ -409,12 +406,12 @@ impl fmt::Display for GgufError {
 
 impl std::error::Error for GgufError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        // The message already includes the message of the kind, so the source of this error is the source of the kind.
+        // This message includes the kind's, so the source is the kind's.
         self.kind.source()
     }
 }
 
-/// Shortens a name to at most 100 characters and an ellipsis.
+/// Shortens a name to 100 characters and an ellipsis.
 pub(super) fn shorten(name: &str) -> String {
     const MAX: usize = 100;
     if name.chars().count() <= MAX {

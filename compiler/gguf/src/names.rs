@@ -1,4 +1,4 @@
-//! Lookup by name in an ordered list, without a copy of the names.
+//! Lookup by name in an ordered list, without copies of the names.
 
 /// A permutation of `0..n` that sorts a list of names, for binary search.
 ///
@@ -6,7 +6,7 @@
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct NameIndex(Vec<usize>);
 
-/// Two positions of a list with the same name; `second` is the earliest position that repeats an earlier name.
+/// Two positions of one name; `second` is the earliest position that repeats an earlier name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Duplicate {
     pub(super) first: usize,
@@ -14,7 +14,7 @@ pub(super) struct Duplicate {
 }
 
 impl NameIndex {
-    /// Builds the index of `items`. If a name repeats, returns the first repetition as an error.
+    /// Builds the index of `items`. A repeated name is an error.
     pub(super) fn build<T>(items: &[T], name: impl Fn(&T) -> &str) -> Result<NameIndex, Duplicate> {
         let mut order: Vec<usize> = (0..items.len()).collect();
         // Equal names stay in list order, so neighbours are (earlier, later).
@@ -33,7 +33,7 @@ impl NameIndex {
         }
     }
 
-    /// Returns the position of the name `wanted` in the indexed list.
+    /// Returns the position of a name.
     pub(super) fn find<T>(
         &self,
         items: &[T],

@@ -181,7 +181,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Returns a number below 0; `None` if absent, 0, or infinite.
+    /// Returns a number below 0; `None` if absent, 0, or -∞.
     pub(super) fn below_0(&self, key: &str) -> Result<Option<f32>, ArchError> {
         match self.metadata.get_f32(&self.name(key))? {
             None | Some(0.0 | f32::NEG_INFINITY) => Ok(None),
