@@ -51,7 +51,6 @@ pub fn lower(header: &Header, options: &LowerOptions) -> Result<LoweredModel, Ar
     Ok(LoweredModel { graph, summary })
 }
 
-/// Builds a graph with the tensors of `source`.
 pub(super) fn assemble(
     arch: &Arch,
     hparams: &HParams,

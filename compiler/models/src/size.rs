@@ -8,7 +8,6 @@ const MAX_SIZE: u64 = 1 << 40;
 /// A size, with the metadata keys that decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// In elements.
     pub(crate) n: u64,
     /// The keys, as in messages.
     pub(crate) from: &'static str,

@@ -124,7 +124,6 @@ pub(super) struct AttendOptions {
     pub(super) sizes: HeadElements,
     /// The mask of selected cells; `None` for all visible cells.
     pub(super) selected: Option<Value>,
-    /// Factor on the dot products.
     pub(super) scale: f32,
 }
 
@@ -260,7 +259,6 @@ pub(super) fn apply_gate(
     b.mul(y, gate, "attn_gated")
 }
 
-/// Bounds a projection if the model has a bound.
 fn clamp(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     match cx.model.hparams.attention.qkv_clamp {
         Some(max) => b.push(Clamp { min: -max, max }, vec![x], "qkv_clamped"),

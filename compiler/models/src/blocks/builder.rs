@@ -45,9 +45,7 @@ pub(crate) struct Builder<'a> {
     tokens: Dim,
     source: &'a mut dyn TensorSource,
     layer: Option<u32>,
-    /// The layer in tensor names.
     names: Option<u32>,
-    /// The source's answers, by name.
     answers: BTreeMap<String, Option<SourceTensor>>,
     weights: BTreeMap<String, Value>,
     inputs: Vec<(InputKind, Value)>,
@@ -187,7 +185,6 @@ impl<'a> Builder<'a> {
         value
     }
 
-    /// Returns the value of an optional tensor.
     pub(crate) fn optional(
         &mut self,
         name: &str,
@@ -199,7 +196,6 @@ impl<'a> Builder<'a> {
         Ok(found.map(|found| self.load(&found)))
     }
 
-    /// Returns the value of a required tensor.
     pub(crate) fn require(
         &mut self,
         name: &str,
@@ -294,7 +290,6 @@ impl<'a> Builder<'a> {
         self.selection = Some(mask);
     }
 
-    /// Returns the last indexer's mask.
     pub(crate) fn selection(&self) -> Option<Value> {
         self.selection
     }
@@ -304,7 +299,6 @@ impl<'a> Builder<'a> {
         self.kept.push(kept);
     }
 
-    /// Returns the kept residual streams.
     pub(crate) fn kept_streams(&self) -> &[KeptStream] {
         &self.kept
     }
@@ -322,7 +316,6 @@ impl<'a> Builder<'a> {
         self.states.push(Output::State { state, value });
     }
 
-    /// Appends an instruction without operands.
     fn leaf_of(&mut self, owner: Owner, op: impl Into<Op>, ty: TensorType, name: &str) -> Value {
         let layer = match owner {
             Owner::Layer => self.layer,
@@ -402,7 +395,6 @@ impl<'a> Builder<'a> {
         self.push(Binary { kind }, vec![a, b], name)
     }
 
-    /// Applies functions to each element, one after another.
     pub(crate) fn unary(
         &mut self,
         kinds: &[UnaryKind],
@@ -476,7 +468,6 @@ impl<'a> Builder<'a> {
         self.add_bias(tensor, y, columns, bias, name)
     }
 
-    /// Appends `y + bias` if the tensor has a bias.
     pub(crate) fn add_bias(
         &mut self,
         tensor: &str,

@@ -20,7 +20,6 @@ pub(crate) fn logits(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<
     project(b, cx, x)
 }
 
-/// Returns the output tokens' columns.
 pub(super) fn output_columns(
     b: &mut Builder<'_>,
     x: Value,

@@ -25,7 +25,6 @@ pub const CACHE_TYPES: [DType; 9] = [
 /// Cache element types that only `ik_llama.cpp` has.
 pub const IK_CACHE_TYPES: [DType; 2] = [DType::Q6_0, DType::Q8Kv];
 
-/// One of a layer's caches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CacheKind {
     Keys,
@@ -94,7 +93,6 @@ pub(super) fn store(
     b.swap_heads(used, tensor)
 }
 
-/// Returns a head's elements.
 pub(super) fn head_size(d: &Dim) -> u64 {
     d.as_const()
         .expect("invariant: the size of heads is constant")

@@ -65,7 +65,6 @@ pub(crate) fn latent(
 
 /// Query heads, `[.., heads, n_tokens]`.
 struct Queries {
-    /// The latent vector of queries.
     latent: Option<Value>,
     /// The unrotated part, if any.
     plain: Option<Value>,

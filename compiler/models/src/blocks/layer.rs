@@ -13,10 +13,8 @@ use crate::hparams::{HyperHParams, Join, LayerFfn, Mixer};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// Values that layers may read besides their input.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LayerInputs {
-    /// Embeddings per layer.
     pub(crate) per_layer: Option<Value>,
     /// The first layer's input.
     pub(crate) first: Option<Value>,
@@ -81,14 +79,12 @@ fn output_scale(b: &mut Builder<'_>, presence: Presence) -> Result<Option<Value>
     b.optional(&scale, &[one], TensorRole::Scale, presence)
 }
 
-/// The two sublayers of most layers.
 #[derive(Clone, Copy)]
 struct SublayerPair<'a> {
     mixer: Mixer,
     ffn: &'a LayerFfn,
 }
 
-/// Appends a layer with one sublayer.
 fn single(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
     let norm = match (cx.model.arch.sublayers, &cx.layer.ffn) {
@@ -268,7 +264,6 @@ fn normalise(
     }
 }
 
-/// Normalises a sublayer's output as [`normalise`] does.
 fn normalise_output(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -282,7 +277,6 @@ fn normalise_output(
     }
 }
 
-/// Returns the norm tensor of the feed-forward output.
 fn post_ffn(b: &Builder<'_>, cx: &LayerContext<'_>) -> Option<&'static str> {
     let norms = &cx.model.arch.norms;
     let other = norms.post_ffn_or.filter(|other| {

@@ -166,7 +166,6 @@ const OF_GROUPS: ExpertTensors = ExpertTensors {
     down: "ffn_down_chexps",
 };
 
-/// The selected experts.
 struct Experts<'a> {
     tensors: &'static ExpertTensors,
     /// Elements of inputs and outputs.

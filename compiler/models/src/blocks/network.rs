@@ -37,7 +37,6 @@ const SHARED: NetworkTensors = NetworkTensors {
     out: "ffn_shexp",
 };
 
-/// Optional tensors besides the matrices.
 #[derive(Clone, Copy)]
 struct OptionalTensors {
     bias: Presence,
@@ -111,7 +110,6 @@ pub(super) fn shared_expert(
     }
 }
 
-/// Appends a network with a tensor per matrix.
 fn separate_network(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -149,7 +147,6 @@ fn separate_network(
     down(b, cx, names, extras, width, y)
 }
 
-/// Projects back to the residual stream.
 fn down(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -100,7 +100,6 @@ pub(crate) fn without_weight(
     b.push(norm, vec![x], name)
 }
 
-/// True if the source has a norm's weight.
 pub(crate) fn exists(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

@@ -10,10 +10,8 @@ use crate::error::ArchError;
 use crate::hparams::RopeUse;
 use crate::size::Size;
 
-/// Tensor that normalises queries.
 pub(super) const QUERIES: &str = "attn_q_norm";
 
-/// Queries or keys.
 pub(super) struct Heads<'a> {
     /// Their norm's tensor.
     pub(super) norm: &'a str,
@@ -47,7 +45,6 @@ pub(super) fn heads(
     }
 }
 
-/// Normalises all heads together, if described.
 fn normalise_all(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -74,7 +71,6 @@ fn normalise_all(
     norm::affine(b, &cx.model, which.norm, which.width, bias, x, &normed)
 }
 
-/// Normalises each head by itself, if described.
 fn per_head(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

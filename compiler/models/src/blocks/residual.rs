@@ -11,7 +11,6 @@ use crate::description::Presence;
 use crate::error::ArchError;
 use crate::source::TensorRole;
 
-/// Keeps the residual stream.
 pub(super) fn keep(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<(), ArchError> {
     let normed = norm::without_weight(b, cx, x, "res_kept")?;
     b.keep(KeptStream { raw: x, normed });

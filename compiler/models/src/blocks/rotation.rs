@@ -13,7 +13,6 @@ use crate::error::ArchError;
 /// The shortest block. Heads that are not a multiple of it are not rotated.
 const MIN_BLOCK: u64 = 64;
 
-/// A rotation of heads, block by block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rotation {
     block: u64,

@@ -23,7 +23,6 @@ const EXCLUSION: f32 = 1e30;
 /// A group's score is the sum of this number of best expert scores.
 const GROUP_BEST: u64 = 2;
 
-/// Each token's selected experts.
 pub(super) struct Routing {
     /// `[n_used, n_tokens]`
     pub(super) ids: Value,
@@ -35,7 +34,6 @@ pub(super) struct Routing {
     all: Value,
 }
 
-/// Returns the number of experts, with its key.
 pub(super) fn expert_count(hp: &ExpertHParams) -> Size {
     Size {
         n: hp.count,
@@ -104,7 +102,6 @@ fn ids_of_tokens(
     b.push(GetRows { window: None }, vec![table, tokens], "ffn_moe_ids")
 }
 
-/// Returns the routing to the experts `ids`.
 fn routing(
     b: &mut Builder<'_>,
     hp: &ExpertHParams,

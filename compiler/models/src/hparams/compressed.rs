@@ -11,7 +11,6 @@ pub(crate) struct CompressedHParams {
     pub(crate) form: CompressedForm,
     /// Elements of the latent vector of queries.
     pub(crate) q_rank: Size,
-    /// Elements of a row.
     pub(crate) row: Size,
     /// Groups of heads with their own output projection.
     pub(crate) groups: Size,
@@ -24,7 +23,6 @@ pub(crate) struct CompressedHParams {
 }
 
 impl CompressedHParams {
-    /// Reads the sizes for heads of these elements.
     pub(super) fn read(
         keys: &Keys<'_>,
         form: CompressedForm,

@@ -25,7 +25,6 @@ pub(super) fn main_layers(keys: &Keys<'_>, n_block: usize) -> Result<usize, Arch
         })
 }
 
-/// Returns the draft blocks to lower.
 pub(super) fn lowered_blocks(
     keys: &Keys<'_>,
     arch: &Arch,

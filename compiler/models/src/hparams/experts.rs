@@ -11,7 +11,6 @@ use crate::size::Size;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ExpertHParams {
     pub(crate) count: u64,
-    /// Experts per token.
     pub(crate) used: u64,
     /// Elements of the vector that selected experts read and write, if not the residual stream.
     pub(crate) latent: Option<Size>,
@@ -22,9 +21,7 @@ pub(crate) struct ExpertHParams {
     pub(crate) by_token: u64,
     /// True if a token's weights are divided by their sum.
     pub(crate) normalised: bool,
-    /// Factor on the weights.
     pub(crate) scale: Option<f32>,
-    /// The group experts.
     pub(crate) of_groups: Option<GroupExperts>,
 }
 
@@ -37,7 +34,6 @@ pub(crate) struct GroupExperts {
     /// Group experts per token.
     pub(crate) used: u64,
     pub(crate) width: FfnWidth,
-    /// Factor on their output.
     pub(crate) scale: f32,
 }
 
@@ -45,12 +41,10 @@ pub(crate) struct GroupExperts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Groups {
     pub(crate) count: u64,
-    /// Groups per token.
     pub(crate) used: u64,
 }
 
 impl ExpertHParams {
-    /// Reads counts and rules.
     pub(super) fn read(
         keys: &Keys<'_>,
         form: &ExpertForm,

@@ -27,7 +27,6 @@ pub(super) fn bound(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f
     }
 }
 
-/// Reads the factor on the token embedding.
 pub(super) fn embedding_scale(
     keys: &Keys<'_>,
     form: EmbeddingScale,
@@ -42,7 +41,6 @@ pub(super) fn embedding_scale(
     }
 }
 
-/// Reads the factor on the output of a sublayer.
 pub(super) fn residual_scale(
     keys: &Keys<'_>,
     form: ResidualScale,
@@ -60,7 +58,6 @@ pub(super) fn residual_scale(
     }
 }
 
-/// Reads the factor on the logits.
 pub(super) fn logit_scale(
     keys: &Keys<'_>,
     form: LogitScale,
@@ -85,7 +82,6 @@ pub(super) fn logit_scale(
     }
 }
 
-/// Returns ALiBi's bias; 0 without ALiBi.
 pub(super) fn alibi(keys: &Keys<'_>, form: Alibi, n_layer: usize) -> Result<f32, ArchError> {
     const KEY: &str = "attention.max_alibi_bias";
     let default = match form {

@@ -57,26 +57,22 @@ const EXPERT_WIDTH_AS_DENSE: WidthKey = WidthKey {
     twice: "2 × feed_forward_length (no expert_feed_forward_length is given)",
 };
 
-/// A layer's feed-forward sublayer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum LayerFfn {
     Dense(FfnWidth),
     Experts(ExpertWidths),
-    /// Experts if the file has a router.
     ByRouter {
         dense: FfnWidth,
         experts: ExpertWidths,
     },
 }
 
-/// The widths of a layer's experts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ExpertWidths {
     /// One expert.
     pub(crate) each: FfnWidth,
     /// The dense network parallel to the experts.
     pub(crate) dense: Option<FfnWidth>,
-    /// The shared expert.
     pub(crate) shared: Option<Size>,
 }
 
@@ -160,7 +156,6 @@ fn given_widths(keys: &Keys<'_>, n_layer: usize) -> Result<Vec<u64>, ArchError> 
     keys.require_count_per_layer(DENSE, n_layer)
 }
 
-/// Returns the widths of dense layers.
 fn dense_widths(keys: &Keys<'_>, arch: &Arch, n_layer: usize) -> Result<Vec<u64>, ArchError> {
     Ok(match arch.ffn.width {
         DenseWidth::Given => given_widths(keys, n_layer)?,
@@ -201,7 +196,6 @@ fn expert_form<'a>(
     }
 }
 
-/// A layer's kind of network.
 #[derive(Clone, Copy)]
 enum LayerKind {
     Dense,
@@ -284,7 +278,6 @@ fn shared_width(
     })
 }
 
-/// Bounds of a layer's activations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Limits {
     /// Of experts.
@@ -296,7 +289,6 @@ pub(crate) struct Limits {
 /// Smaller bounds are no bound.
 const LEAST_LIMIT: f32 = 1e-6;
 
-/// Returns every layer's bounds.
 pub(super) fn limits(
     keys: &Keys<'_>,
     form: SwigluLimits,

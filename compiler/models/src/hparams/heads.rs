@@ -14,7 +14,6 @@ pub(crate) struct HeadElements {
     pub(crate) dv: u64,
 }
 
-/// A layer's use of rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RopeUse {
     Unrotated,
@@ -31,7 +30,6 @@ impl RopeUse {
     }
 }
 
-/// Reads every layer's query and KV head counts.
 pub(super) fn counts(
     keys: &Keys<'_>,
     arch: &Arch,
@@ -82,7 +80,6 @@ pub(super) fn elements(
     })
 }
 
-/// Returns an equal share of the width per head.
 fn equal_share(keys: &Keys<'_>, n_embd: u64, n_head: u64) -> Result<u64, ArchError> {
     match n_embd.checked_div(n_head) {
         // A layer without heads has its own error.
@@ -97,7 +94,6 @@ fn equal_share(keys: &Keys<'_>, n_embd: u64, n_head: u64) -> Result<u64, ArchErr
     }
 }
 
-/// Returns the layers that rotate.
 pub(super) fn rope_uses(
     keys: &Keys<'_>,
     arch: &Arch,

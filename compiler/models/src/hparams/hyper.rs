@@ -13,7 +13,6 @@ pub(crate) struct HyperHParams {
     pub(crate) width: Size,
     /// Gates of a sublayer: two per stream, plus the mixing matrix's elements.
     pub(crate) gates: Size,
-    /// The rank of gates per element.
     pub(crate) rank: Size,
     /// Added to gates.
     pub(crate) eps: f32,

@@ -11,7 +11,6 @@ pub(crate) struct IndexerHParams {
     pub(crate) heads: Size,
     /// Elements of a head and a key.
     pub(crate) dim: Size,
-    /// Elements of all heads.
     pub(crate) width: Size,
     /// Cells, or tokens of blocks, that a token attends to.
     pub(crate) top_k: u64,
@@ -88,7 +87,6 @@ impl IndexerHParams {
         self.blocks.get(layer as usize).copied()
     }
 
-    /// True if that layer has its own indexer.
     pub(crate) fn is_in(&self, layer: u32) -> bool {
         self.own.get(layer as usize).copied().unwrap_or(false)
     }

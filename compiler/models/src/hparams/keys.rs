@@ -20,7 +20,6 @@ impl<'a> Keys<'a> {
         Keys { metadata, prefix }
     }
 
-    /// Returns a key's full name.
     pub(super) fn name(&self, key: &str) -> String {
         format!("{}.{key}", self.prefix)
     }
@@ -32,7 +31,6 @@ impl<'a> Keys<'a> {
         Err(self.out_of_range(key, n, format!("at most {MAX_COUNT}")))
     }
 
-    /// Returns an error about a key's value.
     pub(super) fn out_of_range(
         &self,
         key: &str,
@@ -105,7 +103,6 @@ impl<'a> Keys<'a> {
         })
     }
 
-    /// Returns a count per layer, if present.
     pub(super) fn count_per_layer(
         &self,
         key: &str,
@@ -151,7 +148,6 @@ impl<'a> Keys<'a> {
         Ok(counts)
     }
 
-    /// Returns a finite number, if present.
     pub(super) fn float(&self, key: &str) -> Result<Option<f32>, ArchError> {
         match self.metadata.get_f32(&self.name(key))? {
             Some(x) if !x.is_finite() => Err(self.out_of_range(key, x, "a finite number")),
@@ -173,7 +169,6 @@ impl<'a> Keys<'a> {
         Ok(self.float(key)?.filter(|&x| x > 0.0))
     }
 
-    /// Returns a required finite number above 0.
     pub(super) fn require_above_0(&self, key: &str) -> Result<f32, ArchError> {
         match self.metadata.require_f32(&self.name(key))? {
             x if x.is_finite() && x > 0.0 => Ok(x),
@@ -190,7 +185,6 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Returns a finite number per layer, if present.
     pub(super) fn float_per_layer(
         &self,
         key: &str,

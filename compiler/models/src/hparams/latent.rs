@@ -10,19 +10,15 @@ pub(crate) struct LatentHParams {
     pub(crate) form: LatentForm,
     /// Elements of the latent vector of queries; `None` if queries are projected from the input.
     pub(crate) q_rank: Option<Size>,
-    /// Elements of the latent vector.
     pub(crate) rank: Size,
     /// Elements of a cached row: the latent vector and the keys' rotated part.
     pub(crate) cached: Size,
-    /// Elements of a query or key.
     pub(crate) dk: u64,
     /// The first, unrotated elements of a query or key.
     pub(crate) plain: Size,
     /// The other, rotated elements.
     pub(crate) rotated: u64,
-    /// Elements of a value.
     pub(crate) dv: Size,
-    /// Factor on the dot products.
     pub(crate) scale: f32,
 }
 

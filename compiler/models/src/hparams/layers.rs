@@ -21,10 +21,8 @@ pub(crate) struct LayerHParams {
     pub(crate) n_head: u64,
     pub(crate) n_head_kv: u64,
     pub(crate) heads: HeadElements,
-    /// Factor on the dot products.
     pub(crate) attention_scale: f32,
     pub(crate) ffn: Option<LayerFfn>,
-    /// Bounds of its activation.
     pub(crate) limits: Limits,
     pub(crate) reach: Reach,
     pub(crate) rope: RopeUse,
@@ -44,7 +42,6 @@ pub(crate) struct LayerHParams {
     pub(crate) qkv_width: Size,
 }
 
-/// The metadata for every layer.
 #[derive(Clone, Copy)]
 pub(super) struct Model<'a> {
     pub(super) keys: Keys<'a>,
@@ -115,7 +112,6 @@ impl LayerTable {
         }
     }
 
-    /// Returns a layer's checked hyper-parameters.
     pub(super) fn layer(&self, model: Model<'_>, il: usize) -> Result<LayerHParams, ArchError> {
         self.row(model, il, self.mixers[il], self.kv_from[il])
     }
@@ -204,7 +200,6 @@ impl LayerTable {
     }
 }
 
-/// Rows of an attention layer's projections.
 struct Widths {
     q: Size,
     q_projected: Size,

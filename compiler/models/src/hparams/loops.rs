@@ -15,14 +15,12 @@ pub(crate) enum Loops {
         /// True if the output norm is applied between runs.
         normed: bool,
     },
-    /// As [`LoopForm::Stacks`].
     Stacks(Stacks),
 }
 
 /// Two stacks of layers; the low stack comes first in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stacks {
-    /// Layers per stack.
     pub(crate) layers: usize,
     /// Runs of the low stack before each run of the high one.
     pub(crate) low: usize,

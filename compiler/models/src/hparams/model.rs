@@ -41,9 +41,7 @@ pub(crate) struct HParams {
     pub(crate) logits: LogitHParams,
     /// The layers that logits depend on, in execution order.
     pub(crate) layers: Vec<LayerHParams>,
-    /// How often the layers run.
     pub(crate) loops: Loops,
-    /// The draft blocks to lower.
     pub(crate) drafts: Vec<LayerHParams>,
     /// Layers and draft blocks of the file.
     pub(crate) n_layer_all: usize,
@@ -54,13 +52,11 @@ pub(crate) struct EmbeddingHParams {
     pub(crate) scale: Option<f32>,
     /// Width of one layer's embeddings, and of all layers'.
     pub(crate) per_layer: Option<[Size; 2]>,
-    /// The embeddings of n-grams.
     pub(crate) ngrams: Option<NgramHParams>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct NormHParams {
-    /// The statistic of every norm.
     pub(crate) kind: NormKind,
     /// Added under the root.
     pub(crate) eps: f32,
@@ -86,11 +82,9 @@ pub(crate) struct AttentionHParams {
     pub(crate) max_alibi_bias: f32,
     /// The bound of the logits; 0 without.
     pub(crate) softcap: f32,
-    /// A factor on queries.
     pub(crate) temperature: Option<Temperature>,
     /// The largest element of a query, key or value.
     pub(crate) qkv_clamp: Option<f32>,
-    /// Factor on the output.
     pub(crate) value_scale: Option<f32>,
 }
 
@@ -105,14 +99,12 @@ pub(crate) struct FfnHParams {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ResidualHParams {
     pub(crate) join: Join,
-    /// Factor on a sublayer's output.
     pub(crate) scale: Option<f32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LogitHParams {
     pub(crate) scale: Option<f32>,
-    /// The bound of the logits.
     pub(crate) softcap: Option<f32>,
 }
 
@@ -120,17 +112,13 @@ pub(crate) struct LogitHParams {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Join {
     Sequential,
-    /// As [`Residual::FromNorms`].
     FromNorms,
-    /// As [`Residual::AttentionResiduals`].
     AttentionResiduals {
         /// Layers between kept streams.
         period: u64,
     },
-    /// As [`Residual::Hyper`].
     Hyper(HyperHParams),
     Parallel,
-    /// As [`Residual::ByFfnNorm`].
     ByFfnNorm,
 }
 
@@ -246,7 +234,6 @@ impl AttentionHParams {
     }
 }
 
-/// Returns the layers in execution order.
 fn in_loops(
     table: &LayerTable,
     model: Model<'_>,
@@ -267,7 +254,6 @@ const fn embd(n: u64) -> Size {
     Size::new(n, "embedding_length")
 }
 
-/// Returns the number of layers and draft blocks.
 fn block_count(keys: &Keys<'_>) -> Result<usize, ArchError> {
     const KEY: &str = "block_count";
     let n = keys.require_count(KEY)?;

@@ -13,13 +13,11 @@ pub(crate) struct NgramHParams {
     pub(crate) layer: u32,
     /// The rows that a token's n-grams select.
     pub(crate) hash: NgramRows,
-    /// Elements of a row.
     pub(crate) dim: Size,
     /// Elements of a token's rows.
     pub(crate) width: Size,
     /// The table's rows, at least.
     pub(crate) rows: Size,
-    /// Taps of the convolution along time.
     pub(crate) taps: Size,
     /// Steps between taps.
     pub(crate) dilation: u64,

@@ -19,7 +19,6 @@ enum ScalingType {
     LongRope,
 }
 
-/// Frequency scaling beyond the trained context.
 #[derive(Clone, Copy)]
 struct Scaling {
     kind: ScalingType,
@@ -117,7 +116,6 @@ fn fixed_rotation(form: &RopeForm, dk: u64, n_ctx_orig: u64) -> Rope {
     }
 }
 
-/// Returns the file's base.
 fn given_base(keys: &Keys<'_>) -> Result<f32, ArchError> {
     Ok(keys.positive("rope.freq_base")?.unwrap_or(10_000.0))
 }

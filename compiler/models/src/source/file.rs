@@ -22,7 +22,6 @@ pub(crate) struct FileTensors<'a> {
 }
 
 impl<'a> FileTensors<'a> {
-    /// Returns the tensors of a file of that architecture.
     pub(crate) fn new(header: &'a Header, arch: &'static str) -> FileTensors<'a> {
         FileTensors {
             header,
@@ -98,7 +97,6 @@ impl<'a> FileTensors<'a> {
     }
 }
 
-/// Returns the index of a tensor's block.
 fn block_index(name: &str) -> Option<usize> {
     let (layer, _) = TensorName::parse(name).block()?;
     Some(layer as usize)

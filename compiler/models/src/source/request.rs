@@ -42,7 +42,6 @@ pub enum TensorRole {
 }
 
 impl TensorRole {
-    /// True if files hold integers.
     pub(super) const fn is_integer(self) -> bool {
         matches!(self, TensorRole::Ids { .. })
     }
@@ -80,7 +79,6 @@ pub struct ExpectedTensor {
     pub presence: Presence,
 }
 
-/// A request for a tensor.
 pub(crate) struct Request<'a> {
     pub(crate) tensor: ExpectedTensor,
     /// Each axis's size, with its keys.

@@ -9,7 +9,6 @@ pub(super) fn count(graph: &Graph, is: impl Fn(&Op) -> bool) -> usize {
     graph.insts().filter(|(_, i)| is(&i.op)).count()
 }
 
-/// Returns the layers that rotate.
 fn rotated(graph: &Graph) -> Vec<u32> {
     let ropes = graph.insts().filter(|(_, i)| matches!(i.op, Op::Rope(_)));
     let mut layers: Vec<u32> = ropes.map(|(_, i)| i.layer.unwrap()).collect();
@@ -41,7 +40,6 @@ fn scales(graph: &Graph) -> Vec<f32> {
     found.collect()
 }
 
-/// Returns the smallest model of this many layers.
 pub(super) fn deep(arch: &str, layers: u32) -> Graph {
     let mut pairs = metadata(arch);
     set(&mut pairs, &format!("{arch}.block_count"), layers);

@@ -42,7 +42,6 @@ fn drafted(arch: &str, drafts: u32, keep: impl Fn(&ExpectedTensor) -> bool) -> L
     lower(&header(&pairs, &tensors(&pairs, keep)), &DRAFTING).unwrap()
 }
 
-/// Returns the value of that name.
 fn named(graph: &Graph, name: &str) -> Value {
     let mut found = graph.values().filter(|(_, v)| v.name == name);
     let (value, _) = found.next().unwrap_or_else(|| panic!("no {name}"));

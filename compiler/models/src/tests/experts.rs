@@ -18,13 +18,11 @@ fn shape(pairs: &[(String, MetaValue)], name: &str) -> Option<[u64; 4]> {
     tensors.into_iter().find(|t| t.0 == name).map(|t| t.1)
 }
 
-/// Returns the error code for these metadata.
 fn code(pairs: &[(String, MetaValue)]) -> &'static str {
     let metadata = Metadata::from_pairs("test.gguf", pairs.to_vec()).unwrap();
     expected_tensors(&metadata, &OPTIONS, |_| true).map_or_else(|e| e.code().id, |_| "none")
 }
 
-/// Returns the layers with a router.
 fn routed(pairs: &[(String, MetaValue)]) -> Vec<usize> {
     let names = names(pairs, "");
     (0..6)

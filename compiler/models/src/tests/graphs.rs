@@ -45,7 +45,6 @@ impl Norms {
     }
 }
 
-/// Returns a capture's work and weights.
 fn captured(path: &Path) -> (Work, BTreeSet<String>) {
     let mut work = Work::new();
     let mut weights = BTreeSet::new();

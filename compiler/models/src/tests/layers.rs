@@ -6,7 +6,6 @@ use tpc_ir::op::{InputKind, Op};
 use super::dense::{attentions, count, deep, refused, states};
 use super::*;
 
-/// Returns the names of the weights of a graph.
 fn weights(graph: &Graph) -> Vec<String> {
     let found = graph.insts().filter_map(|(_, i)| match &i.op {
         Op::Weight(w) => Some(w.tensor.clone()),

@@ -233,13 +233,11 @@ fn set_ngrams(pairs: &mut Vec<(String, MetaValue)>, arch: &str) {
     }
 }
 
-/// Replaces or adds a pair.
 fn set(pairs: &mut Vec<(String, MetaValue)>, key: &str, value: impl Into<MetaValue>) {
     pairs.retain(|(k, _)| k != key);
     pairs.push((key.to_owned(), value.into()));
 }
 
-/// Returns a header of these metadata and tensors.
 fn header(pairs: &[(String, MetaValue)], tensors: &[(String, [u64; 4])]) -> Header {
     let mut writer = GgufWriter::new("test.gguf");
     for (key, value) in pairs {
@@ -251,7 +249,6 @@ fn header(pairs: &[(String, MetaValue)], tensors: &[(String, [u64; 4])]) -> Head
     writer.header().unwrap()
 }
 
-/// Lowers the smallest model of these metadata.
 fn lower_smallest(pairs: &[(String, MetaValue)]) -> LoweredModel {
     let tensors = expected::tensors(pairs, |_| false);
     lower(&header(pairs, &tensors), &OPTIONS).unwrap()

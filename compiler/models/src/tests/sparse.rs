@@ -29,7 +29,6 @@ fn parts(graph: &Graph, part: BlockPart) -> Vec<u32> {
     graph.insts().filter_map(|(_, i)| tokens(&i.op)).collect()
 }
 
-/// Returns the masks of all attentions, in order.
 fn masks(graph: &Graph) -> Vec<Value> {
     let attentions = graph.insts().filter(|(_, i)| i.op.name() == "flash_attn");
     attentions.map(|(_, i)| i.operands[3]).collect()

@@ -5,7 +5,6 @@ use tpc_ir::{Graph, Window};
 
 use super::*;
 
-/// Returns the layers with an op that satisfies `is`.
 fn layers(graph: &Graph, is: impl Fn(&Op) -> bool) -> Vec<u32> {
     let mut out: Vec<u32> = graph
         .insts()
@@ -16,7 +15,6 @@ fn layers(graph: &Graph, is: impl Fn(&Op) -> bool) -> Vec<u32> {
     out
 }
 
-/// Returns the layers whose caches have a window.
 fn windowed(graph: &Graph) -> Vec<u32> {
     let states = graph.insts().filter_map(|(_, i)| match &i.op {
         Op::State(_) => Some((i.layer.unwrap(), i.results[0])),

@@ -85,7 +85,6 @@ impl Rotations {
         })
     }
 
-    /// Rotates the heads `x` by these positions.
     fn by(
         &self,
         b: &mut Builder<'_>,
@@ -161,12 +160,10 @@ fn token_rows(
 
 struct Blocks {
     tokens: u64,
-    /// The latent vector of queries.
     latent: Value,
 }
 
 impl Blocks {
-    /// True if an indexer selects blocks, which overlap.
     fn has_indexer(&self, hp: &CompressedHParams) -> bool {
         self.tokens == hp.form.indexed
     }

@@ -19,9 +19,7 @@ pub(super) struct Rows<'a> {
     pub(super) tensors: &'a str,
     /// The state of earlier tokens.
     pub(super) state: &'a str,
-    /// Elements per row.
     pub(super) row: Size,
-    /// Tokens per block.
     pub(super) tokens: u64,
     /// True if rows also cover the previous block.
     pub(super) overlap: bool,

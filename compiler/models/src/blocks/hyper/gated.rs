@@ -76,7 +76,6 @@ pub(super) fn merge_streams(
     weighted_sum(b, cx, x, weights)
 }
 
-/// Returns the bounds of the reading weights.
 fn inputs(hp: &HyperHParams) -> Scale {
     Scale {
         scale: 1.0,

@@ -87,7 +87,6 @@ fn ignore_tensors(b: &mut Builder<'_>) {
 #[derive(Clone, Copy)]
 pub(super) struct Input {
     pub(super) x: Value,
-    /// The latent vector of queries.
     pub(super) queries: Option<Value>,
 }
 

@@ -29,7 +29,6 @@ struct Gates {
     correction: Value,
 }
 
-/// Returns the mixer's output: `[n_embd, n_tokens]`.
 pub(super) fn delta_net(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -15,7 +15,6 @@ use crate::hparams::KdaHParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// Returns the mixer's output: `[n_embd, n_tokens]`.
 pub(super) fn kda(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

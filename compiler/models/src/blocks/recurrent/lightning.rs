@@ -17,7 +17,6 @@ const UNIT_STEP: f32 = 0.541_324_85;
 /// The share's constant part, which keeps the last layer's rates above 0.
 const LEAST_SHARE: f64 = 1e-5;
 
-/// Returns the mixer's output: `[n_embd, n_tokens]`.
 pub(super) fn lightning(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

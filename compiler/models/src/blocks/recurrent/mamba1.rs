@@ -15,7 +15,6 @@ use crate::hparams::Mamba1HParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// Returns the mixer's output: `[n_embd, n_tokens]`.
 pub(super) fn mamba1(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -76,7 +75,6 @@ fn input_and_gate(
     }
 }
 
-/// Normalises `x` if the model has these norms.
 fn normalise(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -9,7 +9,6 @@ use crate::blocks::context::LayerContext;
 use crate::error::ArchError;
 use crate::hparams::ShortConvHParams;
 
-/// Returns the mixer's output: `[n_embd, n_tokens]`.
 pub(super) fn short_conv(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

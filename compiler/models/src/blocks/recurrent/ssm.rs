@@ -14,7 +14,6 @@ use crate::hparams::SsmHParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// Returns the mixer's output: `[n_embd, n_tokens]`.
 pub(super) fn ssm(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -7,7 +7,6 @@ use crate::blocks::builder::Builder;
 use crate::blocks::context::LayerContext;
 use crate::error::ArchError;
 
-/// A state of a layer, to be written once.
 pub(super) struct LayerState<'a> {
     tensor: &'a str,
     size: u64,

@@ -5,7 +5,6 @@ use crate::error::ArchError;
 use crate::hparams::keys::Keys;
 use crate::size::Size;
 
-/// A convolution along time, per channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvHParams {
     /// The tensors of taps and biases, without `weight` or `bias`.
@@ -16,11 +15,9 @@ pub(crate) struct ConvHParams {
     /// A bias per channel.
     pub(crate) bias: Presence,
     pub(crate) shape: TapsShape,
-    /// Name of the state.
     pub(crate) state: &'static str,
 }
 
-/// The shape of the taps' tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TapsShape {
     /// `[taps, channels]`

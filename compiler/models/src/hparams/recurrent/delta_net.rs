@@ -11,11 +11,9 @@ use crate::size::Size;
 pub(crate) struct DeltaNetHParams {
     pub(crate) form: DeltaNetForm,
     pub(crate) conv: ConvHParams,
-    /// Elements of a query or key head.
     pub(crate) key_dim: u64,
     /// Query heads, and key heads.
     pub(crate) key_heads: u64,
-    /// Elements of a value head.
     pub(crate) value_dim: Size,
     pub(crate) value_heads: Size,
     /// Width of all keys.

@@ -11,9 +11,7 @@ const HEADS: &str = "ssm.time_step_rank";
 const GROUPS: &str = "ssm.group_count";
 const STATE: &str = "ssm.state_size";
 
-/// Sizes of heads in groups.
 pub(super) struct GroupedSizes {
-    /// Width of all heads.
     pub(super) inner: Size,
     pub(super) heads: Size,
     pub(super) groups: Size,
@@ -45,7 +43,6 @@ impl GroupedSizes {
         })
     }
 
-    /// Reads the sizes of the convolution before the recurrence.
     pub(super) fn conv(&self, keys: &Keys<'_>, bias: Presence) -> Result<ConvHParams, ArchError> {
         Ok(ConvHParams {
             tensor: "ssm_conv1d",

@@ -9,18 +9,14 @@ use crate::size::Size;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct KdaHParams {
     pub(crate) form: KdaForm,
-    /// Convolutions of queries, keys and values.
     pub(crate) convs: [ConvHParams; 3],
     pub(crate) heads: Size,
-    /// Elements of a head.
     pub(crate) head_dim: Size,
-    /// Elements of all heads.
     pub(crate) width: Size,
     /// The bound of decays, if any.
     pub(crate) bound: Option<f32>,
 }
 
-/// Tensors of taps, and states.
 const CONVS: [[&str; 2]; 3] = [
     ["ssm_conv1d_q", "cache_r_q"],
     ["ssm_conv1d_k", "cache_r_k"],
@@ -28,7 +24,6 @@ const CONVS: [[&str; 2]; 3] = [
 ];
 
 impl KdaHParams {
-    /// Reads the sizes, given the number of heads.
     pub(super) fn read(
         keys: &Keys<'_>,
         form: KdaForm,

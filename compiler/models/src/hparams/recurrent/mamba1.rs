@@ -10,10 +10,8 @@ use crate::size::Size;
 pub(crate) struct Mamba1HParams {
     pub(crate) form: Mamba1Form,
     pub(crate) conv: ConvHParams,
-    /// Width of all heads.
     pub(crate) inner: Size,
     pub(crate) heads: Size,
-    /// Elements of a head.
     pub(crate) head_dim: u64,
     /// Elements of the vector that steps are projected from.
     pub(crate) rank: Size,

@@ -27,11 +27,9 @@ pub(crate) use ssm::SsmHParams;
 pub(super) struct Heads {
     /// Heads in the first layer.
     pub(super) count: u64,
-    /// Elements per head.
     pub(super) dim: u64,
 }
 
-/// A model's recurrent mixer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RecurrentHParams {
     Kda(KdaHParams),

@@ -10,10 +10,8 @@ use crate::size::Size;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SsmHParams {
     pub(crate) conv: ConvHParams,
-    /// Width of all heads.
     pub(crate) inner: Size,
     pub(crate) heads: Size,
-    /// Elements of a head.
     pub(crate) head_dim: u64,
     /// Groups of heads that share B and C.
     pub(crate) groups: Size,
