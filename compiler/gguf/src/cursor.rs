@@ -51,7 +51,6 @@ impl<'a> Cursor<'a> {
         self.bytes.len() - self.at
     }
 
-    /// Makes an error at byte `offset`.
     pub(super) fn error_at(&self, offset: u64, kind: GgufErrorKind) -> GgufError {
         GgufError::new(self.file, kind).at(offset)
     }
@@ -84,7 +83,6 @@ impl<'a> Cursor<'a> {
         self.error_at(self.offset(), kind)
     }
 
-    /// Returns the next `N` bytes.
     pub(super) fn chunk<const N: usize>(
         &mut self,
         reading: &'static str,

@@ -332,7 +332,6 @@ impl GgufErrorKind {
 }
 
 impl GgufError {
-    /// Makes an error without offset and subject.
     pub(super) fn new(file: &str, kind: GgufErrorKind) -> GgufError {
         GgufError {
             file: file.to_owned(),

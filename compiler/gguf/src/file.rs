@@ -54,7 +54,6 @@ pub struct MissingData {
     pub whole: u64,
 }
 
-/// The tensor data that a file must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Data {
     /// Either all data or only the header.
@@ -124,7 +123,6 @@ impl Shard {
         Ok((shard, header))
     }
 
-    /// Reads the header of a remote shard.
     fn open_remote(source: &mut dyn RangeSource) -> Result<(Shard, Header), Diagnostic> {
         let (header, file_len) = range::read_header(source)?;
         let shard = Shard {
@@ -157,7 +155,6 @@ impl Shard {
     }
 }
 
-/// Describes a path that is not a regular file.
 fn kind(attributes: &fs::Metadata) -> &'static str {
     if attributes.is_dir() {
         return "it is a directory";
@@ -268,7 +265,6 @@ impl GgufFile {
         }
     }
 
-    /// Builds a model from shards and their joined header.
     fn new(shards: Vec<Shard>, header: Header, data: Data) -> Result<GgufFile, GgufError> {
         let missing = match data {
             Data::Whole => Vec::new(),
@@ -413,7 +409,6 @@ fn check_sibling(
     split::expect_equal(file, "split.tensors.count", &keys.tensors, &found.tensors)
 }
 
-/// Returns the error that lists missing shards.
 fn missing_shards(path: &Path, count: u32) -> GgufError {
     let name = SplitName::of_path(path);
     let siblings =

@@ -10,9 +10,7 @@ use super::value::{MetaArray, MetaValue, StrList};
 /// The most layers that a scalar is broadcast to, a bound on allocations by a hostile `block_count`.
 const MAX_LAYERS: usize = 65_535;
 
-/// The reason why a value cannot be decoded.
 enum DecodeError {
-    /// The value has another type.
     Type,
     /// The value, shown here, is out of range.
     Range(String),

@@ -1,6 +1,5 @@
 //! Guesses the format of files that are not GGUF.
 
-/// The advice for an unknown format.
 const UNKNOWN: &str = "convert the model to GGUF (llama.cpp's convert_hf_to_gguf.py), or download the .gguf file again";
 const CONVERT: &str = "convert the model to GGUF: python convert_hf_to_gguf.py DIRECTORY (of llama.cpp), or look for a \
                        published .gguf of it";

@@ -33,7 +33,6 @@ impl NameIndex {
         }
     }
 
-    /// Returns the position of a name.
     pub(super) fn find<T>(
         &self,
         items: &[T],

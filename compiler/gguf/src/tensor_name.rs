@@ -9,21 +9,21 @@ use std::fmt;
 pub enum TensorName<'a> {
     /// `blk.LAYER.STEM`: a file's tensor, such as `blk.7.attn_q.weight`.
     Block {
-        /// The number of the layer.
+        /// The layer.
         layer: u32,
         /// The rest, without a dot before it: `attn_q.weight`.
         stem: &'a str,
     },
     /// `STEM_lLAYER`: a state, such as `cache_k_l7`.
     State {
-        /// The number of the layer.
+        /// The layer.
         layer: u32,
         /// The part before `_l`: `cache_k`.
         stem: &'a str,
     },
     /// `STEM-LAYER`: an op's result in llama.cpp's graphs, such as `Qcur-7`.
     Result {
-        /// The number of the layer.
+        /// The layer.
         layer: u32,
         /// The part before the hyphen: `Qcur`.
         stem: &'a str,

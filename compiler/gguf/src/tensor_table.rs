@@ -24,9 +24,7 @@ pub(super) struct TensorTable {
 /// A tensor info, and the offsets of its parts for messages.
 struct InfoRecord {
     info: TensorInfo,
-    /// The info's offset.
     start: u64,
-    /// The offset of the data offset's field.
     offset_at: u64,
 }
 
@@ -79,7 +77,6 @@ fn read_info(cursor: &mut Cursor<'_>) -> Result<InfoRecord, GgufError> {
     read_named_info(cursor, start, &name).map_err(|e| e.in_tensor(&name))
 }
 
-/// Reads a tensor info after its name.
 fn read_named_info(
     cursor: &mut Cursor<'_>,
     start: u64,

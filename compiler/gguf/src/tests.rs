@@ -63,7 +63,6 @@ fn bytes_of(writer: &GgufWriter) -> Vec<u8> {
     out
 }
 
-/// Returns a bare header.
 fn header_of(writer: &GgufWriter) -> Vec<u8> {
     let mut out = Vec::new();
     writer.write_header(&mut out).unwrap();
@@ -86,7 +85,6 @@ impl Scratch {
         &self.0
     }
 
-    /// Writes a file and returns its path.
     fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.0.join(name);
         std::fs::write(&path, bytes).unwrap();

@@ -32,7 +32,6 @@ unsafe fn text(s: *const c_char) -> String {
 }
 
 impl RawSite {
-    /// Returns the name of the call that waits.
     pub(super) fn what(&self) -> String {
         // SAFETY: sites come from the shim, with strings of the module's image.
         unsafe { text(self.what) }
@@ -60,7 +59,6 @@ pub(super) struct RawShared {
 }
 
 impl RawShared {
-    /// Returns the declaration's name and location.
     pub(super) fn name(&self) -> String {
         // SAFETY: declarations come from the shim, with strings of the module's image.
         let (name, file) = unsafe { (text(self.name), text(self.file)) };

@@ -12,7 +12,6 @@ use super::graph::{GraphNode, Task};
 use super::memory::Memories;
 use super::race::{Accessor, Conflict, RaceDetector, Reachability, ShadowCell};
 
-/// Checks the accesses of the running graph.
 pub(super) struct AccessChecker {
     pub(super) races: RaceDetector,
     pub(super) memories: *mut Memories,
@@ -54,7 +53,6 @@ impl AccessChecker {
         }
     }
 
-    /// Returns a node's device.
     pub(super) fn device_of(&self, node: usize, nodes: &[GraphNode]) -> u32 {
         match &nodes[node].task {
             Task::Kernel(launch) => launch.device.0,

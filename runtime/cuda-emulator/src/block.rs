@@ -9,7 +9,6 @@ const GAP: usize = 64;
 /// Static shared memory per kernel in bytes, as on real devices.
 pub(super) const MAX_DECLARED_SHARED: usize = 48 << 10;
 
-/// A CUDA thread.
 #[derive(Clone, Copy)]
 pub(super) struct Fiber {
     pub(super) stack: *mut u8,
@@ -41,7 +40,6 @@ pub(super) struct Collective {
     pub(super) slots: Box<[[Slot; 32]; 2]>,
 }
 
-/// A warp's lanes, as bit masks.
 #[derive(Default)]
 pub(super) struct Warp {
     pub(super) new: u32,
@@ -53,7 +51,6 @@ pub(super) struct Warp {
 }
 
 impl Warp {
-    /// Returns the mask of lanes that can run.
     pub(super) fn runnable(&self) -> u32 {
         self.new | self.ready
     }
@@ -110,7 +107,6 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Creates a block without threads or shared memory.
     pub(super) fn new() -> Box<Block> {
         Box::new(Block {
             head: BlockHead {
@@ -211,7 +207,6 @@ impl Block {
         Some(at)
     }
 
-    /// Returns the total shared memory in bytes.
     pub(super) fn shared_bytes(&self) -> usize {
         // SAFETY: as above.
         let of = |site: *const RawShared| unsafe { (*site).bytes } as usize;

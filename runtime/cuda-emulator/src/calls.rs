@@ -30,7 +30,6 @@ pub(super) const CALLS: Calls = Calls {
     misaligned,
 };
 
-/// Every thread's entry point.
 pub(super) extern "C" fn thread_main() -> ! {
     let mark = 0_u8;
     let stack = (&raw const mark) as usize & !(super::abi::STACK - 1);

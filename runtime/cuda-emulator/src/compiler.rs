@@ -17,7 +17,6 @@ pub enum Build {
     Checked,
 }
 
-/// A C++ compiler.
 #[derive(Clone, Debug)]
 pub(super) struct Compiler {
     program: String,

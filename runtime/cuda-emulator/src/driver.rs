@@ -171,7 +171,6 @@ impl EmulatedDriver {
     }
 }
 
-/// Resolves a fault's code locations.
 fn resolve_fault(graph: &[GraphNode], raw: &UnresolvedFault) -> Fault {
     let place = |at: &CodeLocation| match at {
         CodeLocation::Named(name) => name.clone(),

@@ -4,7 +4,6 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
 use super::abi::{HEAD, STACK, ThreadHead};
 
-/// Stacks per allocation.
 const CHUNK: usize = 32;
 /// The word at a stack's lower end. A different value shows an overrun.
 const CANARY: u64 = 0x7bc5_7ac4_0f1b_e120;
@@ -42,7 +41,6 @@ impl Stacks {
         self.free.pop().expect("invariant: a chunk has stacks")
     }
 
-    /// Returns a stack to the pool.
     pub(super) fn give(&mut self, stack: *mut u8) {
         self.free.push(stack);
     }

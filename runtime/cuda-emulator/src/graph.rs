@@ -20,7 +20,6 @@ pub(super) struct Launch {
     pub(super) _args: Args,
 }
 
-/// A node's work.
 pub(super) enum Task {
     Kernel(Launch),
     Copy(CopyNode),
@@ -29,7 +28,6 @@ pub(super) enum Task {
     Join,
 }
 
-/// A node with its outgoing edges.
 pub(super) struct GraphNode {
     pub(super) label: String,
     pub(super) task: Task,

@@ -16,7 +16,6 @@ pub(super) struct Allocation {
     read: u64,
 }
 
-/// All allocations, by address.
 #[derive(Default)]
 pub(super) struct Memories {
     all: Vec<Allocation>,
@@ -99,7 +98,6 @@ impl Memories {
         (address - a.start + bytes <= a.bytes).then_some(a.side)
     }
 
-    /// Counts bytes read by a kernel.
     pub(super) fn count_read(&mut self, address: usize, bytes: usize) {
         if let Some(at) = self.position(address) {
             self.all[at].read += bytes as u64;

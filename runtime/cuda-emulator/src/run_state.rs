@@ -69,7 +69,6 @@ impl RunState {
         unsafe { &(&*self.graph)[node] }
     }
 
-    /// Triggers the block's dependent kernels.
     pub(super) fn trigger(&mut self, block: &mut Block) {
         if std::mem::replace(&mut block.triggered, true) {
             return;
@@ -95,7 +94,6 @@ impl RunState {
         }
     }
 
-    /// Checks an access of the running thread.
     pub(super) fn check_access(
         &mut self,
         block: &mut Block,

@@ -9,7 +9,6 @@ use super::fault::{CodeLocation, UnresolvedFault};
 use super::fiber::switch;
 use super::run_state::RunState;
 
-/// A pointer to the head of a thread.
 pub(super) type Thread = *mut ThreadHead;
 
 /// Returns the thread's head, block and engine.

@@ -54,7 +54,6 @@ impl Raw {
     }
 }
 
-/// Bytes of magic, version and counts.
 const PREAMBLE: u64 = 24;
 
 fn one_tensor(name: &str, ne: &[u64], type_id: u32, offset: u64) -> GgufError {

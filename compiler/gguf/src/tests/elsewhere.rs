@@ -13,7 +13,6 @@ struct Shelf {
     files: Vec<(String, Vec<u8>)>,
     /// The reported length.
     says: Option<u64>,
-    /// The length of each read.
     reads: Vec<u64>,
 }
 

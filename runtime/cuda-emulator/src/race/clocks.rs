@@ -25,7 +25,6 @@ pub(super) struct ThreadClock {
 }
 
 impl ThreadClock {
-    /// Advances the clock and resets the origin.
     pub(super) fn advance(&mut self) {
         self.clock += 1;
         self.origin = NONE;
@@ -70,7 +69,6 @@ impl BlockClocks {
         self.busy = false;
     }
 
-    /// Records a barrier of all threads.
     pub(crate) fn barrier(&mut self) {
         self.epoch += 1;
         for t in &mut self.threads {
@@ -85,7 +83,6 @@ impl BlockClocks {
         }
     }
 
-    /// Records a `__syncwarp` of the lanes in `mask`.
     pub(crate) fn warp(&mut self, warp: usize, mask: u32) {
         let members = || (0..32).filter(|l| mask >> l & 1 == 1);
         let lanes = &mut self.lanes[warp];

@@ -21,7 +21,6 @@ pub(crate) struct HappensBefore {
 }
 
 impl HappensBefore {
-    /// Adds `other`'s accesses.
     pub(crate) fn join(&mut self, other: &HappensBefore) {
         for (&instance, seen) in &other.blocks {
             let own = self.blocks.entry(instance).or_default();

@@ -15,7 +15,6 @@ pub(super) use clocks::BlockClocks;
 use clocks::NONE;
 use happens_before::HappensBefore;
 
-/// The origin of accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Origin {
     /// A thread at one clock value.
@@ -40,7 +39,6 @@ enum Origin {
     Pair { first: u32, second: u32 },
 }
 
-/// An access's origin and code location.
 #[derive(Clone, Copy, Debug)]
 struct Stamp {
     origin: u32,
@@ -66,7 +64,6 @@ struct Flag {
     instance: u32,
 }
 
-/// The current access's origin.
 pub(super) struct Accessor<'a> {
     pub(super) node: usize,
     pub(super) device: u32,
@@ -134,7 +131,6 @@ impl Reachability {
     }
 }
 
-/// A running graph's race detector.
 #[derive(Default)]
 pub(super) struct RaceDetector {
     reach: std::rc::Rc<Reachability>,
@@ -230,7 +226,6 @@ impl RaceDetector {
         self.origins.len() as u32 - 1
     }
 
-    /// Returns the current access's stamp.
     fn current_stamp(&mut self, actor: &mut Accessor<'_>, pc: usize, atomic: u8) -> u32 {
         let Some((clocks, thread)) = &mut actor.thread else {
             let node = actor.node as u32;
@@ -257,7 +252,6 @@ impl RaceDetector {
         stamp
     }
 
-    /// Records an access; returns the first conflict.
     pub(super) fn access(
         &mut self,
         actor: &mut Accessor<'_>,
@@ -290,7 +284,6 @@ impl RaceDetector {
         Ok(())
     }
 
-    /// Checks a stored stamp against the current access.
     fn check(
         &mut self,
         actor: &Accessor<'_>,

@@ -109,7 +109,6 @@ impl RaceDetector {
         self.summary(origin, old.pc, atomic)
     }
 
-    /// True if the stamp includes accesses of the node.
     fn includes_node(&self, stamp: u32, node: usize) -> bool {
         match self.stamp(stamp).map(|s| self.origins[s.origin as usize]) {
             Some(Origin::Pair { first, second }) => {
@@ -120,7 +119,6 @@ impl RaceDetector {
         }
     }
 
-    /// Returns the summary stamp of several accesses.
     fn summary(&mut self, origin: Origin, pc: usize, atomic: u8) -> u32 {
         if let Some(&summary) = self.summaries.get(&(origin, atomic)) {
             return summary;

@@ -22,13 +22,11 @@ struct Planted {
     change: (&'static str, &'static str),
     /// A text in the source line that the diagnostic must name.
     line: &'static str,
-    /// The accepted kinds of faults.
     kinds: &'static [FaultKind],
     /// Orders in which the fault must appear, at least.
     orders: usize,
 }
 
-/// Orders tried.
 const ORDERS: usize = 12;
 
 fn checked(devices: usize, seed: u64) -> EmulatedOptions {

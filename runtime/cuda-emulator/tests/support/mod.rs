@@ -6,7 +6,6 @@ use tpc_cuda::{
 };
 use tpc_cuda_emulator::{EmulatedDriver, EmulatedOptions};
 
-/// A driver with one module on each device.
 pub(crate) struct Rig {
     pub(crate) driver: EmulatedDriver,
     modules: Vec<ModuleHandle>,
@@ -46,7 +45,6 @@ impl Rig {
         memory
     }
 
-    /// Returns a kernel launch.
     pub(crate) fn kernel(
         &mut self,
         device: u32,

@@ -38,10 +38,6 @@ struct GraphBuilder<'a> {
 }
 
 /// Builds the graph of each shape and phase.
-///
-/// # Errors
-///
-/// Fails if a module does not load or the queues deadlock.
 pub(super) fn graphs(
     program: &Program,
     launches: &Launches,

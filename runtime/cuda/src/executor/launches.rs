@@ -53,7 +53,7 @@ pub(super) struct Launches {
     /// Bytes of a buffer for quantised activations, per device. Each device has two.
     pub(super) terms_bytes: Vec<u64>,
     pub(super) scratch: BTreeMap<usize, ScratchPart>,
-    /// Each device's scratch memory. Its launches run one after another and share it.
+    /// Each device's scratch memory, which its launches share one after another.
     pub(super) scratch_bytes: Vec<Scratch>,
 }
 
@@ -66,11 +66,7 @@ pub(super) enum ScratchPart {
 }
 
 impl Launches {
-    /// Selects the kernels of all launches.
-    ///
-    /// # Errors
-    ///
-    /// Fails if an op is not supported or a size is unknown.
+    /// Selects the kernels of all launches. Fails if an op is not supported or a size is unknown.
     pub(super) fn new(
         program: &Program,
         infos: &[DeviceInfo],
@@ -238,8 +234,8 @@ impl Launches {
     }
 }
 
-/// True if a kernel computes no elements, for example because the device has no share of a tensor. A collective runs
-/// anyway, because the other devices wait for it.
+/// True if a kernel computes no elements, for example without a share of a tensor. A collective runs anyway, because
+/// other devices wait for it.
 fn is_empty(program: &Program, of: &TaskKernel) -> Result<bool, ExecError> {
     if matches!(of.op, KernelOp::CollectivePart(..)) {
         return Ok(false);

@@ -144,11 +144,7 @@ pub fn error(e: DriverError) -> ExecError {
 pub(super) struct Arenas(Vec<Memory>);
 
 impl Arenas {
-    /// Allocates every arena.
-    ///
-    /// # Errors
-    ///
-    /// Fails if memory does not suffice, and frees earlier allocations.
+    /// Allocates every arena. On failure, earlier allocations are freed.
     pub(super) fn new(program: &Program, driver: &mut impl Driver) -> Result<Arenas, ExecError> {
         let mut out = Arenas(Vec::new());
         for arena in &program.arenas {

@@ -183,8 +183,7 @@ impl<D: Driver> CudaExecutor<D> {
         &self.program
     }
 
-    /// Returns the pairs of cards that exchange data through host memory, because the first cannot access the second's
-    /// memory.
+    /// Returns pairs of cards that exchange data through host memory: the first cannot access the second's memory.
     pub fn no_peer_access(&self) -> &[(u32, u32)] {
         &self.no_peer_access
     }

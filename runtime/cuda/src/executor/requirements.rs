@@ -31,8 +31,7 @@ pub(super) fn check_devices(program: &Program, driver: &impl Driver) -> Result<(
     Ok(())
 }
 
-/// Checks each card's free memory for arenas, quantised activations and scratch memory. Devices on a card share its
-/// memory.
+/// Checks each card's free memory for arenas, terms and scratch memory. Devices on a card share its memory.
 pub(super) fn check_memory(
     program: &Program,
     launches: &Launches,

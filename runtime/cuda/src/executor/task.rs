@@ -66,8 +66,8 @@ pub(super) struct StagingPart {
     pub(super) part: usize,
 }
 
-/// A host buffer for exchanges without peer access, with a part per participant. Launches with the same participants
-/// share it, one after another.
+/// A host buffer for exchanges without peer access, a part per participant. Launches with the same participants share
+/// it, one after another.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StagingBuffer {
     pub(super) parts: usize,

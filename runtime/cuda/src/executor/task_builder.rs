@@ -137,8 +137,8 @@ impl TaskBuilder {
         })
     }
 
-    /// Returns an op's task at one place. Before the op, a device copies an operand updated in other memory, and
-    /// quantises activations of products with weights in planes.
+    /// Returns an op's task at one place. A device first copies an operand updated in other memory, and quantises
+    /// activations of products with weights in planes.
     fn op_task(
         &self,
         program: &Program,

@@ -119,7 +119,6 @@ impl Planes {
         }
     }
 
-    /// Writes the low bits of a group's codes to its pair's chunk.
     fn put_low(&self, codes: &[u8; 32], group: usize, low: &mut [u8]) {
         let (pair, half) = (group / 2, group % 2);
         let chunks = self.form.low / 2;

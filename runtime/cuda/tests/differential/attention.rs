@@ -72,7 +72,7 @@ pub(super) fn case(sizes: Sizes, types: [DType; 2], random: &Random) -> Case {
     Case::new(op, operands, result).within(3e-6, 1.0)
 }
 
-/// Compares a case with the reference. Returns the result and the bytes of K and of V that were read.
+/// Compares a case with the reference. Returns the result and the bytes read from K and V.
 fn check(case: &Case, rig: &mut Rig<EmulatedDriver>, random: &Random) -> (Stored, [u64; 2]) {
     let stored: Vec<Stored> = operands(case, random)
         .into_iter()
@@ -155,7 +155,7 @@ fn caches_of_all_types_are_shared() {
     }
 }
 
-/// Tests more query heads per KV head than a block takes, wide rows, and one query head per KV head.
+/// Tests more query heads per KV head than a block takes, wide rows, and one head per KV head.
 #[test]
 fn heads_of_any_number_and_width_are_shared() {
     let Some(mut rig) = rig(42, Build::Checked) else {
@@ -206,7 +206,7 @@ pub(super) fn cut(arg: &Arg, axis: usize, from: usize, len: usize) -> Arg {
     }
 }
 
-/// Compares a token alone with the same token among more cells and tokens, and other rows in its block.
+/// Compares a token alone with the same token among others.
 #[test]
 fn a_token_has_the_same_bits_alone_and_with_others() {
     let Some(mut rig) = rig(43, Build::Plain) else {
@@ -223,7 +223,7 @@ fn a_token_has_the_same_bits_alone_and_with_others() {
     let (found, _) = check(&together, &mut rig, &random);
     let found = found.tensor();
     for t in 0..5 {
-        // The cache holds only the cells that the token sees, so the later chunks do not exist.
+        // Only the cells that the token sees, so the later chunks do not exist.
         let cells = 2300 - (4 - t) * 3;
         let of = &together.operands;
         let mut operands = vec![
@@ -245,7 +245,7 @@ fn a_token_has_the_same_bits_alone_and_with_others() {
     }
 }
 
-/// A decode step reads each cache byte once per group of up to eight query heads with a common KV head.
+/// A decode step reads the cache once per group of up to eight query heads with a common KV head.
 #[test]
 fn a_decode_step_reads_the_cache_once_for_a_group() {
     let Some(mut rig) = rig(44, Build::Checked) else {

@@ -54,8 +54,7 @@ fn kernels_on_a_card_agree_with_the_reference() {
     suite::refuse_indices(&CARD);
 }
 
-/// Compares weights decoded by products with the reference decoder, in every format, including formats without an
-/// encoder.
+/// Compares weights decoded by products with the reference decoder, in every format.
 #[test]
 fn weights_of_every_format_are_decoded() {
     let Some(mut rig) = rig(5, Build::Plain) else {

@@ -11,7 +11,7 @@ use tpc_runtime::Data;
 use super::attention::{self, Sizes, cut, elements};
 use super::{Rig, kernel, results, rig, tolerated};
 
-/// Compares a case with the reference. Returns the result and the bytes of K and of V that were read.
+/// Compares a case with the reference. Returns the result and the bytes read from K and V.
 fn check(case: &Case, rig: &mut Rig<EmulatedDriver>, random: &Random) -> (Stored, [u64; 2]) {
     let (kernel, size) = kernel(case).expect("a kernel");
     let name = kernel.instance.name();
@@ -175,7 +175,7 @@ fn no_number_reaches_who_does_not_see_it() {
     }
 }
 
-/// Compares ten tokens alone with the same tokens among earlier and later tokens and more cells.
+/// Compares ten tokens alone with the same tokens among others and more cells.
 #[test]
 fn tokens_of_a_prompt_have_the_same_bits_with_others() {
     let Some(mut rig) = rig(55, Build::Plain) else {
@@ -247,7 +247,7 @@ fn orders(text: &str) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// True if a kernel with this source gives the expected result without a fault; `None` if it cannot be compiled here.
+/// True if a kernel with this source is correct and without a fault; `None` if it cannot be compiled here.
 fn right(text: String, kernel: &Kernel, case: &Case, random: &Random) -> Option<bool> {
     let mut rig = rig(57, Build::Checked)?;
     let stored: Vec<Stored> = operands(case, random)
@@ -269,8 +269,7 @@ fn right(text: String, kernel: &Kernel, case: &Case, random: &Random) -> Option<
     }))
 }
 
-/// Removes each barrier and wait of the loop over tiles in turn. The run must then report a race or give a wrong
-/// result.
+/// Removes each barrier and wait of the loop over tiles in turn, which must cause a race or a wrong result.
 #[test]
 fn each_barrier_of_a_tile_is_needed() {
     let random = Random::new("barriers", 1);

@@ -196,7 +196,7 @@ pub(super) fn kernel(case: &Case) -> Result<(Kernel, Option<u64>), Failure> {
     Ok((kernel, size))
 }
 
-/// Returns result memory filled with a pattern, or with a copy of an updated tensor.
+/// Returns result memory with a pattern, or a copy of an updated tensor.
 pub(super) fn results(case: &Case, operands: &[Stored], random: &Random) -> Vec<Stored> {
     let shapes = case.shapes().into_iter();
     match case.op.is_update() {

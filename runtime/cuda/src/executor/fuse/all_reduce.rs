@@ -1,7 +1,7 @@
 //! Matches sums over devices, with the additions and norms that each device applies to its sum.
 //!
-//! Such a launch is in the queues of all participants. Each device reads the operands of all devices, and all devices
-//! end the launch together.
+//! Such a launch is in the queues of all participants. Each device reads all operands, and all devices end the launch
+//! together.
 
 use tpc_ir::op::BinaryKind;
 use tpc_ir::{Inst, Op, Value};

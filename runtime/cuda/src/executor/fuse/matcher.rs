@@ -1,4 +1,4 @@
-//! Walks from values up to their definitions, within a set of instructions or a whole graph.
+//! Walks from values to their definitions, within a set of instructions or a graph.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

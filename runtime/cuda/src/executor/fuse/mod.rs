@@ -32,8 +32,8 @@ pub(super) enum Role {
     Share,
 }
 
-/// Returns each place's role in a set of instructions in program order. The set has one place, or begins with a
-/// collective and has its participants. Returns `None` if no kernel matches.
+/// Returns each place's role in instructions in program order. The set has one place, or begins with a collective and
+/// has its participants. `None` if no kernel matches.
 pub(super) fn roles_of(
     graph: &Graph,
     insts: &[Inst],
@@ -86,7 +86,7 @@ fn fused_launch(
     })
 }
 
-/// Returns the sets on cards that have a kernel, in the order of preference.
+/// Returns the sets on cards with a kernel, preferred sets first.
 pub(super) fn groups(context: &dyn FusionContext) -> Vec<Vec<Inst>> {
     let defs = DefWalker { context };
     let mut out = on_cards(&defs, mul_mat_glu::propose(&defs));

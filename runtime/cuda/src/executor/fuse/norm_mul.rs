@@ -1,5 +1,4 @@
-//! Matches a norm times a tensor, with the source of its rows: sums, sums over devices, an earlier norm, or weighted
-//! expert sums.
+//! Matches a norm times a tensor, with its row source: sums, sums over devices, an earlier norm, weighted expert sums.
 
 use tpc_ir::op::BinaryKind;
 use tpc_ir::{Inst, InstData, Op, Value};
@@ -122,7 +121,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// Returns candidate sets that end with an addition: with the source of one operand, or the addition alone.
+/// Returns candidate sets that end with an addition, alone or with the source of one operand.
 fn sum_sets(defs: &DefWalker<'_>, v: Value) -> Vec<Vec<Inst>> {
     let (sum, data, mut views) = defs.def(v);
     views.push(sum);

@@ -24,7 +24,6 @@ fn is_plain(op: &tpc_ir::op::SoftMax) -> bool {
     op.scale.to_bits() == 1.0_f32.to_bits() && op.max_bias == 0.0 && op.heads.is_none()
 }
 
-/// Returns the weights' normalisation before their scale, and the lookup of the chosen scores.
 fn weights<'a>(matcher: &Matcher<'a>, data: &'a InstData) -> Option<(WeightNorm, &'a InstData)> {
     match &data.op {
         Op::GetRows(op) if op.window.is_none() => Some((WeightNorm::None, data)),
