@@ -8,8 +8,6 @@ use crate::description::{
     Window, WindowedRope,
 };
 
-/// `afmoe`: norms around both sublayers and on heads, gated attention, experts by biased sigmoids. Every fourth layer
-/// has full attention without rotation.
 pub(crate) const AFMOE: Arch = Arch {
     name: "afmoe",
     embedding: EmbeddingForm {

@@ -7,7 +7,6 @@ use crate::description::{
     QkvForm,
 };
 
-/// `bloom`: ALiBi, an embedding norm, layer norms, biases everywhere, no gate.
 pub(crate) const BLOOM: Arch = Arch {
     name: "bloom",
     embedding: EmbeddingForm {

@@ -8,7 +8,7 @@ use crate::description::{
     SharedWidth, Window,
 };
 
-/// `command-r`: parallel sublayers with one layer norm. R+ normalises heads, each with its own weights.
+/// `command-r`: only R+ normalises heads, each with its own weights.
 pub(crate) const COMMAND_R: Arch = Arch {
     name: "command-r",
     norm: NormForm {
@@ -52,8 +52,7 @@ pub(crate) const COHERE2: Arch = Arch {
     ..COMMAND_R
 };
 
-/// `cohere2moe`: layer or RMS norms; experts by sigmoids, averaged with shared experts. The first of four layers has
-/// full attention; it rotates if it is dense.
+/// `cohere2moe`: the first of four layers has full attention; it rotates if it is dense.
 pub(crate) const COHERE2MOE: Arch = Arch {
     name: "cohere2moe",
     norm: NormForm {

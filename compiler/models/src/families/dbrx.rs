@@ -6,7 +6,6 @@ use crate::description::{
     Arch, AttentionForm, BlockNorms, ExpertForm, Experts, FfnForm, KeyUse, NormForm, QkvForm,
 };
 
-/// `dbrx`: layer norms without bias, bounded fused projections, experts in every layer.
 pub(crate) const DBRX: Arch = Arch {
     name: "dbrx",
     norm: NormForm {

@@ -6,7 +6,6 @@ use crate::description::{
     Arch, AttentionForm, ExpertForm, ExpertWeights, Experts, FfnForm, KeyUse, Presence, RopeForm,
 };
 
-/// `deepseek`: shared experts, and routed experts whose weights are not normalised.
 pub(crate) const DEEPSEEK: Arch = Arch {
     name: "deepseek",
     attention: AttentionForm {

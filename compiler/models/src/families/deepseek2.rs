@@ -8,7 +8,6 @@ use crate::description::{
     TemperatureForm, YarnFactor,
 };
 
-/// `deepseek2`: latent attention, shared and grouped experts.
 pub(crate) const DEEPSEEK2: Arch = Arch {
     name: "deepseek2",
     attention: AttentionForm {
@@ -34,7 +33,6 @@ pub(crate) const MISTRAL4: Arch = Arch {
     ..DEEPSEEK2
 };
 
-/// `deepseek32`: sparse attention by an indexer.
 pub(crate) const DEEPSEEK32: Arch = Arch {
     name: "deepseek32",
     attention: AttentionForm {

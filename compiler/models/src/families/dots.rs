@@ -8,7 +8,6 @@ use crate::description::{
     RopeForm, Selection, Window, WindowedRope,
 };
 
-/// `dots1`: norms on heads, routed and shared experts. A key may select biased sigmoids.
 pub(crate) const DOTS1: Arch = Arch {
     name: "dots1",
     attention: AttentionForm {

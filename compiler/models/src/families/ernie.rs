@@ -19,7 +19,6 @@ pub(crate) const ERNIE4_5: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `ernie4_5-moe`: experts by a biased softmax; dense layers first and in between.
 pub(crate) const ERNIE4_5_MOE: Arch = Arch {
     name: "ernie4_5-moe",
     ffn: FfnForm {

@@ -17,8 +17,7 @@ pub(crate) const EXAONE: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `exaone4`: norms on both outputs and on heads. With 64 layers (32B) three layers of four have a window; only those
-/// rotate.
+/// `exaone4`: with 64 layers (32B) three layers of four have a window; only those rotate.
 pub(crate) const EXAONE4: Arch = Arch {
     name: "exaone4",
     norms: BlockNorms::POST,
@@ -37,8 +36,7 @@ pub(crate) const EXAONE4: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `exaone-moe` (K-EXAONE): norms on inputs and heads. Three layers of four have a window; only those rotate. Routed
-/// experts and a shared expert.
+/// `exaone-moe`: K-EXAONE.
 pub(crate) const EXAONE_MOE: Arch = Arch {
     name: "exaone-moe",
     attention: AttentionForm {

@@ -7,7 +7,6 @@ use crate::description::{
     Presence,
 };
 
-/// `hrm_text`: two alternating stacks of layers, gated attention, norms without weights.
 pub(crate) const HRM_TEXT: Arch = Arch {
     name: "hrm_text",
     loops: LoopForm::Stacks,

@@ -9,7 +9,6 @@ use crate::description::{
     RopeForm, Sections, Selection, SharedForm, SharedWidth, SwigluLimits,
 };
 
-/// `hunyuan-dense`: norms on heads after the rotation.
 pub(crate) const HUNYUAN_DENSE: Arch = Arch {
     name: "hunyuan-dense",
     attention: AttentionForm {
@@ -20,7 +19,6 @@ pub(crate) const HUNYUAN_DENSE: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `hunyuan-moe`: routed experts and a shared expert in every layer.
 pub(crate) const HUNYUAN_MOE: Arch = Arch {
     name: "hunyuan-moe",
     ffn: FfnForm {
@@ -69,8 +67,7 @@ pub(crate) const HY_V3: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `hy_v4`: parallel residual streams, gated latent attention with sinks, in some files an indexer; bounded routed
-/// experts, shared experts.
+/// `hy_v4`: parallel residual streams, gated latent attention with sinks, in some files an indexer.
 pub(crate) const HY_V4: Arch = Arch {
     name: "hy_v4",
     residual: Residual::Hyper(HyperForm::Gated),

@@ -7,7 +7,6 @@ use crate::description::{
     ScaleRule,
 };
 
-/// `jais`: ALiBi, layer norms, fused projections, biases, its own factor on dot products.
 pub(crate) const JAIS: Arch = Arch {
     name: "jais",
     norm: NormForm::LAYER,
@@ -31,7 +30,6 @@ pub(crate) const JAIS: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `jais2`: layer norms, squared ReLU, no gate, biases.
 pub(crate) const JAIS2: Arch = Arch {
     name: "jais2",
     norm: NormForm::LAYER,

@@ -7,8 +7,6 @@ use crate::description::{
     Presence, QkNorm, RopeForm, SharedForm, SharedWidth, Window, WindowedRope,
 };
 
-/// `laguna`: norms on heads, gated attention, a shared expert, routed experts by biased sigmoids. The first of four
-/// layers has full attention; the others have their own rotation.
 pub(crate) const LAGUNA: Arch = Arch {
     name: "laguna",
     attention: AttentionForm {

@@ -5,7 +5,6 @@ use crate::description::{
     Presence, QkNorm, RecurrentForm, RecurrentLayers, RecurrentMixer, Window,
 };
 
-/// `lfm2`: short convolutions, with attention in some layers; an optional window.
 pub(crate) const LFM2: Arch = Arch {
     name: "lfm2",
     attention: AttentionForm {
@@ -25,7 +24,6 @@ pub(crate) const LFM2: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `lfm2moe`: experts by biased sigmoids, no windows.
 pub(crate) const LFM2MOE: Arch = Arch {
     name: "lfm2moe",
     attention: AttentionForm {

@@ -5,7 +5,6 @@ use crate::description::{
     ScanHeads, ScanNorms, Sublayers,
 };
 
-/// `mamba`: selective scans with a step per channel.
 pub(crate) const MAMBA: Arch = Arch {
     name: "mamba",
     recurrent: Some(RecurrentForm {
@@ -19,7 +18,6 @@ pub(crate) const MAMBA: Arch = Arch {
     ..MAMBA2
 };
 
-/// `mamba2`: selective scans.
 pub(crate) const MAMBA2: Arch = Arch {
     name: "mamba2",
     sublayers: Sublayers::Mixer,

@@ -6,7 +6,7 @@ use crate::description::{
     RopeLayers, SwigluLimits, Window, WindowedRope,
 };
 
-/// `maple`: norms on heads, bounded experts. Only the listed layers with a window rotate.
+/// `maple`: only the listed layers with a window rotate.
 pub(crate) const MAPLE: Arch = Arch {
     name: "maple",
     attention: AttentionForm {

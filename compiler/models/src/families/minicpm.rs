@@ -31,7 +31,6 @@ pub(crate) const MINICPM: Arch = Arch {
     ..GRANITE
 };
 
-/// `minicpm3`: latent attention, cached by heads; fixed multipliers.
 pub(crate) const MINICPM3: Arch = Arch {
     name: "minicpm3",
     embedding: EmbeddingForm {

@@ -9,7 +9,6 @@ use crate::description::{
     SharedWidth,
 };
 
-/// `minimax-m2`: norms over all heads, experts by biased sigmoids.
 pub(crate) const MINIMAX_M2: Arch = Arch {
     name: "minimax-m2",
     attention: AttentionForm {

@@ -8,7 +8,7 @@ use crate::description::{
     Sublayers,
 };
 
-/// `nemotron`: layer norms, squared ReLU, no gate. The files' norm weights include the 1 that the model adds.
+/// `nemotron`: the files' norm weights include the 1 that the model adds.
 pub(crate) const NEMOTRON: Arch = Arch {
     name: "nemotron",
     norm: NormForm::LAYER,
@@ -51,7 +51,6 @@ pub(crate) const NEMOTRON_H_MOE: Arch = Arch {
     ..NEMOTRON
 };
 
-/// `nemotron_h`: without experts.
 pub(crate) const NEMOTRON_H: Arch = Arch {
     name: "nemotron_h",
     ..NEMOTRON_H_MOE

@@ -2,7 +2,6 @@
 
 use crate::description::{Arch, AttentionForm, HeadForm, Presence, QkNorm, QkvForm};
 
-/// `openelm`: fused projections, norms on heads, tied output. Heads and widths differ between layers.
 pub(crate) const OPENELM: Arch = Arch {
     name: "openelm",
     attention: AttentionForm {

@@ -6,7 +6,6 @@ use crate::description::{
     Activation, Arch, AttentionForm, FfnForm, HeadForm, NormForm, Presence, RopeForm,
 };
 
-/// `pockettts`: layer norms, no gate, tied output.
 pub(crate) const POCKETTTS: Arch = Arch {
     name: "pockettts",
     norm: NormForm::LAYER,

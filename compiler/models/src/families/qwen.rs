@@ -5,7 +5,7 @@ use crate::description::{
     HeadForm, Presence, QkNorm, QkvForm, RopeForm, Sections, SharedForm, SharedWidth,
 };
 
-/// `qwen`: fused projections with biases; the width counts gate and up.
+/// `qwen`: the width counts gate and up.
 pub(crate) const QWEN: Arch = Arch {
     name: "qwen",
     attention: AttentionForm {
@@ -24,7 +24,6 @@ pub(crate) const QWEN: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `qwen2`: biases on queries, keys and values.
 pub(crate) const QWEN2: Arch = Arch {
     name: "qwen2",
     attention: AttentionForm {
@@ -38,7 +37,7 @@ pub(crate) const QWEN2: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `qwen2moe`: expert weights that are not normalised, a gated shared expert.
+/// `qwen2moe`: expert weights are not normalised.
 pub(crate) const QWEN2MOE: Arch = Arch {
     name: "qwen2moe",
     ffn: FfnForm {
@@ -53,7 +52,6 @@ pub(crate) const QWEN2MOE: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `qwen3`: norms on heads.
 pub(crate) const QWEN3: Arch = Arch {
     name: "qwen3",
     attention: AttentionForm {
@@ -63,7 +61,6 @@ pub(crate) const QWEN3: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `qwen3moe`: experts in every layer.
 pub(crate) const QWEN3MOE: Arch = Arch {
     name: "qwen3moe",
     ffn: FfnForm {
@@ -90,7 +87,6 @@ pub(crate) const QWEN2VL: Arch = Arch {
     ..QWEN2
 };
 
-/// The rotation of Qwen 3 VL.
 const INTERLEAVED: RopeForm = RopeForm {
     sections: Sections::Imrope,
     ..Arch::CLASSIC_ROPE

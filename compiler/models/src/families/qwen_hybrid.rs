@@ -10,7 +10,7 @@ use crate::description::{
     SharedForm, SharedWidth,
 };
 
-/// `qwen35`: norms on heads. Text has one position per token, but the rotation pairs elements as for images.
+/// `qwen35`: text has one position per token, but the rotation pairs elements as for images.
 pub(crate) const QWEN35: Arch = Arch {
     name: "qwen35",
     norms: BlockNorms::PRE_AS_POST,
@@ -36,7 +36,6 @@ pub(crate) const QWEN35: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `qwen35moe`: a gated shared expert.
 pub(crate) const QWEN35MOE: Arch = Arch {
     name: "qwen35moe",
     ffn: FfnForm {

@@ -11,7 +11,7 @@ pub(crate) const STARCODER: Arch = Arch {
     ..GPT2
 };
 
-/// `starcoder2`: layer norms, biases, no gate. The files lack the authors' window.
+/// `starcoder2`: the files lack the authors' window.
 pub(crate) const STARCODER2: Arch = Arch {
     name: "starcoder2",
     norm: NormForm::LAYER,

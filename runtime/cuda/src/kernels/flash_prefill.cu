@@ -123,9 +123,9 @@ template <class Q, int D> DEVICE void load_rows(const View& q, const RowTile& t,
         for (u32 i = lane % 4; from[h] && i < dk; i += 4) {
             float size = fabsf(element<Q>(q, from[h], i));
             if (size < u2f(0x7f800000u)) most = fmaxf(most, size);
-        // The largest element is scaled to between 2^13 and 2^14, so both terms of small elements are exact.
         }
         for (u32 o = 1; o < 4; o *= 2) most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, o));
+        // The largest element is scaled to between 2^13 and 2^14, so both terms of small elements are exact.
         u32 exponent = max(f2u(most) >> 23, 14u);
         rows.power[h] = u2f((exponent - 13) << 23);
         into[h] = u2f((267 - exponent) << 23);
