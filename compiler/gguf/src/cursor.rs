@@ -11,22 +11,20 @@ pub enum Endianness {
     Big,
 }
 
-/// A position in a header's bytes.
-///
-/// Every read is checked against the remaining bytes, and every count by [`Cursor::check_count`] before use.
+/// A position in a header's bytes. Every read and every count is checked against the remaining bytes.
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
     /// True if `bytes` ends at the header limit, not at the end of the file.
     clipped: bool,
-    /// Unread bytes after `bytes` that the file and the header limit allow.
+    /// Unread bytes after `bytes`, within the file and the header limit.
     behind: u64,
     pub(super) endianness: Endianness,
     pub(super) file: &'a str,
 }
 
 impl<'a> Cursor<'a> {
-    /// Makes a cursor at the start of `bytes`, the beginning of a file of `file_len` bytes, limited to `limit` bytes.
+    /// Makes a cursor at the start of `bytes`, the beginning of a file of `file_len` bytes.
     pub(super) fn new(bytes: &'a [u8], file_len: u64, limit: usize, file: &'a str) -> Cursor<'a> {
         let clipped = bytes.len() > limit;
         let behind = file_len

@@ -1,7 +1,5 @@
-//! Opens a model's files.
-//!
-//! Local files are mapped; headers of remote models are read in ranges (`range`). Shards of a split model are found by
-//! name.
+//! Opens a model's files: local files are mapped, headers of remote models are read in ranges (`range`), shards are
+//! found by name.
 
 use std::fs::{self, File};
 use std::io;
@@ -135,7 +133,6 @@ impl Shard {
         Ok((shard, header))
     }
 
-    /// Returns the missing data of `tensors`; `None` if the file is complete.
     fn missing<'t>(&self, tensors: impl Iterator<Item = &'t TensorInfo>) -> Option<MissingData> {
         let (mut count, mut first, mut whole) = (0, None, 0);
         for t in tensors {
@@ -203,8 +200,8 @@ impl GgufFile {
         GgufFile::open_local(path.as_ref(), Data::Whole)
     }
 
-    /// Opens a model whose files may be incomplete, for example during a download. [`GgufFile::missing`] lists missing
-    /// data. A model with missing data counts as a bare header.
+    /// Opens a model that may be incomplete, for example during a download. A model with [missing
+    /// data](GgufFile::missing) counts as a bare header.
     ///
     /// # Errors
     ///
@@ -245,7 +242,6 @@ impl GgufFile {
         GgufFile::join(path, given, data, &mut sibling)
     }
 
-    /// Builds a model from one shard, and for a split model from the shards that `sibling` opens by name.
     fn join<E: From<GgufError>>(
         path: &Path,
         (shard, header): (Shard, Header),
@@ -337,10 +333,8 @@ impl GgufFile {
     }
 }
 
-/// Opens a shard by file name, given the number of shards.
 type Sibling<'a, E> = dyn FnMut(&str, u32) -> Result<(Shard, Header), E> + 'a;
 
-/// Opens a model's other shards, and joins all.
 fn open_split<E: From<GgufError>>(
     name: &SplitName,
     keys: SplitKeys,
@@ -390,7 +384,6 @@ fn open_split<E: From<GgufError>>(
     GgufFile::new(shards, header, data).map_err(E::from)
 }
 
-/// Checks that a shard belongs to the model with these keys.
 fn check_sibling(
     header: &Header,
     name: &SplitName,

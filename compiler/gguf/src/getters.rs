@@ -1,7 +1,7 @@
 //! Typed access to metadata.
 //!
-//! Files disagree on the width of integers, and on one value or one per layer. Integer getters therefore take any
-//! integer type whose value fits, and per-layer getters take a scalar or an array.
+//! Files disagree on integer widths, and on one value or one per layer. Integer getters take any type whose value fits,
+//! per-layer getters a scalar or an array.
 
 use super::error::{GgufError, GgufErrorKind};
 use super::metadata::{Entry, Metadata};

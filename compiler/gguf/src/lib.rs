@@ -1,16 +1,15 @@
 //! GGUF files: reading, checking and writing.
 //!
-//! The GGUF specification (ggml's `docs/gguf.md`) describes the format: magic, version, counts, metadata key/value
-//! pairs, tensor infos, padding to the alignment, tensor data. Versions 2 and 3 are read, in either byte order, as one
-//! file or shards, with data or as a bare header.
+//! The GGUF specification (ggml's `docs/gguf.md`) describes the format. Versions 2 and 3 are read, in either byte
+//! order, as one file or shards, with data or as a bare header.
 //!
 //! Each layer relies on the checks of the layer before:
 //!
 //! - [`parse`] is a pure function from a file's bytes to its [`Header`]. It checks every count, length, string,
-//!   dimension and offset, so that users of a `Header` need not.
+//!   dimension and offset.
 //! - [`GgufFile`] maps a model's files, joins the headers of split files, and checks that the declared data are
-//!   present. For a remote model, it reads only headers, in growing ranges ([`RangeSource`]).
-//! - [`Metadata`] has typed getters for key/value pairs. Errors name the key.
+//!   present. For a remote model, it reads only headers ([`RangeSource`]).
+//! - [`Metadata`] has typed getters for key/value pairs.
 //!
 //! [`GgufWriter`] writes files. It parses every header before it writes it, so its files are readable.
 //!
@@ -19,7 +18,7 @@
 //! - No input makes the reader panic, recurse beyond [`MAX_ARRAY_DEPTH`], take more than quasi-linear time, or hold
 //!   more memory than a small multiple of the header's bytes. The reader never touches tensor data.
 //! - Every defect is a [`GgufError`] with a code in [`CODES`], a byte offset if known, and a cure.
-//! - This crate is independent of architectures: it interprets only the keys `general.alignment` and `split.*`.
+//! - This crate is independent of architectures: it interprets only `general.alignment` and `split.*`.
 
 mod codes;
 mod cursor;

@@ -86,7 +86,6 @@ const OTHERS: &[(&str, &str)] = &[
     (CAPTURE, "plan it as a graph: tpc plan --graph FILE"),
 ];
 
-/// Returns the format that a file's first bytes suggest, if known.
 pub(super) fn describe(bytes: &[u8]) -> Option<&'static str> {
     if is_safetensors(bytes) {
         return Some(SAFETENSORS);

@@ -17,8 +17,7 @@ pub struct Entry {
 
 /// A model's metadata: distinct keys in file order, with lookup and typed getters.
 ///
-/// For an absent key, `get_*` returns `None` and `require_*` an error. Both fail if the value has another kind; the
-/// error names file, key, expected kind and found kind.
+/// For an absent key, `get_*` returns `None` and `require_*` an error. Errors name file, key, expected and found kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     pub(super) file: String,
@@ -84,7 +83,6 @@ impl Metadata {
         self.entries.is_empty()
     }
 
-    /// Returns a key's pair.
     pub fn entry(&self, key: &str) -> Option<&Entry> {
         self.by_key
             .find(&self.entries, |e| &e.key, key)

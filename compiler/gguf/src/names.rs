@@ -1,8 +1,6 @@
 //! Lookup by name in an ordered list, without copies of the names.
 
-/// A permutation of `0..n` that sorts a list of names, for binary search.
-///
-/// Invariant: an index belongs to one list with distinct names that do not change.
+/// A permutation of `0..n` that sorts a list of distinct names, for binary search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct NameIndex(Vec<usize>);
 
@@ -14,7 +12,6 @@ pub(super) struct Duplicate {
 }
 
 impl NameIndex {
-    /// Builds the index of `items`. A repeated name is an error.
     pub(super) fn build<T>(items: &[T], name: impl Fn(&T) -> &str) -> Result<NameIndex, Duplicate> {
         let mut order: Vec<usize> = (0..items.len()).collect();
         // Equal names stay in list order, so neighbours are (earlier, later).

@@ -21,9 +21,9 @@ const MIN_PAIR: u64 = 8 + 1 + 4 + 1;
 
 /// Reads and checks the header of one file.
 ///
-/// `bytes` is the file's content, or a prefix with the header. `file_len` is the whole file's length in bytes, `name`
-/// its name for messages. A file that ends at or before its data offset is a valid bare header; a longer file must hold
-/// all its data. The parser ignores sharding: every tensor is in shard 0.
+/// `bytes` is the content, or a prefix with the header. `file_len` is the whole file's length in bytes, `name` its name
+/// for messages. A file that ends at or before its data offset is a bare header; a longer file must hold all its data.
+/// Every tensor is in shard 0.
 ///
 /// The time is `O(n log n)` and the memory `O(n)` in the header's length, at most [`MAX_HEADER_BYTES`].
 ///

@@ -84,14 +84,12 @@ impl SplitKeys {
         }
     }
 
-    /// Checks a shard's header against its file name.
     pub(super) fn check_name(&self, file: &str, name: &SplitName) -> Result<(), GgufError> {
         expect_equal(file, "split.count", &name.count, &self.count)?;
         expect_equal(file, "split.no", &(name.number - 1), &(self.number - 1))
     }
 }
 
-/// Returns the error for a shard's file name without the key `split.count`.
 pub(super) fn missing_keys(file: &str, name: &SplitName) -> GgufError {
     let (expected, found) = (name.count.to_string(), "no such key".to_owned());
     GgufError::new(
@@ -104,7 +102,6 @@ pub(super) fn missing_keys(file: &str, name: &SplitName) -> GgufError {
     )
 }
 
-/// Returns the error for a shard's header under another file name.
 pub(super) fn bad_name(file: &str, path: &Path, keys: SplitKeys) -> GgufError {
     let SplitKeys { number, count, .. } = keys;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -119,7 +116,6 @@ pub(super) fn bad_name(file: &str, path: &Path, keys: SplitKeys) -> GgufError {
     )
 }
 
-/// Checks that `what` is equal in all shards.
 pub(super) fn expect_equal<T: PartialEq + std::fmt::Display + ?Sized>(
     file: &str,
     what: &'static str,

@@ -70,7 +70,6 @@ pub(super) fn read(
     })
 }
 
-/// Reads one tensor info; its `offset` is relative to the data section.
 fn read_info(cursor: &mut Cursor<'_>) -> Result<InfoRecord, GgufError> {
     let start = cursor.offset();
     let name = strings::read_tensor_name(cursor)?;
@@ -125,7 +124,6 @@ fn read_named_info(
     })
 }
 
-/// Reads a tensor's dimension count and dimensions, padded with ones.
 fn read_dims(cursor: &mut Cursor<'_>) -> Result<([u64; 4], usize), GgufError> {
     let at = cursor.offset();
     let found = cursor.u32("a tensor's dimension count")?;

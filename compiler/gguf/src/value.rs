@@ -473,7 +473,6 @@ fn read_array(cursor: &mut Cursor<'_>, depth: u32) -> Result<MetaArray, GgufErro
     })
 }
 
-/// Returns the fewest bytes of an array element.
 fn min_bytes(element: ValueType) -> u64 {
     match element {
         ValueType::U8 | ValueType::I8 | ValueType::Bool => 1,

@@ -21,9 +21,8 @@ pub enum Version {
 
 /// A GGUF file to be written: metadata, then tensors, in order and at increasing offsets.
 ///
-/// The same calls give the same bytes. Version 3, little-endian and an alignment of 32 bytes are the defaults; a
-/// `general.alignment` pair sets the alignment. [`super::parse`] reads the header back before a byte is written, and
-/// its errors are returned.
+/// The same calls give the same bytes. The defaults are version 3, little-endian, and an alignment of 32 bytes (or
+/// `general.alignment`). [`super::parse`] checks the header before a byte is written.
 #[derive(Clone, Debug)]
 pub struct GgufWriter {
     name: String,

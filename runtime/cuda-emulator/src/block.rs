@@ -55,7 +55,6 @@ impl Warp {
         self.new | self.ready
     }
 
-    /// Returns or adds the collective with this lane mask.
     pub(super) fn collective(&mut self, mask: u32) -> usize {
         if let Some(i) = self.collectives.iter().position(|c| c.mask == mask) {
             return i;
@@ -219,7 +218,7 @@ impl Block {
         (base..base + self.shared.len() * 16).contains(&address)
     }
 
-    /// Returns the shadow cells of a shared-memory range, or an error text if it is out of bounds.
+    /// Returns a shared-memory range's shadow cells, or an error text.
     pub(super) fn shared_cells(
         &mut self,
         address: usize,
@@ -251,7 +250,6 @@ impl Block {
         ))
     }
 
-    /// Completes the barrier if all live threads have arrived.
     pub(super) fn release(&mut self) -> bool {
         if self.arrived == 0 || self.arrived < self.alive {
             return false;

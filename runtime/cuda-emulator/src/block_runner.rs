@@ -129,7 +129,6 @@ unsafe fn run_lane(engine: *mut RunState, block: *mut Block, warp: usize, lane: 
     e.fault.is_some()
 }
 
-/// Reports divergence: no thread of the block can run, and the block does not wait for other blocks.
 fn report_divergence(engine: &mut RunState, block: &Block) {
     let waits = |f: &super::block::Fiber| f.site.is_some() && !f.ended;
     let first = block.fibers.iter().position(waits);

@@ -1,4 +1,4 @@
-//! Calls of kernels to the engine. Each runs on a thread's stack and may suspend the thread.
+//! Calls of kernels to the engine, on a thread's stack. They may suspend the thread.
 
 use std::ffi::c_void;
 

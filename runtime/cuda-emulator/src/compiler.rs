@@ -146,7 +146,7 @@ impl Compiler {
         result.map(|()| path)
     }
 
-    /// Returns the prefix header's path. A precompiled version is stored with it if the compiler supports this.
+    /// Returns the prefix header's path. It is precompiled if the compiler supports this.
     fn prefix_header(&self, flags: &[&str]) -> Result<PathBuf, DriverError> {
         let head = Self::prefix();
         let key = self.key(&["head", &flags.join(" "), &head]);
@@ -181,7 +181,6 @@ impl Compiler {
         }
     }
 
-    /// Returns the path of a module's shared object, compiling it if it is not cached.
     pub(super) fn compile(
         &self,
         name: &str,

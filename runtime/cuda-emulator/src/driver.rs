@@ -43,7 +43,7 @@ impl LoadedModule {
     }
 }
 
-/// A driver of devices that the CPU emulates.
+/// A driver of devices emulated by the CPU.
 pub struct EmulatedDriver {
     options: EmulatedOptions,
     devices: Vec<DeviceInfo>,

@@ -1,5 +1,4 @@
-// Host versions of prelude functions that need little or no engine support: numbers, atomics, flags, asynchronous
-// copies, warp matrix products.
+// Host versions of prelude functions that need little or no engine support.
 
 template <class A, class B> SHIM_INLINE A shim_bits(const B &b) {
     static_assert(sizeof(A) == sizeof(B));

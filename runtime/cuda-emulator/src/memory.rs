@@ -76,7 +76,6 @@ impl Memories {
         }
     }
 
-    /// Returns the allocation that contains an address, or else the last one before it.
     pub(super) fn find(&self, address: usize) -> Option<&Allocation> {
         self.all.get(self.position(address)?)
     }
@@ -92,7 +91,6 @@ impl Memories {
         Some(found)
     }
 
-    /// Returns the side of the allocation with the whole range.
     pub(super) fn holds(&self, address: usize, bytes: usize) -> Option<Side> {
         let a = &self.all[self.position(address)?];
         (address - a.start + bytes <= a.bytes).then_some(a.side)
@@ -139,7 +137,6 @@ impl Memories {
         }
     }
 
-    /// Returns a pointer to a range within one allocation of its side.
     pub(super) fn range(&self, at: Endpoint, bytes: u64) -> Result<*mut u8, DriverError> {
         let found = usize::try_from(at.address).ok().and_then(|a| self.find(a));
         let fits = found.is_some_and(|a| {
@@ -152,7 +149,6 @@ impl Memories {
         }
     }
 
-    /// Returns the free bytes of a device with `of` bytes.
     pub(super) fn free_bytes(&self, device: Device, of: u64) -> u64 {
         of.saturating_sub(self.used(Side::Device(device)))
     }

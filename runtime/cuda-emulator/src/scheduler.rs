@@ -1,4 +1,4 @@
-//! Runs a graph: nodes in a random order that respects the edges, blocks in random order, threads until they wait.
+//! Runs a graph: nodes in a random order within the edges, blocks in random order, threads until they wait.
 
 use std::rc::Rc;
 
@@ -137,7 +137,6 @@ impl RunState {
         device.is_none() || busy.count() < self.max_blocks
     }
 
-    /// Starts a ready node's next block, or executes a node that is not a kernel.
     fn start(&mut self, at: usize) -> Result<(), StopReason> {
         let node = self.ready_nodes[at];
         let progress = &mut self.nodes[node];
@@ -193,7 +192,6 @@ impl RunState {
         self.end(node)
     }
 
-    /// Checks the accesses of a copy or fill before it runs.
     fn check_node_access(&mut self, node: usize) -> Result<(), StopReason> {
         // SAFETY: as in `node`.
         let nodes = unsafe { &*self.graph };

@@ -1,7 +1,7 @@
-// CUDA C++ on the host: the built-ins of a CUDA compiler, and C++ versions of the prelude's intrinsics.
+// CUDA C++ on the host: the compiler's built-ins, and C++ versions of the prelude's intrinsics.
 //
 // Every CUDA thread has its own stack, whose size and alignment are the same power of two. The thread's data is at the
-// upper end, so any frame can find it. Every operation that may wait calls the engine through a table.
+// upper end, so any frame can find it. Operations that may wait call the engine through a table.
 
 #include <math.h>
 #include <stdint.h>

@@ -53,7 +53,6 @@ pub(crate) struct BlockClocks {
 }
 
 impl BlockClocks {
-    /// Resets the clocks for a block of `threads` threads.
     pub(super) fn begin(&mut self, instance: u32, threads: usize) {
         self.instance = instance;
         self.epoch = 0;

@@ -186,7 +186,6 @@ impl RaceDetector {
         self.prune(&mut clocks.known, node);
     }
 
-    /// Ends a block. Successors of its node inherit its acquired accesses.
     pub(super) fn end_block(&mut self, clocks: &BlockClocks, node: usize) {
         let mut known = clocks.known.clone();
         for t in &clocks.threads {
@@ -199,7 +198,7 @@ impl RaceDetector {
         }
     }
 
-    /// Removes accesses that graph edges already order: before `node`, and blocks before other known blocks.
+    /// Removes accesses that graph edges already order.
     fn prune(&self, known: &mut HappensBefore, node: usize) {
         let of = |i: u32| self.instances[i as usize].0;
         let nodes: BTreeSet<usize> = known.blocks.keys().map(|&i| of(i)).collect();

@@ -77,8 +77,8 @@ pub struct DeviceInfo {
 pub struct Memory {
     /// The owner of the memory.
     pub side: Side,
-    /// The address of the first byte, a multiple of 256, which is the same for all devices and, for [host
-    /// memory](Side::Host), for the host.
+    /// The address of the first byte: a multiple of 256, the same for all devices, and for [host memory](Side::Host)
+    /// also for the host.
     pub address: u64,
     /// The size in bytes.
     pub bytes: u64,

@@ -11,8 +11,8 @@ pub struct Module {
     /// CUDA C++ without includes; the [prelude](crate::kernels::PRELUDE) precedes it. `KERNEL(name, parameters)`
     /// declares a kernel.
     pub source: Arc<str>,
-    /// For each kernel's name, the source with only this kernel, so that a driver can compile only kernels in use.
-    /// Empty if the source is not split.
+    /// The source with only one kernel, by kernel name, so that drivers compile only kernels in use. Empty if not
+    /// split.
     pub kernel_sources: BTreeMap<String, Arc<str>>,
     /// Precompiled code.
     pub cubins: Vec<Cubin>,

@@ -136,7 +136,6 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// Adds the nodes of a queue's next step. Returns false if it cannot run yet.
     fn step(
         &mut self,
         phase: &Phase,
@@ -183,7 +182,6 @@ impl GraphBuilder<'_> {
         Ok(true)
     }
 
-    /// Adds a launch's nodes; returns each place's last node.
     fn nodes(
         &mut self,
         launch: Launch,

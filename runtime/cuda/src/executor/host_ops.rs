@@ -33,7 +33,6 @@ impl HostLaunches {
         Ok(HostLaunches { ops, views })
     }
 
-    /// Sets the views for a batch.
     pub(super) fn set(
         &mut self,
         launches: &Launches,

@@ -1,9 +1,9 @@
 //! The CUDA executor: runs programs as graphs of launches.
 //!
 //! Each arena is an allocation on its device, or in host memory that all devices can access. Each batch shape and phase
-//! has one graph, built when the program is loaded and launched once per batch. Its nodes are launches; its edges are
-//! the order within queues, waits, and the synchronisation of collectives. Each device has a *frame* in its memory with
-//! the views of all launches, which is rewritten only if a batch changes the views or sizes.
+//! has one graph, built when the program is loaded and launched once per batch. Nodes are launches; edges are the order
+//! within queues, waits, and the synchronisation of collectives. A device's *frame* holds the views of all launches,
+//! and is rewritten only if a batch changes them.
 
 mod constants;
 mod fuse;
@@ -188,7 +188,6 @@ impl<D: Driver> CudaExecutor<D> {
         &self.no_peer_access
     }
 
-    /// Sets the batch's views, and writes them if they changed.
     fn set_frame(&mut self, shape: usize, sizes: &Bindings) -> Result<(), ExecError> {
         let arenas = &self.arenas;
         let view = |arena: Arena, dtype: DType, at: &BatchLayout| {
@@ -248,7 +247,6 @@ impl<D: Driver> CudaExecutor<D> {
         Ok(())
     }
 
-    /// Calls `read` with a host view of an output.
     fn with_output<T>(
         &self,
         value: Value,

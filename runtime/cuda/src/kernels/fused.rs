@@ -13,8 +13,8 @@ use super::{grouped_mul_mat, matmul, mul_mat_glu, norm, product, unsupported};
 #[derive(Clone, Debug, PartialEq)]
 pub enum FusedOp {
     /// A norm times a tensor. Operands: the rows' operands, the tensor, and optionally the next launch's weight in
-    /// planes, which the kernel prefetches. Results: the normalised input (with [`KeepInput::Yes`]), the product, and
-    /// optionally the product's [`Terms`](super::Terms).
+    /// planes, to be prefetched. Results: the normalised input (with [`KeepInput::Yes`]), the product, and optionally
+    /// its [`Terms`](super::Terms).
     NormMul(Norm, RowSource, KeepInput),
     /// The rows without a norm.
     MulSumAdd(RowSource),

@@ -89,7 +89,6 @@ fn row_template(
     })
 }
 
-/// Removes the next operand; returns its type's name.
 fn next_tag(operands: &mut &[Tensor]) -> Result<&'static str, &'static str> {
     let (first, rest) = operands.split_first().ok_or(OPERANDS)?;
     *operands = rest;

@@ -1,6 +1,5 @@
-// A fake CUDA driver with the functions that the crate calls. Device memory is host memory. Graphs run in the order of
-// their nodes; a kernel node only records its launch parameters. The FAKE_ variables, such as FAKE_VERSION and
-// FAKE_DEVICES, set the reported properties.
+// A fake CUDA driver. Device memory is host memory. Graphs run in the order of their nodes; a kernel node only records
+// its launch parameters. The FAKE_ variables, such as FAKE_VERSION and FAKE_DEVICES, set the reported properties.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

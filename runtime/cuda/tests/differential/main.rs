@@ -1,7 +1,6 @@
-//! Runs the suite on CUDA kernels: on emulated devices that check each access, in random orders, and on a card.
-//!
-//! Without a C++ compiler or a card, the tests report a skip. The suite's misfits are not tested, because a launch
-//! always has the sizes that the assembler inferred.
+//! Runs the suite on CUDA kernels: on emulated devices that check each access, in random orders, and on a card. Without
+//! a C++ compiler or a card, the tests report a skip. The suite's misfits are not tested, because a launch always has
+//! the inferred sizes.
 
 mod attention;
 mod prompt;

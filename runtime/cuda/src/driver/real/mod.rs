@@ -55,8 +55,8 @@ pub struct CudaDriver {
 unsafe impl Send for CudaDriver {}
 
 impl CudaDriver {
-    /// Opens the cards with these numbers. Other cards are listed, but not opened. `cache` is the folder for code that
-    /// NVRTC compiles.
+    /// Opens the cards with these numbers; other cards are only listed. `cache` is the folder for code that NVRTC
+    /// compiles.
     ///
     /// # Errors
     ///
@@ -101,7 +101,6 @@ impl CudaDriver {
             .ok_or(DriverError::NoDevice { device, found })
     }
 
-    /// Returns precompiled code for a device, or compiles the module with NVRTC.
     fn code(&self, device: Device, module: &Module) -> Result<Vec<u8>, DriverError> {
         let capability = self.context(device)?.info.capability;
         let refuse = |why: String| DriverError::Architecture {

@@ -106,7 +106,6 @@ pub(super) fn groups(context: &dyn FusionContext) -> Vec<Vec<Inst>> {
     out
 }
 
-/// Keeps sets on cards with a kernel, in program order.
 fn on_cards(defs: &DefWalker<'_>, mut sets: Vec<Vec<Inst>>) -> Vec<Vec<Inst>> {
     let graph = defs.graph();
     let format = |v: Value| defs.context.format(v);
