@@ -83,6 +83,7 @@ impl Metadata {
         self.entries.is_empty()
     }
 
+    /// Returns a key's pair.
     pub fn entry(&self, key: &str) -> Option<&Entry> {
         self.by_key
             .find(&self.entries, |e| &e.key, key)

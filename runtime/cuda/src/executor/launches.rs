@@ -21,7 +21,7 @@ use crate::kernels::{
 
 #[derive(Debug)]
 pub(super) enum LaunchTask {
-    /// Kernels that run one after another. Stage 1 starts after stage 0 has ended at all places.
+    /// Kernels one after another. Stage 1 starts after stage 0 has ended at all places.
     Device {
         device: usize,
         stage: usize,
@@ -50,7 +50,7 @@ pub(super) struct Launches {
     pub(super) staged: BTreeMap<usize, StagingPart>,
     pub(super) staging: Vec<StagingBuffer>,
     pub(super) terms: BTreeMap<usize, TermSlot>,
-    /// Bytes of a buffer for quantised activations, per device. Each device has two.
+    /// Bytes of each of a device's two buffers for quantised activations.
     pub(super) terms_bytes: Vec<u64>,
     pub(super) scratch: BTreeMap<usize, ScratchPart>,
     /// Each device's scratch memory, which its launches share one after another.
@@ -98,7 +98,6 @@ impl Launches {
                 }
             }
         }
-        // A device's slots are contiguous; the host's come last.
         for place in (0..devices).map(Some).chain([None]) {
             let start = out.slots.len();
             for (launch, task) in tasks.iter().filter(|(_, t)| t.place == place) {

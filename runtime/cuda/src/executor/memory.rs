@@ -47,7 +47,6 @@ impl DeviceView {
         }
     }
 
-    /// Returns the view for host code. It must be host memory.
     pub(super) fn on_host(&self) -> HostView {
         let at = BatchLayout {
             offset: 0,
@@ -84,7 +83,6 @@ impl DeviceView {
         self.at.dims.map(|n| n as usize)
     }
 
-    /// Returns the size without gaps, in bytes.
     pub(super) fn dense_bytes(&self) -> usize {
         let [n, rest @ ..] = self.sizes();
         let row = self.dtype.bytes(n as u64).unwrap_or(0) as usize;
@@ -104,7 +102,6 @@ impl DeviceView {
         last + self.dtype.block_bytes() as usize
     }
 
-    /// Appends the view as kernels read it.
     fn encode(&self, out: &mut Vec<u8>) -> Result<(), ExecError> {
         out.extend(self.address.to_ne_bytes());
         for n in self.at.dims {
@@ -388,7 +385,6 @@ impl Faults {
     }
 }
 
-/// Names the entries that a kernel's indices select.
 fn index_name(kernel: &str) -> &'static str {
     match kernel {
         "get_rows" => "row",

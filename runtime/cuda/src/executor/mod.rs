@@ -51,7 +51,7 @@ pub use memory::error;
 pub use modules::{PrebuiltCode, SourceHash, launch_list, modules};
 pub use options::{CudaOptions, CudaTarget, Edges};
 
-/// Runs a [`Program`] on a driver's devices. Device `i` of the program is the driver's device `i`.
+/// Runs a [`Program`] on a driver's devices, with device `i` on the driver's device `i`.
 pub struct CudaExecutor<D: Driver> {
     program: Arc<Program>,
     interface: Interface,

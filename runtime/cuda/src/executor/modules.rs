@@ -13,8 +13,7 @@ use crate::driver::{Cubin, DeviceInfo, Module};
 use crate::kernels::{self, Source};
 use crate::nvrtc::with_prelude;
 
-/// Returns a program's modules, one per kernel family, with kernels for devices with and without peer access. Programs
-/// with the same kernels have the same modules.
+/// Returns a program's modules, one per kernel family, with kernels for devices with and without peer access.
 ///
 /// # Errors
 ///
@@ -32,7 +31,6 @@ pub fn modules(program: &Program, options: Options) -> Result<Vec<Source>, ExecE
     Ok(kernels::modules(&instances))
 }
 
-/// Returns a program's launches on placeholder devices.
 fn launches_on_any_device(
     program: &Program,
     options: Options,

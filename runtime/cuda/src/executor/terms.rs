@@ -82,7 +82,7 @@ impl TermsPlan {
     }
 }
 
-/// Returns the identity without reshapes; `None` if the column size is unknown.
+/// Returns the identity without reshapes; `None` for a column of unknown size.
 fn key(program: &Program, v: Value) -> Option<ActivationKey> {
     let graph = &program.graph;
     let k = graph.value(v).ty.dims[0].as_const()?;

@@ -57,7 +57,6 @@ impl Head {
     }
 }
 
-/// Returns a part's template. `shared` are the types of positions and frequency factors.
 fn part(
     head: &Head,
     operands: &[Tensor],

@@ -13,7 +13,6 @@ const FAMILY: Family = Family {
     text: include_str!("movement.cu"),
 };
 
-/// Returns the operand and the result, if one type converts to the other.
 fn copy_operands(request: &Request<'_>) -> Result<(Tensor, Tensor), &'static str> {
     let [x] = request.operands else {
         return Err(super::kernel::OPERANDS);

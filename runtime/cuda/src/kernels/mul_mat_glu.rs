@@ -11,7 +11,6 @@ use super::source::{Arguments, tag};
 /// Threads per block that writes terms, and the minimum rows that it computes at a time.
 const WITH_TERMS: (usize, usize) = (256, 32);
 
-/// Returns the result, and true if its terms are a second result.
 fn result(request: &Request<'_>) -> Result<(Tensor, bool), &'static str> {
     let (y, terms) = match request.results {
         [y] => (y, false),
@@ -22,7 +21,6 @@ fn result(request: &Request<'_>) -> Result<(Tensor, bool), &'static str> {
     Ok((*y, terms))
 }
 
-/// Returns the threads of a block with `lanes` lanes per row, and the rows that it computes at a time.
 fn shape(lanes: usize, terms: bool) -> (usize, usize) {
     match terms {
         true => (WITH_TERMS.0, (WITH_TERMS.0 / lanes).max(WITH_TERMS.1)),

@@ -53,7 +53,6 @@ pub(super) fn norm(op: &Norm, request: &Request<'_>) -> Selection {
     )
 }
 
-/// Returns the rows' template and consumes their operands. The parameters of inner norms are appended to `params`.
 fn row_template(
     of: &RowSource,
     operands: &mut &[Tensor],
@@ -96,7 +95,6 @@ fn next_tag(operands: &mut &[Tensor]) -> Result<&'static str, &'static str> {
     Ok(tag(first.dtype))
 }
 
-/// Returns a grid with one block per result row. Rows summed over devices get shared memory.
 fn blocks(of: &RowSource, y: &Tensor) -> Geometry {
     let mut geometry = grid_per_row(y.rows(), y.max_dims[0]);
     if of.reduces() {

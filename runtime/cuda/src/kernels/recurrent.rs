@@ -24,7 +24,6 @@ pub(super) fn ssm_conv(request: &Request<'_>) -> Selection {
     kernel(template, Params::new(), grid_1d(y.elements(), request))
 }
 
-/// Returns the first result, the recurrence's output. The second is the new state in f32.
 fn results(request: &Request<'_>) -> Result<Tensor, &'static str> {
     let [y, state] = request.results else {
         return Err("wrong number of results");

@@ -18,7 +18,6 @@ const FAMILY: Family = Family {
     ),
 };
 
-/// Returns the pair whose wave turns `rotations` times over the training context.
 fn correction_dim(op: &Rope, rotations: f64) -> f64 {
     let wave = op.n_ctx_orig as f64 / (rotations * TAU);
     op.n_dims as f64 * libm::log(wave) / (2.0 * libm::log(f64::from(op.freq_base)))

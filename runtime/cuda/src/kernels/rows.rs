@@ -67,7 +67,6 @@ fn check_update(dst: &Tensor, result: &Tensor, axis: usize) -> Result<(), &'stat
     writable(result.dtype)
 }
 
-/// Returns the destination blocks that `x` fills.
 fn blocks(x: &Tensor, y: &Tensor) -> usize {
     (x.max_dims[0] / y.dtype.block_len() as usize).saturating_mul(x.rows())
 }

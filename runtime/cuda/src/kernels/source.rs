@@ -39,7 +39,6 @@ pub struct Instance {
     launch_bounds: Option<(u32, u32)>,
 }
 
-/// A kernel's prefetch before the preceding kernels end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Prefetch {
     None,

@@ -220,7 +220,6 @@ impl Nvrtc {
     }
 }
 
-/// Returns a folder's library of builtins. The builtins of NVRTC's variant have another name and are ignored.
 fn builtins(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries

@@ -100,7 +100,6 @@ fn prompts_of_any_width_are_computed() {
     }
 }
 
-/// Tests queries, and values of quantised caches, beyond the range of f16.
 #[test]
 fn numbers_beyond_f16_are_kept() {
     let Some(mut rig) = rig(53, Build::Plain) else {
@@ -137,7 +136,6 @@ fn numbers_beyond_f16_are_kept() {
     }
 }
 
-/// Infinite and NaN numbers reach only the tokens that see them.
 #[test]
 fn no_number_reaches_who_does_not_see_it() {
     let Some(mut rig) = rig(54, Build::Checked) else {
@@ -211,7 +209,6 @@ fn tokens_of_a_prompt_have_the_same_bits_with_others() {
     assert_eq!(*alone.tensor().reals().expect("reals"), wanted);
 }
 
-/// A tile of 64 rows reads K and V once, and skips cells hidden from all its rows.
 #[test]
 fn a_tile_of_rows_reads_the_cache_once() {
     let Some(mut rig) = rig(56, Build::Checked) else {

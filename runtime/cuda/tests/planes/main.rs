@@ -114,7 +114,6 @@ fn rows_of_planes_have_the_bits_of_the_file() {
     }
 }
 
-/// Multiplies several columns together, and each alone.
 #[test]
 fn products_are_near_and_have_the_same_bits_for_any_number_of_tokens() {
     let Some(mut rig) = Rig::new(12) else { return };

@@ -138,7 +138,6 @@ impl Rig {
         drop(alone);
     }
 
-    /// Returns a kernel's function. Kernels outside of the common module are loaded separately.
     fn function(&mut self, kernel: &Kernel) -> Function {
         let name = kernel.instance.entry();
         if let Some(known) = self.functions.get(&name) {

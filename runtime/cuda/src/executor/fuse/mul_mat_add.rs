@@ -127,7 +127,6 @@ fn sums(defs: &DefWalker<'_>, product: Inst) -> Vec<Inst> {
     out
 }
 
-/// True if an addition adds a weight, which needs no earlier launch.
 fn adds_weight(defs: &DefWalker<'_>, sum: Inst) -> bool {
     let mut operands = defs.graph().inst(sum).operands.iter();
     operands.any(|v| matches!(defs.def(*v).1.op, Op::Weight(_)))
