@@ -34,6 +34,7 @@ impl Stacks {
         for i in (0..CHUNK).rev() {
             // SAFETY: within the chunk, which has room for `CHUNK` stacks.
             let stack = unsafe { chunk.add(i * STACK) };
+            // SAFETY: the lower end of the stack, which is aligned.
             unsafe { stack.cast::<u64>().write(CANARY) };
             self.free.push(stack);
             self.all.push(stack);

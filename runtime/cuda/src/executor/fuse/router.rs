@@ -1,3 +1,4 @@
+//! Matches the expert router: scores, choice and weights.
 
 use tpc_ir::op::{BinaryKind, UnaryKind};
 use tpc_ir::{Inst, InstData, Op, Value};
