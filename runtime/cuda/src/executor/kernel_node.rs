@@ -3,8 +3,8 @@
 use crate::driver::{Args, Function, KernelNode};
 use crate::kernels::Kernel;
 
-/// Returns a kernel's node. `addresses` are those of its views, parameters and fault record; `launch` is the launch's
-/// index.
+/// Returns a kernel's node. `addresses` has the addresses of its views, parameters and fault record; `launch` is the
+/// launch's index.
 pub fn kernel_node(
     kernel: &Kernel,
     function: Function,

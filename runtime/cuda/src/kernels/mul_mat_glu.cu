@@ -21,7 +21,7 @@ DEVICE void put_block_terms(const float* kept, u32 first, u32 each, u32 end, con
 }
 
 // Computes one column from the rows of `gate` from `matrix` on and of `up` from `other` on; with terms if `T` is 1.
-// `more` are the tensors that `E` adds to the first product, then those of the second.
+// `more` are the tensors that `E` adds to the first product, then the tensors for the second.
 template <class P, class E, class F, class Y, int T>
 DEVICE void glu_column(const View& gate, const View& up, u64 matrix, u64 other, const u8* column, const View* more, const Column& place, const View& y, u8* out, const u8* made, const GluParams& p) {
     SHARED(float, kept, T ? 256 : 1);

@@ -272,7 +272,7 @@ DEVICE void tile_sums(const u32* a, const u32* codes, const u32* rests, i32* c) 
 
 // Adds pair `in` of a tile to 16 rows and 8 columns; all lanes must call it. A lane has rows `lane / 4` and `lane / 4 +
 // 8`, and columns `lane % 4 * 2` and the next one. `codes` are the terms of the column whose codes the lane loads,
-// `sums` those of its two columns. Both are null after the last column.
+// `sums` the terms of its two columns. Both are null after the last column.
 template <class P>
 DEVICE void add_tile(const PlaneRow* rows, const PairTile& tile, u32 in, const u8* codes, const u8* const* sums, float* out) {
     u32 t = threadIdx.x % 4;
