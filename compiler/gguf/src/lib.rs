@@ -15,8 +15,8 @@
 //!
 //! Invariants:
 //!
-//! - No input makes the reader panic, recurse beyond [`MAX_ARRAY_DEPTH`], take more than quasi-linear time, or hold
-//!   more memory than a small multiple of the header's bytes. The reader never touches tensor data.
+//! - No input makes the reader panic or recurse beyond [`MAX_ARRAY_DEPTH`]. Time is quasi-linear, and memory a small
+//!   multiple of the header's bytes. The reader never touches tensor data.
 //! - Every defect is a [`GgufError`] with a code in [`CODES`], a byte offset if known, and a cure.
 //! - This crate is independent of architectures: it interprets only `general.alignment` and `split.*`.
 

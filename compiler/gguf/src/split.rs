@@ -1,7 +1,7 @@
 //! Split models: file names of shards, and `split.*` keys in their headers.
 //!
-//! llama.cpp's `gguf-split` names shard `i` of `n` `PREFIX-0000i-of-0000n.gguf`, from 1, and writes into each shard
-//! `split.no` (from 0), `split.count` and `split.tensors.count` (of the whole model).
+//! llama.cpp's `gguf-split` names shard `i` of `n` `PREFIX-0000i-of-0000n.gguf`, from 1. Each shard has `split.no`
+//! (from 0), `split.count` and `split.tensors.count` (of the whole model).
 
 use std::path::Path;
 

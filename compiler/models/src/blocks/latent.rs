@@ -1,7 +1,7 @@
 //! Multi-head latent attention. The keys and values of all heads come from one short vector per token, the latent
 //! vector. All heads share a rotated part of the keys.
 //!
-//! If the file has a matrix per head (`attn_k_b`, `attn_v_b`), queries are multiplied by `attn_k_b`, and every head
+//! If the file has a matrix per head (`attn_k_b`, `attn_v_b`), queries are multiplied by `attn_k_b`. Every head then
 //! attends to the same cached row, whose first part is the value. If the file has one projection (`attn_kv_b`), keys
 //! and values are computed and cached as usual.
 

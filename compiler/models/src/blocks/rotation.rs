@@ -38,8 +38,7 @@ impl Rotation {
 
     /// Rotates `x: [head, heads, n_tokens]`. The rotation is its own inverse. The values are named `name`.
     ///
-    /// A head's blocks become their own axis, in front of the axis of heads, so that a split of the heads stays on one
-    /// axis.
+    /// A head's blocks become an axis in front of the axis of heads, so that a split of the heads stays on one axis.
     pub(super) fn apply(
         self,
         b: &mut Builder<'_>,

@@ -276,8 +276,8 @@ DEVICE void weigh(const View& mask, const PrefillParams& p, u32 cell, u32 seen, 
     }
 }
 
-// Adds cells with an infinite or NaN element to the rows that see them, and replaces the elements by 0, because a
-// matrix product would spread them to all rows.
+// Adds cells with an infinite or NaN element to the rows that see them, and replaces the elements by 0. A matrix
+// product would spread them to all rows.
 template <int D, int N, int C>
 DEVICE void add_odd(u32 odd, u32 width, const PrefillRoom<D, N, C>& room, const float* scales, const float (*s)[4], float (*out)[4]) {
     u32 lane = threadIdx.x % 32;

@@ -28,8 +28,8 @@ fn shape(lanes: usize, terms: bool) -> (usize, usize) {
     }
 }
 
-/// Selects the kernel. The operands are two weights of the same shape and type (gate first), or one weight with the
-/// gate in the first half of its rows, then the activations' terms.
+/// Selects the kernel. The first operands are two weights of the same shape and type (gate first), or one weight with
+/// the gate in the first half of its rows. The activations' terms follow.
 pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
     let (gate, up, q) = match request.operands {
         [gate, up, q] => (gate, Some(up), q),

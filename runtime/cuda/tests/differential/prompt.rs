@@ -72,8 +72,7 @@ fn prompts_read_caches_of_all_types() {
     }
 }
 
-/// Tests any row width, one query head per KV head to more heads than a tile has rows, and more cells than one scan of
-/// the mask.
+/// Tests any row width, many cells, and one query head per KV head to more heads than a tile has rows.
 #[test]
 fn prompts_of_any_width_are_computed() {
     let Some(mut rig) = rig(52, Build::Checked) else {

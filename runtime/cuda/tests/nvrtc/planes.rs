@@ -1,8 +1,8 @@
 //! Products with weights in planes compile for every target without spills. Instructions per weight and bytes in flight
 //! match the tables of the book.
 //!
-//! Instructions are counted in the loop over K of a one-token product with two rows per lane, by `nvdisasm` (in the
-//! CUDA toolkit, or its own wheel). Without it, the count is skipped.
+//! Instructions are counted in the loop over K of a one-token product with two rows per lane. The counts need
+//! `nvdisasm` (in the CUDA toolkit, or its own wheel); without it they are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
