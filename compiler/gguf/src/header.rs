@@ -10,7 +10,7 @@ use super::names::NameIndex;
 /// One tensor of a model.
 ///
 /// Checked: `ne` has `n_dims` non-zero entries followed by ones, and `ne[0]` is a multiple of `dtype`'s block length.
-/// The product of `ne` and `bytes` are below 2^63, and `offset + bytes` does not overflow.
+/// Both `bytes` and the product of `ne` are below 2^63, and `offset + bytes` does not overflow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorInfo {
     /// The name, such as `blk.0.attn_q.weight`; unique in a model.
