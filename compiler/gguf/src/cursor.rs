@@ -1,4 +1,4 @@
-//! A bounded reader over the bytes of a header.
+//! A bounded reader of a header's bytes.
 
 use super::error::{GgufError, GgufErrorKind};
 
@@ -7,28 +7,24 @@ use super::error::{GgufError, GgufErrorKind};
 pub enum Endianness {
     /// Least significant byte first, as in nearly all files.
     Little,
-    /// Most significant byte first (version 3 files for big-endian machines).
+    /// Most significant byte first (version 3, for big-endian machines).
     Big,
 }
 
-/// A position in a header's bytes.
-///
-/// Every read is checked against the remaining bytes, and [`Cursor::check_count`] compares every count with them before
-/// it is used.
+/// A position in a header's bytes. Every read and every count is checked against the remaining bytes.
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// True if `bytes` ends at the limit on headers rather than at the end of the file.
+    /// True if `bytes` ends at the header limit, not at the end of the file.
     clipped: bool,
-    /// The number of bytes after `bytes` that the file and the limit on headers allow, but that have not been read yet.
+    /// Unread bytes after `bytes`, within the file and the header limit.
     behind: u64,
     pub(super) endianness: Endianness,
     pub(super) file: &'a str,
 }
 
 impl<'a> Cursor<'a> {
-    /// Makes a cursor at the start of `bytes`, the beginning of a file of `file_len` bytes. It sees at most `limit`
-    /// bytes.
+    /// Makes a cursor at the start of `bytes`, the beginning of a file of `file_len` bytes.
     pub(super) fn new(bytes: &'a [u8], file_len: u64, limit: usize, file: &'a str) -> Cursor<'a> {
         let clipped = bytes.len() > limit;
         let behind = file_len
@@ -45,17 +41,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns the number of bytes from the start of the file to the cursor.
     pub(super) fn offset(&self) -> u64 {
         self.at as u64
     }
 
-    /// Returns the number of bytes from the cursor to the end.
     pub(super) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// Makes an error at byte `offset` of this file.
     pub(super) fn error_at(&self, offset: u64, kind: GgufErrorKind) -> GgufError {
         GgufError::new(self.file, kind).at(offset)
     }
@@ -88,7 +81,6 @@ impl<'a> Cursor<'a> {
         self.error_at(self.offset(), kind)
     }
 
-    /// Returns the next `N` bytes.
     pub(super) fn chunk<const N: usize>(
         &mut self,
         reading: &'static str,
@@ -115,7 +107,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Refuses a `count` of items, read at `offset`, if the remaining bytes cannot hold `min_bytes` for each.
+    /// Refuses a `count` of items, read at `offset`, if the remaining bytes cannot hold `min_bytes` each.
     pub(super) fn check_count(
         &self,
         count: u64,

@@ -1,4 +1,4 @@
-//! The defects of GGUF files and their cures.
+//! Defects of GGUF files and their cures.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use super::lookalike;
 
 /// One defect of a GGUF file.
 ///
-/// It displays as `file: subject: defect (at byte N)`. The subject and the offset are left out if they are unknown.
+/// It displays as `file: subject: defect (at byte N)`, without unknown parts.
 #[derive(Debug)]
 pub struct GgufError {
     file: String,
@@ -19,7 +19,7 @@ pub struct GgufError {
     kind: Box<GgufErrorKind>,
 }
 
-/// The part of a header that a defect is about. Names are shortened and escaped for display.
+/// The part of a header with a defect. Names are shortened and escaped for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A metadata key.
@@ -28,13 +28,13 @@ pub enum Subject {
     Tensor(String),
 }
 
-/// The defect of a key or a tensor name.
+/// A defect of a key or tensor name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StringDefect {
     /// The name is empty.
     #[error("it is empty")]
     Empty,
-    /// The name is longer than the format allows.
+    /// The name is too long for the format.
     #[error("it is {length} bytes long; at most {max} are allowed")]
     TooLong {
         /// Bytes declared.
@@ -45,12 +45,12 @@ pub enum StringDefect {
     /// The name is not UTF-8.
     #[error("it is not valid UTF-8 (first bad byte: its byte {at})")]
     NotUtf8 {
-        /// The offset in the string of the first byte that is not UTF-8.
+        /// The offset in the string of the first invalid byte.
         at: u64,
     },
 }
 
-/// The kinds of defect. [`GgufErrorKind::code`] returns their codes, and [`super::CODES`] explains the codes.
+/// The kinds of defect; [`super::CODES`] explains their codes.
 #[derive(Debug, thiserror::Error)]
 #[expect(
     missing_docs,
@@ -118,7 +118,7 @@ pub enum GgufErrorKind {
     #[error("data offset {found} plus {bytes} bytes: expected less than 2^63")]
     OffsetOverflow { found: u64, bytes: u64 },
     #[error(
-        "its data begin at byte {start}, before those of {other:?} end: expected byte {end} or later"
+        "its data begin at byte {start}, inside the data of {other:?}: expected byte {end} or later"
     )]
     TensorOverlap { other: String, start: u64, end: u64 },
     #[error(
@@ -132,7 +132,7 @@ pub enum GgufErrorKind {
         count: u32,
     },
     #[error(
-        "the header is of shard {number} of {count}, and the file has another name: expected {expected}"
+        "the file name contradicts the header of shard {number} of {count}: expected {expected}"
     )]
     SplitName {
         number: u32,
@@ -150,7 +150,7 @@ pub enum GgufErrorKind {
     )]
     SplitTensorCount { expected: u64, found: u64 },
     #[error(
-        "this shard has no tensor data, and {with} has: expected data in all shards or in none"
+        "this shard has no tensor data, but {with} has: expected data in all shards or only bare headers"
     )]
     MixedShardData { with: String },
     #[error("required metadata key is missing: expected {expected}")]
@@ -179,7 +179,7 @@ fn guess(looks_like: &Option<&'static str>) -> String {
         .unwrap_or_default()
 }
 
-/// Lists shards: `shard 2`, or `shards 2, 3 and 5`; for more than a dozen, their number.
+/// Lists shards: `shard 2`, or `shards 2, 3 and 5`; more than a dozen are counted.
 fn shards(numbers: &[u32]) -> String {
     let listed: Vec<String> = numbers.iter().map(u32::to_string).collect();
     match listed.as_slice() {
@@ -212,14 +212,14 @@ fn retired_type(id: u32) -> &'static str {
         31..=33 | 37..=38 => {
             " (a layout repacked for one CPU, withdrawn: runtimes now repack on loading)"
         }
-        98 | 99 | 136 | 147..=150 => " (of ik_llama.cpp, for intermediate results: no file has it)",
+        98 | 99 | 136 | 147..=150 => " (of ik_llama.cpp, for intermediate results only)",
         142 | 143 => " (iq2_tn and iq1_tn of ik_llama.cpp, withdrawn)",
         _ => "",
     }
 }
 
 impl GgufErrorKind {
-    /// Returns the stable code, `TPC0100` to `TPC0149`, which [`super::CODES`] explains.
+    /// Returns the stable code, `TPC0100` to `TPC0149`.
     pub fn code(&self) -> &'static Code {
         use GgufErrorKind as K;
         match self {
@@ -265,7 +265,7 @@ impl GgufErrorKind {
         match self {
             K::Io { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied => "make it readable for this user (chmod, chown), or copy it",
-                io::ErrorKind::InvalidInput => "a model is read at any position: save it as a file, and give that path",
+                io::ErrorKind::InvalidInput => "tpc reads models at random positions: save the model as a file, and give its path",
                 _ => "check that the path names a readable file",
             }
             .into(),
@@ -284,7 +284,7 @@ impl GgufErrorKind {
                 "fetch the file again from a source you trust: no published model has a header this long".into()
             }
             K::ImplausibleCount { .. } => {
-                "compare the file's size and checksum, and fetch it again: it is cut short or damaged".into()
+                "compare the file's size and checksum, and fetch it again: the file is cut short or damaged".into()
             }
             K::DuplicateKey { .. } | K::DuplicateTensor { .. } => {
                 "remove one of the two, or convert the model again".into()
@@ -294,8 +294,8 @@ impl GgufErrorKind {
                 let known: Vec<String> =
                     tpc_ir::DType::ALL.iter().map(|t| format!("{} {}", t.gguf_id(), t.name())).collect();
                 format!(
-                    "check the file's source: the type is of a newer program or of another fork; requantise the model; \
-                     known types: {}, and those of ik_llama.cpp",
+                    "check the file's source (a newer program or a fork may have written it), or requantise the model; \
+                     known types: {}, and the types of ik_llama.cpp",
                     known.join(", ")
                 )
             }
@@ -313,13 +313,13 @@ impl GgufErrorKind {
             | K::MisalignedOffset { .. }
             | K::OffsetOverflow { .. }
             | K::TensorOverlap { .. } => {
-                "compare the file's checksum, or convert the model again: it is damaged, or its writer is faulty"
+                "compare the file's checksum, or convert the model again: the file or its converter is faulty"
                     .into()
             }
             K::MissingShard { .. } => "put all shards of the model into one directory, with their original names".into(),
             K::SplitName { .. } => "give all shards their original names, which number them".into(),
             K::SplitMismatch { .. } | K::SplitTensorCount { .. } => {
-                "fetch all shards of one model and one quantisation again: these do not belong together".into()
+                "fetch all shards again: these shards are from different models or quantisations".into()
             }
             K::MixedShardData { .. } => "fetch the missing data, or use bare headers of all shards".into(),
             K::MissingKey { .. } | K::WrongType { .. } | K::OutOfRange { .. } | K::WrongLength { .. } => {
@@ -332,7 +332,6 @@ impl GgufErrorKind {
 }
 
 impl GgufError {
-    /// Makes an error about `file`, without offset and subject.
     pub(super) fn new(file: &str, kind: GgufErrorKind) -> GgufError {
         GgufError {
             file: file.to_owned(),
@@ -342,35 +341,32 @@ impl GgufError {
         }
     }
 
-    /// Sets the position: `offset` bytes from the file's start.
     pub(super) fn at(mut self, offset: u64) -> GgufError {
         self.offset = Some(offset);
         self
     }
 
-    /// Sets a metadata key as the subject.
     pub(super) fn in_key(mut self, key: &str) -> GgufError {
         self.subject = Some(Subject::Key(shorten(key)));
         self
     }
 
-    /// Sets a tensor as the subject.
     pub(super) fn in_tensor(mut self, name: &str) -> GgufError {
         self.subject = Some(Subject::Tensor(shorten(name)));
         self
     }
 
-    /// Returns the file's name, as the caller gave it.
+    /// Returns the file's name, as given by the caller.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// Returns the offset of the defect, in bytes from the file's start, if it has a position.
+    /// Returns the defect's offset in bytes from the file's start, if known.
     pub fn offset(&self) -> Option<u64> {
         self.offset
     }
 
-    /// Returns the key or tensor that the defect is about.
+    /// Returns the key or tensor with the defect.
     pub fn subject(&self) -> Option<&Subject> {
         self.subject.as_ref()
     }
@@ -409,12 +405,12 @@ impl fmt::Display for GgufError {
 
 impl std::error::Error for GgufError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        // The message already includes the message of the kind, so the source of this error is the source of the kind.
+        // This message includes the kind's, so the source is the kind's.
         self.kind.source()
     }
 }
 
-/// Shortens a name to at most 100 characters and an ellipsis.
+/// Shortens a name to 100 characters and an ellipsis.
 pub(super) fn shorten(name: &str) -> String {
     const MAX: usize = 100;
     if name.chars().count() <= MAX {

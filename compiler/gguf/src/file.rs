@@ -1,7 +1,5 @@
-//! Opens the file or files of a model.
-//!
-//! Local files are mapped; the headers of a remote model are read in ranges (`range`). In both cases, the shards of a
-//! split model are found by name.
+//! Opens a model's files: local files are mapped, headers of remote models are read in ranges (`range`), shards are
+//! found by name.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,7 +17,7 @@ use super::split::{self, SplitKeys, SplitName};
 
 /// A model: one GGUF file, or all shards of a split model. Local files are mapped read-only.
 ///
-/// Invariant: either every shard that has tensors holds all their data, or all shards lack data.
+/// Invariant: either every shard with tensors holds all their data, or all shards lack data.
 #[derive(Debug)]
 pub struct GgufFile {
     header: Header,
@@ -32,29 +30,28 @@ pub struct GgufFile {
 #[derive(Debug)]
 pub struct Shard {
     path: PathBuf,
-    /// The file's content; `None` for a remote file, which is read up to the end of its header.
+    /// The content; `None` for a remote file, which is read up to its header's end.
     map: Option<Mmap>,
     file_len: u64,
     data_offset: u64,
     has_data: bool,
 }
 
-/// The tensor data missing from a file with an unfinished download or copy.
+/// Tensor data missing from an unfinished download or copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingData {
     /// The file.
     pub path: PathBuf,
-    /// The number of tensors with missing data.
+    /// Tensors with missing data.
     pub tensors: usize,
-    /// The name of the first such tensor.
+    /// The first such tensor.
     pub first: String,
-    /// The missing bytes, including padding.
+    /// Missing bytes, including padding.
     pub bytes: u64,
-    /// The length of the complete file in bytes.
+    /// The complete file's length in bytes.
     pub whole: u64,
 }
 
-/// The tensor data that a file must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Data {
     /// Either all data or only the header.
@@ -64,34 +61,34 @@ enum Data {
 }
 
 impl Shard {
-    /// Returns the path of the file.
+    /// Returns the file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the file's length in bytes; `u64::MAX` if a server does not report it.
+    /// Returns the length in bytes; `u64::MAX` if a server does not report it.
     pub fn file_len(&self) -> u64 {
         self.file_len
     }
 
-    /// Returns the offset of the tensor data section, in bytes from the file's start. It may be the file's end.
+    /// Returns the tensor data's offset from the file's start, in bytes. It may be the file's end.
     pub fn data_offset(&self) -> u64 {
         self.data_offset
     }
 
-    /// Returns the bytes before the tensor data, including the padding that the file holds; `None` for a remote file.
+    /// Returns the bytes before the tensor data, with padding; `None` for a remote file.
     pub fn header_bytes(&self) -> Option<&[u8]> {
         let map = self.map.as_ref()?;
         let end = usize::try_from(self.data_offset).map_or(map.len(), |n| n.min(map.len()));
         map.get(..end)
     }
 
-    /// Returns true if this file holds tensor data. It is false for a shard without tensors.
+    /// True if this file holds tensor data; false for a shard without tensors.
     pub fn has_data(&self) -> bool {
         self.has_data
     }
 
-    /// Returns true if the file continues after the header. For a remote file, this follows from its length.
+    /// True if the file continues after the header; for a remote file, by its length.
     fn goes_on(&self) -> bool {
         let has_length = self.map.is_none() && self.file_len < u64::MAX;
         self.has_data || (has_length && self.file_len > self.data_offset)
@@ -124,7 +121,6 @@ impl Shard {
         Ok((shard, header))
     }
 
-    /// Reads the header of a remote shard.
     fn open_remote(source: &mut dyn RangeSource) -> Result<(Shard, Header), Diagnostic> {
         let (header, file_len) = range::read_header(source)?;
         let shard = Shard {
@@ -137,7 +133,6 @@ impl Shard {
         Ok((shard, header))
     }
 
-    /// Returns the data of `tensors` that the file lacks; `None` if it is complete.
     fn missing<'t>(&self, tensors: impl Iterator<Item = &'t TensorInfo>) -> Option<MissingData> {
         let (mut count, mut first, mut whole) = (0, None, 0);
         for t in tensors {
@@ -157,7 +152,6 @@ impl Shard {
     }
 }
 
-/// Describes a path that is not a regular file, for messages.
 fn kind(attributes: &fs::Metadata) -> &'static str {
     if attributes.is_dir() {
         return "it is a directory";
@@ -177,7 +171,7 @@ fn map_read_only(file: &File) -> io::Result<Mmap> {
     unsafe { Mmap::map(file) }
 }
 
-/// Drops the pages of a part of a map from this process's memory, if the system supports it.
+/// Drops pages of a map from this process's memory, if the system supports it.
 #[cfg_attr(
     unix,
     expect(
@@ -194,33 +188,33 @@ fn drop_pages(map: &Mmap, start: usize, len: usize) {
 }
 
 impl GgufFile {
-    /// Opens a model, given the path of its file or of any shard.
+    /// Opens a model, given its file or any shard.
     ///
-    /// It reads only the headers. The data are mapped, and read on first use.
+    /// It reads only headers. Data are mapped, and read on first use.
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be read, if a header has a defect ([`super::parse`]), or if shards are
-    /// missing, misnamed or from different models (TPC0123 to TPC0127).
+    /// Fails if a file cannot be read, a header has a defect ([`super::parse`]), or shards are missing, misnamed or
+    /// from different models (TPC0123 to TPC0127).
     pub fn open(path: impl AsRef<Path>) -> Result<GgufFile, GgufError> {
         GgufFile::open_local(path.as_ref(), Data::Whole)
     }
 
-    /// Opens a model whose files may be incomplete, for example during a download. [`GgufFile::missing`] lists the
-    /// missing data. A model with missing data counts as a bare header.
+    /// Opens a model that may be incomplete, for example during a download. A model with [missing
+    /// data](GgufFile::missing) counts as a bare header.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`GgufFile::open`], except for missing data.
+    /// As [`GgufFile::open`], except for missing data.
     pub fn open_unfinished(path: impl AsRef<Path>) -> Result<GgufFile, GgufError> {
         GgufFile::open_local(path.as_ref(), Data::Unfinished)
     }
 
-    /// Reads the headers of a remote model, given its file or any shard. The data are not read.
+    /// Reads the headers of a remote model, given its file or any shard, without data.
     ///
     /// # Errors
     ///
-    /// Returns the errors of the source and of [`GgufFile::open`].
+    /// As [`GgufFile::open`], and errors of the source.
     pub fn open_elsewhere(source: &mut dyn RangeSource) -> Result<GgufFile, Diagnostic> {
         let path = PathBuf::from(source.name());
         let given = Shard::open_remote(source)?;
@@ -229,7 +223,7 @@ impl GgufFile {
             Shard::open_remote(sibling.as_mut())
         };
         let mut out: GgufFile = GgufFile::join(&path, given, Data::Whole, &mut sibling)?;
-        // The data are not read, but a known file length shows if some are missing.
+        // Without reading the data, a known file length shows missing data.
         out.missing = missing(&out.shards, &out.header);
         Ok(out)
     }
@@ -248,7 +242,6 @@ impl GgufFile {
         GgufFile::join(path, given, data, &mut sibling)
     }
 
-    /// Builds a model from one shard, and from the others that `sibling` opens by name if the model is split.
     fn join<E: From<GgufError>>(
         path: &Path,
         (shard, header): (Shard, Header),
@@ -268,7 +261,6 @@ impl GgufFile {
         }
     }
 
-    /// Builds a model from its shards and their joined header.
     fn new(shards: Vec<Shard>, header: Header, data: Data) -> Result<GgufFile, GgufError> {
         let missing = match data {
             Data::Whole => Vec::new(),
@@ -283,12 +275,12 @@ impl GgufFile {
         })
     }
 
-    /// Returns the header. For a split model, it is the header of shard 1 with the tensors of all shards.
+    /// Returns the header. For a split model: shard 1's header with the tensors of all shards.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Returns the byte order of the headers and of the tensor data.
+    /// Returns the byte order of headers and tensor data.
     pub fn endianness(&self) -> Endianness {
         self.header.endianness
     }
@@ -298,24 +290,23 @@ impl GgufFile {
         &self.shards
     }
 
-    /// Returns true if the files hold all tensor data; false for a bare header.
+    /// True if the files hold all tensor data; false for a bare header.
     pub fn has_data(&self) -> bool {
         self.has_data
     }
 
-    /// Returns the files with missing tensor data, if the model was opened by a function that allows them.
+    /// Returns files with missing tensor data, if the model may be incomplete.
     pub fn missing(&self) -> &[MissingData] {
         &self.missing
     }
 
-    /// Returns true if the model is remote. Its data cannot be read then.
+    /// True if the model is remote: its data cannot be read.
     pub fn is_elsewhere(&self) -> bool {
         self.shards.iter().any(|s| s.map.is_none())
     }
 
-    /// Returns the data of a tensor of this model: [`TensorInfo::bytes`] bytes in the file's byte order.
-    ///
-    /// Returns `None` if the model is a bare header or incomplete.
+    /// Returns a tensor's data: [`TensorInfo::bytes`] bytes in the file's byte order; `None` if the model is a bare
+    /// header or incomplete.
     pub fn tensor_data(&self, tensor: &TensorInfo) -> Option<&[u8]> {
         let shard = self.shards.get(tensor.shard).filter(|_| self.has_data)?;
         let start = usize::try_from(tensor.offset).ok()?;
@@ -323,8 +314,8 @@ impl GgufFile {
         shard.map.as_ref()?.get(start..end)
     }
 
-    /// Drops a part of the bytes from [`GgufFile::tensor_data`] from this process's memory, until the next read. This
-    /// is a hint, which some systems ignore.
+    /// Drops bytes of [`GgufFile::tensor_data`] from this process's memory until the next read. A hint, which some
+    /// systems ignore.
     pub fn release(&self, data: &[u8]) {
         for map in self.shards.iter().filter_map(|s| s.map.as_ref()) {
             let start = (data.as_ptr() as usize).wrapping_sub(map.as_ptr() as usize);
@@ -334,7 +325,7 @@ impl GgufFile {
         }
     }
 
-    /// Drops all data from this process's memory, until the next read. This is a hint, like [`GgufFile::release`].
+    /// Drops all data from this process's memory, like [`GgufFile::release`].
     pub fn release_all(&self) {
         for map in self.shards.iter().filter_map(|s| s.map.as_ref()) {
             drop_pages(map, 0, map.len());
@@ -342,10 +333,8 @@ impl GgufFile {
     }
 }
 
-/// A function that opens a shard by its file name, given the number of shards.
 type Sibling<'a, E> = dyn FnMut(&str, u32) -> Result<(Shard, Header), E> + 'a;
 
-/// Opens the other shards of a model, given one shard, and joins all.
 fn open_split<E: From<GgufError>>(
     name: &SplitName,
     keys: SplitKeys,
@@ -395,7 +384,6 @@ fn open_split<E: From<GgufError>>(
     GgufFile::new(shards, header, data).map_err(E::from)
 }
 
-/// Checks that a shard belongs to the model with these keys.
 fn check_sibling(
     header: &Header,
     name: &SplitName,
@@ -414,7 +402,6 @@ fn check_sibling(
     split::expect_equal(file, "split.tensors.count", &keys.tensors, &found.tensors)
 }
 
-/// Returns the error that lists the missing shards of the model at `path`.
 fn missing_shards(path: &Path, count: u32) -> GgufError {
     let name = SplitName::of_path(path);
     let siblings =
@@ -430,7 +417,7 @@ fn missing_shards(path: &Path, count: u32) -> GgufError {
     GgufError::new(&path.display().to_string(), kind)
 }
 
-/// Returns the missing data of all shards. If every shard is a bare header, the list is empty.
+/// Returns all shards' missing data; empty if every shard is a bare header.
 fn missing(shards: &[Shard], header: &Header) -> Vec<MissingData> {
     if !shards.iter().any(Shard::goes_on) {
         return Vec::new();
@@ -440,7 +427,7 @@ fn missing(shards: &[Shard], header: &Header) -> Vec<MissingData> {
     all.filter_map(|(i, s)| s.missing(of(i))).collect()
 }
 
-/// Returns true if the shards hold their data, and an error if only some shards with tensors do.
+/// Returns true if the shards hold their data. Fails if only some shards with tensors do.
 fn check_data_presence(shards: &[Shard], header: &Header) -> Result<bool, GgufError> {
     let Some(with) = shards.iter().find(|s| s.has_data) else {
         return Ok(false);

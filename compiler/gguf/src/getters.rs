@@ -1,29 +1,27 @@
 //! Typed access to metadata.
 //!
-//! Files disagree on the width of integers and on whether a hyper-parameter is one value or one per layer, so integer
-//! getters take any integer type whose value fits, and per-layer getters take a scalar or an array.
+//! Files disagree on integer widths, and on one value or one per layer. Integer getters take any type whose value fits,
+//! per-layer getters a scalar or an array.
 
 use super::error::{GgufError, GgufErrorKind};
 use super::metadata::{Entry, Metadata};
 use super::value::{MetaArray, MetaValue, StrList};
 
-/// The most layers that a scalar is broadcast to. It bounds the allocations that a hostile `block_count` can cause.
+/// The most layers that a scalar is broadcast to, a bound on allocations by a hostile `block_count`.
 const MAX_LAYERS: usize = 65_535;
 
-/// The reason why a value cannot be decoded.
 enum DecodeError {
-    /// The value has another type.
     Type,
     /// The value, shown here, is out of range.
     Range(String),
 }
 
-/// A Rust type that metadata values decode to.
+/// A Rust type decoded from metadata.
 trait Decode<'a>: Sized {
     fn decode(value: &'a MetaValue) -> Result<Self, DecodeError>;
 }
 
-/// A scalar type that also decodes from arrays, and so supports one value per layer.
+/// A scalar type that also decodes from arrays, with one value per layer.
 trait DecodeArray: Sized {
     fn decode_array(array: &MetaArray) -> Result<Vec<Self>, DecodeError>;
 }
@@ -198,20 +196,20 @@ impl Metadata {
 macro_rules! getters {
     ($($get:ident, $require:ident: $ty:ty, $what:literal;)*) => {
         impl Metadata {$(
-            #[doc = concat!("The value of `key`, ", $what, "; `None` when the key is absent.")]
+            #[doc = concat!("Returns the value of `key`, ", $what, "; `None` if the key is absent.")]
             ///
             /// # Errors
             ///
-            /// Returns an error if the value has another type or does not fit.
+            /// Fails if the value has another type or does not fit.
             pub fn $get(&self, key: &str) -> Result<Option<$ty>, GgufError> {
                 self.decode(key, $what)
             }
 
-            #[doc = concat!("The value of `key`, ", $what, ".")]
+            #[doc = concat!("Returns the value of `key`, ", $what, ".")]
             ///
             /// # Errors
             ///
-            /// Returns an error if the key is absent, or if its value has another type or does not fit.
+            /// Fails if the key is absent, or its value has another type or does not fit.
             pub fn $require(&self, key: &str) -> Result<$ty, GgufError> {
                 self.require(self.decode(key, $what)?, key, $what)
             }
@@ -238,22 +236,22 @@ getters! {
 macro_rules! per_layer {
     ($($get:ident, $require:ident: $ty:ty, $what:literal;)*) => {
         impl Metadata {$(
-            #[doc = concat!("The value of `key` for each of `n_layers` layers, ", $what, "; a scalar holds for all.")]
+            #[doc = concat!("Returns the value of `key` for each of `n_layers` layers, ", $what, "; a scalar holds for all.")]
             /// Returns `None` if the key is absent.
             ///
             /// # Errors
             ///
-            /// Returns an error if the value has another type, does not fit, or is an array of another length.
+            /// Fails if the value has another type, does not fit, or is an array of another length.
             pub fn $get(&self, key: &str, n_layers: usize) -> Result<Option<Vec<$ty>>, GgufError> {
                 self.decode_per_layer(key, n_layers, $what)
             }
 
-            #[doc = concat!("The value of `key` for each of `n_layers` layers, ", $what, "; a scalar holds for all.")]
+            #[doc = concat!("Returns the value of `key` for each of `n_layers` layers, ", $what, "; a scalar holds for all.")]
             ///
             /// # Errors
             ///
-            /// Returns an error if the key is absent, or if its value has another type, does not fit, or is an array of
-            /// another length.
+            /// Fails if the key is absent, or its value has another type, does not fit, or is an array of another
+            /// length.
             pub fn $require(&self, key: &str, n_layers: usize) -> Result<Vec<$ty>, GgufError> {
                 self.require(self.decode_per_layer(key, n_layers, $what)?, key, $what)
             }

@@ -9,8 +9,8 @@ use super::names::NameIndex;
 
 /// One tensor of a model.
 ///
-/// Checked: `ne` has `n_dims` non-zero entries followed by ones, its product and `bytes` are below 2^63, `ne[0]` is
-/// a multiple of `dtype`'s block length, and `offset + bytes` does not overflow.
+/// Checked: `ne` has `n_dims` non-zero entries followed by ones, and `ne[0]` is a multiple of `dtype`'s block length.
+/// Both `bytes` and the product of `ne` are below 2^63, and `offset + bytes` does not overflow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorInfo {
     /// The name, such as `blk.0.attn_q.weight`; unique in a model.
@@ -19,9 +19,9 @@ pub struct TensorInfo {
     pub dtype: DType,
     /// Elements along each axis, in ggml order: axis 0 is contiguous. Absent axes are 1.
     pub ne: [u64; 4],
-    /// How many axes the file gives, 1 to 4.
+    /// The file's number of axes, 1 to 4.
     pub n_dims: usize,
-    /// The shard that holds the data, from 0; 0 for a file that is not split.
+    /// The shard with the data, from 0; 0 without a split.
     pub shard: usize,
     /// Bytes from the start of that shard's file to the data.
     pub offset: u64,
@@ -30,7 +30,7 @@ pub struct TensorInfo {
 }
 
 impl TensorInfo {
-    /// Returns the sizes of the axes that the file declares.
+    /// Returns the declared axis sizes.
     pub fn shape(&self) -> &[u64] {
         &self.ne[..self.n_dims]
     }
@@ -40,15 +40,15 @@ impl TensorInfo {
         self.ne.iter().product()
     }
 
-    /// Returns the offset of the end of the data, in bytes from the start of the shard's file.
+    /// Returns the end of the data, in bytes from the start of the shard's file.
     pub fn end(&self) -> u64 {
         self.offset + self.bytes
     }
 }
 
-/// The header of one GGUF file, or of all the shards of a split model together.
+/// The header of one GGUF file, or of all shards of a split model.
 ///
-/// For a split model, the scalar fields and the metadata come from shard 1.
+/// For a split model, scalar fields and metadata come from shard 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     /// Format version, 2 or 3.
@@ -70,7 +70,7 @@ impl Header {
         &self.metadata
     }
 
-    /// Returns the tensors in file order. The tensors of a split model are listed shard by shard.
+    /// Returns the tensors in file order; shard by shard for a split model.
     pub fn tensors(&self) -> &[TensorInfo] {
         &self.tensors
     }
@@ -91,7 +91,7 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// Returns an error if two shards have a tensor of the same name.
+    /// Fails if a tensor name repeats.
     pub(super) fn join(
         first: Header,
         rest: impl IntoIterator<Item = Header>,

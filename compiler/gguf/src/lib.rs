@@ -1,25 +1,24 @@
 //! GGUF files: reading, checking and writing.
 //!
-//! The format is the one the GGUF specification describes (ggml's `docs/gguf.md`): magic, version, counts, metadata
-//! key/value pairs, tensor infos, padding to the alignment, tensor data. Versions 2 and 3 are read, in either byte
-//! order, as one file or split over shards, with their data or as a bare header.
+//! The GGUF specification (ggml's `docs/gguf.md`) describes the format. Versions 2 and 3 are read, in either byte
+//! order, as one file or shards, with data or as a bare header.
 //!
-//! The crate has three layers. Each one relies on the checks of the layer before it:
+//! Each layer relies on the checks of the layer before:
 //!
-//! - [`parse`] is a pure function from the bytes of one file to its [`Header`]. It checks every count, length, string,
-//!   dimension and offset, so code that uses a `Header` need not check its numbers again.
-//! - [`GgufFile`] maps the files of a model, joins the headers of split files, and checks that the declared data are
-//!   present. For a remote model, it reads only the headers, in growing ranges ([`RangeSource`]).
-//! - [`Metadata`] has typed getters for the key/value pairs. An error for a value of the wrong kind names the key.
+//! - [`parse`] is a pure function from a file's bytes to its [`Header`]. It checks every count, length, string,
+//!   dimension and offset.
+//! - [`GgufFile`] maps a model's files, joins the headers of split files, and checks that the declared data are
+//!   present. For a remote model, it reads only headers ([`RangeSource`]).
+//! - [`Metadata`] has typed getters for key/value pairs.
 //!
 //! [`GgufWriter`] writes files. It parses every header before it writes it, so its files are readable.
 //!
 //! Invariants:
 //!
-//! - No input makes the reader panic, recurse beyond [`MAX_ARRAY_DEPTH`], take more than quasi-linear time, or
-//!   hold more memory than a small multiple of the header's own bytes. The reader never touches tensor data.
-//! - Every defect is a [`GgufError`] with a code in [`CODES`], a byte offset if it has a position, and a cure.
-//! - This crate is independent of architectures: it interprets only the keys `general.alignment` and `split.*`.
+//! - No input makes the reader panic or recurse beyond [`MAX_ARRAY_DEPTH`]. Time is quasi-linear, and memory a small
+//!   multiple of the header's bytes. The reader never touches tensor data.
+//! - Every defect is a [`GgufError`] with a code in [`CODES`], a byte offset if known, and a cure.
+//! - This crate is independent of architectures: it interprets only `general.alignment` and `split.*`.
 
 mod codes;
 mod cursor;

@@ -1,6 +1,5 @@
-//! Guesses the format of files that are not GGUF, for messages.
+//! Guesses the format of files that are not GGUF.
 
-/// The advice for a file of unknown format.
 const UNKNOWN: &str = "convert the model to GGUF (llama.cpp's convert_hf_to_gguf.py), or download the .gguf file again";
 const CONVERT: &str = "convert the model to GGUF: python convert_hf_to_gguf.py DIRECTORY (of llama.cpp), or look for a \
                        published .gguf of it";
@@ -11,7 +10,7 @@ const AGAIN: &str = "download the file again, by the address of the file and not
                      with /resolve/main/, and with a token (HF_TOKEN) where access is granted on request";
 const POINTER: &str = "fetch the file itself: git lfs pull, or download it from its page";
 
-/// A file format other than GGUF, recognised by its first bytes.
+/// A format other than GGUF, recognised by its first bytes.
 struct Lookalike {
     magic: &'static [u8],
     what: &'static str,
@@ -71,7 +70,7 @@ const MAGICS: &[Lookalike] = &[
     ),
 ];
 
-/// Formats that are not recognised by a fixed prefix, with their advice.
+/// Formats without a fixed prefix, with their advice.
 const OTHERS: &[(&str, &str)] = &[
     (PAGE, AGAIN),
     (TEXT, AGAIN),
@@ -87,7 +86,6 @@ const OTHERS: &[(&str, &str)] = &[
     (CAPTURE, "plan it as a graph: tpc plan --graph FILE"),
 ];
 
-/// Returns the format that the first bytes of a file suggest; `None` if they fit no known format.
 pub(super) fn describe(bytes: &[u8]) -> Option<&'static str> {
     if is_safetensors(bytes) {
         return Some(SAFETENSORS);
@@ -95,7 +93,7 @@ pub(super) fn describe(bytes: &[u8]) -> Option<&'static str> {
     if let Some(known) = MAGICS.iter().find(|m| bytes.starts_with(m.magic)) {
         return Some(known.what);
     }
-    // An ONNX model is a protobuf message that begins with its version and its producer.
+    // An ONNX model is a protobuf message that begins with its version and producer.
     if let [8, 1..=20, 0x12, ..] = bytes {
         return Some(ONNX);
     }
@@ -118,7 +116,7 @@ pub(super) fn describe(bytes: &[u8]) -> Option<&'static str> {
     (head.len() >= 8 && head.iter().all(is_text)).then_some(TEXT)
 }
 
-/// Returns the advice for a file that looks like the given format.
+/// Returns the advice for a file of this format.
 pub(super) fn cure(looks_like: Option<&str>) -> &'static str {
     let Some(what) = looks_like else {
         return UNKNOWN;

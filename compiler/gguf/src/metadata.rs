@@ -11,14 +11,13 @@ pub struct Entry {
     pub key: String,
     /// Its value.
     pub value: MetaValue,
-    /// Bytes from the file's start to the pair; 0 for pairs without a file.
+    /// Bytes from the file's start; 0 without a file.
     pub offset: u64,
 }
 
-/// The metadata of a model: distinct keys in file order, with lookup and typed getters.
+/// A model's metadata: distinct keys in file order, with lookup and typed getters.
 ///
-/// `get_*` returns `None` for an absent key, and `require_*` returns an error. Both return an error if the value has
-/// another kind. The error names the file, the key, the expected kind and the kind found.
+/// For an absent key, `get_*` returns `None` and `require_*` an error. Errors name file, key, expected and found kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     pub(super) file: String,
@@ -31,7 +30,7 @@ impl Metadata {
     ///
     /// # Errors
     ///
-    /// Returns an error if a key occurs twice.
+    /// Fails if a key repeats.
     pub(super) fn new(file: &str, entries: Vec<Entry>) -> Result<Metadata, GgufError> {
         match NameIndex::build(&entries, |e| &e.key) {
             Ok(by_key) => Ok(Metadata {
@@ -49,11 +48,11 @@ impl Metadata {
         }
     }
 
-    /// Builds metadata from pairs without a file; messages name `file`.
+    /// Builds metadata without a file; messages name `file`.
     ///
     /// # Errors
     ///
-    /// Returns an error if a key occurs twice.
+    /// Fails if a key repeats.
     pub fn from_pairs(
         file: &str,
         pairs: impl IntoIterator<Item = (String, MetaValue)>,
@@ -79,29 +78,29 @@ impl Metadata {
         self.entries.len()
     }
 
-    /// Returns true if the metadata are empty.
+    /// True if the metadata are empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Returns the pair of a key.
+    /// Returns a key's pair.
     pub fn entry(&self, key: &str) -> Option<&Entry> {
         self.by_key
             .find(&self.entries, |e| &e.key, key)
             .map(|i| &self.entries[i])
     }
 
-    /// Returns the value of a key, whatever its type.
+    /// Returns a key's value, whatever its type.
     pub fn value(&self, key: &str) -> Option<&MetaValue> {
         self.entry(key).map(|e| &e.value)
     }
 
-    /// Returns true if the metadata have the key.
+    /// True if the key exists.
     pub fn contains(&self, key: &str) -> bool {
         self.entry(key).is_some()
     }
 
-    /// Returns the name of the metadata's file, as messages show it.
+    /// Returns the file's name in messages.
     pub fn file(&self) -> &str {
         &self.file
     }

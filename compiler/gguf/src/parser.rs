@@ -12,33 +12,33 @@ use super::value::{self, MetaValue};
 /// The alignment of a file without `general.alignment`, in bytes.
 pub const DEFAULT_ALIGNMENT: u64 = 32;
 
-/// The longest header that is read, in bytes. Published headers are far shorter. The limit bounds the memory that a
-/// hostile file can make the reader allocate.
+/// The longest header to read, in bytes; published headers are far shorter. It bounds the memory that a hostile file
+/// can allocate.
 pub const MAX_HEADER_BYTES: usize = 1 << 30;
 
-/// The smallest size of a key/value pair, in bytes: the key's length, one character, a type and a value.
+/// The smallest pair, in bytes: the key's length, one character, a type and a value.
 const MIN_PAIR: u64 = 8 + 1 + 4 + 1;
 
 /// Reads and checks the header of one file.
 ///
-/// `bytes` is the file's content, or any prefix that includes the header. `file_len` is the length of the whole file in
-/// bytes, and `name` its name for messages. A file that ends at or before its data offset is a valid bare header; a
-/// longer file must hold all its data. The parser ignores sharding: every tensor is in shard 0.
+/// `bytes` is the content, or a prefix with the header. `file_len` is the whole file's length in bytes, `name` its name
+/// for messages. A file that ends at or before its data offset is a bare header; a longer file must hold all its data.
+/// Every tensor is in shard 0.
 ///
-/// The time is `O(n log n)` and the memory `O(n)` in the length of the header, which is at most [`MAX_HEADER_BYTES`].
+/// The time is `O(n log n)` and the memory `O(n)` in the header's length, at most [`MAX_HEADER_BYTES`].
 ///
 /// # Errors
 ///
-/// Returns the first defect found, with a code from TPC0101 to TPC0122.
+/// Returns the first defect, with a code from TPC0101 to TPC0122.
 pub fn parse(bytes: &[u8], file_len: u64, name: &str) -> Result<Header, GgufError> {
     parse_limited(bytes, file_len, name, MAX_HEADER_BYTES, DataCheck::Present)
 }
 
-/// Does the same as [`parse`] for a file that may hold only some of its data.
+/// Parses a file that may hold only some of its data.
 ///
 /// # Errors
 ///
-/// Returns the errors of [`parse`], except for missing data.
+/// As [`parse`], except for missing data.
 pub(super) fn parse_unfinished(
     bytes: &[u8],
     file_len: u64,
@@ -47,16 +47,16 @@ pub(super) fn parse_unfinished(
     parse_limited(bytes, file_len, name, MAX_HEADER_BYTES, DataCheck::Skipped)
 }
 
-/// The check that the file holds the tensors' data.
+/// The check of the tensors' data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DataCheck {
-    /// The file must hold either all data or only the header.
+    /// The file must hold all data or only the header.
     Present,
     /// The file may hold any part of the data.
     Skipped,
 }
 
-/// Does the same as [`parse`] with another limit on the header's length.
+/// Parses with another limit on the header's length.
 pub(super) fn parse_limited(
     bytes: &[u8],
     file_len: u64,
@@ -94,8 +94,7 @@ pub(super) fn parse_limited(
     })
 }
 
-/// Reads magic and version, and derives the byte order from the version: in the wrong order, its low half reads as
-/// zero.
+/// Reads magic and version. In the wrong byte order, the version's low half is zero.
 fn read_preamble(cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<u32, GgufError> {
     let magic: [u8; 4] = cursor.chunk("the magic \"GGUF\"")?;
     if magic != *b"GGUF" {

@@ -6,13 +6,13 @@ use super::error::GgufErrorKind;
 use super::header::Header;
 use super::parser::parse_unfinished;
 
-/// The longest remote header that is read, in bytes: ten times the longest published header.
+/// The longest remote header to read, in bytes: ten times the longest published one.
 pub const MAX_ELSEWHERE_BYTES: u64 = 256 << 20;
 
 /// The first range, in bytes: most headers without a token list fit.
 const FIRST: u64 = 1 << 20;
 
-/// A remote file that can be read by range, such as a file on a server.
+/// A remote file, read by range.
 ///
 /// The source is not trusted: its length is compared with the bytes read, and the header is checked like any other.
 #[expect(
@@ -20,28 +20,30 @@ const FIRST: u64 = 1 << 20;
     reason = "a file of no bytes is like any other that is too short"
 )]
 pub trait RangeSource {
-    /// Returns the file's name, for messages and for the names of the other shards.
+    /// Returns the file's name, for messages and names of other shards.
     fn name(&self) -> &str;
 
-    /// Appends `len` bytes, starting at byte `from`, to `to`; fewer only at the end of the file.
+    /// Appends `len` bytes from byte `from` on to `to`; fewer only at the file's end.
     ///
     /// # Errors
-    /// Returns an error if the bytes cannot be read.
+    ///
+    /// Fails if the bytes cannot be read.
     fn read(&mut self, from: u64, len: u64, to: &mut Vec<u8>) -> Result<(), Diagnostic>;
 
-    /// Returns the file's length in bytes, if a read has reported it.
+    /// Returns the length in bytes, if a read has reported it.
     fn len(&self) -> Option<u64>;
 
     /// Opens the file `name` in the same folder.
     ///
     /// # Errors
-    /// Returns an error if the source cannot have other files.
+    ///
+    /// Fails if the source cannot have other files.
     fn sibling(&self, name: &str) -> Result<Box<dyn RangeSource>, Diagnostic>;
 }
 
-/// Reads the header of a remote file. Returns the header and the file's length, which is `u64::MAX` if it is unknown.
+/// Reads a remote file's header. Returns it and the file's length, `u64::MAX` if unknown.
 ///
-/// Each range doubles the bytes read. The failed attempts together parse no more bytes than the successful one.
+/// Each range doubles the bytes read, so failed attempts parse no more bytes than the successful one.
 pub(super) fn read_header(source: &mut dyn RangeSource) -> Result<(Header, u64), Diagnostic> {
     let name = source.name().to_owned();
     let mut bytes: Vec<u8> = Vec::new();
@@ -50,7 +52,7 @@ pub(super) fn read_header(source: &mut dyn RangeSource) -> Result<(Header, u64),
         let have = bytes.len() as u64;
         source.read(have, wanted - have, &mut bytes)?;
         let have = bytes.len() as u64;
-        // A short read marks the end of the file, whatever length the source has reported.
+        // A short read marks the end of the file, whatever length was reported.
         let file_len = match source.len() {
             _ if have < wanted => have,
             Some(len) => len.max(have),
@@ -60,7 +62,7 @@ pub(super) fn read_header(source: &mut dyn RangeSource) -> Result<(Header, u64),
             Ok(header) => return Ok((header, file_len)),
             Err(e) => e,
         };
-        // The parser knows how many bytes the next part needs, but does not trust the length.
+        // The parser knows the size of the next part, but does not trust the length.
         let GgufErrorKind::TruncatedHeader { reading, .. } = cut.kind() else {
             return Err(cut.into());
         };

@@ -1,14 +1,14 @@
-//! Split models: the file names of shards, and the `split.*` keys in their headers.
+//! Split models: file names of shards, and `split.*` keys in their headers.
 //!
-//! llama.cpp's `gguf-split` names shard `i` of `n` `PREFIX-0000i-of-0000n.gguf`, counting from 1, and writes into each
-//! shard `split.no` (counting from 0), `split.count` and `split.tensors.count` (of the whole model).
+//! llama.cpp's `gguf-split` names shard `i` of `n` `PREFIX-0000i-of-0000n.gguf`, from 1. Each shard has `split.no`
+//! (from 0), `split.count` and `split.tensors.count` (of the whole model).
 
 use std::path::Path;
 
 use super::error::{GgufError, GgufErrorKind};
 use super::metadata::Metadata;
 
-/// The parts of a shard's file name: `PREFIX-00001-of-00003SUFFIX`. The suffix begins with a dot.
+/// A shard's file name: `PREFIX-00001-of-00003SUFFIX`. The suffix begins with a dot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitName {
     /// The part before the numbers.
@@ -22,7 +22,7 @@ pub struct SplitName {
 }
 
 impl SplitName {
-    /// Parses a file name (without directories); `None` if it is not the name of a shard.
+    /// Parses a file name without directories; `None` if it does not name a shard.
     pub fn parse(file_name: &str) -> Option<SplitName> {
         let (head, tail) = file_name.rsplit_once("-of-")?;
         let (prefix, number) = head.rsplit_once('-')?;
@@ -38,12 +38,12 @@ impl SplitName {
         })
     }
 
-    /// Parses the name of the file at `path`.
+    /// Parses the file name of `path`.
     pub fn of_path(path: &Path) -> Option<SplitName> {
         SplitName::parse(path.file_name()?.to_str()?)
     }
 
-    /// Returns the file name of shard `number`, counted from 1, of the same model.
+    /// Returns the same model's shard `number`, from 1.
     pub fn sibling(&self, number: u32) -> String {
         format!(
             "{}-{number:05}-of-{:05}{}",
@@ -57,23 +57,22 @@ fn five_digits(digits: &str) -> Option<u32> {
     all_digits.then(|| digits.parse().ok()).flatten()
 }
 
-/// The keys of a shard's header about the split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SplitKeys {
-    /// Number of this shard, from 1: `split.no` plus one.
+    /// This shard, from 1: `split.no` plus one.
     pub(super) number: u32,
-    /// Number of shards, at least 2.
+    /// Shards, at least 2.
     pub(super) count: u32,
-    /// Number of tensors in all shards.
+    /// Tensors in all shards.
     pub(super) tensors: u64,
 }
 
 impl SplitKeys {
-    /// Reads the `split.*` keys; `None` for a model in one file.
+    /// Reads the `split.*` keys; `None` without a split.
     ///
     /// # Errors
     ///
-    /// Returns an error if `split.count` is present but another key is missing, or if a key has another type.
+    /// Fails if `split.count` is present but another key is missing, or a key has another type.
     pub(super) fn read(metadata: &Metadata) -> Result<Option<SplitKeys>, GgufError> {
         match metadata.get_u32("split.count")? {
             None | Some(0 | 1) => Ok(None),
@@ -85,14 +84,12 @@ impl SplitKeys {
         }
     }
 
-    /// Checks the header of the shard `file` against the file's name.
     pub(super) fn check_name(&self, file: &str, name: &SplitName) -> Result<(), GgufError> {
         expect_equal(file, "split.count", &name.count, &self.count)?;
         expect_equal(file, "split.no", &(name.number - 1), &(self.number - 1))
     }
 }
 
-/// Returns the error for a file that has a shard's name but lacks the key `split.count`.
 pub(super) fn missing_keys(file: &str, name: &SplitName) -> GgufError {
     let (expected, found) = (name.count.to_string(), "no such key".to_owned());
     GgufError::new(
@@ -105,7 +102,6 @@ pub(super) fn missing_keys(file: &str, name: &SplitName) -> GgufError {
     )
 }
 
-/// Returns the error for a file that has a shard's header but another name.
 pub(super) fn bad_name(file: &str, path: &Path, keys: SplitKeys) -> GgufError {
     let SplitKeys { number, count, .. } = keys;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -120,7 +116,6 @@ pub(super) fn bad_name(file: &str, path: &Path, keys: SplitKeys) -> GgufError {
     )
 }
 
-/// Returns an error if `what` of a shard differs from the other shards.
 pub(super) fn expect_equal<T: PartialEq + std::fmt::Display + ?Sized>(
     file: &str,
     what: &'static str,

@@ -1,4 +1,4 @@
-//! Keys and tensor names: strings of bounded length that must be UTF-8.
+//! Keys and tensor names: bounded UTF-8 strings.
 
 use super::cursor::Cursor;
 use super::error::{GgufError, GgufErrorKind, StringDefect};

@@ -1,29 +1,29 @@
-//! Names of tensors, as GGUF files and ggml's graphs spell them.
+//! Tensor names, as GGUF files and ggml's graphs spell them.
 
 use std::fmt;
 
-/// The name of a tensor, parsed: a stem, and the number of the layer that the tensor belongs to.
+/// A tensor name, parsed into a stem and the layer's number.
 ///
 /// Every name parses, and prints unchanged. A number with a sign or leading zeros is part of the stem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TensorName<'a> {
-    /// `blk.LAYER.STEM`: a tensor of a file, such as `blk.7.attn_q.weight`.
+    /// `blk.LAYER.STEM`: a file's tensor, such as `blk.7.attn_q.weight`.
     Block {
-        /// The number of the layer.
+        /// The layer.
         layer: u32,
         /// The rest, without a dot before it: `attn_q.weight`.
         stem: &'a str,
     },
     /// `STEM_lLAYER`: a state, such as `cache_k_l7`.
     State {
-        /// The number of the layer.
+        /// The layer.
         layer: u32,
         /// The part before `_l`: `cache_k`.
         stem: &'a str,
     },
-    /// `STEM-LAYER`: the result of an op of a graph of llama.cpp, such as `Qcur-7`.
+    /// `STEM-LAYER`: an op's result in llama.cpp's graphs, such as `Qcur-7`.
     Result {
-        /// The number of the layer.
+        /// The layer.
         layer: u32,
         /// The part before the hyphen: `Qcur`.
         stem: &'a str,
@@ -62,7 +62,7 @@ impl<'a> TensorName<'a> {
             .unwrap_or(TensorName::Global(name))
     }
 
-    /// The number of the layer.
+    /// Returns the layer's number.
     pub const fn layer(self) -> Option<u32> {
         match self {
             TensorName::Block { layer, .. }
@@ -82,7 +82,7 @@ impl<'a> TensorName<'a> {
         }
     }
 
-    /// Returns the layer and the stem of a tensor of a block.
+    /// Returns the layer and stem of a block's tensor.
     pub const fn block(self) -> Option<(u32, &'a str)> {
         match self {
             TensorName::Block { layer, stem } => Some((layer, stem)),
@@ -90,7 +90,7 @@ impl<'a> TensorName<'a> {
         }
     }
 
-    /// Returns the layer and the kind of a cache: `k` for `cache_k_l7`.
+    /// Returns a cache's layer and kind: `k` for `cache_k_l7`.
     pub fn cache(self) -> Option<(u32, &'a str)> {
         match self {
             TensorName::State { layer, stem } => Some((layer, stem.strip_prefix("cache_")?)),

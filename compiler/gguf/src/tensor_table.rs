@@ -1,4 +1,4 @@
-//! The tensor infos of a header and the checks on their layout.
+//! The tensor infos of a header, and checks of their layout.
 
 use tpc_ir::DType;
 
@@ -8,14 +8,12 @@ use super::header::TensorInfo;
 use super::names::NameIndex;
 use super::strings;
 
-/// The smallest size of a tensor info, in bytes: name length, one character, dimension count, one dimension, type,
-/// offset.
+/// The smallest tensor info, in bytes: name length, one character, dimension count, one dimension, type, offset.
 pub(super) const MIN_INFO: u64 = 8 + 1 + 4 + 8 + 4 + 8;
 
-/// The largest element count, byte count or file offset. ggml's sizes are signed 64-bit integers.
+/// The largest element count, byte count or file offset: ggml's sizes are signed 64-bit integers.
 const MAX_SIZE: u64 = i64::MAX as u64;
 
-/// The checked tensors of one file.
 pub(super) struct TensorTable {
     pub(super) tensors: Vec<TensorInfo>,
     pub(super) by_name: NameIndex,
@@ -23,12 +21,10 @@ pub(super) struct TensorTable {
     pub(super) data_offset: u64,
 }
 
-/// A tensor info and the offsets of its parts in the header, for messages.
+/// A tensor info, and the offsets of its parts for messages.
 struct InfoRecord {
     info: TensorInfo,
-    /// Offset of the info.
     start: u64,
-    /// Offset of the field that holds the data offset.
     offset_at: u64,
 }
 
@@ -42,7 +38,7 @@ impl InfoRecord {
 ///
 /// # Errors
 ///
-/// Returns the first defect found: in a single info, then a repeated name, then in the layout of the data.
+/// Returns the first defect: in a single info, then a repeated name, then in the data's layout.
 pub(super) fn read(
     cursor: &mut Cursor<'_>,
     count: usize,
@@ -74,14 +70,12 @@ pub(super) fn read(
     })
 }
 
-/// Reads one tensor info; its `offset` is still relative to the data section.
 fn read_info(cursor: &mut Cursor<'_>) -> Result<InfoRecord, GgufError> {
     let start = cursor.offset();
     let name = strings::read_tensor_name(cursor)?;
     read_named_info(cursor, start, &name).map_err(|e| e.in_tensor(&name))
 }
 
-/// Reads a tensor info after its name.
 fn read_named_info(
     cursor: &mut Cursor<'_>,
     start: u64,
@@ -130,7 +124,6 @@ fn read_named_info(
     })
 }
 
-/// Reads the dimension count and the dimensions, padded with ones, of a tensor.
 fn read_dims(cursor: &mut Cursor<'_>) -> Result<([u64; 4], usize), GgufError> {
     let at = cursor.offset();
     let found = cursor.u32("a tensor's dimension count")?;
@@ -149,7 +142,7 @@ fn read_dims(cursor: &mut Cursor<'_>) -> Result<([u64; 4], usize), GgufError> {
     Ok((ne, n_dims))
 }
 
-/// Returns the bytes of a tensor; `None` if its elements or bytes reach 2^63.
+/// Returns a tensor's bytes; `None` if elements or bytes reach 2^63.
 fn data_bytes(dtype: DType, ne: &[u64; 4]) -> Option<u64> {
     let elements = ne.iter().try_fold(1u64, |product, &n| {
         product.checked_mul(n).filter(|&p| p <= MAX_SIZE)
@@ -158,7 +151,7 @@ fn data_bytes(dtype: DType, ne: &[u64; 4]) -> Option<u64> {
     dtype.tensor_bytes(ne).filter(|&bytes| bytes <= MAX_SIZE)
 }
 
-/// Checks the data offset of a tensor and makes it absolute.
+/// Checks a tensor's data offset and makes it absolute.
 fn place(
     r: &mut InfoRecord,
     file: &str,
@@ -190,7 +183,7 @@ fn place(
     }
 }
 
-/// Checks that no two tensors share a byte. No tensor is empty, so comparing neighbours suffices.
+/// Checks that tensors do not overlap. None is empty, so comparing neighbours suffices.
 fn check_overlap(records: &[InfoRecord], file: &str) -> Result<(), GgufError> {
     let mut order: Vec<&InfoRecord> = records.iter().collect();
     order.sort_by_key(|r| r.info.offset);

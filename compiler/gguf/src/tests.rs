@@ -1,4 +1,4 @@
-//! Tests of the reader and the writer, and the files they share.
+//! Tests of the reader and the writer, and shared files.
 
 mod defects;
 mod elsewhere;
@@ -15,7 +15,7 @@ use tpc_ir::DType;
 
 use super::{GgufWriter, MetaArray, StrList};
 
-/// Makes a small file with every value type, several tensor types, and gaps that need padding.
+/// Makes a small file with every value type, several tensor types, and padding.
 fn sample() -> GgufWriter {
     let mut w = GgufWriter::new("sample.gguf");
     w.meta("general.architecture", "llama")
@@ -49,7 +49,7 @@ fn sample() -> GgufWriter {
     w
 }
 
-/// Returns the bytes of a whole file. All bytes of tensor `i` are `i + 1`.
+/// Returns a whole file. All bytes of tensor `i` are `i + 1`.
 fn bytes_of(writer: &GgufWriter) -> Vec<u8> {
     let mut out = Vec::new();
     writer
@@ -63,14 +63,13 @@ fn bytes_of(writer: &GgufWriter) -> Vec<u8> {
     out
 }
 
-/// Returns the bytes of a bare header.
 fn header_of(writer: &GgufWriter) -> Vec<u8> {
     let mut out = Vec::new();
     writer.write_header(&mut out).unwrap();
     out
 }
 
-/// A directory for one test, removed when dropped.
+/// A test's directory, removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -86,7 +85,6 @@ impl Scratch {
         &self.0
     }
 
-    /// Writes a file and returns its path.
     fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.0.join(name);
         std::fs::write(&path, bytes).unwrap();
@@ -96,7 +94,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // An error is ignored: a leftover directory is harmless, and a panic here would hide a panic of the test.
+        // A leftover directory is harmless, and a panic here would hide a panic of the test.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

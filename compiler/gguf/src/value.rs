@@ -3,29 +3,29 @@
 use super::cursor::{Cursor, Endianness};
 use super::error::{GgufError, GgufErrorKind};
 
-/// The deepest nesting of arrays that is read. An array of scalars has depth 1, the deepest in published files.
+/// The deepest nesting of arrays. An array of scalars has depth 1, the deepest in published files.
 pub const MAX_ARRAY_DEPTH: u32 = 4;
 
 macro_rules! value_types {
     ($($variant:ident = $id:literal, $name:literal;)*) => {
-        /// The type of a metadata value, as numbered by the GGUF specification.
+        /// A metadata value's type, as numbered by the GGUF specification.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u32)]
         #[expect(missing_docs, reason = "the names are GGUF's own")]
         pub enum ValueType { $($variant = $id,)* }
 
         impl ValueType {
-            /// Returns the type with this id in files; `None` for unknown ids.
+            /// Returns the type with this id in files, if known.
             pub const fn from_gguf_id(id: u32) -> Option<ValueType> {
                 match id { $($id => Some(ValueType::$variant),)* _ => None }
             }
 
-            /// Returns the id of this type in files.
+            /// Returns the type's id in files.
             pub const fn gguf_id(self) -> u32 {
                 self as u32
             }
 
-            /// Returns the name used in messages.
+            /// Returns the name in messages.
             pub const fn name(self) -> &'static str {
                 match self { $(ValueType::$variant => $name,)* }
             }
@@ -64,12 +64,12 @@ pub enum MetaValue {
     F32(f32),
     F64(f64),
     Bool(bool),
-    /// Text; bytes that are not UTF-8 are replaced by U+FFFD.
+    /// Text; invalid UTF-8 is replaced by U+FFFD.
     Str(String),
     Array(MetaArray),
 }
 
-/// An array value: elements of one type, stored densely.
+/// An array: elements of one type, stored densely.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "one variant per GGUF value type")]
 pub enum MetaArray {
@@ -92,7 +92,7 @@ pub enum MetaArray {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StrList {
     text: String,
-    /// End of each string in `text`, in bytes. Invariant: non-decreasing, on character boundaries.
+    /// Each string's end in `text`, in bytes. Invariant: non-decreasing, on character boundaries.
     ends: Vec<usize>,
 }
 
@@ -113,12 +113,12 @@ impl StrList {
         self.ends.len()
     }
 
-    /// Returns true if the list is empty.
+    /// True if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Returns string `i`, counted from 0, in constant time.
+    /// Returns string `i`, from 0, in constant time.
     pub fn get(&self, i: usize) -> Option<&str> {
         let end = *self.ends.get(i)?;
         let start = if i == 0 { 0 } else { self.ends[i - 1] };
@@ -218,7 +218,7 @@ impl MetaValue {
         }
     }
 
-    /// Returns the value of an integer of any width.
+    /// Returns an integer of any width.
     pub fn as_integer(&self) -> Option<i128> {
         match *self {
             MetaValue::U8(x) => Some(x.into()),
@@ -260,7 +260,7 @@ impl MetaArray {
         each_array!(self, v => v.len())
     }
 
-    /// Returns true if the list is empty.
+    /// True if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -284,7 +284,7 @@ impl MetaArray {
         }
     }
 
-    /// Returns the elements of an array of integers of any width, in order.
+    /// Returns the elements of an array of integers of any width.
     pub fn integers(&self) -> Option<Box<dyn Iterator<Item = i128> + '_>> {
         fn widen<T: Copy + Into<i128>>(v: &[T]) -> Option<Box<dyn Iterator<Item = i128> + '_>> {
             Some(Box::new(v.iter().map(|&x| x.into())))
@@ -473,7 +473,6 @@ fn read_array(cursor: &mut Cursor<'_>, depth: u32) -> Result<MetaArray, GgufErro
     })
 }
 
-/// Returns the fewest bytes that an array element of a type takes.
 fn min_bytes(element: ValueType) -> u64 {
     match element {
         ValueType::U8 | ValueType::I8 | ValueType::Bool => 1,

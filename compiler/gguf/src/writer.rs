@@ -13,17 +13,16 @@ use super::value::{MetaArray, MetaValue};
 /// The format version to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// Version 2, for old programs. The specification makes it always little-endian.
+    /// Version 2, for old programs. The specification makes it little-endian.
     V2,
     /// Version 3, the current one.
     V3,
 }
 
-/// A GGUF file to be written: metadata in order, then tensors in order, at increasing offsets.
+/// A GGUF file to be written: metadata, then tensors, in order and at increasing offsets.
 ///
-/// The same calls give the same bytes. Version 3 and little-endian are the defaults. A `general.alignment` pair sets
-/// the alignment; the default is 32 bytes. [`super::parse`] reads the header back before a byte is written, and its
-/// errors are returned here.
+/// The same calls give the same bytes. The defaults are version 3, little-endian, and an alignment of 32 bytes (or
+/// `general.alignment`). [`super::parse`] checks the header before a byte is written.
 #[derive(Clone, Debug)]
 pub struct GgufWriter {
     name: String,
@@ -34,7 +33,7 @@ pub struct GgufWriter {
 }
 
 impl GgufWriter {
-    /// Makes a file without metadata and tensors; `name` is its name for messages.
+    /// Makes an empty file; `name` is for messages.
     pub fn new(name: &str) -> GgufWriter {
         GgufWriter {
             name: name.to_owned(),
@@ -51,7 +50,7 @@ impl GgufWriter {
         self
     }
 
-    /// Sets the byte order of the header. Tensor data are written as given.
+    /// Sets the header's byte order. Tensor data are written as given.
     pub fn endianness(&mut self, endianness: Endianness) -> &mut GgufWriter {
         self.endianness = endianness;
         self
@@ -69,11 +68,11 @@ impl GgufWriter {
         self
     }
 
-    /// Returns the header that will be written, with the tensors' offsets.
+    /// Returns the header to be written, with the tensors' offsets.
     ///
     /// # Errors
     ///
-    /// Returns the first defect of the header, as [`super::parse`] reports it.
+    /// Returns the header's first defect, as [`super::parse`] does.
     pub fn header(&self) -> Result<Header, GgufError> {
         self.encode().map(|(_, header)| header)
     }
@@ -82,19 +81,18 @@ impl GgufWriter {
     ///
     /// # Errors
     ///
-    /// Returns an error if the header has a defect or if a write fails.
+    /// Fails if the header has a defect or a write fails.
     pub fn write_header(&self, mut out: impl Write) -> Result<Header, GgufError> {
         let (bytes, header) = self.encode()?;
         out.write_all(&bytes).map_err(|e| self.io_error(e))?;
         Ok(header)
     }
 
-    /// Writes the whole file. It calls `data` with the index of each tensor, in order, to write the tensor's bytes.
+    /// Writes the whole file. It calls `data` with each tensor's index, in order, to write its bytes.
     ///
     /// # Errors
     ///
-    /// Returns an error if the header has a defect, if a write fails, or if `data` wrote more or fewer bytes than the
-    /// tensor takes.
+    /// Fails if the header has a defect, a write fails, or `data` wrote another number of bytes than the tensor's.
     pub fn write(
         &self,
         mut out: impl Write,
@@ -140,13 +138,13 @@ impl GgufWriter {
             .iter()
             .find(|(key, _)| key == "general.alignment");
         match given {
-            // The parser refuses any other value when the header is read back.
+            // The parser refuses other values when the header is read back.
             Some((_, MetaValue::U32(a))) if a.is_power_of_two() => u64::from(*a),
             _ => DEFAULT_ALIGNMENT,
         }
     }
 
-    /// Returns the padded bytes of the header, and the header parsed from these bytes.
+    /// Returns the padded bytes of the header, and the header parsed from them.
     fn encode(&self) -> Result<(Vec<u8>, Header), GgufError> {
         let mut e = Encoder {
             bytes: b"GGUF".to_vec(),
@@ -173,7 +171,7 @@ impl GgufWriter {
             }
             e.u32(dtype.gguf_id());
             e.u64(offset);
-            // The parser refuses partial blocks and sizes that are too large when the header is read back.
+            // The parser refuses partial blocks and too large sizes when the header is read back.
             let bytes = dtype.tensor_bytes(ne).unwrap_or(0);
             let next = offset
                 .checked_add(bytes)
@@ -182,7 +180,7 @@ impl GgufWriter {
         }
         let mut bytes = e.bytes;
         let padded = (bytes.len() as u64).next_multiple_of(alignment);
-        // The header is checked before it is padded, because a large alignment makes the padding long.
+        // The check comes before the padding, which a large alignment makes long.
         let header = parser::parse(&bytes, bytes.len() as u64, &self.name)?;
         bytes.resize(
             usize::try_from(padded).expect("invariant: the padding is at most 2^31 bytes"),
@@ -192,7 +190,7 @@ impl GgufWriter {
     }
 }
 
-/// A writer that counts the bytes it passes on.
+/// A writer that counts bytes.
 struct ByteCounter<W> {
     out: W,
     written: u64,
@@ -246,7 +244,6 @@ impl Encoder {
         self.bytes.extend_from_slice(s.as_bytes());
     }
 
-    /// Encodes a value without its type.
     fn value(&mut self, value: &MetaValue) {
         match value {
             MetaValue::U8(x) => put!(self, x),

@@ -1,4 +1,4 @@
-//! The errors of models in sound files.
+//! Errors of models in sound files.
 
 use tpc_ir::op::TypeError;
 use tpc_ir::{Code, DType, TensorType};
@@ -22,8 +22,8 @@ pub enum ArchError {
         nearest: Option<&'static str>,
     },
     #[error(
-        "a context of {found} tokens is beyond the {limit} that a token of {arch} attends to throughout: every KV head \
-         selects blocks of its own then, and tpc has no attention with a mask per head"
+        "a context of {found} tokens is too long for {arch}: above {limit} tokens every KV head selects its own blocks, \
+         and tpc does not support a mask per head"
     )]
     HeadsSelect {
         arch: &'static str,
@@ -47,7 +47,7 @@ pub enum ArchError {
     EmptyLayer { layer: u32, key: String },
     #[error("{key} is {found:?}: expected none, linear, yarn or longrope")]
     RopeScaling { key: String, found: String },
-    #[error("{what} is too large: {of}, and the limit is 2^40")]
+    #[error("{what} is too large: {of}, expected at most 2^40")]
     Overflow { what: &'static str, of: String },
     #[error("tensor {name} is missing: expected one of shape {}", shape(.expected))]
     MissingTensor {
@@ -92,7 +92,7 @@ pub enum ArchError {
         "a context of {found} tokens is too long: the model has {limit} learned positions ({key})"
     )]
     ContextTooLong { found: u64, limit: u64, key: String },
-    #[error("{arch} has no draft block to use: {reason}")]
+    #[error("the draft blocks of {arch} cannot be used: {reason}")]
     NoDrafts { arch: &'static str, reason: String },
     #[error("the description of {model:?} is inconsistent at {op}{}: {source}", of_types(.operands))]
     Inconsistent {
@@ -109,7 +109,7 @@ fn did_you_mean(nearest: &Option<&'static str>) -> String {
         .unwrap_or_default()
 }
 
-/// Formats sizes as `[256, 512]`, without trailing sizes of 1.
+/// Formats sizes as `[256, 512]`, without trailing 1s.
 fn shape(ne: &[u64; 4]) -> String {
     let rank = ne.iter().rposition(|&n| n != 1).map_or(1, |i| i + 1);
     format!("{:?}", &ne[..rank])
@@ -121,7 +121,7 @@ fn of_types(types: &[TensorType]) -> String {
 }
 
 impl ArchError {
-    /// Returns the stable code: `TPC0150` to `TPC0179`, or the code of a [`GgufError`].
+    /// Returns the stable code: `TPC0150` to `TPC0179`, or a [`GgufError`]'s.
     pub fn code(&self) -> &'static Code {
         match self {
             ArchError::Metadata(e) => e.code(),

@@ -10,12 +10,12 @@ use tpc_gguf::Metadata;
 
 /// Lists the tensors of a model with these metadata, in the order of use.
 ///
-/// The list contains an optional tensor if `keep` returns true for it. Without optional tensors it describes the
-/// smallest model (`output` is then tied to the token embedding), with all of them the largest. If files hold weights
-/// in one of several forms (queries, keys and values fused or separate), it has the architecture's usual form.
+/// `keep` selects optional tensors: without any, the list describes the smallest model (`output` is tied to the token
+/// embedding), with all, the largest. Weights that files hold in several forms (queries, keys and values fused or
+/// separate) have the architecture's usual form.
 ///
-/// The metadata need the keys that [`lower`](super::lower) needs, and the size of the vocabulary: `vocab_size` or a
-/// token list.
+/// The metadata need the keys that [`lower`](super::lower) needs, and the vocabulary's size: `vocab_size` or a token
+/// list.
 ///
 /// # Errors
 ///
@@ -28,9 +28,7 @@ pub fn expected_tensors(
     expected_tensors_in(metadata, options, WeightForms::Usual, keep)
 }
 
-/// Lists tensors as [`expected_tensors`], with weights in the given form.
-///
-/// Most weights have one form only, which is listed whatever `forms` is.
+/// Lists tensors as [`expected_tensors`], with weights in the given form. Most weights have only one form.
 ///
 /// # Errors
 ///

@@ -23,23 +23,22 @@ impl ArchError {
             | ArchError::Overflow { .. } => RECONVERT.into(),
             ArchError::EmptyLayer { .. } => {
                 "check general.architecture: only hybrid architectures have layers without attention or feed-forward \
-                 sublayer, and this is none"
+                 network, and this architecture is not hybrid"
                     .into()
             }
             ArchError::MissingTensor {
                 split_experts: true,
                 ..
-            } => "convert the model again with a current llama.cpp: the file has one tensor per expert, as files from \
-                  before April 2024 do"
+            } => "convert the model again with a current llama.cpp: the file has one tensor per expert, like files \
+                  from before April 2024"
                 .into(),
             ArchError::MissingTensor { .. } => {
-                "for a split file check that all shards are there; else convert the model again: the file is incomplete, \
-                 has the wrong general.architecture, or lacks a key that decides which tensors it has (`tpc inspect` lists \
-                 keys such as block_count and leading_dense_block_count)"
+                "check that all shards are present, or convert the model again: tensors are missing, or general.architecture \
+                 or a count such as block_count is wrong (`tpc inspect` lists the keys)"
                     .into()
             }
             ArchError::WrongShape { .. } => {
-                "convert the model again with a current llama.cpp: either the tensor or the key is wrong".into()
+                "convert the model again with a current llama.cpp: the tensor or the key is wrong".into()
             }
             ArchError::WrongElements { .. } | ArchError::MissingPartner { .. } => {
                 "convert the model again with a current llama.cpp".into()
@@ -65,7 +64,7 @@ impl ArchError {
                 )
             }
             ArchError::Inconsistent { .. } => {
-                "please report this with the file's header: tpc or its description of the architecture is wrong"
+                "this is a bug in tpc: report it with the file's header"
                     .into()
             }
         }

@@ -1,10 +1,9 @@
-//! Architectures: from the header of a GGUF file to the graph of its model.
+//! Architectures: from a GGUF header to the model's graph.
 //!
 //! An architecture is a *description*, not code: a constant [`Arch`] in one short file per family. It states the
-//! choices that differ from [`Arch::CLASSIC`]: norms and their places, form of the projections, rotation, activation,
-//! experts, scales. Building blocks read the description, the hyper-parameters and the tensors, and append
-//! instructions. They do not refer to an architecture by name. Adding an ordinary architecture takes one file and one
-//! line of [`ARCHS`].
+//! differences from [`Arch::CLASSIC`]: norms and their places, form of the projections, rotation, activation, experts,
+//! scales. Building blocks read the description, the hyper-parameters and the tensors, and append instructions. They do
+//! not name architectures. An ordinary new architecture takes one file and one line of [`ARCHS`].
 //!
 //! Modules import downwards only:
 //!
@@ -17,24 +16,24 @@
 //! | `hparams` | hyper-parameters, read from metadata keys and checked |
 //! | `description` | the language of descriptions |
 //!
-//! [`lower`] takes three steps, each of which trusts the one before:
+//! [`lower`] takes three steps:
 //!
-//! 1. *Hyper-parameters*: every metadata key that the description reads is checked (counts, finite numbers,
-//!    divisibility). Other keys are not read.
+//! 1. *Hyper-parameters*: checks every metadata key that the description reads (counts, finite numbers, divisibility).
+//!    Other keys are not read.
 //! 2. *Assembly*: blocks request tensors by name and expected shape, and build on the answers. A file answers with its
-//!    tensors, and compares their shapes with the keys that decide them. A recorder accepts every request and records
-//!    it. [`expected_tensors`] uses the recorder and runs the same code, so the two cannot differ.
-//! 3. *Leftovers*: [`Summary::unused`] lists the other tensors of the file. In a well-formed file this list is empty or
-//!    has only tensors of parts that are not lowered.
+//!    tensors, and compares their shapes with the keys that decide them. A recorder accepts and records every request;
+//!    [`expected_tensors`] uses it with the same code, so the two cannot differ.
+//! 3. *Leftovers*: [`Summary::unused`] lists the file's other tensors. In a well-formed file it is empty, or has only
+//!    tensors of parts that are not lowered.
 //!
 //! Invariants:
 //!
-//! - Only headers are read, never tensor data. A bad input does not cause a panic, nor more allocation than the graph
-//!   of 2048 layers needs.
+//! - Only headers are read, never tensor data. A bad input causes neither a panic nor more allocation than the graph of
+//!   2048 layers needs.
 //! - Every value is on the host, every weight is loaded once, and every KV cache is a state with an updated value among
 //!   the outputs. Values have the names of llama.cpp's graphs, if these name them.
-//! - Semantics are llama.cpp's, because the files are written for it. The one exception is the window of Phi 3, which
-//!   llama.cpp ignores (see `phi.rs`).
+//! - Semantics are llama.cpp's, because files are written for it, except for the window of Phi 3, which llama.cpp
+//!   ignores (see `phi.rs`).
 
 mod blocks;
 mod codes;

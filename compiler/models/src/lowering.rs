@@ -1,4 +1,4 @@
-//! The lowering: from a header to the graph of its model.
+//! The lowering: from a header to the model's graph.
 
 use tpc_ir::{Dim, Graph, Symbol, Value};
 
@@ -16,11 +16,11 @@ use super::stretch::RopeScaling;
 use super::summary::{LoweredModel, Summary};
 use tpc_gguf::Header;
 
-/// Builds the graph of the model that a header describes.
+/// Builds the graph of a header's model.
 ///
 /// # Errors
 ///
-/// Returns an error if the architecture is unknown, or if the metadata and tensors do not make a model of it.
+/// Fails if the architecture is unknown, or metadata and tensors do not fit it.
 pub fn lower(header: &Header, options: &LowerOptions) -> Result<LoweredModel, ArchError> {
     let metadata = header.metadata();
     let arch = find(metadata.require_str("general.architecture")?)?;
@@ -28,7 +28,7 @@ pub fn lower(header: &Header, options: &LowerOptions) -> Result<LoweredModel, Ar
     let mut tensors = FileTensors::new(header, arch.name);
     if let Some(draft) = hparams.drafts.iter().find(|d| !tensors.has_block(d.index)) {
         let (arch, index) = (arch.name, draft.index);
-        let reason = format!("the metadata count block {index}, and the file has no tensor of it");
+        let reason = format!("the metadata count block {index}, but its tensors are missing");
         return Err(ArchError::NoDrafts { arch, reason });
     }
     let n_block = hparams.layers.len() + hparams.drafts.len();
@@ -51,7 +51,6 @@ pub fn lower(header: &Header, options: &LowerOptions) -> Result<LoweredModel, Ar
     Ok(LoweredModel { graph, summary })
 }
 
-/// Builds the graph of a model with these hyper-parameters and the tensors of `source`.
 pub(super) fn assemble(
     arch: &Arch,
     hparams: &HParams,
@@ -100,7 +99,7 @@ pub(super) fn assemble(
     Ok(b.finish())
 }
 
-/// Returns the output of layers for the input `x: [n_embd, n_tokens]`.
+/// Returns the layers' output for the input `x: [n_embd, n_tokens]`.
 fn run_layers(
     b: &mut Builder<'_>,
     model: Context<'_>,
@@ -116,7 +115,7 @@ fn run_layers(
     Ok(x)
 }
 
-/// Returns the last output of the high stack for the embedding `x`, normalised by the output norm.
+/// Returns the high stack's last output for the embedding `x`, after the output norm.
 fn stacks(
     b: &mut Builder<'_>,
     model: Context<'_>,
@@ -145,7 +144,7 @@ fn stacks(
     Ok(high)
 }
 
-/// Appends the draft blocks, given the output `x: [n_embd, n_tokens]` of the last layer. Their logits are the outputs
+/// Appends the draft blocks, from the last layer's output `x: [n_embd, n_tokens]`. Their logits are the outputs
 /// `draft_logits`, `draft_logits_2` and so on.
 fn drafts(b: &mut Builder<'_>, model: Context<'_>, mut x: Value) -> Result<(), ArchError> {
     let Some(form) = &model.arch.drafts else {
@@ -171,8 +170,8 @@ fn drafts(b: &mut Builder<'_>, model: Context<'_>, mut x: Value) -> Result<(), A
     Ok(())
 }
 
-/// Returns the number of tokens in a batch. Recurrent layers and blocks of tokens read a batch sequence by sequence, so
-/// the number is then a product.
+/// Returns the tokens of a batch: a product for recurrent layers and blocks of tokens, which read it sequence by
+/// sequence.
 fn batch_tokens(arch: &Arch) -> Dim {
     if arch.recurrent.is_none() && arch.attention.compressed.is_none() {
         return Symbol::NTokens.into();

@@ -1,21 +1,20 @@
-//! Sizes of tensors, bounded so that no product of them overflows.
+//! Tensor sizes, bounded so that products do not overflow.
 
 use super::error::ArchError;
 
-/// The largest size of an axis. Elements of a tensor can then be counted in 63 bits.
+/// The largest axis size. A tensor's elements then fit in 63 bits.
 const MAX_SIZE: u64 = 1 << 40;
 
-/// A size and the metadata keys that decide it.
+/// A size, with the metadata keys that decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// In elements.
     pub(crate) n: u64,
-    /// The keys, as messages name them.
+    /// The keys, as in messages.
     pub(crate) from: &'static str,
 }
 
 impl Size {
-    /// Returns a size that is known to be small.
+    /// Returns a size known to be small.
     pub(crate) const fn new(n: u64, from: &'static str) -> Size {
         Size { n, from }
     }
@@ -23,7 +22,8 @@ impl Size {
     /// Returns the size `n`, a count or a sum of a few sizes.
     ///
     /// # Errors
-    /// Returns [`ArchError::Overflow`] if the size does not fit.
+    ///
+    /// Returns [`ArchError::Overflow`] if it is too large.
     pub(crate) fn try_new(n: u64, from: &'static str) -> Result<Size, ArchError> {
         Size::product(1, n, from)
     }
@@ -31,7 +31,8 @@ impl Size {
     /// Returns the size `a · b`.
     ///
     /// # Errors
-    /// Returns [`ArchError::Overflow`] if the size does not fit.
+    ///
+    /// Returns [`ArchError::Overflow`] if it is too large.
     pub(crate) fn product(a: u64, b: u64, from: &'static str) -> Result<Size, ArchError> {
         match a.checked_mul(b) {
             Some(n) if n <= MAX_SIZE => Ok(Size { n, from }),

@@ -1,38 +1,38 @@
-//! Contexts that are stretched by scaling the rotation of positions.
+//! Contexts stretched by scaling the rotation of positions.
 
 use tpc_gguf::{Header, Metadata};
 
-/// A context that scaling stretches: the original one, and the factor.
+/// A stretched context.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch {
     /// Positions before scaling.
     pub original: u64,
-    /// The factor, 1 if the context is not stretched.
+    /// 1 without stretching.
     pub factor: f64,
 }
 
 impl Stretch {
-    /// Returns the number of positions that the context reaches.
+    /// Returns the positions that the context reaches.
     pub fn reach(self) -> u64 {
         (self.original as f64 * self.factor.max(1.0)).round() as u64
     }
 }
 
-/// The scaling of the rotation: the file's settings, or options in their place.
+/// The scaling of the rotation: the file's settings, or options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RopeScaling {
-    /// The kind: `none`, `linear`, `yarn`, or another of the file.
+    /// `none`, `linear`, `yarn`, or another of the file.
     pub kind: Option<String>,
     /// The factor.
     pub factor: Option<f64>,
     /// The context before scaling.
     pub original: Option<u64>,
-    /// The context that the file states for the model.
+    /// The model's context in the file.
     pub context: Option<u64>,
 }
 
 impl RopeScaling {
-    /// Reads the scaling that a file states.
+    /// Reads a file's scaling.
     pub fn of_file(header: &Header) -> RopeScaling {
         let metadata = header.metadata();
         let arch = metadata.get_str("general.architecture").ok().flatten();
@@ -54,7 +54,7 @@ impl RopeScaling {
         }
     }
 
-    /// Returns these settings, with missing settings taken from `file`.
+    /// Fills missing settings from `file`.
     #[must_use]
     pub fn or(self, file: RopeScaling) -> RopeScaling {
         RopeScaling {
@@ -65,15 +65,15 @@ impl RopeScaling {
         }
     }
 
-    /// Returns true if the model sets no RoPE scaling.
+    /// True if the model sets no RoPE scaling.
     pub fn is_empty(&self) -> bool {
         *self == RopeScaling::default()
     }
 
-    /// Returns the stretched context of a file, or `None` if it is not longer than the context that the file states.
+    /// Returns a file's stretched context; `None` if it is not longer than the stated one.
     pub fn of_context(&self) -> Option<Stretch> {
         let factor = self.factor.filter(|&f| f > 1.0 && f.is_finite())?;
-        // The context of a file with linear scaling is the scaled context, unless the file states the original one.
+        // With linear scaling the stated context is the scaled one, unless the file states the original.
         let original = match self.kind.as_deref() {
             Some("yarn") => self.original.or(self.context)?,
             Some("linear") => self.original?,
@@ -83,7 +83,7 @@ impl RopeScaling {
         (stretch.reach() > self.context.unwrap_or(0)).then_some(stretch)
     }
 
-    /// Returns the context under options that set some of these settings. `file` has only the file's settings.
+    /// Returns the context under options that override some settings. `file` has only the file's settings.
     pub fn of_options(&self, file: &RopeScaling) -> Option<Stretch> {
         let context = self.context?;
         let is_off = self.kind.as_deref() == Some("none");

@@ -1,11 +1,11 @@
-//! Encoders of images and sound that some files hold in addition to a text model.
+//! Encoders of images and sound in files of text models.
 //!
-//! Publishers of GGUF files put an encoder into a file of its own (`mmproj`). Ollama, and some converters, keep it in
-//! the model's file. llama.cpp then finds more tensors than the text model has, and stops.
+//! Publishers usually put an encoder into its own file (`mmproj`). Ollama, and some converters, keep it in the model's
+//! file. llama.cpp then finds more tensors than the text model has, and stops.
 
 use super::summary::Summary;
 
-/// The part of a tensor's name before its first dot that only encoders and their projectors have.
+/// The part of a tensor's name before its first dot that only encoders and projectors have.
 const TOWERS: [(&str, Tower); 20] = [
     ("v", Tower::Image),
     ("a", Tower::Sound),
@@ -36,12 +36,12 @@ pub enum Tower {
     Image,
     /// An encoder of sound.
     Sound,
-    /// The projection from an encoder's width to the model's.
+    /// The projection from the encoder's to the model's width.
     Projector,
 }
 
 impl Tower {
-    /// Returns the encoder that a tensor belongs to, by its name, or `None` for other tensors.
+    /// Returns a tensor's encoder, by name; `None` for other tensors.
     pub fn of(name: &str) -> Option<Tower> {
         let name = name.strip_prefix("model.").unwrap_or(name);
         let (first, _) = name.split_once('.')?;
@@ -51,7 +51,7 @@ impl Tower {
 }
 
 impl Summary {
-    /// Returns the tensors of encoders in the file, in file order.
+    /// Returns the encoders' tensors, in file order.
     pub fn towers(&self) -> impl Iterator<Item = (&str, Tower)> {
         let named = self.unused.iter();
         named.filter_map(|name| Some((name.as_str(), Tower::of(name)?)))

@@ -1,15 +1,15 @@
-//! The interface between the scheduler and compiled kernels. The layouts match `shim.h`.
+//! The interface between scheduler and compiled kernels, with the layouts of `shim.h`.
 
 use std::ffi::{CStr, c_char, c_void};
 
-/// The size of a stack in bytes. It is a power of two, and stacks are aligned to it.
+/// A stack's size and alignment in bytes, a power of two.
 pub(super) const STACK: usize = 64 << 10;
-/// The size of the thread head at the upper end of a stack, in bytes.
+/// The thread head at the upper end of a stack, in bytes.
 pub(super) const HEAD: usize = 512;
-/// The maximum number of bytes that a lane may publish.
+/// Bytes that a lane may publish.
 pub(super) const SLOT: usize = 64;
 
-/// A call site that may wait, and the name of the call.
+/// A call site that may wait, and the call's name.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawSite {
@@ -18,9 +18,10 @@ pub(super) struct RawSite {
     line: u32,
 }
 
-/// Returns the text of a C string.
+/// Returns a C string's text.
 ///
 /// # Safety
+///
 /// The pointer must be null or point to a terminated string.
 unsafe fn text(s: *const c_char) -> String {
     match s.is_null() {
@@ -31,19 +32,16 @@ unsafe fn text(s: *const c_char) -> String {
 }
 
 impl RawSite {
-    /// Returns the name of the call that waits.
     pub(super) fn what(&self) -> String {
         // SAFETY: sites come from the shim, with strings of the module's image.
         unsafe { text(self.what) }
     }
 
-    /// Returns the file and line.
     pub(super) fn at(&self) -> String {
         // SAFETY: as above.
         format!("{}:{}", unsafe { text(self.file) }, self.line)
     }
 
-    /// Returns true if both are the same place.
     pub(super) fn same(&self, other: &RawSite) -> bool {
         self.line == other.line
             && (self.file == other.file || self.at() == other.at())
@@ -61,7 +59,6 @@ pub(super) struct RawShared {
 }
 
 impl RawShared {
-    /// Returns the name and location of the declaration.
     pub(super) fn name(&self) -> String {
         // SAFETY: declarations come from the shim, with strings of the module's image.
         let (name, file) = unsafe { (text(self.name), text(self.file)) };
@@ -80,7 +77,7 @@ pub(super) struct BlockHead {
     pub(super) dynamic: *mut u8,
 }
 
-/// The part of a thread that the thread itself reads.
+/// The part of a thread that the thread reads.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadHead {
@@ -91,26 +88,24 @@ pub(super) struct ThreadHead {
     pub(super) block: *mut c_void,
     pub(super) engine: *mut c_void,
     pub(super) head: BlockHead,
-    // Only the scheduler uses the following fields.
+    // The remaining fields are for the scheduler.
     pub(super) run: unsafe extern "C" fn(*const *const c_void),
     pub(super) arguments: *const *const c_void,
 }
 
-/// Returns the three-dimensional index of a thread in its block.
 pub(super) fn thread_index(threads: [u32; 3], linear: u32) -> [u32; 3] {
     let [x, y, _] = threads;
     [linear % x, linear / x % y, linear / x / y]
 }
 
-/// A value published by a lane.
+/// A lane's published value.
 #[repr(C, align(16))]
 #[derive(Clone, Copy)]
 pub(super) struct Slot(pub(super) [u8; SLOT]);
 
-/// Combines the published values of lanes in place.
+/// Combines lanes' published values in place.
 pub(super) type Reduce = unsafe extern "C" fn(*mut Slot, u32);
 
-/// A kernel as declared by a module.
 #[repr(C)]
 pub(super) struct RawKernel {
     count: u32,
@@ -120,14 +115,13 @@ pub(super) struct RawKernel {
 }
 
 impl RawKernel {
-    /// Returns the size of each argument in bytes.
     pub(super) fn sizes(&self) -> &[u32] {
         // SAFETY: the shim declares `count` sizes.
         unsafe { std::slice::from_raw_parts(self.sizes, self.count as usize) }
     }
 }
 
-/// The kinds of accesses, as bit flags.
+/// Kinds of accesses, as bit flags.
 pub(super) mod kind {
     pub(crate) const LOAD: u32 = 1;
     pub(crate) const STORE: u32 = 2;
@@ -141,7 +135,7 @@ type Thread = *mut ThreadHead;
 type Site = *const RawSite;
 type Address = *const c_void;
 
-/// The table of calls from kernels to the engine.
+/// The calls from kernels to the engine.
 #[repr(C)]
 pub(super) struct Calls {
     pub(super) barrier: unsafe extern "C" fn(Thread, u32, Site) -> u32,

@@ -1,4 +1,4 @@
-//! Checks every access in the checked build: bounds, device, alignment and races.
+//! Checks every access in the checked build: bounds, device, alignment, races.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -12,24 +12,22 @@ use super::graph::{GraphNode, Task};
 use super::memory::Memories;
 use super::race::{Accessor, Conflict, RaceDetector, Reachability, ShadowCell};
 
-/// Checks the accesses of the running graph.
 pub(super) struct AccessChecker {
     pub(super) races: RaceDetector,
     pub(super) memories: *mut Memories,
     pub(super) granted: BTreeSet<(u32, u32)>,
 }
 
-/// The fault of an invalid access, with the other location of a race.
+/// An invalid access, with the other location of a race.
 pub(super) type Violation = Box<(FaultKind, String, Option<CodeLocation>)>;
 
-/// An access to a byte range.
 #[derive(Clone, Copy)]
 pub(super) struct Access {
     pub(super) address: usize,
     pub(super) bytes: usize,
     pub(super) kind: u32,
     pub(super) pc: usize,
-    /// The scope of an atomic access: 1 for the device, 2 for the system. 0 for a plain access.
+    /// 0 for a plain access; an atomic's scope: 1 for the device, 2 for the system.
     pub(super) atomic: u8,
 }
 
@@ -55,7 +53,6 @@ impl AccessChecker {
         }
     }
 
-    /// Returns the device on which a node runs.
     pub(super) fn device_of(&self, node: usize, nodes: &[GraphNode]) -> u32 {
         match &nodes[node].task {
             Task::Kernel(launch) => launch.device.0,
@@ -63,7 +60,6 @@ impl AccessChecker {
         }
     }
 
-    /// Checks an access of a thread.
     pub(super) fn thread(
         &mut self,
         block: &mut Block,
@@ -77,7 +73,7 @@ impl AccessChecker {
         let Access { address, bytes, .. } = *access;
         if access.kind & kind::UNALIGNED == 0 && address % bytes != 0 {
             let what = format!(
-                "it {} {bytes} bytes at {address:#x}, which is no multiple of {bytes}",
+                "it {} {bytes} bytes at {address:#x}, not a multiple of {bytes}",
                 access.verb()
             );
             return Err(Box::new((FaultKind::Misaligned, what, None)));
@@ -119,7 +115,6 @@ impl AccessChecker {
         result
     }
 
-    /// Checks an access of a copy or fill.
     pub(super) fn node(
         &mut self,
         node: usize,
@@ -221,7 +216,7 @@ fn shadow_cells<'a>(
                     "it {verb} {bytes} bytes at byte {} of an allocation of {size} bytes of {side}",
                     address - start
                 ),
-                _ => format!("it {verb} {bytes} bytes at {address:#x}, where nothing is allocated"),
+                _ => format!("it {verb} {bytes} bytes at {address:#x}, outside of all allocations"),
             };
             Err(Box::new((FaultKind::OutOfBounds, what, None)))
         }

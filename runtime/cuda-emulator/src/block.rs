@@ -1,26 +1,22 @@
-//! A running block: its threads, their wait states, and its shared memory.
+//! A running block: threads, wait states, shared memory.
 
 use super::abi::{BlockHead, RawShared, RawSite, Slot};
 use super::race::{BlockClocks, ShadowCell};
 
-/// The gap between shared-memory declarations in bytes. It makes overruns detectable.
+/// The gap between shared-memory declarations in bytes, which makes overruns detectable.
 const GAP: usize = 64;
 
-/// The maximum shared memory that a kernel may declare statically, in bytes, as on real devices.
+/// Static shared memory per kernel in bytes, as on real devices.
 pub(super) const MAX_DECLARED_SHARED: usize = 48 << 10;
 
-/// A CUDA thread.
 #[derive(Clone, Copy)]
 pub(super) struct Fiber {
-    /// The thread's stack, while it has one.
     pub(super) stack: *mut u8,
-    /// The saved stack pointer.
     pub(super) sp: *mut u8,
     /// The call in which the thread waits.
     pub(super) site: Option<RawSite>,
-    /// The address and value of the flag that the thread loaded last.
+    /// Address and value of the last loaded flag.
     pub(super) flag: (usize, u64),
-    /// True if it has ended.
     pub(super) ended: bool,
 }
 
@@ -44,7 +40,6 @@ pub(super) struct Collective {
     pub(super) slots: Box<[[Slot; 32]; 2]>,
 }
 
-/// The state of a warp's lanes, as bit masks.
 #[derive(Default)]
 pub(super) struct Warp {
     pub(super) new: u32,
@@ -56,12 +51,10 @@ pub(super) struct Warp {
 }
 
 impl Warp {
-    /// Returns the mask of lanes that can run.
     pub(super) fn runnable(&self) -> u32 {
         self.new | self.ready
     }
 
-    /// Returns the index of the collective with this lane mask, adding it if necessary.
     pub(super) fn collective(&mut self, mask: u32) -> usize {
         if let Some(i) = self.collectives.iter().position(|c| c.mask == mask) {
             return i;
@@ -77,44 +70,42 @@ impl Warp {
     }
 }
 
-/// A pending copy: target, source, and program counter.
+/// A pending copy: target, source, program counter.
 pub(super) type PendingCopy = (usize, usize, usize);
 
-/// A thread's pending asynchronous copies: the closed groups, oldest first, and the open group.
+/// A thread's pending asynchronous copies: closed groups, oldest first, and the open group.
 #[derive(Default)]
 pub(super) struct AsyncCopies {
     pub(super) closed: std::collections::VecDeque<Vec<PendingCopy>>,
     pub(super) open: Vec<PendingCopy>,
 }
 
-/// A running block. The allocation is reused for later blocks.
+/// A running block. Later blocks reuse the allocation.
 pub(super) struct Block {
     pub(super) head: BlockHead,
-    /// The graph node that the block belongs to.
     pub(super) node: usize,
-    /// The clocks of the block's threads, in the checked build.
+    /// The threads' clocks, in the checked build.
     pub(super) clocks: Option<Box<BlockClocks>>,
     pub(super) alive: u32,
     pub(super) arrived: u32,
-    /// The sums of the values passed to the barrier, in the current and the previous generation.
+    /// The sums of values passed to the barrier, in the current and the previous generation.
     pub(super) brought: [u32; 2],
     pub(super) generation: usize,
     pub(super) barrier: Option<RawSite>,
     pub(super) triggered: bool,
-    /// The number of threads that wait for programmatic predecessors.
+    /// Threads that wait for programmatic predecessors.
     pub(super) waiting: u32,
     pub(super) warps: Vec<Warp>,
     pub(super) fibers: Vec<Fiber>,
     pub(super) copies: Vec<AsyncCopies>,
     shared: Vec<u128>,
-    /// The shadow memory of the shared memory, one cell per byte.
+    /// Shadow memory, one cell per byte of shared memory.
     cells: Vec<ShadowCell>,
     used: usize,
     declared: Vec<(*const RawShared, usize)>,
 }
 
 impl Block {
-    /// Creates a block without threads or shared memory.
     pub(super) fn new() -> Box<Block> {
         Box::new(Block {
             head: BlockHead {
@@ -143,7 +134,7 @@ impl Block {
         })
     }
 
-    /// Initialises the block for a launch. No thread has started. `most` is the maximum size of shared memory in bytes.
+    /// Starts a launch's block without threads. `most` is the maximum shared memory in bytes.
     pub(super) fn begin(&mut self, node: usize, head: BlockHead, most: usize) {
         let threads = head.threads.iter().product::<u32>();
         self.head = head;
@@ -171,7 +162,7 @@ impl Block {
                 c.arrived = 0;
             }
         }
-        // Reserve room for the declarations, with a gap after each.
+        // Reserve room for the declarations and their gaps.
         let room = (2 * most + 64 * GAP).div_ceil(16);
         if self.shared.len() < room {
             self.shared.resize(room, 0);
@@ -182,7 +173,7 @@ impl Block {
         self.head.dynamic = self.take(dynamic);
     }
 
-    /// Allocates shared memory and fills it with poison bytes.
+    /// Allocates shared memory filled with poison bytes.
     fn take(&mut self, bytes: usize) -> *mut u8 {
         let from = self.used;
         self.used = (from + bytes).next_multiple_of(16) + GAP;
@@ -199,7 +190,7 @@ impl Block {
         at
     }
 
-    /// Returns the memory of a declaration, or `None` if shared memory is exhausted.
+    /// Returns a declaration's memory; `None` if shared memory is exhausted.
     pub(super) fn shared(&mut self, site: *const RawShared) -> Option<*mut u8> {
         let base = self.shared.as_mut_ptr().cast::<u8>();
         if let Some((_, at)) = self.declared.iter().find(|(s, _)| *s == site) {
@@ -215,7 +206,6 @@ impl Block {
         Some(at)
     }
 
-    /// Returns the total size of static and dynamic shared memory in bytes.
     pub(super) fn shared_bytes(&self) -> usize {
         // SAFETY: as above.
         let of = |site: *const RawShared| unsafe { (*site).bytes } as usize;
@@ -223,13 +213,12 @@ impl Block {
         self.head.dynamic_bytes as usize + declared
     }
 
-    /// True if the address is in the block's shared memory.
     pub(super) fn is_shared(&self, address: usize) -> bool {
         let base = self.shared.as_ptr() as usize;
         (base..base + self.shared.len() * 16).contains(&address)
     }
 
-    /// Returns the shadow cells of a shared-memory range, or an error text if the range is out of bounds.
+    /// Returns a shared-memory range's shadow cells, or an error text.
     pub(super) fn shared_cells(
         &mut self,
         address: usize,
@@ -261,7 +250,6 @@ impl Block {
         ))
     }
 
-    /// Completes the barrier if all live threads have arrived.
     pub(super) fn release(&mut self) -> bool {
         if self.arrived == 0 || self.arrived < self.alive {
             return false;
@@ -277,7 +265,7 @@ impl Block {
         true
     }
 
-    /// Describes the threads' wait locations, for a diagnostic.
+    /// Describes where threads wait, for diagnostics.
     pub(super) fn describe_waits(&self) -> String {
         let mut places: Vec<(String, u32, u32)> = Vec::new();
         for (i, fiber) in self.fibers.iter().enumerate() {

@@ -10,16 +10,16 @@ use super::fiber::{head, overrun, prepare, switch};
 use super::graph::Task;
 use super::run_state::RunState;
 
-/// The outcome of a block's turn.
 pub(super) enum BlockOutcome {
     Ended,
     Parked,
     Stopped,
 }
 
-/// Runs threads of a block until the block ends or no thread can run.
+/// Runs threads until the block ends or no thread can run.
 ///
 /// # Safety
+///
 /// Both pointers must be valid. Only the kernel's calls may use their targets during the call.
 pub(super) unsafe fn run_block(engine: *mut RunState, block: *mut Block) -> BlockOutcome {
     let mut warp = 0;
@@ -44,7 +44,7 @@ pub(super) unsafe fn run_block(engine: *mut RunState, block: *mut Block) -> Bloc
         }
         let turn = e.random.below(32) as u32;
         let mut mask = b.warps[warp].runnable();
-        // Run every runnable lane, starting at a random lane, before choosing the next warp.
+        // Run all runnable lanes, from a random one on, before the next warp.
         while mask != 0 {
             let lane = (mask.rotate_right(turn).trailing_zeros() + turn) % 32;
             mask &= !(1 << lane);
@@ -56,7 +56,7 @@ pub(super) unsafe fn run_block(engine: *mut RunState, block: *mut Block) -> Bloc
     }
 }
 
-/// Makes spinning lanes ready for the next turn. Returns true if there are any.
+/// Readies spinning lanes for the next turn. Returns true if there are any.
 fn wake(block: &mut Block) -> bool {
     let mut any = 0;
     for warp in &mut block.warps {
@@ -66,9 +66,10 @@ fn wake(block: &mut Block) -> bool {
     any != 0
 }
 
-/// Runs a lane until it waits or ends. Returns true if it caused a fault.
+/// Runs a lane until it waits or ends. Returns true after a fault.
 ///
 /// # Safety
+///
 /// As for [`run_block`]. The lane must be runnable.
 unsafe fn run_lane(engine: *mut RunState, block: *mut Block, warp: usize, lane: u32) -> bool {
     // SAFETY: no thread runs here.
@@ -128,7 +129,6 @@ unsafe fn run_lane(engine: *mut RunState, block: *mut Block, warp: usize, lane: 
     e.fault.is_some()
 }
 
-/// Reports divergence: no thread of the block can run, and the block does not wait for other blocks.
 fn report_divergence(engine: &mut RunState, block: &Block) {
     let waits = |f: &super::block::Fiber| f.site.is_some() && !f.ended;
     let first = block.fibers.iter().position(waits);
@@ -144,9 +144,6 @@ fn report_divergence(engine: &mut RunState, block: &Block) {
                 .map_or_else(String::new, |s| s.at()),
         ),
         other: None,
-        what: format!(
-            "{}; all must come to the same place",
-            block.describe_waits()
-        ),
+        what: format!("{}; all must reach the same call", block.describe_waits()),
     });
 }

@@ -1,4 +1,4 @@
-//! The calls of kernels to the engine. Each runs on a thread's stack and may suspend the thread.
+//! Calls of kernels to the engine, on a thread's stack. They may suspend the thread.
 
 use std::ffi::c_void;
 
@@ -12,7 +12,7 @@ use super::fault::CodeLocation;
 use super::race::{Accessor, RaceDetector};
 use super::thread::{Thread, check_access, context, fail, leave, spin};
 
-/// The call table that every module receives.
+/// The call table of every module.
 pub(super) const CALLS: Calls = Calls {
     barrier,
     collective,
@@ -30,7 +30,6 @@ pub(super) const CALLS: Calls = Calls {
     misaligned,
 };
 
-/// The entry point of every thread.
 pub(super) extern "C" fn thread_main() -> ! {
     let mark = 0_u8;
     let stack = (&raw const mark) as usize & !(super::abi::STACK - 1);
@@ -66,7 +65,7 @@ unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -
         let site = *site;
         if let Some(first) = block.barrier.filter(|first| !first.same(&site)) {
             let what = format!(
-                "this thread comes to {}, others of its block wait in {} at {{}}: all must come to the same place",
+                "this thread reached {}, others of its block wait in {} at {{}}: all must reach the same call",
                 site.what(),
                 first.what()
             );
@@ -99,7 +98,7 @@ unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -
     }
 }
 
-/// Completes a collective if all live lanes have arrived. `last` is the lane that continues without suspending.
+/// Completes a collective if all live lanes have arrived. `last` continues without suspending.
 fn complete(
     block: &mut Block,
     warp: usize,
@@ -116,7 +115,7 @@ fn complete(
         // SAFETY: the slots of the current generation; the lanes of `arrived` have written theirs.
         unsafe { reduce(c.slots[c.generation & 1].as_mut_ptr(), c.arrived) };
     }
-    // Only `__syncwarp` orders memory. Other collectives exchange registers without ordering the lanes' accesses.
+    // Only `__syncwarp` orders memory. Other collectives exchange registers.
     let orders = c.site.is_some_and(|s| s.what() == "__syncwarp");
     if let Some(clocks) = block.clocks.as_mut().filter(|_| orders) {
         clocks.warp(warp, c.arrived & needed);
@@ -143,7 +142,7 @@ unsafe extern "C" fn collective(
         let (site, warp, lane) = (*site, head.warp as usize, head.lane);
         if mask >> lane & 1 == 0 {
             let what = format!(
-                "lane {lane} calls {} with the mask {mask:#x}, which lacks it",
+                "lane {lane} calls {} with the mask {mask:#x}, which does not contain the lane",
                 site.what()
             );
             fail(
@@ -158,7 +157,7 @@ unsafe extern "C" fn collective(
         let c = &mut block.warps[warp].collectives[at];
         if let Some(first) = c.site.filter(|first| !first.same(&site)) {
             let what = format!(
-                "this lane comes to {}, others of its warp wait in {} at {{}}: all must come to the same place",
+                "this lane reached {}, others of its warp wait in {} at {{}}: all must reach the same call",
                 site.what(),
                 first.what()
             );
@@ -197,7 +196,7 @@ unsafe extern "C" fn shared(thread: Thread, site: *const RawShared) -> *mut u8 {
             return at;
         }
         let what = format!(
-            "{} needs {} bytes beyond {}: a block has {}",
+            "{} needs {} bytes in addition to {}: a block has {}",
             (*site).name(),
             (*site).bytes,
             block.shared_bytes(),
@@ -242,7 +241,7 @@ unsafe extern "C" fn atomic(
         if of_kind & kind::STORE != 0 {
             let engine = context(thread).2;
             engine.events += 1;
-            // Sometimes let other threads run first, to vary the order of visible stores.
+            // Let other threads run first, to vary the order of visible stores.
             if engine.random.below(4) == 0 {
                 spin(thread, *site);
             }
@@ -320,7 +319,7 @@ unsafe extern "C" fn trap(thread: Thread, site: *const RawSite) {
             FaultKind::Trap,
             at,
             None,
-            "the kernel stopped itself".into(),
+            "the kernel executed a trap".into(),
         )
     }
 }
@@ -351,7 +350,7 @@ unsafe extern "C" fn misaligned(
 ) {
     // SAFETY: the thread runs; sites are on its stack.
     unsafe {
-        let what = format!("the address {address:?} is no multiple of {to}");
+        let what = format!("the address {address:?} is not a multiple of {to}");
         fail(
             thread,
             FaultKind::Misaligned,

@@ -11,13 +11,12 @@ use tpc_cuda::kernels::PRELUDE;
 /// The build mode of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Build {
-    /// Optimised for speed. A kernel's fault gives wrong results or ends the process.
+    /// Fast. A kernel's fault gives wrong results or ends the process.
     Plain,
     /// Checks every load and store.
     Checked,
 }
 
-/// A C++ compiler.
 #[derive(Clone, Debug)]
 pub(super) struct Compiler {
     program: String,
@@ -25,20 +24,19 @@ pub(super) struct Compiler {
     cache: PathBuf,
 }
 
-/// Returns the error for a missing compiler.
 fn no_compiler(tried: &[String]) -> DriverError {
     DriverError::NoCompiler {
         what: format!(
-            "emulated devices need a C++20 compiler (GCC 11, Clang 14 or later), and none of {} runs; install one (`apt \
-             install g++`, `dnf install gcc-c++`) or name one by the variable CXX",
+            "emulated devices need a C++20 compiler (GCC 11, Clang 14 or later), not found: {}; install one (`apt \
+             install g++`, `dnf install gcc-c++`) or set the variable CXX",
             tried.join(", ")
         ),
     }
 }
 
 impl Compiler {
-    /// Finds a compiler: the one named by the variable `CXX`, or the first usual compiler that runs. Its outputs are
-    /// cached in the folder.
+    /// Finds the compiler that the variable `CXX` names, or the first usual one that runs. Its outputs are cached in
+    /// the folder.
     pub(super) fn find(cache: PathBuf) -> Result<Compiler, DriverError> {
         let named = std::env::var("CXX").ok().filter(|n| !n.is_empty());
         let usual = ["c++", "g++", "clang++"].map(str::to_owned);
@@ -91,7 +89,7 @@ impl Compiler {
         flags
     }
 
-    /// Returns the text that precedes every module.
+    /// Returns the text before every module.
     fn prefix() -> String {
         let line = |file: &str| format!("\n#line 1 \"{file}\"\n");
         let parts = [
@@ -109,14 +107,12 @@ impl Compiler {
             .collect()
     }
 
-    /// Returns the text of a module, without the prefix.
     fn text(name: &str, source: &str) -> String {
         let forbidden = |c: char| c.is_control() || c == '"' || c == '\\';
         let name = name.replace(forbidden, "_");
         format!("#line 1 \"{name}.cu\"\n{source}")
     }
 
-    /// Returns the cache key of an output with these inputs.
     fn key(&self, parts: &[&str]) -> String {
         let mut hash = Sha256::new();
         for part in [self.program.as_str(), &self.version].iter().chain(parts) {
@@ -126,8 +122,8 @@ impl Compiler {
         hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
     }
 
-    /// Returns the path of a cached file, creating it with `write` if it is missing. Concurrent writers use separate
-    /// temporary files, and the last rename wins.
+    /// Returns a cached file's path, creating it with `write` if missing. Concurrent writers use separate temporary
+    /// files; the last rename wins.
     fn cached(
         &self,
         name: &str,
@@ -145,12 +141,12 @@ impl Compiler {
             .join(format!("{}.{number}.{name}", std::process::id()));
         let result = write(&own);
         let result = result.and_then(|()| std::fs::rename(&own, &path).map_err(io_error(&path)));
-        // The temporary file exists only after a failure.
+        // Exists only after a failure.
         let _ = std::fs::remove_file(&own);
         result.map(|()| path)
     }
 
-    /// Returns the path of the prefix header. A precompiled version is stored with it if the compiler supports this.
+    /// Returns the prefix header's path. It is precompiled if the compiler supports this.
     fn prefix_header(&self, flags: &[&str]) -> Result<PathBuf, DriverError> {
         let head = Self::prefix();
         let key = self.key(&["head", &flags.join(" "), &head]);
@@ -165,7 +161,7 @@ impl Compiler {
                 .arg(&path)
                 .arg("-o")
                 .arg(own);
-            self.run(&mut command, "what stands before all")
+            self.run(&mut command, "the prefix header")
         });
         // Without a precompiled header, the compiler reads the text.
         drop(ready);
@@ -185,7 +181,6 @@ impl Compiler {
         }
     }
 
-    /// Returns the path of a module's shared object, compiling it if it is not cached.
     pub(super) fn compile(
         &self,
         name: &str,
@@ -207,7 +202,7 @@ impl Compiler {
                 .arg("-c")
                 .arg(&source);
             let result = self.run(command.arg("-o").arg(&half), name);
-            // Linked without the sanitizers' libraries: the shim defines the required functions.
+            // Without the sanitizers' libraries: the shim defines their functions.
             let mut command = Command::new(&self.program);
             command
                 .arg("-shared")
@@ -224,7 +219,6 @@ impl Compiler {
     }
 }
 
-/// Returns a conversion from an I/O error at this path.
 fn io_error(path: &Path) -> impl FnOnce(std::io::Error) -> DriverError + use<> {
     let what = path.display().to_string();
     move |cause| DriverError::Io { what, cause }

@@ -6,7 +6,6 @@ use super::abi::kind;
 use super::access_checker::Access;
 use super::thread::{Thread, check_access, context};
 
-/// Returns the access at one end of an asynchronous copy.
 fn access_16_bytes(address: usize, kind: u32, pc: usize) -> Access {
     Access {
         address,

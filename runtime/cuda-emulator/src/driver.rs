@@ -1,4 +1,4 @@
-//! The driver for emulated devices.
+//! The driver of emulated devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -21,18 +21,16 @@ use super::race::{RaceDetector, Reachability};
 use super::run_state::RunState;
 use super::scheduler::StopReason;
 
-/// A module loaded on a device.
 struct LoadedModule {
     device: Device,
     module: Module,
-    /// The image of the whole module, if its kernels are not compiled separately.
+    /// The whole module's image, unless kernels are compiled separately.
     module_image: Option<Arc<Image>>,
-    /// The images of separately compiled kernels, by name.
+    /// Images of separately compiled kernels, by name.
     kernel_images: BTreeMap<String, Arc<Image>>,
 }
 
 impl LoadedModule {
-    /// Returns the image that contains a kernel.
     fn image(&self, kernel: &str) -> Result<&Arc<Image>, DriverError> {
         let image = self
             .kernel_images
@@ -45,7 +43,7 @@ impl LoadedModule {
     }
 }
 
-/// A driver for devices that the CPU emulates.
+/// A driver of devices emulated by the CPU.
 pub struct EmulatedDriver {
     options: EmulatedOptions,
     devices: Vec<DeviceInfo>,
@@ -65,10 +63,11 @@ pub struct EmulatedDriver {
 unsafe impl Send for EmulatedDriver {}
 
 impl EmulatedDriver {
-    /// Creates the devices given by the options.
+    /// Creates the devices of the options.
     ///
     /// # Errors
-    /// Returns [`DriverError::NoCompiler`] if no C++ compiler is found.
+    ///
+    /// Returns [`DriverError::NoCompiler`] without a C++ compiler.
     pub fn new(options: EmulatedOptions) -> Result<EmulatedDriver, DriverError> {
         let cache = options.cache.clone();
         let cache = cache.map_or_else(|| cache_dir("emulated-cuda"), Ok)?;
@@ -95,7 +94,7 @@ impl EmulatedDriver {
         })
     }
 
-    /// Returns the number of bytes that checked kernels have read from an allocation, counting repeated reads.
+    /// Returns the bytes that checked kernels have read from an allocation, counting repeated reads.
     pub fn bytes_read(&self, memory: Memory) -> u64 {
         self.memories.bytes_read(memory)
     }
@@ -133,7 +132,8 @@ impl EmulatedDriver {
             what: format!("{label}: {what}"),
         };
         let found = self.functions.get(node.function.0 as usize);
-        let (module, name) = found.ok_or_else(|| malformed("there is no such function".into()))?;
+        let (module, name) =
+            found.ok_or_else(|| malformed("the function does not exist".into()))?;
         let loaded = &self.modules[module.0 as usize];
         let device = self.device_info(loaded.device)?;
         let product = |n: [u32; 3]| n.iter().map(|&n| u64::from(n)).product::<u64>();
@@ -145,12 +145,12 @@ impl EmulatedDriver {
         }
         if node.shared_bytes > device.shared_per_block {
             let what = format!(
-                "kernel {name} asks for {} bytes of shared memory",
+                "kernel {name} requests {} bytes of shared memory",
                 node.shared_bytes
             );
             return Err(malformed(what));
         }
-        // The argument addresses stay valid: moving a vector does not move its contents.
+        // The addresses stay valid: moving a vector does not move its contents.
         let image = loaded.image(name)?;
         let kernel = image.kernel(name, &node.args, threads);
         Ok(Launch {
@@ -165,14 +165,12 @@ impl EmulatedDriver {
         })
     }
 
-    /// Compiles and loads a source.
     fn image(&self, name: &str, source: &str) -> Result<Arc<Image>, DriverError> {
         let path = self.compiler.compile(name, source, self.options.build)?;
         Ok(Arc::new(Image::load(name, &path, CALLS)?))
     }
 }
 
-/// Returns the fault with its code locations resolved.
 fn resolve_fault(graph: &[GraphNode], raw: &UnresolvedFault) -> Fault {
     let place = |at: &CodeLocation| match at {
         CodeLocation::Named(name) => name.clone(),
@@ -381,6 +379,6 @@ impl Driver for EmulatedDriver {
 
 fn no_graph(graph: Graph) -> DriverError {
     DriverError::Malformed {
-        what: format!("there is no {graph}"),
+        what: format!("{graph} does not exist"),
     }
 }

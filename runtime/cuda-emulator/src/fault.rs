@@ -2,14 +2,14 @@
 
 use tpc_cuda::FaultKind;
 
-/// A code location: named by the shim, or an address in a module's image.
+/// A location named by the shim, or an address in a module's image.
 #[derive(Clone, Debug)]
 pub(super) enum CodeLocation {
     Named(String),
     Code { node: usize, pc: usize },
 }
 
-/// A fault with unresolved code locations. `{}` in the text is replaced by the other location.
+/// A fault. The other location replaces `{}` in the text.
 #[derive(Debug)]
 pub(super) struct UnresolvedFault {
     pub(super) kind: FaultKind,

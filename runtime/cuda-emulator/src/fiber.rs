@@ -4,12 +4,11 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
 use super::abi::{HEAD, STACK, ThreadHead};
 
-/// The number of stacks per allocation.
 const CHUNK: usize = 32;
-/// The word at the lower end of a stack. A different value shows an overrun.
+/// The word at a stack's lower end. A different value shows an overrun.
 const CANARY: u64 = 0x7bc5_7ac4_0f1b_e120;
 
-/// A pool of stacks. The most recently freed stack is reused first.
+/// A pool of stacks. The last freed stack is reused first.
 #[derive(Default)]
 pub(super) struct Stacks {
     chunks: Vec<*mut u8>,
@@ -22,7 +21,6 @@ fn layout() -> Layout {
 }
 
 impl Stacks {
-    /// Returns the lower end of a free stack.
     pub(super) fn take(&mut self) -> *mut u8 {
         if let Some(stack) = self.free.pop() {
             return stack;
@@ -44,12 +42,11 @@ impl Stacks {
         self.free.pop().expect("invariant: a chunk has stacks")
     }
 
-    /// Returns a stack to the pool.
     pub(super) fn give(&mut self, stack: *mut u8) {
         self.free.push(stack);
     }
 
-    /// Frees all stacks, including stacks of unfinished threads.
+    /// Frees all stacks, also of unfinished threads.
     pub(super) fn reset(&mut self) {
         self.free.clear();
         self.free.extend(self.all.iter().rev());
@@ -69,24 +66,26 @@ impl Drop for Stacks {
     }
 }
 
-/// Returns true if a thread has overrun its stack.
+/// True if a thread has overrun its stack.
 ///
 /// # Safety
+///
 /// The stack must belong to a pool.
 pub(super) unsafe fn overrun(stack: *mut u8) -> bool {
     // SAFETY: guaranteed by the caller.
     unsafe { stack.cast::<u64>().read() != CANARY }
 }
 
-/// Returns the thread head at the upper end of a stack.
+/// Returns the thread head at a stack's upper end.
 pub(super) fn head(stack: *mut u8) -> *mut ThreadHead {
     stack.wrapping_add(STACK - HEAD).cast()
 }
 
-/// Prepares a stack to run `main`, and returns the stack pointer for [`switch`]. The offset from the upper end varies
-/// with `number`, because equal offsets would compete for the same cache lines.
+/// Prepares a stack to run `main`; returns the stack pointer for [`switch`]. The offset from the upper end varies with
+/// `number`, because equal offsets would compete for the same cache lines.
 ///
 /// # Safety
+///
 /// The stack must belong to a pool and be unused.
 pub(super) unsafe fn prepare(stack: *mut u8, number: usize, main: extern "C" fn() -> !) -> *mut u8 {
     let top = stack.wrapping_add(STACK - HEAD - number % 61 * 192);
@@ -98,7 +97,7 @@ pub(super) unsafe fn prepare(stack: *mut u8, number: usize, main: extern "C" fn(
     unsafe {
         #[cfg(target_arch = "x86_64")]
         {
-            // Entry is by a jump. This slot keeps `main`'s frame aligned as after a call; `main` never returns.
+            // Entry is by a jump. This slot aligns `main`'s frame as after a call; `main` never returns.
             let frame = top.cast::<usize>().sub(SAVED + 2);
             frame.write_bytes(0, SAVED + 2);
             frame.add(SAVED).write(main as usize);

@@ -8,7 +8,6 @@ use tpc_cuda::{Args, CopyNode, Device, EdgeKind, HostWork, SetNode};
 use super::image::{Image, Kernel};
 use super::race::Reachability;
 
-/// A kernel launch, ready to run.
 pub(super) struct Launch {
     pub(super) device: Device,
     pub(super) image: Arc<Image>,
@@ -17,11 +16,10 @@ pub(super) struct Launch {
     pub(super) grid: [u32; 3],
     pub(super) block: [u32; 3],
     pub(super) shared_bytes: u32,
-    /// The storage of the kernel's arguments.
+    /// The storage of the arguments.
     pub(super) _args: Args,
 }
 
-/// The work of a node.
 pub(super) enum Task {
     Kernel(Launch),
     Copy(CopyNode),
@@ -30,7 +28,6 @@ pub(super) enum Task {
     Join,
 }
 
-/// A node with its outgoing edges.
 pub(super) struct GraphNode {
     pub(super) label: String,
     pub(super) task: Task,
@@ -40,7 +37,6 @@ pub(super) struct GraphNode {
     pub(super) programmatic: Vec<usize>,
 }
 
-/// An instantiated graph.
 pub(super) struct GraphInstance {
     pub(super) nodes: Vec<GraphNode>,
     pub(super) reach: Rc<Reachability>,

@@ -1,5 +1,5 @@
-// The checked build: the compiler calls these hooks before every load and store of kernel code. They report the access
-// to the engine. Accesses to the thread's own stack and loads of constants are not reported.
+// The checked build: the compiler calls these hooks before every load and store of kernel code. They report to the
+// engine, except accesses to the thread's own stack and loads of constants.
 
 #define SHIM_HOOK extern "C" __attribute__((no_sanitize("thread"), noinline, used)) void
 #define SHIM_ACCESS(p, n, kind)                                                                            \
@@ -29,7 +29,7 @@ SHIM_HOOK __tsan_func_entry(void *) {}
 SHIM_HOOK __tsan_func_exit() {}
 SHIM_HOOK __tsan_init() {}
 
-// A misaligned pointer. The compiler supplies the location.
+// A misaligned pointer, with the compiler's location.
 struct ShimMismatch {
     const char *file;
     uint32_t line, column;

@@ -9,16 +9,14 @@ use tpc_cuda::{Args, DriverError};
 
 use super::abi::{Calls, RawKernel};
 
-/// A loaded module.
 pub(super) struct Image {
     name: String,
     path: PathBuf,
     library: Library,
-    /// The address range of the code and data.
+    /// The addresses of code and data.
     pub(super) range: std::ops::Range<usize>,
 }
 
-/// A kernel with its arguments.
 pub(super) struct Kernel {
     pub(super) run: unsafe extern "C" fn(*const *const c_void),
     pub(super) arguments: Vec<*const c_void>,
@@ -36,7 +34,7 @@ impl Image {
         // SAFETY: the shim declares both symbols with these types. The table is zero until it is written.
         let range = unsafe {
             let calls = library.get::<*mut Calls>(b"tpc_calls\0").map_err(failed)?;
-            // The module may already be loaded and in use.
+            // The module may already be in use.
             if (*calls).cast::<usize>().read() == 0 {
                 (*calls).write(table);
             }
@@ -68,12 +66,11 @@ impl Image {
         })
     }
 
-    /// Checks that the module has a kernel with this name.
     pub(super) fn check_kernel(&self, name: &str) -> Result<(), DriverError> {
         self.raw_kernel(name).map(|_| ())
     }
 
-    /// Returns a kernel for a launch with `threads` threads per block. The arguments must not move.
+    /// Returns a kernel for launches with `threads` threads per block. The arguments must not move.
     pub(super) fn kernel(
         &self,
         name: &str,
@@ -86,12 +83,12 @@ impl Image {
         let wanted: Vec<usize> = raw.sizes().iter().map(|&n| n as usize).collect();
         if given != wanted {
             return malformed(format!(
-                "kernel {name} takes arguments of {wanted:?} bytes: {given:?} are given"
+                "kernel {name} takes arguments of {wanted:?} bytes, not {given:?}"
             ));
         }
         if threads > u64::from(raw.bound) {
             return malformed(format!(
-                "kernel {name} takes {} threads a block: {threads} are given",
+                "kernel {name} takes {} threads per block, not {threads}",
                 raw.bound
             ));
         }
@@ -101,9 +98,9 @@ impl Image {
         })
     }
 
-    /// Returns the file and line of a code address, using the compiler's tools.
+    /// Returns a code address's file and line, with the compiler's tools.
     pub(super) fn source_line(&self, pc: usize) -> Option<String> {
-        // A return address is the address of the next instruction.
+        // A return address is the next instruction's address.
         let offset = format!("{:#x}", pc.checked_sub(self.range.start)? - 1);
         let ask = |program: &str, more: &[&str]| {
             let mut command = Command::new(program);
@@ -118,7 +115,6 @@ impl Image {
     }
 }
 
-/// Returns the addresses of the arguments, as the kernel's entry expects them.
 fn argument_addresses(args: &Args) -> Vec<*const c_void> {
     args.iter().map(|a| a.as_ptr().cast()).collect()
 }

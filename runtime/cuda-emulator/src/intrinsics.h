@@ -1,5 +1,4 @@
-// Host versions of the prelude's functions that need little or no engine support: numbers, atomics, flags, asynchronous
-// copies, warp matrix products.
+// Host versions of prelude functions that need little or no engine support.
 
 template <class A, class B> SHIM_INLINE A shim_bits(const B &b) {
     static_assert(sizeof(A) == sizeof(B));
@@ -12,7 +11,7 @@ SHIM_INLINE unsigned __float_as_uint(float f) { return shim_bits<unsigned>(f); }
 SHIM_INLINE float __int_as_float(int u) { return shim_bits<float>(u); }
 SHIM_INLINE int __float_as_int(float f) { return shim_bits<int>(f); }
 SHIM_INLINE float h2f(unsigned short h) {
-    // Multiplication adjusts the exponent and also normalises subnormal numbers.
+    // The multiplication adjusts the exponent and normalises subnormal numbers.
     unsigned u = (h & 0x7fffu) << 13;
     float f = shim_bits<float>(u) * 0x1p112f;
     if ((h & 0x7c00) == 0x7c00) f = shim_bits<float>(u | 0x7f800000u | (h & 0x3ff ? 0x400000u : 0u));
@@ -63,7 +62,7 @@ SHIM_INLINE unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
 }
 template <class T> SHIM_INLINE T __ldg(const T *p) { return *p; }
 
-// Atomics. A fiber is not interrupted inside them. The engine is called before each one. The kinds match `abi.rs`.
+// Atomics, which do not interrupt a fiber. The engine is called before each. The kinds match `abi.rs`.
 enum { SHIM_LOAD = 1, SHIM_STORE = 2, SHIM_ACQUIRE = 4, SHIM_RELEASE = 8, SHIM_SYSTEM = 16 };
 SHIM_QUIET static void shim_atomic(const void *p, uint32_t bytes, uint32_t kind, const char *what, const char *file, uint32_t line) {
     ShimSite site{what, file, line};
@@ -101,8 +100,7 @@ SHIM_INLINE void __trap(SHIM_AT) {
     ShimSite site{"__trap", file, line};
     tpc_calls.trap(shim_thread(), &site);
 }
-// A loop that waits for a flag must yield to other threads. The engine detects repeated loads of the same flag by one
-// thread.
+// A loop that waits for a flag must yield. The engine detects repeated loads of a flag by one thread.
 template <class T> SHIM_INLINE T shim_acquire(const T *p, const char *file, uint32_t line) {
     shim_atomic(p, sizeof(T), SHIM_LOAD | SHIM_ACQUIRE | SHIM_SYSTEM, "load_acquire", file, line);
     return shim_load(p);
@@ -122,14 +120,14 @@ SHIM_INLINE unsigned add_acq_rel(unsigned *p, unsigned v, SHIM_AT) {
     return shim_update(p, SHIM_ACQUIRE | SHIM_RELEASE, "add_acq_rel", file, line, [=](unsigned old) { return old + v; });
 }
 
-// Asynchronous copies take effect at the wait. A missing wait therefore reads the old contents.
+// Asynchronous copies take effect at the wait, so a missing wait reads the old contents.
 SHIM_QUIET static void cp_async16(void *to, const void *from) { tpc_calls.copy(shim_thread(), to, from, __builtin_return_address(0)); }
 SHIM_INLINE void cp_async_commit() { tpc_calls.copies_commit(shim_thread()); }
 template <int N> SHIM_INLINE void cp_async_wait() { tpc_calls.copies_wait(shim_thread(), N); }
 SHIM_INLINE uint4 load_once(const uint4 *p) { return *p; }
 template <class T> SHIM_INLINE T load_global(const T *p) { return *p; }
 SHIM_INLINE unsigned byte_perm(unsigned a, unsigned b, unsigned s) { return __byte_perm(a, b, s); }
-// The checked build treats a prefetch as a load: the address must be valid and must not race with writes.
+// The checked build treats a prefetch as a load: its address must be valid and free of races with writes.
 #ifdef SHIM_CHECKED
 SHIM_INLINE void prefetch_l2(const void *p) { (void)*(const volatile unsigned char *)p; }
 #else
@@ -142,7 +140,7 @@ SHIM_INLINE void wait_dependencies(SHIM_AT) {
     tpc_calls.dependencies(shim_thread(), &site);
 }
 
-// Warp matrix products from the fragments of all lanes. Rows and columns of elements follow the PTX instruction.
+// Warp matrix products from all lanes' fragments. Rows and columns follow the PTX instruction.
 struct ShimFragments { unsigned a[4], b[2]; };
 SHIM_INLINE ShimFragments shim_fragments(const unsigned *a, const unsigned *b) { return {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}; }
 template <class F> SHIM_INLINE void shim_mma16(float *c, const ShimSlot *slots, F real) {

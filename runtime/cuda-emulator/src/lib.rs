@@ -1,16 +1,15 @@
 //! # CUDA devices emulated by the CPU
 //!
-//! [`EmulatedDriver`] is a [`Driver`](tpc_cuda::Driver) that needs no graphics card.
+//! [`EmulatedDriver`] is a [`Driver`](tpc_cuda::Driver) without a graphics card.
 //!
-//! The host's C++ compiler compiles the kernel sources unchanged. Each CUDA thread is a fiber that runs until it waits
-//! for other threads. Each device has separate memory. Only graph edges order nodes; the seed selects one of the
-//! remaining possible orders.
+//! The host's C++ compiler compiles the kernel sources unchanged. Each CUDA thread is a fiber that runs until it waits.
+//! Each device has separate memory. Only graph edges order nodes; the seed selects one of the remaining orders.
 //!
-//! There are two [builds](Build) of a kernel. The plain build computes results quickly. The checked build checks the
-//! bounds, device and alignment of every load and store, and detects races.
+//! The plain [build](Build) of a kernel is fast. The checked build checks bounds, device and alignment of every access,
+//! and detects races.
 //!
-//! Edges, barriers, and released and acquired flags order accesses. If a program is free of races, every memory model
-//! gives the same result as sequential accesses. The emulator therefore does not need to delay stores.
+//! Edges, barriers, and released and acquired flags order accesses. A program free of races gives the same result in
+//! every memory model, so stores are not delayed.
 
 #![expect(
     unsafe_code,

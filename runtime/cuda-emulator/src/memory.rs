@@ -5,35 +5,30 @@ use tpc_cuda::{Device, DriverError, Endpoint, Memory, Side};
 
 use super::race::ShadowCell;
 
-/// An allocation.
 pub(super) struct Allocation {
     pub(super) side: Side,
     pub(super) start: usize,
     pub(super) bytes: usize,
-    /// The mapping that owns the memory.
     _map: MmapMut,
-    /// The shadow memory, one cell per byte.
+    /// Shadow memory, one cell per byte.
     cells: Option<MmapMut>,
-    /// The number of bytes that kernels have read, counting repeated reads.
+    /// Bytes that kernels have read, counting repeated reads.
     read: u64,
 }
 
-/// All allocations, sorted by address.
 #[derive(Default)]
 pub(super) struct Memories {
     all: Vec<Allocation>,
-    /// The most recently found position.
     last: std::cell::Cell<usize>,
 }
 
 impl Memories {
-    /// Returns the number of bytes allocated on a side.
     pub(super) fn used(&self, side: Side) -> u64 {
         let on = self.all.iter().filter(|a| a.side == side);
         on.map(|a| a.bytes as u64).sum()
     }
 
-    /// Allocates memory. Device memory is filled with poison bytes, host memory with zeros.
+    /// Allocates memory: poison bytes on devices, zeros on the host.
     pub(super) fn allocate(&mut self, side: Side, bytes: u64) -> Result<Memory, DriverError> {
         let out_of_memory = || DriverError::OutOfMemory {
             place: side.to_string(),
@@ -70,7 +65,6 @@ impl Memories {
         })
     }
 
-    /// Frees an allocation.
     pub(super) fn free(&mut self, memory: Memory) -> Result<(), DriverError> {
         let is = |a: &Allocation| a.start as u64 == memory.address && a.side == memory.side;
         match self.all.iter().position(is) {
@@ -82,7 +76,6 @@ impl Memories {
         }
     }
 
-    /// Returns the allocation that contains an address, or else the last one before it.
     pub(super) fn find(&self, address: usize) -> Option<&Allocation> {
         self.all.get(self.position(address)?)
     }
@@ -98,26 +91,23 @@ impl Memories {
         Some(found)
     }
 
-    /// Returns the side of the allocation that contains the whole range.
     pub(super) fn holds(&self, address: usize, bytes: usize) -> Option<Side> {
         let a = &self.all[self.position(address)?];
         (address - a.start + bytes <= a.bytes).then_some(a.side)
     }
 
-    /// Counts bytes read by a kernel.
     pub(super) fn count_read(&mut self, address: usize, bytes: usize) {
         if let Some(at) = self.position(address) {
             self.all[at].read += bytes as u64;
         }
     }
 
-    /// Returns the number of bytes that kernels have read from an allocation.
     pub(super) fn bytes_read(&self, memory: Memory) -> u64 {
         let is = |a: &&Allocation| a.start as u64 == memory.address;
         self.all.iter().find(is).map_or(0, |a| a.read)
     }
 
-    /// Returns the side and the shadow cells of a range.
+    /// Returns the side and shadow cells of a range.
     pub(super) fn cells(
         &mut self,
         address: usize,
@@ -141,14 +131,12 @@ impl Memories {
         Some((a.side, cells))
     }
 
-    /// Clears all shadow cells.
     pub(super) fn clear_shadow(&mut self) {
         for a in &mut self.all {
             a.cells = None;
         }
     }
 
-    /// Returns a pointer to a range, which must be within one allocation of its side.
     pub(super) fn range(&self, at: Endpoint, bytes: u64) -> Result<*mut u8, DriverError> {
         let found = usize::try_from(at.address).ok().and_then(|a| self.find(a));
         let fits = found.is_some_and(|a| {
@@ -161,7 +149,6 @@ impl Memories {
         }
     }
 
-    /// Returns the number of free bytes on a device with `of` bytes.
     pub(super) fn free_bytes(&self, device: Device, of: u64) -> u64 {
         of.saturating_sub(self.used(Side::Device(device)))
     }

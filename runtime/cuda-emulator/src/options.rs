@@ -4,31 +4,31 @@ use std::path::PathBuf;
 
 use super::compiler::Build;
 
-/// The links between devices.
+/// Links between devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// Devices can access other devices' memory after a grant.
+    /// Access to other devices' memory after a grant.
     Peers,
-    /// Devices can access the host's memory but not other devices'.
+    /// Access to host memory only.
     HostOnly,
 }
 
 /// Options of the emulator.
 #[derive(Clone, Debug)]
 pub struct EmulatedOptions {
-    /// The number of devices.
+    /// Number of devices.
     pub devices: usize,
-    /// The memory of each device in bytes.
+    /// Memory per device in bytes.
     pub memory: u64,
     /// The reported compute capability.
     pub capability: (u32, u32),
-    /// The links between them.
+    /// Links between the devices.
     pub links: Links,
-    /// The maximum number of resident blocks per device. A block that waits for a non-resident block deadlocks.
+    /// Resident blocks per device. A block that waits for a non-resident block deadlocks.
     pub max_resident_blocks: usize,
     /// The build mode of kernels.
     pub build: Build,
-    /// The seed for all undefined orders.
+    /// The seed of all undefined orders.
     pub seed: u64,
     /// The cache folder for compiled kernels. The default is the variable `TPC_CUDA_CACHE`, or else a folder in the
     /// user's cache.

@@ -11,7 +11,6 @@ impl Random {
         Random(SplitMix64::new(seed))
     }
 
-    /// Returns a number below `n`. `n` must not be 0.
     pub(super) fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.0.next_u64()) * n as u128) >> 64) as usize
     }

@@ -1,4 +1,4 @@
-//! The state of a running graph, shared by the kernels' calls and the scheduler.
+//! A running graph's state, shared by the kernels' calls and the scheduler.
 
 use tpc_cuda::EdgeKind;
 
@@ -10,7 +10,6 @@ use super::fiber::Stacks;
 use super::graph::GraphNode;
 use super::random::Random;
 
-/// The progress of a node.
 #[derive(Clone, Default)]
 pub(super) struct Progress {
     pub(super) missing: usize,
@@ -25,18 +24,18 @@ pub(super) struct Progress {
     pub(super) stride: usize,
 }
 
-/// The state of a running graph, with memory that the next run reuses.
+/// A running graph's state. The next run reuses its memory.
 pub(super) struct RunState {
-    /// The engine's saved stack pointer while a thread runs.
+    /// The engine's stack pointer while a thread runs.
     pub(super) sp: *mut u8,
     pub(super) stacks: Stacks,
     pub(super) random: Random,
     pub(super) fault: Option<UnresolvedFault>,
-    /// A counter of events that may end a wait.
+    /// Counts events that may end a wait.
     pub(super) events: u64,
     pub(super) nodes: Vec<Progress>,
     pub(super) graph: *mut [GraphNode],
-    /// The access checker, in the checked build.
+    /// Only in the checked build.
     pub(super) checker: Option<AccessChecker>,
     pub(super) max_blocks: usize,
     #[expect(clippy::vec_box, reason = "threads keep pointers to their block")]
@@ -47,7 +46,7 @@ pub(super) struct RunState {
 }
 
 impl RunState {
-    /// Creates an engine whose devices run at most `max_blocks` blocks at once.
+    /// Creates an engine with at most `max_blocks` blocks at once per device.
     pub(super) fn new(max_blocks: usize) -> RunState {
         RunState {
             sp: std::ptr::null_mut(),
@@ -65,13 +64,11 @@ impl RunState {
         }
     }
 
-    /// Returns a node of the running graph.
     pub(super) fn node(&self, node: usize) -> &GraphNode {
         // SAFETY: `run` keeps the graph borrowed while it runs. Only host tasks change it, and they are not kernels.
         unsafe { &(&*self.graph)[node] }
     }
 
-    /// Triggers the block's dependent kernels.
     pub(super) fn trigger(&mut self, block: &mut Block) {
         if std::mem::replace(&mut block.triggered, true) {
             return;
@@ -83,7 +80,7 @@ impl RunState {
         }
     }
 
-    /// Marks an edge kind from this node as satisfied, and queues nodes that become ready.
+    /// Satisfies an edge kind of this node; queues nodes that become ready.
     pub(super) fn follow(&mut self, node: usize, of: EdgeKind) {
         // SAFETY: as in `node`.
         let prepared = unsafe { &(&*self.graph)[node] };
@@ -97,7 +94,6 @@ impl RunState {
         }
     }
 
-    /// Checks an access of the running thread.
     pub(super) fn check_access(
         &mut self,
         block: &mut Block,

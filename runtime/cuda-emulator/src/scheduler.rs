@@ -1,4 +1,4 @@
-//! Runs a graph: nodes in a random order that respects the edges, blocks in random order, and threads until they wait.
+//! Runs a graph: nodes in a random order within the edges, blocks in random order, threads until they wait.
 
 use std::rc::Rc;
 
@@ -13,9 +13,9 @@ use super::race::Reachability;
 use super::random::Random;
 use super::run_state::{Progress, RunState};
 
-/// The number of consecutive turns without progress after which a deadlock is reported.
+/// Consecutive turns without progress before a deadlock is reported.
 const MAX_IDLE_TURNS: u32 = 256;
-/// The reason for which a graph stopped early.
+/// The cause of an early stop.
 pub(super) enum StopReason {
     Fault(UnresolvedFault),
     Host { label: String, cause: HostError },
@@ -29,7 +29,6 @@ fn gcd(a: usize, b: usize) -> usize {
 }
 
 impl RunState {
-    /// Runs a graph to completion.
     pub(super) fn run(
         &mut self,
         graph: &mut [GraphNode],
@@ -85,7 +84,7 @@ impl RunState {
                     idle_turns = 0;
                 }
                 (_, block) => {
-                    let block = block.expect("invariant: nothing can start, or this was chosen");
+                    let block = block.expect("invariant: a block was chosen if no node can start");
                     let block = self.parked_blocks.swap_remove(block);
                     self.resume(block)?;
                     idle_turns = match self.events == events {
@@ -101,7 +100,7 @@ impl RunState {
         }
     }
 
-    /// Returns the position of a random ready node whose device has room for a block.
+    /// Returns a random ready node whose device has room for a block, by position.
     fn next_ready_node(&mut self) -> Option<usize> {
         if self.ready_nodes.is_empty() {
             return None;
@@ -113,7 +112,7 @@ impl RunState {
             .find(|&at| self.has_room(at))
     }
 
-    /// Returns the position of a random parked block. Skips a block if all its live threads wait for an unfinished
+    /// Returns a random parked block, by position. Skips blocks whose live threads all wait for an unfinished
     /// programmatic predecessor.
     fn next_parked_block(&mut self) -> Option<usize> {
         let n = self.parked_blocks.len();
@@ -138,7 +137,6 @@ impl RunState {
         device.is_none() || busy.count() < self.max_blocks
     }
 
-    /// Starts the next block of a ready node, or executes a node that is not a kernel.
     fn start(&mut self, at: usize) -> Result<(), StopReason> {
         let node = self.ready_nodes[at];
         let progress = &mut self.nodes[node];
@@ -194,7 +192,6 @@ impl RunState {
         self.end(node)
     }
 
-    /// Checks the accesses of a copy or fill before it runs.
     fn check_node_access(&mut self, node: usize) -> Result<(), StopReason> {
         // SAFETY: as in `node`.
         let nodes = unsafe { &*self.graph };
@@ -211,7 +208,6 @@ impl RunState {
         result.map_err(StopReason::Fault)
     }
 
-    /// Runs a block until it ends or all its threads wait.
     fn resume(&mut self, mut block: Box<Block>) -> Result<(), StopReason> {
         // SAFETY: the block and the engine outlive the call, which accesses them only through these pointers.
         let outcome = unsafe { run_block(self, &raw mut *block) };
@@ -254,7 +250,7 @@ impl RunState {
                 thread: [0; 3],
                 at: CodeLocation::Named("its end".into()),
                 other: None,
-                what: "no thread calls wait_dependencies, so what follows may start before the programmatic \
+                what: "no thread calls wait_dependencies, so successors may start before the programmatic \
                        predecessors have ended"
                     .into(),
             }));
@@ -265,7 +261,7 @@ impl RunState {
         Ok(())
     }
 
-    /// Returns the deadlock fault. All started blocks wait forever.
+    /// Returns the deadlock fault: all started blocks wait forever.
     fn deadlock(&self) -> StopReason {
         let block = &self.parked_blocks[0];
         let fiber = block

@@ -1,4 +1,4 @@
-//! The running thread: its context, and suspension.
+//! The running thread: context and suspension.
 
 use tpc_cuda::FaultKind;
 
@@ -9,12 +9,12 @@ use super::fault::{CodeLocation, UnresolvedFault};
 use super::fiber::switch;
 use super::run_state::RunState;
 
-/// A pointer to the head of a thread.
 pub(super) type Thread = *mut ThreadHead;
 
-/// Returns the thread's head, its block and the engine.
+/// Returns the thread's head, block and engine.
 ///
 /// # Safety
+///
 /// The thread must be running. Its block and the engine must not be used elsewhere until it suspends.
 #[inline]
 pub(super) unsafe fn context<'a>(
@@ -30,6 +30,7 @@ pub(super) unsafe fn context<'a>(
 /// Suspends the thread until the engine resumes it.
 ///
 /// # Safety
+///
 /// As for [`context`]. References to the block or the engine must not be used afterwards.
 pub(super) unsafe fn leave(thread: Thread) {
     // SAFETY: guaranteed by the caller.
@@ -43,6 +44,7 @@ pub(super) unsafe fn leave(thread: Thread) {
 /// Stops the graph with a fault. Never resumes the thread.
 ///
 /// # Safety
+///
 /// As for [`context`].
 pub(super) unsafe fn fail(
     thread: Thread,
@@ -72,6 +74,7 @@ pub(super) unsafe fn fail(
 /// Yields to other threads.
 ///
 /// # Safety
+///
 /// As for [`context`].
 pub(super) unsafe fn spin(thread: Thread, site: RawSite) {
     // SAFETY: guaranteed by the caller.
@@ -85,9 +88,10 @@ pub(super) unsafe fn spin(thread: Thread, site: RawSite) {
     }
 }
 
-/// Checks an access, and stops the graph if the access is invalid.
+/// Checks an access, and stops the graph if it is invalid.
 ///
 /// # Safety
+///
 /// As for [`context`].
 pub(super) unsafe fn check_access(thread: Thread, access: &Access, at: Option<CodeLocation>) {
     // SAFETY: guaranteed by the caller.

@@ -9,11 +9,11 @@ use super::super::{CODES, GgufError, GgufFile, GgufWriter, MetaArray, Subject, p
 use super::shards::shard;
 use super::{Scratch, bytes_of, header_of, sample};
 
-/// A header assembled by hand, which may be invalid.
+/// A header assembled by hand, possibly invalid.
 struct Raw(Vec<u8>);
 
 impl Raw {
-    /// Magic, version 3 and the counts.
+    /// Writes magic, version 3 and the counts.
     fn new(tensors: u64, pairs: u64) -> Raw {
         Raw(b"GGUF\x03\0\0\0".to_vec()).u64(tensors).u64(pairs)
     }
@@ -47,21 +47,20 @@ impl Raw {
         self.u32(type_id).u64(offset)
     }
 
-    /// Returns the defect of a file that consists of the header and `zeros` zero bytes.
+    /// Returns the defect of the header followed by `zeros` zero bytes.
     fn defect(mut self, zeros: usize) -> GgufError {
         self.0.resize(self.0.len() + zeros, 0);
         parse(&self.0, self.0.len() as u64, "raw.gguf").unwrap_err()
     }
 }
 
-/// Bytes of magic, version and counts.
 const PREAMBLE: u64 = 24;
 
 fn one_tensor(name: &str, ne: &[u64], type_id: u32, offset: u64) -> GgufError {
     Raw::new(1, 0).tensor(name, ne, type_id, offset).defect(0)
 }
 
-/// The offsets of the dimension count and of the dimensions, in files with one tensor named `t`.
+/// Offsets in files with one tensor named `t`.
 const N_DIMS_AT: u64 = PREAMBLE + 8 + 1;
 const DIMS_AT: u64 = N_DIMS_AT + 4;
 
@@ -116,7 +115,7 @@ fn wrong_total(dir: &Scratch) -> std::path::PathBuf {
     dir.file("m-00002-of-00002.gguf", &header_of(&shard(2, 2, 7)))
 }
 
-/// Code, offset expected, the defect found, and a part of its message.
+/// Code, expected offset, found defect, and a part of its message.
 type Case = (&'static str, Option<u64>, GgufError, &'static str);
 
 fn cases() -> Vec<Case> {

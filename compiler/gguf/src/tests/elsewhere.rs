@@ -7,13 +7,12 @@ use super::super::{GgufFile, GgufWriter, RangeSource, StrList};
 use super::shards::shard;
 use super::{Scratch, bytes_of};
 
-/// Files in memory, with the one that is read.
+/// Files in memory, one of which is read.
 struct Shelf {
     name: String,
     files: Vec<(String, Vec<u8>)>,
     /// The reported length.
     says: Option<u64>,
-    /// The length of each read.
     reads: Vec<u64>,
 }
 
@@ -115,7 +114,7 @@ fn data_that_are_missing_elsewhere_are_told_where_the_length_is_known() {
 #[test]
 fn what_a_source_says_of_its_length_is_not_believed() {
     let bytes = long();
-    // The file ends inside its header, whatever length the source reports.
+    // The file ends inside its header, whatever length is reported.
     for says in [Some(u64::MAX), Some(bytes.len() as u64), None] {
         let mut shelf = Shelf::new("m.gguf", &[("m.gguf", bytes[..1_500_000].to_vec())]);
         shelf.says = says;
@@ -210,7 +209,7 @@ fn a_file_that_is_not_whole_says_what_it_lacks() {
             .iter()
             .all(|t| cut.tensor_data(t).is_none())
     );
-    // A bare header has an empty list of missing data.
+    // A bare header's list of missing data is empty.
     let offset = usize::try_from(whole.header().data_offset).unwrap();
     let bare = GgufFile::open_unfinished(dir.file("bare.gguf", &bytes[..offset])).unwrap();
     assert!(bare.missing().is_empty());

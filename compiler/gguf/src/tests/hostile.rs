@@ -1,10 +1,10 @@
-//! Checks that damaged files give an error or a header, without a panic and without excessive memory.
+//! Damaged files give an error or a header, without a panic or excessive memory.
 
 use super::super::{Endianness, Header, MetaValue, parse};
 use super::{bytes_of, header_of, sample};
 use tpc_ir::random::SplitMix64;
 
-/// Calls every getter of a header, so that a broken invariant shows.
+/// Calls every getter, so that a broken invariant shows.
 fn exercise(header: &Header, file_len: u64) {
     for tensor in header.tensors() {
         assert!(tensor.offset >= header.data_offset);
@@ -140,7 +140,7 @@ fn random_bytes_after_a_good_preamble_never_panic() {
 
 #[test]
 fn nested_array_bomb_is_refused() {
-    // 20,000 arrays, each holding the next: a reader that recurses without limit overflows its stack.
+    // 20,000 nested arrays: unlimited recursion overflows the stack.
     let mut bytes = b"GGUF\x03\0\0\0".to_vec();
     bytes.extend(0u64.to_le_bytes());
     bytes.extend(1u64.to_le_bytes());

@@ -1,11 +1,11 @@
-//! Reads the header skeletons of published models, if the checkout has them.
+//! Reads the header skeletons of published models, if present.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::super::GgufFile;
 
-/// File name to tensor count, from the table in the folder's README.
+/// Returns tensor counts by file name, from the table in the README.
 fn tensor_counts(readme: &str) -> BTreeMap<&str, usize> {
     readme
         .lines()

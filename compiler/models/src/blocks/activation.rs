@@ -8,14 +8,14 @@ use super::context::LayerContext;
 use crate::description::SwigluLimits;
 use crate::error::ArchError;
 
-/// The gate and up, each `[n, …]`, or both in one value, `[2·n, …]`.
+/// Gate and up: each `[n, …]`, or both in one value, `[2·n, …]`.
 #[derive(Clone, Copy)]
 pub(super) enum GateUp {
     Separate([Value; 2]),
     Fused(Value),
 }
 
-/// Applies the activation to gate and up, with the layer's bound if it has one.
+/// Applies the activation, with the layer's bound if present.
 pub(super) fn activate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -91,7 +91,6 @@ fn apply(b: &mut Builder<'_>, glu: Glu, operands: GateUp, name: &str) -> Result<
     b.push(glu, operands, name)
 }
 
-/// Splits gate and up.
 fn split_gate_up(
     b: &mut Builder<'_>,
     operands: GateUp,

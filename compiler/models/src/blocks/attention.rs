@@ -20,14 +20,14 @@ use crate::hparams::{HeadElements, RopeUse};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// The projections of a layer's input: `[heads · head size, n_tokens]` each.
+/// Projections of a layer's input: `[heads · head size, n_tokens]` each.
 struct Qkv {
     q: Value,
-    /// Keys and values; `None` in layers that share the caches of another.
+    /// `None` in layers that share another layer's caches.
     kv: Option<[Value; 2]>,
 }
 
-/// Returns the output of attention: `[n_embd, n_tokens]`.
+/// Returns attention's output: `[n_embd, n_tokens]`.
 pub(crate) fn attention(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -91,7 +91,7 @@ pub(crate) fn attention(
     }
 }
 
-/// Returns the values by heads, `[head size, heads, n_tokens]`, normalised if the description asks for it.
+/// Returns the values by heads, `[head size, heads, n_tokens]`, with their optional norm.
 fn values(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     let layer = cx.layer;
     let dims = [layer.heads.dv.into(), layer.n_head_kv.into(), b.n_tokens()];
@@ -102,7 +102,7 @@ fn values(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
     }
 }
 
-/// Multiplies queries by the factor that grows with their position, if the layer has one.
+/// Multiplies queries by the layer's optional factor that grows with their position.
 pub(super) fn apply_temperature(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -119,18 +119,16 @@ pub(super) fn apply_temperature(
     b.mul(q, temperature, "Qcur_tempered")
 }
 
-/// Options of attention by heads.
 #[derive(Clone, Copy)]
 pub(super) struct AttendOptions {
     pub(super) sizes: HeadElements,
-    /// The mask of the cells that were selected, if not all that a token sees are.
+    /// The mask of selected cells; `None` for all visible cells.
     pub(super) selected: Option<Value>,
-    /// Factor on the dot products.
     pub(super) scale: f32,
 }
 
-/// Stores `new` keys and values, `[d, heads, n_tokens]` each, and attends to the caches. The result is
-/// `[dv, heads, n_tokens]`. If `new` is `None`, it attends to another layer's caches.
+/// Stores `new` keys and values, `[d, heads, n_tokens]` each, and attends to the caches: `[dv, heads, n_tokens]`.
+/// `None` attends to another layer's caches.
 pub(super) fn attend_to_new(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -206,7 +204,7 @@ pub(super) fn attend(
     b.push(flash, operands, "kqv")
 }
 
-/// Returns the queries, and the factor on the output if `attn_q` also projects to one.
+/// Returns the queries, and the factor on the output that `attn_q` may also hold.
 fn out_gate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -228,7 +226,7 @@ fn out_gate(
     Ok((q, Some(gate)))
 }
 
-/// Returns the heads `y: [dv, heads, n_tokens]`, times the gate that `attn_gate` projects `x` to, if the layer has one.
+/// Multiplies the heads `y: [dv, heads, n_tokens]` by the optional gate that `attn_gate` projects from `x`.
 pub(super) fn apply_gate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -261,7 +259,6 @@ pub(super) fn apply_gate(
     b.mul(y, gate, "attn_gated")
 }
 
-/// Bounds a projection if the model has a bound.
 fn clamp(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     match cx.model.hparams.attention.qkv_clamp {
         Some(max) => b.push(Clamp { min: -max, max }, vec![x], "qkv_clamped"),
@@ -287,7 +284,7 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
         let q = one(b, "attn_q", layer.q_width, "Qcur")?;
         return Ok(Qkv { q, kv: None });
     }
-    // The error about a file with neither form names the tensor of the usual one.
+    // If the file has neither form, the error names the usual one.
     if has_fused || (form.qkv != QkvForm::Separate && !has_separate) {
         let y = one(b, "attn_qkv", layer.qkv_width, "wqkv")?;
         let (q, k, v) = (layer.q_projected.n, layer.k_width.n, layer.v_width.n);
@@ -312,7 +309,7 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
     Ok(Qkv { q, kv })
 }
 
-/// Returns true if a layer projects values. If not, keys are the values, so both must have one size.
+/// True if a layer projects values. Otherwise keys are the values, and both must have one size.
 fn has_values(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Result<bool, ArchError> {
     let (embd, layer) = (cx.model.hparams.embd(), cx.layer);
     let presence = match cx.model.arch.attention.value_source {

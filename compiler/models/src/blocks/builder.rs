@@ -1,4 +1,4 @@
-//! The builder of graphs: it names instructions, infers their types, and loads each weight once.
+//! The graph builder: names instructions, infers their types, loads each weight once.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,6 @@ use crate::hparams::LayerHParams;
 use crate::size::Size;
 use crate::source::{ExpectedTensor, Form, Request, TensorRole, TensorSource};
 
-/// A tensor of the source.
 #[derive(Clone)]
 pub(crate) struct SourceTensor {
     name: String,
@@ -24,7 +23,7 @@ pub(crate) struct SourceTensor {
     dtype: DType,
 }
 
-/// The owner of an instruction: the current layer, or the model for values shared by all layers.
+/// An instruction's layer, or the model for values shared by all layers.
 #[derive(Clone, Copy)]
 enum Owner {
     Layer,
@@ -32,7 +31,6 @@ enum Owner {
 }
 
 impl Owner {
-    /// Returns the owner of a tensor.
     fn new(tensor: &str) -> Owner {
         match TensorName::parse(tensor).block() {
             Some(_) => Owner::Layer,
@@ -41,15 +39,13 @@ impl Owner {
     }
 }
 
-/// A graph under construction. All values are on the host: the planner places them.
+/// A graph under construction. All values are on the host; the planner places them.
 pub(crate) struct Builder<'a> {
     graph: Graph,
     tokens: Dim,
     source: &'a mut dyn TensorSource,
     layer: Option<u32>,
-    /// The layer in the names of tensors.
     names: Option<u32>,
-    /// The answers of the source, by name.
     answers: BTreeMap<String, Option<SourceTensor>>,
     weights: BTreeMap<String, Value>,
     inputs: Vec<(InputKind, Value)>,
@@ -61,7 +57,6 @@ pub(crate) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// Returns an empty graph for batches of this many tokens.
     pub(crate) fn new(name: &str, tokens: Dim, source: &'a mut dyn TensorSource) -> Builder<'a> {
         Builder {
             graph: Graph::new(name),
@@ -80,14 +75,13 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Puts the following instructions into a layer, or into the model if `layer` is `None`. Tensor names then refer to
-    /// the layer's block.
+    /// Puts the following instructions into a layer, or the model if `layer` is `None`. Tensor names follow.
     pub(crate) fn enter(&mut self, layer: Option<&LayerHParams>) {
         self.layer = layer.map(|l| l.index);
         self.names = layer.map(|l| l.block);
     }
 
-    /// Runs `build` with tensor names of the model instead of the current layer.
+    /// Runs `build` with the model's tensor names.
     pub(crate) fn with_model_tensors<T>(&mut self, build: impl FnOnce(&mut Self) -> T) -> T {
         let names = self.names.take();
         let result = build(self);
@@ -95,24 +89,23 @@ impl<'a> Builder<'a> {
         result
     }
 
-    /// Makes a value an output of the graph, by name.
+    /// Names a value as an output.
     pub(crate) fn output(&mut self, name: impl Into<String>, value: Value) {
         let output = Output::Named(name.into(), value);
         self.graph.outputs.push(output);
     }
 
-    /// Returns the graph, with its named outputs and the updated states.
+    /// Returns the graph, with its outputs and updated states.
     pub(crate) fn finish(mut self) -> Graph {
         self.graph.outputs.append(&mut self.states);
         self.graph
     }
 
-    /// Returns the number of tokens in the batch.
     pub(crate) fn n_tokens(&self) -> Dim {
         self.tokens.clone()
     }
 
-    /// Returns the name of a tensor: `blk.3.attn_q.weight` within layer 3, `output.weight` outside layers.
+    /// Returns a tensor's name: `blk.3.attn_q.weight` in layer 3, `output.weight` outside layers.
     pub(crate) fn tensor_name(&self, tensor: &str, part: &str) -> String {
         match self.names {
             Some(il) => format!("blk.{il}.{tensor}.{part}"),
@@ -120,7 +113,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Returns the name of a tensor without `weight` or `bias`: `blk.3.ssm_a`.
+    /// Returns a tensor's name without `weight` or `bias`: `blk.3.ssm_a`.
     pub(crate) fn bare_name(&self, tensor: &str) -> String {
         match self.names {
             Some(il) => format!("blk.{il}.{tensor}"),
@@ -128,22 +121,22 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Notes that the block knows the tensor of that name and does not use it.
+    /// Notes a tensor that the block knows and does not use.
     pub(crate) fn ignore(&mut self, name: &str) {
         self.source.ignore(name);
     }
 
-    /// Returns the columns of the matrix of that name, if the source knows them.
+    /// Returns a matrix's columns, if the source knows them.
     pub(crate) fn columns(&self, name: &str) -> Option<u64> {
         self.source.columns(name)
     }
 
-    /// Returns true if blocks should request the tensor of that name, which belongs to the given form.
+    /// True if blocks should request this tensor, which belongs to the given form.
     pub(crate) fn offers(&self, name: &str, form: Form) -> bool {
         self.source.offers(name, form)
     }
 
-    /// Requests a tensor without loading it. Returns `None` if the source does not have it.
+    /// Requests a tensor without loading it. Returns `None` if the source lacks it.
     pub(crate) fn find(
         &mut self,
         name: &str,
@@ -177,7 +170,7 @@ impl<'a> Builder<'a> {
         Ok(found)
     }
 
-    /// Returns the value of a tensor, loaded at its first use.
+    /// Returns a tensor's value, loaded at its first use.
     pub(crate) fn load(&mut self, tensor: &SourceTensor) -> Value {
         if let Some(&value) = self.weights.get(&tensor.name) {
             return value;
@@ -192,7 +185,6 @@ impl<'a> Builder<'a> {
         value
     }
 
-    /// Returns the value of an optional tensor.
     pub(crate) fn optional(
         &mut self,
         name: &str,
@@ -204,7 +196,6 @@ impl<'a> Builder<'a> {
         Ok(found.map(|found| self.load(&found)))
     }
 
-    /// Returns the value of a required tensor.
     pub(crate) fn require(
         &mut self,
         name: &str,
@@ -217,7 +208,7 @@ impl<'a> Builder<'a> {
         Ok(self.load(&found))
     }
 
-    /// Returns an input of the graph, the same value at every use.
+    /// Returns an input, the same value at every use.
     pub(crate) fn input(&mut self, kind: InputKind) -> Value {
         if let Some(&(_, value)) = self.inputs.iter().find(|(k, _)| *k == kind) {
             return value;
@@ -279,28 +270,26 @@ impl<'a> Builder<'a> {
         value
     }
 
-    /// Returns the sizes of a value.
     pub(crate) fn dims(&self, value: Value) -> &[Dim; RANK] {
         &self.graph.value(value).ty.dims
     }
 
-    /// Notes the cached keys and values of a layer, for later layers that share them.
+    /// Notes a layer's cached keys and values, for later layers that share them.
     pub(crate) fn note_caches(&mut self, layer: u32, caches: [Value; 2]) {
         self.caches.insert(layer, caches);
     }
 
-    /// Returns the cached keys and values of the earlier layer that `layer` shares them with.
+    /// Returns the cached keys and values that `layer` shares.
     pub(crate) fn caches_of(&self, layer: &LayerHParams) -> [Value; 2] {
         let caches = layer.kv_from.and_then(|from| self.caches.get(&from));
         *caches.expect("invariant: layers share caches of earlier layers that have their own")
     }
 
-    /// Notes the mask of the cells that an indexer selected, for later layers without an indexer.
+    /// Notes the mask of an indexer's cells, for later layers without an indexer.
     pub(crate) fn note_selection(&mut self, mask: Value) {
         self.selection = Some(mask);
     }
 
-    /// Returns the mask of the cells that the last indexer selected.
     pub(crate) fn selection(&self) -> Option<Value> {
         self.selection
     }
@@ -310,12 +299,10 @@ impl<'a> Builder<'a> {
         self.kept.push(kept);
     }
 
-    /// Returns the kept residual streams.
     pub(crate) fn kept_streams(&self) -> &[KeptStream] {
         &self.kept
     }
 
-    /// Appends a state.
     pub(crate) fn state(&mut self, name: &str, ty: TensorType) -> Value {
         let op = State {
             name: name.to_owned(),
@@ -324,12 +311,11 @@ impl<'a> Builder<'a> {
         self.leaf_of(Owner::Layer, op, ty, name)
     }
 
-    /// Sets the value of a state after the batch.
+    /// Sets a state's value after the batch.
     pub(crate) fn update(&mut self, state: Value, value: Value) {
         self.states.push(Output::State { state, value });
     }
 
-    /// Appends an instruction without operands.
     fn leaf_of(&mut self, owner: Owner, op: impl Into<Op>, ty: TensorType, name: &str) -> Value {
         let layer = match owner {
             Owner::Layer => self.layer,
@@ -343,7 +329,7 @@ impl<'a> Builder<'a> {
         value
     }
 
-    /// Appends an instruction with one result, named `name` and, within a layer, its number.
+    /// Appends an instruction with one result, `name` plus the layer's number.
     pub(crate) fn push(
         &mut self,
         op: impl Into<Op>,
@@ -354,7 +340,7 @@ impl<'a> Builder<'a> {
         Ok(value)
     }
 
-    /// Appends an instruction with two results, named alike.
+    /// Appends an instruction with two results of the same name.
     pub(crate) fn push_pair(
         &mut self,
         op: impl Into<Op>,
@@ -395,24 +381,20 @@ impl<'a> Builder<'a> {
         Ok(values)
     }
 
-    /// Appends `w · x`.
     pub(crate) fn mul_mat(&mut self, w: Value, x: Value, name: &str) -> Result<Value, ArchError> {
         self.push(MulMat, vec![w, x], name)
     }
 
-    /// Appends `a + b`.
     pub(crate) fn add(&mut self, a: Value, b: Value, name: &str) -> Result<Value, ArchError> {
         let kind = BinaryKind::Add;
         self.push(Binary { kind }, vec![a, b], name)
     }
 
-    /// Appends `a · b`, element by element.
     pub(crate) fn mul(&mut self, a: Value, b: Value, name: &str) -> Result<Value, ArchError> {
         let kind = BinaryKind::Mul;
         self.push(Binary { kind }, vec![a, b], name)
     }
 
-    /// Applies functions to each element, one after another.
     pub(crate) fn unary(
         &mut self,
         kinds: &[UnaryKind],
@@ -425,12 +407,10 @@ impl<'a> Builder<'a> {
         Ok(x)
     }
 
-    /// Appends `x · scale`.
     pub(crate) fn scale(&mut self, x: Value, scale: f32, name: &str) -> Result<Value, ArchError> {
         self.push(Scale { scale, bias: 0.0 }, vec![x], name)
     }
 
-    /// Reshapes a value: the same elements under other sizes.
     pub(crate) fn reshape<const K: usize>(
         &mut self,
         x: Value,
@@ -460,7 +440,7 @@ impl<'a> Builder<'a> {
         self.push(Slice { axis, start, len }, vec![x], name)
     }
 
-    /// Appends `w · x` for the matrix `w` of that tensor, `[rows, columns]`.
+    /// Appends `w · x` with that tensor's matrix `w`, `[rows, columns]`.
     pub(crate) fn project(
         &mut self,
         tensor: &str,
@@ -472,7 +452,7 @@ impl<'a> Builder<'a> {
         self.linear(tensor, x, sizes, absent, role, name)
     }
 
-    /// Appends `w · x + bias` for the matrix `w` of that tensor, `[rows, columns]`.
+    /// Appends `w · x + bias` with that tensor's matrix `w`, `[rows, columns]`.
     pub(crate) fn linear(
         &mut self,
         tensor: &str,
@@ -488,7 +468,6 @@ impl<'a> Builder<'a> {
         self.add_bias(tensor, y, columns, bias, name)
     }
 
-    /// Appends `y + bias`, if the tensor has a bias.
     pub(crate) fn add_bias(
         &mut self,
         tensor: &str,

@@ -1,10 +1,9 @@
-//! The inputs of every block, in addition to its operands.
+//! Inputs of every block besides its operands.
 
 use crate::description::Arch;
 use crate::hparams::{HParams, LayerHParams};
 use crate::options::LowerOptions;
 
-/// The model that a block belongs to.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) arch: &'a Arch,
@@ -12,7 +11,6 @@ pub(crate) struct Context<'a> {
     pub(crate) options: &'a LowerOptions,
 }
 
-/// The layer that a block belongs to.
 #[derive(Clone, Copy)]
 pub(crate) struct LayerContext<'a> {
     pub(crate) model: Context<'a>,

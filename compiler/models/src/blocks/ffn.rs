@@ -10,7 +10,7 @@ use crate::error::ArchError;
 use crate::hparams::{ExpertWidths, LayerFfn};
 use crate::source::Form;
 
-/// Returns the output of the feed-forward sublayer: `[n_embd, n_tokens]`.
+/// Returns the sublayer's output: `[n_embd, n_tokens]`.
 pub(crate) fn ffn(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -25,7 +25,7 @@ pub(crate) fn ffn(
             experts: widths,
         } => {
             let has = |tensor, form| b.offers(&b.tensor_name(tensor, "weight"), form);
-            // The error about a file with neither names the router.
+            // If a file has neither, the error names the router.
             if has("ffn_gate_inp", Form::Usual) || !has(network::DENSE.up, Form::Unusual) {
                 experts(b, cx, widths, input)
             } else {

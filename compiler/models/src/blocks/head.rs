@@ -13,15 +13,13 @@ use crate::source::TensorRole;
 
 const NAME: &str = "result_output";
 
-/// Returns the logits `[n_vocab, n_outputs]` of the output tokens, given the output `x: [n_embd, n_tokens]` of the last
-/// layer.
+/// Returns the output tokens' logits, `[n_vocab, n_outputs]`, from the last layer's output `x: [n_embd, n_tokens]`.
 pub(crate) fn logits(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<Value, ArchError> {
     let x = output_columns(b, x, "result_rows")?;
     let x = norm::output(b, cx, x, "result_norm")?;
     project(b, cx, x)
 }
 
-/// Returns the columns of the output tokens.
 pub(super) fn output_columns(
     b: &mut Builder<'_>,
     x: Value,
@@ -31,7 +29,7 @@ pub(super) fn output_columns(
     b.push(GetRows { window: None }, vec![x, rows], name)
 }
 
-/// Returns the logits of normalised columns, by the model's own projection.
+/// Returns the logits of normalised columns, by the model's projection.
 pub(super) fn project(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<Value, ArchError> {
     let form = &cx.arch.head;
     let sizes = [cx.hparams.embd(), vocabulary(cx)];
@@ -46,7 +44,7 @@ pub(super) fn project(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result
     scale_logits(b, cx, x)
 }
 
-/// Returns the logits of normalised columns by the matrix of that tensor, if the file has it.
+/// Returns the logits of normalised columns by that tensor's matrix, if the file has it.
 pub(super) fn projected_by(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -63,7 +61,7 @@ pub(super) fn projected_by(
     scale_logits(b, cx, x).map(Some)
 }
 
-/// Returns the logits, scaled and bounded if the model does so.
+/// Scales and bounds the logits if the model does so.
 fn scale_logits(b: &mut Builder<'_>, cx: &Context<'_>, mut x: Value) -> Result<Value, ArchError> {
     if let Some(scale) = cx.hparams.logits.scale {
         x = b.scale(x, scale, NAME)?;

@@ -1,8 +1,8 @@
-//! Residual streams that layers keep for later layers.
+//! Residual streams kept for later layers.
 
 use tpc_ir::Value;
 
-/// A residual stream that a layer kept, `[n_embd, n_tokens]`, and its norm without weight.
+/// A kept stream, `[n_embd, n_tokens]`, and its norm without weight.
 #[derive(Clone, Copy)]
 pub(crate) struct KeptStream {
     pub(super) raw: Value,

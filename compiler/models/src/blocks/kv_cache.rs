@@ -1,4 +1,4 @@
-//! The KV cache: a state per layer for keys and one for values, updated row by row and read up to the last row in use.
+//! The KV cache: per layer a state for keys and one for values, written row by row and read up to the last row in use.
 //! Layers with a window have shorter caches.
 
 use tpc_ir::op::{InputKind, SetRows};
@@ -9,7 +9,7 @@ use super::context::LayerContext;
 use crate::error::ArchError;
 use crate::hparams::Reach;
 
-/// The element types of caches: those that can be written at run time.
+/// Cache element types: the types that can be written at run time.
 pub const CACHE_TYPES: [DType; 9] = [
     DType::F32,
     DType::F16,
@@ -22,21 +22,20 @@ pub const CACHE_TYPES: [DType; 9] = [
     DType::Iq4Nl,
 ];
 
-/// The element types of caches that only `ik_llama.cpp` has.
+/// Cache element types that only `ik_llama.cpp` has.
 pub const IK_CACHE_TYPES: [DType; 2] = [DType::Q6_0, DType::Q8Kv];
 
-/// One of a layer's caches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CacheKind {
     Keys,
     Values,
-    /// Keys of the indexer of sparse attention.
+    /// Keys of a sparse-attention indexer.
     IndexerKeys,
-    /// Rows of blocks of tokens, which are keys and values.
+    /// Rows of blocks, which are keys and values.
     Blocks,
 }
 
-/// The sizes and graph inputs of a layer's caches, which depend on its reach.
+/// Sizes and inputs of a layer's caches, which depend on its reach.
 pub(super) struct CacheInputs {
     cells: Symbol,
     used: Symbol,
@@ -63,7 +62,7 @@ impl CacheInputs {
     }
 }
 
-/// Stores `new: [d, heads, n_tokens]`. Returns the part of the cache in use, `[d, n_kv, heads]`.
+/// Stores `new: [d, heads, n_tokens]`. Returns the cache's part in use, `[d, n_kv, heads]`.
 pub(super) fn store(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -77,7 +76,7 @@ pub(super) fn store(
         CacheKind::IndexerKeys => ("cache_k_indexer", options.cache_type_k),
         CacheKind::Blocks => ("cache_k_blocks", options.cache_type_k),
     };
-    // A cache that is not bounded by a window has one cell per token.
+    // Without a window, a cache has one cell per token.
     let reach = match kind {
         CacheKind::Keys | CacheKind::Values => cx.layer.reach,
         CacheKind::IndexerKeys | CacheKind::Blocks => Reach::Full,
@@ -94,7 +93,6 @@ pub(super) fn store(
     b.swap_heads(used, tensor)
 }
 
-/// Returns the elements of a head.
 pub(super) fn head_size(d: &Dim) -> u64 {
     d.as_const()
         .expect("invariant: the size of heads is constant")

@@ -1,9 +1,9 @@
-//! Multi-head latent attention. The keys and values of all heads are computed from one short vector per token, the
-//! latent vector. All heads share a rotated part of the keys.
+//! Multi-head latent attention. The keys and values of all heads come from one short vector per token, the latent
+//! vector. All heads share a rotated part of the keys.
 //!
-//! If the file holds the projections from the latent vector as a matrix per head (`attn_k_b`, `attn_v_b`), queries are
-//! multiplied by `attn_k_b`. Every head then attends to the same cached row, whose first part is the value. If the file
-//! holds one projection (`attn_kv_b`), keys and values are computed and cached as in any other attention.
+//! If the file has a matrix per head (`attn_k_b`, `attn_v_b`), queries are multiplied by `attn_k_b`. Every head then
+//! attends to the same cached row, whose first part is the value. If the file has one projection (`attn_kv_b`), keys
+//! and values are computed and cached as usual.
 
 use tpc_ir::op::{Concat, Repeat};
 use tpc_ir::{DType, Dim, TensorType, Value};
@@ -20,7 +20,7 @@ use crate::hparams::{HeadElements, LatentHParams};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// Returns the output of attention: `[n_embd, n_tokens]`.
+/// Returns attention's output: `[n_embd, n_tokens]`.
 pub(crate) fn latent(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -35,7 +35,7 @@ pub(crate) fn latent(
     };
     let has_absorbed = b.offers(&b.tensor_name("attn_k_b", "weight"), absorbed);
     let has_expanded = b.offers(&b.tensor_name("attn_kv_b", "weight"), expanded);
-    // The error about a file with neither form names the tensors of the usual one.
+    // If the file has neither form, the error names the usual one.
     let y = if has_absorbed || (hp.form == LatentForm::Absorbed && !has_expanded) {
         let mask = indexer::mask(b, cx, x, queries.latent)?;
         absorbed_heads(b, cx, hp, &queries, &shared, mask)?
@@ -63,21 +63,20 @@ pub(crate) fn latent(
     )
 }
 
-/// Heads of queries, `[.., heads, n_tokens]`.
+/// Query heads, `[.., heads, n_tokens]`.
 struct Queries {
-    /// The latent vector that they are projected from.
     latent: Option<Value>,
-    /// The part that is not rotated; `None` if all of it is.
+    /// The unrotated part, if any.
     plain: Option<Value>,
-    /// The rotated part. `None` without rotation.
+    /// The rotated part, if any.
     rotated: Option<Value>,
 }
 
-/// The projections that all heads share.
+/// Projections that all heads share.
 struct SharedKv {
     /// The latent vectors, `[rank, n_tokens]`.
     latent: Value,
-    /// The rotated part of keys, `[rotated, 1, n_tokens]`, if there is one.
+    /// The keys' rotated part, `[rotated, 1, n_tokens]`, if any.
     rotated: Option<Value>,
 }
 
@@ -207,7 +206,7 @@ fn absorbed_heads(
     by_head(b, "attn_v_b", [hp.rank, hp.dv, heads], y, "kqv_mla")
 }
 
-/// Joins both parts of queries or keys, if there are two.
+/// Joins both parts of queries or keys.
 fn join_parts(
     b: &mut Builder<'_>,
     plain: Value,
@@ -220,7 +219,6 @@ fn join_parts(
     }
 }
 
-/// Returns the error for keys that are rotated throughout.
 fn no_plain_part(cx: &LayerContext<'_>, hp: &LatentHParams) -> ArchError {
     ArchError::Contradiction {
         key: format!("{}.rope.dimension_count", cx.model.arch.name),

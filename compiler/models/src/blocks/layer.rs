@@ -1,4 +1,4 @@
-//! A layer: its sublayers, which mix tokens and transform each by itself, between norms and residual sums.
+//! A layer: sublayers between norms and residual sums.
 
 use tpc_ir::Value;
 
@@ -13,16 +13,14 @@ use crate::hparams::{HyperHParams, Join, LayerFfn, Mixer};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// Values that layers may read in addition to their input.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LayerInputs {
-    /// The embeddings per layer.
     pub(crate) per_layer: Option<Value>,
-    /// The input of the first layer.
+    /// The first layer's input.
     pub(crate) first: Option<Value>,
 }
 
-/// Returns the output `[n_embd, n_tokens]` of a layer for the input `x` of the same shape.
+/// Returns a layer's output, `[n_embd, n_tokens]`, for the input `x` of the same shape.
 pub(crate) fn layer(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -60,7 +58,7 @@ pub(crate) fn layer(
     }
 }
 
-/// Returns the output of a layer plus the scaled input of the first, if the layer has the factor.
+/// Adds the scaled input of the first layer, if the layer has the factor.
 fn skip(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -74,21 +72,19 @@ fn skip(
     b.add(x, skip, "l_out_skip")
 }
 
-/// Returns the factor `layer_output_scale`, if the layer has one.
+/// Returns the factor `layer_output_scale`, if present.
 fn output_scale(b: &mut Builder<'_>, presence: Presence) -> Result<Option<Value>, ArchError> {
     let scale = b.tensor_name("layer_output_scale", "weight");
     let one = Size::new(1, "one number");
     b.optional(&scale, &[one], TensorRole::Scale, presence)
 }
 
-/// The two sublayers of most layers.
 #[derive(Clone, Copy)]
 struct SublayerPair<'a> {
     mixer: Mixer,
     ffn: &'a LayerFfn,
 }
 
-/// Appends a layer with one sublayer.
 fn single(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
     let norm = match (cx.model.arch.sublayers, &cx.layer.ffn) {
@@ -127,7 +123,7 @@ fn sequential(
     b.add(y, x, "l_out")
 }
 
-/// Appends a layer whose sublayers read mixtures of the residual stream and the kept streams.
+/// Appends a layer whose sublayers read mixtures of the residual stream and kept streams.
 fn attention_residual(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -171,7 +167,7 @@ fn side_by_side(
     hyper::write(b, &cx.model, hp, &joint, [x, y])
 }
 
-/// Appends a layer that adds the output of each sublayer to its normalised input.
+/// Appends a layer that adds each sublayer's output to its normalised input.
 fn from_norms(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -190,7 +186,7 @@ fn from_norms(
     b.add(y, kept, "l_out")
 }
 
-/// Appends a layer whose sublayers both read the layer's input. Both outputs are added to it.
+/// Appends a layer whose sublayers both read its input. Both outputs are added to it.
 fn parallel(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -220,7 +216,7 @@ fn parallel(
     b.add(x, attn, "l_out")
 }
 
-/// Returns the output of the token mixer.
+/// Returns the token mixer's output.
 fn mix(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -243,7 +239,7 @@ fn mix(
     }
 }
 
-/// Returns the output of attention: by heads, with a latent vector, or to rows of tokens and blocks.
+/// Returns attention's output: by heads, with a latent vector, or to rows of tokens and blocks.
 fn attend(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     if let Some(hp) = &cx.model.hparams.attention.compressed {
         return compressed::compressed_attention(b, cx, hp, x);
@@ -254,7 +250,7 @@ fn attend(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
     }
 }
 
-/// Normalises `x` by the weight of that tensor, if the description has a norm here.
+/// Normalises `x` by that tensor's weight, if the description has a norm here.
 fn normalise(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -268,7 +264,6 @@ fn normalise(
     }
 }
 
-/// Normalises the output of a sublayer as [`normalise`] does.
 fn normalise_output(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -282,7 +277,6 @@ fn normalise_output(
     }
 }
 
-/// Returns the tensor of the norm on the output of the feed-forward sublayer.
 fn post_ffn(b: &Builder<'_>, cx: &LayerContext<'_>) -> Option<&'static str> {
     let norms = &cx.model.arch.norms;
     let other = norms.post_ffn_or.filter(|other| {
@@ -295,7 +289,6 @@ fn post_ffn(b: &Builder<'_>, cx: &LayerContext<'_>) -> Option<&'static str> {
     other.or(norms.post_ffn)
 }
 
-/// Returns true if the layer has the norm of that tensor.
 fn has_norm(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -307,7 +300,7 @@ fn has_norm(
     })
 }
 
-/// Scales the output of a sublayer before it is added to the residual stream.
+/// Scales a sublayer's output before the residual sum.
 fn scale_residual(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

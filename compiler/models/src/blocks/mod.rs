@@ -1,5 +1,5 @@
-//! The building blocks that descriptions choose from. Each reads its part of the description, requests its tensors and
-//! appends its instructions. No block refers to an architecture by name.
+//! Building blocks that descriptions choose from. Each reads its part of the description, requests its tensors and
+//! appends its instructions. No block names an architecture.
 
 mod activation;
 mod attention;

@@ -1,4 +1,4 @@
-//! A mixture of experts: the weighted sum of the outputs of the experts that the router selects.
+//! A mixture of experts: the weighted sum of the routed experts' outputs.
 
 use tpc_ir::op::{AddId, Glu, MulMatId, Repeat, Sum, UnaryKind};
 use tpc_ir::{DType, Dim, TensorType, Value};
@@ -17,7 +17,7 @@ use crate::hparams::{ExpertHParams, ExpertWidths, FfnWidth};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// Returns the output of the experts: `[n_embd, n_tokens]`.
+/// Returns the experts' output: `[n_embd, n_tokens]`.
 pub(super) fn moe(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -53,7 +53,6 @@ pub(super) fn moe(
     Ok(y)
 }
 
-/// Scales the sum of two networks.
 fn scale_sum(b: &mut Builder<'_>, scale: f32, y: Value) -> Result<Value, ArchError> {
     if scale == 1.0 {
         return Ok(y);
@@ -61,7 +60,7 @@ fn scale_sum(b: &mut Builder<'_>, scale: f32, y: Value) -> Result<Value, ArchErr
     b.scale(y, scale, "ffn_merged_scaled")
 }
 
-/// Returns the weighted sum of the outputs of the selected experts for `x: [n_embd, n_tokens]`.
+/// Returns the selected experts' weighted sum for `x: [n_embd, n_tokens]`.
 fn selected_experts(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -100,8 +99,8 @@ fn selected_experts(
     b.project("ffn_routed_up", y, sizes, "ffn_moe_out")
 }
 
-/// Returns the output `[n_embd, n_tokens]` of the selected experts. `y` is their own output; the experts of their
-/// groups read `y` and add to it.
+/// Returns the output `[n_embd, n_tokens]` with group experts, which read the selected experts' output `y` and add to
+/// it.
 fn with_groups(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -127,7 +126,7 @@ fn with_groups(
     b.add(y, more, "ffn_moe_out_merged")
 }
 
-/// Returns the output of the shared expert for `x: [n_embd, n_tokens]`.
+/// Returns the shared expert's output for `x: [n_embd, n_tokens]`.
 fn shared_expert(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -146,7 +145,6 @@ fn shared_expert(
     b.mul(y, gate, "ffn_shexp_gated")
 }
 
-/// The tensors of experts within a layer.
 struct ExpertTensors {
     gate: &'static str,
     up: &'static str,
@@ -168,19 +166,18 @@ const OF_GROUPS: ExpertTensors = ExpertTensors {
     down: "ffn_down_chexps",
 };
 
-/// The selected experts.
 struct Experts<'a> {
     tensors: &'static ExpertTensors,
-    /// Elements of their inputs and outputs.
+    /// Elements of inputs and outputs.
     width: Size,
-    /// Elements between their matrices.
+    /// Elements between the matrices.
     inner: FfnWidth,
     count: Size,
     routing: &'a Routing,
 }
 
 impl Experts<'_> {
-    /// Returns the weighted sum of the experts' outputs, `[width, n_tokens]`, for `x` of the same shape.
+    /// Returns the experts' weighted sum, `[width, n_tokens]`, for `x` of the same shape.
     fn weighted_sum(
         &self,
         b: &mut Builder<'_>,
@@ -240,7 +237,7 @@ impl Experts<'_> {
         activation::activate(b, cx, glu, cx.layer.limits.experts, both, "ffn_moe_act")
     }
 
-    /// Appends the product of each selected expert's matrix and its row of `x`, plus its bias.
+    /// Multiplies each selected expert's matrix with its row of `x`, and adds its bias.
     fn apply(
         &self,
         b: &mut Builder<'_>,

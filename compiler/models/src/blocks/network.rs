@@ -12,7 +12,7 @@ use crate::hparams::FfnWidth;
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// The tensors of a network, by their names without `weight` or `bias`. Its values have the same names.
+/// A network's tensors, without `weight` or `bias`. Its values have the same names.
 pub(super) struct NetworkTensors {
     gate: &'static str,
     pub(super) up: &'static str,
@@ -21,7 +21,6 @@ pub(super) struct NetworkTensors {
     out: &'static str,
 }
 
-/// The tensors of the dense network.
 pub(super) const DENSE: NetworkTensors = NetworkTensors {
     gate: "ffn_gate",
     up: "ffn_up",
@@ -30,7 +29,6 @@ pub(super) const DENSE: NetworkTensors = NetworkTensors {
     out: "ffn_out",
 };
 
-/// The tensors of the shared expert.
 const SHARED: NetworkTensors = NetworkTensors {
     gate: "ffn_gate_shexp",
     up: "ffn_up_shexp",
@@ -39,14 +37,13 @@ const SHARED: NetworkTensors = NetworkTensors {
     out: "ffn_shexp",
 };
 
-/// The optional tensors of a network, in addition to its matrices.
 #[derive(Clone, Copy)]
 struct OptionalTensors {
     bias: Presence,
     act_scales: Presence,
 }
 
-/// Returns the output of the dense network of a layer: `[n_embd, n_tokens]`.
+/// Returns the dense network's output: `[n_embd, n_tokens]`.
 pub(super) fn dense(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -66,7 +63,7 @@ pub(super) fn dense(
     }
 }
 
-/// Returns true if gate and up of a network are in one tensor, which is its usual form.
+/// True if gate and up are in one tensor, their usual form.
 fn is_fused(b: &Builder<'_>, names: &NetworkTensors) -> bool {
     !b.offers(&b.tensor_name(names.gate, "weight"), Form::Unusual)
 }
@@ -113,7 +110,6 @@ pub(super) fn shared_expert(
     }
 }
 
-/// Appends a network with each matrix in its own tensor.
 fn separate_network(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -151,7 +147,6 @@ fn separate_network(
     down(b, cx, names, extras, width, y)
 }
 
-/// Returns the projection back to the residual stream.
 fn down(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -1,8 +1,8 @@
 //! Draft blocks (multi-token prediction, "nextn").
 //!
 //! Draft block `k` predicts the token `k + 1` positions after each token of the batch. It reads the token `k` positions
-//! after it, which is known by then, and a hidden state. The first block reads the hidden state of the model, each
-//! later block that of the block before it:
+//! after it, which is known by then, and a hidden state: the model's for the first block, the previous block's for
+//! others:
 //!
 //! ```text
 //! x = eh_proj · [enorm(embedding of the token); hnorm(hidden state)]
@@ -10,8 +10,8 @@
 //! logits = head · norm(x)
 //! ```
 //!
-//! Embedding, last norm and head are the model's unless the block has its own. Positions and cache cells are the same
-//! as for the batch's tokens. Attention sees distances only, so the shift by `k` has no effect.
+//! Embedding, last norm and head are the model's unless the block has its own. Positions and cache cells are the
+//! batch's. Attention sees only distances, so the shift by `k` does not matter.
 
 use tpc_ir::Value;
 use tpc_ir::op::{Concat, GetRows, InputKind};
@@ -25,16 +25,14 @@ use crate::error::ArchError;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The output of a draft block.
 pub(crate) struct Draft {
-    /// The hidden state that the next draft block reads: `[n_embd, n_tokens]`.
+    /// The next draft block's input: `[n_embd, n_tokens]`.
     pub(crate) hidden: Value,
-    /// The logits of the output tokens: `[n_vocab, n_outputs]`.
+    /// The output tokens' logits: `[n_vocab, n_outputs]`.
     pub(crate) logits: Value,
 }
 
-/// Returns the hidden state that the first draft block reads, given the output `x: [n_embd, n_tokens]` of the last
-/// layer.
+/// Returns the first draft block's hidden state, from the last layer's output `x: [n_embd, n_tokens]`.
 pub(crate) fn first_hidden(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -47,7 +45,7 @@ pub(crate) fn first_hidden(
     }
 }
 
-/// Returns the input of draft block number `draft`, counted from 1, given a hidden state: `[n_embd, n_tokens]`.
+/// Returns the input of draft block `draft`, from 1, given a hidden state: `[n_embd, n_tokens]`.
 pub(crate) fn input(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -78,7 +76,7 @@ pub(crate) fn input(
     )
 }
 
-/// Returns the output of a draft block, given the output `x: [n_embd, n_tokens]` of its layer.
+/// Returns a draft block's output, from its layer's output `x: [n_embd, n_tokens]`.
 pub(crate) fn output(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -102,7 +100,7 @@ pub(crate) fn output(
     Ok(Draft { hidden, logits })
 }
 
-/// Normalises `x` by the block's own norm, or else by the model's last norm.
+/// Normalises `x` by the block's norm, or else the model's last norm.
 fn normalise(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

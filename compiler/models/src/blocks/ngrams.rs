@@ -1,5 +1,5 @@
-//! Embeddings of n-grams. A hash of a token and the tokens before it selects rows of a table. These are gated by the
-//! residual streams of one layer, pass a convolution along time, and are added to the streams.
+//! Embeddings of n-grams. A hash of a token and the tokens before it selects rows of a table. One layer's residual
+//! streams gate them; they pass a convolution along time, and are added to the streams.
 
 use tpc_ir::op::{Arange, Clamp, GetRows, InputKind, NgramRows, Sum, UnaryKind};
 use tpc_ir::{Dim, Value};
@@ -13,7 +13,7 @@ use crate::hparams::{HyperHParams, NgramHParams};
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// Adds the embeddings of n-grams to the streams `x: [n_embd, streams, n_tokens]`, in the layer that reads them.
+/// Adds the n-gram embeddings to the streams `x: [n_embd, streams, n_tokens]`, in the layer that reads them.
 pub(super) fn add(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -75,7 +75,7 @@ fn embeddings(
     b.reshape(found, [hp.width.n.into(), b.n_tokens()], "ple_embd")
 }
 
-/// Returns the values of embeddings, once per stream and times its gate: `[n_embd, streams, n_tokens]`.
+/// Returns the embeddings' values, once per stream and times its gate: `[n_embd, streams, n_tokens]`.
 fn gated_values(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -93,7 +93,7 @@ fn gated_values(
     let product = b.mul(key, query, "ple_score")?;
     let score = b.push(Sum { axis: 0 }, vec![product], "ple_score")?;
     let score = b.scale(score, 1.0 / (embd.n as f32).sqrt(), "ple_score")?;
-    // The root, with the sign of the score.
+    // The signed root of the score.
     let sign = b.unary(&[UnaryKind::Sgn], score, "ple_sign")?;
     let size = b.unary(&[UnaryKind::Abs], score, "ple_size")?;
     let bounds = Clamp {
@@ -110,7 +110,7 @@ fn gated_values(
     b.mul(value, gate, "ple_gated")
 }
 
-/// Returns the dilated convolution along time of the norm of each stream: `[n_embd, streams, n_tokens]`.
+/// Returns the dilated convolution along time of each stream's norm: `[n_embd, streams, n_tokens]`.
 fn convolve(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

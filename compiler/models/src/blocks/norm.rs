@@ -10,8 +10,7 @@ use crate::error::ArchError;
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// Returns the normalised residual stream `[n_embd, n]`, times the weight of that tensor, plus its bias, as far as the
-/// description has them.
+/// Normalises the residual stream `[n_embd, n]`, with the weight of that tensor and its bias if described.
 pub(crate) fn stream(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -26,8 +25,7 @@ pub(crate) fn stream(
     affine(b, cx, tensor, cx.hparams.embd(), form.bias, x, name)
 }
 
-/// Returns the normalised output `[n_embd, n]` of the last layer, or `x` itself if the description does not have this
-/// norm.
+/// Normalises the last layer's output `[n_embd, n]`, if the description has this norm.
 pub(crate) fn output(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -40,7 +38,7 @@ pub(crate) fn output(
     }
 }
 
-/// Normalises as [`stream`] without a bias, with an epsilon of its own.
+/// Normalises as [`stream`], without a bias and with its own epsilon.
 pub(crate) fn with_eps(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -59,7 +57,7 @@ pub(crate) fn with_eps(
     b.mul(y, weight, name)
 }
 
-/// Returns the normalised rows of `x`, times the weight of that tensor and size, plus its bias.
+/// Normalises the rows of `x`, times that tensor's weight, plus its bias.
 pub(super) fn affine(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -73,7 +71,7 @@ pub(super) fn affine(
     b.add_bias(tensor, y, size, bias, name)
 }
 
-/// Returns the normalised rows of `x`, times the weight of that tensor, of these sizes.
+/// Normalises the rows of `x`, times that tensor's weight, of these sizes.
 pub(super) fn with_weight(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -88,7 +86,7 @@ pub(super) fn with_weight(
     b.mul(y, weight, name)
 }
 
-/// Returns the normalised rows of `x`.
+/// Normalises the rows of `x`.
 pub(crate) fn without_weight(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -102,7 +100,6 @@ pub(crate) fn without_weight(
     b.push(norm, vec![x], name)
 }
 
-/// Returns true if the source has the weight of a norm.
 pub(crate) fn exists(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -115,7 +112,7 @@ pub(crate) fn exists(
     Ok(found.is_some())
 }
 
-/// Returns the name of the weight of a norm. Some files leave out `weight`.
+/// Returns a norm's weight name. Some files leave out `weight`.
 fn weight_name(b: &Builder<'_>, norms: &BlockNorms, tensor: &str) -> String {
     let bare = b.bare_name(tensor);
     let form = if norms.bare.contains(&tensor) {

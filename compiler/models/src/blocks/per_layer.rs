@@ -1,5 +1,5 @@
-//! Embeddings per layer. They are looked up by token and mixed with a projection of the token embedding. A gate at the
-//! end of each layer adds them to the residual stream.
+//! Embeddings per layer: looked up by token and mixed with a projection of the token embedding. A gate at the end of
+//! each layer adds them to the residual stream.
 
 use tpc_ir::op::{GetRows, InputKind, UnaryKind};
 use tpc_ir::{Dim, Value};
@@ -12,8 +12,7 @@ use crate::error::ArchError;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// Returns the embeddings of all layers, `[width, layers, n_tokens]`, given the input `x: [n_embd, n_tokens]` of the
-/// first layer.
+/// Returns all layers' embeddings, `[width, layers, n_tokens]`, from the first layer's input `x: [n_embd, n_tokens]`.
 pub(crate) fn inputs(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -46,11 +45,11 @@ pub(crate) fn inputs(
     let tensor = "per_layer_proj_norm";
     let projected = norm::with_weight(b, cx, tensor, &[width], projected, tensor)?;
     let sum = b.add(projected, looked_up, "inp_per_layer_sum")?;
-    // Both summands have the same variance, and so has the result.
+    // Keeps the variance of the summands.
     b.scale(sum, 1.0 / root(2), "inp_per_layer_mixed").map(Some)
 }
 
-/// Returns the output of a layer plus its gated embedding, a slice of `all`.
+/// Returns a layer's output plus its gated embedding, a slice of `all`.
 pub(crate) fn add(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

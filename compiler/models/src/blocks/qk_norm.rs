@@ -1,4 +1,4 @@
-//! The heads of queries and keys, normalised and rotated in the order of the description.
+//! Query and key heads, normalised and rotated in the description's order.
 
 use tpc_ir::Value;
 
@@ -10,14 +10,12 @@ use crate::error::ArchError;
 use crate::hparams::RopeUse;
 use crate::size::Size;
 
-/// Tensor that normalises queries.
 pub(super) const QUERIES: &str = "attn_q_norm";
 
-/// Queries or keys. Both are treated the same way.
 pub(super) struct Heads<'a> {
-    /// Tensor that normalises them.
+    /// Their norm's tensor.
     pub(super) norm: &'a str,
-    /// Tensor that normalises the others.
+    /// The other norm's tensor.
     pub(super) other_norm: &'a str,
     pub(super) width: Size,
     pub(super) other_width: Size,
@@ -47,7 +45,6 @@ pub(super) fn heads(
     }
 }
 
-/// Normalises all heads together, if the description does.
 fn normalise_all(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -74,7 +71,6 @@ fn normalise_all(
     norm::affine(b, &cx.model, which.norm, which.width, bias, x, &normed)
 }
 
-/// Normalises each head by itself, if the description does.
 fn per_head(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -1,4 +1,4 @@
-//! Residual streams that attend to the streams that earlier layers kept.
+//! Residual streams that attend to streams kept by earlier layers.
 
 use tpc_ir::op::{Concat, SoftMax};
 use tpc_ir::{Dim, Value};
@@ -11,14 +11,13 @@ use crate::description::Presence;
 use crate::error::ArchError;
 use crate::source::TensorRole;
 
-/// Keeps the residual stream.
 pub(super) fn keep(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<(), ArchError> {
     let normed = norm::without_weight(b, cx, x, "res_kept")?;
     b.keep(KeptStream { raw: x, normed });
     Ok(())
 }
 
-/// Mixes `x` and the kept streams, weighted by the scores of `tensor`. Returns `x` itself if no stream is kept.
+/// Mixes `x` and the kept streams, weighted by the scores of `tensor`. Returns `x` itself without kept streams.
 pub(crate) fn mix_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -30,7 +29,7 @@ pub(crate) fn mix_streams(
     let score = b.tensor_name(tensor, "weight");
     let sizes = [cx.hparams.embd()];
     if parts.is_empty() {
-        // The first layer has the tensor, but no kept streams to score.
+        // The first layer has the tensor, but no kept streams.
         b.find(&score, &sizes, TensorRole::Router, Presence::Required)?;
         return Ok(x);
     }

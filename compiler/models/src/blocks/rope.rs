@@ -11,7 +11,7 @@ use crate::hparams::{Reach, RopeUse};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// Rotates the heads `x: [dk, heads, n_tokens]`. Returns `x` itself if the layer does not rotate.
+/// Rotates the heads `x: [dk, heads, n_tokens]`, if the layer rotates.
 pub(super) fn rotate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -48,7 +48,7 @@ pub(super) fn rotate(
     b.push(rope.clone(), operands, name)
 }
 
-/// Rotates the last elements of the heads `x: [d, heads, n_tokens]`. `by` has the op's other operands.
+/// Rotates the last elements of the heads `x: [d, heads, n_tokens]`. `by` has the other operands.
 pub(super) fn rotate_last(
     b: &mut Builder<'_>,
     rope: &Rope,
@@ -68,8 +68,8 @@ pub(super) fn rotate_last(
     b.push(Concat { axis: 0 }, vec![first, last], name)
 }
 
-/// Returns the factors that divide the frequencies, if the file has them. There is one set for all contexts, or one for
-/// contexts up to the original length and another for longer ones.
+/// Returns the frequencies' optional divisors: one set for all contexts, or one up to the original length and another
+/// for longer contexts.
 fn factors(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -105,7 +105,6 @@ fn factors(
     }
 }
 
-/// Returns the error for a file with one of two tensors.
 fn missing_partner(present: &str, missing: &str) -> ArchError {
     ArchError::MissingPartner {
         present: present.to_owned(),

@@ -1,33 +1,32 @@
-//! The rotation of heads that are stored in a quantised cache.
+//! The rotation of heads in a quantised cache.
 //!
 //! A block of a quantised type has one scale, which its largest element decides. A Walsh–Hadamard rotation along the
-//! head spreads large elements over all of its block, which reduces the loss. Keys and queries are rotated by the same
-//! matrix, so their products stay the same. Values are rotated, and the output of attention is rotated back by the same
-//! matrix, which is its own inverse. Blocks and conditions are llama.cpp's, so that its figures for a cache type apply.
+//! head spreads large elements over the block, which reduces the loss. Keys and queries are rotated by the same matrix,
+//! so their products stay the same. Values are rotated, and attention's output is rotated back by the same matrix, its
+//! own inverse. Blocks and conditions are llama.cpp's, so that its figures for a cache type apply.
 
 use tpc_ir::{DType, Dim, Value};
 
 use super::builder::Builder;
 use crate::error::ArchError;
 
-/// The shortest block. Heads of a size that it does not divide are not rotated.
+/// The shortest block. Heads that are not a multiple of it are not rotated.
 const MIN_BLOCK: u64 = 64;
 
-/// A rotation of heads, block by block along the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rotation {
     block: u64,
 }
 
 impl Rotation {
-    /// Returns the rotation of queries and of keys of `head` elements in a cache of this type. Its blocks have the
-    /// largest power of two that divides the head.
+    /// Returns the rotation of queries and keys of `head` elements in a cache of this type. The block is the largest
+    /// power of two that divides the head.
     pub(super) fn for_keys(cache: DType, head: u64) -> Option<Rotation> {
         let largest = 1_u64.checked_shl(head.trailing_zeros())?;
         Rotation::new(cache, head, largest)
     }
 
-    /// Returns the rotation of values of `head` elements in a cache of this type, and of the output of attention.
+    /// Returns the rotation of values of `head` elements in a cache of this type, and of attention's output.
     pub(super) fn for_values(cache: DType, head: u64) -> Option<Rotation> {
         Rotation::new(cache, head, MIN_BLOCK)
     }
@@ -39,8 +38,7 @@ impl Rotation {
 
     /// Rotates `x: [head, heads, n_tokens]`. The rotation is its own inverse. The values are named `name`.
     ///
-    /// The blocks of a head become an axis of their own, in front of the axis of heads, so that a split of the heads
-    /// stays on one axis.
+    /// A head's blocks become an axis in front of the axis of heads, so that a split of the heads stays on one axis.
     pub(super) fn apply(
         self,
         b: &mut Builder<'_>,

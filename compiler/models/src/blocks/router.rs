@@ -1,4 +1,4 @@
-//! The router of a mixture of experts: it selects the experts of each token and gives them weights.
+//! The expert router: selects and weights each token's experts.
 
 use tpc_ir::op::{
     Arange, Binary, BinaryKind, Clamp, GetRows, InputKind, Repeat, SoftMax, Sum, TopK, UnaryKind,
@@ -13,30 +13,27 @@ use crate::hparams::{ExpertHParams, GroupExperts, Groups};
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The lower bound of a sum of weights, 2⁻¹⁴: the smallest normal number of f16.
+/// The lower bound of a sum of weights: 2⁻¹⁴, the smallest normal f16.
 const LEAST_SUM: f32 = 6.103_515_6e-5;
 
-/// The penalty on the experts of a group, per unit that the group scores below the last selected group. For any two
-/// different f32 scores it is large enough to exclude the experts of the lower group. The largest difference still
-/// gives finite numbers.
+/// The penalty on a group's experts, per unit of score below the last selected group. For any two different f32 scores
+/// it excludes the experts of the lower group, and the largest difference still gives finite numbers.
 const EXCLUSION: f32 = 1e30;
 
-/// The number of best experts whose scores make up the score of a group.
+/// A group's score is the sum of this number of best expert scores.
 const GROUP_BEST: u64 = 2;
 
-/// The selected experts of each token.
 pub(super) struct Routing {
     /// `[n_used, n_tokens]`
     pub(super) ids: Value,
     /// `[1, n_used, n_tokens]`
     pub(super) weights: Value,
-    /// The selection scores of all experts, `[n_expert, n_tokens]`.
+    /// Selection scores of all experts, `[n_expert, n_tokens]`.
     scores: Value,
-    /// The weights of all experts, `[1, n_expert, n_tokens]`.
+    /// Weights of all experts, `[1, n_expert, n_tokens]`.
     all: Value,
 }
 
-/// Returns the number of experts, with its key.
 pub(super) fn expert_count(hp: &ExpertHParams) -> Size {
     Size {
         n: hp.count,
@@ -44,7 +41,7 @@ pub(super) fn expert_count(hp: &ExpertHParams) -> Size {
     }
 }
 
-/// Selects the experts of each token of `x: [n_embd, n_tokens]`.
+/// Selects each token's experts for `x: [n_embd, n_tokens]`.
 pub(super) fn route(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -77,7 +74,7 @@ pub(super) fn route(
     let bias = b.bare_name(form.selection_tensor);
     let mut scores = match b.optional(&bias, &[count], TensorRole::Bias, form.selection_bias)? {
         Some(bias) => b.add(probs, bias, "ffn_moe_probs_biased")?,
-        // Logits have the order of their sigmoids, and large ones still differ when their sigmoids are rounded to 1.
+        // Logits have the order of their sigmoids, and large logits still differ when their sigmoids round to 1.
         None if hp.gating == Gating::Sigmoid && hp.groups.is_none() => logits,
         None => probs,
     };
@@ -88,7 +85,7 @@ pub(super) fn route(
     routing(b, hp, ids, scores, probs)
 }
 
-/// Returns the fixed experts of each token of the batch, `[n_used, n_tokens]`.
+/// Returns each token's fixed experts, `[n_used, n_tokens]`.
 fn ids_of_tokens(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -105,7 +102,6 @@ fn ids_of_tokens(
     b.push(GetRows { window: None }, vec![table, tokens], "ffn_moe_ids")
 }
 
-/// Returns the routing to the experts `ids` of each token.
 fn routing(
     b: &mut Builder<'_>,
     hp: &ExpertHParams,
@@ -125,7 +121,7 @@ fn routing(
     })
 }
 
-/// Returns the experts of the groups of each token's best experts.
+/// Returns the group experts of each token's best experts.
 pub(super) fn route_groups(
     b: &mut Builder<'_>,
     hp: &ExpertHParams,
@@ -152,7 +148,7 @@ pub(super) fn route_groups(
     })
 }
 
-/// Returns the number of every expert's group, `[1, n_expert]`.
+/// Returns every expert's group, `[1, n_expert]`.
 fn group_numbers(b: &mut Builder<'_>, groups: &GroupExperts) -> Result<Value, ArchError> {
     const NAME: &str = "ffn_moe_group_numbers";
     let (one, size, count): (Dim, Dim, Dim) = (Dim::ONE, groups.size.into(), groups.count.n.into());
@@ -171,7 +167,7 @@ fn group_numbers(b: &mut Builder<'_>, groups: &GroupExperts) -> Result<Value, Ar
     b.reshape(repeated, [one, (groups.size * k).into()], NAME)
 }
 
-/// Returns the final weights `[1, n_used, n_tokens]` of the selected experts.
+/// Returns the selected experts' final weights, `[1, n_used, n_tokens]`.
 fn weigh(b: &mut Builder<'_>, hp: &ExpertHParams, selected: Value) -> Result<Value, ArchError> {
     let mut weights = selected;
     if hp.gating == Gating::SoftmaxOfSelected {
@@ -197,8 +193,8 @@ fn weigh(b: &mut Builder<'_>, hp: &ExpertHParams, selected: Value) -> Result<Val
     Ok(weights)
 }
 
-/// Returns the scores `[n_expert, n_tokens]`, lowered outside the best groups so that no expert there is selected.
-/// Groups that tie with the last selected one stay in.
+/// Returns the scores `[n_expert, n_tokens]`, lowered outside the best groups to exclude their experts. Groups that tie
+/// with the last selected one stay in.
 fn mask_groups(
     b: &mut Builder<'_>,
     hp: &ExpertHParams,
@@ -212,7 +208,7 @@ fn mask_groups(
     let gather = GetRows { window: None };
     let apart = [each.clone(), count.clone(), b.n_tokens()];
     let apart = b.reshape(scores, apart, "ffn_moe_groups")?;
-    // The best experts of every group.
+    // Every group's best experts.
     let k = GROUP_BEST.min(size);
     let best = b.push(TopK { k }, vec![apart], "ffn_moe_group_best")?;
     let rows = [one.clone(), each, count.clone(), b.n_tokens()];
@@ -220,14 +216,14 @@ fn mask_groups(
     let best = b.push(gather.clone(), vec![rows, best], "ffn_moe_group_best")?;
     let total = b.push(Sum { axis: 1 }, vec![best], GROUP)?;
     let total = b.reshape(total, [count.clone(), b.n_tokens()], GROUP)?;
-    // The score of the last selected group.
+    // The last selected group's score.
     let k = groups.used;
     let chosen = b.push(TopK { k }, vec![total], "ffn_moe_group_topk")?;
     let rows = b.reshape(total, [one.clone(), count.clone(), b.n_tokens()], GROUP)?;
     let chosen = b.push(gather, vec![rows, chosen], LAST)?;
     let last = b.slice(chosen, 1, groups.used - 1, Dim::ONE, LAST)?;
     let last = b.reshape(last, [one.clone(), b.n_tokens()], LAST)?;
-    // The distance of each group below it.
+    // Each group's distance below it.
     let kind = BinaryKind::Sub;
     let above = b.push(Binary { kind }, vec![total, last], "ffn_moe_group_margin")?;
     let below = b.scale(above, -EXCLUSION, "ffn_moe_group_margin")?;

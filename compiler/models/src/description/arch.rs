@@ -20,30 +20,30 @@ use super::rope::{
     RopeBase, RopeFactors, RopeForm, RopeLayers, Sections, WindowedRope, YarnFactor,
 };
 
-/// The description of an architecture: how it computes logits from tokens.
+/// An architecture: how it computes logits from tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arch {
     /// The value of `general.architecture`, and the prefix of its metadata keys.
     pub name: &'static str,
-    /// The input of the first layer.
+    /// The first layer's input.
     pub embedding: EmbeddingForm,
     /// The normalisation of the residual stream and the output.
     pub norm: NormForm,
     /// The norms of a layer.
     pub norms: BlockNorms,
-    /// The connection of sublayers and residual stream.
+    /// How sublayers join the residual stream.
     pub residual: Residual,
-    /// Factor on the output of a sublayer.
+    /// Factor on a sublayer's output.
     pub residual_scale: ResidualScale,
-    /// `layer_output_scale`, a factor on the output of a layer.
+    /// `layer_output_scale`, a factor on a layer's output.
     pub layer_scale: Presence,
-    /// `layer_output_scale`, a factor on the input of the first layer, which is added to the output of every layer.
+    /// `layer_output_scale`, a factor on the first layer's input, which is added to every layer's output.
     pub embedding_skip: Presence,
     /// The number of runs of the layers.
     pub loops: LoopForm,
-    /// Tensors of a layer that images use instead of others.
+    /// Layer tensors that images use instead of others.
     pub of_images: &'static [&'static str],
-    /// The sublayers of a layer.
+    /// A layer's sublayers.
     pub sublayers: Sublayers,
     /// Attention.
     pub attention: AttentionForm,
@@ -53,13 +53,13 @@ pub struct Arch {
     pub ffn: FfnForm,
     /// The projection to logits.
     pub head: HeadForm,
-    /// Draft blocks; `None` if they are not described.
+    /// Draft blocks, if described.
     pub drafts: Option<DraftForm>,
 }
 
 impl Arch {
-    /// The choices of Llama, which most architectures share: RMS norms before both sublayers, separate projections,
-    /// rotation of half-head pairs, SwiGLU, no experts.
+    /// Llama's choices, which most architectures share: RMS norms before both sublayers, separate projections, rotation
+    /// of half-head pairs, SwiGLU, no experts.
     pub const CLASSIC: Arch = Arch {
         name: "",
         embedding: EmbeddingForm {

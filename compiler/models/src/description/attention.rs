@@ -13,40 +13,40 @@ use super::rope::RopeForm;
 pub struct AttentionForm {
     /// The tokens that a token attends to.
     pub direction: Direction,
-    /// The usual form of the projections to queries, keys and values.
+    /// The usual form of the query, key and value projections.
     pub qkv: QkvForm,
-    /// Biases of the projections to queries, keys and values.
+    /// Biases of the query, key and value projections.
     pub qkv_bias: Presence,
-    /// Use of `attention.clamp_kqv`, the bound on the elements of queries, keys and values.
+    /// `attention.clamp_kqv`, the bound on elements of queries, keys and values.
     pub clamp: KeyUse,
     /// The source of values.
     pub value_source: ValueSource,
     /// Normalisation of values.
     pub value_norm: ValueNorm,
-    /// Use of `attention.shared_kv_layers`: this number of last layers read another layer's caches. Each reads the
-    /// caches of the last earlier layer of its kind, with or without a window.
+    /// `attention.shared_kv_layers`: this number of last layers read the caches of the last earlier layer of their
+    /// kind, with or without a window.
     pub shared_kv: KeyUse,
     /// Factor on queries that grows with the position.
     pub temperature: TemperatureForm,
     /// Bias of the output projection.
     pub out_bias: Presence,
-    /// Use of `attention.value_scale`, a factor on the output.
+    /// `attention.value_scale`, a factor on the output.
     pub value_scale: KeyUse,
-    /// The size of heads in each layer.
+    /// The size of heads per layer.
     pub head_sizes: HeadSizes,
     /// Normalisation of queries and keys.
     pub qk_norm: QkNorm,
-    /// The order of normalisation and rotation of queries and keys.
+    /// The order of norm and rotation of queries and keys.
     pub qk_norm_order: QkNormOrder,
     /// Rotary position embedding.
     pub rope: Option<RopeForm>,
-    /// Bias on the logits that grows with the distance.
+    /// Logit bias that grows with the distance.
     pub alibi: Alibi,
-    /// Factor on the dot products if no key gives one.
+    /// Factor on the dot products without a key.
     pub scale: ScaleRule,
     /// The place of that factor.
     pub scale_on: ScaleOn,
-    /// Use of `attn_logit_softcapping`, the bound of the logits.
+    /// `attn_logit_softcapping`, the bound of the logits.
     pub softcap: KeyUse,
     /// The layers with a window.
     pub window: Window,
@@ -54,100 +54,98 @@ pub struct AttentionForm {
     pub window_kind: WindowKind,
     /// The models with windows.
     pub window_in: Models,
-    /// Tokens of the window if `attention.sliding_window` is absent or 0.
+    /// The window in tokens if `attention.sliding_window` is absent or 0.
     pub window_default: Option<u64>,
-    /// `attn_sinks`: a logit per head. It takes part in the softmax, but does not have a value.
+    /// `attn_sinks`: a logit per head that takes part in the softmax without a value.
     pub sinks: Presence,
     /// Factor on the output before its projection.
     pub out_gate: OutGate,
-    /// Multi-head latent attention, which computes keys and values from a latent vector. The choices for key and value
-    /// projections are then ignored.
+    /// Multi-head latent attention, which computes keys and values from a latent vector. Key and value projection
+    /// choices are then ignored.
     pub latent: Option<LatentForm>,
-    /// `attn_k_norm`, a norm of the rotated part of keys before its rotation, of latent attention.
+    /// `attn_k_norm`, a norm of the keys' rotated part before its rotation, in latent attention.
     pub latent_key_norm: Presence,
-    /// Attention to rows that are both keys and values, of tokens and of blocks of tokens. The choices for projections
-    /// are then ignored.
+    /// Attention to rows of tokens and blocks that are both keys and values. Projection choices are then ignored.
     pub compressed: Option<CompressedForm>,
-    /// The indexer. It is used in layers with latent attention and no window, or in layers with blocks that it selects.
+    /// The indexer, in layers with latent attention and no window, or with blocks that it selects.
     pub indexer: Option<IndexerForm>,
 }
 
-/// The usual form of the projections from the latent vector to keys and values. Either form is read.
+/// The usual form of the projections from the latent vector. Either form is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatentForm {
     /// `attn_k_b` and `attn_v_b`, a matrix per head: queries are multiplied by the former, and the cache holds latent
     /// vectors.
     Absorbed,
-    /// `attn_kv_b`: the cache holds the keys and values of all heads.
+    /// `attn_kv_b`: the cache holds all heads' keys and values.
     Expanded,
 }
 
-/// Factor on the output of attention before its projection.
+/// Factor on attention's output before its projection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutGate {
     /// No gate.
     None,
-    /// The sigmoid of a gate. `attn_q` projects to it too: for each head the query and then the gate.
+    /// The sigmoid of a gate in `attn_q`: per head the query, then the gate.
     WithQueries,
-    /// A function of `attn_gate`'s product with the layer's normalised input, in layers that have the tensor.
+    /// A function of `attn_gate`'s product with the layer's normalised input, in layers with the tensor.
     Projected(UnaryKind, GateWidth, Presence),
 }
 
-/// The numbers of a gate.
+/// The size of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateWidth {
     /// One per element.
     Elements,
     /// One per head.
     Heads,
-    /// One per head or one per element, by the size of the tensor; usually one per head.
+    /// One per head or element, by the tensor's size; usually per head.
     HeadsOrElements,
 }
 
 /// The tokens of its sequence that a token attends to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// The tokens up to itself.
+    /// Up to itself.
     Causal,
-    /// All tokens, including later ones, as in models that generate by diffusion. These models do not have caches: a
-    /// batch holds whole sequences.
+    /// All tokens, as in models that generate by diffusion. These models do not have caches: a batch holds whole
+    /// sequences.
     Bidirectional,
 }
 
-/// The usual form of the projections to queries, keys and values. Either form is read.
+/// The usual form of the query, key and value projections. Either form is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QkvForm {
     /// `attn_q`, `attn_k`, `attn_v`
     Separate,
-    /// `attn_qkv`: the rows of queries, then keys, then values.
+    /// `attn_qkv`: rows of queries, keys, values.
     Fused,
-    /// `attn_qkv`, with three times the rows of queries. Keys start at row `embedding_length`, values at twice that
-    /// row.
+    /// `attn_qkv`, with three times the query rows. Keys start at row `embedding_length`, values at twice that row.
     FusedThirds,
 }
 
-/// Normalisation of queries and keys by `attn_q_norm` and `attn_k_norm`, of the kind of the other norms.
+/// Normalisation by `attn_q_norm` and `attn_k_norm`, of the kind of the other norms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QkNorm {
     /// No norm.
     None,
-    /// Each head by itself. All heads share one weight `[head size]`.
+    /// Each head by itself, with a common weight `[head size]`.
     Head,
     /// As [`Self::Head`], if the file has the weights.
     OptionalHead,
-    /// Each head by itself, with a weight of its own, `[head size, heads]`, if the file has the weights.
+    /// Each head by itself, with its own weight `[head size, heads]`, if the file has the weights.
     OptionalHeads,
-    /// All heads together. Weight `[head size · heads]`.
+    /// All heads together, with a weight `[head size · heads]`.
     All,
-    /// As [`Self::All`], if the file has the norm of queries, with optional biases.
+    /// As [`Self::All`], if the file has the query norm; optional biases.
     OptionalAll,
     /// Each head by itself: queries with one number per head, `[1, heads]`, keys without weight.
     QueriesByHead,
-    /// Each head by itself without weight, in layers that rotate. Models with this number of experts do not normalise.
+    /// Each head by itself without weight, in layers that rotate, except in models with this number of experts.
     UnweightedUnlessExperts(u64),
 }
 
-/// The order of normalisation and rotation of queries and keys. Norms over all heads always come first.
+/// The order of norm and rotation. Norms over all heads always come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QkNormOrder {
     /// Norm, then rotation.
@@ -156,12 +154,12 @@ pub enum QkNormOrder {
     RotationFirst,
 }
 
-/// The source of a layer's values.
+/// The source of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueSource {
-    /// A projection of their own.
+    /// Their own projection.
     Projected,
-    /// In layers without `attn_v` the projection to keys, neither normalised nor rotated.
+    /// In layers without `attn_v` the key projection, neither normalised nor rotated.
     ProjectedOrKeys,
 }
 
@@ -174,48 +172,47 @@ pub enum ValueNorm {
     Head,
 }
 
-/// The size of heads in each layer.
+/// The size of heads per layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadSizes {
-    /// `attention.key_length` and `attention.value_length` in all. If the first layer has a window, rather
-    /// `attention.key_length_swa`, `attention.value_length_swa` and `rope.dimension_count_swa`, if these keys are present.
+    /// `attention.key_length` and `attention.value_length` in all. If the first layer has a window, the keys
+    /// `attention.key_length_swa`, `attention.value_length_swa` and `rope.dimension_count_swa` take precedence.
     Same,
-    /// As [`Self::Same`], but `rope.dimension_count_swa` or else `rope.dimension_count` elements rotate in layers with a
-    /// window.
+    /// As [`Self::Same`], but layers with a window rotate `rope.dimension_count_swa` elements, or else
+    /// `rope.dimension_count`.
     WindowedRotation,
-    /// As [`Self::Same`], but `attention.key_length_swa`, `attention.value_length_swa` and `rope.dimension_count_swa`
-    /// in layers with a window. Latent attention has `attention.kv_lora_rank_swa`, `attention.key_length_mla_swa` and
-    /// `attention.value_length_mla_swa` there, and else `rope.dimension_count` rotated elements.
+    /// As [`Self::Same`], but layers with a window have `attention.key_length_swa`, `attention.value_length_swa` and
+    /// `rope.dimension_count_swa`. Latent attention has `attention.kv_lora_rank_swa`, `attention.key_length_mla_swa`
+    /// and `attention.value_length_mla_swa` there, or else `rope.dimension_count` rotated elements.
     WindowedOwn,
 }
 
-/// Factor on queries that grows with the position, a step for every full length of tokens.
+/// Factor on queries that grows with the position, a step per full length of tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TemperatureForm {
     /// No factor.
     None,
-    /// The scale is `attention.temperature_scale`, if present and not 0; the length is the original context.
+    /// The scale is `attention.temperature_scale` (0: off); the length is the original context.
     PerContext,
-    /// The same scale; the length is `attention.temperature_length`, if present and not 0.
+    /// The same scale; the length is `attention.temperature_length` (0: off).
     PerLength,
-    /// Only in layers that do not rotate.
+    /// Only in layers without rotation.
     Unrotated {
         /// The scale of a step.
         scale: f32,
-        /// The length, in tokens.
+        /// The length in tokens.
         length: u64,
     },
 }
 
-/// ALiBi: the logit of a token loses its distance times a slope, which differs by head. The smallest slope is
-/// `2^-bias`.
+/// ALiBi: a token's logit loses its distance times the head's slope. The smallest slope is `2^-bias`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Alibi {
     /// No bias.
     None,
-    /// With the bias `attention.max_alibi_bias`, if present and not 0.
+    /// The bias `attention.max_alibi_bias` (0: off).
     Key,
-    /// As [`Self::Key`], but without the key these models have this bias.
+    /// As [`Self::Key`]; without the key these models have this bias.
     In(Models, f32),
 }
 
@@ -226,7 +223,7 @@ pub enum ScaleRule {
     Head,
     /// `1 / head size`
     HeadSquared,
-    /// `attention.output_scale` or else this number, whatever `attention.scale` is.
+    /// `attention.output_scale` or else this number; `attention.scale` is ignored.
     OutputKey(f32),
     /// `1 / √(embedding_length / heads)` in these models, else as [`Self::Head`].
     WidthIn(Models),
@@ -234,7 +231,7 @@ pub enum ScaleRule {
     One,
 }
 
-/// The place of the factor on the dot products. Only rounding depends on it.
+/// The place of the factor on the dot products, which affects only rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleOn {
     /// On the logits, by the attention op.
@@ -243,19 +240,19 @@ pub enum ScaleOn {
     Queries,
 }
 
-/// The layers with a window of `attention.sliding_window` tokens, if that key is present and not 0.
-/// `attention.sliding_window_pattern` overrides the period, or lists the layers.
+/// The layers with a window of `attention.sliding_window` tokens (0: off). `attention.sliding_window_pattern` overrides
+/// the period, or lists the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// No layers. The key is ignored.
+    /// None; the key is ignored.
     None,
     /// All.
     All,
-    /// All but the last of every this many.
+    /// All but the last of every `n`.
     AllButEvery(u32),
-    /// All but the first of every this many.
+    /// All but the first of every `n`.
     AllButFirstOfEvery(u32),
-    /// The layers that `attention.sliding_window_pattern` lists. Without the key all layers have full attention.
+    /// The layers that `attention.sliding_window_pattern` lists; none without the key.
     Listed,
 }
 
@@ -264,9 +261,8 @@ pub enum Window {
 pub enum WindowKind {
     /// The last `attention.sliding_window` tokens.
     Sliding,
-    /// The last this many tokens. The key only decides if there is a window.
+    /// The last `n` tokens. The key only switches the window on.
     SlidingBy(u64),
-    /// The chunk, of this many tokens, that holds the token. A key of 0 means no window; other values of the key are
-    /// ignored.
+    /// The token's chunk of `n` tokens. A key of 0 switches it off; other values are ignored.
     Chunks(u64),
 }

@@ -1,19 +1,18 @@
 //! Draft blocks, which follow the last layer and predict further tokens (multi-token prediction).
 
-/// Draft blocks: the last `nextn_predict_layers` of `block_count`. The input of each is
-/// `nextn.eh_proj · [nextn.enorm(embedding); nextn.hnorm(hidden state)]`, of the next token and of the hidden state of
-/// the model or the draft block before. An ordinary layer with attention follows.
+/// The last `nextn_predict_layers` of `block_count`. Each reads `nextn.eh_proj · [nextn.enorm(embedding);
+/// nextn.hnorm(hidden state)]`, of the next token and the hidden state of the model or the previous draft block. An
+/// ordinary layer with attention follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DraftForm {
-    /// The hidden state that a draft block reads.
+    /// The hidden state.
     pub input: DraftInput,
-    /// Candidate tensors of the output norm. The first one in the file is used. Without any, the model's own norm is
-    /// used.
+    /// Candidate tensors of the output norm: the first in the file, or else the model's norm.
     pub norms: &'static [&'static str],
 }
 
 impl DraftForm {
-    /// The choices of most architectures: the normalised hidden state, and a norm per block.
+    /// Most architectures: the normalised hidden state, and a norm per block.
     pub const CLASSIC: DraftForm = DraftForm {
         input: DraftInput::Normalised,
         norms: &["nextn.shared_head_norm"],

@@ -5,21 +5,21 @@ use super::presence::{KeyUse, Presence};
 /// The input of the first layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmbeddingForm {
-    /// `token_embd`, the table. A file without it uses the matrix of the projection to logits.
+    /// `token_embd`, the table; without it the matrix of the projection to logits.
     pub table: Presence,
     /// Factor on the token embedding.
     pub scale: EmbeddingScale,
-    /// `token_embd_norm`, a norm of the token embedding.
+    /// `token_embd_norm`, a norm of the embedding.
     pub norm: Presence,
-    /// True if the token embedding is normalised without a weight.
+    /// True for a norm of the embedding without weight.
     pub plain_norm: bool,
-    /// Use of `embedding_length_per_layer_input`, the width of embeddings per layer: `per_layer_*`, and in layers
-    /// `inp_gate`, `proj` and `post_norm`.
+    /// `embedding_length_per_layer_input`, the width of embeddings per layer: `per_layer_*`, and in layers `inp_gate`,
+    /// `proj` and `post_norm`.
     pub per_layer: KeyUse,
-    /// Use of `ple.layers`, which names the layer that reads embeddings of n-grams. Hashes by `ple.layer_multipliers`
-    /// select rows of `per_layer_token_embd`. For [`Residual::Hyper`](super::Residual).
+    /// `ple.layers`, the layer that reads n-gram embeddings. Hashes by `ple.layer_multipliers` select rows of
+    /// `per_layer_token_embd`. For [`Residual::Hyper`](super::Residual).
     pub ngrams: KeyUse,
-    /// `position_embd`, a learned vector per position, added to the token embedding.
+    /// `position_embd`, a learned vector per position, added to the embedding.
     pub positions: Presence,
 }
 
@@ -30,9 +30,9 @@ pub enum EmbeddingScale {
     One,
     /// `√embedding_length`
     RootOfWidth,
-    /// `embedding_scale`, if present and not 0.
+    /// `embedding_scale` (0: off).
     Key,
-    /// `embedding_scale`, or this number if the key is missing. 0 means no factor.
+    /// `embedding_scale`, or else this number. 0: off.
     KeyOr(f32),
     /// This number.
     Fixed(f32),

@@ -7,7 +7,7 @@ use super::presence::{KeyUse, Presence};
 pub enum Experts {
     /// No model has experts.
     None,
-    /// Models with experts exist and are not described: a file with `expert_count` is refused.
+    /// Models with experts are not described: a file with `expert_count` is refused.
     Unsupported,
     /// Files with `expert_count` have experts.
     IfCounted(ExpertForm),
@@ -16,7 +16,7 @@ pub enum Experts {
 }
 
 impl Experts {
-    /// Returns the form of the experts, if some model has them.
+    /// Returns the experts' form, if some model has experts.
     pub const fn form(&self) -> Option<&ExpertForm> {
         match self {
             Experts::None | Experts::Unsupported => None,
@@ -27,57 +27,56 @@ impl Experts {
 
 /// A mixture of experts.
 ///
-/// `expert_count` holds the number of experts, `expert_used_count` the number per token. If `expert_group_count` is above 1, a
-/// token uses experts of `expert_group_used_count` groups only: those whose two best experts have the highest sum.
+/// `expert_count` is the number of experts, `expert_used_count` the number per token. If `expert_group_count` is above
+/// 1, a token uses only experts of the `expert_group_used_count` groups whose two best experts have the highest sum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpertForm {
     /// The layers with experts.
     pub layers: ExpertLayers,
-    /// The width of an expert.
+    /// An expert's width.
     pub width: ExpertWidth,
-    /// The function from the router's logits to weights.
+    /// The function from router logits to weights.
     pub gating: Gating,
-    /// Use of `expert_gating_func`, which overrides it: 1 for a softmax, 2 for a sigmoid, 3 for a softmax of the
-    /// selected, 4 for the root of a softplus.
+    /// `expert_gating_func`, which overrides it: 1 softmax, 2 sigmoid, 3 softmax of the selected, 4 root of a softplus.
     pub gating_key: KeyUse,
     /// Bias of the router.
     pub router_bias: Presence,
-    /// A bias added to the weights for the selection alone.
+    /// A bias for the selection alone.
     pub selection_bias: Presence,
     /// Its tensor.
     pub selection_tensor: &'static str,
-    /// Use of `hash_layer_count`. In this number of first layers each token of the vocabulary has fixed experts:
-    /// `ffn_gate_tid2eid`, without a bias for the selection.
+    /// `hash_layer_count`. In this number of first layers each vocabulary token has fixed experts: `ffn_gate_tid2eid`,
+    /// without a selection bias.
     pub by_token: KeyUse,
     /// The weights of a token's experts.
     pub weights: ExpertWeights,
-    /// Use of `expert_weights_scale`, a factor on the weights.
+    /// `expert_weights_scale`, a factor on the weights.
     pub weights_scale: KeyUse,
-    /// The side of the experts that is multiplied by their weights.
+    /// The side that the weights multiply.
     pub weighted: WeightedSide,
-    /// The input of the experts.
+    /// The experts' input.
     pub input: ExpertInput,
-    /// The input of the router.
+    /// The router's input.
     pub router_input: RouterInput,
     /// Biases of the experts.
     pub bias: Presence,
-    /// Use of `expert_latent_length`. If it is present and not 0, the selected experts read and write a latent vector
-    /// of this length: `ffn_routed_down`, `ffn_routed_norm`, `ffn_routed_up`.
+    /// `expert_latent_length`. If not 0, the selected experts read and write a latent vector of this length:
+    /// `ffn_routed_down`, `ffn_routed_norm`, `ffn_routed_up`.
     pub latent: KeyUse,
-    /// Use of `experts_per_group`: each group of this many experts has a further expert, `ffn_gate_chexps`,
-    /// `ffn_up_chexps`, `ffn_down_chexps`. Each selected expert selects the further expert of its group. The further
-    /// experts read the combined output of the selected experts and add `expert_group_scale` times their own output.
-    /// Further expert `g` takes the routing weight of expert `g`.
+    /// `experts_per_group`: each group of this many experts has a further expert, `ffn_gate_chexps`, `ffn_up_chexps`,
+    /// `ffn_down_chexps`. A selected expert selects its group's further expert. Further experts read the selected
+    /// experts' combined output and add `expert_group_scale` times their own. Further expert `g` takes the routing
+    /// weight of expert `g`.
     pub groups: KeyUse,
-    /// A dense network in parallel with the experts, whose output is added to theirs.
+    /// A dense network in parallel with the experts; the outputs are added.
     pub dense: Option<DenseBeside>,
     /// The shared expert.
     pub shared: Option<SharedForm>,
 }
 
 impl ExpertForm {
-    /// The usual choices: experts in every layer, weighted by a softmax over all experts. The weights are divided by
-    /// the sum of the selected ones.
+    /// The usual choices: experts in every layer, weighted by a softmax over all experts, divided by the sum of the
+    /// selected weights.
     pub const CLASSIC: ExpertForm = ExpertForm {
         layers: ExpertLayers::All,
         width: ExpertWidth::GivenOrDense,
@@ -99,14 +98,14 @@ impl ExpertForm {
         shared: None,
     };
 
-    /// The widths of Mixtral: experts have the width of a dense network. `expert_feed_forward_length` is ignored.
+    /// Mixtral's widths: experts have a dense network's width; `expert_feed_forward_length` is ignored.
     pub const MIXTRAL: ExpertForm = ExpertForm {
         width: ExpertWidth::AsDense,
         ..ExpertForm::CLASSIC
     };
 
-    /// The choices of DeepSeek 2 and 3, which later models adopted. Dense layers come first, then layers with routed
-    /// and shared experts. Keys decide the gating and the weights.
+    /// DeepSeek 2 and 3, and later models: dense layers first, then routed and shared experts. Keys decide gating and
+    /// weights.
     pub const DEEPSEEK: ExpertForm = ExpertForm {
         layers: ExpertLayers::AfterLeading,
         gating_key: KeyUse::Read,
@@ -118,19 +117,19 @@ impl ExpertForm {
     };
 }
 
-/// The input of the experts.
+/// The experts' input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertInput {
-    /// The input of the sublayer.
+    /// The sublayer's input.
     Sublayer,
     /// The layer's input, normalised by this tensor.
     Layer(&'static str),
 }
 
-/// The input of the router.
+/// The router's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouterInput {
-    /// The input of the experts.
+    /// The experts' input.
     Experts,
     /// The layer's input, before its norm.
     Layer,
@@ -139,25 +138,25 @@ pub enum RouterInput {
 /// A dense network in parallel with the experts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DenseBeside {
-    /// Presence of the network, as shown by `ffn_up`.
+    /// The network's presence, as shown by `ffn_up`.
     pub presence: Presence,
     /// Factor on the sum of both.
     pub scale: f32,
 }
 
-/// The width of an expert.
+/// An expert's width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertWidth {
     /// `feed_forward_length`
     AsDense,
     /// `expert_feed_forward_length` or else `feed_forward_length`.
     GivenOrDense,
-    /// `expert_feed_forward_length` or else an equal share of `feed_forward_length`, which the experts of a token have
+    /// `expert_feed_forward_length` or else an equal share of `feed_forward_length`, the width of a token's experts
     /// together.
     GivenOrShareOfDense,
 }
 
-/// The layers with experts; the others have one dense network.
+/// The layers with experts; others have one dense network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertLayers {
     /// All.
@@ -166,37 +165,37 @@ pub enum ExpertLayers {
     AfterLeading,
     /// After the first `leading_dense_block_count`, the last of every `interleave_moe_layer_step`.
     Interleaved,
-    /// As [`Self::Interleaved`], but all layers are dense if `interleave_moe_layer_step` is 0.
+    /// As [`Self::Interleaved`], but all dense if `interleave_moe_layer_step` is 0.
     InterleavedUnless0,
-    /// The layers with a router in the file.
+    /// Layers with a router in the file.
     WithRouter,
 }
 
-/// The function from the router's logits to weights.
+/// The function from router logits to weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gating {
     /// Softmax over all experts.
     Softmax,
     /// Softmax over the experts selected by their logits.
     SoftmaxOfSelected,
-    /// The sigmoid of each expert's logit.
+    /// Each logit's sigmoid.
     Sigmoid,
-    /// The root of the softplus of each expert's logit.
+    /// The root of each logit's softplus.
     RootSoftplus,
 }
 
 /// The weights of a token's experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertWeights {
-    /// The weights of the gating.
+    /// The gating's weights.
     AsGiven,
-    /// The weights of the gating, divided by their sum.
+    /// The gating's weights, divided by their sum.
     SumToOne,
     /// [`Self::SumToOne`] if `expert_weights_norm` is true, else [`Self::AsGiven`].
     ByKey,
 }
 
-/// The side of the experts that is multiplied by their weights.
+/// The side of the experts that weights multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WeightedSide {
     /// Their outputs.
@@ -205,15 +204,15 @@ pub enum WeightedSide {
     Inputs,
 }
 
-/// The shared expert, one network for every token: `ffn_gate_shexp`, `ffn_up_shexp` and `ffn_down_shexp`. Its output is
-/// added to the output of the selected experts.
+/// The shared expert, a network for every token: `ffn_gate_shexp`, `ffn_up_shexp` and `ffn_down_shexp`. Its output is
+/// added to the selected experts' output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedForm {
     /// Its width.
     pub width: SharedWidth,
-    /// The usual form of its gate and up. Either form is read.
+    /// The usual form of gate and up. Either form is read.
     pub gate_up: SharedGate,
-    /// Factor on the sum of the shared and the routed output.
+    /// Factor on the sum of shared and routed output.
     pub scale: f32,
     /// `ffn_gate_inp_shexp`: the sigmoid of its product with the input multiplies the output.
     pub gate: Presence,
@@ -244,32 +243,31 @@ impl SharedForm {
 pub enum SharedGate {
     /// A tensor each.
     Separate,
-    /// In the tensor of up: the rows of the gate, then the rows of up.
+    /// In the tensor of up: the gate's rows, then up's rows.
     Fused,
 }
 
 /// The width of the shared expert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedWidth {
-    /// `expert_shared_feed_forward_length`. Without that key the model does not have a shared expert.
+    /// `expert_shared_feed_forward_length`; without it no shared expert.
     Given,
     /// `expert_shared_feed_forward_length` or else `feed_forward_length`.
     GivenOrDense,
-    /// `expert_shared_feed_forward_length` or else the width of an expert.
+    /// `expert_shared_feed_forward_length` or else an expert's width.
     GivenOrExpert,
-    /// `expert_shared_count` times `expert_shared_feed_forward_length`, or times the width of an expert without that
-    /// key. Without a count the model does not have a shared expert.
+    /// `expert_shared_count` times `expert_shared_feed_forward_length`, or else times an expert's width. No count: no
+    /// shared expert.
     Counted,
-    /// `expert_shared_feed_forward_length`, or without that key `expert_shared_count` times the width of an expert.
-    /// Without a count the model does not have a shared expert.
+    /// `expert_shared_feed_forward_length`, or else `expert_shared_count` times an expert's width. No count: no shared
+    /// expert.
     GivenIfCounted,
-    /// `expert_shared_feed_forward_length` or else `expert_shared_count`, which is 1 without that key, times the width of
-    /// an expert.
+    /// `expert_shared_feed_forward_length`, or else `expert_shared_count` (default 1) times an expert's width.
     GivenOrCounted,
-    /// `expert_shared_count` times the width of an expert. Without a count the model does not have a shared expert.
+    /// `expert_shared_count` times an expert's width. No count: no shared expert.
     CountedAsExpert,
-    /// `expert_shared_count`, which is 1 without that key, times the width of an expert.
+    /// `expert_shared_count` (default 1) times an expert's width.
     CountedFromOne,
-    /// The width of an expert.
+    /// An expert's width.
     AsExpert,
 }

@@ -14,7 +14,7 @@ pub struct FfnForm {
     pub limits: SwigluLimits,
     /// The width of dense layers.
     pub width: DenseWidth,
-    /// `ffn.act.scales`, which divides the output of the activation in dense layers without a gate.
+    /// `ffn.act.scales`, which divides the activation's output in dense layers without a gate.
     pub act_scales: Presence,
     /// Biases of dense layers.
     pub bias: Presence,
@@ -22,15 +22,15 @@ pub struct FfnForm {
     pub experts: Experts,
 }
 
-/// Bounds of a gated SiLU, per layer. `swiglu_clamp_exp` bounds experts; `swiglu_clamp_shexp` bounds dense networks and
-/// the shared expert. A value of 0 means no bound. Up is within the bound on either side.
+/// Bounds of a gated SiLU per layer: `swiglu_clamp_exp` for experts, `swiglu_clamp_shexp` for dense networks and the
+/// shared expert; 0 means no bound. Up is within the bound on either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwigluLimits {
     /// The keys are ignored.
     Ignored,
     /// The gate is at most the bound.
     OnGate,
-    /// As [`Self::OnGate`]. Without `swiglu_clamp_shexp`, `swiglu_clamp_exp` gives both.
+    /// As [`Self::OnGate`]. `swiglu_clamp_exp` is the default of both.
     OnGateOfAll,
     /// The activated gate is at most the bound.
     OnActivated,
@@ -52,12 +52,12 @@ pub enum DenseWidth {
 pub enum Activation {
     /// `ffn_gate` and `ffn_up`
     Gated(Glu),
-    /// `ffn_up`: the rows of the gate, then the rows of up. A file with `ffn_gate` is read as [`Self::Gated`].
+    /// `ffn_up`: the gate's rows, then up's rows. A file with `ffn_gate` is read as [`Self::Gated`].
     GatedFused(Glu),
-    /// `ffn_gate` and `ffn_up` by SiTU, a bounded SiLU of bounded numbers:
-    /// `β·tanh(gate/β)·sigmoid(gate) · γ·tanh(up/γ)`. `β` is `activation.situ_beta`, `γ` is
-    /// `activation.situ_linear_beta`. Up is not bounded if `γ` is not above 0.
+    /// `ffn_gate` and `ffn_up` by SiTU, a bounded SiLU of bounded numbers: `β·tanh(gate/β)·sigmoid(gate) ·
+    /// γ·tanh(up/γ)`. `β` is `activation.situ_beta`, `γ` is `activation.situ_linear_beta`. Up is unbounded unless `γ`
+    /// is above 0.
     Situ,
-    /// `ffn_up` alone. The functions apply one after another.
+    /// `ffn_up` alone, then these functions in order.
     Plain(&'static [UnaryKind]),
 }

@@ -5,15 +5,15 @@ use super::presence::{KeyUse, Presence};
 /// The projection to logits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeadForm {
-    /// Tensor of the norm on the output of the last layer, if it has one.
+    /// The norm tensor of the last layer's output, if any.
     pub norm: Option<&'static str>,
-    /// `output`, the matrix. A file without it uses the token embedding.
+    /// `output`, the matrix; without it the token embedding.
     pub output: Presence,
     /// Bias of the logits.
     pub bias: Presence,
-    /// The effect of `logit_scale`, if present and not 0.
+    /// The effect of `logit_scale` (0: off).
     pub logit_scale: LogitScale,
-    /// Use of `final_logit_softcapping`, the bound of the logits.
+    /// `final_logit_softcapping`, the bound of the logits.
     pub softcap: KeyUse,
 }
 
@@ -24,12 +24,12 @@ pub enum LogitScale {
     None,
     /// It multiplies them.
     Factor,
-    /// It multiplies them; without the key this number does.
+    /// It multiplies them, by default with this number.
     FactorOr(f32),
     /// It divides them.
     Divisor,
-    /// It divides them; without the key this number divided by `embedding_length` does.
+    /// It divides them, by default with this number divided by `embedding_length`.
     DivisorOrOverWidth(f32),
-    /// No key: the factor is this number divided by `embedding_length`.
+    /// No key: this number divided by `embedding_length` multiplies them.
     OverWidth(f32),
 }

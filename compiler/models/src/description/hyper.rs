@@ -1,11 +1,11 @@
-//! Residual streams side by side (hyper-connections).
+//! Parallel residual streams (hyper-connections).
 
-/// The connection of sublayers and `hyper_connection.count` parallel residual streams.
+/// The connection of sublayers and `hyper_connection.count` parallel streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HyperForm {
-    /// A sublayer reads the sum of the streams, weighted by gates, and its output is added to each times another gate:
-    /// sigmoids of the product of `hc_attn_fn` or `hc_ffn_fn` with the norm of all streams together. The output reads the
-    /// sum that `output_hc_fn` weights.
+    /// A sublayer reads the gated sum of the streams; its output is added to each, times another gate. Gates are
+    /// sigmoids of the product of `hc_attn_fn` or `hc_ffn_fn` with the norm of all streams together. The model's output
+    /// reads the sum that `output_hc_fn` weights.
     Gated,
     /// As [`Self::Gated`], but the output is added to a mixture of all streams. A matrix per token, computed from
     /// further gates, mixes them. Its columns and rows are normalised `hyper_connection.sinkhorn_iterations` times.

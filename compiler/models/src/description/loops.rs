@@ -5,12 +5,12 @@
 pub enum LoopForm {
     /// Once.
     Once,
-    /// `num_loops` times, if the file has the key. The output norm is applied between the runs, unless
-    /// `skip_loop_final_norm` is true.
+    /// `num_loops` times, by default once. The output norm is applied between the runs, unless `skip_loop_final_norm`
+    /// is true.
     Counted,
-    /// As two stacks of `hrm.layers_per_stack` layers, the low and the high one, each with its own residual stream. The
-    /// low stack runs `hrm.l_cycles` times and then the high one once; this repeats `hrm.h_cycles` times. A stack reads
-    /// the sum of both streams, and its output passes the output norm. The high stream begins as the embedding, the low
-    /// one as `hrm.z_l_init`. `block_count` counts every run of a layer.
+    /// As two stacks of `hrm.layers_per_stack` layers, low and high, each with its own residual stream. The low stack
+    /// runs `hrm.l_cycles` times, then the high one once; this repeats `hrm.h_cycles` times. A stack reads the sum of
+    /// both streams, and its output passes the output norm. The high stream begins as the embedding, the low one as
+    /// `hrm.z_l_init`. `block_count` counts every run of a layer.
     Stacks,
 }

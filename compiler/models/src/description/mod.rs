@@ -1,8 +1,7 @@
-//! The language of descriptions: tables of choices, which hyper-parameters and building blocks read.
+//! The language of descriptions: tables of choices for hyper-parameters and building blocks.
 //!
-//! A description is a constant without code. [`Arch::CLASSIC`] is the most common set of choices; an architecture
-//! states its differences. A [`Presence`] states whether files have a tensor, a [`KeyUse`] whether a metadata key is
-//! read.
+//! A description is a constant without code. [`Arch::CLASSIC`] has the most common choices; an architecture states its
+//! differences. A [`Presence`] states the presence of a tensor, a [`KeyUse`] the use of a metadata key.
 
 mod arch;
 mod attention;

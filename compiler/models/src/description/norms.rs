@@ -1,4 +1,4 @@
-//! Norms: their kind, their places in a layer, and how sublayers join the residual stream.
+//! Norms: kind, places in a layer, and how sublayers join the residual stream.
 
 use tpc_ir::op::NormKind;
 
@@ -8,9 +8,9 @@ use super::presence::{KeyUse, Presence};
 /// A normalisation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NormForm {
-    /// The statistic. It also decides which key holds epsilon.
+    /// The statistic, which also decides the key of epsilon.
     pub kind: NormKind,
-    /// Use of `attention.layer_norm_rms_epsilon`, which makes them RMS norms.
+    /// `attention.layer_norm_rms_epsilon`, which makes them RMS norms.
     pub rms: KeyUse,
     /// A learned weight.
     pub weight: Presence,
@@ -28,26 +28,26 @@ impl NormForm {
     };
 }
 
-/// The norms of a layer, each by the name of its tensor within the layer (`attn_norm`). `None` means no norm.
+/// A layer's norms, each by its tensor name within the layer (`attn_norm`), or `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockNorms {
-    /// On the input of the token mixer, or of the only sublayer.
+    /// On the input of the token mixer, or the only sublayer.
     pub pre_attention: Option<&'static str>,
-    /// On the input of attention in layers that have this tensor too; [`Self::pre_attention`] is then on the input of
-    /// the feed-forward sublayer alone. For [`Residual::Parallel`].
+    /// On attention's input in layers that also have this tensor; [`Self::pre_attention`] is then on the feed-forward
+    /// input alone. For [`Residual::Parallel`].
     pub own_attention: Option<&'static str>,
-    /// On the output of attention, before it joins the residual stream.
+    /// On attention's output, before the residual sum.
     pub post_attention: Option<&'static str>,
-    /// On the input of the feed-forward sublayer. Without it that sublayer reads the residual stream, or with
-    /// [`Residual::Parallel`] the input of attention.
+    /// On the feed-forward input. Without it that sublayer reads the residual stream, or with [`Residual::Parallel`]
+    /// attention's input.
     pub pre_ffn: Option<&'static str>,
-    /// On the output of the feed-forward sublayer, before it joins the residual stream.
+    /// On the feed-forward output, before the residual sum.
     pub post_ffn: Option<&'static str>,
-    /// Epsilon of the norms on outputs, if it is not the model's.
+    /// Epsilon of the norms on outputs, if not the model's.
     pub post_eps: Option<f32>,
-    /// The tensor of the norm on the output of the feed-forward sublayer in files without [`Self::post_ffn`].
+    /// The norm tensor of the feed-forward output in files without [`Self::post_ffn`].
     pub post_ffn_or: Option<&'static str>,
-    /// The norms whose tensors usually lack the part `weight` of their names. Either name is read.
+    /// Norms whose tensor names usually lack `weight`. Either name is read.
     pub bare: &'static [&'static str],
 }
 
@@ -58,7 +58,7 @@ impl BlockNorms {
         pre_ffn: None,
         ..BlockNorms::PRE
     };
-    /// A norm on the input of both sublayers.
+    /// Norms on the inputs of both sublayers.
     pub const PRE: BlockNorms = BlockNorms {
         pre_attention: Some("attn_norm"),
         own_attention: None,
@@ -69,12 +69,12 @@ impl BlockNorms {
         post_ffn_or: None,
         bare: &[],
     };
-    /// As [`Self::PRE`], in files that call the norm on the input of the feed-forward sublayer one after attention.
+    /// As [`Self::PRE`], in files that call the feed-forward input norm one after attention.
     pub const PRE_AS_POST: BlockNorms = BlockNorms {
         pre_ffn: Some("post_attention_norm"),
         ..BlockNorms::PRE
     };
-    /// A norm on the output of both sublayers.
+    /// Norms on the outputs of both sublayers.
     pub const POST: BlockNorms = BlockNorms {
         pre_attention: None,
         own_attention: None,
@@ -91,45 +91,45 @@ impl BlockNorms {
         post_ffn: BlockNorms::POST.post_ffn,
         ..BlockNorms::PRE
     };
-    /// One norm on the common input of both sublayers, for [`Residual::Parallel`].
+    /// One norm on both sublayers' common input, for [`Residual::Parallel`].
     pub const SHARED: BlockNorms = BlockNorms {
         pre_ffn: None,
         ..BlockNorms::PRE
     };
 }
 
-/// Factor on the output of a sublayer, before it joins the residual stream.
+/// Factor on a sublayer's output, before the residual sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ResidualScale {
     /// No factor.
     One,
-    /// `residual_scale`, if present and not 0.
+    /// `residual_scale` (0: off).
     Key,
     /// This number divided by the root of `block_count`.
     OverRootOfDepth(f32),
-    /// `residual_scale`, or without that key this number divided by the root of `block_count`. 0 means no factor.
+    /// `residual_scale` (0: off), by default this number divided by the root of `block_count`.
     KeyOrOverRootOfDepth(f32),
 }
 
-/// The connection of a layer's two sublayers and the residual stream.
+/// How a layer's sublayers join the residual stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Residual {
-    /// The feed-forward sublayer reads the sum of the layer's input and attention's output.
+    /// The feed-forward sublayer reads the layer's input plus attention's output.
     Sequential,
-    /// As [`Self::Sequential`], but the output of a sublayer is added to its normalised input. The factor on sublayers
-    /// applies to that input instead.
+    /// As [`Self::Sequential`], but a sublayer's output is added to its normalised input, which the sublayer factor
+    /// multiplies instead.
     FromNorms,
-    /// Every `attn_res.block_size` layers the residual stream is kept and restarts with the output of the mixer. A
-    /// sublayer, and the output, read a mixture of the kept streams and the current one. The weights are a softmax of
-    /// the scores that `attn_res_score`, `ffn_res_score` and `output_res_score` give their norms. Without the key it is
+    /// Every `attn_res.block_size` layers the residual stream is kept and restarts with the mixer's output. Sublayers,
+    /// and the output, read a mixture of kept and current streams. The weights are a softmax of the scores that
+    /// `attn_res_score`, `ffn_res_score` and `output_res_score` give the streams' norms. Without the key:
     /// [`Self::Sequential`].
     AttentionResiduals,
-    /// `hyper_connection.count` residual streams side by side, which begin as the embedding.
+    /// `hyper_connection.count` parallel residual streams, which begin as the embedding.
     Hyper(HyperForm),
     /// Both sublayers read the layer's input, and both outputs are added to it.
     Parallel,
     /// [`Self::Parallel`] if `use_parallel_residual` is true, else [`Self::Sequential`].
     ByKey,
-    /// [`Self::Sequential`] in layers with a norm on the input of the feed-forward sublayer, else [`Self::Parallel`].
+    /// [`Self::Sequential`] in layers with a feed-forward input norm, else [`Self::Parallel`].
     ByFfnNorm,
 }

@@ -1,23 +1,23 @@
 //! The use of optional tensors and metadata keys.
 
-/// The presence of a tensor in the models of an architecture.
+/// A tensor's presence in an architecture's models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// The architecture does not know the tensor. A file that has it gets a warning.
+    /// Unknown to the architecture. A file that has it gets a warning.
     Absent,
-    /// The model uses the tensor if the file has it.
+    /// Used if the file has it.
     Optional,
     /// A file without the tensor is refused.
     Required,
 }
 
-/// The use of a metadata key by an architecture. Many files carry keys without a meaning.
+/// An architecture's use of a metadata key. Many files carry keys without a meaning.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeyUse {
     /// The key is not read.
     Ignored,
-    /// The key is read; an absent key or 0 means that the feature is off.
+    /// Read; absent or 0: off.
     Read,
-    /// The key is read; an absent key stands for this number, and 0 means that the feature is off.
+    /// Read; absent: this number; 0: off.
     ReadOr(f32),
 }

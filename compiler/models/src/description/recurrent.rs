@@ -16,21 +16,20 @@ pub struct RecurrentForm {
 /// The computation of a recurrent layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RecurrentMixer {
-    /// Mamba-1's selective scan after a convolution along time: `ssm_in`, `ssm_conv1d`, `ssm_x`, `ssm_dt`, `ssm_a`,
-    /// `ssm_out`.
+    /// Mamba-1's selective scan after a convolution: `ssm_in`, `ssm_conv1d`, `ssm_x`, `ssm_dt`, `ssm_a`, `ssm_out`.
     Mamba1(Mamba1Form),
-    /// Mamba-2's selective scan after a convolution along time: `ssm_in`, `ssm_conv1d`, `ssm_a`, `ssm_out`.
+    /// Mamba-2's selective scan after a convolution: `ssm_in`, `ssm_conv1d`, `ssm_a`, `ssm_out`.
     Mamba2,
-    /// The gated delta rule after a convolution along time: `attn_qkv`, `attn_gate`, `ssm_conv1d`, `ssm_a`, `ssm_out`.
+    /// The gated delta rule after a convolution: `attn_qkv`, `attn_gate`, `ssm_conv1d`, `ssm_a`, `ssm_out`.
     DeltaNet(DeltaNetForm),
-    /// Kimi's delta attention: the gated delta rule, with a decay per element of a key. It follows convolutions along
-    /// time of queries, keys and values: `ssm_conv1d_q`, `ssm_conv1d_k`, `ssm_conv1d_v`, `ssm_beta`, `ssm_a`. The
-    /// number of heads is that of attention in the first layer.
+    /// Kimi's delta attention: the gated delta rule with a decay per key element, after convolutions of queries, keys
+    /// and values: `ssm_conv1d_q`, `ssm_conv1d_k`, `ssm_conv1d_v`, `ssm_beta`, `ssm_a`. It has the first layer's number
+    /// of attention heads.
     Kda(KdaForm),
-    /// Lightning attention: linear attention whose heads forget at fixed rates, with the heads of attention: `attn_qkv`,
-    /// which has for each head a query, a key and a value, `attn_norm_2`, `attn_gate`.
+    /// Lightning attention: linear attention whose heads forget at fixed rates, with the heads of attention: `attn_qkv`
+    /// (per head a query, a key and a value), `attn_norm_2`, `attn_gate`.
     Lightning,
-    /// A gated convolution along a few steps of time: `shortconv.in_proj`, `shortconv.conv`, `shortconv.out_proj`.
+    /// A gated convolution along a few steps: `shortconv.in_proj`, `shortconv.conv`, `shortconv.out_proj`.
     ShortConv,
 }
 
@@ -45,14 +44,14 @@ pub struct Mamba1Form {
     pub conv_bias: Presence,
 }
 
-/// The heads of a selective scan. Rows of `ssm_in` and `ssm_x` are in an order that depends on them.
+/// The heads of a selective scan, which decide the row order of `ssm_in` and `ssm_x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanHeads {
-    /// A head per channel, whose `ssm_a` has a number per element of the state. `ssm.time_step_rank` is the rank of the
-    /// projection to steps. Inputs come before gates, steps first.
+    /// A head per channel; `ssm_a` has a number per state element. `ssm.time_step_rank` is the rank of the projection
+    /// to steps. Inputs come before gates, steps first.
     Channels,
-    /// `ssm.time_step_rank` heads, whose `ssm_a` has a number each. The rank of the projection to steps is a sixteenth of
-    /// the width, and at least 64. Each head's gate comes before its input, steps last.
+    /// `ssm.time_step_rank` heads; `ssm_a` has a number each. The rank of the projection to steps is a sixteenth of the
+    /// width, and at least 64. Each head's gate comes before its input, steps last.
     Given,
 }
 
@@ -68,15 +67,15 @@ pub enum ScanNorms {
 /// Choices of the gated delta rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeltaNetForm {
-    /// The key head of each value head, if there are fewer key heads.
+    /// Each value head's key head, if there are fewer key heads.
     pub key_heads: KeyHeads,
-    /// The usual form of the projections to the gates of decay and correction. Either form is read.
+    /// The usual form of the projections to decay and correction. Either form is read.
     pub gates: GateForm,
-    /// The function of the gate of the output.
+    /// The output gate's function.
     pub out_gate: UnaryKind,
 }
 
-/// The key head of each value head.
+/// Each value head's key head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyHeads {
     /// Consecutive value heads share a key head.
@@ -90,37 +89,37 @@ pub enum KeyHeads {
 pub enum GateForm {
     /// `ssm_alpha` and `ssm_beta`
     Separate,
-    /// `ssm_ba`: for each key head the corrections of its value heads, then their decays.
+    /// `ssm_ba`: per key head the corrections of its value heads, then their decays.
     Fused,
 }
 
 /// Choices of Kimi's delta attention.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KdaForm {
-    /// The projection to decays: one matrix, or one to the elements of a head and another.
+    /// The projection to decays: one matrix, or two through a head's elements.
     pub decay_tensors: &'static [&'static str],
     /// The decay.
     pub decay: KdaDecay,
     /// The shape of `ssm_a`.
     pub decay_shape: DecayShape,
-    /// The projection to the gate of the output, as that to decays.
+    /// The projection to the output gate, in the form of `decay_tensors`.
     pub gate_tensors: &'static [&'static str],
-    /// The epsilon under the root that gives queries and keys unit length. `None` uses the epsilon of norms.
+    /// The epsilon under the root that gives queries and keys unit length. `None` uses the norms' epsilon.
     pub unit_eps: Option<f32>,
 }
 
-/// The logarithm of a decay, of a projection `f` with the bias `ssm_dt` and a number `a` per head, `ssm_a`.
+/// A decay's logarithm, from a projection `f` with the bias `ssm_dt` and a number `a` per head, `ssm_a`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KdaDecay {
     /// `a · softplus(f)`
     Softplus,
     /// `kda.gate_lower_bound · sigmoid(a · f)`
     Bounded,
-    /// `kda.gate_lower_bound · sigmoid(−a · f)` if the file has that key, else as [`Self::Softplus`].
+    /// `kda.gate_lower_bound · sigmoid(−a · f)` if the file has that key, else [`Self::Softplus`].
     SoftplusOrBounded,
 }
 
-/// The shape of a tensor of a number per head.
+/// The shape of a tensor with a number per head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecayShape {
     /// `[heads]`
@@ -134,16 +133,16 @@ pub enum DecayShape {
 pub enum RecurrentLayers {
     /// All layers, without attention.
     All,
-    /// All. All have attention too, and the two outputs are added.
+    /// All; attention runs in parallel, and the outputs are added.
     BesideAttention,
-    /// The layers with an `attention.head_count_kv` of 0. The others have attention.
+    /// The layers with an `attention.head_count_kv` of 0; others have attention.
     WithoutKvHeads,
-    /// The layers that `attention.recurrent_layers` lists, else all but the last of every `full_attention_interval`, else
-    /// all but the last of every group of this many layers. The others have attention.
+    /// The layers that `attention.recurrent_layers` lists, else all but the last of every `full_attention_interval`,
+    /// else of every `n`. The others have attention.
     AllButEvery(u32),
 }
 
-/// The sublayers of a layer.
+/// A layer's sublayers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sublayers {
     /// A token mixer and a feed-forward network.
@@ -152,8 +151,7 @@ pub enum Sublayers {
     Mixer,
     /// A feed-forward network if `feed_forward_length` is above 0, else a token mixer.
     Either,
-    /// No sublayer if `feed_forward_length` is 0. Otherwise the layer has a feed-forward network. Before it comes
-    /// attention if `attention.head_count` and `attention.head_count_kv` are above 0, or `attn_output` alone if only
-    /// the first is.
+    /// None if `feed_forward_length` is 0. Otherwise a feed-forward network, after attention if `attention.head_count`
+    /// and `attention.head_count_kv` are above 0, or after `attn_output` alone if only the first is.
     ByCounts,
 }

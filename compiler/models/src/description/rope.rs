@@ -9,41 +9,41 @@ use super::models::Models;
 pub struct RopeForm {
     /// The elements that form a pair.
     pub mode: RopeMode,
-    /// The condition under which tokens have several positions.
+    /// The condition for several positions per token.
     pub sections: Sections,
     /// The base of the frequencies.
     pub base: RopeBase,
     /// The layers that rotate.
     pub layers: RopeLayers,
-    /// Factors that divide the frequencies. Their tensors are optional.
+    /// Optional divisors of the frequencies.
     pub factors: RopeFactors,
     /// The rotation in layers with a sliding window.
     pub windowed: WindowedRope,
     /// The place of YaRN's factor.
     pub yarn: YarnFactor,
-    /// YaRN's fast bound, used if the file does not have `rope.scaling.yarn_beta_fast`.
+    /// YaRN's fast bound without `rope.scaling.yarn_beta_fast`.
     pub beta_fast: f32,
 }
 
-/// The place of YaRN's factor, which is `m(x) = 1 + 0.1 x ln(s)` for a context extended by the factor `s`.
+/// The place of YaRN's factor, `m(x) = 1 + 0.1 x ln(s)` for a context extended by the factor `s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum YarnFactor {
-    /// The rotated elements: `m(1)`, or `m(1) / m(x)` if `rope.scaling.yarn_log_multiplier` is `x`.
+    /// The rotated elements: `m(1)`, or `m(1) / m(x)` with `x` from `rope.scaling.yarn_log_multiplier`.
     OnElements,
     /// The logits of attention: `m(x)²`. `rope.scaling.yarn_log_multiplier` is a tenth of `x`.
     OnLogits,
-    /// No factor: the rotated elements keep their length, and the keys are ignored.
+    /// No factor; the keys are ignored.
     None,
 }
 
-/// The condition under which tokens have several positions: in time, height and width.
+/// The condition for several positions per token: time, height and width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sections {
     /// Never; `rope.dimension_sections` is ignored.
     Ignored,
-    /// If the first two of `rope.dimension_sections` are above 0. Pairs are then as in [`RopeMode::Mrope`].
+    /// If the first two of `rope.dimension_sections` are above 0, with the pairs of [`RopeMode::Mrope`].
     Mrope,
-    /// Always, by `rope.dimension_sections`. Pairs are as in [`RopeMode::Imrope`].
+    /// Always, by `rope.dimension_sections`, with the pairs of [`RopeMode::Imrope`].
     Imrope,
 }
 
@@ -52,40 +52,39 @@ pub enum Sections {
 pub enum RopeBase {
     /// `rope.freq_base`
     Given,
-    /// 10,000 without scaling, and all elements rotate. The keys are ignored.
+    /// 10,000 without scaling, for all elements. The keys are ignored.
     Fixed,
-    /// `rope.freq_base`, times `rope.scaling.alpha` to the power of `d / (d - 2)` for heads of `d` elements, if that key
-    /// is present and above 0.
+    /// `rope.freq_base`, times `rope.scaling.alpha` to the power of `d / (d - 2)` for heads of `d` elements, if that
+    /// key is above 0.
     TimesAlpha,
     /// `attention.compress_rope_freq_base`
     OfBlocks,
 }
 
-/// The layers that rotate their queries and keys.
+/// The layers that rotate queries and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RopeLayers {
     /// All.
     All,
-    /// No layer: the elements that other models rotate are ordinary elements. For latent attention, whose heads share
-    /// them.
+    /// None: the elements that other models rotate are ordinary. For latent attention, whose heads share them.
     None,
-    /// All layers in these models, no layer in others.
+    /// All in these models, none in others.
     AllIn(Models),
-    /// The layers that `attention.rope_pattern` lists. In a file without that key: all layers, or no layer if
-    /// `rope.scaling.finetuned` is false.
+    /// The layers that `attention.rope_pattern` lists. Without that key: all, or none if `rope.scaling.finetuned` is
+    /// false.
     ///
-    /// A file with both keys follows the pattern. llama.cpp writes the pattern of a model in memory, and writes `false`
-    /// for a flag that it did not read.
+    /// A file with both keys follows the pattern: llama.cpp writes the pattern of a model in memory, and `false` for a
+    /// flag that it did not read.
     Listed,
-    /// The layers that `attention.rope_pattern` lists; all without a list.
+    /// The layers that `attention.rope_pattern` lists, or else all.
     ListedOrAll,
-    /// All but the last of every this many.
+    /// All but the last of every `n`.
     AllButEvery(u32),
-    /// All but the last of every this many, or all in a model without windows.
+    /// All but the last of every `n`; all in a model without windows.
     AllButEveryIfWindowed(u32),
-    /// All but the first of every this many. All in a model without windows, or of just this many layers.
+    /// All but the first of every `n`; all in a model without windows or of `n` layers.
     AllButFirstOfEveryIfWindowed(u32),
-    /// The layers with a window, or all in a model without windows.
+    /// The layers with a window; all in a model without windows.
     Windowed,
     /// The layers with a window, and the first `leading_dense_block_count`.
     WindowedOrLeading,
@@ -93,31 +92,31 @@ pub enum RopeLayers {
     OnlyWindowed,
 }
 
-/// The usual form of the factors that divide the frequencies. Unless [`Self::None`], either form is read.
+/// The usual form of the frequencies' divisors. Unless [`Self::None`], either form is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RopeFactors {
     /// No factors.
     None,
     /// `rope_freqs`
     One,
-    /// `rope_factors_long` for contexts longer than the original one, `rope_factors_short` for others.
+    /// `rope_factors_long` for contexts above the original one, else `rope_factors_short`.
     ByContext,
 }
 
 /// The rotation in layers with a sliding window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WindowedRope {
-    /// The same as in the others.
+    /// As in other layers.
     Same,
-    /// The same except for the base, which is `rope.freq_base_swa` if that key is present.
+    /// With the base `rope.freq_base_swa`, if present.
     OwnBase,
     /// The same base without scaling or factors.
     Unscaled,
     /// Without scaling or factors, with the base `rope.freq_base_swa` or else the same.
     UnscaledOwnBase,
-    /// Without scaling. The base is `rope.freq_base_swa`, or this number without that key. The factor on the rotated
-    /// elements is that of the other layers.
+    /// Without scaling, with the base `rope.freq_base_swa` or else this number. The factor on rotated elements is the
+    /// other layers' factor.
     Local(f32),
-    /// Without scaling or factors, with the base `rope.freq_base`. The other layers have a base of their own.
+    /// Without scaling or factors, with the base `rope.freq_base`. The other layers have their own base.
     UnscaledPlainBase,
 }

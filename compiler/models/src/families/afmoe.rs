@@ -8,9 +8,6 @@ use crate::description::{
     Window, WindowedRope,
 };
 
-/// `afmoe`: norms on input and output of both sublayers and on heads, and a gate on attention's output. Dense layers
-/// come first, then layers with shared experts and routed experts, selected by biased sigmoids. Every fourth layer has
-/// full attention and does not rotate.
 pub(crate) const AFMOE: Arch = Arch {
     name: "afmoe",
     embedding: EmbeddingForm {

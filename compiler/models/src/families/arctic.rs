@@ -7,7 +7,6 @@ use crate::description::{
     Presence, RopeForm,
 };
 
-/// `arctic`: a dense network as wide as the embedding, in parallel with experts that read the layer's input.
 pub(crate) const ARCTIC: Arch = Arch {
     name: "arctic",
     attention: AttentionForm {

@@ -4,7 +4,7 @@ use tpc_ir::op::RopeMode;
 
 use crate::description::{Alibi, Arch, AttentionForm, Models, RopeForm, RopeLayers};
 
-/// `baichuan`: a model of 32 layers (7B) rotates, one of 40 (13B) has ALiBi instead.
+/// `baichuan`: 32 layers (7B) rotate, 40 layers (13B) have ALiBi.
 pub(crate) const BAICHUAN: Arch = Arch {
     name: "baichuan",
     attention: AttentionForm {

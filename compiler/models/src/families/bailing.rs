@@ -9,7 +9,6 @@ use crate::description::{
     SharedWidth, SwigluLimits,
 };
 
-/// `bailingmoe`: routed and shared experts in every layer.
 pub(crate) const BAILINGMOE: Arch = Arch {
     name: "bailingmoe",
     attention: AttentionForm {
@@ -32,8 +31,6 @@ pub(crate) const BAILINGMOE: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `bailingmoe2`: fused projections, and norms on the heads of queries and keys. Dense layers come first, then layers
-/// with shared experts and grouped experts, selected by biased sigmoids.
 pub(crate) const BAILINGMOE2: Arch = Arch {
     name: "bailingmoe2",
     attention: AttentionForm {
@@ -55,7 +52,6 @@ pub(crate) const BAILINGMOE2: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `bailingmoe3`: Kimi's delta attention, with gated latent attention in some layers.
 pub(crate) const BAILINGMOE3: Arch = Arch {
     name: "bailingmoe3",
     attention: AttentionForm {

@@ -7,7 +7,6 @@ use crate::description::{
     QkvForm,
 };
 
-/// `bloom`: ALiBi, a norm of the token embedding, layer norms, biases everywhere, no gate.
 pub(crate) const BLOOM: Arch = Arch {
     name: "bloom",
     embedding: EmbeddingForm {

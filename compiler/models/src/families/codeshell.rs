@@ -6,8 +6,7 @@ use crate::description::{
     Activation, Arch, AttentionForm, EmbeddingForm, FfnForm, HeadForm, NormForm, Presence, QkvForm,
 };
 
-/// `codeshell`: layer norms, fused projections, no gate, biases. A file may have one matrix for embedding and logits,
-/// under the name of the latter.
+/// `codeshell`: embedding and logits may share a matrix, under the name of the latter.
 pub(crate) const CODESHELL: Arch = Arch {
     name: "codeshell",
     embedding: EmbeddingForm {

@@ -2,7 +2,7 @@
 
 use crate::description::{Arch, AttentionForm, Presence, QkvForm, RopeBase, RopeForm};
 
-/// `cogvlm`: the text part. Images have matrices of their own in every layer.
+/// `cogvlm`: the text part. Images have their own matrices in every layer.
 pub(crate) const COGVLM: Arch = Arch {
     name: "cogvlm",
     attention: AttentionForm {

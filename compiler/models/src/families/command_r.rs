@@ -8,8 +8,7 @@ use crate::description::{
     SharedWidth, Window,
 };
 
-/// `command-r`: parallel sublayers with one layer norm without bias for both. R+ normalises the heads of queries and
-/// keys, each with its own weights.
+/// `command-r`: only R+ normalises heads, each with its own weights.
 pub(crate) const COMMAND_R: Arch = Arch {
     name: "command-r",
     norm: NormForm {
@@ -34,7 +33,7 @@ pub(crate) const COMMAND_R: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `cohere2`: as Command R. Three layers of four have a window, and only those rotate.
+/// `cohere2`: Command R with a window in three layers of four; only those rotate.
 pub(crate) const COHERE2: Arch = Arch {
     name: "cohere2",
     attention: AttentionForm {
@@ -53,8 +52,7 @@ pub(crate) const COHERE2: Arch = Arch {
     ..COMMAND_R
 };
 
-/// `cohere2moe`: layer or RMS norms. Dense layers come first, then experts selected by sigmoids, whose output is
-/// averaged with that of shared experts. The first of four layers has full attention; it rotates if it is dense.
+/// `cohere2moe`: the first of four layers has full attention; it rotates if it is dense.
 pub(crate) const COHERE2MOE: Arch = Arch {
     name: "cohere2moe",
     norm: NormForm {

@@ -6,7 +6,6 @@ use crate::description::{
     Arch, AttentionForm, BlockNorms, ExpertForm, Experts, FfnForm, KeyUse, NormForm, QkvForm,
 };
 
-/// `dbrx`: layer norms without bias, fused projections whose outputs are bounded, experts in every layer.
 pub(crate) const DBRX: Arch = Arch {
     name: "dbrx",
     norm: NormForm {
@@ -14,7 +13,7 @@ pub(crate) const DBRX: Arch = Arch {
         ..Arch::CLASSIC.norm
     },
     norms: BlockNorms {
-        // The norm on the feed-forward input is called `attn_output_norm` in the files.
+        // The files' name of the feed-forward input norm.
         pre_ffn: Some("attn_output_norm"),
         ..BlockNorms::PRE
     },

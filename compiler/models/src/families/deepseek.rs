@@ -1,4 +1,4 @@
-//! DeepSeek's first mixture of experts. Later ones have latent attention: `deepseek2`.
+//! DeepSeek's first mixture of experts, without latent attention.
 
 use tpc_ir::op::RopeMode;
 
@@ -6,8 +6,6 @@ use crate::description::{
     Arch, AttentionForm, ExpertForm, ExpertWeights, Experts, FfnForm, KeyUse, Presence, RopeForm,
 };
 
-/// `deepseek`: dense layers first, then layers with shared experts and routed experts, whose weights are not
-/// normalised.
 pub(crate) const DEEPSEEK: Arch = Arch {
     name: "deepseek",
     attention: AttentionForm {

@@ -8,8 +8,6 @@ use crate::description::{
     TemperatureForm, YarnFactor,
 };
 
-/// `deepseek2`: keys and values from a latent vector. Dense layers come first, then layers with shared and grouped
-/// experts.
 pub(crate) const DEEPSEEK2: Arch = Arch {
     name: "deepseek2",
     attention: AttentionForm {
@@ -30,13 +28,11 @@ pub(crate) const DEEPSEEK2: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `mistral4`
 pub(crate) const MISTRAL4: Arch = Arch {
     name: "mistral4",
     ..DEEPSEEK2
 };
 
-/// `deepseek32`: sparse attention, to the cells that an indexer selects.
 pub(crate) const DEEPSEEK32: Arch = Arch {
     name: "deepseek32",
     attention: AttentionForm {

@@ -1,4 +1,4 @@
-//! Models that generate by diffusion: Dream, LLaDA and RND1. Their tokens attend to earlier and later ones.
+//! Models that generate by diffusion: Dream, LLaDA and RND1. Tokens also attend to later tokens.
 
 use super::llama::LLAMA;
 use super::qwen::{QWEN2, QWEN3MOE};
@@ -35,7 +35,7 @@ pub(crate) const LLADA: Arch = Arch {
     ..LLAMA
 };
 
-/// `llada-moe`: norms on the heads of queries and keys, and experts whose weights are not normalised.
+/// `llada-moe`: norms on heads; expert weights are not normalised.
 pub(crate) const LLADA_MOE: Arch = Arch {
     name: "llada-moe",
     attention: AttentionForm {

@@ -8,8 +8,6 @@ use crate::description::{
     RopeForm, Selection, Window, WindowedRope,
 };
 
-/// `dots1`: norms on the heads of queries and keys. Dense layers come first, then layers with routed and shared
-/// experts. A key may select biased sigmoids.
 pub(crate) const DOTS1: Arch = Arch {
     name: "dots1",
     attention: AttentionForm {
@@ -23,8 +21,8 @@ pub(crate) const DOTS1: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `dots3note`: gated latent attention. Some layers have a window and their own sizes; the others attend to the cells
-/// that an indexer selects.
+/// `dots3note`: gated latent attention. Some layers have a window and their own sizes; an indexer selects the others'
+/// cells.
 pub(crate) const DOTS3NOTE: Arch = Arch {
     name: "dots3note",
     attention: AttentionForm {

@@ -7,7 +7,6 @@ use crate::description::{
     SharedForm, SharedWidth,
 };
 
-/// `ernie4_5`
 pub(crate) const ERNIE4_5: Arch = Arch {
     name: "ernie4_5",
     attention: AttentionForm {
@@ -20,7 +19,6 @@ pub(crate) const ERNIE4_5: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `ernie4_5-moe`: dense layers first and between layers with experts, which a biased softmax selects.
 pub(crate) const ERNIE4_5_MOE: Arch = Arch {
     name: "ernie4_5-moe",
     ffn: FfnForm {
@@ -35,7 +33,7 @@ pub(crate) const ERNIE4_5_MOE: Arch = Arch {
     ..ERNIE4_5
 };
 
-/// `paddleocr`: the text part of PaddleOCR-VL, whose tokens have positions in time and space.
+/// `paddleocr`: the text part of PaddleOCR-VL, with positions in time and space.
 pub(crate) const PADDLEOCR: Arch = Arch {
     name: "paddleocr",
     attention: AttentionForm {

@@ -5,7 +5,6 @@ use crate::description::{
     Presence, QkNorm, RopeFactors, RopeForm, RopeLayers, SharedForm, SharedWidth, Window,
 };
 
-/// `exaone`
 pub(crate) const EXAONE: Arch = Arch {
     name: "exaone",
     attention: AttentionForm {
@@ -18,8 +17,7 @@ pub(crate) const EXAONE: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `exaone4`: norms on the output of both sublayers and on heads. In the model of 64 layers (32B) three layers of four
-/// have a window, and only those rotate.
+/// `exaone4`: with 64 layers (32B) three layers of four have a window; only those rotate.
 pub(crate) const EXAONE4: Arch = Arch {
     name: "exaone4",
     norms: BlockNorms::POST,
@@ -38,8 +36,7 @@ pub(crate) const EXAONE4: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `exaone-moe` (K-EXAONE): norms before both sublayers and on heads. Three layers of four have a window, and only
-/// these rotate. Dense layers come first, then layers with routed experts and a shared expert.
+/// `exaone-moe`: K-EXAONE.
 pub(crate) const EXAONE_MOE: Arch = Arch {
     name: "exaone-moe",
     attention: AttentionForm {

@@ -6,7 +6,7 @@ use crate::description::{
     Activation, Arch, AttentionForm, BlockNorms, FfnForm, NormForm, Presence, QkvForm, Residual,
 };
 
-/// `falcon`: parallel sublayers. The 7B model has one norm for both, larger ones have one for each.
+/// `falcon`: parallel sublayers, with one norm (7B) or one each (larger models).
 pub(crate) const FALCON: Arch = Arch {
     name: "falcon",
     norm: NormForm::LAYER,

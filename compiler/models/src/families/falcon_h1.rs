@@ -2,7 +2,7 @@
 
 use crate::description::{Arch, FfnForm, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer};
 
-/// `falcon-h1`: attention and a selective scan side by side in every layer. Files have its multipliers in the weights.
+/// `falcon-h1`: attention and a selective scan in parallel. The files' weights include its multipliers.
 pub(crate) const FALCON_H1: Arch = Arch {
     name: "falcon-h1",
     recurrent: Some(RecurrentForm {

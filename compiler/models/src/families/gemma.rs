@@ -8,8 +8,7 @@ use crate::description::{
     ScaleRule, ValueNorm, ValueSource, Window, WindowedRope,
 };
 
-/// `gemma`: scaled embeddings, GeGLU, and an output projection tied to the token embedding. Norm weights in files of
-/// all Gemmas already include the 1 that the model adds.
+/// `gemma`: in all Gemma files, norm weights already include the 1 that the model adds.
 pub(crate) const GEMMA: Arch = Arch {
     name: "gemma",
     embedding: EmbeddingForm {
@@ -31,8 +30,7 @@ pub(crate) const GEMMA: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `gemma2`: norms before and after both sublayers, bounded logits of attention and of the model, a window in every
-/// other layer. Only the 27B model, with 46 layers, scales attention by its width.
+/// `gemma2`: only the 27B model (46 layers) scales attention by its width.
 pub(crate) const GEMMA2: Arch = Arch {
     name: "gemma2",
     norms: BlockNorms::SANDWICH,
@@ -55,8 +53,7 @@ pub(crate) const GEMMA2: Arch = Arch {
     ..GEMMA
 };
 
-/// `gemma3`: norms on heads, a window in five layers of six. Only the 27B model, with 62 layers, scales attention by
-/// its width.
+/// `gemma3`: only the 27B model (62 layers) scales attention by its width.
 pub(crate) const GEMMA3: Arch = Arch {
     name: "gemma3",
     norms: BlockNorms::SANDWICH,
@@ -78,9 +75,8 @@ pub(crate) const GEMMA3: Arch = Arch {
     ..GEMMA
 };
 
-/// `gemma4`: layers with a window have smaller heads and more of them; in the others keys are the values. Values are
-/// normalised, outputs of layers are scaled, dot products are not. E2B and E4B have embeddings per layer, and layers
-/// that share caches. The model with experts (26B) is refused.
+/// `gemma4`: full-attention layers use keys as values. E2B and E4B have embeddings per layer and shared caches. The
+/// model with experts (26B) is refused.
 pub(crate) const GEMMA4: Arch = Arch {
     name: "gemma4",
     embedding: EmbeddingForm {

@@ -10,7 +10,7 @@ use crate::description::{
     SwigluLimits,
 };
 
-/// `chatglm`: fused projections, half of each head rotated. Also GLM 4 9B and Edge in early conversions.
+/// `chatglm`: also GLM 4 9B and Edge in early conversions.
 pub(crate) const CHATGLM: Arch = Arch {
     name: "chatglm",
     attention: AttentionForm {
@@ -28,7 +28,7 @@ pub(crate) const CHATGLM: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `glm4`: norms on input and output of both sublayers. Tokens of vision models have positions in space.
+/// `glm4`: vision models have positions in space.
 pub(crate) const GLM4: Arch = Arch {
     name: "glm4",
     norms: BlockNorms::SANDWICH,
@@ -47,8 +47,7 @@ pub(crate) const GLM4: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `glm4moe`: GLM 4.5 and later. Dense layers come first, then layers with shared experts and routed experts, selected
-/// by biased sigmoids. Only the large model normalises heads.
+/// `glm4moe`: GLM 4.5 and later. Only the large model normalises heads.
 pub(crate) const GLM4MOE: Arch = Arch {
     name: "glm4moe",
     norms: BlockNorms::PRE_AS_POST,
@@ -72,8 +71,7 @@ pub(crate) const GLM4MOE: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `glm5-next`: residual streams that mix, delta attention, and in some layers latent attention without rotation, to the
-/// blocks of tokens that an indexer selects.
+/// `glm5-next`: mixed residual streams, delta attention; in some layers latent attention to an indexer's blocks.
 pub(crate) const GLM5_NEXT: Arch = Arch {
     name: "glm5-next",
     residual: Residual::Hyper(HyperForm::Mixed(StreamsEnd::Mean)),

@@ -6,7 +6,6 @@ use crate::description::{
     Activation, Arch, AttentionForm, EmbeddingForm, FfnForm, NormForm, Presence, QkvForm,
 };
 
-/// `gpt2`: learned positions, layer norms, biases everywhere, no gate.
 pub(crate) const GPT2: Arch = Arch {
     name: "gpt2",
     embedding: EmbeddingForm {

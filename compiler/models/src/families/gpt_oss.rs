@@ -7,8 +7,6 @@ use crate::description::{
     Gating, Presence, RopeForm, Window, WindowedRope,
 };
 
-/// `gpt-oss`: attention sinks, a window in every other layer, biases on everything, experts weighted by a softmax over
-/// the selected ones.
 pub(crate) const GPT_OSS: Arch = Arch {
     name: "gpt-oss",
     norms: BlockNorms::PRE_AS_POST,

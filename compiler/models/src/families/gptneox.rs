@@ -6,7 +6,6 @@ use crate::description::{
     Activation, Arch, AttentionForm, FfnForm, NormForm, Presence, QkvForm, Residual,
 };
 
-/// `gptneox`: layer norms, biases everywhere, no gate. A key decides if sublayers are parallel.
 pub(crate) const GPTNEOX: Arch = Arch {
     name: "gptneox",
     norm: NormForm::LAYER,

@@ -8,8 +8,7 @@ use crate::description::{
     RopeFactors, RopeForm, RopeLayers, SharedForm, SharedGate, SharedWidth, Window,
 };
 
-/// `granite`: multipliers on embeddings, attention, residuals and logits. Keys decide which layers rotate. The model
-/// has experts if the file counts some, and a shared expert if it gives its width.
+/// `granite`: keys decide the rotating layers, experts and shared expert.
 pub(crate) const GRANITE: Arch = Arch {
     name: "granite",
     embedding: EmbeddingForm {
@@ -50,7 +49,6 @@ pub(crate) const GRANITEMOE: Arch = Arch {
     ..GRANITE
 };
 
-/// `granite_swa`: sinks, and a window in the layers that the file lists.
 pub(crate) const GRANITE_SWA: Arch = Arch {
     name: "granite_swa",
     attention: AttentionForm {
@@ -77,7 +75,6 @@ pub(crate) const GRANITE_SWA: Arch = Arch {
     ..GRANITE
 };
 
-/// `granitehybrid`: selective scans, with attention in some layers, and experts if the file counts some.
 pub(crate) const GRANITEHYBRID: Arch = Arch {
     name: "granitehybrid",
     recurrent: Some(RecurrentForm {

@@ -7,8 +7,7 @@ use crate::description::{
     ExpertForm, Experts, FfnForm, HeadForm, KeyUse, LogitScale, Presence, RopeForm, ScaleRule,
 };
 
-/// `grok`: norms on input and output of both sublayers, and bounded attention. Factors without a key default to Grok
-/// 1's. Grok 2 has a dense network in parallel with the experts.
+/// `grok`: factors default to Grok 1's. Only Grok 2 has a dense network parallel to the experts.
 pub(crate) const GROK: Arch = Arch {
     name: "grok",
     embedding: EmbeddingForm {

@@ -3,7 +3,6 @@
 use super::qwen::QWEN3;
 use crate::description::{Arch, ExpertForm, ExpertWidth, Experts, FfnForm, KeyUse};
 
-/// `grovemoe`: norms on heads, and one further expert per group of experts.
 pub(crate) const GROVEMOE: Arch = Arch {
     name: "grovemoe",
     ffn: FfnForm {

@@ -7,7 +7,6 @@ use crate::description::{
     Presence,
 };
 
-/// `hrm_text`: two stacks of layers that run in turn, with gated attention and norms without weights.
 pub(crate) const HRM_TEXT: Arch = Arch {
     name: "hrm_text",
     loops: LoopForm::Stacks,

@@ -9,7 +9,6 @@ use crate::description::{
     RopeForm, Sections, Selection, SharedForm, SharedWidth, SwigluLimits,
 };
 
-/// `hunyuan-dense`: norms on the heads of queries and keys, after their rotation.
 pub(crate) const HUNYUAN_DENSE: Arch = Arch {
     name: "hunyuan-dense",
     attention: AttentionForm {
@@ -20,7 +19,6 @@ pub(crate) const HUNYUAN_DENSE: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `hunyuan-moe`: routed experts and a shared expert in every layer.
 pub(crate) const HUNYUAN_MOE: Arch = Arch {
     name: "hunyuan-moe",
     ffn: FfnForm {
@@ -33,8 +31,7 @@ pub(crate) const HUNYUAN_MOE: Arch = Arch {
     ..HUNYUAN_DENSE
 };
 
-/// `hunyuan_vl`: the text part. Tokens have positions in space if the file has sections, and a key stretches the
-/// context.
+/// `hunyuan_vl`: the text part. Positions in space if the file has sections; a key stretches the context.
 pub(crate) const HUNYUAN_VL: Arch = Arch {
     name: "hunyuan_vl",
     attention: AttentionForm {
@@ -48,7 +45,7 @@ pub(crate) const HUNYUAN_VL: Arch = Arch {
     ..HUNYUAN_DENSE
 };
 
-/// `hy_v3`: norms on heads. Layers with a router have a shared expert and routed experts, selected by biased sigmoids.
+/// `hy_v3`: norms on heads. Layers with a router have a shared expert and routed experts, by biased sigmoids.
 pub(crate) const HY_V3: Arch = Arch {
     name: "hy_v3",
     attention: AttentionForm {
@@ -70,8 +67,7 @@ pub(crate) const HY_V3: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `hy_v4`: parallel residual streams, and gated latent attention with sinks. In some files an indexer selects the
-/// cells. Routed experts have a bounded activation, and there are shared experts.
+/// `hy_v4`: parallel residual streams, gated latent attention with sinks, in some files an indexer.
 pub(crate) const HY_V4: Arch = Arch {
     name: "hy_v4",
     residual: Residual::Hyper(HyperForm::Gated),

@@ -4,7 +4,6 @@ use tpc_ir::op::RopeMode;
 
 use crate::description::{Arch, AttentionForm, RopeForm};
 
-/// `internlm2`
 pub(crate) const INTERNLM2: Arch = Arch {
     name: "internlm2",
     attention: AttentionForm {

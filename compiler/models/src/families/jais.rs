@@ -7,7 +7,6 @@ use crate::description::{
     ScaleRule,
 };
 
-/// `jais`: the first. ALiBi, layer norms, fused projections, biases, and a factor on dot products of its own.
 pub(crate) const JAIS: Arch = Arch {
     name: "jais",
     norm: NormForm::LAYER,
@@ -31,7 +30,6 @@ pub(crate) const JAIS: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `jais2`: layer norms, squared ReLU without a gate, biases.
 pub(crate) const JAIS2: Arch = Arch {
     name: "jais2",
     norm: NormForm::LAYER,

@@ -5,7 +5,6 @@ use crate::description::{
     Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, ScanHeads, ScanNorms,
 };
 
-/// `jamba`: selective scans, attention without rotation in some layers, and experts in layers with a router.
 pub(crate) const JAMBA: Arch = Arch {
     name: "jamba",
     attention: AttentionForm {

@@ -8,8 +8,6 @@ use crate::description::{
     RecurrentLayers, RecurrentMixer, Residual, RopeForm, RopeLayers, SharedForm, SharedWidth,
 };
 
-/// `kimi-linear`: delta attention, and latent attention without rotation in some layers. Dense layers come first, then
-/// layers with routed and shared experts.
 pub(crate) const KIMI_LINEAR: Arch = Arch {
     name: "kimi-linear",
     attention: AttentionForm {

@@ -7,9 +7,6 @@ use crate::description::{
     Presence, QkNorm, RopeForm, SharedForm, SharedWidth, Window, WindowedRope,
 };
 
-/// `laguna`: norms on heads and a gate on attention's output. Dense layers come first, then layers with a shared expert
-/// and routed experts, selected by biased sigmoids. The first of four layers has full attention; the others have a
-/// rotation of their own.
 pub(crate) const LAGUNA: Arch = Arch {
     name: "laguna",
     attention: AttentionForm {

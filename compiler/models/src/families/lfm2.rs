@@ -5,7 +5,6 @@ use crate::description::{
     Presence, QkNorm, RecurrentForm, RecurrentLayers, RecurrentMixer, Window,
 };
 
-/// `lfm2`: short convolutions, with attention in some layers, which has a window if the file gives one.
 pub(crate) const LFM2: Arch = Arch {
     name: "lfm2",
     attention: AttentionForm {
@@ -18,14 +17,13 @@ pub(crate) const LFM2: Arch = Arch {
         layers: RecurrentLayers::WithoutKvHeads,
     }),
     head: HeadForm {
-        // The output norm is called `token_embd_norm` in the files.
+        // The files' name of the output norm.
         norm: Some("token_embd_norm"),
         ..Arch::CLASSIC.head
     },
     ..Arch::CLASSIC
 };
 
-/// `lfm2moe`: dense layers first, then experts by biased sigmoids; no windows.
 pub(crate) const LFM2MOE: Arch = Arch {
     name: "lfm2moe",
     attention: AttentionForm {

@@ -1,4 +1,4 @@
-//! Llama 1 to 3, Mistral, and Mixtral, whose files name the same architecture and count experts; later Mistrals.
+//! Llama 1 to 3, Mistral, Mixtral (the same architecture, with experts), and later Mistrals.
 
 use tpc_ir::op::RopeMode;
 
@@ -7,7 +7,6 @@ use crate::description::{
     TemperatureForm,
 };
 
-/// `llama`
 pub(crate) const LLAMA: Arch = Arch {
     name: "llama",
     attention: AttentionForm {
@@ -27,7 +26,7 @@ pub(crate) const LLAMA: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `mistral3`: as Llama, with a factor on queries that grows beyond the context of training.
+/// `mistral3`: Llama with a factor on queries that grows beyond the training context.
 pub(crate) const MISTRAL3: Arch = Arch {
     name: "mistral3",
     attention: AttentionForm {

@@ -8,12 +8,11 @@ use crate::description::{
     WeightedSide, Window, WindowKind, WindowedRope,
 };
 
-/// Tokens of a chunk, which no key holds.
+/// Tokens of a chunk; no key has this number.
 const CHUNK: u64 = 8192;
 
-/// `llama4`: three layers of four attend within chunks. Every fourth has full attention without rotation, and scales
-/// queries by their position. The inputs of experts are weighted, and a shared expert runs in parallel. Maverick, with
-/// 128 experts, does not normalise queries and keys.
+/// `llama4`: every fourth layer has full attention without rotation; the others attend within chunks. Only Maverick
+/// (128 experts) does not normalise queries and keys.
 pub(crate) const LLAMA4: Arch = Arch {
     name: "llama4",
     attention: AttentionForm {

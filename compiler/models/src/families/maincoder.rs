@@ -4,7 +4,6 @@ use tpc_ir::op::RopeMode;
 
 use crate::description::{Arch, AttentionForm, QkNorm, QkNormOrder, RopeForm};
 
-/// `maincoder`: norms on the heads of queries and keys, after their rotation.
 pub(crate) const MAINCODER: Arch = Arch {
     name: "maincoder",
     attention: AttentionForm {

@@ -5,7 +5,6 @@ use crate::description::{
     ScanHeads, ScanNorms, Sublayers,
 };
 
-/// `mamba`: selective scans alone, with a step per channel.
 pub(crate) const MAMBA: Arch = Arch {
     name: "mamba",
     recurrent: Some(RecurrentForm {
@@ -19,7 +18,6 @@ pub(crate) const MAMBA: Arch = Arch {
     ..MAMBA2
 };
 
-/// `mamba2`: selective scans alone.
 pub(crate) const MAMBA2: Arch = Arch {
     name: "mamba2",
     sublayers: Sublayers::Mixer,
@@ -27,7 +25,7 @@ pub(crate) const MAMBA2: Arch = Arch {
         mixer: RecurrentMixer::Mamba2,
         layers: RecurrentLayers::All,
     }),
-    // Keys about heads are irrelevant, because all layers are without attention.
+    // Without attention layers, keys about heads do not matter.
     attention: AttentionForm {
         rope: None,
         ..Arch::CLASSIC.attention

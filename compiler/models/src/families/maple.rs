@@ -6,8 +6,7 @@ use crate::description::{
     RopeLayers, SwigluLimits, Window, WindowedRope,
 };
 
-/// `maple`: norms on heads, experts with a bounded activation. The file lists the layers with a window, and only those
-/// rotate.
+/// `maple`: only the listed layers with a window rotate.
 pub(crate) const MAPLE: Arch = Arch {
     name: "maple",
     attention: AttentionForm {

@@ -5,8 +5,6 @@ use crate::description::{
     KeyUse, Presence, RopeForm, Window, WindowedRope,
 };
 
-/// `mimo2`: sinks, layers with a window and a rotation of their own, experts by biased sigmoids in layers with
-/// a router.
 pub(crate) const MIMO2: Arch = Arch {
     name: "mimo2",
     attention: AttentionForm {

@@ -7,7 +7,7 @@ use crate::description::{
 };
 use tpc_ir::op::RopeMode;
 
-/// `minicpm`: as Granite, with its own defaults for multipliers without a key.
+/// `minicpm`: Granite with other default multipliers.
 pub(crate) const MINICPM: Arch = Arch {
     name: "minicpm",
     embedding: EmbeddingForm {
@@ -31,7 +31,6 @@ pub(crate) const MINICPM: Arch = Arch {
     ..GRANITE
 };
 
-/// `minicpm3`: keys and values from a latent vector, cached by heads, and fixed multipliers without keys.
 pub(crate) const MINICPM3: Arch = Arch {
     name: "minicpm3",
     embedding: EmbeddingForm {

@@ -9,7 +9,6 @@ use crate::description::{
     SharedWidth,
 };
 
-/// `minimax-m2`: norms of queries and keys over all heads, experts by biased sigmoids.
 pub(crate) const MINIMAX_M2: Arch = Arch {
     name: "minimax-m2",
     attention: AttentionForm {
@@ -28,8 +27,7 @@ pub(crate) const MINIMAX_M2: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `minimax-01`: lightning attention, with softmax attention in some layers. Sublayers are added to their normalised
-/// inputs.
+/// `minimax-01`: lightning attention, softmax attention in some layers. Sublayers are added to their normalised inputs.
 pub(crate) const MINIMAX_01: Arch = Arch {
     name: "minimax-01",
     residual: Residual::FromNorms,
@@ -45,8 +43,7 @@ pub(crate) const MINIMAX_01: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `minimax-m3`: norms on heads. Dense layers come first, then layers with routed and shared experts. Every KV head
-/// attends to the blocks of tokens that an indexer selects for it.
+/// `minimax-m3`: norms on heads, routed and shared experts. An indexer selects blocks of tokens for every KV head.
 pub(crate) const MINIMAX_M3: Arch = Arch {
     name: "minimax-m3",
     attention: AttentionForm {

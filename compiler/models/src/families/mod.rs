@@ -1,4 +1,4 @@
-//! The architectures: a constant per architecture, a file per family.
+//! The architectures: a constant each, a file per family.
 
 mod afmoe;
 mod arcee;
@@ -202,7 +202,7 @@ pub const ARCHS: &[&Arch] = &[
 ///
 /// # Errors
 ///
-/// Returns [`ArchError::Unsupported`] for an unknown name, with the nearest supported name.
+/// Returns [`ArchError::Unsupported`], with the nearest supported name.
 pub fn find(name: &str) -> Result<&'static Arch, ArchError> {
     ARCHS
         .iter()

@@ -7,7 +7,6 @@ use crate::description::{
     QkNorm, QkvForm,
 };
 
-/// `mpt`: ALiBi or learned positions, bounded projections, layer norms, no gate, optional biases.
 pub(crate) const MPT: Arch = Arch {
     name: "mpt",
     embedding: EmbeddingForm {

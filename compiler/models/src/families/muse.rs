@@ -7,8 +7,7 @@ use crate::description::{
     OutGate, Presence, QkNorm, RopeForm, RopeLayers, Window, WindowedRope,
 };
 
-/// `muse-glimmer`: gated attention, three of four layers with a window and positions, norms on input and output of
-/// sublayers and on the embedding.
+/// `muse-glimmer`: window and positions in three of four layers.
 pub(crate) const MUSE_GLIMMER: Arch = Arch {
     name: "muse-glimmer",
     embedding: EmbeddingForm {

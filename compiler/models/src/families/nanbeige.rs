@@ -4,7 +4,6 @@ use tpc_ir::op::RopeMode;
 
 use crate::description::{Arch, AttentionForm, LoopForm, RopeFactors, RopeForm};
 
-/// `nanbeige`: layers that run several times if the file has `num_loops`.
 pub(crate) const NANBEIGE: Arch = Arch {
     name: "nanbeige",
     loops: LoopForm::Counted,

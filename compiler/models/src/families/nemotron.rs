@@ -8,8 +8,7 @@ use crate::description::{
     Sublayers,
 };
 
-/// `nemotron`: layer norms, squared ReLU without a gate. Norm weights in files already include the 1 that the model
-/// adds.
+/// `nemotron`: the files' norm weights include the 1 that the model adds.
 pub(crate) const NEMOTRON: Arch = Arch {
     name: "nemotron",
     norm: NormForm::LAYER,
@@ -25,7 +24,7 @@ pub(crate) const NEMOTRON: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `nemotron_h_moe`: every layer is either attention without rotation, a selective scan, or a feed-forward network.
+/// `nemotron_h_moe`: every layer is attention without rotation, a selective scan, or a feed-forward network.
 pub(crate) const NEMOTRON_H_MOE: Arch = Arch {
     name: "nemotron_h_moe",
     norm: Arch::CLASSIC.norm,
@@ -52,7 +51,6 @@ pub(crate) const NEMOTRON_H_MOE: Arch = Arch {
     ..NEMOTRON
 };
 
-/// `nemotron_h`: without experts.
 pub(crate) const NEMOTRON_H: Arch = Arch {
     name: "nemotron_h",
     ..NEMOTRON_H_MOE

@@ -7,7 +7,6 @@ use crate::description::{
     Presence, QkNorm, RopeForm, Window, WindowedRope,
 };
 
-/// `olmo`: the first. Layer norms without weights, and a bound on projections if the file gives one.
 pub(crate) const OLMO: Arch = Arch {
     name: "olmo",
     norm: NormForm {
@@ -26,8 +25,7 @@ pub(crate) const OLMO: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `olmo2`: norms on the output of both sublayers, and on queries and keys over all heads. OLMo 3 adds a window in
-/// three layers of four, which do not scale the rotation.
+/// `olmo2`: OLMo 3 adds a window in three layers of four, which do not scale the rotation.
 pub(crate) const OLMO2: Arch = Arch {
     name: "olmo2",
     norms: BlockNorms::POST,
@@ -43,7 +41,6 @@ pub(crate) const OLMO2: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `olmoe`: norms of queries and keys over all heads, and expert weights that are not normalised.
 pub(crate) const OLMOE: Arch = Arch {
     name: "olmoe",
     attention: AttentionForm {

@@ -2,8 +2,6 @@
 
 use crate::description::{Arch, AttentionForm, HeadForm, Presence, QkNorm, QkvForm};
 
-/// `openelm`: fused projections, norms on the heads of queries and keys, and an output projection tied to the token
-/// embedding. The number of heads and the widths differ between layers.
 pub(crate) const OPENELM: Arch = Arch {
     name: "openelm",
     attention: AttentionForm {

@@ -2,7 +2,6 @@
 
 use crate::description::{Arch, NormForm};
 
-/// `orion`: layer norms.
 pub(crate) const ORION: Arch = Arch {
     name: "orion",
     norm: NormForm::LAYER,

@@ -2,7 +2,6 @@
 
 use crate::description::{Arch, AttentionForm, Presence};
 
-/// `pangu-embedded`: a bias on the output of attention.
 pub(crate) const PANGU_EMBEDDED: Arch = Arch {
     name: "pangu-embedded",
     attention: AttentionForm {

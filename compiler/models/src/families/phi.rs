@@ -7,7 +7,7 @@ use crate::description::{
     Presence, QkvForm, Residual, RopeFactors, RopeForm, ScaleOn, Window,
 };
 
-/// `phi2`: parallel sublayers with one layer norm for both, biases everywhere, no gate. Also Phi 1 and 1.5.
+/// `phi2`: also Phi 1 and 1.5.
 pub(crate) const PHI2: Arch = Arch {
     name: "phi2",
     norm: NormForm::LAYER,
@@ -31,8 +31,7 @@ pub(crate) const PHI2: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `phi3`: fused projections, and frequency factors that depend on the context length. Every layer has a window
-/// if the file gives one, as the model's authors define it. llama.cpp ignores the window.
+/// `phi3`: every layer has the file's window, as the model's authors define it. llama.cpp ignores the window.
 pub(crate) const PHI3: Arch = Arch {
     name: "phi3",
     attention: AttentionForm {
@@ -56,7 +55,6 @@ pub(crate) const PHI3: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `phimoe`: biases on norms, projections and logits, and experts in every layer.
 pub(crate) const PHIMOE: Arch = Arch {
     name: "phimoe",
     norm: NormForm {

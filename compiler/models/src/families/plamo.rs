@@ -8,7 +8,6 @@ use crate::description::{
     Window, WindowedRope,
 };
 
-/// `plamo`: parallel sublayers with one norm for both.
 pub(crate) const PLAMO: Arch = Arch {
     name: "plamo",
     norms: BlockNorms::SHARED,
@@ -16,7 +15,6 @@ pub(crate) const PLAMO: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `plamo2`: selective scans by heads, with attention in some layers, and norms on input and output of sublayers.
 pub(crate) const PLAMO2: Arch = Arch {
     name: "plamo2",
     norms: BlockNorms::SANDWICH,
@@ -40,8 +38,6 @@ pub(crate) const PLAMO2: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `plamo3`: fused projections, norms on input and output of both sublayers and on heads. Seven layers of eight have a
-/// window.
 pub(crate) const PLAMO3: Arch = Arch {
     name: "plamo3",
     norms: BlockNorms {

@@ -1,4 +1,4 @@
-//! Pocket TTS: the part of the model that predicts speech. Its inputs are tokens and embeddings of sound.
+//! Pocket TTS: the part that predicts speech from tokens and embeddings of sound.
 
 use tpc_ir::op::{RopeMode, UnaryKind};
 
@@ -6,7 +6,6 @@ use crate::description::{
     Activation, Arch, AttentionForm, FfnForm, HeadForm, NormForm, Presence, RopeForm,
 };
 
-/// `pockettts`: layer norms, no gate; the embedding is the output matrix, too.
 pub(crate) const POCKETTTS: Arch = Arch {
     name: "pockettts",
     norm: NormForm::LAYER,

@@ -1,11 +1,11 @@
-//! Qwen 1, 2 and 2.5, Qwen 3, their mixtures of experts, and the text parts of their vision models.
+//! Qwen 1 to 3, their mixtures of experts, and the text parts of their vision models.
 
 use crate::description::{
     Arch, AttentionForm, DenseWidth, ExpertForm, ExpertWeights, ExpertWidth, Experts, FfnForm,
     HeadForm, Presence, QkNorm, QkvForm, RopeForm, Sections, SharedForm, SharedWidth,
 };
 
-/// `qwen`: the first. Fused projections with biases, and a width of gate and up together.
+/// `qwen`: the width counts gate and up.
 pub(crate) const QWEN: Arch = Arch {
     name: "qwen",
     attention: AttentionForm {
@@ -24,7 +24,6 @@ pub(crate) const QWEN: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `qwen2`: biases on queries, keys and values.
 pub(crate) const QWEN2: Arch = Arch {
     name: "qwen2",
     attention: AttentionForm {
@@ -38,7 +37,7 @@ pub(crate) const QWEN2: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `qwen2moe`: expert weights that are not normalised, and a gated shared expert.
+/// `qwen2moe`: expert weights are not normalised.
 pub(crate) const QWEN2MOE: Arch = Arch {
     name: "qwen2moe",
     ffn: FfnForm {
@@ -53,7 +52,6 @@ pub(crate) const QWEN2MOE: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `qwen3`: norms on the heads of queries and keys.
 pub(crate) const QWEN3: Arch = Arch {
     name: "qwen3",
     attention: AttentionForm {
@@ -63,7 +61,6 @@ pub(crate) const QWEN3: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `qwen3moe`: experts in every layer.
 pub(crate) const QWEN3MOE: Arch = Arch {
     name: "qwen3moe",
     ffn: FfnForm {
@@ -76,7 +73,7 @@ pub(crate) const QWEN3MOE: Arch = Arch {
     ..QWEN3
 };
 
-/// `qwen2vl`: the text part of Qwen 2 and 2.5 VL, whose tokens have positions in time and space.
+/// `qwen2vl`: the text part of Qwen 2 and 2.5 VL, with positions in time and space.
 pub(crate) const QWEN2VL: Arch = Arch {
     name: "qwen2vl",
     attention: AttentionForm {
@@ -90,13 +87,12 @@ pub(crate) const QWEN2VL: Arch = Arch {
     ..QWEN2
 };
 
-/// The rotation of Qwen 3 VL.
 const INTERLEAVED: RopeForm = RopeForm {
     sections: Sections::Imrope,
     ..Arch::CLASSIC_ROPE
 };
 
-/// `qwen3vl`: the text part of Qwen 3 VL. Images add to the first layers, text does not.
+/// `qwen3vl`: the text part of Qwen 3 VL. Only images add to the first layers.
 pub(crate) const QWEN3VL: Arch = Arch {
     name: "qwen3vl",
     attention: AttentionForm {
@@ -106,7 +102,7 @@ pub(crate) const QWEN3VL: Arch = Arch {
     ..QWEN3
 };
 
-/// `qwen3vlmoe`: the text part of the mixtures of experts.
+/// `qwen3vlmoe`: the text part of mixtures of experts.
 pub(crate) const QWEN3VLMOE: Arch = Arch {
     name: "qwen3vlmoe",
     attention: AttentionForm {
@@ -116,7 +112,7 @@ pub(crate) const QWEN3VLMOE: Arch = Arch {
     ..QWEN3MOE
 };
 
-/// `qwen3tts`: the text part of the model that speaks.
+/// `qwen3tts`: the text part of the speech model.
 pub(crate) const QWEN3TTS: Arch = Arch {
     name: "qwen3tts",
     ..QWEN3VL

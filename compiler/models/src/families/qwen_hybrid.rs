@@ -10,8 +10,7 @@ use crate::description::{
     SharedForm, SharedWidth,
 };
 
-/// `qwen35`: norms on the heads of queries and keys. Text has one position per token, but the rotation pairs elements
-/// as for images.
+/// `qwen35`: text has one position per token, but the rotation pairs elements as for images.
 pub(crate) const QWEN35: Arch = Arch {
     name: "qwen35",
     norms: BlockNorms::PRE_AS_POST,
@@ -37,7 +36,6 @@ pub(crate) const QWEN35: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `qwen35moe`: a gated shared expert.
 pub(crate) const QWEN35MOE: Arch = Arch {
     name: "qwen35moe",
     ffn: FfnForm {
@@ -51,7 +49,7 @@ pub(crate) const QWEN35MOE: Arch = Arch {
     ..QWEN35
 };
 
-/// `qwen3next`: as Qwen 3.5 with experts, except for the rotation and the form of the gates.
+/// `qwen3next`: Qwen 3.5 with experts, another rotation and another form of gates.
 pub(crate) const QWEN3NEXT: Arch = Arch {
     name: "qwen3next",
     attention: AttentionForm {
@@ -69,8 +67,7 @@ pub(crate) const QWEN3NEXT: Arch = Arch {
     ..QWEN35MOE
 };
 
-/// `qwen4exp`: parallel residual streams, with embeddings of n-grams in one layer, and attention to the blocks of
-/// tokens that an indexer selects.
+/// `qwen4exp`: parallel residual streams, n-gram embeddings in one layer, attention to an indexer's blocks.
 pub(crate) const QWEN4EXP: Arch = Arch {
     name: "qwen4exp",
     embedding: EmbeddingForm {

@@ -2,7 +2,6 @@
 
 use crate::description::{Arch, BlockNorms};
 
-/// `seed_oss`
 pub(crate) const SEED_OSS: Arch = Arch {
     name: "seed_oss",
     norms: BlockNorms::PRE_AS_POST,

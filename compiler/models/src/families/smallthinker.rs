@@ -7,8 +7,7 @@ use crate::description::{
     RopeLayers, RouterInput, Window, WindowKind, WindowedRope,
 };
 
-/// `smallthinker`: routers that read the layer's input, experts with a gated ReLU. The first of four layers has full
-/// attention and does not rotate. The others have a window of fixed length.
+/// `smallthinker`: the first of four layers has full attention without rotation; the others have a fixed window.
 pub(crate) const SMALLTHINKER: Arch = Arch {
     name: "smallthinker",
     attention: AttentionForm {

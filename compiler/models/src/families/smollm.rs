@@ -4,7 +4,6 @@ use tpc_ir::op::RopeMode;
 
 use crate::description::{Arch, AttentionForm, RopeForm, RopeLayers};
 
-/// `smollm3`: every fourth layer does not rotate.
 pub(crate) const SMOLLM3: Arch = Arch {
     name: "smollm3",
     attention: AttentionForm {

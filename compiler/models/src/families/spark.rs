@@ -7,7 +7,6 @@ use crate::description::{
     Window, WindowedRope,
 };
 
-/// `spark2_5`: a gate per head on attention's output, GELU, and a window in the layers that the file lists.
 pub(crate) const SPARK2_5: Arch = Arch {
     name: "spark2_5",
     attention: AttentionForm {

@@ -2,8 +2,7 @@
 
 use crate::description::{Arch, AttentionForm, NormForm, QkNorm, Residual};
 
-/// `stablelm`: layer norms. The 12B model normalises heads, each with its own weights, and has parallel sublayers with
-/// one norm for both.
+/// `stablelm`: only the 12B model normalises heads, each with its own weights, and has parallel sublayers.
 pub(crate) const STABLELM: Arch = Arch {
     name: "stablelm",
     norm: NormForm::LAYER,

@@ -5,13 +5,13 @@ use tpc_ir::op::UnaryKind;
 use super::gpt2::GPT2;
 use crate::description::{Activation, Arch, AttentionForm, FfnForm, NormForm, Presence};
 
-/// `starcoder`: as GPT-2, with one KV head. Also SantaCoder.
+/// `starcoder`: GPT-2 with one KV head. Also SantaCoder.
 pub(crate) const STARCODER: Arch = Arch {
     name: "starcoder",
     ..GPT2
 };
 
-/// `starcoder2`: layer norms, biases, no gate. The window that its authors define is not in the files.
+/// `starcoder2`: the files lack the authors' window.
 pub(crate) const STARCODER2: Arch = Arch {
     name: "starcoder2",
     norm: NormForm::LAYER,

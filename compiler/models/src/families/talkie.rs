@@ -5,7 +5,7 @@ use crate::description::{
     QkNormOrder,
 };
 
-/// `talkie`: norms without weights, also of the embedding, which every layer adds again; a number per head on queries.
+/// `talkie`: every layer adds the normalised embedding again.
 pub(crate) const TALKIE: Arch = Arch {
     name: "talkie",
     embedding: EmbeddingForm {

@@ -4,7 +4,6 @@ use tpc_ir::op::RopeMode;
 
 use crate::description::{Arch, AttentionForm, RopeForm};
 
-/// `xverse`
 pub(crate) const XVERSE: Arch = Arch {
     name: "xverse",
     attention: AttentionForm {

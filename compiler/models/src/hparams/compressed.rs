@@ -1,4 +1,4 @@
-//! The sizes of attention to rows of tokens and of blocks of tokens.
+//! Sizes of attention to rows of tokens and blocks.
 
 use super::heads::HeadElements;
 use super::keys::Keys;
@@ -6,26 +6,23 @@ use crate::description::CompressedForm;
 use crate::error::ArchError;
 use crate::size::Size;
 
-/// The sizes of attention to rows of tokens and of blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CompressedHParams {
     pub(crate) form: CompressedForm,
-    /// Elements of the vector that queries are computed from.
+    /// Elements of the latent vector of queries.
     pub(crate) q_rank: Size,
-    /// Elements of a row.
     pub(crate) row: Size,
-    /// Groups of heads that are projected to the output by themselves.
+    /// Groups of heads with their own output projection.
     pub(crate) groups: Size,
-    /// Elements that a group is projected to.
+    /// Elements of a group's projection.
     pub(crate) out_rank: Size,
-    /// Elements of all groups together.
+    /// Elements of all groups.
     pub(crate) out_width: Size,
-    /// Tokens of a block per layer, 0 for layers without blocks.
+    /// Tokens per block and layer; 0 without blocks.
     blocks: Vec<u64>,
 }
 
 impl CompressedHParams {
-    /// Reads the sizes for heads of these elements.
     pub(super) fn read(
         keys: &Keys<'_>,
         form: CompressedForm,
@@ -65,7 +62,7 @@ impl CompressedHParams {
         })
     }
 
-    /// Returns the number of elements in one group of heads. `n_head` is the number of all heads.
+    /// Returns a group's elements. `n_head` counts all heads.
     pub(crate) fn group_width(&self, arch: &str, n_head: u64) -> Result<Size, ArchError> {
         if !n_head.is_multiple_of(self.groups.n) {
             return Err(ArchError::Contradiction {
@@ -82,7 +79,7 @@ impl CompressedHParams {
         )
     }
 
-    /// Returns the tokens of a block in that layer, if it has blocks.
+    /// Returns a layer's tokens per block, if it has blocks.
     pub(crate) fn block(&self, layer: u32) -> Option<u64> {
         let tokens = self.blocks.get(layer as usize).copied();
         tokens.filter(|&n| n > 0)

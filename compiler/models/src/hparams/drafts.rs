@@ -7,10 +7,10 @@ use crate::description::Arch;
 use crate::error::ArchError;
 use crate::options::Drafting;
 
-/// The number of draft blocks, which are the last of `block_count`.
+/// The number of draft blocks, the last of `block_count`.
 const DRAFTS: &str = "nextn_predict_layers";
 
-/// Returns the number of layers that logits depend on, of `n_block` layers and draft blocks.
+/// Returns the layers that logits depend on, of `n_block` layers and draft blocks.
 pub(super) fn main_layers(keys: &Keys<'_>, n_block: usize) -> Result<usize, ArchError> {
     let Some(n) = keys.count(DRAFTS)? else {
         return Ok(n_block);
@@ -25,7 +25,6 @@ pub(super) fn main_layers(keys: &Keys<'_>, n_block: usize) -> Result<usize, Arch
         })
 }
 
-/// Returns the draft blocks to lower, of the file's `blocks`.
 pub(super) fn lowered_blocks(
     keys: &Keys<'_>,
     arch: &Arch,

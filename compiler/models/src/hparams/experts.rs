@@ -1,4 +1,4 @@
-//! Mixtures of experts: the number of experts, and the rules by which tokens select them.
+//! Mixtures of experts: counts, and rules of selection.
 
 use super::ffn_width::FfnWidth;
 use super::heads;
@@ -8,24 +8,20 @@ use crate::description::{ExpertForm, ExpertWeights, Gating, HeadSizes, KeyUse};
 use crate::error::ArchError;
 use crate::size::Size;
 
-/// A mixture of experts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ExpertHParams {
     pub(crate) count: u64,
-    /// Experts per token.
     pub(crate) used: u64,
-    /// Elements of the vector that the selected experts read and write, if it is not the residual stream.
+    /// Elements of the vector that selected experts read and write, if not the residual stream.
     pub(crate) latent: Option<Size>,
-    /// The groups, if tokens use experts of some groups only.
+    /// Set if tokens use experts of some groups only.
     pub(crate) groups: Option<Groups>,
     pub(crate) gating: Gating,
-    /// The number of leading layers that route by token: each token of the vocabulary has fixed experts.
+    /// Leading layers with fixed experts per vocabulary token.
     pub(crate) by_token: u64,
-    /// True if the weights of a token are divided by their sum.
+    /// True if a token's weights are divided by their sum.
     pub(crate) normalised: bool,
-    /// Factor on the weights.
     pub(crate) scale: Option<f32>,
-    /// The experts of groups.
     pub(crate) of_groups: Option<GroupExperts>,
 }
 
@@ -33,12 +29,11 @@ pub(crate) struct ExpertHParams {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct GroupExperts {
     pub(crate) count: Size,
-    /// The experts of a group.
+    /// Experts per group.
     pub(crate) size: u64,
-    /// Experts of groups per token.
+    /// Group experts per token.
     pub(crate) used: u64,
     pub(crate) width: FfnWidth,
-    /// Factor on their output.
     pub(crate) scale: f32,
 }
 
@@ -46,12 +41,10 @@ pub(crate) struct GroupExperts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Groups {
     pub(crate) count: u64,
-    /// Groups per token.
     pub(crate) used: u64,
 }
 
 impl ExpertHParams {
-    /// Reads the counts and rules of a mixture of experts.
     pub(super) fn read(
         keys: &Keys<'_>,
         form: &ExpertForm,
@@ -106,8 +99,7 @@ impl ExpertHParams {
 }
 
 impl GroupExperts {
-    /// Reads the sizes. `experts` is the number of experts, `used_experts` the number per token. The default width is
-    /// that of a head.
+    /// Reads the sizes for `experts` experts, `used_experts` per token. The default width is a head's.
     fn read(
         keys: &Keys<'_>,
         experts: u64,

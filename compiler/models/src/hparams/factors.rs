@@ -1,4 +1,4 @@
-//! Factors, biases and bounds that metadata give as numbers.
+//! Factors, biases and bounds from metadata.
 
 use tpc_ir::op::Temperature;
 
@@ -9,7 +9,7 @@ use crate::description::{
 };
 use crate::error::ArchError;
 
-/// Returns the number that a key holds, or `None` for 0.
+/// Returns a key's number; `None` for 0.
 pub(super) fn factor(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f32>, ArchError> {
     let given = match used {
         KeyUse::Ignored => return Ok(None),
@@ -19,7 +19,7 @@ pub(super) fn factor(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<
     Ok(given.filter(|&x| x != 0.0))
 }
 
-/// Returns the bound above 0 that a key holds.
+/// Returns a key's bound above 0.
 pub(super) fn bound(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f32>, ArchError> {
     match used {
         KeyUse::Ignored => Ok(None),
@@ -27,7 +27,6 @@ pub(super) fn bound(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f
     }
 }
 
-/// Reads the factor on the token embedding.
 pub(super) fn embedding_scale(
     keys: &Keys<'_>,
     form: EmbeddingScale,
@@ -42,7 +41,6 @@ pub(super) fn embedding_scale(
     }
 }
 
-/// Reads the factor on the output of a sublayer.
 pub(super) fn residual_scale(
     keys: &Keys<'_>,
     form: ResidualScale,
@@ -60,7 +58,6 @@ pub(super) fn residual_scale(
     }
 }
 
-/// Reads the factor on the logits.
 pub(super) fn logit_scale(
     keys: &Keys<'_>,
     form: LogitScale,
@@ -85,7 +82,6 @@ pub(super) fn logit_scale(
     }
 }
 
-/// Returns ALiBi's bias, or 0 without ALiBi.
 pub(super) fn alibi(keys: &Keys<'_>, form: Alibi, n_layer: usize) -> Result<f32, ArchError> {
     const KEY: &str = "attention.max_alibi_bias";
     let default = match form {
@@ -126,8 +122,7 @@ pub(super) fn temperature(
     }))
 }
 
-/// Reads the factor on the dot products of heads of `dk` elements. `share` is the number of elements of the width per
-/// head.
+/// Reads the factor on dot products of heads of `dk` elements. `share` is the width's elements per head.
 pub(super) fn attention_scale(
     keys: &Keys<'_>,
     form: &AttentionForm,

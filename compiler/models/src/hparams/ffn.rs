@@ -1,4 +1,4 @@
-//! The feed-forward sublayer of each layer: dense or with experts, and its width.
+//! Each layer's feed-forward sublayer: dense or experts, and its width.
 
 use super::experts::ExpertHParams;
 use super::ffn_width::FfnWidth;
@@ -16,7 +16,7 @@ const EXPERT: &str = "expert_feed_forward_length";
 const STEP: &str = "interleave_moe_layer_step";
 const SHARED: &str = "expert_shared_feed_forward_length";
 
-/// A key that holds a width, and the names of that width and of its double in messages.
+/// A width's key, and the message names of the width and its double.
 #[derive(Clone, Copy)]
 struct WidthKey {
     key: &'static str,
@@ -44,43 +44,39 @@ const EXPERT_WIDTH: WidthKey = WidthKey {
     once: EXPERT,
     twice: "2 × expert_feed_forward_length",
 };
-/// The default width of experts in files whose `feed_forward_length` is the width of all experts of a token together.
+/// The default width of experts if `feed_forward_length` counts all experts of a token.
 const EXPERT_WIDTH_OF_DENSE: WidthKey = WidthKey {
     key: DENSE,
     once: "feed_forward_length / expert_used_count (no expert_feed_forward_length is given)",
     twice: "2 × feed_forward_length / expert_used_count (no expert_feed_forward_length is given)",
 };
-/// The width of experts in files without a key for it.
+/// The width of experts without a key.
 const EXPERT_WIDTH_AS_DENSE: WidthKey = WidthKey {
     key: DENSE,
     once: "feed_forward_length (no expert_feed_forward_length is given)",
     twice: "2 × feed_forward_length (no expert_feed_forward_length is given)",
 };
 
-/// The feed-forward sublayer of a layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum LayerFfn {
     Dense(FfnWidth),
     Experts(ExpertWidths),
-    /// Experts if the file has a router.
     ByRouter {
         dense: FfnWidth,
         experts: ExpertWidths,
     },
 }
 
-/// The widths of a layer's experts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ExpertWidths {
-    /// The width of one expert.
+    /// One expert.
     pub(crate) each: FfnWidth,
-    /// The width of the dense network in parallel with the experts.
+    /// The dense network parallel to the experts.
     pub(crate) dense: Option<FfnWidth>,
-    /// The width of the shared expert.
     pub(crate) shared: Option<Size>,
 }
 
-/// Reads the mixture of experts, if the model has one, and the feed-forward sublayer of every layer that has one.
+/// Reads the experts and each layer's feed-forward sublayer.
 pub(super) fn read(
     keys: &Keys<'_>,
     arch: &Arch,
@@ -160,7 +156,6 @@ fn given_widths(keys: &Keys<'_>, n_layer: usize) -> Result<Vec<u64>, ArchError> 
     keys.require_count_per_layer(DENSE, n_layer)
 }
 
-/// Returns the widths of dense layers.
 fn dense_widths(keys: &Keys<'_>, arch: &Arch, n_layer: usize) -> Result<Vec<u64>, ArchError> {
     Ok(match arch.ffn.width {
         DenseWidth::Given => given_widths(keys, n_layer)?,
@@ -180,7 +175,7 @@ const fn key_of(form: DenseWidth) -> WidthKey {
     }
 }
 
-/// Returns the form of the experts, if the file has experts.
+/// Returns the form of experts, if the file has experts.
 fn expert_form<'a>(
     keys: &Keys<'_>,
     experts: &'a Experts,
@@ -201,7 +196,6 @@ fn expert_form<'a>(
     }
 }
 
-/// The kind of feed-forward network of a layer.
 #[derive(Clone, Copy)]
 enum LayerKind {
     Dense,
@@ -284,19 +278,17 @@ fn shared_width(
     })
 }
 
-/// The bounds of a layer's activations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Limits {
     /// Of experts.
     pub(crate) experts: Option<f32>,
-    /// Of dense networks and of the shared expert.
+    /// Of dense networks and the shared expert.
     pub(crate) dense: Option<f32>,
 }
 
-/// Smaller bounds count as no bound.
+/// Smaller bounds are no bound.
 const LEAST_LIMIT: f32 = 1e-6;
 
-/// Returns the bounds of every layer's activations.
 pub(super) fn limits(
     keys: &Keys<'_>,
     form: SwigluLimits,

@@ -2,7 +2,6 @@
 
 use crate::size::Size;
 
-/// The width of a feed-forward network, or of one expert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FfnWidth {
     pub(crate) n: Size,

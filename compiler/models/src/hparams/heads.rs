@@ -1,4 +1,4 @@
-//! Attention heads: their number and size per layer, whether they rotate, and the layers that share caches.
+//! Attention heads: number and size per layer, rotation, and shared caches.
 
 use super::keys::{Keys, Pattern};
 use super::windows::Reach;
@@ -14,7 +14,6 @@ pub(crate) struct HeadElements {
     pub(crate) dv: u64,
 }
 
-/// The use of rotation in a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RopeUse {
     Unrotated,
@@ -31,7 +30,6 @@ impl RopeUse {
     }
 }
 
-/// Reads the numbers of query heads and KV heads of every layer.
 pub(super) fn counts(
     keys: &Keys<'_>,
     arch: &Arch,
@@ -49,8 +47,8 @@ pub(super) fn counts(
     Ok([n_head, n_head_kv])
 }
 
-/// Returns the sizes of heads in layers with full attention and in layers with a window. If the form has one size for
-/// all layers, both are the sizes of the first layer. `first` is the reach of the first layer.
+/// Returns the head sizes in layers with full attention and with a window. If the form has one size, both are the first
+/// layer's, whose reach is `first`.
 pub(super) fn elements(
     keys: &Keys<'_>,
     form: HeadSizes,
@@ -82,7 +80,6 @@ pub(super) fn elements(
     })
 }
 
-/// Returns the elements of a head when the heads share the width equally.
 fn equal_share(keys: &Keys<'_>, n_embd: u64, n_head: u64) -> Result<u64, ArchError> {
     match n_embd.checked_div(n_head) {
         // A layer without heads has its own error.
@@ -97,7 +94,6 @@ fn equal_share(keys: &Keys<'_>, n_embd: u64, n_head: u64) -> Result<u64, ArchErr
     }
 }
 
-/// Returns the layers that rotate.
 pub(super) fn rope_uses(
     keys: &Keys<'_>,
     arch: &Arch,
@@ -153,7 +149,7 @@ pub(super) fn rope_uses(
     })
 }
 
-/// Returns the layer whose caches each layer reads, if it does not have its own caches.
+/// Returns the layer whose caches each layer reads, unless it has its own.
 pub(super) fn cache_owners(
     keys: &Keys<'_>,
     used: KeyUse,

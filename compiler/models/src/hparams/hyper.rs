@@ -5,26 +5,24 @@ use crate::description::HyperForm;
 use crate::error::ArchError;
 use crate::size::Size;
 
-/// Residual streams side by side, as [`crate::description::Residual::Hyper`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HyperHParams {
     pub(crate) form: HyperForm,
     pub(crate) streams: Size,
-    /// Elements of all streams together.
+    /// Elements of all streams.
     pub(crate) width: Size,
-    /// The number of gates of a sublayer: two per stream, plus the elements of the mixing matrix.
+    /// Gates of a sublayer: two per stream, plus the mixing matrix's elements.
     pub(crate) gates: Size,
-    /// The rank of gates per element.
     pub(crate) rank: Size,
     /// Added to gates.
     pub(crate) eps: f32,
-    /// The largest gate on the output of a sublayer.
+    /// The largest gate on a sublayer's output.
     pub(crate) magnitude: f32,
-    /// Times that the matrix is normalised.
+    /// Normalisations of the matrix.
     pub(crate) iterations: u64,
 }
 
-/// The maximum number of streams, and of normalisations of their matrix: far above that of real models.
+/// The maximum streams, and normalisations of their matrix; real models have far fewer.
 const MOST: u64 = 1024;
 
 impl HyperHParams {

@@ -1,35 +1,32 @@
-//! The indexer of sparse attention: its sizes, and the layers that have one.
+//! The indexer of sparse attention: sizes, and layers.
 
 use super::keys::{Keys, Pattern};
 use crate::description::{IndexerEps, IndexerForm, IndexerLayers, IndexerPart, Selection};
 use crate::error::ArchError;
 use crate::size::Size;
 
-/// The indexer of sparse attention.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct IndexerHParams {
     pub(crate) form: IndexerForm,
     pub(crate) heads: Size,
-    /// Elements of a head, and of a key.
+    /// Elements of a head and a key.
     pub(crate) dim: Size,
-    /// Elements of all heads together.
     pub(crate) width: Size,
     /// Cells, or tokens of blocks, that a token attends to.
     pub(crate) top_k: u64,
-    /// The tokens of a block per layer; 0 means that a token attends to all. The list is empty if cells are selected
-    /// one by one.
+    /// Tokens per block and layer; 0 attends to all. Empty if single cells are selected.
     blocks: Vec<u64>,
-    /// True if tokens attend to the tokens of their sequence after the last whole block.
+    /// True if tokens attend to their sequence's tokens after the last whole block.
     pub(crate) tail: bool,
-    /// The largest context in which every token stays visible. `Some` only if every KV head selects by itself.
+    /// The largest context with all tokens visible. `Some` only if every KV head selects by itself.
     pub(crate) dense_up_to: Option<u64>,
-    /// The epsilon of the norm of keys. `None` uses the epsilon of other norms.
+    /// The key norm's epsilon. `None` uses the other norms' epsilon.
     pub(crate) eps: Option<f32>,
-    /// Per layer, true if it has an indexer of its own.
+    /// True for layers with their own indexer.
     own: Vec<bool>,
 }
 
-/// The defaults without a list: the first `LEADING` layers have indexers, then every `PERIOD`th layer.
+/// Without a list, the first `LEADING` layers have indexers, then every `PERIOD`th.
 const LEADING: usize = 2;
 const PERIOD: usize = 4;
 
@@ -85,13 +82,11 @@ impl IndexerHParams {
         })
     }
 
-    /// Returns the tokens of a block in that layer, 0 if a token attends to all. Returns `None` if cells are selected
-    /// one by one.
+    /// Returns a layer's tokens per block, 0 if a token attends to all; `None` if single cells are selected.
     pub(crate) fn block(&self, layer: u32) -> Option<u64> {
         self.blocks.get(layer as usize).copied()
     }
 
-    /// Returns true if that layer has an indexer of its own.
     pub(crate) fn is_in(&self, layer: u32) -> bool {
         self.own.get(layer as usize).copied().unwrap_or(false)
     }
@@ -129,7 +124,7 @@ fn indexer_layers(
     Ok(own)
 }
 
-/// Returns the tokens of a block, per layer.
+/// Returns each layer's tokens per block.
 fn blocks(keys: &Keys<'_>, selects: Selection, n_layer: usize) -> Result<Vec<u64>, ArchError> {
     const RATIOS: &str = "attention.compress_ratios";
     const POOL: &str = "attention.indexer.kpool";

@@ -1,4 +1,4 @@
-//! The metadata keys of an architecture, with the checks of every hyper-parameter.
+//! An architecture's metadata keys, and checks of hyper-parameters.
 
 use std::fmt;
 
@@ -6,10 +6,9 @@ use crate::error::ArchError;
 use crate::size::Size;
 use tpc_gguf::{MetaArray, MetaValue, Metadata};
 
-/// The largest count. Products of two counts then fit 63 bits.
+/// The largest count. Products of two counts fit in 63 bits.
 const MAX_COUNT: u64 = (1 << 31) - 1;
 
-/// The metadata keys of one architecture.
 #[derive(Clone, Copy)]
 pub(super) struct Keys<'a> {
     metadata: &'a Metadata,
@@ -21,7 +20,6 @@ impl<'a> Keys<'a> {
         Keys { metadata, prefix }
     }
 
-    /// Returns the full name of a key.
     pub(super) fn name(&self, key: &str) -> String {
         format!("{}.{key}", self.prefix)
     }
@@ -33,7 +31,6 @@ impl<'a> Keys<'a> {
         Err(self.out_of_range(key, n, format!("at most {MAX_COUNT}")))
     }
 
-    /// Returns an error about the value of `key`.
     pub(super) fn out_of_range(
         &self,
         key: &str,
@@ -47,7 +44,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Returns a count, or `None` for an absent key and for 0.
+    /// Returns a count; `None` if absent or 0.
     pub(super) fn count(&self, key: &str) -> Result<Option<u64>, ArchError> {
         match self.metadata.get_u64(&self.name(key))? {
             None | Some(0) => Ok(None),
@@ -55,12 +52,11 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Returns true if the key is present and 0.
+    /// True if the key is present and 0.
     pub(super) fn is_zero(&self, key: &str) -> Result<bool, ArchError> {
         Ok(self.metadata.get_u64(&self.name(key))? == Some(0))
     }
 
-    /// Returns a required count.
     pub(super) fn require_count(&self, key: &str) -> Result<u64, ArchError> {
         match self.metadata.require_u64(&self.name(key))? {
             0 => Err(self.out_of_range(key, 0, "at least 1")),
@@ -68,12 +64,11 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Returns a required count, as a size.
     pub(super) fn require_size(&self, key: &'static str) -> Result<Size, ArchError> {
         Size::try_new(self.require_count(key)?, key)
     }
 
-    /// Returns a size of a layer. 0 is an error: the layer lacks the part.
+    /// Returns a layer's size. 0 is an error: the layer lacks the part.
     pub(super) fn require_in_layer(
         &self,
         layer: usize,
@@ -89,7 +84,7 @@ impl<'a> Keys<'a> {
         Size::try_new(n, key)
     }
 
-    /// Returns an error unless `n`, the value of `key`, divides `of`, the value of `of_key`.
+    /// Checks that `n`, the value of `key`, divides `of`, the value of `of_key`.
     pub(super) fn require_divisor(
         &self,
         key: &str,
@@ -108,7 +103,6 @@ impl<'a> Keys<'a> {
         })
     }
 
-    /// Returns a count per layer, if the key is present.
     pub(super) fn count_per_layer(
         &self,
         key: &str,
@@ -124,7 +118,6 @@ impl<'a> Keys<'a> {
             .map(Some)
     }
 
-    /// Returns a required count per layer.
     pub(super) fn require_count_per_layer(
         &self,
         key: &str,
@@ -155,7 +148,6 @@ impl<'a> Keys<'a> {
         Ok(counts)
     }
 
-    /// Returns a finite number, if the key is present.
     pub(super) fn float(&self, key: &str) -> Result<Option<f32>, ArchError> {
         match self.metadata.get_f32(&self.name(key))? {
             Some(x) if !x.is_finite() => Err(self.out_of_range(key, x, "a finite number")),
@@ -163,7 +155,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Returns a finite number above 0, or `None` for an absent key and for 0.
+    /// Returns a finite number above 0; `None` if absent or 0.
     pub(super) fn positive(&self, key: &str) -> Result<Option<f32>, ArchError> {
         match self.float(key)? {
             None | Some(0.0) => Ok(None),
@@ -172,13 +164,11 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Returns a finite number above 0, or `None` for an absent key, for 0, and for the numbers below 0 that stand for
-    /// "not set".
+    /// Returns a finite number above 0; `None` if absent, 0, or negative, which means "not set".
     pub(super) fn above_0(&self, key: &str) -> Result<Option<f32>, ArchError> {
         Ok(self.float(key)?.filter(|&x| x > 0.0))
     }
 
-    /// Returns a required finite number above 0.
     pub(super) fn require_above_0(&self, key: &str) -> Result<f32, ArchError> {
         match self.metadata.require_f32(&self.name(key))? {
             x if x.is_finite() && x > 0.0 => Ok(x),
@@ -186,7 +176,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Returns a number below 0, or `None` for an absent key, for 0 and for no bound at all.
+    /// Returns a number below 0; `None` if absent, 0, or -∞.
     pub(super) fn below_0(&self, key: &str) -> Result<Option<f32>, ArchError> {
         match self.metadata.get_f32(&self.name(key))? {
             None | Some(0.0 | f32::NEG_INFINITY) => Ok(None),
@@ -195,7 +185,6 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Returns a finite number per layer, if the key is present.
     pub(super) fn float_per_layer(
         &self,
         key: &str,
@@ -219,22 +208,19 @@ impl<'a> Keys<'a> {
         Err(self.out_of_range(key, x, "a small number, not below 0"))
     }
 
-    /// Returns a text, if the key is present.
     pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>, ArchError> {
         Ok(self.metadata.get_str(&self.name(key))?)
     }
 
-    /// Returns a boolean, if the key is present.
     pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, ArchError> {
         Ok(self.metadata.get_bool(&self.name(key))?)
     }
 
-    /// Returns a required boolean.
     pub(super) fn require_flag(&self, key: &str) -> Result<bool, ArchError> {
         Ok(self.metadata.require_bool(&self.name(key))?)
     }
 
-    /// Returns a list of numbers from 0 on; empty without the key.
+    /// Returns a list of numbers from 0 on; empty if absent.
     pub(super) fn list(&self, key: &str) -> Result<Vec<u64>, ArchError> {
         Ok(self
             .metadata
@@ -248,13 +234,12 @@ impl<'a> Keys<'a> {
         self.in_range(key, n)
     }
 
-    /// Returns a list of `N` counts, if the key is present.
+    /// Returns a list of `N` counts, if present.
     pub(super) fn counts<const N: usize>(&self, key: &str) -> Result<Option<[u64; N]>, ArchError> {
         let list = self.metadata.get_array_u32(&self.name(key))?;
         list.map(|list| self.checked_counts(key, list)).transpose()
     }
 
-    /// Returns a required list of `N` counts.
     pub(super) fn require_counts<const N: usize>(&self, key: &str) -> Result<[u64; N], ArchError> {
         self.checked_counts(key, self.metadata.require_array_u32(&self.name(key))?)
     }
@@ -274,7 +259,7 @@ impl<'a> Keys<'a> {
         Ok(list.map(u64::from))
     }
 
-    /// Returns the layers that an array lists, or the period that a number gives.
+    /// Returns the listed layers, or the period.
     pub(super) fn pattern(&self, key: &str, n_layer: usize) -> Result<Option<Pattern>, ArchError> {
         let name = self.name(key);
         match self.metadata.value(&name) {
@@ -292,7 +277,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// The value of a key that is either a period or a list of layers.
+/// A period or a list of layers.
 pub(super) enum Pattern {
     Period(u32),
     Layers(Vec<bool>),

@@ -1,29 +1,24 @@
-//! The sizes of multi-head latent attention.
+//! Sizes of multi-head latent attention.
 
 use super::keys::Keys;
 use crate::description::LatentForm;
 use crate::error::ArchError;
 use crate::size::Size;
 
-/// The sizes of multi-head latent attention.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LatentHParams {
     pub(crate) form: LatentForm,
-    /// Elements of the vector that queries are computed from; `None` if they are projected from the input directly.
+    /// Elements of the latent vector of queries; `None` if queries are projected from the input.
     pub(crate) q_rank: Option<Size>,
-    /// Elements of the latent vector.
     pub(crate) rank: Size,
-    /// Elements of a cached row: the latent vector and the rotated part of keys.
+    /// Elements of a cached row: the latent vector and the keys' rotated part.
     pub(crate) cached: Size,
-    /// Elements of a query or key.
     pub(crate) dk: u64,
-    /// The first elements of a query or key, which are not rotated.
+    /// The first, unrotated elements of a query or key.
     pub(crate) plain: Size,
-    /// The other elements of a query or key, which are rotated.
+    /// The other, rotated elements.
     pub(crate) rotated: u64,
-    /// Elements of a value.
     pub(crate) dv: Size,
-    /// Factor on the dot products.
     pub(crate) scale: f32,
 }
 
@@ -56,7 +51,7 @@ impl LatentHParams {
         parts.sizes(keys, form, rotated, yarn)
     }
 
-    /// Returns the sizes in layers with a window. `self` has the sizes in the other layers.
+    /// Returns the sizes in layers with a window; `self` has the others'.
     pub(super) fn in_window_layers(
         &self,
         keys: &Keys<'_>,
@@ -81,7 +76,6 @@ impl LatentHParams {
     }
 }
 
-/// The sizes that keys give.
 struct Parts {
     q_rank: Option<Size>,
     rank: Size,
@@ -90,7 +84,6 @@ struct Parts {
 }
 
 impl Parts {
-    /// Returns all sizes.
     fn sizes(
         self,
         keys: &Keys<'_>,

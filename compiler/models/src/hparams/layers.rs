@@ -1,4 +1,4 @@
-//! The hyper-parameters that may differ between layers.
+//! Hyper-parameters that may differ between layers.
 
 use super::ffn::{LayerFfn, Limits};
 use super::heads::{self, HeadElements, RopeUse};
@@ -12,56 +12,50 @@ use crate::error::ArchError;
 use crate::size::Size;
 use tpc_ir::Window;
 
-/// The hyper-parameters of one layer or draft block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LayerHParams {
     pub(crate) index: u32,
-    /// The block of the file that has its tensors.
+    /// The file's block of its tensors.
     pub(crate) block: u32,
-    /// The token mixer, if the layer has one.
     pub(crate) mixer: Option<Mixer>,
     pub(crate) n_head: u64,
     pub(crate) n_head_kv: u64,
     pub(crate) heads: HeadElements,
-    /// Factor on the dot products.
     pub(crate) attention_scale: f32,
-    /// The feed-forward sublayer, if the layer has one.
     pub(crate) ffn: Option<LayerFfn>,
-    /// The bounds of its activation.
     pub(crate) limits: Limits,
     pub(crate) reach: Reach,
     pub(crate) rope: RopeUse,
-    /// The layer whose caches this one reads. `None` if it has its own caches.
+    /// The layer whose caches this one reads; `None` for its own.
     pub(crate) kv_from: Option<u32>,
-    /// Elements of all heads' queries together.
+    /// Elements of all queries.
     pub(crate) q_width: Size,
-    /// Rows of the projection to queries, which may also hold a gate.
+    /// Rows of the query projection, which may include a gate.
     pub(crate) q_projected: Size,
-    /// Elements of all heads' keys together.
+    /// Elements of all keys.
     pub(crate) k_width: Size,
-    /// Elements of all heads' values together.
+    /// Elements of all values.
     pub(crate) v_width: Size,
-    /// Elements of all heads' outputs together.
+    /// Elements of all outputs.
     pub(crate) out_width: Size,
-    /// Rows of the fused projection to queries, keys and values.
+    /// Rows of the fused projection.
     pub(crate) qkv_width: Size,
 }
 
-/// The metadata that every layer's hyper-parameters depend on.
 #[derive(Clone, Copy)]
 pub(super) struct Model<'a> {
     pub(super) keys: Keys<'a>,
     pub(super) arch: &'a Arch,
-    /// Number of layers and draft blocks.
+    /// Layers and draft blocks.
     pub(super) n_layer: usize,
     pub(super) n_embd: u64,
 }
 
-/// The hyper-parameters of all layers and draft blocks before they are checked, a column for each.
+/// The unchecked hyper-parameters of all layers and draft blocks, a column each.
 pub(super) struct LayerTable {
     n_head: Vec<u64>,
     n_head_kv: Vec<u64>,
-    /// Sizes of heads with full attention and with a window.
+    /// Head sizes with full attention and with a window.
     pub(super) heads: [HeadElements; 2],
     ffn: Vec<Option<LayerFfn>>,
     mixers: Vec<Option<Mixer>>,
@@ -69,14 +63,11 @@ pub(super) struct LayerTable {
     reaches: Vec<Reach>,
     ropes: Vec<RopeUse>,
     kv_from: Vec<Option<u32>>,
-    /// The mixture of experts, if some layer has one.
     pub(super) experts: Option<ExpertHParams>,
-    /// The window of the layers that have one.
     pub(super) window: Option<Window>,
 }
 
 impl LayerTable {
-    /// Reads all columns.
     pub(super) fn read(model: Model<'_>) -> Result<LayerTable, ArchError> {
         let Model {
             keys,
@@ -110,12 +101,10 @@ impl LayerTable {
         })
     }
 
-    /// Returns the reach of the first layer.
     pub(super) fn first_reach(&self) -> Reach {
         self.reaches.first().copied().unwrap_or(Reach::Full)
     }
 
-    /// Returns the query heads of the first layer.
     pub(super) fn first_heads(&self) -> Heads {
         Heads {
             count: self.n_head.first().copied().unwrap_or(0),
@@ -123,13 +112,12 @@ impl LayerTable {
         }
     }
 
-    /// Returns the checked hyper-parameters of a layer.
     pub(super) fn layer(&self, model: Model<'_>, il: usize) -> Result<LayerHParams, ArchError> {
         self.row(model, il, self.mixers[il], self.kv_from[il])
     }
 
-    /// Returns the checked hyper-parameters of a draft block. It attends and rotates, whatever the mixers and the
-    /// rotation of the layers are, and has caches of its own.
+    /// Returns a draft block's checked hyper-parameters. It attends and rotates, whatever the layers do, and has its
+    /// own caches.
     pub(super) fn draft(&self, model: Model<'_>, il: usize) -> Result<LayerHParams, ArchError> {
         let row = self.row(model, il, Some(Mixer::Attention), None)?;
         let rope = match &model.arch.attention.rope {
@@ -191,8 +179,8 @@ impl LayerTable {
         })
     }
 
-    /// Returns the query heads and KV heads of a layer with attention: above 0, and the same number of query heads per
-    /// KV head.
+    /// Returns the query and KV heads of a layer with attention: above 0, with an equal number of query heads per KV
+    /// head.
     fn check_heads(&self, keys: &Keys<'_>, il: usize) -> Result<[u64; 2], ArchError> {
         let (n_head, n_head_kv) = (self.n_head[il], self.n_head_kv[il]);
         keys.require_in_layer(il, n_head, "attention.head_count")?;
@@ -212,7 +200,6 @@ impl LayerTable {
     }
 }
 
-/// Rows of the projections of a layer with attention.
 struct Widths {
     q: Size,
     q_projected: Size,
@@ -247,7 +234,7 @@ impl Widths {
             dv,
             "attention.head_count_kv × attention.value_length",
         )?;
-        // Each of the three is bounded, so the sum does not overflow.
+        // Each is bounded, so the sum does not overflow.
         let rows = match arch.attention.qkv {
             QkvForm::FusedThirds => 3 * q_projected.n,
             QkvForm::Separate | QkvForm::Fused => q_projected.n + k.n + v.n,

@@ -1,5 +1,4 @@
 //! Limits on the sizes in files.
 
-/// More layers than any published model has, by an order of magnitude. It bounds the allocations that a hostile count
-/// can cause.
+/// Ten times the layers of any published model. It bounds the allocations of a hostile count.
 pub(super) const MAX_LAYERS: u64 = 2048;

@@ -1,30 +1,28 @@
-//! The number of runs of the layers.
+//! How often the layers run.
 
 use super::keys::Keys;
 use super::limits::MAX_LAYERS;
 use crate::description::LoopForm;
 use crate::error::ArchError;
 
-/// The number of runs of the layers. Their weights are the same each time, their caches differ.
+/// How often the layers run. Runs share weights and have their own caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loops {
-    /// All of them, one loop after another.
+    /// All layers, `count` times.
     Counted {
         /// At least 1.
         count: usize,
-        /// True if the output norm is applied between the runs.
+        /// True if the output norm is applied between runs.
         normed: bool,
     },
-    /// As [`LoopForm::Stacks`].
     Stacks(Stacks),
 }
 
-/// Two stacks of layers. The low stack comes first in the file.
+/// Two stacks of layers; the low stack comes first in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stacks {
-    /// The layers of a stack.
     pub(crate) layers: usize,
-    /// The runs of the low stack before each of the high one.
+    /// Runs of the low stack before each run of the high one.
     pub(crate) low: usize,
 }
 
@@ -45,7 +43,7 @@ impl Loops {
         }
     }
 
-    /// Returns the number of runs of layers. `n_layer` is the number in the file.
+    /// Returns the runs of layers for `n_layer` layers in the file.
     pub(super) const fn runs(self, n_layer: usize) -> usize {
         match self {
             Loops::Counted { count, .. } => n_layer * count,
@@ -53,7 +51,7 @@ impl Loops {
         }
     }
 
-    /// Returns the block whose weights a run of a layer uses.
+    /// Returns the block whose weights a run uses.
     pub(super) const fn block(self, run: usize, n_layer: usize) -> usize {
         match self {
             Loops::Counted { .. } => run % n_layer,

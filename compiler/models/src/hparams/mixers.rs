@@ -5,19 +5,17 @@ use super::keys::{Keys, Pattern};
 use crate::description::{Arch, RecurrentLayers, Sublayers};
 use crate::error::ArchError;
 
-/// The token mixer of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mixer {
     Attention,
     Recurrent,
     /// Both, side by side.
     Both,
-    /// A matrix in place of attention: each token by itself.
+    /// A matrix in place of attention.
     Matrix,
 }
 
-/// Returns the token mixer of every layer, given its heads, KV heads and feed-forward sublayer. `None` means a layer
-/// without a mixer.
+/// Returns every layer's mixer, given its heads, KV heads and feed-forward sublayer. `None` means no mixer.
 pub(super) fn mixers(
     keys: &Keys<'_>,
     arch: &Arch,
@@ -57,7 +55,7 @@ const fn recurrent_if(recurrent: bool) -> Mixer {
     }
 }
 
-/// Returns all layers that `attention.recurrent_layers` lists, or else all but the last of every period.
+/// Returns the layers that `attention.recurrent_layers` lists, or else all but the last of every period.
 fn listed_mixers(keys: &Keys<'_>, period: u32, n_layer: usize) -> Result<Vec<Mixer>, ArchError> {
     Ok(match keys.pattern("attention.recurrent_layers", n_layer)? {
         Some(Pattern::Layers(layers)) => layers.into_iter().map(recurrent_if).collect(),

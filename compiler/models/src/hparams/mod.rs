@@ -1,10 +1,10 @@
-//! Hyper-parameters: the metadata of a model, read by the rules of the description and checked.
+//! Hyper-parameters: a model's metadata, read by the description's rules and checked.
 //!
-//! Defaults and meanings are llama.cpp's, because the files are written for it. A 0 often means an absent value.
-//! `rope.scaling.*` are read even with the default scaling type. YaRN's factor on the rotated elements leaves out the
-//! part that the op computes by itself.
+//! Defaults and meanings are llama.cpp's, because files are written for it. A 0 often means an absent value.
+//! `rope.scaling.*` are read even with the default scaling type. YaRN's factor on rotated elements leaves out the part
+//! that the op computes.
 //!
-//! This module is independent of blocks and graphs: blocks read these structs, and these structs read keys.
+//! This module is independent of blocks and graphs: blocks read these structs, which read keys.
 
 mod compressed;
 mod drafts;

@@ -25,7 +25,7 @@ use crate::options::Drafting;
 use crate::size::Size;
 use tpc_gguf::{Header, Metadata};
 
-/// The hyper-parameters of a model, by the part of the network that reads them.
+/// A model's hyper-parameters, by the part of the network that reads them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HParams {
     pub(crate) name: Option<String>,
@@ -39,112 +39,91 @@ pub(crate) struct HParams {
     pub(crate) recurrent: Option<RecurrentHParams>,
     pub(crate) residual: ResidualHParams,
     pub(crate) logits: LogitHParams,
-    /// The layers that logits depend on, in the order of execution.
+    /// The layers that logits depend on, in execution order.
     pub(crate) layers: Vec<LayerHParams>,
-    /// The number of runs of the layers.
     pub(crate) loops: Loops,
-    /// The draft blocks to lower, which follow the layers.
     pub(crate) drafts: Vec<LayerHParams>,
-    /// Number of layers and draft blocks of the file.
+    /// Layers and draft blocks of the file.
     pub(crate) n_layer_all: usize,
 }
 
-/// The embeddings of tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EmbeddingHParams {
     pub(crate) scale: Option<f32>,
-    /// Width of one layer's own embeddings, and of all layers' together.
+    /// Width of one layer's embeddings, and of all layers'.
     pub(crate) per_layer: Option<[Size; 2]>,
-    /// The embeddings of n-grams.
     pub(crate) ngrams: Option<NgramHParams>,
 }
 
-/// The norms of rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct NormHParams {
-    /// The statistic of every norm.
     pub(crate) kind: NormKind,
-    /// Added under the root of every norm.
+    /// Added under the root.
     pub(crate) eps: f32,
 }
 
-/// The positions of tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PositionHParams {
     pub(crate) n_ctx_train: u64,
     pub(crate) n_ctx_orig: u64,
-    /// The rotation of layers with full attention and with a window.
+    /// Rotation in layers with full attention and with a window.
     pub(crate) rope: Option<[Rope; 2]>,
 }
 
-/// Attention, except the sizes of heads, which differ between layers.
+/// Attention, except head sizes, which differ between layers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AttentionHParams {
-    /// The sizes of multi-head latent attention in layers with full attention and with a window.
+    /// Latent attention's sizes with full attention and with a window.
     pub(crate) latent: Option<[LatentHParams; 2]>,
-    /// The sizes of attention to rows of tokens and of blocks.
     pub(crate) compressed: Option<CompressedHParams>,
-    /// The indexer of sparse attention.
     pub(crate) indexer: Option<IndexerHParams>,
-    /// The window of the layers that have one.
     pub(crate) window: Option<Window>,
-    /// ALiBi's bias, or 0 without ALiBi.
+    /// 0 without ALiBi.
     pub(crate) max_alibi_bias: f32,
-    /// The bound of the logits, or 0 without a bound.
+    /// The bound of the logits; 0 without.
     pub(crate) softcap: f32,
-    /// A factor on the queries of layers that have one.
     pub(crate) temperature: Option<Temperature>,
-    /// The largest element of a projected query, key or value.
+    /// The largest element of a query, key or value.
     pub(crate) qkv_clamp: Option<f32>,
-    /// Factor on the output.
     pub(crate) value_scale: Option<f32>,
 }
 
-/// The feed-forward sublayers, except their widths, which differ between layers.
+/// The feed-forward sublayers, except widths, which differ between layers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FfnHParams {
     pub(crate) experts: Option<ExpertHParams>,
-    /// The bounds of SiTU on the gate and on up.
+    /// SiTU's bounds on gate and up.
     pub(crate) situ: Option<(f32, Option<f32>)>,
 }
 
-/// The residual stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ResidualHParams {
     pub(crate) join: Join,
-    /// Factor on the output of a sublayer.
     pub(crate) scale: Option<f32>,
 }
 
-/// The logits of tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LogitHParams {
     pub(crate) scale: Option<f32>,
-    /// The bound of the logits.
     pub(crate) softcap: Option<f32>,
 }
 
-/// The connection of sublayers and residual stream, with the values that metadata give.
+/// How sublayers join the residual stream, with metadata values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Join {
     Sequential,
-    /// As [`Residual::FromNorms`].
     FromNorms,
-    /// As [`Residual::AttentionResiduals`].
     AttentionResiduals {
-        /// Layers from one that is kept to the next.
+        /// Layers between kept streams.
         period: u64,
     },
-    /// As [`Residual::Hyper`].
     Hyper(HyperHParams),
     Parallel,
-    /// As [`Residual::ByFfnNorm`].
     ByFfnNorm,
 }
 
 impl HParams {
-    /// Reads the hyper-parameters of a model of this architecture. `tensors` give the size of the vocabulary if the
-    /// metadata do not.
+    /// Reads a model's hyper-parameters. `tensors` give the vocabulary's size if the metadata do not.
     pub(crate) fn read(
         arch: &Arch,
         metadata: &Metadata,
@@ -225,7 +204,6 @@ impl HParams {
         })
     }
 
-    /// Returns `embedding_length`, with its key.
     pub(crate) const fn embd(&self) -> Size {
         embd(self.n_embd)
     }
@@ -256,7 +234,6 @@ impl AttentionHParams {
     }
 }
 
-/// Returns the layers in the order of execution.
 fn in_loops(
     table: &LayerTable,
     model: Model<'_>,
@@ -277,7 +254,6 @@ const fn embd(n: u64) -> Size {
     Size::new(n, "embedding_length")
 }
 
-/// Returns the number of layers and draft blocks.
 fn block_count(keys: &Keys<'_>) -> Result<usize, ArchError> {
     const KEY: &str = "block_count";
     let n = keys.require_count(KEY)?;
@@ -287,7 +263,6 @@ fn block_count(keys: &Keys<'_>) -> Result<usize, ArchError> {
     Ok(usize::try_from(n).expect("invariant: at most MAX_LAYERS"))
 }
 
-/// Returns the statistic of norms.
 fn norm(keys: &Keys<'_>, form: &NormForm) -> Result<NormKind, ArchError> {
     let rms = match form.rms {
         KeyUse::Ignored => None,
@@ -307,7 +282,7 @@ fn epsilon(keys: &Keys<'_>, norm: NormKind) -> Result<f32, ArchError> {
     })
 }
 
-/// Returns the widths of embeddings per layer: of one layer's and of all layers' together.
+/// Returns the widths of one layer's embeddings and of all layers'.
 fn per_layer(
     keys: &Keys<'_>,
     used: KeyUse,
@@ -388,7 +363,6 @@ fn indexer(
     IndexerHParams::read(keys, form, n_layer, n_ctx_train, rotated).map(Some)
 }
 
-/// Returns the bounds of SiTU on the gate and on up.
 fn situ(keys: &Keys<'_>, activation: &Activation) -> Result<Option<(f32, Option<f32>)>, ArchError> {
     match activation {
         Activation::Situ => Ok(Some((
@@ -415,7 +389,7 @@ fn join(keys: &Keys<'_>, form: Residual) -> Result<Join, ArchError> {
     })
 }
 
-/// Returns the size of the vocabulary: the length of the token list, else the key, else the rows of the embedding.
+/// Returns the vocabulary's size: the length of the token list, else the key, else the embedding's rows.
 fn vocabulary(
     keys: &Keys<'_>,
     metadata: &Metadata,

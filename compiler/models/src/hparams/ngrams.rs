@@ -1,4 +1,4 @@
-//! The sizes and hashes of n-gram embeddings.
+//! Sizes and hashes of n-gram embeddings.
 
 use tpc_ir::Interval;
 use tpc_ir::op::NgramRows;
@@ -7,25 +7,23 @@ use super::keys::Keys;
 use crate::error::ArchError;
 use crate::size::Size;
 
-/// Embeddings of n-grams, which one layer reads.
+/// n-gram embeddings, which one layer reads.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NgramHParams {
     pub(crate) layer: u32,
-    /// The rows that the n-grams of a token select.
+    /// The rows that a token's n-grams select.
     pub(crate) hash: NgramRows,
-    /// Elements of a row.
     pub(crate) dim: Size,
-    /// Elements of all rows of a token.
+    /// Elements of a token's rows.
     pub(crate) width: Size,
-    /// Rows of the table, at least.
+    /// The table's rows, at least.
     pub(crate) rows: Size,
-    /// Taps of the convolution along time.
     pub(crate) taps: Size,
-    /// Steps from one tap to the next.
+    /// Steps between taps.
     pub(crate) dilation: u64,
 }
 
-/// The maximum n-gram length, number of tables and number of taps: far above those of real models.
+/// The maximum n-gram length, tables and taps; real models have far fewer.
 const MAX_TOKENS: u64 = 64;
 const MAX_TABLES: u64 = 1024;
 const MAX_TAPS: u64 = 64;

@@ -1,4 +1,4 @@
-//! The parameters of rotary position embedding, and their scaling beyond the trained context.
+//! Parameters of rotary position embedding, and their scaling beyond the trained context.
 
 use tpc_ir::op::{Rope, RopeMode};
 
@@ -10,7 +10,7 @@ use crate::description::{
 use crate::error::ArchError;
 use tpc_diag::suggest::shorten;
 
-/// The method that scales frequencies beyond the trained context.
+/// How frequencies are scaled beyond the trained context.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ScalingType {
     None,
@@ -19,7 +19,6 @@ enum ScalingType {
     LongRope,
 }
 
-/// The scaling of frequencies beyond the trained context.
 #[derive(Clone, Copy)]
 struct Scaling {
     kind: ScalingType,
@@ -29,9 +28,8 @@ struct Scaling {
     n_ctx_orig: u64,
 }
 
-/// Reads the rotations of layers with full attention and of layers with a window, whose heads have `dk` elements. If
-/// both have the same number of rotated elements, it is that of the first layer. `first` is the reach of the first
-/// layer.
+/// Reads the rotations with full attention and with a window, for heads of `dk` elements. If both rotate the same
+/// number of elements, it is the first layer's, whose reach is `first`.
 pub(super) fn read(
     keys: &Keys<'_>,
     attention: &AttentionForm,
@@ -109,7 +107,7 @@ pub(super) fn read(
     Ok(Some([full, windowed]))
 }
 
-/// Returns the rotation of all `dk` elements that no key changes.
+/// Returns the rotation of all `dk` elements that keys do not change.
 fn fixed_rotation(form: &RopeForm, dk: u64, n_ctx_orig: u64) -> Rope {
     Rope {
         n_ctx_orig,
@@ -118,12 +116,11 @@ fn fixed_rotation(form: &RopeForm, dk: u64, n_ctx_orig: u64) -> Rope {
     }
 }
 
-/// Returns the base that a file gives.
 fn given_base(keys: &Keys<'_>) -> Result<f32, ArchError> {
     Ok(keys.positive("rope.freq_base")?.unwrap_or(10_000.0))
 }
 
-/// Returns the base of the frequencies for heads of `dk` elements.
+/// Returns the frequencies' base for heads of `dk` elements.
 fn base(keys: &Keys<'_>, form: RopeBase, dk: u64) -> Result<f32, ArchError> {
     const ALPHA: &str = "rope.scaling.alpha";
     if form == RopeBase::OfBlocks {
@@ -144,7 +141,7 @@ fn base(keys: &Keys<'_>, form: RopeBase, dk: u64) -> Result<f32, ArchError> {
     Err(keys.out_of_range(ALPHA, alpha, "a factor that leaves the base finite"))
 }
 
-/// Returns the pairing: the description's, or by sections if it reads them and the key gives some.
+/// Returns the pairing: the description's, or by sections if it reads them and the file has them.
 fn mode(keys: &Keys<'_>, form: &RopeForm) -> Result<RopeMode, ArchError> {
     const KEY: &str = "rope.dimension_sections";
     Ok(match form.sections {
@@ -176,12 +173,12 @@ fn scaling_type(keys: &Keys<'_>) -> Result<ScalingType, ArchError> {
     }
 }
 
-/// Returns the number of elements of a head that are rotated: an even number, at most `dk`.
+/// Returns the rotated elements per head: even, at most `dk`.
 fn dimensions(keys: &Keys<'_>, key: &str, dk: u64) -> Result<u64, ArchError> {
     dimensions_or(keys, key, dk, dk)
 }
 
-/// Returns the number of rotated elements as [`dimensions`], with `default` if the key is missing.
+/// Returns the rotated elements as [`dimensions`], or `default`.
 fn dimensions_or(keys: &Keys<'_>, key: &str, dk: u64, default: u64) -> Result<u64, ArchError> {
     let n = keys.count(key)?.unwrap_or(default);
     if n % 2 == 0 && n <= dk {
@@ -224,7 +221,7 @@ impl Scaling {
         })
     }
 
-    /// Returns the factor on the rotated elements.
+    /// Returns the factor on rotated elements.
     ///
     /// YaRN's op itself multiplies by `1 + 0.1 ln(1 / freq_scale)`, so the model's factor is divided by that. It is
     /// `m(1) / m(log_multiplier)` with `m(x) = 0.1 x ln(factor) + 1` if the file has a multiplier, else `m(1)`.
@@ -293,7 +290,7 @@ pub(super) fn logit_factor(
         return Ok(1.0);
     }
     let length = (1.0 / rope.freq_scale).ln();
-    // The file's factor on the elements, with the part that the op multiplies by itself.
+    // The file's factor on the elements, with the op's part.
     let elements = rope.attn_factor * (1.0 + 0.1 * length);
     let factor = elements * (1.0 + log_multiplier(keys)?.unwrap_or(0.0) * length);
     if (factor * factor).is_finite() && factor > 0.0 {

@@ -1,4 +1,4 @@
-//! Attention windows: their length, and the layers that have one.
+//! Attention windows: length and layers.
 
 use tpc_ir::Window as Span;
 
@@ -18,7 +18,7 @@ pub(crate) enum Reach {
 }
 
 impl Reach {
-    /// Selects the value for this reach: the first for full attention, the second for a window.
+    /// Selects the first value for full attention, the second for a window.
     pub(crate) fn select<T>(self, [full, windowed]: [T; 2]) -> T {
         match self {
             Reach::Full => full,
@@ -31,7 +31,7 @@ impl Reach {
     }
 }
 
-/// Returns the window, if any layer has one, and the reach of every layer.
+/// Returns the window, if any, and every layer's reach.
 pub(super) fn windows(
     keys: &Keys<'_>,
     form: &AttentionForm,

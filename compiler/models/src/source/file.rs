@@ -13,7 +13,7 @@ use crate::size::Size;
 use crate::summary::IgnoredDrafts;
 use tpc_gguf::{Header, TensorInfo, TensorName};
 
-/// The tensors of a file, with notes of used and ignored tensors.
+/// A file's tensors, with notes of used and ignored ones.
 pub(crate) struct FileTensors<'a> {
     header: &'a Header,
     arch: &'static str,
@@ -22,7 +22,6 @@ pub(crate) struct FileTensors<'a> {
 }
 
 impl<'a> FileTensors<'a> {
-    /// Returns the tensors of a file of that architecture.
     pub(crate) fn new(header: &'a Header, arch: &'static str) -> FileTensors<'a> {
         FileTensors {
             header,
@@ -46,7 +45,7 @@ impl<'a> FileTensors<'a> {
         names.filter(|&n| ignored(n)).cloned().collect()
     }
 
-    /// Ignores the tensors of these draft blocks. Returns `None` if the file does not have such tensors.
+    /// Ignores these draft blocks' tensors. Returns `None` if the file lacks them.
     pub(crate) fn ignore_drafts(&mut self, blocks: Range<usize>) -> Option<IgnoredDrafts> {
         let tensors = self.header.tensors().iter();
         let ignored = |t: &&TensorInfo| block_index(&t.name).is_some_and(|il| blocks.contains(&il));
@@ -58,21 +57,22 @@ impl<'a> FileTensors<'a> {
         })
     }
 
-    /// Returns true if the file has a tensor of that block.
+    /// True if the file has a tensor of that block.
     pub(crate) fn has_block(&self, index: u32) -> bool {
         let mut tensors = self.header.tensors().iter();
         tensors.any(|t| block_index(&t.name) == usize::try_from(index).ok())
     }
 
-    /// Returns true if the file has one tensor per expert in place of the tensor of that name.
+    /// True if the file has one tensor per expert instead of that tensor.
     fn has_split_experts(&self, name: &str) -> bool {
         name.strip_suffix("_exps.weight")
             .is_some_and(|matrix| self.header.tensor(&format!("{matrix}.0.weight")).is_some())
     }
 
-    /// Checks the shape of a tensor.
+    /// Checks a tensor's shape.
     ///
     /// # Errors
+    ///
     /// Returns [`ArchError::WrongShape`] if it differs from `expected`.
     fn check_shape(
         &self,
@@ -97,7 +97,6 @@ impl<'a> FileTensors<'a> {
     }
 }
 
-/// Returns the index of the block that a tensor belongs to.
 fn block_index(name: &str) -> Option<usize> {
     let (layer, _) = TensorName::parse(name).block()?;
     Some(layer as usize)

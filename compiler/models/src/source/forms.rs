@@ -1,13 +1,13 @@
-//! Weights that files hold in one of several forms, such as queries, keys and values fused or separate.
+//! Weights that files hold in several forms, such as queries, keys and values fused or separate.
 
-/// The form of a weight, for weights that files hold in several forms: the usual form of the architecture or another.
+/// The architecture's usual form of a weight, or another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Usual,
     Unusual,
 }
 
-/// The expected form of weights that files may hold in several forms.
+/// The expected form of weights with several forms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WeightForms {
     /// The architecture's usual one.
@@ -20,7 +20,7 @@ pub enum WeightForms {
 }
 
 impl WeightForms {
-    /// Returns true if the tensor of that name is expected. The tensor belongs to the given form.
+    /// True if that tensor, which belongs to the given form, is expected.
     pub(super) fn has(self, name: &str, form: Form) -> bool {
         let is = |suffix: &str| name.ends_with(suffix);
         let fused = is(".attn_qkv.weight") || is(".ffn_gate_up_exps.weight");

@@ -1,7 +1,7 @@
-//! Sources of tensors: a file that has them, or a recorder that lists the requests.
+//! Sources of tensors: a file, or a recorder that lists the requests.
 //!
-//! The lowering cannot tell the two apart. So [`expected_tensors`](super::expected_tensors) lists exactly the tensors
-//! that [`lower`](super::lower) asks for.
+//! The lowering cannot tell them apart, so [`expected_tensors`](super::expected_tensors) lists exactly the tensors that
+//! [`lower`](super::lower) requests.
 
 mod file;
 mod forms;

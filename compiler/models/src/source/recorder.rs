@@ -7,7 +7,7 @@ use super::request::{ExpectedTensor, Request, TensorSource};
 use crate::description::Presence;
 use crate::error::ArchError;
 
-/// A source that has every required tensor and a choice of the optional ones, and lists the requests.
+/// A source that has every required tensor and some optional ones, and lists the requests.
 pub(crate) struct Recorder<'a> {
     forms: WeightForms,
     keep: &'a dyn Fn(&ExpectedTensor) -> bool,
@@ -15,7 +15,7 @@ pub(crate) struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// Returns a recorder for weights in these forms. It keeps an optional tensor if `keep` returns true.
+    /// Returns a recorder for weights in these forms, with the optional tensors that `keep` accepts.
     pub(crate) fn new(
         forms: WeightForms,
         keep: &'a dyn Fn(&ExpectedTensor) -> bool,
@@ -27,7 +27,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Returns the tensors that it gave, in the order of the requests.
+    /// Returns the given tensors, in request order.
     pub(crate) fn into_tensors(self) -> Vec<ExpectedTensor> {
         self.tensors
     }

@@ -14,25 +14,25 @@ pub enum TensorRole {
     Embedding,
     /// The projection to logits.
     Output,
-    /// A matrix that activations are multiplied by.
+    /// A matrix multiplied with activations.
     Matrix,
     /// A matrix per expert.
     Experts,
-    /// The matrix that gives the router's logits.
+    /// The router's matrix.
     Router,
-    /// The weight of a norm: about 1.
+    /// A norm's weight: about 1.
     NormWeight,
     /// A factor on activations: about 1.
     Scale,
-    /// The taps of a convolution along time, a row per channel.
+    /// A convolution's taps, a row per channel.
     Taps,
-    /// The negative decay rate of a recurrent state, per head.
+    /// A recurrent state's negative decay rate per head.
     Decay,
     /// A bias: about 0.
     Bias,
     /// Divisors of rotary frequencies: 1 or more.
     RopeFactors,
-    /// Attention sinks, a logit per head.
+    /// Attention sinks: a logit per head.
     Sinks,
     /// Numbers below `below`, as 32-bit integers.
     Ids {
@@ -42,12 +42,11 @@ pub enum TensorRole {
 }
 
 impl TensorRole {
-    /// Returns true if a file holds such a tensor as integers.
     pub(super) const fn is_integer(self) -> bool {
         matches!(self, TensorRole::Ids { .. })
     }
 
-    /// Returns true if a file may hold such a tensor quantised.
+    /// True if files may quantise the tensor.
     pub(super) const fn may_be_quantised(self) -> bool {
         match self {
             TensorRole::Embedding
@@ -67,40 +66,40 @@ impl TensorRole {
     }
 }
 
-/// A tensor that a lowering asks for.
+/// A tensor that a lowering requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedTensor {
-    /// Its name in the file.
+    /// The name in the file.
     pub name: String,
     /// Elements along each axis, in ggml order.
     pub ne: [u64; 4],
-    /// Its use.
+    /// The use.
     pub role: TensorRole,
-    /// The presence of the tensor in models.
+    /// The presence in models.
     pub presence: Presence,
 }
 
-/// A request for a tensor.
 pub(crate) struct Request<'a> {
     pub(crate) tensor: ExpectedTensor,
-    /// The size of each axis, with its keys.
+    /// Each axis's size, with its keys.
     pub(crate) sizes: &'a [Size],
 }
 
 /// Answers requests for tensors.
 pub(crate) trait TensorSource {
-    /// Returns the element type of the tensor, or `None` if an optional one is missing.
+    /// Returns the tensor's element type; `None` if an optional tensor is missing.
     ///
     /// # Errors
-    /// Returns an error if a required tensor is missing, or if the tensor has another shape or cannot be used.
+    ///
+    /// Fails if a required tensor is missing, or a tensor has another shape or cannot be used.
     fn find(&mut self, request: Request<'_>) -> Result<Option<DType>, ArchError>;
 
-    /// Returns true if blocks should request the tensor of that name, which belongs to the given form.
+    /// True if blocks should request that tensor, which belongs to the given form.
     fn offers(&self, name: &str, form: Form) -> bool;
 
-    /// Returns the columns of the matrix of that name, if the source has it and knows them.
+    /// Returns a matrix's columns, if known.
     fn columns(&self, name: &str) -> Option<u64>;
 
-    /// Notes that the lowering knows the tensor of that name and does not use it.
+    /// Notes a tensor that the lowering knows and does not use.
     fn ignore(&mut self, name: &str);
 }

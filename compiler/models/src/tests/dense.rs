@@ -9,7 +9,6 @@ pub(super) fn count(graph: &Graph, is: impl Fn(&Op) -> bool) -> usize {
     graph.insts().filter(|(_, i)| is(&i.op)).count()
 }
 
-/// Returns the layers that rotate.
 fn rotated(graph: &Graph) -> Vec<u32> {
     let ropes = graph.insts().filter(|(_, i)| matches!(i.op, Op::Rope(_)));
     let mut layers: Vec<u32> = ropes.map(|(_, i)| i.layer.unwrap()).collect();
@@ -41,7 +40,6 @@ fn scales(graph: &Graph) -> Vec<f32> {
     found.collect()
 }
 
-/// Returns the smallest model of this many layers.
 pub(super) fn deep(arch: &str, layers: u32) -> Graph {
     let mut pairs = metadata(arch);
     set(&mut pairs, &format!("{arch}.block_count"), layers);
@@ -62,8 +60,7 @@ pub(super) fn refused(arch: &str, key: &str, value: impl Into<MetaValue>) -> Str
     format!("{} {error}", error.code())
 }
 
-/// Returns true if the first matrices of attention and of the feed-forward half have the result of the same norm as
-/// operand.
+/// True if the first matrices of both sublayers read the same norm's result.
 fn sublayers_share_their_input(graph: &Graph) -> bool {
     let input = |tensor: &str| {
         graph.insts().find_map(|(_, i)| {
@@ -235,7 +232,7 @@ fn mistral_scales_queries_beyond_its_context() {
     );
 }
 
-/// Returns a small Gemma 4 of 8 layers. The fourth and the eighth have full attention.
+/// Returns a small Gemma 4 of 8 layers; the fourth and eighth have full attention.
 fn gemma4() -> Vec<(String, MetaValue)> {
     let mut pairs = metadata("gemma4");
     set(&mut pairs, "gemma4.block_count", 8u32);
@@ -252,7 +249,7 @@ fn gemma_4_has_smaller_heads_in_windowed_layers() {
     assert_eq!(states[0], "cache_k_l0 f16[16, 2, n_ctx_swa]");
     assert_eq!(states[7], "cache_v_l3 f16[32, 2, n_ctx]");
     assert!(attentions(&graph).iter().all(|a| a.scale == 1.0));
-    // Layers without a value projection use keys as values; the smallest model does not have value projections.
+    // Layers without a value projection use keys as values; the smallest model lacks value projections.
     assert!(graph.values().all(|(_, v)| !v.name.contains("attn_v")));
     let mut pairs = gemma4();
     set(&mut pairs, "gemma4.attention.value_length", 64u32);

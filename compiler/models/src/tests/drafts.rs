@@ -20,7 +20,7 @@ fn described() -> impl Iterator<Item = (&'static str, &'static DraftForm)> {
         .filter_map(|a| Some((a.name, a.drafts.as_ref()?)))
 }
 
-/// Returns the metadata of a small model with this number of draft blocks after its two layers.
+/// Returns a small model's metadata with draft blocks after its two layers.
 fn with_drafts(arch: &str, drafts: u32) -> Vec<(String, MetaValue)> {
     let mut pairs = metadata(arch);
     set(&mut pairs, &format!("{arch}.block_count"), 2 + drafts);
@@ -42,7 +42,6 @@ fn drafted(arch: &str, drafts: u32, keep: impl Fn(&ExpectedTensor) -> bool) -> L
     lower(&header(&pairs, &tensors(&pairs, keep)), &DRAFTING).unwrap()
 }
 
-/// Returns the value of that name.
 fn named(graph: &Graph, name: &str) -> Value {
     let mut found = graph.values().filter(|(_, v)| v.name == name);
     let (value, _) = found.next().unwrap_or_else(|| panic!("no {name}"));
@@ -54,7 +53,7 @@ fn operands(graph: &Graph, value: Value) -> &[Value] {
     &graph.inst(graph.value(value).def.0).operands
 }
 
-/// Returns the weight that is the first operand of the instruction that defines a value.
+/// Returns the weight in the first operand of a value's instruction.
 fn weight(graph: &Graph, value: Value) -> &str {
     let reads = operands(graph, value).iter();
     let mut weights = reads.filter_map(|&v| match graph.def_op(v) {
@@ -88,7 +87,7 @@ fn the_model_comes_first_and_is_unchanged() {
             };
             let drafts = ["logits", "draft_logits", "draft_logits_2"];
             assert_eq!(names(&both.graph), drafts);
-            // Each has caches of its own, whatever the layers have.
+            // Each has its own caches, whatever the layers have.
             let caches = |layer| {
                 let state = |op: &Op| matches!(op, Op::State(_));
                 let insts = both.graph.insts();
@@ -205,7 +204,7 @@ fn drafting_without_draft_blocks_is_an_error() {
     let pairs = metadata("glm4moe");
     let own = expected::tensors(&pairs, |_| false);
     says(&refused(&pairs, &own), "glm4moe.nextn_predict_layers");
-    // A file that was converted without the tensors that its metadata count.
+    // The file lacks tensors that its metadata count.
     let pairs = with_drafts("glm4moe", 1);
     says(&refused(&pairs, &own), "block 2");
     assert!(lower(&header(&pairs, &own), &OPTIONS).is_ok());

@@ -1,4 +1,4 @@
-//! The list of expected tensors, compared with real files and with the lowering.
+//! The list of expected tensors, compared with real files and the lowering.
 
 use std::collections::BTreeMap;
 
@@ -40,13 +40,13 @@ fn goldens_consist_of_the_tensors_expected() {
         let ignored = lower(&header, &options(&header)).unwrap().summary.ignored;
         found.retain(|tensor, _| !unused(&name).contains(&tensor.as_str()));
         found.retain(|tensor, _| !ignored.contains(tensor));
-        // Some files have separate projections, but fused gate and up projections.
+        // Some files have separate projections, but fused gate and up.
         let of_gate = |tensor: &str| tensor.contains(".ffn_gate.") || tensor.contains(".ffn_up.");
         if header.tensor("blk.0.ffn_gate.weight").is_none() {
             listed.retain(|tensor, _| !of_gate(tensor));
             found.retain(|tensor, _| !of_gate(tensor));
         }
-        // The gate and up projections of experts may be separate in files with other projections fused, or the reverse.
+        // Experts' gate and up may be separate in files with other projections fused, or the reverse.
         let of_experts = |tensor: &str| {
             let stems = [".ffn_gate_exps.", ".ffn_up_exps.", ".ffn_gate_up_exps."];
             stems.iter().any(|stem| tensor.contains(stem))

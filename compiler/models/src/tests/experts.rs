@@ -1,4 +1,4 @@
-//! Which layers have experts, how wide they are, and how tokens find theirs.
+//! Layers with experts, widths, and routing.
 
 use tpc_ir::Graph;
 use tpc_ir::op::{Op, TopK};
@@ -7,7 +7,7 @@ use super::*;
 use crate::expected_tensors;
 use tpc_gguf::Metadata;
 
-/// Returns the tensor names of the smallest model, plus the optional tensors whose name contains `kept`.
+/// Returns the smallest model's tensor names, plus optional tensors whose name contains `kept`.
 fn names(pairs: &[(String, MetaValue)], kept: &str) -> Vec<String> {
     let tensors = expected::tensors(pairs, |t| t.name.contains(kept));
     tensors.into_iter().map(|(name, _)| name).collect()
@@ -18,13 +18,11 @@ fn shape(pairs: &[(String, MetaValue)], name: &str) -> Option<[u64; 4]> {
     tensors.into_iter().find(|t| t.0 == name).map(|t| t.1)
 }
 
-/// Returns the error code for these metadata.
 fn code(pairs: &[(String, MetaValue)]) -> &'static str {
     let metadata = Metadata::from_pairs("test.gguf", pairs.to_vec()).unwrap();
     expected_tensors(&metadata, &OPTIONS, |_| true).map_or_else(|e| e.code().id, |_| "none")
 }
 
-/// Returns the layers with a router.
 fn routed(pairs: &[(String, MetaValue)]) -> Vec<usize> {
     let names = names(pairs, "");
     (0..6)
@@ -76,7 +74,7 @@ fn shared_experts_are_as_wide_as_the_keys_say() {
         }
         shape(&pairs, "blk.1.ffn_up_shexp.weight").map(|ne| ne[1])
     };
-    // The width is per shared expert, times their number.
+    // The width is per shared expert.
     assert_eq!(width("bailingmoe2", &[]), Some(48));
     assert_eq!(width("bailingmoe2", &[(KEY, 0)]), Some(64));
     let twice = [(KEY, 0), ("expert_shared_count", 2)];
@@ -141,7 +139,7 @@ fn tokens_have_experts_of_their_own_in_the_first_layers() {
     let graph = model(DType::I32).unwrap().graph;
     let top = graph.insts().filter(|(_, i)| i.op.name() == "top_k");
     assert_eq!(top.map(|(_, i)| i.layer).collect::<Vec<_>>(), [Some(1)]);
-    // Only the other layer has a bias for the selection.
+    // Only the other layer has a selection bias.
     let biases = graph
         .values()
         .filter(|(_, v)| v.name.contains("exp_probs_b"));
@@ -288,7 +286,7 @@ fn experts_that_llama_cpp_does_not_run_are_refused() {
     assert_eq!(code(&pairs), "none");
 }
 
-/// Returns the operand that the first op with this tensor multiplies, by name.
+/// Returns the operand that the first op with this tensor multiplies.
 fn reads(graph: &Graph, tensor: &str) -> String {
     let op = graph.insts().find_map(|(_, i)| {
         let weight = i.operands.first().map(|&w| &graph.value(w).name);

@@ -1,5 +1,5 @@
 //! Comparison with the graphs that llama.cpp builds for the goldens' twins in f32: the same arithmetic with the same
-//! parameters on tensors of the same size, in whatever order.
+//! parameters on tensors of the same size, in any order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,7 +10,7 @@ use tpc_ir::{Bindings, Dim, Graph, Symbol};
 
 use super::*;
 
-/// Instructions by their computation: an op with its parameters and the number of elements of its result.
+/// Instructions by op, parameters and result elements.
 type Work = BTreeMap<String, usize>;
 
 /// Returns a parameter as a number. Captures omit parameters that are all 0.
@@ -19,7 +19,7 @@ fn float(word: &Json) -> f32 {
     f32::from_bits(word)
 }
 
-/// Norms of a capture: some are computed twice, with their factor, and are one here.
+/// A capture's norms: some are computed twice, with their factor, and count once.
 #[derive(Default)]
 struct Norms {
     first: BTreeMap<String, u64>,
@@ -27,7 +27,7 @@ struct Norms {
 }
 
 impl Norms {
-    /// Returns true if a node repeats the computation of an earlier one.
+    /// True if a node repeats an earlier computation.
     fn is_known(&mut self, op: &str, node: &Json) -> bool {
         if op != "RMS_NORM" && op != "MUL" {
             return false;
@@ -45,7 +45,6 @@ impl Norms {
     }
 }
 
-/// Returns the work of a capture, and the weights it reads.
 fn captured(path: &Path) -> (Work, BTreeSet<String>) {
     let mut work = Work::new();
     let mut weights = BTreeSet::new();
@@ -54,7 +53,7 @@ fn captured(path: &Path) -> (Work, BTreeSet<String>) {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    // A sigmoid may be had as silu(x) / x.
+    // silu(x) / x is a sigmoid.
     let silus = nodes.iter().filter(|n| n["op"] == "SILU");
     let silus: BTreeSet<u64> = silus.map(|n| n["id"].as_u64().unwrap()).collect();
     let divisions = nodes.iter().filter(|n| n["op"] == "DIV");
@@ -80,7 +79,7 @@ fn captured(path: &Path) -> (Work, BTreeSet<String>) {
             "SWIGLU" | "GEGLU" | "GELU" | "RELU" | "SQR" | "TANH" => op.to_lowercase(),
             "SILU" if divided.contains(&node["id"].as_u64().unwrap()) => continue,
             "SILU" | "SIGMOID" | "SOFTPLUS" | "SSM_CONV" => op.to_lowercase(),
-            // The state of a sequence that starts is forgotten.
+            // A starting sequence forgets its state.
             "SCALE" if float(p(0)) == 0.0 => "mul".to_owned(),
             "SWIGLU_OAI" => format!("swiglu_oai {} {}", float(p(2)), float(p(3))),
             "RMS_NORM" | "NORM" => format!("{} {}", op.to_lowercase(), float(p(0))),
@@ -113,7 +112,7 @@ fn captured(path: &Path) -> (Work, BTreeSet<String>) {
     (work, weights)
 }
 
-/// Returns the work of a graph for the batch of the captures, and the weights it reads.
+/// Returns a graph's work for the captures' batch, and its weights.
 fn lowered(graph: &Graph) -> (Work, BTreeSet<String>) {
     let bindings = Bindings::default()
         .with(Symbol::NTokens, 8)

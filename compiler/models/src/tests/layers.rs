@@ -6,7 +6,6 @@ use tpc_ir::op::{InputKind, Op};
 use super::dense::{attentions, count, deep, refused, states};
 use super::*;
 
-/// Returns the names of the weights of a graph.
 fn weights(graph: &Graph) -> Vec<String> {
     let found = graph.insts().filter_map(|(_, i)| match &i.op {
         Op::Weight(w) => Some(w.tensor.clone()),
@@ -83,8 +82,7 @@ fn talkie_adds_its_embedding_to_every_layer() {
         .values()
         .filter(|(_, v)| v.name.starts_with("embd_skip"));
     assert_eq!(skips.count(), 2);
-    // Only the norms of queries have weights. There are 10 norms: 4 in each of 2 layers, 1 on the embedding, 1 at the
-    // end.
+    // Only the query norms have weights. There are 10 norms: 4 in each of 2 layers, 1 on the embedding, 1 at the end.
     assert_eq!(count(&graph, |op| matches!(op, Op::Norm(_))), 10);
     let norms = names.iter().filter(|n| n.contains("norm"));
     assert_eq!(norms.collect::<Vec<_>>().len(), 2);
@@ -110,7 +108,7 @@ fn two_stacks_run_in_turn_with_caches_for_every_run() {
             .strip_suffix(".ffn_down.weight")?;
         Some(block.to_owned())
     });
-    // The low stack twice, then the high one, all of that twice.
+    // The low stack twice, then the high one, all twice.
     let low_low_high = ["0", "1", "0", "1", "2", "3"];
     assert_eq!(outputs.collect::<Vec<_>>(), low_low_high.repeat(2));
     let norms = count(&graph, |op| matches!(op, Op::Norm(_)));

@@ -39,7 +39,7 @@ fn shared(folder: &str) -> Option<PathBuf> {
     path.is_dir().then_some(path)
 }
 
-/// Returns the names and headers of the goldens of supported architectures.
+/// Returns the goldens of supported architectures, with headers.
 fn goldens() -> Vec<(String, Header)> {
     let Some(folder) = shared("golden") else {
         return Vec::new();
@@ -64,7 +64,7 @@ fn goldens() -> Vec<(String, Header)> {
     out
 }
 
-/// Returns the options for a golden: its own context if its positions are learned.
+/// Returns a golden's options: its own context if its positions are learned.
 fn options(golden: &Header) -> LowerOptions {
     let learned = golden.tensor("position_embd.weight");
     LowerOptions {
@@ -73,14 +73,14 @@ fn options(golden: &Header) -> LowerOptions {
     }
 }
 
-/// Returns the tensors of a golden that logits do not depend on.
+/// Returns a golden's tensors that logits do not depend on.
 fn unused(golden: &str) -> &'static [&'static str] {
     match golden {
         // The head of a classifier.
         "qwen3-dense-f16" => &["cls.output.weight"],
         // A bias that llama.cpp reads and does not add.
         "ernie4_5-moe-moe-q6_k" => &["blk.0.attn_output.bias", "blk.1.attn_output.bias"],
-        // Biases and dense networks that llama.cpp reads and does not use.
+        // llama.cpp reads these biases and dense networks, but does not use them.
         "mimo2-moe-q5_k_m" => &[
             "blk.0.attn_k.bias",
             "blk.0.attn_q.bias",
@@ -112,7 +112,7 @@ fn unused(golden: &str) -> &'static [&'static str] {
     }
 }
 
-/// Returns the name of a graph capture: the golden's name without its quantisation.
+/// Returns a golden's graph capture, named without the quantisation.
 fn capture(golden: &str) -> &str {
     golden.rsplit_once('-').unwrap().0
 }
@@ -168,7 +168,7 @@ const NUMBERS: &[(&str, u32)] = &[
     ("attention.value_length_mla", 16),
 ];
 
-/// Returns the metadata of a small model without anything optional, with the keys of `arch`.
+/// Returns a small model's metadata without optional parts, with the keys of `arch`.
 fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
     let floats = [
         ("attention.layer_norm_epsilon", 1e-5f32),
@@ -206,7 +206,7 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
     if indexer.is_some_and(|form| form.layers == crate::description::IndexerLayers::Listed) {
         set(&mut pairs, &format!("{arch}.attention.indexer.types"), 1u32);
     }
-    // With draft blocks the number of blocks is not always two.
+    // With draft blocks the number of blocks varies.
     let fixed = arch_of.is_some_and(|a| a.drafts.is_none());
     if fixed && layers == Some(RecurrentLayers::WithoutKvHeads) {
         let kv_heads = format!("{arch}.attention.head_count_kv");
@@ -233,13 +233,11 @@ fn set_ngrams(pairs: &mut Vec<(String, MetaValue)>, arch: &str) {
     }
 }
 
-/// Replaces or adds a pair.
 fn set(pairs: &mut Vec<(String, MetaValue)>, key: &str, value: impl Into<MetaValue>) {
     pairs.retain(|(k, _)| k != key);
     pairs.push((key.to_owned(), value.into()));
 }
 
-/// Returns a header of these metadata and tensors.
 fn header(pairs: &[(String, MetaValue)], tensors: &[(String, [u64; 4])]) -> Header {
     let mut writer = GgufWriter::new("test.gguf");
     for (key, value) in pairs {
@@ -251,7 +249,6 @@ fn header(pairs: &[(String, MetaValue)], tensors: &[(String, [u64; 4])]) -> Head
     writer.header().unwrap()
 }
 
-/// Returns the smallest model of these metadata, lowered.
 fn lower_smallest(pairs: &[(String, MetaValue)]) -> LoweredModel {
     let tensors = expected::tensors(pairs, |_| false);
     lower(&header(pairs, &tensors), &OPTIONS).unwrap()

@@ -3,7 +3,7 @@
 use super::*;
 use tpc_ir::{Graph, Op};
 
-/// Returns the smallest model of an architecture, with changed keys.
+/// Returns an architecture's smallest model, with changed keys.
 fn with(arch: &str, changes: &[(&str, MetaValue)]) -> Graph {
     let mut pairs = metadata(arch);
     if arch == "bailingmoe3" {
@@ -19,7 +19,7 @@ fn with(arch: &str, changes: &[(&str, MetaValue)]) -> Graph {
     lower_smallest(&pairs).graph
 }
 
-/// Returns the sizes of the first operand of that index of the ops of that name.
+/// Returns the sizes of one operand of the first op of that name.
 fn operand(graph: &Graph, op: &str, index: usize) -> Vec<String> {
     let inst = graph.insts().find(|(_, i)| i.op.name() == op);
     let (_, inst) = inst.unwrap_or_else(|| panic!("no {op}"));

@@ -4,7 +4,7 @@ use tpc_ir::op::Op;
 
 use super::*;
 
-/// Returns the names of products with a Walsh–Hadamard matrix in layer 1, with the order of the matrix.
+/// Returns the products with a Walsh–Hadamard matrix in layer 1, with its order.
 fn rotations(dk: u32, dv: u32, cache_type_k: DType, cache_type_v: DType) -> Vec<String> {
     let mut pairs = metadata("llama");
     set(&mut pairs, "llama.attention.key_length", dk);

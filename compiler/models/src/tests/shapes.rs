@@ -21,7 +21,6 @@ fn attentions(graph: &Graph) -> Vec<&FlashAttn> {
     found.collect()
 }
 
-/// Returns the states with their types.
 fn states(graph: &Graph) -> Vec<String> {
     let states = graph.insts().filter_map(|(_, i)| match &i.op {
         Op::State(State { name, .. }) => Some(format!("{name} {}", graph.value(i.results[0]).ty)),

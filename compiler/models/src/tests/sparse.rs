@@ -4,7 +4,7 @@ use super::*;
 use tpc_ir::op::{BlockPart, InputKind, Op, TopMask};
 use tpc_ir::{Graph, Value};
 
-/// Returns the smallest model of an architecture, with changed keys.
+/// Returns an architecture's smallest model, with changed keys.
 fn with(arch: &str, changes: &[(&str, MetaValue)]) -> Graph {
     let mut pairs = metadata(arch);
     for (key, value) in changes {
@@ -29,7 +29,6 @@ fn parts(graph: &Graph, part: BlockPart) -> Vec<u32> {
     graph.insts().filter_map(|(_, i)| tokens(&i.op)).collect()
 }
 
-/// Returns the masks of all attentions, in order.
 fn masks(graph: &Graph) -> Vec<Value> {
     let attentions = graph.insts().filter(|(_, i)| i.op.name() == "flash_attn");
     attentions.map(|(_, i)| i.operands[3]).collect()
@@ -45,7 +44,7 @@ fn attention_sees_what_the_indexer_selects() {
         panic!("two attentions");
     };
     assert!(first != second && graph.value(first).name.starts_with("indexer_mask"));
-    // A cache of keys more per layer than latent attention has.
+    // One more key cache per layer than latent attention has.
     let states = |graph: &Graph| count(graph, "state");
     assert_eq!(states(&graph), states(&with("deepseek2", &[])) + 2);
 }
@@ -121,7 +120,7 @@ fn heads_that_select_by_themselves_see_short_contexts_only() {
     assert!(error.help().contains("--ctx-size 504"), "{}", error.help());
 }
 
-/// Returns DeepSeek 4 with blocks of these tokens per layer.
+/// Returns DeepSeek 4 with these tokens per block and layer.
 fn with_blocks(ratios: &[u32]) -> Graph {
     let layers = u32::try_from(ratios.len()).unwrap();
     let changes = [
@@ -141,7 +140,7 @@ fn layers_attend_to_their_window_and_to_rows_of_blocks() {
     let cells = |mask: Value| graph.value(mask).ty.dims[0].to_string();
     assert_eq!(cells(window), "n_kv_swa");
     assert_eq!([cells(indexed), cells(plain)], ["n_kv + n_kv_swa"; 2]);
-    // Only one layer has an indexer, and only its blocks overlap the block before.
+    // Only one layer has an indexer, and only its blocks overlap the previous block.
     assert_eq!(count(&graph, "top_mask"), 1);
     assert_eq!(parts(&graph, BlockPart::Follows), [4]);
     assert_eq!(parts(&graph, BlockPart::Seen), [4, 128]);

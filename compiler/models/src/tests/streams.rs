@@ -4,7 +4,7 @@ use super::*;
 use tpc_ir::Graph;
 use tpc_ir::op::Op;
 
-/// Returns the smallest model of an architecture, with changed keys.
+/// Returns an architecture's smallest model, with changed keys.
 fn with(arch: &str, changes: &[(&str, MetaValue)]) -> Graph {
     let mut pairs = metadata(arch);
     for (key, value) in changes {
@@ -94,7 +94,7 @@ fn experts_of_groups_read_the_output_of_the_selected_ones() {
         let (_, value) = graph.values().find(|(_, v)| v.name == name).unwrap();
         [0, 1, 2].map(|i| value.ty.dims[i].to_string())
     };
-    // As wide as a head, because the key for the width is missing.
+    // As wide as a head, without the key.
     assert_eq!(dims("blk.0.ffn_up_chexps.weight"), ["96", "32", "2"]);
     let weight = |name: &str| graph.values().find(|(_, v)| v.name == name).unwrap().0;
     let inputs = |name: &str| {

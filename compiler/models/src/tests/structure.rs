@@ -1,4 +1,4 @@
-//! The properties of every lowered graph, on the smallest models, the goldens, and the headers of published models.
+//! Properties of every lowered graph: of the smallest models, the goldens, and headers of published models.
 
 use std::collections::BTreeSet;
 

@@ -1,11 +1,10 @@
-//! Tests of windows that are chunks or lists of layers, and of the settings that depend on them.
+//! Windows that are chunks or listed layers, and settings that depend on them.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Window};
 
 use super::*;
 
-/// Returns the layers with an op that satisfies `is`.
 fn layers(graph: &Graph, is: impl Fn(&Op) -> bool) -> Vec<u32> {
     let mut out: Vec<u32> = graph
         .insts()
@@ -16,7 +15,6 @@ fn layers(graph: &Graph, is: impl Fn(&Op) -> bool) -> Vec<u32> {
     out
 }
 
-/// Returns the layers whose caches have a window.
 fn windowed(graph: &Graph) -> Vec<u32> {
     let states = graph.insts().filter_map(|(_, i)| match &i.op {
         Op::State(_) => Some((i.layer.unwrap(), i.results[0])),
@@ -163,7 +161,7 @@ fn a_list_gives_layers_of_granite_a_window() {
     assert_eq!(graph.insts().filter(|(_, i)| with_sinks(i)).count(), 2);
 }
 
-/// Returns the layers with a window and those that rotate, of a model of eight layers.
+/// Returns the layers with a window, and the rotating layers, of a model of eight layers.
 fn of_eight(arch: &str, more: &[(&str, MetaValue)]) -> [Vec<u32>; 2] {
     let mut pairs = metadata(arch);
     set(&mut pairs, &format!("{arch}.block_count"), 8u32);
@@ -235,7 +233,7 @@ fn windowed_layers_may_have_a_rotation_of_their_own() {
     assert_eq!(bases("laguna", &own), [full, (1, 500.0, 1.0, 16)]);
     assert_eq!(bases("afmoe", &own), [full, (1, 500.0, 0.5, 32)][..]);
     assert_eq!(bases("gemma2", &own), [full, (1, 500.0, 0.5, 32)][..]);
-    // All layers rotate the same elements as the first layer.
+    // All layers rotate the first layer's elements.
     let windows = MetaValue::from(vec![1u32, 0]);
     let first = [
         own.to_vec(),

@@ -1,10 +1,10 @@
-//! Zeros that mean that a key is absent. llama.cpp writes every key of its models, also those that it did not read.
+//! Zeros that mean an absent key: llama.cpp writes every key of its models, also keys that it did not read.
 
 use super::*;
 use crate::expected_tensors;
 use tpc_gguf::Metadata;
 
-/// Counts for which 0 means the same as a missing key.
+/// Counts: 0 means a missing key.
 const COUNTS: [&str; 36] = [
     "rope.dimension_count",
     "rope.dimension_count_swa",
@@ -44,7 +44,7 @@ const COUNTS: [&str; 36] = [
     "embedding_length",
 ];
 
-/// Factors, bounds and parameters for which 0 means the same as a missing key.
+/// Factors, bounds and parameters: 0 means a missing key.
 const REALS: [&str; 24] = [
     "attention.scale",
     "attention.max_alibi_bias",
@@ -72,10 +72,10 @@ const REALS: [&str; 24] = [
     "rope.scaling.yarn_beta_slow",
 ];
 
-/// Optional lists for which zeros mean the same as a missing key.
+/// Optional lists: zeros mean a missing key.
 const LISTS: [&str; 1] = ["rope.dimension_sections"];
 
-/// Architectures with their own default for a missing key. A 0 switches the setting off.
+/// Architectures with their own default. 0 switches the setting off.
 const DEFAULTS: [(&str, &str); 5] = [
     ("grok", "embedding_scale"),
     ("grok", "logit_scale"),
@@ -84,7 +84,7 @@ const DEFAULTS: [(&str, &str); 5] = [
     ("minicpm", "logit_scale"),
 ];
 
-/// Returns the graph of the smallest model of these metadata, or `None` if they are refused.
+/// Returns the smallest model's graph; `None` if refused.
 fn graph(pairs: &[(String, MetaValue)]) -> Option<String> {
     let metadata = Metadata::from_pairs("test.gguf", pairs.to_vec()).ok()?;
     let list = expected_tensors(&metadata, &OPTIONS, |_| false).ok()?;
@@ -120,7 +120,7 @@ fn a_zero_is_an_absent_key() {
     assert!(compared > 2500, "{compared} graphs");
 }
 
-/// The keys that the code reads as a count or as a number, with their reasons not to be in the list.
+/// Keys read as a count or number, with the reason not to be in the list.
 const NOT_IN_LIST: &[&str] = &[
     // 0 means that the bound is off, even if the model has a default bound.
     "attn_logit_softcapping",

@@ -1,51 +1,49 @@
-//! The clocks of a running block: the synchronisation between its threads.
+//! A running block's clocks: the synchronisation between its threads.
 
 use super::happens_before::{BlockProgress, HappensBefore};
 
-/// The number of cached stamps per thread, indexed by program counter.
+/// Cached stamps per thread, by program counter.
 const PLACES: usize = 8;
-/// The value for a missing stamp or origin.
+/// A missing stamp or origin.
 pub(super) const NONE: u32 = 0;
 
-/// A thread's clock and its acquired accesses.
+/// A thread's clock and acquired accesses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThreadClock {
-    /// The clock. It advances whenever the thread publishes its accesses.
+    /// Advances whenever the thread publishes its accesses.
     pub(super) clock: u32,
-    /// The origin of the thread's stamps at the current clock.
+    /// The origin of stamps at the current clock.
     pub(super) origin: u32,
-    /// Cached stamps by program counter.
+    /// Stamps by program counter.
     pub(super) places: [(usize, u32); PLACES],
-    /// The accesses acquired from flags since the last barrier.
+    /// Accesses acquired from flags since the last barrier.
     pub(super) acquired: Option<Box<HappensBefore>>,
-    /// The accesses read through relaxed flag loads. The next fence acquires them.
+    /// Accesses read through relaxed flag loads, which the next fence acquires.
     pub(super) pending: Option<Box<HappensBefore>>,
-    /// The accesses that a store after the last fence publishes, and the fence's scope.
+    /// Accesses that a store after the last fence publishes, and the fence's scope.
     pub(super) fenced: Option<Box<(HappensBefore, u32)>>,
 }
 
 impl ThreadClock {
-    /// Advances the clock and resets the origin.
     pub(super) fn advance(&mut self) {
         self.clock += 1;
         self.origin = NONE;
         self.places = [(0, NONE); PLACES];
     }
 
-    /// Returns the cache slot for a program counter.
+    /// Returns a program counter's cache slot.
     pub(super) fn stamp_slot(&mut self, pc: usize) -> &mut (usize, u32) {
         &mut self.places[(pc >> 2) % PLACES]
     }
 }
 
-/// The clocks of a block.
 #[derive(Debug, Default)]
 pub(crate) struct BlockClocks {
-    /// The block's index among all blocks of the graph.
+    /// The block's index in the graph.
     pub(super) instance: u32,
-    /// The number of barriers passed.
+    /// Barriers passed.
     pub(super) epoch: u32,
-    /// The accesses that happened before all threads of the block.
+    /// Accesses that happened before all threads of the block.
     pub(super) known: HappensBefore,
     pub(super) threads: Vec<ThreadClock>,
     /// For each warp and lane, the last known clocks of the warp's 32 lanes.
@@ -55,7 +53,6 @@ pub(crate) struct BlockClocks {
 }
 
 impl BlockClocks {
-    /// Resets the clocks for a new block of `threads` threads.
     pub(super) fn begin(&mut self, instance: u32, threads: usize) {
         self.instance = instance;
         self.epoch = 0;
@@ -71,7 +68,6 @@ impl BlockClocks {
         self.busy = false;
     }
 
-    /// Records that all threads have passed a barrier.
     pub(crate) fn barrier(&mut self) {
         self.epoch += 1;
         for t in &mut self.threads {
@@ -86,7 +82,6 @@ impl BlockClocks {
         }
     }
 
-    /// Records a `__syncwarp` of the lanes in `mask`.
     pub(crate) fn warp(&mut self, warp: usize, mask: u32) {
         let members = || (0..32).filter(|l| mask >> l & 1 == 1);
         let lanes = &mut self.lanes[warp];
@@ -111,7 +106,7 @@ impl BlockClocks {
         }
     }
 
-    /// Returns the accesses that happened before the thread's current point, including its own.
+    /// Returns the accesses before the thread's current point, including its own.
     pub(super) fn snapshot(&self, thread: usize) -> HappensBefore {
         let mut known = self.known.clone();
         if let Some(acquired) = &self.threads[thread].acquired {

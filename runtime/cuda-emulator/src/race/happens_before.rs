@@ -1,27 +1,26 @@
-//! The accesses by other blocks that happened before a thread.
+//! Accesses by other blocks that happened before a thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The accesses of one block that happened before.
+/// One block's accesses that happened before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockProgress {
-    /// All accesses made before the block had passed this number of barriers.
+    /// All accesses before this number of barriers.
     pub(crate) epoch: u32,
-    /// For single threads, all accesses up to the given clock.
+    /// Single threads' accesses up to a clock.
     pub(crate) threads: BTreeMap<u32, u32>,
 }
 
-/// The accesses of blocks and nodes that happened before.
+/// Accesses of blocks and nodes that happened before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HappensBefore {
-    /// Blocks by instance.
+    /// By instance.
     pub(crate) blocks: BTreeMap<u32, BlockProgress>,
     /// Completed nodes.
     pub(crate) nodes: BTreeSet<usize>,
 }
 
 impl HappensBefore {
-    /// Adds the accesses of `other`.
     pub(crate) fn join(&mut self, other: &HappensBefore) {
         for (&instance, seen) in &other.blocks {
             let own = self.blocks.entry(instance).or_default();
@@ -34,7 +33,6 @@ impl HappensBefore {
         self.nodes.extend(&other.nodes);
     }
 
-    /// Returns true if the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.blocks.is_empty() && self.nodes.is_empty()
     }

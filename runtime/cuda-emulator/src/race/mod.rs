@@ -1,8 +1,8 @@
 //! Race detection for every access of a kernel.
 //!
 //! Each byte stores the *stamps* of its last write and of the reads since. A stamp identifies a thread, an interval
-//! between two of its synchronisations, and a code location. An access races with a stored stamp that is not ordered
-//! before it, unless both are reads or both are atomic.
+//! between two of its synchronisations, and a code location. An access races with an unordered stored stamp, unless
+//! both are reads or both are atomic.
 
 mod clocks;
 mod happens_before;
@@ -15,41 +15,39 @@ pub(super) use clocks::BlockClocks;
 use clocks::NONE;
 use happens_before::HappensBefore;
 
-/// The origin of one or more accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Origin {
-    /// A thread at one value of its clock.
+    /// A thread at one clock value.
     Thread {
         instance: u32,
         epoch: u32,
         thread: u32,
         clock: u32,
     },
-    /// Several threads of a warp, with clocks up to `clock`.
+    /// Threads of a warp, with clocks up to `clock`.
     Warp {
         instance: u32,
         epoch: u32,
         warp: u32,
         clock: u32,
     },
-    /// Several threads of a block, before it has passed `epoch + 1` barriers.
+    /// Threads of a block, before it has passed `epoch + 1` barriers.
     Block { instance: u32, epoch: u32 },
-    /// A node: several blocks of a kernel, or a copy.
+    /// Several blocks of a kernel, or a copy.
     Node { node: u32 },
     /// The union of two stamps.
     Pair { first: u32, second: u32 },
 }
 
-/// An access: its origin and its code location.
 #[derive(Clone, Copy, Debug)]
 struct Stamp {
     origin: u32,
     pc: usize,
-    /// The scope of an atomic access: 1 for the device, 2 for the system. 0 for a plain access.
+    /// 0 for a plain access; an atomic's scope: 1 for the device, 2 for the system.
     atomic: u8,
 }
 
-/// The shadow cell of a byte: the stamps of its last write and of the reads since.
+/// A byte's shadow cell: the stamps of its last write and of the reads since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct ShadowCell {
@@ -57,7 +55,7 @@ pub(super) struct ShadowCell {
     read: u32,
 }
 
-/// The accesses that a flag publishes, and their scope: 0 for the block, 1 for the device, 2 for the system.
+/// Accesses that a flag publishes, and their scope: 0 for the block, 1 for the device, 2 for the system.
 #[derive(Debug, Default)]
 struct Flag {
     known: HappensBefore,
@@ -66,7 +64,6 @@ struct Flag {
     instance: u32,
 }
 
-/// The origin of the current access.
 pub(super) struct Accessor<'a> {
     pub(super) node: usize,
     pub(super) device: u32,
@@ -74,14 +71,13 @@ pub(super) struct Accessor<'a> {
     pub(super) thread: Option<(&'a mut BlockClocks, usize)>,
 }
 
-/// The earlier access of a race.
 #[derive(Debug)]
 pub(super) struct Conflict {
     pub(super) node: usize,
     pub(super) pc: usize,
-    /// The block and thread, as far as known.
+    /// Block and thread, as far as known.
     pub(super) origin: String,
-    /// True if the earlier access was a write.
+    /// True for an earlier write.
     pub(super) wrote: bool,
 }
 
@@ -89,22 +85,21 @@ pub(super) struct Conflict {
 #[derive(Debug, Default)]
 pub(super) struct Reachability {
     words: usize,
-    /// For each node, the bit set of nodes that have ended when it starts.
+    /// Per node, the bit set of nodes ended at its start.
     start: Vec<u64>,
-    /// For each node, the bit set of nodes that have ended when it ends.
+    /// Per node, the bit set of nodes ended at its end.
     end: Vec<u64>,
 }
 
 impl Reachability {
-    /// Computes the order. `order` is a topological order; `next` has each node's successors, with true for a full
-    /// edge.
+    /// Computes the order. `order` is topological; `next` has each node's successors, with true for a full edge.
     pub(super) fn new(order: &[usize], next: &[Vec<(usize, bool)>]) -> Reachability {
         let n = order.len();
         let words = n.div_ceil(64);
         let mut start = vec![0_u64; n * words];
         let mut end = vec![0_u64; n * words];
         for &from in order {
-            // The node's programmatic predecessors are already in `end`: the node waits for them before it ends.
+            // Programmatic predecessors are already in `end`: the node waits for them before it ends.
             end[from * words + from / 64] |= 1 << (from % 64);
             for w in 0..words {
                 end[from * words + w] |= start[from * words + w];
@@ -125,18 +120,17 @@ impl Reachability {
         Reachability { words, start, end }
     }
 
-    /// Returns true if node `first` has ended when node `second` starts.
+    /// True if `first` has ended when `second` starts.
     fn starts_after(&self, first: usize, second: usize) -> bool {
         self.start[second * self.words + first / 64] >> (first % 64) & 1 == 1
     }
 
-    /// Returns true if node `first` has ended when node `second` ends.
+    /// True if `first` has ended when `second` ends.
     fn ends_after(&self, first: usize, second: usize) -> bool {
         self.end[second * self.words + first / 64] >> (first % 64) & 1 == 1
     }
 }
 
-/// The race detector of a running graph.
 #[derive(Default)]
 pub(super) struct RaceDetector {
     reach: std::rc::Rc<Reachability>,
@@ -145,17 +139,16 @@ pub(super) struct RaceDetector {
     first: u32,
     flags: HashMap<usize, Flag>,
     instances: Vec<(usize, [u32; 3], [u32; 3])>,
-    /// The summary stamp of several readers, by origin and scope.
+    /// The summary stamp of readers, by origin and scope.
     summaries: HashMap<(Origin, u8), u32>,
-    /// The accesses that each node acquired from flags. Successors of the node inherit them.
+    /// Accesses that each node acquired from flags. Its successors inherit them.
     acquired: BTreeMap<usize, HappensBefore>,
-    /// The most recent pair of stamps that was found ordered.
+    /// The last pair of stamps found ordered.
     ordered: (u32, u32),
 }
 
 impl RaceDetector {
-    /// Starts a graph. All accesses of earlier graphs are ordered before it. Returns true if the shadow cells must be
-    /// cleared first.
+    /// Starts a graph, ordered after all earlier graphs. Returns true if the shadow cells must be cleared first.
     pub(super) fn begin(&mut self, reach: &std::rc::Rc<Reachability>) -> bool {
         self.reach = std::rc::Rc::clone(reach);
         let next = self.first as usize + self.stamps.len();
@@ -193,7 +186,6 @@ impl RaceDetector {
         self.prune(&mut clocks.known, node);
     }
 
-    /// Ends a block. Successors of its node inherit its acquired accesses.
     pub(super) fn end_block(&mut self, clocks: &BlockClocks, node: usize) {
         let mut known = clocks.known.clone();
         for t in &clocks.threads {
@@ -206,7 +198,7 @@ impl RaceDetector {
         }
     }
 
-    /// Removes accesses that graph edges already order: accesses before `node`, and blocks before other known blocks.
+    /// Removes accesses that graph edges already order.
     fn prune(&self, known: &mut HappensBefore, node: usize) {
         let of = |i: u32| self.instances[i as usize].0;
         let nodes: BTreeSet<usize> = known.blocks.keys().map(|&i| of(i)).collect();
@@ -233,7 +225,6 @@ impl RaceDetector {
         self.origins.len() as u32 - 1
     }
 
-    /// Returns the stamp of the current access.
     fn current_stamp(&mut self, actor: &mut Accessor<'_>, pc: usize, atomic: u8) -> u32 {
         let Some((clocks, thread)) = &mut actor.thread else {
             let node = actor.node as u32;
@@ -260,7 +251,6 @@ impl RaceDetector {
         stamp
     }
 
-    /// Records an access to bytes, and returns the first conflict.
     pub(super) fn access(
         &mut self,
         actor: &mut Accessor<'_>,
@@ -293,7 +283,6 @@ impl RaceDetector {
         Ok(())
     }
 
-    /// Checks a byte's stored stamp against the current access.
     fn check(
         &mut self,
         actor: &Accessor<'_>,

@@ -5,7 +5,7 @@ use super::happens_before::HappensBefore;
 use super::{Accessor, Origin, RaceDetector};
 
 impl RaceDetector {
-    /// Returns the node of an access, or `None` for a pair of stamps.
+    /// Returns an access's node; `None` for a pair of stamps.
     pub(super) fn node(&self, origin: Origin) -> Option<usize> {
         match origin {
             Origin::Thread { instance, .. }
@@ -16,7 +16,7 @@ impl RaceDetector {
         }
     }
 
-    /// Returns true if the earlier access is ordered before the current one.
+    /// True if the earlier access is ordered before the current one.
     pub(super) fn is_ordered(&self, origin: Origin, actor: &Accessor<'_>) -> bool {
         if let Origin::Pair { first, second } = origin {
             let each = |stamp| {
@@ -42,7 +42,7 @@ impl RaceDetector {
             || self.is_known(origin, node, &clocks.known)
     }
 
-    /// Returns true if the earlier access is in `known`, or ordered before one of its blocks or nodes.
+    /// True if the earlier access is in `known`, or ordered before one of its blocks or nodes.
     fn is_known(&self, origin: Origin, node: usize, known: &HappensBefore) -> bool {
         if known.nodes.iter().any(|&n| self.reach.ends_after(node, n)) {
             return true;
@@ -70,7 +70,7 @@ impl RaceDetector {
         }
     }
 
-    /// Adds a reader to a byte's readers and returns the combined stamp.
+    /// Adds a reader to a byte's readers; returns the combined stamp.
     pub(super) fn merge(&mut self, actor: &Accessor<'_>, then: u32, now: u32) -> u32 {
         let (Some(old), Some(new)) = (self.stamp(then), self.stamp(now)) else {
             return now;
@@ -88,7 +88,7 @@ impl RaceDetector {
         let atomic = old.atomic.min(new.atomic);
         let mut origin = self.join_origins(a, b, then, now);
         if let Origin::Pair { first, second } = a {
-            // Keep each node in one half of the pair only, and drop a half that is already ordered.
+            // Keep each node in one half of the pair, and drop an ordered half.
             for (part, rest) in [(first, second), (second, first)] {
                 if self
                     .stamp(part)
@@ -109,7 +109,6 @@ impl RaceDetector {
         self.summary(origin, old.pc, atomic)
     }
 
-    /// Returns true if the stamp includes accesses of the node.
     fn includes_node(&self, stamp: u32, node: usize) -> bool {
         match self.stamp(stamp).map(|s| self.origins[s.origin as usize]) {
             Some(Origin::Pair { first, second }) => {
@@ -120,7 +119,6 @@ impl RaceDetector {
         }
     }
 
-    /// Returns the summary stamp of several accesses.
     fn summary(&mut self, origin: Origin, pc: usize, atomic: u8) -> u32 {
         if let Some(&summary) = self.summaries.get(&(origin, atomic)) {
             return summary;
@@ -131,7 +129,7 @@ impl RaceDetector {
         summary
     }
 
-    /// Returns true if origin `a` includes origin `b`.
+    /// True if origin `a` includes `b`.
     fn includes(&self, a: Origin, b: Origin) -> bool {
         match (a, b) {
             (
@@ -207,7 +205,7 @@ impl RaceDetector {
     }
 }
 
-/// Returns true if barriers or warp synchronisation order the earlier access before the thread's current one.
+/// True if barriers or warp synchronisation order the earlier access before the thread's current one.
 fn is_ordered_in_block(origin: Origin, clocks: &BlockClocks, thread: usize) -> bool {
     let lanes = &clocks.lanes[thread / 32][thread % 32];
     match origin {

@@ -48,7 +48,6 @@ KERNEL(reduce, float *const *from, u32 *const *flags, float *to, u32 rank, u32 r
 KERNEL(forever, const u32 *flag) { while (load_acquire(flag) == 0) {} }
 ";
 
-/// Returns options for one device.
 fn seeded(seed: u64, build: Build) -> EmulatedOptions {
     EmulatedOptions {
         seed,
@@ -57,7 +56,6 @@ fn seeded(seed: u64, build: Build) -> EmulatedOptions {
     }
 }
 
-/// Reads device memory.
 fn read(rig: &mut Rig, memory: Memory) -> Vec<f32> {
     let mut bytes = vec![0; memory.bytes as usize];
     rig.driver.read(at(memory), &mut bytes).expect("room");

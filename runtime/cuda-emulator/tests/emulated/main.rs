@@ -1,4 +1,4 @@
-//! Graphs of kernels on emulated devices: results, orders and errors.
+//! Graphs on emulated devices: results, orders, errors.
 
 mod graphs;
 mod limits;

@@ -27,8 +27,7 @@ fn table(rig: &mut Rig, device: u32, of: &[Memory]) -> Memory {
     rig.bytes(device, &bytes)
 }
 
-/// Returns a graph with `count` calls on two devices, in sequence on each device. `first` is the number of the first
-/// call.
+/// Returns a graph with `count` calls in sequence on each of two devices. `first` numbers the first call.
 fn calls(first: u32, count: u32) -> impl Fn(&mut Rig) -> GraphSpec {
     move |rig| {
         let buffers = [0, 1].map(|d| rig.floats(d, &[0.0; 128]));

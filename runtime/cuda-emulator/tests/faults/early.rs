@@ -1,4 +1,4 @@
-//! Kernels that start before their predecessor ends: the checks detect premature reads.
+//! Kernels that start before their predecessor ends: premature reads are detected.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::support::{Rig, rig};
 /// The columns and rows of the weight.
 const SIZES: [usize; 2] = [256, 9];
 
-/// Returns the kernel that prepares the activations, and the product that reads its result.
+/// Returns the kernel that prepares the activations, and the product that reads them.
 fn kernels() -> [Kernel; 2] {
     let [k, rows] = SIZES;
     let x = Tensor::new(DType::F32, [k, 1, 1, 1]);
@@ -53,7 +53,7 @@ fn view(at: Memory, sizes: [usize; 2], column: usize) -> Vec<u8> {
     out
 }
 
-/// Returns a graph of both kernels, with an edge that lets the product start early.
+/// Returns both kernels, with an edge that lets the product start early.
 fn graph(rig: &mut Rig, kernels: &[Kernel; 2]) -> GraphSpec {
     let [k, rows] = SIZES;
     let x = rig.floats(0, &vec![1.5; k]);
@@ -81,7 +81,7 @@ fn graph(rig: &mut Rig, kernels: &[Kernel; 2]) -> GraphSpec {
     spec
 }
 
-/// Runs the kernels with one text replaced, and returns the fault. Returns `None` if no compiler is found.
+/// Runs the kernels with one text replaced; returns the fault, or `None` without a compiler.
 fn found(change: (&str, &str), seed: u64) -> Option<Result<(), Fault>> {
     let kernels = kernels();
     let instances: BTreeSet<Instance> = kernels.iter().map(|k| k.instance.clone()).collect();

@@ -23,7 +23,7 @@ KERNEL(late, const float *x, float *y) {
 }
 ";
 
-/// Checks that the graph has no fault in any order, and that the wrong variant has one in each order.
+/// Checks that the graph is correct in every order, and that the wrong variant faults in every order.
 fn edges(graph: &dyn Fn(&mut Rig, bool) -> GraphSpec, line: &str, labels: [&str; 2]) {
     for seed in 0..12 {
         match run(KERNELS, checked(1, seed), &|rig| graph(rig, false)) {

@@ -1,4 +1,4 @@
-//! Faults planted in kernels and graphs: the checks detect and locate each one. Without the fault, the same kernels run
+//! Faults planted in kernels and graphs: the checks detect and locate each. Without the fault, the same kernels run
 //! under many orders without errors.
 
 mod blocks;
@@ -22,16 +22,13 @@ struct Planted {
     change: (&'static str, &'static str),
     /// A text in the source line that the diagnostic must name.
     line: &'static str,
-    /// The accepted kinds of faults.
     kinds: &'static [FaultKind],
-    /// The minimum number of orders in which the fault must appear.
+    /// Orders in which the fault must appear, at least.
     orders: usize,
 }
 
-/// The number of orders tried.
 const ORDERS: usize = 12;
 
-/// Returns the options of most cases.
 fn checked(devices: usize, seed: u64) -> EmulatedOptions {
     EmulatedOptions {
         devices,
@@ -41,7 +38,7 @@ fn checked(devices: usize, seed: u64) -> EmulatedOptions {
     }
 }
 
-/// Runs a graph and returns the fault, if any. Returns `None` if no compiler is found.
+/// Runs a graph; returns its fault. Returns `None` without a compiler.
 fn run(
     source: &str,
     options: EmulatedOptions,
@@ -56,7 +53,7 @@ fn run(
     })
 }
 
-/// Checks that the planted fault is detected, and that the correct source has none.
+/// Checks that the planted fault is detected, and that the correct source runs cleanly.
 fn found(planted: &Planted, devices: usize, graph: &dyn Fn(&mut Rig) -> GraphSpec) {
     let Planted {
         right,

@@ -6,13 +6,12 @@ use tpc_cuda::{
 };
 use tpc_cuda_emulator::{EmulatedDriver, EmulatedOptions};
 
-/// A driver with one module on each of its devices.
 pub(crate) struct Rig {
     pub(crate) driver: EmulatedDriver,
     modules: Vec<ModuleHandle>,
 }
 
-/// Creates a driver. Prints a message and returns `None` if no C++ compiler is found.
+/// Creates a driver; reports a skip and returns `None` without a C++ compiler.
 pub(crate) fn rig(source: &str, mut options: EmulatedOptions) -> Option<Rig> {
     options.cache = Some(env!("CARGO_TARGET_TMPDIR").into());
     let mut driver = match EmulatedDriver::new(options) {
@@ -46,7 +45,6 @@ impl Rig {
         memory
     }
 
-    /// Returns a launch of a kernel of the module.
     pub(crate) fn kernel(
         &mut self,
         device: u32,
@@ -64,7 +62,6 @@ impl Rig {
         })
     }
 
-    /// Returns a kernel of the module.
     pub(crate) fn function(&mut self, device: u32, name: &str) -> Function {
         let module = self.modules[device as usize];
         self.driver.function(module, name).expect("a kernel")
@@ -77,7 +74,6 @@ impl Rig {
     }
 }
 
-/// Returns the start of an allocation.
 pub(crate) fn at(memory: Memory) -> Endpoint {
     Endpoint {
         side: memory.side,

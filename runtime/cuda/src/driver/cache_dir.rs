@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use super::DriverError;
 
-/// Returns the folder `name` for compiled code, within `TPC_CUDA_CACHE` or the user's cache folder. tpc runs the code in this folder, so
-/// other users must not be able to write to it.
+/// Returns the folder `name` for compiled code, within `TPC_CUDA_CACHE` or the user's cache folder. tpc runs this code,
+/// so other users must not have write access.
 ///
 /// # Errors
-/// Returns an error if `TPC_CUDA_CACHE`, `XDG_CACHE_HOME` and `HOME` are all unset.
+///
+/// Fails if `TPC_CUDA_CACHE`, `XDG_CACHE_HOME` and `HOME` are all unset.
 pub fn cache_dir(name: &str) -> Result<PathBuf, DriverError> {
     let set = |name: &str| {
         std::env::var_os(name)
@@ -19,10 +20,10 @@ pub fn cache_dir(name: &str) -> Result<PathBuf, DriverError> {
     let user = || set("XDG_CACHE_HOME").or_else(home).map(|c| c.join("tpc"));
     let base = set("TPC_CUDA_CACHE").or_else(user);
     let base = base.ok_or_else(|| DriverError::Io {
-        what: "the folder of compiled kernels".into(),
+        what: "cannot find a folder for compiled kernels".into(),
         cause: std::io::Error::new(
             std::io::ErrorKind::NotFound,
-            "none of TPC_CUDA_CACHE, XDG_CACHE_HOME and HOME is set; let TPC_CUDA_CACHE name a folder of yours",
+            "TPC_CUDA_CACHE, XDG_CACHE_HOME and HOME are unset; set TPC_CUDA_CACHE to a folder of yours",
         ),
     })?;
     Ok(base.join(name))

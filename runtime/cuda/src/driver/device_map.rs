@@ -5,11 +5,11 @@ use super::{
     Memory, Module, ModuleHandle, SetNode, Side, Work,
 };
 
-/// Devices of a driver, numbered by their position in a list. Several devices may be the same card: they have separate memory, and their
-/// launches are branches of one graph.
+/// Devices of a driver, numbered by position in a list. Devices on the same card have separate memory; their launches
+/// are branches of one graph.
 pub struct DeviceMap<D: Driver> {
     driver: D,
-    /// The driver's device for each device.
+    /// The driver's device.
     cards: Vec<Device>,
     infos: Vec<DeviceInfo>,
 }
@@ -18,7 +18,8 @@ impl<D: Driver> DeviceMap<D> {
     /// Returns the cards with these numbers as devices, in this order.
     ///
     /// # Errors
-    /// Returns [`DriverError::NoDevice`] if the driver does not have a card of a number.
+    ///
+    /// Returns [`DriverError::NoDevice`] for an unknown number.
     pub fn new(driver: D, cards: &[u32]) -> Result<DeviceMap<D>, DriverError> {
         let found = driver.devices().len();
         let info = |&card: &u32| {

@@ -9,20 +9,20 @@ use crate::codes;
 /// An error of [host work](super::HostWork).
 pub type HostError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The reason why a call of a driver failed.
+/// An error of a driver call.
 #[derive(Debug, thiserror::Error)]
 #[expect(
     missing_docs,
     reason = "the message of each variant says what its fields hold"
 )]
 pub enum DriverError {
-    #[error("there is no CUDA driver here: {what}")]
+    #[error("no usable CUDA driver: {what}")]
     Missing { what: String },
     #[error("the CUDA driver is too old: {what}")]
     TooOld { what: String },
-    #[error("there is no device {device}: {found} are here")]
+    #[error("{device} does not exist: {found} devices found")]
     NoDevice { device: Device, found: usize },
-    #[error("module {module} has no code for {device} (compute capability {}.{}): {why}", capability.0, capability.1)]
+    #[error("module {module} cannot run on {device} (compute capability {}.{}): {why}", capability.0, capability.1)]
     Architecture {
         module: String,
         device: Device,
@@ -37,11 +37,11 @@ pub enum DriverError {
     },
     #[error("the kernels of module {module} do not compile:\n{log}")]
     Compile { module: String, log: String },
-    #[error("there is no compiler for the kernels: {what}")]
+    #[error("no compiler for the kernels: {what}")]
     NoCompiler { what: String },
-    #[error("module {module} has no kernel {name}")]
+    #[error("module {module} does not contain kernel {name}")]
     NoFunction { module: String, name: String },
-    #[error("{device} cannot reach the memory of {owner}")]
+    #[error("{device} cannot access the memory of {owner}")]
     NoPeerAccess { device: Device, owner: Device },
     #[error("{place} has not enough memory: {needed} bytes needed, {free} free")]
     OutOfMemory {
@@ -49,7 +49,7 @@ pub enum DriverError {
         needed: u64,
         free: u64,
     },
-    #[error("the address {address:#x} with {bytes} bytes is not within memory of {side}")]
+    #[error("{bytes} bytes at {address:#x} are outside of the memory of {side}")]
     Address {
         side: String,
         address: u64,
@@ -61,14 +61,14 @@ pub enum DriverError {
     Host { label: String, cause: HostError },
     #[error(transparent)]
     Fault(#[from] Box<Fault>),
-    #[error("{what}: the CUDA driver says {error}")]
+    #[error("{what} failed in the CUDA driver: {error}")]
     Driver { what: String, error: String },
     #[error("{what}: {cause}")]
     Io { what: String, cause: std::io::Error },
 }
 
 impl DriverError {
-    /// Returns the stable code; [`crate::CODES`] declares it, with advice.
+    /// Returns the stable code; [`crate::CODES`] declares it.
     pub fn code(&self) -> &'static Code {
         match self {
             DriverError::Missing { .. } => &codes::DRIVER_MISSING,

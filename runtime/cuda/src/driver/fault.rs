@@ -5,7 +5,7 @@ use std::fmt;
 /// The kind of a [`Fault`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// An access outside of allocated or declared memory, or to freed memory.
+    /// An access outside of allocated memory.
     OutOfBounds,
     /// An access to another device's memory without a grant.
     WrongDevice,
@@ -13,9 +13,9 @@ pub enum FaultKind {
     Misaligned,
     /// A write to constant memory.
     ReadOnly,
-    /// Two unordered accesses to the same memory, at least one of them a write.
+    /// Two unordered accesses to the same memory, one of them a write.
     Race,
-    /// Threads of a block or a warp that reach different barriers.
+    /// Threads that reach different barriers.
     Divergence,
     /// Threads that wait forever.
     Deadlock,
@@ -41,20 +41,20 @@ impl fmt::Display for FaultKind {
     }
 }
 
-/// An error in a kernel, found while it ran.
+/// An error found while a kernel ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The kind.
     pub kind: FaultKind,
-    /// The name of the kernel.
+    /// The kernel's name.
     pub kernel: String,
-    /// The label of the launch.
+    /// The launch's label.
     pub label: String,
-    /// The index of the block in the grid.
+    /// The block's index in the grid.
     pub block: [u32; 3],
-    /// The index of the thread in the block.
+    /// The thread's index in the block.
     pub thread: [u32; 3],
-    /// The file and the line, if they are known.
+    /// The file and line, if known.
     pub at: String,
     /// The finding and the expected behaviour.
     pub what: String,

@@ -9,7 +9,7 @@ use super::{Device, DriverError, Function, HostError};
 pub enum Side {
     /// A device.
     Device(Device),
-    /// The host. The memory comes from [`Driver::allocate_host`](super::Driver::allocate_host).
+    /// The host: memory from [`Driver::allocate_host`](super::Driver::allocate_host).
     Host,
 }
 
@@ -31,7 +31,7 @@ pub struct Endpoint {
     pub address: u64,
 }
 
-/// The arguments of a kernel, in order.
+/// A kernel's arguments, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Args {
     bytes: Vec<u8>,
@@ -39,22 +39,22 @@ pub struct Args {
 }
 
 impl Args {
-    /// Returns an empty list of arguments.
+    /// Returns an empty list.
     pub fn new() -> Args {
         Args::default()
     }
 
-    /// Appends an argument given as bytes, such as a struct.
+    /// Appends bytes, such as a struct.
     #[must_use]
     pub fn bytes(mut self, bytes: &[u8]) -> Args {
-        // Every argument is aligned to 16 bytes, the largest alignment of a kernel parameter.
+        // 16 bytes is the largest alignment of a kernel parameter.
         self.bytes.resize(self.bytes.len().next_multiple_of(16), 0);
         self.ranges.push((self.bytes.len(), bytes.len()));
         self.bytes.extend_from_slice(bytes);
         self
     }
 
-    /// Appends an address or a 64-bit integer.
+    /// Appends an address or 64-bit integer.
     #[must_use]
     pub fn u64(self, value: u64) -> Args {
         self.bytes(&value.to_ne_bytes())
@@ -83,12 +83,12 @@ impl Args {
         self.ranges.len()
     }
 
-    /// Returns true if the list is empty.
+    /// True if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Returns the bytes of each argument.
+    /// Returns each argument's bytes.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.ranges.iter().map(|&(at, n)| &self.bytes[at..at + n])
     }
@@ -97,13 +97,13 @@ impl Args {
 /// A kernel launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelNode {
-    /// The kernel. It also determines the device.
+    /// The kernel, which determines the device.
     pub function: Function,
-    /// The blocks along each axis.
+    /// Blocks along each axis.
     pub grid: [u32; 3],
-    /// The threads of a block along each axis.
+    /// Threads per block along each axis.
     pub block: [u32; 3],
-    /// The bytes of dynamic shared memory per block.
+    /// Dynamic shared memory per block, in bytes.
     pub shared_bytes: u32,
     /// The arguments.
     pub args: Args,
@@ -114,7 +114,7 @@ pub struct KernelNode {
 pub struct CopyNode {
     /// The source.
     pub from: Endpoint,
-    /// The destination, which does not overlap the source.
+    /// The destination; must not overlap the source.
     pub to: Endpoint,
     /// The number of bytes.
     pub bytes: u64,
@@ -123,7 +123,7 @@ pub struct CopyNode {
 /// A fill with a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetNode {
-    /// The destination in device memory.
+    /// The destination, in device memory.
     pub to: Endpoint,
     /// The value.
     pub value: u8,
@@ -131,7 +131,7 @@ pub struct SetNode {
     pub bytes: u64,
 }
 
-/// A function that runs on the host. It must not call the driver.
+/// Host code in a graph. It must not call the driver.
 pub type HostWork = Box<dyn FnMut() -> Result<(), HostError> + Send>;
 
 /// The work of a node.
@@ -163,9 +163,9 @@ impl fmt::Debug for Work {
 /// A node of a graph.
 #[derive(Debug)]
 pub struct Node {
-    /// The name of the launch in diagnostics.
+    /// The launch's name in diagnostics.
     pub label: String,
-    /// Its work.
+    /// The work.
     pub work: Work,
 }
 
@@ -175,23 +175,23 @@ pub enum EdgeKind {
     /// The second node starts after the first has ended.
     #[default]
     Full,
-    /// Both nodes are kernels of one device. The second may start when every block of the first has called `launch_dependents()` or ended.
-    /// The second kernel's work after `wait_dependencies()` starts when the first has ended.
+    /// Both nodes are kernels of one device. The second may start when every block of the first has called
+    /// `launch_dependents()` or ended. Its work after `wait_dependencies()` starts when the first has ended.
     Programmatic,
 }
 
-/// An edge between nodes, given by their indices.
+/// An edge between nodes, by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
     /// The earlier node.
     pub from: usize,
     /// The later node.
     pub to: usize,
-    /// The order that the edge defines.
+    /// The order.
     pub kind: EdgeKind,
 }
 
-/// A graph of nodes, and the edges that order them.
+/// Nodes, and the edges that order them.
 #[derive(Debug, Default)]
 pub struct GraphSpec {
     /// The nodes.
@@ -201,7 +201,7 @@ pub struct GraphSpec {
 }
 
 impl GraphSpec {
-    /// Appends a node that follows the nodes in `after`, and returns its index.
+    /// Appends a node after the nodes in `after`. Returns its index.
     pub fn push(&mut self, label: impl Into<String>, work: Work, after: &[usize]) -> usize {
         let to = self.nodes.len();
         let label = label.into();
@@ -217,8 +217,9 @@ impl GraphSpec {
     /// Returns the nodes in an order that satisfies the edges.
     ///
     /// # Errors
-    /// Returns an error if an edge refers to a missing node, a programmatic edge joins anything except two kernels, or the edges form a
-    /// cycle.
+    ///
+    /// Fails if an edge refers to a missing node, a programmatic edge joins anything except two kernels, or the edges
+    /// form a cycle.
     pub fn order(&self) -> Result<Vec<usize>, DriverError> {
         let n = self.nodes.len();
         let malformed = |what: String| Err(DriverError::Malformed { what });

@@ -1,7 +1,7 @@
-//! Drivers: devices with memory, modules of kernels, and graphs of launches.
+//! Drivers: devices with memory, kernel modules, and graphs of launches.
 //!
-//! A graph has explicit nodes and edges. It is built once per batch shape and launched repeatedly. Only the edges order the nodes: two
-//! nodes without a path between them may run concurrently or in any order.
+//! A graph is built once per batch shape and launched repeatedly. Only edges order its nodes: without a path between
+//! them, two nodes may run concurrently or in any order.
 
 mod cache_dir;
 mod device_map;
@@ -39,11 +39,11 @@ macro_rules! handle {
 }
 
 handle!(
-    /// A device, given by its index in [`Driver::devices`].
+    /// A device: an index into [`Driver::devices`].
     Device, "cuda:"
 );
 handle!(
-    /// A module that is loaded on a device.
+    /// A module loaded on a device.
     ModuleHandle, "module"
 );
 handle!(
@@ -51,7 +51,7 @@ handle!(
     Function, "function"
 );
 handle!(
-    /// A graph that is ready to launch.
+    /// A graph ready to launch.
     Graph, "graph"
 );
 
@@ -60,32 +60,32 @@ handle!(
 pub struct DeviceInfo {
     /// The name that the driver reports.
     pub name: String,
-    /// The number of the card. Devices with the same number share its memory.
+    /// The card's number. Devices with the same number share its memory.
     pub card: u32,
     /// The compute capability: major and minor.
     pub capability: (u32, u32),
-    /// The number of streaming multiprocessors.
+    /// Streaming multiprocessors.
     pub multiprocessors: u32,
-    /// The bytes of its memory.
+    /// Memory in bytes.
     pub memory: u64,
-    /// The maximum bytes of shared memory per block.
+    /// The maximum shared memory per block, in bytes.
     pub shared_per_block: u32,
 }
 
-/// A memory range that a driver allocated.
+/// Memory that a driver allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// The owner of the memory.
     pub side: Side,
-    /// The address of the first byte, a multiple of 256. Kernels of every device use the same address; for [host memory](Side::Host) the
-    /// host does as well.
+    /// The address of the first byte: a multiple of 256, the same for all devices, and for [host memory](Side::Host)
+    /// also for the host.
     pub address: u64,
     /// The size in bytes.
     pub bytes: u64,
 }
 
 impl Memory {
-    /// Returns the host pointer, or null for device memory. The pointer is valid until [`Driver::free`].
+    /// Returns the host pointer, valid until [`Driver::free`]. Null for device memory.
     pub fn host_pointer(&self) -> *mut u8 {
         match self.side {
             Side::Host => self.address as *mut u8,
@@ -101,81 +101,94 @@ pub trait Driver: Send {
     /// Returns the devices.
     fn devices(&self) -> &[DeviceInfo];
 
-    /// Returns the bytes of a device's memory that are free.
+    /// Returns a device's free memory in bytes.
     ///
     /// # Errors
-    /// Returns an error if the device does not exist or has failed.
+    ///
+    /// Fails if the device does not exist or has failed.
     fn free_memory(&self, device: Device) -> Result<u64, DriverError>;
 
     /// Loads a module on a device.
     ///
     /// # Errors
-    /// Returns an error if the module has no code for the device and its source cannot be compiled.
+    ///
+    /// Fails if the module has no code for the device and its source does not compile.
     fn load(&mut self, device: Device, module: &Module) -> Result<ModuleHandle, DriverError>;
 
-    /// Returns the kernel with this name of a loaded module.
+    /// Returns a kernel of a loaded module.
     ///
     /// # Errors
-    /// Returns an error if the module does not have the kernel.
+    ///
+    /// Fails if the module does not have the kernel.
     fn function(&mut self, module: ModuleHandle, name: &str) -> Result<Function, DriverError>;
 
-    /// Allocates device memory. Its content is undefined.
+    /// Allocates device memory with undefined content.
     ///
     /// # Errors
-    /// Returns an error if the free memory does not suffice.
+    ///
+    /// Fails if memory does not suffice.
     fn allocate(&mut self, device: Device, bytes: u64) -> Result<Memory, DriverError>;
 
-    /// Allocates host memory that all devices and the host can access. It is zeroed.
+    /// Allocates zeroed host memory that all devices can access.
     ///
     /// # Errors
-    /// Returns an error if the free memory does not suffice.
+    ///
+    /// Fails if memory does not suffice.
     fn allocate_host(&mut self, bytes: u64) -> Result<Memory, DriverError>;
 
     /// Frees memory. Graphs that use it must not run again.
     ///
     /// # Errors
-    /// Returns an error if this driver did not allocate the memory, or it was freed before.
+    ///
+    /// Fails if the memory is not an allocation of this driver.
     fn free(&mut self, memory: Memory) -> Result<(), DriverError>;
 
-    /// Lets the kernels of one device access the memory of another, including future allocations.
+    /// Lets the kernels of `reader` access the memory of `owner`, including future allocations.
     ///
     /// # Errors
-    /// Returns [`DriverError::NoPeerAccess`] if the devices cannot access each other's memory.
+    ///
+    /// Returns [`DriverError::NoPeerAccess`] without a peer link.
     fn grant(&mut self, reader: Device, owner: Device) -> Result<(), DriverError>;
 
-    /// Writes bytes of the host to any memory.
+    /// Writes host bytes to any memory.
     ///
     /// # Errors
-    /// Returns an error if the range is not within memory of this driver.
+    ///
+    /// Fails if the range is not within memory of this driver.
     fn write(&mut self, to: Endpoint, bytes: &[u8]) -> Result<(), DriverError>;
 
     /// Reads bytes from any memory.
     ///
     /// # Errors
-    /// Returns an error if the range is not within memory of this driver.
+    ///
+    /// Fails if the range is not within memory of this driver.
     fn read(&mut self, from: Endpoint, bytes: &mut [u8]) -> Result<(), DriverError>;
 
     /// Prepares a graph for launches.
     ///
     /// # Errors
-    /// Returns an error if [`GraphSpec::order`] fails, a launch exceeds a limit of the device, or its arguments do not fit the kernel.
+    ///
+    /// Fails if [`GraphSpec::order`] fails, a launch exceeds a device limit, or arguments do not fit the kernel.
     fn instantiate(&mut self, spec: GraphSpec) -> Result<Graph, DriverError>;
 
     /// Destroys a graph and its host work.
     ///
     /// # Errors
-    /// Returns an error if the graph does not exist.
+    ///
+    /// Fails if the graph does not exist.
     fn discard(&mut self, graph: Graph) -> Result<(), DriverError>;
 
     /// Starts a graph. Graphs run one after another.
     ///
     /// # Errors
-    /// Returns an error if the graph cannot start. [`Driver::synchronize`] returns errors that occur while it runs.
+    ///
+    /// Fails if the graph cannot start. [`Driver::synchronize`] returns later errors.
     fn launch(&mut self, graph: Graph) -> Result<(), DriverError>;
 
-    /// Waits until all launched graphs have ended.
+    /// Waits for all launched graphs.
     ///
     /// # Errors
-    /// Returns the first error of the graphs. The results of the graphs are then undefined.
+    ///
+    /// Returns the graphs' first error. Their results are then undefined.
     fn synchronize(&mut self) -> Result<(), DriverError>;
 }

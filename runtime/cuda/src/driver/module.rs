@@ -6,19 +6,20 @@ use std::sync::Arc;
 /// Kernels that are compiled together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// The name of the module in diagnostics.
+    /// The module's name in diagnostics.
     pub name: String,
-    /// CUDA C++ without includes. The [prelude](crate::kernels::PRELUDE) precedes it. `KERNEL(name, parameters)` declares a kernel.
+    /// CUDA C++ without includes; the [prelude](crate::kernels::PRELUDE) precedes it. `KERNEL(name, parameters)`
+    /// declares a kernel.
     pub source: Arc<str>,
-    /// The source with a single kernel, for each kernel's name. A driver can thus compile only the kernels in use. The map is empty if the
-    /// source is not split.
+    /// The source with only one kernel, by kernel name, so that drivers compile only kernels in use. Empty if not
+    /// split.
     pub kernel_sources: BTreeMap<String, Arc<str>>,
-    /// Code that was compiled ahead of time.
+    /// Precompiled code.
     pub cubins: Vec<Cubin>,
 }
 
 impl Module {
-    /// Returns a module that is compiled when it is loaded.
+    /// Returns a module without precompiled code.
     pub fn new(name: impl Into<String>, source: impl Into<Arc<str>>) -> Module {
         Module {
             name: name.into(),
@@ -32,7 +33,7 @@ impl Module {
 /// Machine code for one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cubin {
-    /// The target's name in NVRTC, such as `sm_90a`.
+    /// The target's NVRTC name, such as `sm_90a`.
     pub target: String,
     /// The code.
     pub code: Arc<[u8]>,

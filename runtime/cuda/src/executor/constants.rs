@@ -1,4 +1,4 @@
-//! The kernel parameters in device memory.
+//! Kernel parameters in device memory.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use tpc_runtime::ExecError;
 use super::memory::error;
 use crate::driver::{Device, Driver, Endpoint};
 
-/// Kernel parameters without duplicates, collected before they are written to a device.
+/// Kernel parameters without duplicates, to be written to a device.
 #[derive(Debug, Default)]
 pub(super) struct Constants {
     bytes: Vec<u8>,
@@ -15,10 +15,9 @@ pub(super) struct Constants {
 }
 
 impl Constants {
-    /// The alignment of each struct in bytes.
     const ALIGNMENT: usize = 16;
 
-    /// Adds parameters and returns their offset.
+    /// Adds parameters; returns their offset.
     pub(super) fn add(&mut self, params: &[u8]) -> u64 {
         if let Some(at) = self.known.get(params) {
             return *at;
@@ -30,7 +29,7 @@ impl Constants {
         at as u64
     }
 
-    /// Writes all parameters to a device and returns their address.
+    /// Writes all parameters; returns their address.
     pub(super) fn write(&self, device: Device, driver: &mut impl Driver) -> Result<u64, ExecError> {
         let bytes = self.bytes.len().max(1) as u64;
         let memory = driver.allocate(device, bytes).map_err(error)?;

@@ -1,4 +1,4 @@
-//! Builds CUDA graphs from the queues of a program.
+//! Builds CUDA graphs from a program's queues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -18,31 +18,26 @@ use super::programmatic_edges::ProgrammaticEdges;
 use crate::driver::{Device, Driver, Function, Graph, GraphSpec, HostError, KernelNode, Work};
 use crate::kernels::Kernel;
 
-/// A kernel: the names of its module and of the kernel.
+/// The names of a module and a kernel.
 type Entry = (&'static str, String);
 
 fn entry(kernel: &Kernel) -> Entry {
     (kernel.instance.module(), kernel.instance.entry())
 }
 
-/// A builder of the nodes of graphs.
 struct GraphBuilder<'a> {
     program: &'a Program,
     launches: &'a Launches,
     frames: &'a Frames,
     faults: &'a Faults,
     hosted: &'a Arc<Mutex<HostLaunches>>,
-    /// The functions of each device.
     functions: Vec<BTreeMap<Entry, Function>>,
-    /// The parameters of each device, with their address.
+    /// Each device's parameters, with their address.
     constants: Vec<(Constants, u64)>,
     edges: ProgrammaticEdges,
 }
 
 /// Builds the graph of each shape and phase.
-///
-/// # Errors
-/// Returns an error if a module does not load or the queues deadlock.
 pub(super) fn graphs(
     program: &Program,
     launches: &Launches,
@@ -75,17 +70,15 @@ pub(super) fn graphs(
     Ok(out)
 }
 
-/// The nodes that a queue has reached.
 #[derive(Clone, Debug, Default)]
 struct QueueProgress {
-    /// The nodes that the next node must wait for.
+    /// The nodes that the next node waits for.
     last: Vec<usize>,
-    /// The value of `last` after each completed step.
+    /// The value of `last` after each step.
     after: Vec<Vec<usize>>,
 }
 
 impl GraphBuilder<'_> {
-    /// Loads modules and parameters.
     fn load(
         &mut self,
         driver: &mut impl Driver,
@@ -93,7 +86,7 @@ impl GraphBuilder<'_> {
     ) -> Result<(), ExecError> {
         let mut constants: Vec<Constants> = Vec::new();
         constants.resize_with(self.launches.of_device.len(), Constants::default);
-        // The kernels of each device, by module and name.
+        // Each device's kernels, by module and name.
         let mut needed: Vec<BTreeSet<Entry>> = vec![BTreeSet::new(); constants.len()];
         for (device, kernel) in self.launches.kernels() {
             constants[device].add(&kernel.params);
@@ -120,7 +113,6 @@ impl GraphBuilder<'_> {
         Ok(())
     }
 
-    /// Builds the graph of a phase for batches of a shape.
     fn spec(&mut self, phase: &Phase, shape: usize) -> Result<GraphSpec, ExecError> {
         let mut spec = GraphSpec::default();
         let mut queues = vec![QueueProgress::default(); phase.queues.len()];
@@ -139,12 +131,11 @@ impl GraphBuilder<'_> {
         match phase.queues.iter().zip(&queues).all(ended) {
             true => Ok(spec),
             false => Err(ExecError::Malformed {
-                what: "its queues wait for ever".into(),
+                what: "its queues deadlock".into(),
             }),
         }
     }
 
-    /// Adds the nodes of a queue's next step. Returns false if the step cannot run yet.
     fn step(
         &mut self,
         phase: &Phase,
@@ -191,7 +182,6 @@ impl GraphBuilder<'_> {
         Ok(true)
     }
 
-    /// Adds the nodes of a launch, and returns the last node of each of its places.
     fn nodes(
         &mut self,
         launch: Launch,
@@ -250,7 +240,6 @@ impl GraphBuilder<'_> {
     }
 }
 
-/// Returns the work of an op of the host.
 fn host_work(hosted: &Arc<Mutex<HostLaunches>>, op: usize) -> Work {
     let hosted = Arc::clone(hosted);
     Work::Host(Box::new(move || -> Result<(), HostError> {
@@ -259,7 +248,7 @@ fn host_work(hosted: &Arc<Mutex<HostLaunches>>, op: usize) -> Work {
     }))
 }
 
-/// Adds the nodes that `nodes` lacks.
+/// Adds missing nodes.
 fn join(nodes: &mut Vec<usize>, more: &[usize]) {
     for node in more {
         if !nodes.contains(node) {

@@ -1,4 +1,4 @@
-//! The ops that the host runs within graphs.
+//! Ops that the host runs within graphs.
 
 use tpc_cpu::host::HostOps;
 use tpc_cpu::{CpuOptions, KernelError, View};
@@ -10,7 +10,6 @@ use super::launches::{LaunchTask, Launches};
 use super::memory::{Arenas, DeviceView};
 use super::options::CudaOptions;
 
-/// The ops of the host, with the threads that run them.
 #[derive(Debug)]
 pub(super) struct HostLaunches {
     pub(super) ops: HostOps,
@@ -34,7 +33,6 @@ impl HostLaunches {
         Ok(HostLaunches { ops, views })
     }
 
-    /// Sets the views for a batch of these sizes.
     pub(super) fn set(
         &mut self,
         launches: &Launches,
@@ -50,11 +48,10 @@ impl HostLaunches {
         self.ops.resize(sizes)
     }
 
-    /// Runs an op on the views of the batch.
     #[allow(unsafe_code)]
     pub(super) fn run(&mut self, op: usize) -> Result<(), KernelError> {
-        // SAFETY: the verifier has checked that every view is inside its arena, which is host memory. It has also checked that steps with
-        // overlapping memory are ordered; the graph's edges keep this order.
+        // SAFETY: the verifier has checked that every view is inside its arena, which is host memory. It has also
+        // checked that steps with overlapping memory are ordered; the graph's edges keep this order.
         unsafe { self.ops.run(op, &self.views[op]) }
     }
 }

@@ -3,8 +3,8 @@
 use crate::driver::{Args, Function, KernelNode};
 use crate::kernels::Kernel;
 
-/// Returns the node that runs a kernel. `addresses` are the addresses of its views, its parameters and its fault record; `launch` is the
-/// index of the launch.
+/// Returns a kernel's node. `addresses` has the addresses of its views, parameters and fault record; `launch` is the
+/// launch's index.
 pub fn kernel_node(
     kernel: &Kernel,
     function: Function,

@@ -1,4 +1,4 @@
-//! The launches of a program and their kernels.
+//! A program's launches and their kernels.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,70 +19,54 @@ use crate::kernels::{
     Kernel, Request, Scratch, Tensor, Terms, select, select_collective, select_fused, select_terms,
 };
 
-/// The work of a launch at one of its places.
 #[derive(Debug)]
 pub(super) enum LaunchTask {
-    /// Kernels that run one after another.
-    ///
-    /// Kernels of stage 1 run after the kernels of stage 0 at all places.
+    /// Kernels one after another. Stage 1 starts after stage 0 has ended at all places.
     Device {
         device: usize,
         stage: usize,
         kernels: Vec<KernelRun>,
     },
-    /// An op of the host, given by its index in [`Launches::hosted`].
+    /// A host op: an index into [`Launches::hosted`].
     Host { op: usize, slots: Range<usize> },
 }
 
-/// A kernel with its views.
 #[derive(Debug)]
 pub(super) struct KernelRun {
-    /// The kernel for each batch shape.
+    /// One kernel per batch shape.
     pub(super) kernels: Vec<Kernel>,
-    /// The slots of its views.
     pub(super) slots: Range<usize>,
 }
 
-/// The launches of a program, and the values of their view slots.
 #[derive(Debug, Default)]
 pub(super) struct Launches {
-    /// The tasks of each launch.
     pub(super) tasks: Vec<Vec<LaunchTask>>,
     pub(super) slots: Vec<Value>,
-    /// The slots whose view carries only a size.
+    /// Slots whose view carries only a size.
     pub(super) sizes: BTreeMap<usize, Dim>,
-    /// The slots of each device.
     pub(super) of_device: Vec<Range<usize>>,
-    /// The ops of the host.
     pub(super) hosted: Vec<(Op, Vec<Value>, Vec<Value>)>,
-    /// The slots whose view is in a staging buffer.
+    /// Slots in a staging buffer.
     pub(super) staged: BTreeMap<usize, StagingPart>,
-    /// The staging buffers.
     pub(super) staging: Vec<StagingBuffer>,
-    /// The slots whose view is of quantised activations, with the buffer that holds them.
     pub(super) terms: BTreeMap<usize, TermSlot>,
-    /// The bytes of a buffer for quantised activations, per device. Each device has two.
+    /// Bytes of each of a device's two buffers for quantised activations.
     pub(super) terms_bytes: Vec<u64>,
-    /// The slots whose view is of scratch memory.
     pub(super) scratch: BTreeMap<usize, ScratchPart>,
-    /// The scratch memory of each device. Its launches run one after another and share it.
+    /// Each device's scratch memory, which its launches share one after another.
     pub(super) scratch_bytes: Vec<Scratch>,
 }
 
-/// A part of a device's scratch memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScratchPart {
-    /// Counters, which are zero between launches.
+    /// Counters; zero between launches.
     Counters,
     /// Partial results that blocks exchange.
     Parts,
 }
 
 impl Launches {
-    /// Selects the kernels of all launches.
-    ///
-    /// # Errors
-    /// Returns an error if no kernel supports an op, or a size is unknown.
+    /// Selects the kernels of all launches. Fails if an op is not supported or a size is unknown.
     pub(super) fn new(
         program: &Program,
         infos: &[DeviceInfo],
@@ -114,7 +98,6 @@ impl Launches {
                 }
             }
         }
-        // The slots of a device are contiguous; the host's slots come last.
         for place in (0..devices).map(Some).chain([None]) {
             let start = out.slots.len();
             for (launch, task) in tasks.iter().filter(|(_, t)| t.place == place) {
@@ -133,7 +116,6 @@ impl Launches {
         Ok(out)
     }
 
-    /// Returns all kernels with their devices.
     pub(super) fn kernels(&self) -> impl Iterator<Item = (usize, &Kernel)> {
         let tasks = self.tasks.iter().flatten();
         let runs = tasks.filter_map(move |task| match task {
@@ -148,7 +130,6 @@ impl Launches {
         })
     }
 
-    /// Adds slots for the views of a kernel.
     fn add_slots(&mut self, of: &TaskKernel) {
         for binding in of.operands.iter().chain(&of.results) {
             match binding.memory {
@@ -205,7 +186,6 @@ impl Launches {
         })
     }
 
-    /// Adds slots for the views of scratch memory if a kernel needs it.
     fn need_scratch(&mut self, device: usize, kernels: &[Kernel], of: &TaskKernel) {
         let needed = kernels.iter().map(|k| k.scratch);
         let needed = needed.fold(Scratch::default(), Scratch::max);
@@ -219,7 +199,7 @@ impl Launches {
         }
     }
 
-    /// Enlarges the device's buffers to hold the terms of these activations.
+    /// Enlarges the device's term buffers for these activations.
     fn need_terms(&mut self, program: &Program, device: usize, x: Value) -> Result<(), ExecError> {
         for shape in &program.shapes {
             let [k, columns @ ..] = max_sizes(program, x, &shape.most)?;
@@ -227,7 +207,7 @@ impl Launches {
             let mut sizes = columns.iter();
             let bytes = sizes.try_fold(column, |n, size| n.checked_mul(*size as u64));
             let bytes = bytes.ok_or_else(|| ExecError::Size {
-                what: format!("of the terms of {x}"),
+                what: format!("of the quantised form of {x}"),
             })?;
             self.terms_bytes[device] = self.terms_bytes[device].max(bytes);
         }
@@ -236,10 +216,10 @@ impl Launches {
 
     fn host_task(&mut self, task: &Task) -> Result<LaunchTask, ExecError> {
         let [of] = task.ops.as_slice() else {
-            return Err(malformed("the host runs one op at a time"));
+            return Err(malformed("a launch on the host needs exactly one op"));
         };
         let KernelOp::Op(op) = &of.op else {
-            return Err(malformed("the host runs ops alone"));
+            return Err(malformed("the host cannot run fused ops or collectives"));
         };
         let start = self.slots.len();
         self.add_slots(of);
@@ -253,9 +233,8 @@ impl Launches {
     }
 }
 
-/// Returns true if a kernel has no elements to compute, for example because the device has no share of a tensor.
-///
-/// A collective is launched anyway, because the other devices wait for it.
+/// True if a kernel computes no elements, for example without a share of a tensor. A collective runs anyway, because
+/// other devices wait for it.
 fn is_empty(program: &Program, of: &TaskKernel) -> Result<bool, ExecError> {
     if matches!(of.op, KernelOp::CollectivePart(..)) {
         return Ok(false);
@@ -270,7 +249,6 @@ fn is_empty(program: &Program, of: &TaskKernel) -> Result<bool, ExecError> {
     Ok(true)
 }
 
-/// Returns the kernel for batches of a shape.
 fn kernel(
     program: &Program,
     of: &TaskKernel,

@@ -12,7 +12,7 @@ use super::options::weight_planes;
 use crate::driver::{Driver, Endpoint};
 use crate::planes::{PLANES, Planes};
 
-/// Stores every weight in its arena, in the format of its buffer.
+/// Stores every weight in its arena, in its buffer's format.
 pub(super) fn weights(
     program: &Program,
     arenas: &Arenas,
@@ -25,7 +25,6 @@ pub(super) fn weights(
     })
 }
 
-/// Stores a weight in its arena.
 fn store(
     weight: BufferedWeight<'_>,
     arenas: &Arenas,
@@ -52,7 +51,7 @@ fn store(
             let (planes, rows) = found.ok_or_else(|| malformed("cannot be stored in planes"))?;
             let (offsets, end) = planes.offsets(rows).unwrap_or_default();
             if end != extent.bytes {
-                return Err(malformed("has planes of another size"));
+                return Err(malformed("has planes of the wrong size"));
             }
             in_planes(
                 (&planes, offsets),
@@ -64,22 +63,23 @@ fn store(
         }
         tpc_cpu::ROWS16 => {
             if place != Place::Host {
-                return Err(malformed("is stored as CPUs store weights"));
+                return Err(malformed("is on a device, in a storage format of CPUs"));
             }
             let first = to.address as *mut u8;
-            // SAFETY: the arena is host memory, and the verifier has checked that it contains the buffer. Kernels do not run yet.
+            // SAFETY: the arena is host memory, and the verifier has checked that it contains the buffer. Kernels do
+            // not run yet.
             let to = unsafe { std::slice::from_raw_parts_mut(first, extent.bytes as usize) };
             host.pack(part, ty, to, source)
                 .map_err(|e| e.at(|| value.to_string()))
         }
         format => Err(malformed(&format!(
-            "is stored as {}, which is no format of cards",
+            "is stored as {}, which devices do not support",
             format.name()
         ))),
     }
 }
 
-/// Packs rows into planes and writes them to a device. Pages of the file are released after each wave, so a large tensor is not in memory
+/// Packs rows into planes on a device. Each wave releases its pages of the file, so a large tensor is not in memory
 /// twice.
 fn in_planes(
     (planes, offsets): (&Planes, [u64; PLANES]),
@@ -88,7 +88,7 @@ fn in_planes(
     source: &dyn WeightSource,
     driver: &mut impl Driver,
 ) -> Result<(), ExecError> {
-    /// The bytes of the file per wave.
+    /// Bytes of the file per wave.
     const WAVE: usize = 16 << 20;
     let each = planes.file_bytes();
     let row_bytes = planes.row_bytes();

@@ -1,4 +1,4 @@
-//! The device memory of a program, and the frames and fault records of launches.
+//! A program's device memory, and the frames and fault records of launches.
 
 use tpc_cpu::View as HostView;
 use tpc_ir::program::{ArenaKind, BatchLayout, Program};
@@ -12,7 +12,7 @@ use super::task::StagingPart;
 use crate::driver::{Device, Driver, DriverError, Endpoint, Memory, Side};
 use crate::kernels::{Scratch, Terms};
 
-/// A view in the layout that kernels read.
+/// A view as kernels read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DeviceView {
     pub(super) address: u64,
@@ -21,10 +21,9 @@ pub(super) struct DeviceView {
 }
 
 impl DeviceView {
-    /// The bytes of an encoded view: an address, four 32-bit sizes, four 64-bit strides.
+    /// An address, four 32-bit sizes, four 64-bit strides.
     pub(super) const BYTES: usize = 8 + RANK * 4 + RANK * 8;
 
-    /// Returns a null view.
     pub(super) fn none(dtype: DType) -> DeviceView {
         DeviceView {
             address: 0,
@@ -33,7 +32,6 @@ impl DeviceView {
         }
     }
 
-    /// Returns a view of memory without elements.
     fn empty_at(self, address: u64) -> DeviceView {
         DeviceView {
             address,
@@ -41,7 +39,6 @@ impl DeviceView {
         }
     }
 
-    /// Returns a view of elements in an arena.
     pub(super) fn new(arena: u64, dtype: DType, at: &BatchLayout) -> DeviceView {
         DeviceView {
             address: arena + at.offset,
@@ -50,7 +47,6 @@ impl DeviceView {
         }
     }
 
-    /// Returns the view for host code. The memory must be host memory.
     pub(super) fn on_host(&self) -> HostView {
         let at = BatchLayout {
             offset: 0,
@@ -59,7 +55,7 @@ impl DeviceView {
         HostView::located(self.address as *mut u8, self.dtype, &at)
     }
 
-    /// Returns a contiguous view of the same sizes at another address.
+    /// Returns a contiguous view of these sizes at another address.
     fn dense(&self, address: u64) -> DeviceView {
         let [n, n1, n2, _] = self.at.dims;
         let row = self.dtype.bytes(n).unwrap_or(0);
@@ -71,7 +67,7 @@ impl DeviceView {
         }
     }
 
-    /// Returns a view of the terms of these elements at another address.
+    /// Returns a view of these elements' terms at another address.
     fn terms(&self, address: u64) -> DeviceView {
         let [k, n1, n2, _] = self.at.dims;
         let column = Terms::of(k as usize).column as u64;
@@ -83,12 +79,10 @@ impl DeviceView {
         }
     }
 
-    /// Returns the sizes in elements.
     pub(super) fn sizes(&self) -> [usize; RANK] {
         self.at.dims.map(|n| n as usize)
     }
 
-    /// Returns the bytes of the elements without gaps.
     pub(super) fn dense_bytes(&self) -> usize {
         let [n, rest @ ..] = self.sizes();
         let row = self.dtype.bytes(n as u64).unwrap_or(0) as usize;
@@ -108,12 +102,11 @@ impl DeviceView {
         last + self.dtype.block_bytes() as usize
     }
 
-    /// Appends the view in the layout that kernels read.
     fn encode(&self, out: &mut Vec<u8>) -> Result<(), ExecError> {
         out.extend(self.address.to_ne_bytes());
         for n in self.at.dims {
             let n = u32::try_from(n).map_err(|_| ExecError::Size {
-                what: format!("{n} of a view, which is beyond 32 bits"),
+                what: format!("{n} of a view (above 32 bits)"),
             })?;
             out.extend(n.to_ne_bytes());
         }
@@ -148,10 +141,7 @@ pub fn error(e: DriverError) -> ExecError {
 pub(super) struct Arenas(Vec<Memory>);
 
 impl Arenas {
-    /// Allocates memory for every arena.
-    ///
-    /// # Errors
-    /// Returns an error if memory does not suffice. Earlier allocations are freed.
+    /// Allocates every arena. On failure, earlier allocations are freed.
     pub(super) fn new(program: &Program, driver: &mut impl Driver) -> Result<Arenas, ExecError> {
         let mut out = Arenas(Vec::new());
         for arena in &program.arenas {
@@ -178,7 +168,6 @@ impl Arenas {
         self.0[arena.index()].address
     }
 
-    /// Returns the location of an offset in an arena.
     pub(super) fn endpoint(&self, arena: usize, offset: u64) -> Endpoint {
         let memory = &self.0[arena];
         Endpoint {
@@ -187,13 +176,11 @@ impl Arenas {
         }
     }
 
-    /// Returns the owner of the memory of a value.
     pub(super) fn side_of(&self, program: &Program, value: Value) -> Side {
         let arena = program.home(value).map(|h| program.buffer(h.buffer).arena);
         arena.map_or(Side::Host, |arena| self.0[arena.index()].side)
     }
 
-    /// Sets all states to zero.
     pub(super) fn clear_states(
         &mut self,
         program: &Program,
@@ -220,12 +207,12 @@ impl Arenas {
     }
 }
 
-/// The frames of each device: the memory of its views, of quantised activations, of scratch data, and the staging buffers.
+/// Each device's frame: views, quantised activations, scratch memory, staging buffers.
 #[derive(Debug)]
 pub(super) struct Frames {
     devices: Vec<Memory>,
     terms: Vec<Memory>,
-    /// The counters, followed by the partial results.
+    /// Counters, then partial results.
     scratch: Vec<Memory>,
     staging: Vec<Memory>,
 }
@@ -265,13 +252,12 @@ impl Frames {
         })
     }
 
-    /// Returns the address of a slot of a device.
+    /// Returns a slot's address.
     pub(super) fn slot(&self, launches: &Launches, device: usize, slot: usize) -> u64 {
         let at = slot - launches.of_device[device].start;
         self.devices[device].address + (at * DeviceView::BYTES) as u64
     }
 
-    /// Writes the views of a batch.
     pub(super) fn write(
         &self,
         launches: &Launches,
@@ -317,12 +303,10 @@ impl Frames {
     }
 }
 
-/// Returns the bytes of the counters in scratch memory.
 fn counters(scratch: Scratch) -> u64 {
     scratch.counters.next_multiple_of(256)
 }
 
-/// Returns the bytes of a device's scratch memory.
 pub(super) fn scratch_bytes(scratch: Scratch) -> u64 {
     counters(scratch).saturating_add(scratch.parts)
 }
@@ -340,12 +324,12 @@ fn scratch(device: Device, of: Scratch, driver: &mut impl Driver) -> Result<Memo
     Ok(memory)
 }
 
-/// The fault record of each device: the first index out of range in a launch.
+/// Each device's fault record: a launch's first index out of range.
 #[derive(Debug)]
 pub(super) struct Faults(Vec<Memory>);
 
 impl Faults {
-    /// The bytes of a record: a flag, the launch, the index and its bound.
+    /// A flag, the launch, the index and its bound.
     const BYTES: usize = 24;
 
     pub(super) fn new(program: &Program, driver: &mut impl Driver) -> Result<Faults, ExecError> {
@@ -374,7 +358,7 @@ impl Faults {
         driver.write(to, &[0; Self::BYTES]).map_err(error)
     }
 
-    /// Returns an error if a launch found an index out of range, and clears the record.
+    /// Reports an index out of range, and clears the record.
     pub(super) fn check(
         &self,
         program: &Program,
@@ -401,11 +385,9 @@ impl Faults {
     }
 }
 
-/// Returns the name of the entries that a kernel's indices select.
 fn index_name(kernel: &str) -> &'static str {
     match kernel {
         "get_rows" => "row",
-        // This includes fused launches that end with `set_rows`.
         _ if kernel.ends_with("set_rows") => "slice to set",
         "ssm_scan" => "cell of a state",
         _ => "expert",

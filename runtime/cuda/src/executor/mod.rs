@@ -1,9 +1,9 @@
 //! The CUDA executor: runs programs as graphs of launches.
 //!
-//! Each arena of the program is an allocation, on its device or in host memory that all devices can access. Each batch shape and phase has
-//! one graph, which is built when the program is loaded. Its nodes are the launches; its edges are the order within each queue, the waits,
-//! and the synchronisation of collectives. A graph is launched once per batch. Each device has a *frame* in its memory, which holds the
-//! views of all launches. The executor writes the frames again only if the views or the sizes of a batch have changed.
+//! Each arena is an allocation on its device, or in host memory that all devices can access. Each batch shape and phase
+//! has one graph, built when the program is loaded and launched once per batch. Nodes are launches; edges are the order
+//! within queues, waits, and the synchronisation of collectives. A device's *frame* holds the views of all launches,
+//! and is rewritten only if a batch changes them.
 
 mod constants;
 mod fuse;
@@ -51,28 +51,27 @@ pub use memory::error;
 pub use modules::{PrebuiltCode, SourceHash, launch_list, modules};
 pub use options::{CudaOptions, CudaTarget, Edges};
 
-/// Runs a [`Program`] on the devices of a driver. Device `i` of the program is the driver's device `i`.
+/// Runs a [`Program`] on a driver's devices, with device `i` on the driver's device `i`.
 pub struct CudaExecutor<D: Driver> {
     program: Arc<Program>,
     interface: Interface,
-    /// Reading device memory needs exclusive access to the driver, even in methods that take `&self`.
+    /// Reads of device memory need exclusive access, even in methods with `&self`.
     driver: RefCell<D>,
     arenas: Arenas,
     frame: Frame<DeviceView>,
     frames: Frames,
     launches: Launches,
-    /// The ops of the host, which the graphs run.
+    /// The host ops in the graphs.
     hosted: Arc<Mutex<HostLaunches>>,
-    /// The graph of each shape and phase.
+    /// By shape and phase.
     graphs: Vec<Vec<Graph>>,
     faults: Faults,
     inputs: Vec<(usize, Value, InputKind)>,
     outputs: Vec<(usize, Value)>,
-    /// The location of each value that is a weight or a state.
     extents: Vec<Option<StoredExtent>>,
-    /// The host copy of each state that was read since the last batch.
+    /// Host copies of states read since the last batch.
     state_copies: Vec<OnceCell<Vec<u8>>>,
-    /// The states whose host copies may differ from the device.
+    /// States whose host copies were changed.
     changed: Vec<Value>,
     batches: Batches,
     no_peer_access: Vec<(u32, u32)>,
@@ -87,15 +86,16 @@ impl<D: Driver> std::fmt::Debug for CudaExecutor<D> {
 }
 
 impl<D: Driver> CudaExecutor<D> {
-    /// Creates an executor of a verified program and loads its weights.
+    /// Loads a verified program and its weights.
     ///
     /// # Errors
-    /// Returns an error in these cases:
+    ///
+    /// Fails in these cases:
     ///
     /// - A weight is missing or does not match its declaration.
-    /// - An op is not supported on CUDA devices.
+    /// - CUDA devices do not support an op.
     /// - The driver has fewer devices than the program.
-    /// - The free memory does not suffice, or the driver fails.
+    /// - Memory does not suffice, or the driver fails.
     pub fn new(
         program: Arc<Program>,
         weights: &dyn WeightSource,
@@ -105,10 +105,11 @@ impl<D: Driver> CudaExecutor<D> {
         CudaExecutor::with_code(program, weights, driver, options, &PrebuiltCode::default())
     }
 
-    /// Creates an executor with code that was compiled ahead of time. Missing code is compiled now.
+    /// Works like [`CudaExecutor::new`], with precompiled code. Missing code is compiled now.
     ///
     /// # Errors
-    /// Returns the errors of [`CudaExecutor::new`].
+    ///
+    /// As [`CudaExecutor::new`].
     pub fn with_code(
         program: Arc<Program>,
         weights: &dyn WeightSource,
@@ -182,12 +183,11 @@ impl<D: Driver> CudaExecutor<D> {
         &self.program
     }
 
-    /// Returns the pairs of cards that exchange data through host memory, because the first cannot access the memory of the second.
+    /// Returns pairs of cards that exchange data through host memory: the first cannot access the second's memory.
     pub fn no_peer_access(&self) -> &[(u32, u32)] {
         &self.no_peer_access
     }
 
-    /// Sets the views for a batch of these sizes, and writes them if they have changed.
     fn set_frame(&mut self, shape: usize, sizes: &Bindings) -> Result<(), ExecError> {
         let arenas = &self.arenas;
         let view = |arena: Arena, dtype: DType, at: &BatchLayout| {
@@ -204,7 +204,6 @@ impl<D: Driver> CudaExecutor<D> {
         Ok(())
     }
 
-    /// Writes the states that were changed on the host to the device.
     fn write_states(&mut self) -> Result<(), ExecError> {
         for state in std::mem::take(&mut self.changed) {
             let bytes = self.state_copies[state.index()].get();
@@ -230,7 +229,7 @@ impl<D: Driver> CudaExecutor<D> {
             match self.program.graph.value(*value).place {
                 Place::Host => host.input(kind, ty, host::slot(&view.on_host())?)?,
                 _ => {
-                    // The buffer is aligned for every input type.
+                    // Aligned for every input type.
                     let mut bytes = vec![0_u64; view.dense_bytes().div_ceil(8)];
                     let staged =
                         HostView::dense(bytes.as_mut_ptr().cast(), view.dtype, view.sizes());
@@ -248,7 +247,6 @@ impl<D: Driver> CudaExecutor<D> {
         Ok(())
     }
 
-    /// Calls `read` with a host view of an output.
     fn with_output<T>(
         &self,
         value: Value,
@@ -283,7 +281,7 @@ impl<D: Driver> CudaExecutor<D> {
     }
 }
 
-/// Locks the ops of the host. Returns an error if one of them panicked.
+/// Locks the host ops. Fails if one panicked.
 fn lock(
     hosted: &Mutex<HostLaunches>,
 ) -> Result<std::sync::MutexGuard<'_, HostLaunches>, ExecError> {

@@ -1,4 +1,4 @@
-//! The kernel modules that a program needs, and their precompiled code.
+//! A program's kernel modules and their precompiled code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::driver::{Cubin, DeviceInfo, Module};
 use crate::kernels::{self, Source};
 use crate::nvrtc::with_prelude;
 
-/// Returns the modules that a program needs, one per kernel family. They include the kernels for devices with and without peer access.
-/// Programs that need the same kernels have the same modules.
+/// Returns a program's modules, one per kernel family, with kernels for devices with and without peer access.
 ///
 /// # Errors
-/// Returns an error if no kernel supports an op.
+///
+/// Fails if an op is not supported.
 pub fn modules(program: &Program, options: Options) -> Result<Vec<Source>, ExecError> {
     let mut instances = BTreeSet::new();
     for joined in [true, false] {
@@ -31,7 +31,6 @@ pub fn modules(program: &Program, options: Options) -> Result<Vec<Source>, ExecE
     Ok(kernels::modules(&instances))
 }
 
-/// Returns the launches of a program on placeholder devices, with or without peer access.
 fn launches_on_any_device(
     program: &Program,
     options: Options,
@@ -53,11 +52,11 @@ fn launches_on_any_device(
     Launches::new(program, &infos, &mut |_, _| Ok(joined), options)
 }
 
-/// Returns the kernels of a batch of the program's first shape on devices with peer access. Each entry is a device and a template with its
-/// arguments.
+/// Returns the kernels of a batch of the first shape, with peer access: a device, and a template with its arguments.
 ///
 /// # Errors
-/// Returns an error if no kernel supports an op.
+///
+/// Fails if an op is not supported.
 pub fn launch_list(program: &Program, options: Options) -> Result<Vec<(usize, String)>, ExecError> {
     let launches = launches_on_any_device(program, options, true)?;
     let shapes = program.shapes.len();
@@ -67,15 +66,15 @@ pub fn launch_list(program: &Program, options: Options) -> Result<Vec<(usize, St
         .collect())
 }
 
-/// The hash of a module's complete source, which identifies its compiled code.
+/// The hash of a module's complete source. It identifies compiled code.
 pub type SourceHash = [u8; 32];
 
-/// Code that was compiled ahead of time, by the hash of its source.
+/// Precompiled code by source hash.
 #[derive(Clone, Debug, Default)]
 pub struct PrebuiltCode(BTreeMap<SourceHash, Vec<Cubin>>);
 
 impl PrebuiltCode {
-    /// Adds code for a target, named as in NVRTC.
+    /// Adds code for an NVRTC target.
     pub fn add(&mut self, source: SourceHash, target: &str, code: Arc<[u8]>) {
         self.0.entry(source).or_default().push(Cubin {
             target: target.to_owned(),
@@ -83,7 +82,6 @@ impl PrebuiltCode {
         });
     }
 
-    /// Returns a module with the precompiled code of its source.
     pub(super) fn with_code(&self, source: Source) -> Module {
         let kernels = source.kernels();
         let kernel_sources = kernels

@@ -1,4 +1,4 @@
-//! The options and the compilation target of programs for CUDA devices.
+//! Options of programs for CUDA devices, and their compilation target.
 
 use tpc_cpu::CpuTarget;
 use tpc_ir::program::{FileTarget, FusionContext, Target, WeightPart, WeightStorage};
@@ -8,22 +8,22 @@ use tpc_runtime::Options;
 use super::fuse::groups;
 use crate::planes::Planes;
 
-/// The options of a program on CUDA devices.
+/// Options of a program on CUDA devices.
 #[derive(Clone, Copy, Debug)]
 pub struct CudaOptions {
-    /// The threads for ops of the host.
+    /// Threads for host ops.
     pub threads: usize,
-    /// The arithmetic options.
+    /// Arithmetic options.
     pub options: Options,
-    /// The edges between kernels.
+    /// Edges between kernels.
     pub edges: Edges,
 }
 
 /// The edge between consecutive kernels of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Edges {
-    /// A kernel may start before the previous one has ended, and waits before it accesses shared data. Devices of compute capability 9.0
-    /// and later support this.
+    /// A kernel may start before the previous one has ended, and waits before it accesses shared data. Needs compute
+    /// capability 9.0.
     #[default]
     Programmatic,
     /// A kernel starts after the previous one has ended.
@@ -31,7 +31,7 @@ pub enum Edges {
 }
 
 impl CudaOptions {
-    /// Returns the default options with this number of host threads.
+    /// Returns default options with this number of host threads.
     pub fn with_threads(threads: usize) -> CudaOptions {
         CudaOptions {
             threads,
@@ -41,12 +41,14 @@ impl CudaOptions {
     }
 }
 
-/// CUDA devices as a compilation target. Devices store weights that products read in planes, even if rows are also looked up in them; they
-/// store other weights in the layout of the file. The host stores weights as the CPU target does. Buffers are aligned to 256 bytes.
+/// CUDA devices as a compilation target.
+///
+/// Devices store weights of products in planes, even if rows are also looked up in them, and other weights in the
+/// file's layout. The host stores weights as the CPU target does. Buffers are aligned to 256 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CudaTarget;
 
-/// Returns the planes and the rows of a weight with these readers, or `None` if it keeps the layout of the file.
+/// Returns a weight's planes and rows, or `None` if its readers need the file's layout.
 fn planes(weight: &TensorType, readers: &[(&Op, usize)]) -> Option<(Planes, u64)> {
     let product = |op: &Op| matches!(op, Op::MulMat(_) | Op::MulMatId(_));
     let lookup = |op: &Op| matches!(op, Op::GetRows(_));
@@ -55,7 +57,6 @@ fn planes(weight: &TensorType, readers: &[(&Op, usize)]) -> Option<(Planes, u64)
     read.then(|| weight_planes(weight)).flatten()
 }
 
-/// Returns the planes and the rows of a weight of a type.
 pub(super) fn weight_planes(weight: &TensorType) -> Option<(Planes, u64)> {
     let [k, rows @ ..] = weight.dims.each_ref().map(tpc_ir::Dim::as_const);
     let planes = Planes::new(weight.dtype, usize::try_from(k?).ok()?)?;

@@ -1,4 +1,4 @@
-//! Maps places of a program to devices of the driver.
+//! Maps a program's places to devices.
 
 use tpc_ir::program::Program;
 use tpc_ir::{Place, Value};
@@ -6,18 +6,18 @@ use tpc_runtime::ExecError;
 
 use crate::driver::Device;
 
-/// Returns the driver's device for a place; `None` for the host.
+/// Returns a place's device; `None` for the host.
 pub(super) fn device(place: Place) -> Result<Option<Device>, ExecError> {
     match place {
         Place::Host => Ok(None),
         Place::Device(d) => Ok(Some(Device(d.index() as u32))),
         Place::Group(_) => Err(ExecError::Malformed {
-            what: "a place of it is a group of devices".into(),
+            what: "a place is a group of devices".into(),
         }),
     }
 }
 
-/// Returns the device of a value; `None` for the host.
+/// Returns a value's device; `None` for the host.
 pub(super) fn device_index(program: &Program, value: Value) -> Result<Option<usize>, ExecError> {
     Ok(device(program.graph.value(value).place)?.map(|d| d.0 as usize))
 }

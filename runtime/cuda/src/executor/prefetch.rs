@@ -1,4 +1,4 @@
-//! Prefetches the next launch's weights into L2. Most of the device is idle while it reduces and normalises a row.
+//! Prefetches the next launch's weights into L2 during a row's reduction and norm, when most of the device is idle.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::roles::{format_of, roles};
 use crate::kernels::FusedOp;
 use crate::planes::Planes;
 
-/// The weight that each launch at a place prefetches for the next launch there.
+/// The weight of the next launch that each launch prefetches.
 #[derive(Debug, Default)]
 pub(super) struct PrefetchPlan(BTreeMap<(Launch, Place), Value>);
 
@@ -42,13 +42,11 @@ impl PrefetchPlan {
         PrefetchPlan(out)
     }
 
-    /// Returns the weight that a launch at a place prefetches.
     pub(super) fn weight(&self, launch: Launch, place: Place) -> Option<Value> {
         self.0.get(&(launch, place)).copied()
     }
 }
 
-/// Returns the fused kernel of a launch at a place, if it has one.
 fn fused_launch(program: &Program, launch: Launch, place: Place) -> Option<FusedLaunch> {
     let own = roles(program, launch)?
         .into_iter()
@@ -59,7 +57,7 @@ fn fused_launch(program: &Program, launch: Launch, place: Place) -> Option<Fused
     }
 }
 
-/// Returns the first weight in planes that a dense product reads. The weights of experts are not known before the router has run.
+/// Returns a dense product's first weight in planes. Expert weights are unknown before the router has run.
 fn weight(program: &Program, fused: &FusedLaunch) -> Option<Value> {
     let known = matches!(
         fused.op,

@@ -1,13 +1,14 @@
-//! Selects the programmatic edges between launches.
+//! Selects programmatic edges between launches.
 //!
-//! The second of two kernels with such an edge may start before the first has ended. The following rules make this correct:
+//! With such an edge, the second kernel may start before the first has ended. These rules make this correct:
 //!
-//! - Every kernel calls `wait_dependencies()` once, before its template begins. [`Instance`](crate::kernels::Instance) generates the call.
-//! - Before the call, a kernel reads only views, which the host writes before the graph, and prefetches weights. The verifier refuses
-//!   programs in which a launch writes a weight.
-//! - All other accesses of a kernel therefore follow the end of the previous kernel. The previous kernel has waited as well, so they also
-//!   follow the end of all earlier kernels.
-//! - All other edges are full: edges of copies and host ops, edges between devices, and edges of a kernel with several predecessors.
+//! - Every kernel calls `wait_dependencies()` once, before its template begins. [`Instance`](crate::kernels::Instance)
+//!   generates the call.
+//! - Before the call, a kernel reads only views, which the host writes before the graph, and prefetches weights. The
+//!   verifier refuses writes to weights.
+//! - All other accesses therefore follow the end of the previous kernel, which has waited as well, and of all earlier
+//!   kernels.
+//! - All other edges are full: edges of copies and host ops, between devices, and of kernels with several predecessors.
 //!
 //! The emulator's checked build finds an access before the wait, and a kernel that never waits.
 
@@ -17,17 +18,14 @@ use crate::driver::{DeviceInfo, EdgeKind, GraphSpec};
 /// The first compute capability with programmatic edges.
 const MIN_CAPABILITY: (u32, u32) = (9, 0);
 
-/// The state for selecting the programmatic edges of a graph.
 #[derive(Debug, Default)]
 pub(super) struct ProgrammaticEdges {
-    /// True for each device whose kernels may start early.
+    /// True for devices whose kernels may start early.
     supported: Vec<bool>,
-    /// The device of each kernel node.
     node_devices: Vec<Option<usize>>,
 }
 
 impl ProgrammaticEdges {
-    /// Returns the state for the devices of a program.
     pub(super) fn new(infos: &[DeviceInfo], edges: Edges) -> ProgrammaticEdges {
         let supported =
             |info: &DeviceInfo| edges == Edges::Programmatic && info.capability >= MIN_CAPABILITY;
@@ -37,11 +35,11 @@ impl ProgrammaticEdges {
         }
     }
 
-    /// Handles the last node of a graph, a kernel of `device` that follows the nodes in `after`. Its edge is programmatic if the only
+    /// Handles the last node of a graph, a kernel after the nodes in `after`. Its edge is programmatic if the only
     /// predecessor is a kernel of the same device.
     pub(super) fn kernel(&mut self, device: usize, after: &[usize], spec: &mut GraphSpec) {
         let node = spec.nodes.len() - 1;
-        // The first node of a graph must not refer to nodes of an earlier graph.
+        // The first node must not refer to an earlier graph.
         self.node_devices.truncate(node);
         self.node_devices.resize(node, None);
         self.node_devices.push(Some(device));
@@ -71,7 +69,7 @@ mod tests {
         }
     }
 
-    /// Returns the kinds of the edges between kernels on two devices and a host node.
+    /// Returns the kinds of edges between kernels on two devices and a host node.
     fn kinds(capability: (u32, u32), edges: Edges) -> Vec<EdgeKind> {
         let mut found = ProgrammaticEdges::new(&[info(capability), info(capability)], edges);
         let mut spec = GraphSpec::default();

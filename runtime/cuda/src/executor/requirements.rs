@@ -1,4 +1,4 @@
-//! Checks that the devices can run a program, before the program is loaded.
+//! Checks the devices before a program is loaded.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,12 @@ use super::place::device;
 use crate::driver::{Device, Driver, DriverError};
 use crate::nvrtc::target_for;
 
-/// Returns an error if devices are missing or cannot run the kernels.
+/// Checks that the devices exist and can run the kernels.
 pub(super) fn check_devices(program: &Program, driver: &impl Driver) -> Result<(), ExecError> {
     let infos = driver.devices();
     let devices = program.graph.devices.len();
     if infos.len() < devices {
-        let what = format!(
-            "the program is for {devices} devices: {} are here",
-            infos.len()
-        );
+        let what = format!("the program needs {devices} devices: {} found", infos.len());
         return Err(ExecError::Parameter { what });
     }
     for info in &infos[..devices] {
@@ -34,8 +31,7 @@ pub(super) fn check_devices(program: &Program, driver: &impl Driver) -> Result<(
     Ok(())
 }
 
-/// Returns an error if a card has less free memory than its arenas, quantised activations and scratch data need. Devices on the same card
-/// share its memory.
+/// Checks each card's free memory for arenas, terms and scratch memory. Devices on a card share its memory.
 pub(super) fn check_memory(
     program: &Program,
     launches: &Launches,

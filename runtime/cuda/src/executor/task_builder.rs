@@ -1,4 +1,4 @@
-//! Builds the tasks of launches: the kernels of each place and their values.
+//! Builds the tasks of launches.
 
 use std::collections::BTreeMap;
 
@@ -15,21 +15,19 @@ use super::task::{Binding, KernelOp, MemoryKind, StagingBuffer, StagingPart, Tas
 use super::term_slot::TermSlot;
 use super::terms::{TermsPlan, terms_operand};
 
-/// A function that returns true if the kernels of the first device can access the memory of the second.
+/// True if kernels of the first device can access the second's memory.
 pub(super) type Reach<'a> = dyn FnMut(usize, usize) -> Result<bool, ExecError> + 'a;
 
-/// A builder of the tasks of launches.
 #[derive(Default)]
 pub(super) struct TaskBuilder {
     terms: TermsPlan,
     prefetch: PrefetchPlan,
-    /// The index of the staging buffer for each list of participants.
+    /// The staging buffer of each list of participants.
     buffers: BTreeMap<Vec<usize>, usize>,
     pub(super) staging: Vec<StagingBuffer>,
 }
 
 impl TaskBuilder {
-    /// Returns a builder for the launches of a program.
     pub(super) fn new(program: &Program) -> Result<TaskBuilder, ExecError> {
         Ok(TaskBuilder {
             terms: TermsPlan::new(program)?,
@@ -38,7 +36,6 @@ impl TaskBuilder {
         })
     }
 
-    /// Returns the tasks of a launch.
     pub(super) fn tasks(
         &mut self,
         program: &Program,
@@ -60,7 +57,11 @@ impl TaskBuilder {
         }
         let to = match program.launch(launch).places.as_slice() {
             [place] => device(*place)?.map(|d| d.0 as usize),
-            _ => return Err(malformed("it has several places")),
+            _ => {
+                return Err(malformed(
+                    "a launch that is not a collective has several places",
+                ));
+            }
         };
         let Op::Copy(_) = op else {
             return Ok(vec![self.op_task(
@@ -80,7 +81,7 @@ impl TaskBuilder {
                 copy_task(to, 1, part, Binding::own(results[0])),
             ]);
         }
-        // The source device executes a copy. The host's memory is accessible to all devices.
+        // The source device executes a copy. Host memory is accessible to all.
         let place = from.or(to);
         Ok(vec![self.op_task(
             program,
@@ -89,7 +90,6 @@ impl TaskBuilder {
         )])
     }
 
-    /// Returns the task of a fused launch.
     fn fused_task(
         &self,
         program: &Program,
@@ -100,7 +100,7 @@ impl TaskBuilder {
         let here = program.graph.value(fused.results[0]).place;
         let mut operands: Vec<Binding> = fused.operands.iter().map(|v| Binding::own(*v)).collect();
         let mut results: Vec<Binding> = fused.results.iter().map(|v| Binding::own(*v)).collect();
-        // If an update's result has other memory than its operand, the operand is copied first.
+        // An update with its result in other memory copies its operand first.
         let mut ops = Vec::new();
         for inst in program.launch(launch).covered_insts() {
             let data = program.graph.inst(*inst);
@@ -137,8 +137,8 @@ impl TaskBuilder {
         })
     }
 
-    /// Returns the task of an op at one place. A device first copies an operand that it updates in other memory, and quantises activations
-    /// of products with weights in planes.
+    /// Returns an op's task at one place. A device first copies an operand updated in other memory, and quantises
+    /// activations of products with weights in planes.
     fn op_task(
         &self,
         program: &Program,
@@ -179,7 +179,7 @@ impl TaskBuilder {
         }
     }
 
-    /// Returns the tasks of a collective. Each participant has one task, or two if the devices have no peer access.
+    /// Returns a collective's tasks: one per participant, or two without peer access.
     fn collective_tasks(
         &mut self,
         program: &Program,
@@ -188,7 +188,8 @@ impl TaskBuilder {
         reach: &mut Reach<'_>,
     ) -> Result<Vec<Task>, ExecError> {
         let collective = program.launch(launch).covered_insts().first();
-        let collective = collective.ok_or_else(|| malformed("it covers no collective"))?;
+        let collective =
+            collective.ok_or_else(|| malformed("a collective launch covers no instruction"))?;
         let data = program.graph.inst(*collective);
         let (seen, mut out) = self.exchange(program, &data.operands, reach)?;
         for (rank, (place, role)) in roles.iter().enumerate() {
@@ -215,7 +216,7 @@ impl TaskBuilder {
         Ok(out)
     }
 
-    /// Returns the memory through which all devices read each operand, and the copies to that memory.
+    /// Returns the memory through which all devices read each operand, and the copies to it.
     fn exchange(
         &mut self,
         program: &Program,
@@ -225,7 +226,7 @@ impl TaskBuilder {
         let mut places = Vec::new();
         for value in given {
             let place = device_index(program, *value)?;
-            places.push(place.ok_or_else(|| malformed("the host takes part in it"))?);
+            places.push(place.ok_or_else(|| malformed("the host takes part in a collective"))?);
         }
         let mut reached = true;
         for (reader, owner) in places
@@ -246,7 +247,7 @@ impl TaskBuilder {
         Ok((seen, copies))
     }
 
-    /// Returns the value's part of the participants' staging buffer, which is large enough for the largest batch.
+    /// Returns the value's part of a staging buffer, sized for the largest batch.
     fn staging_part(
         &mut self,
         program: &Program,
@@ -279,7 +280,6 @@ impl TaskBuilder {
     }
 }
 
-/// Returns a copy that a device executes.
 fn copy_task(place: usize, stage: usize, from: Binding, to: Binding) -> Task {
     Task {
         place: Some(place),
@@ -296,13 +296,12 @@ fn copy_kernel(from: Binding, to: Binding) -> TaskKernel {
     }
 }
 
-/// Returns the copy of an op's updated operand if the result has other memory.
+/// Returns the copy of an updated operand if the result has other memory.
 fn update_copy(program: &Program, op: &Op, from: Value, to: Value) -> Option<TaskKernel> {
     let moved = op.is_update() && program.home(from) != program.home(to);
     moved.then(|| copy_kernel(Binding::own(from), Binding::own(to)))
 }
 
-/// Returns the kernel that quantises activations.
 fn terms_kernel(x: Value, slot: TermSlot) -> TaskKernel {
     TaskKernel {
         op: KernelOp::Terms,

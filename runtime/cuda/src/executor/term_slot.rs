@@ -1,6 +1,5 @@
-//! The two buffers of a device for quantised activations.
+//! A device's two buffers for quantised activations.
 
-/// One of the two buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TermSlot {
     First,
@@ -15,7 +14,6 @@ impl TermSlot {
         }
     }
 
-    /// Returns the index of the buffer.
     pub(super) const fn number(self) -> u64 {
         self as u64
     }

@@ -1,6 +1,6 @@
-//! Plans the quantised activations (terms): the launches that write them with their result, and the launches that read them.
+//! Plans quantised activations (terms): launches that write them with their result, and launches that read them.
 //!
-//! Each device has two buffers for terms. A launch can therefore read terms from one buffer and write the terms of its result to the other.
+//! Two buffers per device allow a launch to read terms and write terms of its result.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +15,16 @@ use super::term_slot::TermSlot;
 use crate::kernels::FusedOp;
 use crate::planes::Planes;
 
-/// The identity of quantised activations: the value, and the elements per column.
+/// Identifies quantised activations: the value, and elements per column.
 type ActivationKey = (Value, u64);
 
-/// A launch at a place.
 type PlacedLaunch = (Launch, Place);
 
-/// The buffers that launches read and write.
 #[derive(Debug, Default)]
 pub(super) struct TermsPlan {
-    /// For each launch that reads terms: the buffer, and true if it already holds the terms.
+    /// For each reader of terms: the buffer, and true if it already holds them.
     reads: BTreeMap<PlacedLaunch, (TermSlot, bool)>,
-    /// For each launch that writes terms of its result: the value as the next product reads it, and the buffer.
+    /// For each writer of terms: the value as the next product reads it, and the buffer.
     makes: BTreeMap<PlacedLaunch, (Value, TermSlot)>,
 }
 
@@ -39,7 +37,7 @@ impl TermsPlan {
                 Step::Launch(launch) => Some(*launch),
                 Step::Wait { .. } => None,
             });
-            // The content of the buffers, the buffer that was read last, and the last launch that can quantise its result.
+            // The buffers' content, the buffer read last, and the last launch that can quantise its result.
             let mut held: [Option<ActivationKey>; 2] = [None; 2];
             let mut last = TermSlot::Second;
             let mut maker: Option<(ActivationKey, PlacedLaunch)> = None;
@@ -70,7 +68,7 @@ impl TermsPlan {
         Ok(out)
     }
 
-    /// Returns the buffer that a launch reads, and true if it already holds the terms.
+    /// Returns a reader's buffer, and true if it already holds the terms.
     pub(super) fn read(&self, at: PlacedLaunch) -> (TermSlot, bool) {
         self.reads
             .get(&at)
@@ -84,7 +82,7 @@ impl TermsPlan {
     }
 }
 
-/// Returns the identity of activations, without reshapes. Returns `None` if the size of a column is unknown.
+/// Returns the identity without reshapes; `None` for a column of unknown size.
 fn key(program: &Program, v: Value) -> Option<ActivationKey> {
     let graph = &program.graph;
     let k = graph.value(v).ty.dims[0].as_const()?;
@@ -100,7 +98,6 @@ fn key(program: &Program, v: Value) -> Option<ActivationKey> {
     }
 }
 
-/// The op of a launch at a place.
 enum LaunchOp {
     Fused(FusedLaunch),
     Op(Op, Vec<Value>, Vec<Value>),
@@ -119,7 +116,6 @@ fn placed_op(program: &Program, (launch, place): PlacedLaunch) -> Result<LaunchO
     })
 }
 
-/// Returns the activations that an op reads as terms.
 fn activations(program: &Program, op: &LaunchOp) -> Option<Value> {
     match op {
         LaunchOp::Fused(fused) => fused.terms.map(|at| fused.operands[at]),
@@ -128,7 +124,6 @@ fn activations(program: &Program, op: &LaunchOp) -> Option<Value> {
     }
 }
 
-/// Returns the activations that a product reads as terms.
 pub(super) fn terms_operand(program: &Program, op: &Op, operands: &[Value]) -> Option<Value> {
     let product = matches!(op, Op::MulMat(_) | Op::MulMatId(_));
     let planes = |v: &Value| format_of(program, *v) == Planes::FORMAT;
@@ -136,7 +131,7 @@ pub(super) fn terms_operand(program: &Program, op: &Op, operands: &[Value]) -> O
     first.filter(|v| planes(v)).and(operands.get(1)).copied()
 }
 
-/// Returns the activations whose terms the op can write.
+/// Returns activations whose terms the op can write.
 fn can_make_terms(program: &Program, op: &LaunchOp) -> Option<ActivationKey> {
     let (op, results) = match op {
         LaunchOp::Fused(fused) => return fused_terms(program, fused),
@@ -144,7 +139,7 @@ fn can_make_terms(program: &Program, op: &LaunchOp) -> Option<ActivationKey> {
         LaunchOp::None => return None,
     };
     let Op::FlashAttn(_) = op else { return None };
-    // A column contains the rows of all heads, one after another.
+    // A column has the rows of all heads, one after another.
     let dims = &program.graph.value(results[0]).ty.dims;
     let (n, heads) = (dims[0].as_const()?, dims[1].as_const()?);
     let whole = n.is_multiple_of(32) && (n * heads).is_multiple_of(64);

@@ -1,4 +1,4 @@
-// Attention, and the softmax of rows.
+// Attention, and row softmax.
 
 struct AttentionParams {
     float scale;
@@ -8,12 +8,13 @@ struct AttentionParams {
     // The slope of each head follows.
 };
 
-// A block attends for one token and query head. Its warps take turns with 32 cells: each lane scores one cell, then the lanes add the
-// values of the cells, each lane for its own columns. At the end the block joins the results of its warps.
+// A block attends for one token and query head. Its warps take turns with 32 cells: each lane scores one cell, then all
+// lanes add the cells' values, each for its own columns. At the end the block joins its warps' results.
 //
-// Shared memory holds the query and 32 scores per warp, then the maximum, the sum and the values of each warp.
+// Shared memory holds the query and 32 scores per warp, then each warp's maximum, sum and values.
 //
-// If `T` is 1, the kernel also writes the terms of the result. A column of terms has all heads of a token, one after another.
+// If `T` is 1, the kernel also writes the result's terms. A column of terms has all heads of a token, one after
+// another.
 template <class Q, class K, class V, class M, class S, class Y, int T> DEVICE void flash_attn(const View* v, const u8* params) {
     DYN_SHARED(float, shared);
     const View q = v[0], k = v[1], val = v[2], mask = v[3];
@@ -109,7 +110,6 @@ struct SoftMaxParams {
     u32 masked;
     u32 sinks;
     u32 unused;
-    // The slope of each head follows.
 };
 
 template <class X, class M> DEVICE float logit(const View& x, const u8* row, const View& mask, const u8* seen, u32 i, const SoftMaxParams& p, float slope) {

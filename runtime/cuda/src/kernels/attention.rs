@@ -22,7 +22,7 @@ pub(super) const FAMILY: Family = Family {
     ),
 };
 
-/// Returns the ALiBi slope of each local head. ggml's extension covers head counts that are not a power of two.
+/// Returns each local head's ALiBi slope. ggml's extension covers head counts that are not a power of two.
 fn slopes(
     max_bias: f32,
     heads: Option<&HeadWindow>,
@@ -39,7 +39,7 @@ fn slopes(
             if !ends.all(|end| end.is_some_and(|end| end <= window.total))
                 || named != Some(local as u64)
             {
-                return Err("its window is not its heads");
+                return Err("its window does not match its heads");
             }
             let heads = window.heads.iter().flat_map(|r| r.start..r.end());
             (heads.collect(), window.total)
@@ -59,7 +59,6 @@ fn slopes(
     Ok(heads.into_iter().map(|h| slope(h) as f32).collect())
 }
 
-/// The tensors of attention.
 pub(super) struct Attention<'a> {
     pub(super) op: &'a FlashAttn,
     pub(super) q: Tensor,
@@ -68,7 +67,7 @@ pub(super) struct Attention<'a> {
     pub(super) mask: Tensor,
     pub(super) sinks: Option<Tensor>,
     pub(super) y: Tensor,
-    /// True if the kernel also writes the int8 terms of the result.
+    /// True if the kernel also writes the result's int8 terms.
     pub(super) terms: bool,
 }
 
@@ -85,7 +84,7 @@ impl<'a> Attention<'a> {
         let (y, terms) = match request.results {
             [y] => (*y, false),
             [y, _] => (*y, true),
-            _ => return Err("it has another number of results"),
+            _ => return Err("wrong number of results"),
         };
         float(y.dtype)?;
         first.iter().try_for_each(|t| real(t.dtype))?;
@@ -104,7 +103,6 @@ impl<'a> Attention<'a> {
         })
     }
 
-    /// Returns an instance of a template of `family` on the types of the operands and the result.
     pub(super) fn instance(&self, family: Family, template: &str) -> Instance {
         let sinks = self.sinks.map_or(DType::F32, |s| s.dtype);
         let [q, k, v, mask, y] = [&self.q, &self.k, &self.v, &self.mask, &self.y].map(|t| t.dtype);
@@ -112,7 +110,7 @@ impl<'a> Attention<'a> {
         instance(family, template, &types, Arguments::Params).with(u32::from(self.terms))
     }
 
-    /// Returns the parameters that every attention kernel begins with: scale, soft cap, and 1 if attention sinks exist.
+    /// Returns the common first parameters of attention kernels: scale, soft cap, and 1 if attention sinks exist.
     pub(super) fn params(&self) -> Params {
         Params::new()
             .f32(self.op.scale)
@@ -120,7 +118,6 @@ impl<'a> Attention<'a> {
             .u32(self.sinks.is_some().into())
     }
 
-    /// Appends the slope of each head to `params`.
     pub(super) fn with_slopes(&self, params: Params) -> Result<Params, &'static str> {
         let slopes = slopes(self.op.max_bias, self.op.heads.as_ref(), self.q.max_dims[2])?;
         Ok(slopes.into_iter().fold(params, Params::f32))

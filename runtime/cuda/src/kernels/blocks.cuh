@@ -19,7 +19,7 @@ DEVICE float extreme(const float* x, u32 n) {
 
 DEVICE float inverse(float d) { return d == 0.0f ? 0.0f : 1.0f / d; }
 
-// Converts to an integer from `low` to `high` and truncates fractions; NaN gives 0.
+// Converts to an integer from `low` to `high`, truncating; NaN gives 0.
 DEVICE i32 saturate(float x, i32 low, i32 high) {
     if (!(x == x)) return 0;
     return x <= (float)low ? low : x >= (float)high ? high : (i32)x;
@@ -35,7 +35,8 @@ DEVICE float symmetric_codes(const float* x, i32 zero, u8* codes) {
     return d;
 }
 
-// Quantises 32 elements to codes from 0 (the minimum) to `top` (the maximum). Returns the scale, and the minimum in `least`.
+// Quantises 32 elements to codes from 0 (the minimum) to `top` (the maximum). Returns the scale, and the minimum in
+// `least`.
 DEVICE float affine_codes(const float* x, i32 top, u8* codes, float* least) {
     float low = 3.402823466e38f, high = -3.402823466e38f;
     for (u32 i = 0; i < 32; i++) {
@@ -149,7 +150,7 @@ struct Q3K {
     }
 };
 
-// Decodes the scale and the minimum of group `j` of 32 elements of q4_k and q5_k.
+// Decodes scale and minimum of group `j` of 32 elements of q4_k and q5_k.
 DEVICE void scale_and_least(const u8* b, u32 j, u32* scale, u32* least) {
     if (j < 4) {
         *scale = b[j] & 63;
@@ -197,7 +198,7 @@ DEVICE float iq4_value(u32 code) { return (float)IQ4_VALUES[code]; }
 struct Iq4Nl {
     enum { LEN = 32, BYTES = 18, UNIT = 2 };
     DEVICE float at(const u8* b, u32 i) { return half_at(b) * iq4_value(plane<4, 16>(b + 2, i)); }
-    // Returns the code of the table entry nearest to `x`. A tie takes the upper entry.
+    // Returns the code of the nearest table entry; ties go up.
     DEVICE u8 nearest(float x) {
         u32 above = 1;
         while (above < 15 && iq4_value(above) <= x) above++;

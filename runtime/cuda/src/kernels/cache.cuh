@@ -1,24 +1,24 @@
-// Rows of a KV cache: copies to shared memory, and decoding of eight elements at a time.
+// KV cache rows: copies to shared memory, and decoding of eight elements at a time.
 
-// The mask value and the score of a cell that is not visible.
+// The mask value and score of a cell that is not visible.
 DEVICE float minus_infinity() { return u2f(0xff800000u); }
 
-// Rows of a block. A row is one query head of one token; the heads share a KV head, and the heads of a token are adjacent. The tile has
-// `own` rows, and begins with row `first`.
+// A tile of `own` rows from `first` on. A row is one query head of one token; the heads of a token are adjacent and
+// share a KV head.
 struct RowTile {
     u32 group, tokens, kv, stream, first, own;
     DEVICE_MEMBER u32 head(u32 r) const { return kv * group + (first + r) % group; }
     DEVICE_MEMBER u32 token(u32 r) const { return (first + r) / group; }
 };
 
-// The rows of a KV head of a stream, one row per cell.
+// The rows of a KV head of a stream, one per cell.
 struct CacheRows {
     const u8* at;
     // The bytes between cells.
     u64 step;
     // The bounds of the whole tensor. Bytes between its rows may be read.
     const u8 *begin, *end;
-    // The bytes and the blocks of a row. `gap` is the byte distance between blocks if they are not adjacent, otherwise 0.
+    // Bytes and blocks per row. `gap` is the byte distance between blocks, or 0 if they are adjacent.
     u32 bytes, blocks;
     u64 gap;
     u32 cells;
@@ -38,14 +38,14 @@ template <class T> DEVICE CacheRows cache_rows(const View& v, u32 kv, u32 stream
     return r;
 }
 
-// Returns the bytes per row in shared memory. A row keeps the offset modulo 16 that its address has in global memory.
+// Returns the bytes per row in shared memory. A row keeps its address modulo 16 of global memory.
 DEVICE u32 staged_stride(u32 bytes) { return (bytes + 30) / 16 * 16; }
 
-// Returns the offset of a row in its shared memory slot.
+// Returns a row's offset in its shared memory slot.
 DEVICE u32 phase_of(const CacheRows& r, u32 cell) { return r.gap ? 0 : (u32)((u64)(r.at + cell * r.step) % 16); }
 
-// Starts to copy rows to shared memory. `lanes` adjacent lanes copy one row, 16 bytes each per step. A copy may include bytes outside of
-// the row if they are part of the tensor.
+// Starts to copy rows to shared memory: `lanes` adjacent lanes per row, 16 bytes each per step. A copy may read bytes
+// outside of the row, but within the tensor.
 template <class T> DEVICE void stage(const CacheRows& r, u32 first, u32 count, u8* to, u32 lanes) {
     u32 lane = threadIdx.x % lanes, stride = staged_stride(r.bytes);
     for (u32 c = threadIdx.x / lanes; c < count && first + c < r.cells; c += blockDim.x / lanes) {
@@ -90,7 +90,7 @@ template <class T> DEVICE void four_words(T t, const uint4& w, float* out) {
     two_reals(t, w.w, out + 6);
 }
 
-// Decodes elements `8 piece` to `8 piece + 8` of a row of `n` elements in shared memory. Elements after the row's end are 0.
+// Decodes elements `8 piece` to `8 piece + 8` of a row of `n` elements in shared memory; 0 after the row's end.
 template <class T> struct Eight {
     DEVICE void of(const u8* row, u32 piece, u32 n, float* out) {
         const u8* at = row + piece * 8 * T::BYTES;
@@ -104,7 +104,7 @@ template <class T> struct Eight {
     }
 };
 
-// Converts four byte codes to reals and subtracts `zero`. The code becomes the low mantissa bits of 2^23.
+// Converts four byte codes to reals minus `zero`. The code becomes the low mantissa bits of 2^23.
 DEVICE void code_reals(u32 codes, float zero, float* out) {
 #pragma unroll
     for (u32 j = 0; j < 4; j++) out[j] = u2f(byte_perm(codes, 0x4b000000u, 0x7540u | j)) - (8388608.0f + zero);
@@ -122,9 +122,9 @@ DEVICE void scale_codes_from(u32 low, u32 high, float d, float least, float* out
     for (u32 j = 0; j < 8; j++) out[j] = out[j] * d + least;
 }
 
-// Returns word `i` (0 or 1) of the nibbles of a quarter of a block, one nibble per byte.
+// Returns word `i` (0 or 1) of the nibbles of a quarter block, one nibble per byte.
 DEVICE u32 nibbles(const u8* codes, u32 quarter, u32 i) { return word_at(codes + quarter % 2 * 8 + 4 * i) >> (quarter / 2 * 4) & 0x0f0f0f0fu; }
-// Returns bits `from` to `from + 4` as the fifth bits of four codes, shifted above the nibbles.
+// Returns bits `from` to `from + 4` as the fifth bits of four codes.
 DEVICE u32 fifths(u32 bits, u32 from) { return ((bits >> from & 15u) * 0x00204081u & 0x01010101u) << 4; }
 DEVICE u32 fives(const u8* b, u32 quarter, u32 i) { return nibbles(b + 4, quarter, i) | fifths(word_at(b), 8 * quarter + 4 * i); }
 // Returns the table values of four nibbles, plus 128.

@@ -1,4 +1,4 @@
-// Collectives. A device reads the operands of all devices and writes its own result, which is the last view.
+// Collectives. A device reads the operands of all devices and writes its own result, the last view.
 
 struct CollectiveParams {
     u32 count; // participants

@@ -1,4 +1,4 @@
-//! Selects the kernel of one participant of a collective.
+//! Selects one participant's kernel of a collective.
 
 use tpc_ir::{DType, Op};
 
@@ -12,13 +12,14 @@ const FAMILY: Family = Family {
     text: include_str!("collective.cu"),
 };
 
-/// The maximum number of participants. The pairwise sum in `sum_parts` keeps up to eight partial sums.
+/// Participants. The pairwise sum in `sum_parts` keeps up to eight partial sums.
 const MAX_DEVICES: usize = 64;
 
-/// Returns the kernel of device `rank` for a collective. The operands are the tensors of all devices.
+/// Returns device `rank`'s kernel of a collective. The operands are the tensors of all devices.
 ///
 /// # Errors
-/// Returns [`Unsupported`] if the op or the operands are not supported.
+///
+/// Returns [`Unsupported`] for other ops or operands.
 pub fn select_collective(
     op: &Op,
     rank: usize,
@@ -31,11 +32,11 @@ fn select_op(op: &Op, rank: usize, request: &Request<'_>) -> Selection {
     let y = request.result()?;
     let operands = request.operands;
     if operands.len() > MAX_DEVICES {
-        return Err("it has more participants than there is room for");
+        return Err("it has more than 64 participants");
     }
     let same = operands.iter().all(|t| t.dtype == y.dtype);
     if !same {
-        return Err("its operands and result have several types");
+        return Err("the types of operands and result differ");
     }
     let count = operands.len() as u32;
     let params = |axis: usize, start: u64, join: usize| {
@@ -45,7 +46,7 @@ fn select_op(op: &Op, rank: usize, request: &Request<'_>) -> Selection {
     let start = |counts: &[u64]| counts[..rank.min(counts.len())].iter().sum();
     let sums = |axis: usize, start: u64| {
         if y.dtype != DType::F32 {
-            return Err("sums over devices are of f32");
+            return Err("sums over devices must be f32");
         }
         let template = instance(FAMILY, "sum_parts", &[], Arguments::Params);
         let units = grid_1d(y.elements(), request);
@@ -67,6 +68,6 @@ fn select_op(op: &Op, rank: usize, request: &Request<'_>) -> Selection {
         Op::ReduceScatter(op) => sums(axis(op.axis)?, start(&op.counts)),
         Op::AllGather(op) => joins(0, 0, axis(op.axis)?),
         Op::AllToAll(op) => joins(axis(op.cut)?, start(&op.counts), axis(op.join)?),
-        _ => Err("it is no collective"),
+        _ => Err("the op is not a collective"),
     }
 }

@@ -1,4 +1,4 @@
-// Views of tensors, and their elements. Axis 0 is first. `nb` counts bytes: along axis 0 between blocks, along other axes between rows.
+// Tensor views and their elements. `nb` counts bytes: along axis 0 between blocks, along other axes between rows.
 
 // A tensor in memory.
 struct View {
@@ -7,7 +7,7 @@ struct View {
     u64 nb[4];
 };
 
-// The first index out of range that a launch of a device found.
+// The first index out of range in a launch.
 struct Fault {
     u32 set;
     u32 launch;
@@ -21,16 +21,16 @@ DEVICE u8* row_of(const View& v, u32 i1, u32 i2, u32 i3) {
 
 DEVICE u64 rows_of(const View& v) { return (u64)v.ne[1] * v.ne[2] * v.ne[3]; }
 
-// The index of the thread in the grid, and the number of threads. Loops over elements use this number as their step.
+// The thread's index in the grid, and the number of threads, which is the step of loops over elements.
 DEVICE u64 thread_number() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 DEVICE u64 thread_count() { return (u64)gridDim.x * blockDim.x; }
 
-// The indices of an element or a block.
+// An element's or block's indices.
 struct Place {
     u32 i[4];
 };
 
-// Returns the indices of element (or block) `n`, if a row has `n0` of them.
+// Returns the indices of element (or block) `n`, with `n0` per row.
 DEVICE Place place_of(u64 n, u32 n0, const View& v) {
     Place p;
     if (n >> 32) {
@@ -65,7 +65,7 @@ DEVICE void report(Fault* fault, u32 launch, i64 index, i64 bound) {
     }
 }
 
-// Element types. A block has `LEN` elements and `BYTES` bytes, and is aligned to `UNIT` bytes. `at` reads one element of a block, `put`
+// Element types. A block has `LEN` elements and `BYTES` bytes, aligned to `UNIT` bytes. `at` reads one element, `put`
 // writes a block.
 struct F32 {
     enum { LEN = 1, BYTES = 4, UNIT = 4 };
@@ -105,7 +105,7 @@ struct I64 {
     DEVICE void put_integer(u8* b, i64 x) { *(i64*)b = x; }
 };
 
-// Returns element `i` of a row.
+// Returns a row's element `i`.
 template <class T> DEVICE float element(const View& v, const u8* row, u32 i) {
     return T::at(row + (u64)(i / T::LEN) * v.nb[0], i % T::LEN);
 }
@@ -125,7 +125,7 @@ DEVICE void sixteen_floats(const uint4* at, float* out) {
 template <class T> struct IsFloat { enum { YES = 0 }; };
 template <> struct IsFloat<F32> { enum { YES = 1 }; };
 
-// Decodes elements `from` to `from + 16` of a row of `n` elements. Elements after the row's end are 0. `from` is a multiple of 16.
+// Decodes elements `from` to `from + 16` of a row of `n` elements; 0 after the row's end. `from` is a multiple of 16.
 template <class T> DEVICE void sixteen(const View& v, const u8* row, u32 from, u32 n, float* out) {
     if (T::LEN > 1) {
         const u8* block = row + (u64)(from / T::LEN) * v.nb[0];
@@ -160,7 +160,7 @@ template <class T> DEVICE void copy_block(u8* to, const u8* from) {
     }
 }
 
-// Returns a product that is rounded before any addition (no FMA contraction).
+// Returns a product rounded before any addition (no FMA contraction).
 DEVICE float mul_rn(float a, float b) {
 #ifdef __CUDACC__
     return __fmul_rn(a, b);
@@ -169,7 +169,7 @@ DEVICE float mul_rn(float a, float b) {
 #endif
 }
 
-// Returns the sum over `width` adjacent lanes. `width` is a power of two up to 32; all lanes of the warp must call it.
+// Returns the sum over `width` adjacent lanes, a power of two up to 32. All lanes must call it.
 DEVICE float lanes_sum(float x, u32 width) {
     if (width == 32) return warp_sum(x);
     for (u32 o = width / 2; o > 0; o /= 2) x += __shfl_xor_sync(0xffffffffu, x, o);
@@ -190,7 +190,7 @@ DEVICE float block_sum(float x) {
     return sum;
 }
 
-// Returns the maximum over a block, as `block_sum` does for the sum.
+// Returns the maximum over a block. All threads must call it.
 DEVICE float block_max(float x) {
     SHARED(float, parts, 32);
     x = warp_max(x);

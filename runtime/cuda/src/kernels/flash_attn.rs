@@ -1,4 +1,4 @@
-//! Selects the kernel of `flash_attn` by the number of tokens and the types of the cache.
+//! Selects the kernel of `flash_attn` by token count and cache types.
 
 use tpc_ir::op::FlashAttn;
 
@@ -9,14 +9,15 @@ use super::kernel::{GRID, Geometry, Request, Selection, kernel};
 
 /// Cells per warp before a block gets another warp.
 const CELLS: usize = 64;
-/// The maximum number of warps per block, which share one query head of a token.
+/// Warps per block, which share one query head of a token.
 const WARPS: usize = 8;
 
-/// The attention kernel, by how it divides the cells.
+/// The attention kernel, by its division of the cells.
 ///
-/// - `Decode`: up to [`flash_decode::TOKENS`] tokens and a cache of a writable type. Blocks share the cells of a KV head ([`FlashDecode`]).
+/// - `Decode`: up to [`flash_decode::TOKENS`] tokens and a cache of a writable type. Blocks share a KV head's cells
+///   ([`FlashDecode`]).
 /// - `Prefill`: more tokens and a cache that f16 can hold. A block computes a tile of rows ([`FlashPrefill`]).
-/// - `PerHead`: every other case, including heads that do not fit in shared memory. A block computes one token and query head.
+/// - `PerHead`: all other cases, including heads that exceed shared memory. A block computes one token and query head.
 enum AttentionKernel {
     Decode(FlashDecode),
     Prefill(FlashPrefill),
@@ -32,7 +33,7 @@ impl AttentionKernel {
     }
 }
 
-/// Selects the kernel. A second result receives the int8 terms of the first.
+/// Selects the kernel. A second result receives the first result's int8 terms.
 pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selection {
     let attention = Attention::new(op, request)?;
     match AttentionKernel::select(&attention) {

@@ -1,32 +1,32 @@
 // Attention of few tokens: blocks share the cells of a KV head. A block computes the query heads of one KV head.
 
-// The cells of a chunk, one per thread of its block. Chunks begin at fixed cells, so the order of additions does not depend on the number
-// of cells.
+// A chunk's cells, one per thread of its block. Chunks begin at fixed cells, so the order of additions does not depend
+// on the number of cells.
 enum { CHUNK = 128, WARPS = CHUNK / 32, STAGES = 3 };
-// The chunks that one block joins. The last block of such a group joins its partial results; the last of all groups joins the groups.
+// The chunks that one block joins. The last block of such a group joins its partial results; the last of all groups
+// joins the groups.
 enum { FAN = 16 };
 
 struct DecodeParams {
     float scale;
     float softcap;
     u32 sinks;
-    // The cells of K and of V per tile in shared memory, and the lanes that copy a row of each.
+    // Cells of K and of V per tile in shared memory, and lanes that copy a row.
     u32 cells[2];
     u32 lanes[2];
-    // The bytes of a tile.
+    // Bytes of a tile.
     u32 stage;
-    // The slope of each head follows.
 };
 
-// The rows of a block.
+// A block's rows.
 struct DecodeTile : RowTile {
     u32 dv;
-    // The index of the tile's first row over all KV heads, and the chunks of a row.
+    // The index of the tile's first row over all KV heads, and chunks per row.
     u64 row;
     u32 chunks;
 };
 
-// The partial results of all chunks: the values of each row and chunk, then the maximum and the sum of each.
+// All chunks' partial results: values of each row and chunk, then their maxima and sums.
 struct DecodeParts {
     float *values, *ends;
     u32 width;
@@ -34,12 +34,12 @@ struct DecodeParts {
     DEVICE_MEMBER float* ends_of(u64 row, u32 chunks, u32 chunk) const { return ends + (row * chunks + chunk) * 2; }
 };
 
-// A range of chunks: `count` chunks, starting at `from`, `step` apart.
+// `count` chunks, starting at `from`, `step` apart.
 struct DecodeRange {
     u32 from, count, step;
 };
 
-// Returns the next step that has cells visible to a row. The first steps are tiles of K, the later ones tiles of V.
+// Returns the next step with cells visible to a row. The first steps are tiles of K, the later ones tiles of V.
 DEVICE u32 next_step(const u32* seen, const DecodeParams& p, u32 step) {
     u32 keys = CHUNK / p.cells[0], end = keys + CHUNK / p.cells[1];
     for (; step < end; step++) {
@@ -49,7 +49,8 @@ DEVICE u32 next_step(const u32* seen, const DecodeParams& p, u32 step) {
     return step;
 }
 
-// Writes the masks of the chunk's cells to `scores`, the rows of a cell adjacent. Sets bit `i` of `seen` if a row sees cell `i`.
+// Writes the masks of the chunk's cells to `scores`, the rows of a cell adjacent. Sets bit `i` of `seen` if a row sees
+// cell `i`.
 template <class M, int R> DEVICE void load_masks(const View& mask, const DecodeTile& t, u32 cell, u32 cells, float* scores, u32* seen) {
     bool any = false;
     for (u32 r = 0; r < R; r++) {
@@ -69,7 +70,8 @@ template <class Q, int R> DEVICE void load_queries(const View& q, const DecodeTi
     }
 }
 
-// Scores the cells of a tile. Adjacent lanes have adjacent cells; lanes that share a cell alternate over the pieces of its row.
+// Scores a tile's cells. Adjacent lanes have adjacent cells; lanes with the same cell alternate over the pieces of its
+// row.
 template <class K, int R>
 DEVICE void score_tile(const CacheRows& k, u32 dk, const u8* tile, u32 cell, u32 in, const DecodeParams& p, const float* query, const float* slopes, float* scores) {
     u32 side = p.cells[0] / WARPS, slice = threadIdx.x % 32 / side, slices = 32 / side;
@@ -100,7 +102,7 @@ DEVICE void score_tile(const CacheRows& k, u32 dk, const u8* tile, u32 cell, u32
     }
 }
 
-// Converts scores to weights, and writes the maximum and the sum of each row to `ends`.
+// Converts scores to weights; writes each row's maximum and sum to `ends`.
 template <int R> DEVICE void weigh(float* scores, float* ends) {
     u32 lane = threadIdx.x % 32;
     for (u32 r = threadIdx.x / 32; r < R; r += WARPS) {
@@ -123,8 +125,8 @@ template <int R> DEVICE void weigh(float* scores, float* ends) {
     }
 }
 
-// Adds the weighted values of a tile's cells. A thread has one piece of every `teams`-th cell. Cells that a row does not see are skipped,
-// because they may hold NaN.
+// Adds the weighted values of a tile's cells. A thread has one piece of every `teams`-th cell. Cells that a row does
+// not see may hold NaN and are skipped.
 template <class V, int R>
 DEVICE void add_tile(const CacheRows& v, u32 dv, const u8* tile, u32 cell, u32 in, u32 count, const float* weights, float (*out)[8]) {
     u32 pieces = (dv + 7) / 8, teams = CHUNK / pieces, team = threadIdx.x / pieces, piece = threadIdx.x % pieces;
@@ -147,7 +149,7 @@ DEVICE void add_tile(const CacheRows& v, u32 dv, const u8* tile, u32 cell, u32 i
     }
 }
 
-// Adds the sums of the teams, and stores them for the block that joins the chunks.
+// Adds the teams' sums, and stores them for the block that joins the chunks.
 template <int R> DEVICE void store_partials(const DecodeTile& t, u32 chunk, const DecodeParts& parts, float* room, const float (*out)[8]) {
     u32 pieces = (t.dv + 7) / 8, teams = CHUNK / pieces, team = threadIdx.x / pieces, piece = threadIdx.x % pieces;
 #pragma unroll
@@ -169,7 +171,7 @@ template <int R> DEVICE void store_partials(const DecodeTile& t, u32 chunk, cons
     }
 }
 
-// Computes a chunk: stores its values, and leaves the maxima and the sums in `ends`.
+// Computes a chunk: stores its values, and leaves maxima and sums in `ends`.
 template <class Q, class K, class V, class M, int R>
 DEVICE void attend_chunk(const View* v, const DecodeParams& p, const float* slopes, const DecodeTile& t, u32 chunk, const DecodeParts& parts, float* shared, float* ends) {
     SHARED(u32, seen, WARPS);
@@ -198,7 +200,7 @@ DEVICE void attend_chunk(const View* v, const DecodeParams& p, const float* slop
         cp_async_commit();
         ahead = next_step(seen, p, ahead + 1);
     };
-    // Waits for the tile of this step, and starts to copy a later tile to the slot of the previous one.
+    // Waits for this step's tile, and starts to copy a later tile to the previous tile's slot.
     auto arrived = [&]() {
         cp_async_wait<STAGES - 2>();
         __syncthreads();
@@ -230,7 +232,7 @@ DEVICE void attend_chunk(const View* v, const DecodeParams& p, const float* slop
     store_partials<R>(t, chunk, parts, (float*)stages, out);
 }
 
-// Returns true in the last of `count` blocks that arrive. This block then sees the writes of the others, and resets the counter to 0.
+// True in the last of `count` blocks to arrive. This block sees the writes of the others, and resets the counter to 0.
 DEVICE bool last_of(u32* counter, u32 count) {
     SHARED(u32, last, 1);
     __syncthreads();
@@ -242,7 +244,7 @@ DEVICE bool last_of(u32* counter, u32 count) {
     return last[0];
 }
 
-// Computes the maximum and the sum of each row over a range of chunks.
+// Computes each row's maximum and sum over a range of chunks.
 DEVICE void join_ends(const DecodeTile& t, const DecodeParts& parts, const DecodeRange& of, float* ends) {
     u32 lane = threadIdx.x % 32;
     for (u32 r = threadIdx.x / 32; r < t.own; r += WARPS) {
@@ -263,7 +265,7 @@ DEVICE void join_ends(const DecodeTile& t, const DecodeParts& parts, const Decod
     __syncthreads();
 }
 
-// Joins four values of a row over a range of chunks whose maximum is `top`.
+// Joins four values of a row over a range of chunks with maximum `top`.
 DEVICE void join_four(const DecodeTile& t, const DecodeParts& parts, const DecodeRange& of, u32 r, u32 first, float top, float* e) {
     const float *at = parts.ends_of(t.row + r, t.chunks, of.from), *from = parts.values_of(t.row + r, t.chunks, of.from) + first;
     for (u32 j = 0; j < 4; j++) e[j] = 0.0f;
@@ -279,7 +281,6 @@ DEVICE void join_four(const DecodeTile& t, const DecodeParts& parts, const Decod
     }
 }
 
-// Joins a range of chunks, and stores the result in place of the first chunk.
 DEVICE void join_chunks(const DecodeTile& t, const DecodeParts& parts, const DecodeRange& of, float* ends) {
     join_ends(t, parts, of, ends);
     u32 quads = parts.width / 4;
@@ -297,7 +298,7 @@ DEVICE void join_chunks(const DecodeTile& t, const DecodeParts& parts, const Dec
     }
 }
 
-// Writes the results of a tile from a range of chunks, and their terms if `T` is 1.
+// Writes a tile's results from a range of chunks, and their terms if `T` is 1.
 template <class S, class Y, int T>
 DEVICE void put_tile(const DecodeTile& t, const DecodeParts& parts, const DecodeRange& of, const View* sinks, const View& y, const View& made, float* ends) {
     join_ends(t, parts, of, ends);
@@ -327,7 +328,7 @@ DEVICE void put_tile(const DecodeTile& t, const DecodeParts& parts, const Decode
     }
 }
 
-// The views of the counters and of the partial results follow the results.
+// The views of the counters and partial results follow the results.
 template <class Q, class K, class V, class M, class S, class Y, int T, int R> DEVICE void flash_decode(const View* v, const u8* params) {
     DYN_SHARED(float, shared);
     SHARED(float, ends, 2 * R);

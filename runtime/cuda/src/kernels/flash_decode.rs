@@ -1,44 +1,40 @@
 //! Attention of few tokens: blocks share the cells of a KV head.
 //!
-//! A block computes one chunk of cells for up to eight rows. A row is one query head of one token; the rows of a block share the KV head. A
-//! decode step therefore reads the cache once per eight rows. Chunks begin at fixed cells, and the rows are independent: a token's result
-//! has the same bits whatever tokens or later cells the batch contains.
+//! A block computes one chunk of cells for up to eight rows. A row is one query head of one token; a block's rows share
+//! the KV head. A decode step thus reads the cache once per eight rows. Chunks begin at fixed cells, and rows are
+//! independent: a token's result has the same bits for any other tokens or later cells in the batch.
 
 use super::attention::{Attention, FAMILY};
 use super::kernel::{GRID, Geometry, Scratch, Selection, Tensor, kernel};
 use super::writable;
 
-/// The maximum number of tokens of a batch for this kernel.
+/// Tokens per batch.
 pub(super) const TOKENS: usize = 8;
 
 /// Cells per chunk, and threads per block.
 const CHUNK: usize = 128;
-/// Chunks that one block joins.
 const FAN: usize = 16;
-/// Tiles of cache rows in shared memory: one being read, the others in flight.
+/// Tiles in shared memory: one being read, the others in flight.
 const STAGES: usize = 3;
-/// The maximum bytes of a tile.
+/// Bytes of a tile.
 const TILE: usize = 9600;
-/// The minimum bytes of all tiles: the teams of a block add up their values in this memory.
+/// The minimum bytes of all tiles: a block's teams add their values in this memory.
 const MIN_TILE_BYTES: usize = 8192;
-/// The maximum rows per block.
 const ROWS: usize = 8;
-/// The maximum bytes of shared memory per block.
+/// Shared memory per block, in bytes.
 const SHARED: usize = 48 << 10;
-/// The maximum width of a row of V: each thread holds eight elements of it.
+/// The width of a row of V: each thread holds eight elements.
 const MAX_V_WIDTH: usize = 8 * CHUNK;
 
-/// The size of the tiles of a cache in shared memory.
 #[derive(Clone, Copy)]
 struct Tile {
     cells: usize,
     bytes: usize,
-    /// The lanes that copy a row.
     lanes: usize,
 }
 
 impl Tile {
-    /// Returns the tile size, or `None` if a row is too wide or caches do not support the type.
+    /// Returns the tile size; `None` if a row is too wide or the type unsupported.
     fn of(cache: &Tensor) -> Option<Tile> {
         writable(cache.dtype).ok()?;
         let row = usize::try_from(cache.dtype.bytes(cache.max_dims[0] as u64)?).ok()?;
@@ -52,19 +48,17 @@ impl Tile {
     }
 }
 
-/// The division of the cells among blocks.
 pub(super) struct FlashDecode {
     keys: Tile,
     values: Tile,
-    /// The rows per block.
     rows: usize,
-    /// The rows per KV head.
+    /// Rows per KV head.
     of_head: usize,
 }
 
 impl FlashDecode {
-    /// Returns the division. Returns `None` if the sizes exceed the grid, the registers or shared memory, or the cache's type is not
-    /// supported.
+    /// Returns the division of cells among blocks. Returns `None` if the sizes exceed the grid, registers or shared
+    /// memory, or the cache's type is not supported.
     pub(super) fn of(a: &Attention<'_>) -> Option<FlashDecode> {
         let [dk, tokens, heads, streams] = a.q.max_dims;
         let kv_heads = a.k.max_dims[2];
@@ -134,7 +128,6 @@ impl FlashDecode {
     }
 }
 
-/// Returns the bytes of all tiles in shared memory.
 fn tile_bytes(keys: Tile, values: Tile) -> usize {
     (STAGES * keys.bytes.max(values.bytes)).max(MIN_TILE_BYTES)
 }

@@ -1,9 +1,9 @@
 //! Attention of many tokens with tensor cores, a tile of rows at a time.
 //!
-//! A row is one query head of one token; the rows of a tile share a KV head. A block walks the cells in tiles, so K and V are read once for
-//! 64 rows. Queries are split into two f16 terms, scaled by a power of two per row. K, V and the weights are f16. Rows of quantised caches
-//! that exceed the range of f16 are scaled by a power of two each; the scores and the weights undo this scale. Tiles begin at fixed cells,
-//! and the result of a row does not depend on the other rows.
+//! A row is one query head of one token; a tile's rows share a KV head. A block walks the cells in tiles, so K and V
+//! are read once per 64 rows. Queries are split into two f16 terms, scaled by a power of two per row. K, V and the
+//! weights are f16. Rows of quantised caches beyond the range of f16 are scaled by a power of two each; the scores and
+//! weights undo it. Tiles begin at fixed cells, and a row's result does not depend on other rows.
 
 use tpc_ir::DType;
 
@@ -22,17 +22,15 @@ pub(super) const FAMILY: Family = Family {
     ),
 };
 
-/// Rows per block.
 const ROWS: usize = 64;
-/// Threads per block.
 const THREADS: u32 = 128;
-/// The maximum bytes of dynamic shared memory. Compute capability 7.5 has 64 KiB, and the kernel declares less than 1 KiB itself.
+/// Dynamic shared memory in bytes. Compute capability 7.5 has 64 KiB, and the kernel declares less than 1 KiB itself.
 const SHARED: usize = 63 << 10;
-/// The minimum bytes: the block transposes results in this memory, 36 floats per row.
+/// The block transposes results in this memory, 36 floats per row.
 const OUTPUT_BYTES: usize = ROWS * 36 * 4;
 
-/// The template arguments that decide the registers and the tiles of a block: queries of `16 * steps` elements, `columns` columns of V, and
-/// tiles of `cells` cells.
+/// Template arguments that decide a block's registers and tiles: queries of `16 * steps` elements, `columns` columns of
+/// V, tiles of `cells` cells.
 #[derive(Clone, Copy)]
 struct Shape {
     steps: usize,
@@ -40,20 +38,18 @@ struct Shape {
     cells: usize,
 }
 
-/// The launch of the attention kernel for many tokens.
 pub(super) struct FlashPrefill {
     shape: Shape,
     shared: usize,
-    /// The bytes of a row of K and of a row of V.
+    /// Bytes of a row of K and of V.
     rows: [usize; 2],
-    /// The tiles per KV head.
     tiles: usize,
-    /// The blocks that share the columns of V.
+    /// Blocks that share the columns of V.
     parts: usize,
 }
 
 impl FlashPrefill {
-    /// Returns the launch, or `None` if f16 cannot hold the cache's type or a tile does not fit in shared memory.
+    /// Returns the launch; `None` if f16 cannot hold the cache's type or a tile exceeds shared memory.
     pub(super) fn of(a: &Attention<'_>) -> Option<FlashPrefill> {
         let [dk, tokens, heads, streams] = a.q.max_dims;
         let (kv_heads, dv) = (a.k.max_dims[2], a.v.max_dims[0]);
@@ -72,7 +68,7 @@ impl FlashPrefill {
         let raw: usize = rows.iter().map(|n| (n + 30) / 16 * 16).sum();
         let keys = 2 * (16 * steps + 8);
         let values = columns * (2 * cells + 16) + columns / 8 * 16;
-        // Queries wider than 128 elements keep their second terms in shared memory, because registers do not suffice.
+        // Queries wider than 128 elements keep second terms in shared memory, because registers do not suffice.
         let low = if steps > 8 {
             16 * steps * THREADS as usize
         } else {
@@ -127,7 +123,7 @@ impl FlashPrefill {
     }
 }
 
-/// Returns true if f16 holds the elements of a cache: f16 itself, or quantised codes.
+/// True if f16 holds a cache's elements: f16 itself, or quantised codes.
 fn fits_f16(dtype: DType) -> bool {
     matches!(
         dtype,

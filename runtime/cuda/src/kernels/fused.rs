@@ -12,36 +12,36 @@ use super::{grouped_mul_mat, matmul, mul_mat_glu, norm, product, unsupported};
 /// Ops that one kernel computes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FusedOp {
-    /// A norm times a tensor. The operands are the rows' operands, the tensor, and optionally the next launch's weight in planes, which the
-    /// kernel prefetches. The results are the normalised input (with [`KeepInput::Yes`]), the product, and optionally the
-    /// [`Terms`](super::Terms) of the product.
+    /// A norm times a tensor. Operands: the rows' operands, the tensor, and optionally the next launch's weight in
+    /// planes, to be prefetched. Results: the normalised input (with [`KeepInput::Yes`]), the product, and optionally
+    /// its [`Terms`](super::Terms).
     NormMul(Norm, RowSource, KeepInput),
     /// The rows without a norm.
     MulSumAdd(RowSource),
-    /// A product plus tensors, added one after another. The operands are the weight in planes, the terms of the activations, and the
-    /// tensors. If the weight has the layout of the file, the second operand is the activations themselves, and exactly one tensor follows.
+    /// A product plus tensors, added one after another. Operands: the weight in planes, the activations' terms, the
+    /// tensors. A weight in the file's layout takes the activations themselves and exactly one tensor.
     MulMatAdd,
-    /// A product of experts plus a bias per expert. The operands are the weight in planes, the terms of the activations, the experts'
-    /// indices, and the tensor of biases.
+    /// A product of experts plus a bias per expert. Operands: the weight in planes, the activations' terms, the
+    /// experts' indices, the biases.
     MulMatIdAdd(MulMatId),
-    /// Products of a token's experts, weighted and summed. An expert bias is added to each product first, if present; the `usize` is the
-    /// number of tensors added to the sum. The operands are, in order:
+    /// Products of a token's experts, weighted and summed. An optional expert bias is added to each product first; the
+    /// `usize` counts the tensors added to the sum. Operands, in order:
     ///
     /// - the weight in planes
-    /// - the terms of the activations
+    /// - the activations' terms
     /// - the experts' indices
     /// - the biases, if present
     /// - the experts' weights
     /// - the tensors added to the sum
     MulMatIdSum(MulMatId, ExpertBias, usize),
-    /// A gated activation of two products. The operands are the weights in planes (the gate's first), or one weight whose first half is the
-    /// gate, and the terms of the activations. A second result receives the terms of the first.
+    /// A gated activation of two products. Operands: the weights in planes (gate first), or one weight whose first half
+    /// is the gate, then the activations' terms. A second result receives the first result's terms.
     MulMatGlu(Glu),
-    /// A gated activation of two products of experts. The experts' indices follow the terms; two optional tensors of biases per expert, one
-    /// for each product, follow the indices.
+    /// A gated activation of two products of experts. The experts' indices follow the terms, then optional biases per
+    /// expert, one tensor per product.
     MulMatIdGlu(Glu, MulMatId),
-    /// Several products of the same activations in one launch. The operands are the terms of the activations, then for each product its
-    /// weight in planes and the tensors added to it. Each `usize` is the number of tensors added to a product. Each product has one result.
+    /// Several products of the same activations. Operands: the activations' terms, then each product's weight in planes
+    /// and added tensors, whose number is the `usize`. Each product has one result.
     GroupedMulMat(Vec<usize>),
     /// Q/K norm, RoPE and KV-cache write.
     Heads(Heads),
@@ -49,10 +49,11 @@ pub enum FusedOp {
     Router(Router),
 }
 
-/// Returns the kernel of a fused op.
+/// Returns a fused op's kernel.
 ///
 /// # Errors
-/// Returns [`Unsupported`] if no kernel supports these operands.
+///
+/// Returns [`Unsupported`] for other operands.
 pub fn select_fused(fused: &FusedOp, request: &Request<'_>) -> Result<Kernel, Unsupported> {
     let (name, chosen) = match fused {
         FusedOp::NormMul(op, rows, kept) => {

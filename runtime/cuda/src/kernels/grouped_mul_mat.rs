@@ -7,13 +7,13 @@ use super::params::Params;
 use super::product::{THREADS, TILE, epilogue, geometry, lanes, product_instance, rows_per_lane};
 use super::source::{Arguments, tag};
 
-/// Selects the kernel. `summands` holds the number of tensors added to each product.
+/// Selects the kernel. `summands` counts the tensors added to each product.
 pub(super) fn grouped_mul_mat(summands: &[usize], request: &Request<'_>) -> Selection {
     let [q, rest @ ..] = request.operands else {
         return Err(OPERANDS);
     };
     if request.results.len() != summands.len() {
-        return Err("it has another number of results");
+        return Err("wrong number of results");
     }
     let (columns, batches) = (q.max_dims[1], q.max_dims[2] * q.max_dims[3]);
     let tiles = columns > 1;

@@ -3,7 +3,7 @@
 struct HeadsParams {
     u32 width;   // the maximum elements of a row
     u32 unused;
-    // A `HeadParams` per part follows, then the parameters of the embedding.
+    // A `HeadParams` per part follows, then the embedding's parameters.
 };
 
 struct HeadParams {
@@ -12,7 +12,7 @@ struct HeadParams {
     float scale, bias;
 };
 
-// The views that all parts share.
+// Views that all parts share.
 struct HeadsShared {
     const RopeParams* rope;
     View positions, factors;
@@ -20,7 +20,7 @@ struct HeadsShared {
     u32 launch;
 };
 
-// Returns the sum over a row in the order of a block of `warps` warps. All lanes must call it. If `S` is 1, it sums squares.
+// Returns the sum (of squares if `S` is 1) over a row in the order of a block of `warps` warps. All lanes must call it.
 template <class X, int S> DEVICE float head_sum(const View& x, const u8* row, float shift, u32 warps) {
     float sum = 0.0f;
     for (u32 w = 0; w < warps; w++) {
@@ -35,12 +35,12 @@ template <class X, int S> DEVICE float head_sum(const View& x, const u8* row, fl
     return sum;
 }
 
-// A part: queries, keys or values. `NORM`: a norm times `W` comes first. `TURN`: positions of type `P`, with factors of type `Q`, rotate
-// the row. `SCALE`: the row is scaled. `STORE`: `I` names the row of `y`, which is a cache.
+// A part: queries, keys or values. `NORM`: a norm times `W` comes first. `TURN`: positions of type `P`, with factors of
+// type `Q`, rotate the row. `SCALE`: the row is scaled. `STORE`: `I` names the row of `y`, a cache.
 template <class X, class W, class P, class Q, class I, class Y, int NORM, int TURN, int SCALE, int STORE> struct Head {
     enum { OPERANDS = 1 + NORM + STORE };
 
-    // Returns true if a later token writes the same cell of the cache. The last write wins.
+    // True if a later token writes the same cache cell: the last write wins.
     DEVICE bool is_replaced(const View& index, u32 token, u32 tokens, i64 to) {
         if (tokens == 1) return false;
         float found = 0.0f;
@@ -119,14 +119,15 @@ template <class H, class... Rest> struct HeadsOf<H, Rest...> {
     }
 };
 
-// The first `SHARED_VIEWS` views belong to all parts: the positions (if at least 1) and the frequency factors (if 2).
+// Runs all parts. The first `SHARED_VIEWS` views belong to all: the positions (if at least 1) and frequency factors (if
+// 2).
 template <int SHARED_VIEWS, class... Parts> DEVICE void heads(const View* v, const u8* params, Fault* fault, u32 launch) {
     DYN_SHARED(float, rows);
     const HeadsParams p = *(const HeadsParams*)params;
     const HeadParams* each = (const HeadParams*)(params + sizeof(HeadsParams));
     typedef HeadsOf<Parts...> All;
     HeadsShared all;
-    // The embedding's parameters are aligned to eight bytes.
+    // Aligned to eight bytes.
     all.rope = (const RopeParams*)(params + (sizeof(HeadsParams) + All::COUNT * sizeof(HeadParams) + 7) / 8 * 8);
     all.positions = v[0];
     all.factors = v[SHARED_VIEWS > 1 ? 1 : 0];

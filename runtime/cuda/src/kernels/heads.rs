@@ -22,42 +22,41 @@ const FAMILY: Family = Family {
     ),
 };
 
-/// Warps per block; each computes one row.
+/// Warps per block, one row each.
 const WARPS: usize = 4;
-/// The maximum bytes of shared memory for the rows of a block.
+/// Shared memory of a block's rows, in bytes.
 const SHARED: usize = 48 << 10;
 
-/// Queries, keys and values that one launch normalises, rotates and stores. The operands are the positions and the frequency factors (if a
-/// part is rotated), then the operands of each part. Each part has one result.
+/// Queries, keys and values that one launch normalises, rotates and stores. Operands: positions and frequency factors
+/// (if a part is rotated), then each part's operands. Each part has one result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heads {
-    /// The rotary embedding, and true if frequency factors exist; `None` if no part is rotated.
+    /// The rotary embedding, and true if frequency factors exist; `None` without rotated parts.
     pub rope: Option<(Rope, bool)>,
     /// The parts.
     pub parts: Vec<Head>,
 }
 
-/// The ops on the rows of a part, in the order of the fields. The operands are the tensor, the norm's weight, and the cache indices.
+/// The ops on a part's rows, in the order of the fields. Operands: the tensor, the norm's weight, the cache indices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
-    /// The norm, whose result is multiplied by the norm's weight.
+    /// The norm, whose result is multiplied by its weight.
     pub norm: Option<Norm>,
-    /// True if the rows get rotary position embedding.
+    /// True for rotary position embedding.
     pub rope: bool,
-    /// The scale and bias applied to the rows.
+    /// The rows' scale and bias.
     pub scale: Option<Scale>,
-    /// True if the rows are written to a cache along axis 2.
+    /// True if rows are written to a cache along axis 2.
     pub set_rows: bool,
 }
 
 impl Head {
-    /// Returns the number of operands of the part.
+    /// Returns the part's number of operands.
     pub const fn operands(&self) -> usize {
         1 + self.norm.is_some() as usize + self.set_rows as usize
     }
 }
 
-/// Returns the template of a part. `shared` are the types of the positions and the frequency factors.
 fn part(
     head: &Head,
     operands: &[Tensor],
@@ -117,7 +116,7 @@ pub(super) fn heads(op: &Heads, request: &Request<'_>) -> Selection {
     };
     let types = [of(0, DType::I32), of(1, DType::F32)];
     if request.results.len() != op.parts.len() {
-        return Err("it has another number of results");
+        return Err("wrong number of results");
     }
     let (mut parts, mut width, mut rows) = (Vec::new(), 0, 0_usize);
     let mut numbers = Params::new();

@@ -1,4 +1,4 @@
-//! A kernel, the request that selects it, and its launch geometry.
+//! Kernels, the requests that select them, and launch geometry.
 
 use tpc_ir::program::StorageFormat;
 use tpc_ir::{DType, RANK};
@@ -7,7 +7,7 @@ use tpc_runtime::Options;
 use super::params::Params;
 use super::source::{Arguments, Family, Instance};
 
-/// A tensor of a kernel request.
+/// A tensor of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tensor {
     /// The element type.
@@ -19,7 +19,7 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Returns a tensor with the layout of the file.
+    /// Returns a tensor in the file's layout.
     pub const fn new(dtype: DType, max_dims: [usize; RANK]) -> Tensor {
         Tensor {
             dtype,
@@ -28,12 +28,12 @@ impl Tensor {
         }
     }
 
-    /// Returns the maximum number of elements.
+    /// Returns the maximum elements.
     pub fn elements(&self) -> usize {
         self.max_dims[0].saturating_mul(self.rows())
     }
 
-    /// Returns the maximum number of rows.
+    /// Returns the maximum rows.
     pub fn rows(&self) -> usize {
         let rows = self.max_dims[1].saturating_mul(self.max_dims[2]);
         rows.saturating_mul(self.max_dims[3])
@@ -47,29 +47,29 @@ pub struct Request<'a> {
     pub operands: &'a [Tensor],
     /// The result tensors.
     pub results: &'a [Tensor],
-    /// The options that change the numerics of kernels.
+    /// Options that change numerics.
     pub options: Options,
-    /// The number of streaming multiprocessors of the device.
+    /// Streaming multiprocessors of the device.
     pub multiprocessors: u32,
 }
 
-/// The grid, the block size and the dynamic shared memory of a launch.
+/// A launch's grid, block size and dynamic shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// The blocks along each axis.
+    /// Blocks along each axis.
     pub grid: [u32; 3],
-    /// The threads per block.
+    /// Threads per block.
     pub threads: u32,
-    /// The bytes of dynamic shared memory per block.
+    /// Dynamic shared memory per block, in bytes.
     pub shared_bytes: u32,
 }
 
-/// The scratch memory of a kernel.
+/// A kernel's scratch memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scratch {
-    /// The bytes of counters, which are zero before and after the launch.
+    /// Bytes of counters, which are zero before and after the launch.
     pub counters: u64,
-    /// The bytes of partial results that blocks exchange.
+    /// Bytes of partial results that blocks exchange.
     pub parts: u64,
 }
 
@@ -83,22 +83,21 @@ impl Scratch {
         }
     }
 
-    /// Returns true if both sizes are 0.
+    /// True if both sizes are 0.
     pub fn is_none(self) -> bool {
         self == Scratch::default()
     }
 }
 
-/// A kernel of an op, with its parameters and its launch geometry.
+/// A kernel with parameters and launch geometry.
 ///
-/// The kernel receives views of the operands and the results. If an op's attribute is a runtime size, another view has this size as axis 0.
-/// If the kernel needs [scratch memory](Scratch), two more views follow: the counters and the partial results. The views, the tensors and
-/// the parameters are in device memory.
+/// It receives views of the operands and results. A runtime size is another view, with this size as axis 0. [Scratch
+/// memory](Scratch) adds two views: counters and partial results. Views, tensors and parameters are in device memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
-    /// The template instance that the kernel is compiled from.
+    /// The template instance.
     pub instance: Instance,
-    /// The parameters as bytes.
+    /// The parameters' bytes.
     pub params: Vec<u8>,
     /// The geometry for the largest batch.
     pub geometry: Geometry,
@@ -107,35 +106,34 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Sets the scratch memory.
     pub(super) fn with_scratch(self, scratch: Scratch) -> Kernel {
         Kernel { scratch, ..self }
     }
 }
 
-/// The error for an op that has no kernel for its operands.
+/// An op without a kernel for its operands.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no CUDA kernel for {op} on {operands:?} giving {results:?}: {reason}")]
 pub struct Unsupported {
-    /// The name of the op.
+    /// The op's name.
     pub op: &'static str,
-    /// The element types of the operands.
+    /// The operands' element types.
     pub operands: Vec<DType>,
-    /// The element types of the results.
+    /// The results' element types.
     pub results: Vec<DType>,
-    /// The reason, as a clause.
+    /// The reason, a clause.
     pub reason: &'static str,
 }
 
 /// A kernel, or the reason why the op is not supported.
 pub(super) type Selection = Result<Kernel, &'static str>;
 
-/// The default number of threads per block.
+/// The default block size.
 const THREADS: usize = 128;
-/// The maximum number of blocks per multiprocessor. Larger tensors take several elements per thread.
+/// Blocks per multiprocessor. Larger tensors take several elements per thread.
 const WAVES: usize = 16;
 
-/// Returns a one-dimensional grid with one thread per unit, up to [`WAVES`] blocks per multiprocessor.
+/// Returns a 1D grid: one thread per unit, up to [`WAVES`] blocks per multiprocessor.
 pub(super) fn grid_1d(units: usize, request: &Request<'_>) -> Geometry {
     let threads = units.next_multiple_of(32).clamp(32, THREADS);
     let most = request.multiprocessors.max(1) as usize * WAVES;
@@ -147,9 +145,8 @@ pub(super) fn grid_1d(units: usize, request: &Request<'_>) -> Geometry {
     }
 }
 
-/// Returns a grid with one block per row of `elements` elements.
 pub(super) fn grid_per_row(rows: usize, elements: usize) -> Geometry {
-    /// Elements per thread before a block gets more threads.
+    /// Elements per thread before a block grows.
     const EACH: usize = 8;
     let threads = elements.div_ceil(EACH).next_power_of_two().clamp(32, 512);
     Geometry {
@@ -159,10 +156,10 @@ pub(super) fn grid_per_row(rows: usize, elements: usize) -> Geometry {
     }
 }
 
-/// The maximum number of blocks along axes 1 and 2 of a grid.
+/// The maximum blocks along grid axes 1 and 2.
 pub(super) const GRID: usize = 65535;
 
-/// Returns the number of lanes that share a sum over `elements`, so that each adds at least `each` elements.
+/// Returns the lanes that share a sum over `elements`, each with at least `each`.
 pub(super) fn lanes(elements: usize, each: usize) -> usize {
     let lanes = elements / each;
     match lanes {
@@ -172,7 +169,7 @@ pub(super) fn lanes(elements: usize, each: usize) -> usize {
 }
 
 impl Request<'_> {
-    /// Returns the operands. Returns an error unless there are `N` and all are real.
+    /// Returns the `N` operands, which must be real.
     pub(super) fn reals<const N: usize>(&self) -> Result<[Tensor; N], &'static str> {
         let operands = self.operands;
         let operands: [Tensor; N] = operands.try_into().map_err(|_| OPERANDS)?;
@@ -180,15 +177,13 @@ impl Request<'_> {
         Ok(operands)
     }
 
-    /// Returns the only result.
     pub(super) fn result(&self) -> Result<Tensor, &'static str> {
         match self.results {
             [result] => Ok(*result),
-            _ => Err("it has another number of results"),
+            _ => Err("wrong number of results"),
         }
     }
 
-    /// Returns the only result. Returns an error unless its type is f32, f16 or bf16.
     pub(super) fn real_result(&self) -> Result<Tensor, &'static str> {
         let result = self.result()?;
         float(result.dtype)?;
@@ -196,10 +191,10 @@ impl Request<'_> {
     }
 }
 
-/// The reason for a wrong number of operands.
-pub(super) const OPERANDS: &str = "it has another number of operands";
+/// The error of a wrong number of operands.
+pub(super) const OPERANDS: &str = "wrong number of operands";
 
-/// Returns an error unless elements of the type can be read as real numbers.
+/// Checks that elements can be read as real numbers.
 pub(super) fn real(dtype: DType) -> Result<(), &'static str> {
     match dtype.is_integer() {
         true => Err("an operand's type cannot be read as real numbers"),
@@ -207,7 +202,7 @@ pub(super) fn real(dtype: DType) -> Result<(), &'static str> {
     }
 }
 
-/// Returns an error unless single elements of the type can be read and written as real numbers.
+/// Checks that single elements can be read and written as real numbers.
 pub(super) fn float(dtype: DType) -> Result<(), &'static str> {
     match dtype {
         DType::F32 | DType::F16 | DType::Bf16 => Ok(()),
@@ -215,15 +210,13 @@ pub(super) fn float(dtype: DType) -> Result<(), &'static str> {
     }
 }
 
-/// Returns an error unless the type is an index type.
 pub(super) fn index(dtype: DType) -> Result<(), &'static str> {
     match dtype {
         DType::I32 | DType::I64 => Ok(()),
-        _ => Err("indices are i32 or i64"),
+        _ => Err("indices must be i32 or i64"),
     }
 }
 
-/// Returns a kernel without scratch memory.
 pub(super) fn kernel(instance: Instance, params: Params, geometry: Geometry) -> Selection {
     Ok(Kernel {
         instance,
@@ -233,7 +226,6 @@ pub(super) fn kernel(instance: Instance, params: Params, geometry: Geometry) -> 
     })
 }
 
-/// Returns an instance of a template of a family on these types.
 pub(super) fn instance(
     family: Family,
     template: &str,

@@ -1,4 +1,3 @@
-// The indexer of DeepSeek's sparse attention.
 
 // A thread scores a cell for a token.
 template <class Q, class K, class W, class Y> DEVICE void lightning_indexer(const View* v) {

@@ -1,4 +1,4 @@
-//! Matrix products with weights in the layout of the file.
+//! Matrix products with weights in the file's layout.
 
 use tpc_ir::op::MulMatId;
 use tpc_ir::{DType, Interval};
@@ -21,7 +21,7 @@ const FAMILY: Family = Family {
 
 /// Columns per thread if the result has several.
 const COLUMNS: usize = 8;
-/// The minimum number of elements of K per lane.
+/// Elements of K per lane, at least.
 const EACH: usize = 64;
 const THREADS: usize = 128;
 
@@ -31,7 +31,7 @@ fn params(lanes: usize, window: Option<Interval>) -> Result<Params, &'static str
     Ok(params.u32(window.is_some().into()))
 }
 
-/// Returns a grid for `rows` rows and `columns` columns (or entries of the ids) of a result, in batches.
+/// Returns a grid for a result's rows and columns (or entries of the ids), in batches.
 fn geometry(rows: usize, lanes: usize, columns: usize, batches: usize) -> Geometry {
     let threads = (rows * lanes).next_multiple_of(32).clamp(32, THREADS);
     let blocks = rows.div_ceil(threads / lanes).max(1);

@@ -1,5 +1,5 @@
-//! CUDA kernels, and the code that selects them. The CUDA C++ has no includes, so NVRTC and any C++ compiler accept it. Each kernel family
-//! has a Rust module that selects and parametrises its kernels.
+//! CUDA kernels, and the code that selects them. The CUDA C++ uses no headers, so NVRTC and any C++ compiler accept it.
+//! Each kernel family has a Rust module.
 
 mod attention;
 mod collective;
@@ -45,21 +45,24 @@ use tpc_ir::{DType, Op, RANK};
 
 use kernel::Selection;
 
-/// The prelude of every module: types, macros and intrinsics. Only the prelude contains PTX; the emulator defines each of its names in C++.
+/// The prelude of every module: types, macros and intrinsics. Only the prelude contains PTX; the emulator defines each
+/// of its names in C++.
 pub const PRELUDE: &str = include_str!("prelude.cuh");
 
-/// Returns the kernel of `op` on these operands and results.
+/// Returns an op's kernel.
 ///
 /// # Errors
+///
 /// Returns [`Unsupported`] for leaves, collectives, and types that kernels cannot read or write.
 pub fn select(op: &Op, request: &Request<'_>) -> Result<Kernel, Unsupported> {
     select_unfused(op, request).map_err(|reason| unsupported(op.name(), request, reason))
 }
 
-/// Returns the kernel that quantises the activations of products with weights in planes into [`Terms`]. Its result is the second operand of
-/// these products.
+/// Returns the kernel that quantises activations of products with weights in planes into [`Terms`], the second operand
+/// of these products.
 ///
 /// # Errors
+///
 /// Returns [`Unsupported`] if the activations are not real numbers.
 pub fn select_terms(request: &Request<'_>) -> Result<Kernel, Unsupported> {
     product::terms(request).map_err(|reason| unsupported("terms", request, reason))
@@ -75,7 +78,6 @@ fn unsupported(op: &'static str, request: &Request<'_>, reason: &'static str) ->
     }
 }
 
-/// Selects the kernel of an op that reads a weight in planes.
 fn select_planes(op: &Op, request: &Request<'_>) -> Selection {
     match op {
         Op::MulMat(_) => product::mul_mat(request),
@@ -90,8 +92,8 @@ fn select_unfused(op: &Op, request: &Request<'_>) -> Selection {
         return select_planes(op, request);
     }
     match op {
-        Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf lies in memory already"),
-        Op::Opaque(_) => Err("an op of ggml without a rule runs on the processor only"),
+        Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf needs a buffer, not a kernel"),
+        Op::Opaque(_) => Err("tpc runs opaque ggml ops on the CPU only"),
         Op::Hadamard(op) => movement::hadamard(op, request),
         Op::Arange(op) => movement::arange(op, request),
         Op::Unary(op) => pointwise::unary(op, request),
@@ -137,20 +139,19 @@ fn select_unfused(op: &Op, request: &Request<'_>) -> Selection {
         Op::Diag(_) => movement::diag(request),
         Op::Pool2d(op) => pool_2d::pool_2d(op, request),
         Op::AllReduce(_) | Op::AllGather(_) | Op::ReduceScatter(_) | Op::AllToAll(_) => {
-            Err("a collective runs on all its devices together")
+            Err("a collective needs all its devices")
         }
     }
 }
 
-/// Converts the number of an axis to an index.
 fn axis(n: u64) -> Result<usize, &'static str> {
     usize::try_from(n)
         .ok()
         .filter(|&a| a < RANK)
-        .ok_or("it names an axis that tensors do not have")
+        .ok_or("the axis is out of range")
 }
 
-/// Returns an error unless kernels can write blocks of the type to a cache.
+/// Checks that kernels can write blocks of the type to a cache.
 fn writable(dtype: DType) -> Result<(), &'static str> {
     match dtype {
         DType::F32
@@ -162,6 +163,6 @@ fn writable(dtype: DType) -> Result<(), &'static str> {
         | DType::Q5_0
         | DType::Q5_1
         | DType::Iq4Nl => Ok(()),
-        _ => Err("blocks of the type are not written by kernels"),
+        _ => Err("kernels cannot write blocks of this type"),
     }
 }

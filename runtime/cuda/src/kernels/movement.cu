@@ -1,9 +1,9 @@
-// Moves elements. If the types are the same, whole blocks are copied, and axis 0 counts blocks; otherwise elements are converted.
+// Moves elements. Equal types copy whole blocks, and axis 0 counts blocks; otherwise elements are converted.
 
-// Returns the number of blocks along axis 0.
+// Returns the blocks along axis 0.
 template <class X> DEVICE u32 blocks_of(const View& x) { return x.ne[0] / X::LEN; }
 
-// Copies or converts the unit of `x` at `from` to `y` at `to`.
+// Moves the unit of `x` at `from` to `y` at `to`.
 template <class X, class Y> struct Mover {
     DEVICE void move(const View& x, const Place& from, const View& y, const Place& to) {
         float value = element<X>(x, row_of(x, from.i[1], from.i[2], from.i[3]), from.i[0]);
@@ -16,7 +16,7 @@ template <class X> struct Mover<X, X> {
     }
 };
 
-// The unit of a move along axis 0: a block if the types are the same, otherwise an element.
+// The unit of a move along axis 0: a block for equal types, otherwise an element.
 template <class X, class Y> struct Units {
     enum { LEN = 1 };
     DEVICE u32 of(const View& v) { return v.ne[0]; }
@@ -26,7 +26,7 @@ template <class X> struct Units<X, X> {
     DEVICE u32 of(const View& v) { return v.ne[0] / X::LEN; }
 };
 
-// Copies the elements of `x` in order to a tensor of other sizes.
+// Copies elements in order to other sizes.
 template <class X, class Y> DEVICE void flatten(const View* v) {
     const View x = v[0], y = v[1];
     u32 from = Units<X, Y>::of(x), to = Units<X, Y>::of(y);
@@ -47,7 +47,7 @@ template <class X, class Y> DEVICE void permute(const View* v, const u8* params)
     }
 }
 
-// Copies a slice along an axis. It begins at the runtime size of the launch.
+// Copies a slice along an axis, from the launch's runtime size on.
 template <class X, class Y> DEVICE void slice(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
     u32 axis = *(const u32*)params, start = v[2].ne[0];
@@ -73,7 +73,7 @@ template <class X> DEVICE void repeat(const View* v) {
     }
 }
 
-// Concatenates the operands along an axis. The parameters are the axis and the number of operands.
+// Concatenates along an axis. The parameters are the axis and the number of operands.
 template <class X> DEVICE void concat(const View* v, const u8* params) {
     u32 axis = ((const u32*)params)[0], count = ((const u32*)params)[1];
     const View y = v[count];
@@ -91,7 +91,7 @@ template <class X> DEVICE void concat(const View* v, const u8* params) {
     }
 }
 
-// Pads a tensor with zeros along an axis. The parameters are the axis and the number of blocks before the tensor.
+// Pads with zeros along an axis. The parameters are the axis and the number of blocks before the tensor.
 template <class X> DEVICE void pad(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
     u32 axis = ((const u32*)params)[0], before = ((const u32*)params)[1];
@@ -139,7 +139,7 @@ template <class X, class Y> DEVICE void diag(const View* v) {
     }
 }
 
-// Writes the normalised Walsh-Hadamard matrix. The parameter is the absolute value of its elements.
+// Writes the normalised Walsh-Hadamard matrix. The parameter is its elements' absolute value.
 template <class Y> DEVICE void hadamard(const View* v, const u8* params) {
     const View y = v[0];
     float unit = *(const float*)params;

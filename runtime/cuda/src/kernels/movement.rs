@@ -1,4 +1,4 @@
-//! Selects the kernels that move elements without arithmetic.
+//! Selects kernels that move elements without arithmetic.
 
 use tpc_ir::DType;
 use tpc_ir::op::{Arange, Concat, Hadamard, Pad, Permute, Side, Slice, Tri};
@@ -13,7 +13,6 @@ const FAMILY: Family = Family {
     text: include_str!("movement.cu"),
 };
 
-/// Returns the operand and the result. Returns an error if their types differ and cannot be converted.
 fn copy_operands(request: &Request<'_>) -> Result<(Tensor, Tensor), &'static str> {
     let [x] = request.operands else {
         return Err(super::kernel::OPERANDS);
@@ -26,12 +25,11 @@ fn copy_operands(request: &Request<'_>) -> Result<(Tensor, Tensor), &'static str
     Ok((*x, y))
 }
 
-/// Returns the number of blocks of a result.
 fn blocks(y: &Tensor) -> usize {
     (y.max_dims[0] / y.dtype.block_len() as usize).saturating_mul(y.rows())
 }
 
-/// Selects the kernel that copies the elements in order to a tensor of other sizes.
+/// Selects the copy of elements in order to other sizes.
 pub(super) fn flatten(request: &Request<'_>) -> Selection {
     let (x, y) = copy_operands(request)?;
     let template = instance(FAMILY, "flatten", &[x.dtype, y.dtype], Arguments::Views);
@@ -41,7 +39,7 @@ pub(super) fn flatten(request: &Request<'_>) -> Selection {
 pub(super) fn permute(op: &Permute, request: &Request<'_>) -> Selection {
     let (x, y) = copy_operands(request)?;
     if x.dtype.is_quantised() && op.axes[0] != 0 {
-        return Err("blocks lie along axis 0");
+        return Err("axis 0 of a quantised tensor cannot move");
     }
     let mut params = Params::new();
     for to in op.axes {
@@ -51,7 +49,7 @@ pub(super) fn permute(op: &Permute, request: &Request<'_>) -> Selection {
     kernel(template, params, grid_1d(blocks(&y), request))
 }
 
-/// Selects the kernel of `slice`. The start of the slice is the runtime size of the launch.
+/// Selects the kernel of a slice that starts at the launch's runtime size.
 pub(super) fn slice(op: &Slice, request: &Request<'_>) -> Selection {
     let (x, y) = copy_operands(request)?;
     let template = instance(FAMILY, "slice", &[x.dtype, y.dtype], Arguments::Params);
@@ -59,14 +57,13 @@ pub(super) fn slice(op: &Slice, request: &Request<'_>) -> Selection {
     kernel(template, params, grid_1d(blocks(&y), request))
 }
 
-/// Returns the common type of all operands and the result.
 fn same(request: &Request<'_>) -> Result<DType, &'static str> {
     let dtype = request.result()?.dtype;
     let same = request.operands.iter().all(|t| t.dtype == dtype);
     if same {
         Ok(dtype)
     } else {
-        Err("its operands and result have several types")
+        Err("the types of operands and result differ")
     }
 }
 

@@ -1,11 +1,11 @@
-// Gated activations of two products, `y = f(gate · x, up · x)`, for whole weights and for experts.
+// Gated activations of two products, `y = f(gate · x, up · x)`, dense and of experts.
 
 struct GluParams {
     Numbers numbers;
     ProductParams product;
 };
 
-// Returns the rows that a block computes at a time. With terms (`T`), they are at least one group of 32.
+// Returns the rows that a block computes at a time: with terms (`T`), at least one group of 32.
 template <int T> DEVICE u32 rows_at_once(u32 teams) { return T ? max(teams, 32u) : teams; }
 
 // Writes the terms of `each` results from `first` on, which this block kept in shared memory. All threads must call it.
@@ -20,8 +20,8 @@ DEVICE void put_block_terms(const float* kept, u32 first, u32 each, u32 end, con
     __syncthreads();
 }
 
-// Computes one column from the rows of `gate` from `matrix` on and of `up` from `other` on; with terms if `T` is 1. `more` are the tensors
-// that `E` adds to the first product, followed by the tensors for the second.
+// Computes one column from the rows of `gate` from `matrix` on and of `up` from `other` on; with terms if `T` is 1.
+// `more` are the tensors that `E` adds to the first product, then the tensors for the second.
 template <class P, class E, class F, class Y, int T>
 DEVICE void glu_column(const View& gate, const View& up, u64 matrix, u64 other, const u8* column, const View* more, const Column& place, const View& y, u8* out, const u8* made, const GluParams& p) {
     SHARED(float, kept, T ? 256 : 1);
@@ -67,7 +67,7 @@ template <class P, class F, class Y, int H, int T> DEVICE void glu_columns(const
     }
 }
 
-// Computes 8 columns, 16 rows at a time, or 32 rows with terms.
+// Computes 8 columns, 16 rows at a time, or 32 with terms.
 template <class P, class F, class Y, int H, int T> DEVICE void glu_tiles(const View* v, const u8* params) {
     SHARED(float, kept, T ? 256 : 1);
     const View gate = v[0], up = v[1 - H], q = v[2 - H], y = v[3 - H], made = v[3 - H + T];
@@ -103,8 +103,8 @@ template <class P, class F, class Y, int H, int T> DEVICE void glu_tiles(const V
     }
 }
 
-// Computes the experts that the entries chose. The results and terms of experts outside of the window are 0. `E` adds row `expert` of its
-// tensors along axis 1.
+// Computes the experts that entries chose. Results and terms of experts outside of the window are 0. `E` adds row
+// `expert` of its tensors along axis 1.
 template <class P, class E, class F, class I, class Y, int T> DEVICE void glu_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
     SHARED(float, none, 256);
     const View gate = v[0], up = v[1], q = v[2], ids = v[3], y = v[4 + 2 * E::OPERANDS], made = v[4 + 2 * E::OPERANDS + T];

@@ -1,4 +1,4 @@
-//! Selects the kernels of a gated activation of two products.
+//! Selects kernels of a gated activation of two products.
 
 use tpc_ir::DType;
 use tpc_ir::op::{Glu, MulMatId};
@@ -8,21 +8,19 @@ use super::pointwise;
 use super::product::{THREADS, TILE, epilogue, geometry, lanes, plane_instance, product_params};
 use super::source::{Arguments, tag};
 
-/// Threads per block that writes the terms of its results, and the minimum number of rows that it computes at a time.
+/// Threads per block that writes terms, and the minimum rows that it computes at a time.
 const WITH_TERMS: (usize, usize) = (256, 32);
 
-/// Returns the result, and true if its terms are a second result.
 fn result(request: &Request<'_>) -> Result<(Tensor, bool), &'static str> {
     let (y, terms) = match request.results {
         [y] => (y, false),
         [y, _] => (y, true),
-        _ => return Err("it has another number of results"),
+        _ => return Err("wrong number of results"),
     };
     float(y.dtype)?;
     Ok((*y, terms))
 }
 
-/// Returns the threads of a block whose rows take `lanes` lanes each, and the number of rows that it computes at a time.
 fn shape(lanes: usize, terms: bool) -> (usize, usize) {
     match terms {
         true => (WITH_TERMS.0, (WITH_TERMS.0 / lanes).max(WITH_TERMS.1)),
@@ -30,8 +28,8 @@ fn shape(lanes: usize, terms: bool) -> (usize, usize) {
     }
 }
 
-/// Selects the kernel of a gated activation of two products. The operands are two weights of the same shape and type and the terms of the
-/// activations; the first product is the gate. With one weight, the first half of its rows is the gate.
+/// Selects the kernel. The first operands are two weights of the same shape and type (gate first), or one weight with
+/// the gate in the first half of its rows. The activations' terms follow.
 pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
     let (gate, up, q) = match request.operands {
         [gate, up, q] => (gate, Some(up), q),
@@ -56,7 +54,7 @@ pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
         )
     } else {
         let (threads, each) = shape(lanes, terms);
-        // The kernel counts the columns of all batches together.
+        // Columns of all batches are counted together.
         ("glu_columns", geometry((rows, each), batches, 1, threads))
     };
     let template = plane_instance(kind, gate.dtype, &[], Arguments::Params);
@@ -70,8 +68,8 @@ pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
     kernel(template, params, geometry)
 }
 
-/// Selects the kernel of a gated activation of two products of experts. The fourth operand is the experts' indices. Two optional operands
-/// follow: the biases per expert for the first product and for the second.
+/// Selects the kernel. The fourth operand is the experts' indices. Two optional operands follow: each product's biases
+/// per expert.
 pub(super) fn mul_mat_id_glu(op: &Glu, of: &MulMatId, request: &Request<'_>) -> Selection {
     let [gate, up, _, ids, more @ ..] = request.operands else {
         return Err(OPERANDS);

@@ -1,12 +1,12 @@
-// Sums the weighted products of a token's experts in the order of slots. A block computes rows of all experts at once.
+// Sums a token's weighted expert products in the order of slots. A block computes rows of all experts at once.
 
 struct SumExpertsParams {
     ProductParams product;
     u32 each; // groups of rows that a block computes at a time
 };
 
-// `E` adds its tensors' values for the expert (axis 1), `M` adds tensors to the sum. `x` has one column per slot, or one in total. The
-// tokens of the result are along axis 1 or axis 2.
+// `E` adds its tensors' values for the expert (axis 1), `M` adds tensors to the sum. `x` has one column per slot, or
+// one in total. The result's tokens are along axis 1 or axis 2.
 template <class P, class E, class M, class I, class W, class Y, int R>
 DEVICE void sum_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
     SHARED(float, parts, 128 * R);

@@ -1,4 +1,4 @@
-//! Selects the kernel that sums the weighted products of a token's experts.
+//! Selects the kernel of a token's weighted expert sum.
 
 use tpc_ir::DType;
 use tpc_ir::op::MulMatId;
@@ -10,19 +10,19 @@ use super::product::{
 };
 use super::source::{Arguments, tag};
 
-/// The maximum number of experts per token. Each expert has a team of up to 32 lanes in a block, whose threads use up to 128 registers.
+/// The maximum experts per token. Each has a team of up to 32 lanes in a block, whose threads use up to 128 registers.
 pub const MAX_SUMMED_EXPERTS: u64 = 15;
 
-/// The presence of a bias per expert.
+/// An optional bias per expert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertBias {
     /// A bias is added to each expert's product.
     Present,
-    /// The products are added without biases.
+    /// Products are added without biases.
     Absent,
 }
 
-/// Selects the kernel. [`FusedOp::MulMatIdSum`](super::FusedOp::MulMatIdSum) documents the operands.
+/// Selects the kernel of [`FusedOp::MulMatIdSum`](super::FusedOp::MulMatIdSum).
 pub(super) fn mul_mat_id_sum(
     op: &MulMatId,
     (biased, more): (ExpertBias, usize),
@@ -50,7 +50,7 @@ pub(super) fn mul_mat_id_sum(
     }
     let (rows, lanes) = (a.max_dims[1], lanes(a)?);
     let rows_per_lane = rows_per_lane(rows);
-    // Every expert slot gets the same number of teams of lanes, up to the size of a block.
+    // Every expert slot gets the same number of lane teams.
     let each = (THREADS / (lanes * slots.max(1))).max(1);
     let threads = (lanes * slots.max(1) * each).next_multiple_of(32);
     let types =

@@ -59,11 +59,11 @@ template <class X, class S, class Y> DEVICE void norm_apply(const View* v, const
     }
 }
 
-// Returns the row of a tensor that is broadcast over `x`.
+// Returns the row of a tensor broadcast over `x`.
 DEVICE const u8* broadcast_row(const View& w, const Place& at) { return row_of(w, at.i[1] % w.ne[1], at.i[2] % w.ne[2], at.i[3] % w.ne[3]); }
 
-// The sources of the rows of a norm: a tensor, a sum over devices, a weighted sum, a norm of these times a tensor, or any of these plus a
-// tensor. All threads of a block must call `begin` for a row; `of` then returns an element.
+// Sources of a norm's rows: a tensor, a sum over devices, a weighted sum, a norm of these times a tensor, or any of
+// these plus a tensor. All threads of a block must call `begin` for a row; `of` then returns an element.
 template <class X> struct TensorRows {
     enum { OPERANDS = 1 };
     const View* x;
@@ -87,7 +87,7 @@ template <class S, class R> struct AddRows {
     DEVICE_MEMBER float of(u32 i) const { return inner.of(i) + element<R>(*r, more, i % r->ne[0]); }
 };
 
-// Returns the shift and the factor that normalise a row of `n` elements.
+// Returns the shift and factor that normalise a row of `n` elements.
 template <class S> DEVICE Affine affine_of(const S& row, u32 n, const NormParams& p) {
     float mean = 0.0f, squares = 0.0f;
     if (p.kind == 1) {
@@ -103,7 +103,7 @@ template <class S> DEVICE Affine affine_of(const S& row, u32 n, const NormParams
     return affine(p, mean, squares / (float)n, squares);
 }
 
-// The rows have the length of the first view.
+// Rows have the length of the first view.
 template <class S, class W> struct NormRows {
     enum { OPERANDS = S::OPERANDS + 1 };
     S inner;
@@ -155,7 +155,7 @@ template <class X, class W> struct WeightedSumRows {
     DEVICE_MEMBER void begin(const View* v, const Place& at, const NormParams*) {
         x = v;
         w = v + 1;
-        // The tokens of the result are along axis 1 or axis 2.
+        // The result's tokens are along axis 1 or axis 2.
         token = at.i[1] + at.i[2];
     }
     DEVICE_MEMBER float of(u32 i) const {
@@ -175,9 +175,9 @@ DEVICE void prefetch_next(const u8* from, const NextWeights& p, u32 block) {
     for (u32 at = (block * blockDim.x + threadIdx.x) * LINE; at < p.bytes; at += p.blocks * blockDim.x * LINE) prefetch_l2(from + at);
 }
 
-// Computes a norm times a broadcast tensor. `A`: the operand after the tensor is the next weight, which idle blocks prefetch. `K`: the
-// normalised input is the first result. `T`: the last result receives the terms of the product. Eight lanes hold the 32 elements of a
-// group.
+// Computes a norm times a broadcast tensor. `A`: the operand after the tensor is the next weight, which idle blocks
+// prefetch. `K`: the normalised input is the first result. `T`: the last result receives the product's terms. Eight
+// lanes hold the 32 elements of a group.
 template <class S, class W, class Y, int K, int T, int A> DEVICE void norm_mul(const View* v, const u8* params) {
     const View w = v[S::OPERANDS], *results = v + S::OPERANDS + 1 + A;
     const View y = results[K], kept = results[0], q = results[K + T];

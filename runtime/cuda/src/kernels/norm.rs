@@ -1,4 +1,4 @@
-//! Selects the kernels that normalise along axis 0.
+//! Selects kernels that normalise along axis 0.
 
 use tpc_ir::DType;
 use tpc_ir::op::{Norm, NormApply, NormKind, NormStats};
@@ -24,18 +24,16 @@ const FAMILY: Family = Family {
     ),
 };
 
-/// The maximum number of elements of a row that is summed over devices. The row fits in the 48 KiB of shared memory that every kernel has,
-/// minus the memory of the block's sums.
+/// The maximum elements of a row summed over devices. It fits in the 48 KiB of shared memory that every kernel has,
+/// minus the block's sums.
 pub const MAX_ALL_REDUCE_WIDTH: usize = 12000;
 
-/// The bytes of the parameters of a norm.
 const NORM: usize = 12;
 
 fn params(kind: NormKind, eps: f32, n: u64) -> Params {
     norm_params(Params::new(), kind, eps, n)
 }
 
-/// Appends the parameters of a norm.
 pub(super) fn norm_params(before: Params, kind: NormKind, eps: f32, n: u64) -> Params {
     let kind = match kind {
         NormKind::Rms => 0,
@@ -55,7 +53,6 @@ pub(super) fn norm(op: &Norm, request: &Request<'_>) -> Selection {
     )
 }
 
-/// Returns the template of the rows, and consumes their operands. The parameters of inner norms are appended to `params`.
 fn row_template(
     of: &RowSource,
     operands: &mut &[Tensor],
@@ -80,7 +77,7 @@ fn row_template(
             *operands = rest;
             let fit = |t: &Tensor| t.dtype == DType::F32 && t.max_dims[0] <= MAX_ALL_REDUCE_WIDTH;
             if !parts.iter().all(fit) {
-                return Err("sums over devices are of f32, and of rows that shared memory holds");
+                return Err("sums over devices must be f32, in rows that fit in shared memory");
             }
             (format!("AllReduceRows<{devices}>"), params)
         }
@@ -91,7 +88,6 @@ fn row_template(
     })
 }
 
-/// Removes the next operand and returns the name of its type.
 fn next_tag(operands: &mut &[Tensor]) -> Result<&'static str, &'static str> {
     let (first, rest) = operands.split_first().ok_or(OPERANDS)?;
     *operands = rest;
@@ -99,7 +95,6 @@ fn next_tag(operands: &mut &[Tensor]) -> Result<&'static str, &'static str> {
     Ok(tag(first.dtype))
 }
 
-/// Returns a grid with one block per row of the result. Rows that are summed over devices get shared memory.
 fn blocks(of: &RowSource, y: &Tensor) -> Geometry {
     let mut geometry = grid_per_row(y.rows(), y.max_dims[0]);
     if of.reduces() {
@@ -108,7 +103,8 @@ fn blocks(of: &RowSource, y: &Tensor) -> Geometry {
     geometry
 }
 
-/// Selects the kernel of a norm times the last operand. A result after the kept input and the product receives the terms of the product.
+/// Selects the kernel of a norm times the last operand. A result after the kept input and the product receives the
+/// product's terms.
 pub(super) fn norm_mul(
     op: &Norm,
     (of, kept): (&RowSource, KeepInput),
@@ -126,7 +122,7 @@ pub(super) fn norm_mul(
         KeepInput::Yes => {
             let (first, rest) = request.results.split_first().ok_or(OPERANDS)?;
             if first.dtype != DType::F32 {
-                return Err("what is normalised is kept as f32");
+                return Err("the kept input of a norm must be f32");
             }
             rest
         }
@@ -135,7 +131,7 @@ pub(super) fn norm_mul(
     let (y, terms) = match results {
         [y] => (y, false),
         [y, _] => (y, true),
-        _ => return Err("it has another number of results"),
+        _ => return Err("wrong number of results"),
     };
     float(y.dtype)?;
     let template = instance(FAMILY, "norm_mul", &[], Arguments::Params).with(template_of);
@@ -150,25 +146,24 @@ pub(super) fn norm_mul(
     };
     let (more, bytes) = prefetch_size(next, y.rows(), request)?;
     geometry.grid[0] += more;
-    // The prefetch parameters follow the space for the parameters of two norms.
+    // After the space for the parameters of two norms.
     let params = params.aligned(2 * NORM);
     kernel(template, params.u32(more).u32(bytes), geometry)
 }
 
-/// Returns the number of blocks that prefetch the weights of the next launch, and the number of bytes that they prefetch. Both are 0 for
-/// more than 8 rows.
+/// Returns the blocks that prefetch the next launch's weights, and the bytes to prefetch. Both are 0 above 8 rows.
 fn prefetch_size(
     next: &Tensor,
     rows: usize,
     request: &Request<'_>,
 ) -> Result<(u32, u32), &'static str> {
-    /// The maximum number of rows with a prefetch: products of more tokens are not limited by memory.
+    /// The maximum rows with a prefetch: products of more tokens are not limited by memory.
     const ROWS: usize = 8;
     /// The maximum bytes to prefetch: part of L2, which the current and the next launch also use.
     const BYTES: u64 = 8 << 20;
     let planes =
         Planes::new(next.dtype, next.max_dims[0]).filter(|_| next.format == Planes::FORMAT);
-    let planes = planes.ok_or("what comes next is no weight in planes")?;
+    let planes = planes.ok_or("the next weight is not in planes")?;
     let (_, bytes) = planes
         .offsets(next.rows() as u64)
         .ok_or("its weight is too large")?;
@@ -178,7 +173,6 @@ fn prefetch_size(
     }
 }
 
-/// Selects the kernel that computes the rows without a norm.
 pub(super) fn mul_sum_add(of: &RowSource, request: &Request<'_>) -> Selection {
     let y = request.real_result()?;
     let mut operands = request.operands;

@@ -1,6 +1,6 @@
 // The order of elements.
 
-// Returns true if element `a` at index `i` comes before `b` at `j`. Equal elements keep their order; NaN sorts last.
+// True if element `a` at index `i` comes before `b` at `j`. Equal elements keep their order; NaN sorts last.
 DEVICE bool before(float a, u32 i, float b, u32 j, bool ascending) {
     bool a_nan = !(a == a), b_nan = !(b == b);
     // A NaN sorts like the last number.

@@ -1,11 +1,10 @@
-//! Kernel parameters with the layout of the C structs that the kernels read.
+//! Kernel parameters in the layout of the kernels' C structs.
 
-/// The bytes of a struct whose members are appended in order.
+/// A struct whose members are appended in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Params(Vec<u8>);
 
 impl Params {
-    /// Returns a struct without members.
     pub(super) fn new() -> Params {
         Params::default()
     }
@@ -16,32 +15,28 @@ impl Params {
         self
     }
 
-    /// Pads to a multiple of this number of bytes.
+    /// Pads to a multiple of `bytes`.
     #[must_use]
     pub(super) fn aligned(mut self, bytes: usize) -> Params {
         self.0.resize(self.0.len().next_multiple_of(bytes), 0);
         self
     }
 
-    /// Appends a 32-bit integer.
     #[must_use]
     pub(super) fn u32(self, x: u32) -> Params {
         self.member(&x.to_ne_bytes())
     }
 
-    /// Appends a 64-bit integer.
     #[must_use]
     pub(super) fn u64(self, x: u64) -> Params {
         self.member(&x.to_ne_bytes())
     }
 
-    /// Appends a 32-bit real.
     #[must_use]
     pub(super) fn f32(self, x: f32) -> Params {
         self.member(&x.to_ne_bytes())
     }
 
-    /// Appends a 64-bit real.
     #[must_use]
     pub(super) fn f64(self, x: f64) -> Params {
         self.member(&x.to_ne_bytes())
@@ -50,20 +45,19 @@ impl Params {
     /// Appends a size as a 32-bit integer.
     ///
     /// # Errors
-    /// Returns an error if the size does not fit in 32 bits.
+    ///
+    /// Fails if the size exceeds 32 bits.
     pub(super) fn size(self, x: u64) -> Result<Params, &'static str> {
-        let x = u32::try_from(x).map_err(|_| "a size of it is beyond 32 bits")?;
+        let x = u32::try_from(x).map_err(|_| "a size exceeds 32 bits")?;
         Ok(self.u32(x))
     }
 
-    /// Appends the members of another struct.
     #[must_use]
     pub(super) fn append(mut self, more: Params) -> Params {
         self.0.extend(more.0);
         self
     }
 
-    /// Returns the bytes of the struct.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0
     }

@@ -1,13 +1,14 @@
-// Weights in planes, with the layout that `runtime/cuda/src/planes` documents. A pair is two groups of 32 elements.
+// Weights in planes, in the layout of `runtime/cuda/src/planes`. A pair is two groups of 32 elements.
 
-// The formats in planes. An element is `d step (code - ZERO) - m least`. `d` and `m` belong to a head, `step` and `least` to a half group.
+// The formats in planes. An element is `d step (code - ZERO) - m least`. `d` and `m` belong to a head, `step` and
+// `least` to a half group.
 //
 // - `LOW`, `HIGH`: the low and high bits of a code.
-// - `STEPS`: the bytes of steps per group.
-// - `HEAD`: the bytes of a head, which `SPAN` groups share.
+// - `STEPS`: bytes of steps per group.
+// - `HEAD`: bytes of a head, which `SPAN` groups share.
 // - `ZERO`: the code of zero.
 // - `TABLE`: nonzero if codes index a table.
-// - `TWO`: 1 if the halves of a group have separate steps.
+// - `TWO`: 1 if a group's halves have separate steps.
 // - `LEAST`: 1 if the format has minima.
 template <int LOW_, int HIGH_, int STEPS_, int HEAD_, int SPAN_, int ZERO_, int TABLE_, int TWO_, int LEAST_> struct Form {
     enum {
@@ -52,7 +53,7 @@ struct Iq4XsPlanes : Form<4, 0, 1, 2, 8, 0, 1, 0, 0> {
 struct Mxfp4Planes : Form<4, 0, 1, 0, 1, 0, 2, 0, 0> {
     DEVICE float step(u32 e, u32) { return u2f(e < 2 ? 0x00200000u << e : (e - 1) << 23); }
 };
-// The step is half of an unsigned e4m3 number. Its bits are shifted into a float with another exponent bias.
+// The step is half of an unsigned e4m3 number, whose bits are shifted into a float with another exponent bias.
 struct Nvfp4Planes : Form<4, 0, 2, 0, 1, 0, 2, 1, 0> {
     DEVICE float step(u32 steps, u32 half) {
         u32 e = steps >> (8 * half) & 0xff;
@@ -63,14 +64,14 @@ struct TernaryPlanes : Form<2, 0, 0, 2, 8, 1, 0, 0, 0> {};
 struct Tq1_0Planes : TernaryPlanes {};
 struct Tq2_0Planes : TernaryPlanes {};
 
-// The addresses of a row in the planes of its weight.
+// A row's addresses in the planes of its weight.
 struct PlaneRow {
     const u8 *low, *high, *steps, *heads;
 };
 
 DEVICE u32 pairs_of(const View& a) { return (a.ne[0] / 32 + 1) / 2; }
 
-// Returns the addresses of row `row`, counted over all matrices of the weight.
+// Returns the addresses of a row, counted over all matrices of the weight.
 template <class P> DEVICE PlaneRow plane_row(const View& a, u64 row) {
     u64 rows = rows_of(a), pairs = pairs_of(a), heads = P::SPAN == 1 ? 2 * pairs : a.ne[0] / 32 / P::SPAN;
     u64 low = pairs * (P::LOW * 8), high = pairs * (P::HIGH * 8), steps = pairs * (P::STEPS * 2);
@@ -97,12 +98,11 @@ DEVICE PairTile tile_of(i32 first, u32 pairs) {
     return t;
 }
 
-// Returns the address of chunk `c` of pair `in` of a tile.
 template <class P> DEVICE const uint4* chunk_of(const PlaneRow& row, const PairTile& tile, i32 in, i32 c) {
     return (const uint4*)row.low + (tile.first * P::CHUNKS + in) + c * tile.len;
 }
 
-// The steps and heads of a pair, and its codes as stored.
+// A pair's steps, heads, and stored codes.
 template <class P> struct PairScales {
     u32 steps, heads[2];
 };
@@ -158,8 +158,7 @@ template <class P> DEVICE Pair<P> load_pair(const PlaneRow& row, const PairTile&
     return out;
 }
 
-// Looks up eight indices in a table of sixteen signed bytes. `low` receives the entries of the lower four indices, `high` of the upper
-// four.
+// Looks up eight indices in a table of sixteen signed bytes: the lower four into `low`, the upper four into `high`.
 template <int TABLE> DEVICE void look_up(u32 n, u32* low, u32* high) {
     const u32 t0 = TABLE == 1 ? 0xbfad9881u : 0x03020100u, t1 = TABLE == 1 ? 0xf6eaddcfu : 0x0c080604u;
     const u32 t2 = TABLE == 1 ? 0x26190d01u : 0xfdfeff00u, t3 = TABLE == 1 ? 0x71594535u : 0xf4f8fafcu;
@@ -169,12 +168,12 @@ template <int TABLE> DEVICE void look_up(u32 n, u32* low, u32* high) {
     *high = byte_perm(byte_perm(t0, t1, s), byte_perm(t2, t3, s), upper >> 16);
 }
 
-// Extracts the high bits of word `j` and shifts them above the low bits. They are at bit `j % (8 / HIGH) * HIGH` of each byte.
+// Extracts the high bits of word `j`, at bit `j % (8 / HIGH) * HIGH` of each byte, and shifts them above the low bits.
 template <class P> DEVICE u32 high_bits(u32 word, u32 j) {
     const u32 mask = P::HIGH == 1 ? 0x01010101u : 0x03030303u;
     return (word >> (j % (P::HIGH == 1 ? 8 : 4) * P::HIGH) & mask) << P::LOW;
 }
-// Does the same with a single shift, if `j` is known at compile time.
+// Extracts the same bits with one shift, for a constant `j`.
 template <class P> DEVICE u32 high_bits_at(u32 word, u32 j) {
     const u32 mask = (P::HIGH == 1 ? 0x01010101u : 0x03030303u) << P::LOW;
     u32 from = j % (P::HIGH == 1 ? 8 : 4) * P::HIGH;
@@ -183,7 +182,7 @@ template <class P> DEVICE u32 high_bits_at(u32 word, u32 j) {
 
 DEVICE u32 word_in(const uint4& v, u32 i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
-// Decodes the codes of a group, one byte each. Word `j` has codes `4j` to `4j + 4`.
+// Decodes a group's codes, one byte each. Word `j` has codes `4j` to `4j + 4`.
 template <class P> DEVICE void group_words(const Pair<P>& pair, u32 half, u32* words) {
 #pragma unroll
     for (u32 j = 0; j < 4; j++) {
@@ -206,7 +205,7 @@ template <class P> DEVICE void group_words(const Pair<P>& pair, u32 half, u32* w
     }
 }
 
-// Returns word `j` of a group, if `j` is known only at run time.
+// Returns word `j` of a group, for a `j` known only at run time.
 template <class P> DEVICE u32 group_word(const PlaneRow& row, const PairTile& tile, u32 in, u32 half, u32 j) {
     u32 code, pair = tile.first + in;
     if (P::LOW == 8) {
@@ -231,7 +230,7 @@ template <class P> DEVICE u32 group_word(const PlaneRow& row, const PairTile& ti
     return code;
 }
 
-// Returns element `i` of a row.
+// Returns a row's element `i`.
 template <class P> DEVICE float plane_element(const PlaneRow& row, u32 pairs, u32 i) {
     u32 pair = i / 64, half = i / 32 % 2, j = i % 32 / 4, which = i % 32 / 16;
     u32 byte = group_word<P>(row, tile_of(pair / 32 * 32, pairs), pair % 32, half, j) >> (8 * (i % 4));

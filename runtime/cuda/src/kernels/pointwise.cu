@@ -1,4 +1,4 @@
-// Element-wise functions. A thread computes one element at a time. The result may share the memory of an operand.
+// Element-wise functions. A thread computes one element at a time. The result may share an operand's memory.
 
 // Computes `y = f(x)`.
 template <class X, class Y, class F> DEVICE void unary(const View* v, const u8* params) {
@@ -26,7 +26,7 @@ template <class A, class B, class Y, class F> DEVICE void binary(const View* v, 
     }
 }
 
-// Computes `y = f(gate, up)`, the two halves of each row of one operand.
+// Computes `y = f(gate, up)` of the two halves of each row.
 template <class X, class Y, class F> DEVICE void halves(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
     const Numbers numbers = *(const Numbers*)params;

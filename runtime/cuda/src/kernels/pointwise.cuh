@@ -14,7 +14,7 @@ DEVICE float gelu_erf(float x) { return 0.5f * x * erfcf(x * -0.7071067811865475
 // The tanh form of GELU: (1 + tanh u) / 2 equals sigmoid(2u), which stays precise for small results.
 DEVICE float gelu_tanh(float x) { return x / (1.0f + expf(-1.5957691216057307f * x * (1.0f + 0.044715f * x * x))); }
 DEVICE float gelu_fast(float x) { return x / (1.0f + expf(-1.702f * x)); }
-// Rounds the input and the output to f16, as ggml's table does.
+// Rounds input and output to f16, as ggml's table does.
 DEVICE float gelu_table(float x) {
     if (x <= -10.0f) return 0.0f;
     if (x >= 10.0f) return x;
@@ -25,7 +25,7 @@ DEVICE float gelu_fast_table(float x) {
     return h2f(f2h(h * (1.0f / (1.0f + expf(-1.702f * h)))));
 }
 
-// The constant parameters of a function.
+// A function's constant parameters.
 struct Numbers {
     float n[4];
 };
@@ -60,7 +60,7 @@ struct Round { DEVICE float of(float x, const Numbers&) { return roundf(x); } };
 struct Trunc { DEVICE float of(float x, const Numbers&) { return truncf(x); } };
 struct Same { DEVICE float of(float x, const Numbers&) { return x; } };
 struct LeakyRelu { DEVICE float of(float x, const Numbers& p) { return fmaxf(x, 0.0f) + p.n[0] * fminf(x, 0.0f); } };
-// The parameters are `alpha_n`, `alpha_p`, `beta` and `eps`.
+// `alpha_n`, `alpha_p`, `beta` and `eps`.
 struct Xielu {
     DEVICE float of(float x, const Numbers& p) {
         if (x > 0.0f) return p.n[1] * x * x + p.n[2] * x;
@@ -83,7 +83,7 @@ struct GegluErf { DEVICE float of(float g, float u, const Numbers&) { return gel
 struct GegluQuick { DEVICE float of(float g, float u, const Numbers&) { return gelu_fast(g) * u; } };
 struct GegluQuickTable { DEVICE float of(float g, float u, const Numbers&) { return gelu_fast_table(g) * u; } };
 struct Reglu { DEVICE float of(float g, float u, const Numbers&) { return relu(g) * u; } };
-// The parameters are `alpha` and `limit`.
+// `alpha` and `limit`.
 struct SwigluClamp {
     DEVICE float of(float g, float u, const Numbers& p) { return silu(fminf(g, p.n[1])) * within(u, -p.n[1], p.n[1]); }
 };

@@ -1,4 +1,4 @@
-//! Selects the kernels of element-wise functions with one or two arguments.
+//! Selects kernels of element-wise functions of one or two arguments.
 
 use tpc_ir::op::{
     Binary, BinaryKind, Clamp, Fill, Glu, GluKind, LeakyRelu, Scale, Unary, UnaryKind, Xielu,
@@ -22,7 +22,6 @@ fn number_params(numbers: [f32; 4]) -> Params {
     numbers.iter().fold(Params::new(), |p, x| p.f32(*x))
 }
 
-/// Selects the kernel of `y = function(x)`.
 fn unary_kernel(function: &str, given: [f32; 4], request: &Request<'_>) -> Selection {
     let ([x], y) = (request.reals()?, request.real_result()?);
     let types = [x.dtype, y.dtype];
@@ -89,7 +88,6 @@ pub(super) fn clamp(op: &Clamp, request: &Request<'_>) -> Selection {
     unary_kernel("Clamp", [op.min, op.max, 0.0, 0.0], request)
 }
 
-/// Selects the kernel that converts elements to the type of the result.
 pub(super) fn cast(request: &Request<'_>) -> Selection {
     unary_kernel("Same", [0.0; 4], request)
 }
@@ -104,7 +102,6 @@ pub(super) fn binary(op: &Binary, request: &Request<'_>) -> Selection {
     binary_kernel(function, number_params([0.0; 4]), request)
 }
 
-/// Selects the kernel of `y = function(a, b)`.
 fn binary_kernel(function: &str, given: Params, request: &Request<'_>) -> Selection {
     let ([a, b], y) = (request.reals()?, request.real_result()?);
     let types = [a.dtype, b.dtype, y.dtype];
@@ -112,7 +109,6 @@ fn binary_kernel(function: &str, given: Params, request: &Request<'_>) -> Select
     kernel(template, given, grid_1d(y.elements(), request))
 }
 
-/// Returns the function of a gated activation and its parameters.
 pub(super) fn gate(op: &Glu, options: tpc_runtime::Options) -> (&'static str, Params) {
     let table = options.gelu == Gelu::GgmlTable;
     let function = match op.kind {

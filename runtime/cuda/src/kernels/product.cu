@@ -1,12 +1,13 @@
-// Products with weights in planes. Sums over a group of 32 elements are exact integers. Pairs of groups are added as 32 lanes would, each
-// with every 32nd pair; then the lanes are added in halves. Every kernel in this file therefore gives the same bits.
+// Products with weights in planes. Sums over a group of 32 elements are exact integers. Pairs of groups are added as 32
+// lanes would, each with every 32nd pair; then the lanes are added in halves. Every kernel in this file therefore gives
+// the same bits.
 
-// The column and the batch of a result.
+// A result's column and batch.
 struct Column {
     u32 c, i2, i3;
 };
 
-// The optional addition of other tensors, which are broadcast, to a sum.
+// The optional addition of broadcast tensors to a sum.
 struct NoEpilogue {
     enum { OPERANDS = 0 };
     DEVICE float of(const View*, float sum, u32, const Column&) { return sum; }
@@ -19,7 +20,7 @@ template <class R, class More = NoEpilogue> struct AddTensor {
     }
 };
 
-// The index of a block among the blocks that share the rows, and their number.
+// A block's index among the blocks that share the rows, and their number.
 struct Blocks {
     u32 at, count;
 };
@@ -46,7 +47,7 @@ template <class X> DEVICE void terms(const View* v) {
     }
 }
 
-// The scale of a group's terms, and their sums.
+// A group's scale of terms, and their sums.
 struct TermSums {
     float d, sum;
     i32 half[2];
@@ -61,12 +62,13 @@ DEVICE TermSums sums_of(const u8* tile, u32 in, u32 half) {
     return x;
 }
 
-// The sums of the groups that share a head, before the head scales them.
+// Sums of groups that share a head, before the head scales them.
 struct HeadSums {
     float d, m;
 };
 
-// Returns the contribution of the zero code to an integer sum: over a half group if the halves have separate steps, otherwise over a group.
+// Returns the zero code's contribution to an integer sum: over a half group with separate steps, otherwise over a
+// group.
 template <class P> DEVICE i32 of_zero(const TermSums& x, u32 half) {
     return P::ZERO ? P::ZERO * (P::TWO ? x.half[half] : x.half[0] + x.half[1]) : 0;
 }
@@ -87,18 +89,18 @@ template <class P> DEVICE void add_group(HeadSums& to, u32 steps, i32 c0, i32 c1
     to.d = fmaf(x.d, v, to.d);
 }
 
-// Scales the sums of a head and adds them.
+// Adds a head's scaled sums.
 template <class P> DEVICE float add_head(float to, u32 head, const HeadSums& sums) {
     to = P::HEAD ? fmaf(P::d(head), sums.d, to) : to + sums.d;
     return P::LEAST ? fmaf(-P::m(head), sums.m, to) : to;
 }
 
-// Scales the sums of both groups of a pair and adds them.
+// Adds the scaled sums of a pair's groups.
 template <class P> DEVICE float add_heads(float to, const PairScales<P>& s, const HeadSums* groups) {
     to = add_head<P>(to, s.heads[0], groups[0]);
     return P::SPAN > 1 || P::HEAD == 0 ? to : add_head<P>(to, s.heads[1], groups[1]);
 }
-// Returns the index of the sums that a group is added to. Groups with a common head use the first.
+// Returns the index of a group's sums. Groups with a common head use the first.
 template <class P> DEVICE u32 head_of(u32 half) { return P::SPAN > 1 || P::HEAD == 0 ? 0 : half; }
 
 DEVICE void dot(const u32* words, const uint4& x, i32* sum) {
@@ -135,7 +137,7 @@ template <class P, int R> DEVICE void add_pair(const Pair<P>* pairs, const u8* t
     for (int r = 0; r < R; r++) sums[r] = add_heads<P>(sums[r], pairs[r].scales, groups[r]);
 }
 
-// Adds a lane's pairs, which are `lanes` apart, to the sums of `R` rows. Full tiles have a constant length.
+// Adds a lane's pairs, `lanes` apart, to the sums of `R` rows. Full tiles have a constant length.
 template <class P, int R> DEVICE void add_pairs(const PlaneRow* at, u32 pairs, const u8* column, u32 lanes, float* sums) {
     u32 lane = threadIdx.x % lanes;
     i32 top = 0;
@@ -168,8 +170,8 @@ template <class P, int R> DEVICE void add_pairs(const PlaneRow* at, u32 pairs, c
     }
 }
 
-// Computes `out = a · column` for the column that `place` names. `lanes` threads share `R` rows. The matrix begins with row `matrix` of the
-// weight.
+// Computes `out = a · column` for the column of `place`. `lanes` threads share `R` rows. The matrix begins with row
+// `matrix` of the weight.
 template <class P, class E, class Y, int R>
 DEVICE void one_column(const View& a, u64 matrix, const u8* column, const View& y, u8* out, u32 lanes, const View* more, const Column& place, Blocks b) {
     u32 lane = threadIdx.x % lanes, teams = blockDim.x / lanes, pairs = pairs_of(a), rows = a.ne[1];
@@ -194,7 +196,7 @@ DEVICE void one_column(const View& a, u64 matrix, const u8* column, const View& 
     }
 }
 
-// Returns the first row of the matrix for a batch.
+// Returns a batch's first matrix row.
 DEVICE u64 matrix_of(const View& a, const View& q, u32 i2, u32 i3) {
     return (u64)a.ne[1] * (i2 / (q.ne[2] / a.ne[2]) + (u64)a.ne[2] * (i3 / (q.ne[3] / a.ne[3])));
 }
@@ -210,8 +212,8 @@ template <class P, class E, class Y, int R> DEVICE void columns_of(const View& a
         }
     }
 }
-// Prefetches the first weights of a block, which has `count` of the `rows` rows from `first` on. Each thread prefetches one line. Earlier
-// launches may still run, so this function must not access anything except weights.
+// Prefetches a block's first weights, `count` of the `rows` rows from `first` on, one line per thread. Earlier launches
+// may still run, so this must not access anything except weights.
 template <class P> DEVICE void rows_prefetch(const View& a, u64 first, u32 rows, u32 count, u32 block) {
     const u32 LINE = 128;
     u32 each = count < blockDim.x ? blockDim.x / count : 1, row = block * count + threadIdx.x / each, line = threadIdx.x % each * LINE;
@@ -224,7 +226,7 @@ template <class P> DEVICE void rows_prefetch(const View& a, u64 first, u32 rows,
     if (P::HEAD && line == 0) prefetch_l2(at.heads);
 }
 
-// Prefetches for the first column only, because the blocks of other columns read the same rows.
+// Only for the first column: blocks of other columns read the same rows.
 template <class P, int R> DEVICE void columns_prefetch(const View& a, u32 lanes, Blocks b) {
     if (blockIdx.y == 0 && blockIdx.z == 0) rows_prefetch<P>(a, 0, a.ne[1], blockDim.x / lanes * R, b.at);
 }
@@ -243,8 +245,8 @@ template <class P, class E, class Y, int R> DEVICE void plane_columns_add(const 
     columns_of<P, E, Y, R>(a, q, v + 2, y, ((const ProductParams*)params)->lanes, all_blocks());
 }
 
-// Computes `y[:, slot, token] = w[ids[slot, token]] · x[:, slot, token]`; 0 if the expert is outside of the window. `E` adds row `expert`
-// of its tensors along axis 1.
+// Computes `y[:, slot, token] = w[ids[slot, token]] · x[:, slot, token]`; 0 for experts outside of the window. `E` adds
+// row `expert` of its tensors along axis 1.
 template <class P, class E, class I, class Y, int R> DEVICE void plane_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View a = v[0], q = v[1], ids = v[2], y = v[3 + E::OPERANDS];
     const ProductParams p = *(const ProductParams*)params;
@@ -259,7 +261,7 @@ template <class P, class E, class I, class Y, int R> DEVICE void plane_experts(c
     }
 }
 
-// Computes the integer sums of 16 rows and 8 columns over half a group, or over a group if its halves share a step.
+// Computes integer sums of 16 rows and 8 columns over half a group, or a group if its halves share a step.
 DEVICE void tile_sums(const u32* a, const u32* codes, const u32* rests, i32* c) {
     i32 q[4] = {0, 0, 0, 0}, r[4] = {0, 0, 0, 0};
     mma_m16n8k32_s8(q, a, codes);
@@ -268,9 +270,9 @@ DEVICE void tile_sums(const u32* a, const u32* codes, const u32* rests, i32* c) 
     for (int i = 0; i < 4; i++) c[i] = 254 * q[i] + r[i];
 }
 
-// Adds pair `in` of a tile to 16 rows and 8 columns; all lanes must call it. A lane has rows `lane / 4` and `lane / 4 + 8`, and columns
-// `lane % 4 * 2` and the next one. `codes` are the terms of the column whose codes the lane loads, `sums` the terms of its two columns.
-// Both are null after the last column.
+// Adds pair `in` of a tile to 16 rows and 8 columns; all lanes must call it. A lane has rows `lane / 4` and `lane / 4 +
+// 8`, and columns `lane % 4 * 2` and the next one. `codes` are the terms of the column whose codes the lane loads,
+// `sums` the terms of its two columns. Both are null after the last column.
 template <class P>
 DEVICE void add_tile(const PlaneRow* rows, const PairTile& tile, u32 in, const u8* codes, const u8* const* sums, float* out) {
     u32 t = threadIdx.x % 4;
@@ -307,7 +309,7 @@ DEVICE void add_tile(const PlaneRow* rows, const PairTile& tile, u32 in, const u
     for (u32 i = 0; i < 4; i++) out[i] = add_heads<P>(out[i], scales[i / 2], groups[i]);
 }
 
-// The columns of a lane in a tile: the terms whose codes it loads, and the terms of the two columns that it adds to. A pointer is null
+// A lane's columns in a tile: the terms whose codes it loads, and the terms of the two columns that it adds to. Null
 // after the last column.
 struct TileColumns {
     const u8* codes;
@@ -321,8 +323,8 @@ DEVICE TileColumns tile_columns(const View& q, const Column& from) {
     return out;
 }
 
-// Computes 16 rows from `top` on times 8 columns in a block of eight warps. Each warp adds every eighth pair in four sums, which correspond
-// to the sums of 32 lanes. Thread `8 r + c` of the first 128 threads receives row `r` of column `c`.
+// Computes 16 rows from `top` on times 8 columns in a block of eight warps. Each warp adds every eighth pair in four
+// sums, which correspond to the sums of 32 lanes. Thread `8 r + c` of the first 128 receives row `r` of column `c`.
 template <class P> DEVICE float tile_product(const View& a, u64 matrix, u32 rows, const TileColumns& columns, u32 top) {
     SHARED(float, parts, 8 * 128);
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, pairs = pairs_of(a);
@@ -353,7 +355,7 @@ template <class P> DEVICE float tile_product(const View& a, u64 matrix, u32 rows
     return sum;
 }
 
-// Returns true if the thread has an element of the tile, and sets its column and row.
+// True if the thread has an element of the tile; sets its column and row.
 DEVICE bool of_tile(const View& y, u32 top, Column& at, u32* row) {
     *row = top + threadIdx.x / 8;
     at.c += threadIdx.x % 8;
@@ -393,7 +395,7 @@ struct PlaneWindow {
     u32 len;
 };
 
-// Reads rows of a weight in planes by index; 0 if a row is outside of the window.
+// Reads rows of a weight in planes by index; 0 outside of the window.
 template <class P, class I, class Y> DEVICE void plane_rows(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View a = v[0], ids = v[1], y = v[2];
     const PlaneWindow window = *(const PlaneWindow*)params;

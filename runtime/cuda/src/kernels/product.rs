@@ -1,4 +1,4 @@
-//! Selects the kernels of products with weights in planes, and of the int8 terms of activations that they read.
+//! Selects kernels of products with weights in planes, and of the int8 terms that they read.
 
 use tpc_ir::op::{GetRows, MulMatId};
 use tpc_ir::{DType, Interval};
@@ -32,16 +32,16 @@ const FAMILY: Family = Family {
 };
 
 pub(super) const THREADS: usize = 128;
-/// The rows and columns of a tile, and the threads of its block.
+/// A tile's rows and columns, and its block's threads.
 pub(super) const TILE: (usize, usize, usize) = (16, 8, 256);
-/// The minimum rows of a weight for two rows per lane. A lane then loads the terms once for both, and the grid still has enough blocks for
-/// any device.
+/// The minimum rows of a weight for two rows per lane. A lane then loads the terms once for both, and the grid still
+/// has enough blocks for any device.
 const TWO_ROWS: usize = 4096;
 
-/// The memory layout of the int8 terms of activations.
+/// The layout of activations' int8 terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// The bytes of a column.
+    /// Bytes of a column.
     pub column: usize,
 }
 
@@ -56,22 +56,22 @@ impl Terms {
     }
 }
 
-/// Selects the kernel that splits activations into int8 terms. The result has the sizes of the activations, and its columns have the layout
-/// of [`Terms`].
+/// Selects the kernel that splits activations into int8 terms. The result has the activations' sizes and the columns of
+/// [`Terms`].
 ///
 /// # Errors
-/// Returns the reason as a clause if the op is not supported.
+///
+/// Returns the reason, a clause.
 pub(super) fn terms(request: &Request<'_>) -> Selection {
     let [x] = request.reals()?;
     let template = instance(FAMILY, "terms", &[x.dtype], Arguments::Views);
-    /// The lanes that share a group of 32 elements.
+    /// Lanes that share a group of 32 elements.
     const LANES: usize = 8;
     let groups = x.max_dims[0].div_ceil(64) * 2;
     let units = groups.saturating_mul(x.rows()).saturating_mul(LANES);
     kernel(template, Params::new(), grid_1d(units, request))
 }
 
-/// Returns an instance of a template for a weight type in planes.
 pub(super) fn plane_instance(
     template: &str,
     planes: DType,
@@ -82,10 +82,10 @@ pub(super) fn plane_instance(
     types.iter().fold(first, |i, t| i.with(tag(*t)))
 }
 
-/// Returns the number of lanes per row: the largest power of two up to the number of pairs and up to 32.
+/// Returns the lanes per row: the largest power of two up to the number of pairs and 32.
 pub(super) fn lanes(a: &Tensor) -> Result<usize, &'static str> {
     let planes = Planes::new(a.dtype, a.max_dims[0]);
-    let planes = planes.ok_or("there are no planes of the type for rows of such a size")?;
+    let planes = planes.ok_or("planes do not support this type and row size")?;
     Ok(1 << planes.pairs().ilog2().min(5))
 }
 
@@ -93,7 +93,7 @@ fn params(lanes: usize, window: Option<Interval>) -> Result<Params, &'static str
     product_params(Params::new(), lanes, window)
 }
 
-/// Appends `ProductParams`: the lanes per row and the window of experts.
+/// Appends `ProductParams`: lanes per row, and the window of experts.
 pub(super) fn product_params(
     before: Params,
     lanes: usize,
@@ -104,12 +104,10 @@ pub(super) fn product_params(
     Ok(params.u32(window.is_some().into()))
 }
 
-/// Returns an instance of a template of products.
 pub(super) fn product_instance(template: &str, arguments: Arguments) -> Instance {
     instance(FAMILY, template, &[], arguments)
 }
 
-/// Returns the epilogue that adds tensors of these types to sums.
 pub(super) fn epilogue(types: &[DType]) -> String {
     let one = |rest: String, t: &DType| format!("AddTensor<{}, {rest}>", tag(*t));
     types.iter().rev().fold("NoEpilogue".to_owned(), one)
@@ -137,14 +135,14 @@ pub(super) const fn rows_per_lane(rows: usize) -> usize {
     if rows >= TWO_ROWS { 2 } else { 1 }
 }
 
-/// The launch of a product: by tiles, or by columns with this number of rows per lane.
+/// A product by tiles, or by columns with this number of rows per lane.
 enum ProductLaunch {
     Tiles,
     Columns(usize),
 }
 
-/// Selects the kernel of a product of a weight and terms. The `*` in the template's name becomes `tiles` or `columns`. `rest` holds the
-/// template arguments that follow the weight type.
+/// Selects the kernel of a weight times terms. The `*` in the template's name becomes `tiles` or `columns`. `rest` are
+/// the template arguments after the weight type.
 fn product(
     (template, rest): (&str, &[String]),
     [a, q]: [&Tensor; 2],
@@ -183,7 +181,6 @@ fn product(
     }
 }
 
-/// Selects the kernel of a product. The operands are the weight and the terms of the activations.
 pub(super) fn mul_mat(request: &Request<'_>) -> Selection {
     let [a, q] = request.operands else {
         return Err(OPERANDS);
@@ -199,7 +196,7 @@ pub(super) fn mul_mat(request: &Request<'_>) -> Selection {
     )
 }
 
-/// Selects the kernel of a product plus further operands, which are added one after another.
+/// Selects the kernel of a product plus further operands, added one after another.
 pub(super) fn mul_mat_add(request: &Request<'_>) -> Selection {
     let [a, q, more @ ..] = request.operands else {
         return Err(OPERANDS);
@@ -217,8 +214,8 @@ pub(super) fn mul_mat_add(request: &Request<'_>) -> Selection {
     )
 }
 
-/// Selects the kernel of a product of experts. The operands are the weight, the terms of the activations, the experts' indices, and the
-/// biases per expert.
+/// Selects the kernel of expert products. The operands are the weight, the activations' terms, the experts' indices,
+/// and the biases per expert.
 pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selection {
     let [a, _, ids, more @ ..] = request.operands else {
         return Err(OPERANDS);
@@ -255,7 +252,6 @@ pub(super) fn get_rows(op: &GetRows, request: &Request<'_>) -> Selection {
     kernel(template, params, grid_1d(y.elements(), request))
 }
 
-/// Returns true if the first operand is stored in planes.
 pub(super) fn in_planes(request: &Request<'_>) -> bool {
     let first = request.operands.first();
     first.is_some_and(|a| a.format == Planes::FORMAT)

@@ -1,4 +1,4 @@
-//! Recurrences over the tokens of a sequence.
+//! Recurrences over a sequence's tokens.
 
 use tpc_ir::DType;
 
@@ -14,7 +14,7 @@ const FAMILY: Family = Family {
     text: include_str!("recurrent.cu"),
 };
 
-/// The minimum number of elements of a state row per lane.
+/// Elements of a state row per lane, at least.
 const EACH: usize = 16;
 
 pub(super) fn ssm_conv(request: &Request<'_>) -> Selection {
@@ -24,10 +24,9 @@ pub(super) fn ssm_conv(request: &Request<'_>) -> Selection {
     kernel(template, Params::new(), grid_1d(y.elements(), request))
 }
 
-/// Returns the first result. The results are the output of the recurrence, and its new state in f32.
 fn results(request: &Request<'_>) -> Result<Tensor, &'static str> {
     let [y, state] = request.results else {
-        return Err("it has another number of results");
+        return Err("wrong number of results");
     };
     float(y.dtype)?;
     f32(state)?;
@@ -37,11 +36,11 @@ fn results(request: &Request<'_>) -> Result<Tensor, &'static str> {
 fn f32(state: &Tensor) -> Result<(), &'static str> {
     match state.dtype {
         DType::F32 => Ok(()),
-        _ => Err("its state is of f32"),
+        _ => Err("its state must be f32"),
     }
 }
 
-/// Returns the lanes per row of the state, and the launch geometry. `x` holds the values of the batch.
+/// Returns the lanes per state row, and the geometry. `x` holds the batch's values.
 fn rows(state: &Tensor, x: &Tensor, request: &Request<'_>) -> (usize, Geometry) {
     let lanes = lanes(state.max_dims[0], EACH);
     let rows = x.max_dims[0]

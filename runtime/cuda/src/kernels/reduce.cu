@@ -27,14 +27,14 @@ template <class X, class Y> DEVICE void sum(const View* v, const u8* params) {
     }
 }
 
-// A thread adds up one row.
+// A thread adds one row.
 template <class X, class Y> DEVICE void cumsum(const View* v) {
     const View x = v[0], y = v[1];
     for (u64 row = thread_number(); row < rows_of(x); row += thread_count()) {
         Place at = place_of(row, 1, x);
         const u8* from = address(x, at);
         u8* to = address(y, at);
-        // Kahan summation: `lost` is the rounding error of the sum.
+        // Kahan summation: `lost` is the sum's rounding error.
         float out = 0.0f, lost = 0.0f;
         for (u32 i = 0; i < x.ne[0]; i++) {
             float next = element<X>(x, from, i) - lost, sum = out + next;
@@ -45,7 +45,7 @@ template <class X, class Y> DEVICE void cumsum(const View* v) {
     }
 }
 
-// Returns the number of elements of the row that come before an element.
+// Returns the number of row elements before an element.
 template <class X> DEVICE u32 rank_of(const View& x, const Place& at, bool ascending) {
     const u8* row = row_of(x, at.i[1], at.i[2], at.i[3]);
     float own = element<X>(x, row, at.i[0]);
@@ -55,7 +55,7 @@ template <class X> DEVICE u32 rank_of(const View& x, const Place& at, bool ascen
     return rank;
 }
 
-// Writes 0 if fewer than `k` elements of the row come before an element, otherwise -inf. A thread computes one element's rank.
+// Writes 0 if fewer than `k` elements of the row come before an element, otherwise -inf. A thread ranks one element.
 template <class X, class Y> DEVICE void top_mask(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
     u32 k = *(const u32*)params;
@@ -67,7 +67,7 @@ template <class X, class Y> DEVICE void top_mask(const View* v, const u8* params
     }
 }
 
-// Writes the indices that sort a row, up to the width of the result. A thread computes one element's rank.
+// Writes the indices that sort a row, up to the result's width. A thread ranks one element.
 template <class X, class Y> DEVICE void order(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
     bool ascending = *(const u32*)params != 0;

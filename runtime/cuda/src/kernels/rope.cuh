@@ -1,4 +1,4 @@
-// The rotation of a pair of elements by rotary position embedding.
+// The rotation of a pair by rotary position embedding.
 
 struct RopeParams {
     u32 pairs;
@@ -7,10 +7,10 @@ struct RopeParams {
     u32 factors;   // 1 if the frequencies are divided by factors
     double scale;
     double magnitude;
-    // Three tables of `pairs` entries follow: the plain frequency (f64), YaRN's mix (f64), and the index of the position (u32).
+    // Three tables of `pairs` entries follow: plain frequency (f64), YaRN's mix (f64), index of the position (u32).
 };
 
-// The sine and the cosine of a pair of a token, times the magnitude. The tables follow the parameters.
+// Sine and cosine of a token's pair, times the magnitude. The tables follow the parameters.
 struct Turn {
     float s, c;
 };

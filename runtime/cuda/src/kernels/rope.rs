@@ -18,13 +18,12 @@ const FAMILY: Family = Family {
     ),
 };
 
-/// Returns the pair index whose wave turns `rotations` times over the training context.
 fn correction_dim(op: &Rope, rotations: f64) -> f64 {
     let wave = op.n_ctx_orig as f64 / (rotations * TAU);
     op.n_dims as f64 * libm::log(wave) / (2.0 * libm::log(f64::from(op.freq_base)))
 }
 
-/// Returns the index of the position that rotates a pair, or `None` if the sections are empty.
+/// Returns the index of the position that rotates a pair; `None` if the sections are empty.
 fn position_of(mode: RopeMode, pair: u64) -> Option<u32> {
     let Some(sections) = mode.sections() else {
         return Some(0);
@@ -49,7 +48,7 @@ fn position_of(mode: RopeMode, pair: u64) -> Option<u32> {
     Some(3)
 }
 
-/// Appends the parameters of an embedding and its tables. They begin at a multiple of eight bytes.
+/// Appends an embedding's parameters and tables, aligned to eight bytes.
 pub(super) fn rope_params(
     before: Params,
     op: &Rope,

@@ -18,28 +18,28 @@ const FAMILY: Family = Family {
     ),
 };
 
-/// The maximum number of experts per token.
+/// The maximum experts per token.
 pub const MAX_ROUTED_EXPERTS: u64 = 31;
-/// The maximum number of experts of a model.
+/// The maximum experts of a model.
 const EXPERTS: usize = 4096;
 
-/// The choice and the weights of experts. The operands are the logits and an optional bias; the results are the experts' indices and their
+/// The choice and the weights of experts. Operands: the logits and an optional bias. Results: the experts' indices and
 /// weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Router {
     /// The scores of experts.
     pub scores: Scores,
-    /// True if a bias is added to the scores before the choice.
+    /// True if a bias is added before the choice.
     pub has_bias: bool,
-    /// The normalisation of the weights.
+    /// The weights' normalisation.
     pub weights: WeightNorm,
     /// The axis of a token's weights.
     pub along: WeightAxis,
-    /// The scale and bias applied to the weights last.
+    /// The last scale and bias of the weights.
     pub scale: Option<Scale>,
 }
 
-/// The scores that decide the choice and the weights of experts.
+/// The scores for choice and weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scores {
     /// The logits.
@@ -59,12 +59,12 @@ pub enum WeightAxis {
     Axis1,
 }
 
-/// The normalisation of the weights of a token.
+/// The normalisation of a token's weights.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WeightNorm {
     /// No normalisation.
     None,
-    /// Division by the sum, which is clamped first if a clamp exists.
+    /// Division by the sum, after an optional clamp.
     Sum(Option<Clamp>),
     /// The softmax of the weights.
     SoftMax,
@@ -77,12 +77,12 @@ pub(super) fn router(op: &Router, request: &Request<'_>) -> Selection {
         _ => return Err(OPERANDS),
     };
     let [experts, weights] = request.results else {
-        return Err("it has another number of results");
+        return Err("wrong number of results");
     };
     real(bias)?;
     index(experts.dtype)?;
     if x.dtype != DType::F32 || weights.dtype != DType::F32 {
-        return Err("scores and weights are f32");
+        return Err("scores and weights must be f32");
     }
     if experts.max_dims[0] > MAX_ROUTED_EXPERTS as usize || x.max_dims[0] > EXPERTS {
         return Err("there are too many experts");

@@ -18,7 +18,7 @@ pub enum RowSource {
 }
 
 impl RowSource {
-    /// Returns true if the rows are summed over devices.
+    /// True for a sum over devices.
     pub fn reduces(&self) -> bool {
         match self {
             RowSource::AllReduce(_) => true,
@@ -28,7 +28,7 @@ impl RowSource {
     }
 }
 
-/// The choice to return the input of the norm as a result.
+/// A norm's input as a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeepInput {
     /// The input is a result.

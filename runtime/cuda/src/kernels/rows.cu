@@ -1,4 +1,4 @@
-// Reads rows by index, and writes slices in place.
+// Reads rows by index; writes slices in place.
 
 struct WindowParams {
     u32 windowed;
@@ -6,7 +6,7 @@ struct WindowParams {
     u32 len;
 };
 
-// Returns the local row of an index, or -1 if the index is outside of the window or out of range. Reports an index out of range.
+// Returns an index's local row, or -1 outside of the window or out of range, which is reported.
 DEVICE i64 windowed_row(i64 index, const WindowParams& p, u32 bound, Fault* fault, u32 launch) {
     if (index < 0 || (!p.windowed && index >= (i64)bound)) {
         report(fault, launch, index, bound);
@@ -31,7 +31,7 @@ template <class X, class I, class Y> DEVICE void get_rows(const View* v, const u
     }
 }
 
-// Does the same for integers.
+// Reads rows of integers.
 template <class X, class I, class Y> DEVICE void get_integers(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View x = v[0], index = v[1], y = v[2];
     const WindowParams p = *(const WindowParams*)params;
@@ -66,7 +66,7 @@ template <class X, class Y> DEVICE void convert(const View& x, const u8* row, u3
     Y::put(to, values);
 }
 
-// Writes slices of `dst` along an axis by index. If two slices have the same index, the last one wins. `y` is `dst`'s memory.
+// Writes slices of `dst` along an axis by index; of equal indices, the last wins. `y` is `dst`'s memory.
 template <class X, class I, class Y> DEVICE void set_rows(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View x = v[1], index = v[2], y = v[3];
     u32 axis = *(const u32*)params;
@@ -90,7 +90,7 @@ template <class X, class I, class Y> DEVICE void set_rows(const View* v, const u
     }
 }
 
-// Writes a slice of `dst` along an axis, from the runtime size of the launch on. `y` is `dst`'s memory.
+// Writes a slice of `dst` along an axis, from the launch's runtime size on. `y` is `dst`'s memory.
 template <class X, class Y> DEVICE void set_slice(const View* v, const u8* params) {
     const View x = v[1], y = v[2];
     u32 axis = *(const u32*)params, start = v[3].ne[0];

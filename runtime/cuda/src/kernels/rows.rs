@@ -1,4 +1,4 @@
-//! Selects the kernels that read rows by index and write slices in place.
+//! Selects kernels that read rows by index and write slices in place.
 
 use tpc_ir::Interval;
 use tpc_ir::op::{AddId, GetRows, SetRows, SetSlice};
@@ -56,18 +56,17 @@ pub(super) fn add_id(op: &AddId, request: &Request<'_>) -> Selection {
     kernel(template, window(op.window)?, grid_1d(y.elements(), request))
 }
 
-/// Returns an error unless the result has the destination's type and the update covers whole blocks.
+/// Checks that the result has the destination's type and the update covers whole blocks.
 fn check_update(dst: &Tensor, result: &Tensor, axis: usize) -> Result<(), &'static str> {
     if dst.dtype != result.dtype {
-        return Err("the result is of the destination's type");
+        return Err("the result must have the destination's type");
     }
     if axis == 0 && dst.dtype.is_quantised() {
-        return Err("blocks lie along axis 0: single elements cannot be set");
+        return Err("single elements of blocks cannot be set");
     }
     writable(result.dtype)
 }
 
-/// Returns the number of destination blocks that the elements of `x` fill.
 fn blocks(x: &Tensor, y: &Tensor) -> usize {
     (x.max_dims[0] / y.dtype.block_len() as usize).saturating_mul(x.rows())
 }

@@ -1,4 +1,4 @@
-//! The CUDA source of modules: families of kernel templates and their instances.
+//! The CUDA source of modules: template families and their instances.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -11,24 +11,23 @@ const ELEMENTS: &str = include_str!("elements.cuh");
 const BLOCKS: &str = include_str!("blocks.cuh");
 const GRIDS: &str = include_str!("grids.cuh");
 
-/// The arguments of a template besides its types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arguments {
     Views,
-    /// The views and the kernel's parameters.
+    /// Views and parameters.
     Params,
-    /// The views, the parameters, and the fault record for indices out of range.
+    /// Views, parameters, and the fault record for indices out of range.
     Faults,
 }
 
-/// The kernel templates of one source file.
+/// The templates of one source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Family {
     pub(super) name: &'static str,
     pub(super) text: &'static str,
 }
 
-/// A template with its arguments, the source of a kernel. Its name determines the kernel.
+/// A template with its arguments: the source of a kernel. Its name determines the kernel.
 #[derive(Clone, Debug)]
 pub struct Instance {
     family: Family,
@@ -36,15 +35,14 @@ pub struct Instance {
     dtypes: Vec<DType>,
     arguments: Arguments,
     prefetch: Prefetch,
-    /// The threads per block, and the blocks per multiprocessor that the registers must allow.
+    /// Threads per block, and blocks per multiprocessor that the registers must allow.
     launch_bounds: Option<(u32, u32)>,
 }
 
-/// The prefetch of a kernel before the preceding kernels end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Prefetch {
     None,
-    /// The kernel prefetches the first weights that it reads, with a second template that has the same arguments.
+    /// Prefetches the first weights with a second template, which has the same arguments.
     Weights,
 }
 
@@ -89,7 +87,7 @@ impl Instance {
         }
     }
 
-    /// Adds a prefetch of weights before the preceding kernels end.
+    /// Prefetches weights before the preceding kernels end.
     pub(super) fn with_weight_prefetch(self) -> Instance {
         Instance {
             prefetch: Prefetch::Weights,
@@ -97,14 +95,13 @@ impl Instance {
         }
     }
 
-    /// Limits the registers so that `blocks` blocks of `threads` threads fit on a multiprocessor. Instances with the same name have the
-    /// same bounds.
+    /// Limits the registers so that `blocks` blocks of `threads` threads fit on a multiprocessor. Instances with the
+    /// same name have the same bounds.
     pub(super) fn with_launch_bounds(mut self, threads: u32, blocks: u32) -> Instance {
         self.launch_bounds = Some((threads, blocks));
         self
     }
 
-    /// Appends a template argument.
     pub(super) fn with(mut self, argument: impl std::fmt::Display) -> Instance {
         let open = match self.name.pop() {
             Some('>') => format!("{}, {argument}>", self.name),
@@ -123,25 +120,25 @@ impl Instance {
         &self.name
     }
 
-    /// Returns the name of the module, which holds the kernels of the family.
+    /// Returns the module, which holds the family's kernels.
     pub fn module(&self) -> &'static str {
         self.family.name
     }
 
-    /// Returns the kernel's name: the template and its arguments in identifier characters.
+    /// Returns the kernel's name: template and arguments in identifier characters.
     pub fn entry(&self) -> String {
         let words = self
             .name
             .split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let words: Vec<&str> = words.filter(|w| !w.is_empty()).collect();
         match words.as_slice() {
-            // The template itself already has this name.
+            // The template itself has this name.
             [only] => format!("{only}_plain"),
             words => words.join("_"),
         }
     }
 
-    /// Returns the source of a module with only this kernel.
+    /// Returns a module with only this kernel.
     pub fn single_kernel_source(&self) -> Source {
         module(self.family, &[self])
     }
@@ -162,8 +159,8 @@ impl Instance {
             Some((threads, blocks)) => format!("KERNEL_AT_ONCE({threads}, {blocks}, "),
             None => "KERNEL(".to_owned(),
         };
-        // The kernel accesses data of other kernels only after `wait_dependencies`. The next kernel may therefore start at once: it waits
-        // as well.
+        // The kernel accesses data of other kernels only after `wait_dependencies`. The next kernel may start at once,
+        // because it waits as well.
         format!(
             "{kernel}{}, const View* views, const u8* params, Fault* fault, u32 launch) {{\n    launch_dependents();\n{prefetch}    \
              wait_dependencies();\n    {}({given});\n}}\n",
@@ -173,18 +170,18 @@ impl Instance {
     }
 }
 
-/// The source of a module of kernels, without the [prelude](super::PRELUDE).
+/// A module's source, without the [prelude](super::PRELUDE).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The name of the module, which is the name of the family.
+    /// The module's name: the family's name.
     pub name: &'static str,
-    /// The templates and the kernels.
+    /// Templates and kernels.
     pub text: String,
     instances: Vec<Instance>,
 }
 
 impl Source {
-    /// Returns each kernel's name with the source of a module that has only this kernel.
+    /// Returns each kernel's name, with a module of only this kernel.
     pub fn kernels(&self) -> impl Iterator<Item = (String, Source)> {
         self.instances
             .iter()
@@ -192,7 +189,7 @@ impl Source {
     }
 }
 
-/// Returns the modules of these instances, one per family, ordered by name.
+/// Returns one module per family, ordered by name.
 pub fn modules(instances: &BTreeSet<Instance>) -> Vec<Source> {
     let all: Vec<&Instance> = instances.iter().collect();
     let alike = |a: &&Instance, b: &&Instance| a.family == b.family;
@@ -200,7 +197,6 @@ pub fn modules(instances: &BTreeSet<Instance>) -> Vec<Source> {
     all.chunk_by(alike).map(of).collect()
 }
 
-/// Returns a module of instances of a family.
 fn module(family: Family, instances: &[&Instance]) -> Source {
     let dtypes = instances.iter().flat_map(|i| i.dtypes.iter().copied());
     let mut source = tables(&dtypes.collect::<Vec<_>>());
@@ -224,7 +220,6 @@ fn module(family: Family, instances: &[&Instance]) -> Source {
     }
 }
 
-/// Returns the tables that the formats among `dtypes` need.
 fn tables(dtypes: &[DType]) -> String {
     let mut grids: Vec<(&str, &[u16])> = dtypes.iter().filter_map(|t| grid(*t)).collect();
     grids.sort_by_key(|(name, _)| *name);
@@ -245,7 +240,6 @@ fn tables(dtypes: &[DType]) -> String {
     out
 }
 
-/// Returns the name of an element type in kernels.
 pub(super) const fn tag(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "F32",
@@ -283,7 +277,7 @@ pub(super) const fn tag(dtype: DType) -> &'static str {
         DType::Tq2_0 => "Tq2_0",
         DType::Q1_0 => "Q1_0",
         DType::Q2_0 => "Q2_0",
-        // Kernels do not support the types of ik_llama.cpp; the planner refuses them earlier.
+        // The planner refuses the types of ik_llama.cpp earlier.
         _ => "Foreign",
     }
 }

@@ -1,4 +1,4 @@
-//! Ahead-of-time compilation of modules for targets.
+//! Ahead-of-time compilation.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,26 +7,27 @@ use std::thread;
 use super::{Cache, CompiledModule, Nvrtc, NvrtcError, with_prelude};
 use crate::kernels::Source;
 
-/// A module that was compiled for a target.
+/// A module compiled for a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildOutput {
-    /// The name of the module.
+    /// The module's name.
     pub module: String,
     /// The target.
     pub target: String,
-    /// The complete source text, with the prelude.
+    /// The complete source, with the prelude.
     pub source: String,
     /// The compiled code.
     pub compiled: CompiledModule,
 }
 
-/// A callback that runs after each module.
+/// A callback after each module.
 pub type Progress<'a> = dyn Fn() + Sync + 'a;
 
-/// Compiles modules for targets with `threads` threads: all modules for the first target, then for the next. Modules in the cache are not
-/// compiled again.
+/// Compiles modules for targets with `threads` threads: all modules for the first target, then for the next. The cache
+/// is used.
 ///
 /// # Errors
+///
 /// Returns the first error in this order, as [`Nvrtc::compile`] does.
 pub fn build(
     (modules, targets): (&[Source], &[String]),

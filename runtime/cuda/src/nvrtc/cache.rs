@@ -6,9 +6,9 @@ use sha2::{Digest, Sha256};
 
 use super::{CompiledModule, Nvrtc, NvrtcError, options, report};
 
-/// A folder of compiled modules. The key is a hash of the source, the options, the target and NVRTC's version.
+/// A folder of compiled modules, by a hash of source, options, target and NVRTC version.
 ///
-/// A truncated or changed file is ignored, and the module is compiled again. A read-only folder stores no new modules.
+/// A truncated or changed file is compiled again. A read-only folder stores no new modules.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
@@ -26,17 +26,18 @@ fn digest(parts: &[&[u8]]) -> [u8; 32] {
 }
 
 impl Cache {
-    /// Returns a cache in a folder, which need not exist.
+    /// Returns a cache. The folder need not exist.
     pub fn new(folder: impl Into<PathBuf>) -> Cache {
         Cache {
             folder: folder.into(),
         }
     }
 
-    /// Returns the code of a module from the folder, or compiles it and stores the code there.
+    /// Returns a module's code from the folder, or compiles and stores it.
     ///
     /// # Errors
-    /// Returns the errors of [`Nvrtc::compile`].
+    ///
+    /// As [`Nvrtc::compile`].
     pub fn compile(
         &self,
         nvrtc: &Nvrtc,
@@ -49,7 +50,7 @@ impl Cache {
             return Ok(kept);
         }
         let compiled = nvrtc.compile(module, text, target)?;
-        // If the file cannot be written, the next call compiles the module again.
+        // On failure, the next call compiles the module again.
         let _ = self.write(&path, &compiled);
         Ok(compiled)
     }
@@ -83,7 +84,6 @@ impl Cache {
     }
 }
 
-/// Reads a file. Returns `None` if it is truncated or changed.
 fn read(path: &Path) -> Option<CompiledModule> {
     let bytes = std::fs::read(path).ok()?;
     let rest = bytes.strip_prefix(MARK)?;

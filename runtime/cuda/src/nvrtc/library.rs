@@ -1,4 +1,4 @@
-//! The NVRTC library: the search for it, and its functions.
+//! The NVRTC library: its search and functions.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
@@ -11,7 +11,7 @@ use super::{CompiledModule, NvrtcError, options, report, spills};
 type Program = *mut c_void;
 type Status = c_int;
 
-/// The library's functions, as `nvrtc.h` declares them.
+/// The functions, as `nvrtc.h` declares them.
 #[derive(Clone, Copy)]
 struct Calls {
     version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Status,
@@ -34,17 +34,17 @@ struct Calls {
 
 /// The loaded NVRTC library.
 pub struct Nvrtc {
-    /// The library stays loaded, because other code in the process may also use it.
+    /// Stays loaded, because other code in the process may use it.
     _library: ManuallyDrop<Library>,
     calls: Calls,
     path: PathBuf,
     version: (i32, i32),
 }
 
-/// The names of the library, newest first.
+/// Newest first.
 const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 
-/// The folders that may contain the library within a CUDA installation or a folder of unpacked wheels.
+/// Folders of the library within a CUDA installation or unpacked wheels.
 const SUBFOLDERS: [&str; 6] = [
     "",
     "lib64",
@@ -55,11 +55,13 @@ const SUBFOLDERS: [&str; 6] = [
 ];
 
 impl Nvrtc {
-    /// Finds the library. The variable `TPC_NVRTC` names the file, the folder of a CUDA installation, or a folder with the unpacked wheel
-    /// `nvidia-cuda-nvrtc`. If it is not set, tpc searches `CUDA_PATH`, `CUDA_HOME`, `/usr/local/cuda` and the system's library path.
+    /// Finds the library. `TPC_NVRTC` names the file, a CUDA installation, or a folder with the unpacked wheel
+    /// `nvidia-cuda-nvrtc`. If it is unset, tpc searches `CUDA_PATH`, `CUDA_HOME`, `/usr/local/cuda` and the system's
+    /// library path.
     ///
     /// # Errors
-    /// Returns an error if the library is missing or does not load.
+    ///
+    /// Fails if the library is missing or does not load.
     pub fn find() -> Result<Nvrtc, NvrtcError> {
         let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
         let named = set("TPC_NVRTC").map(PathBuf::from);
@@ -71,7 +73,7 @@ impl Nvrtc {
         }
     }
 
-    /// Opens the first library in these folders. If the folders contain no library, opens the first of these names that the loader finds.
+    /// Opens the first library in these folders, or else the first of these names that the loader finds.
     fn open_first(folders: &[PathBuf], names: &[&str]) -> Result<Nvrtc, NvrtcError> {
         let mut tried = Vec::new();
         for folder in folders {
@@ -97,7 +99,8 @@ impl Nvrtc {
     /// Opens the library at a path.
     ///
     /// # Errors
-    /// Returns an error if the library does not load or lacks a function.
+    ///
+    /// Fails if the library does not load or lacks a function.
     pub fn open(path: &Path) -> Result<Nvrtc, NvrtcError> {
         let unusable = |why: String| NvrtcError::Unusable {
             path: path.to_owned(),
@@ -133,7 +136,7 @@ impl Nvrtc {
         // SAFETY: both pointers are valid for writes.
         let status = unsafe { (calls.version)(&raw mut major, &raw mut minor) };
         if status != 0 {
-            return Err(unusable("it does not tell its version".into()));
+            return Err(unusable("it does not report its version".into()));
         }
         Ok(Nvrtc {
             _library: library,
@@ -148,15 +151,16 @@ impl Nvrtc {
         self.version
     }
 
-    /// Returns the path of the library, or the name that the loader resolved.
+    /// Returns the library's path, or the name that the loader resolved.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Compiles the complete source text of a module.
+    /// Compiles a module's complete source.
     ///
     /// # Errors
-    /// Returns an error if the source does not compile, the target is unknown, or a kernel spills.
+    ///
+    /// Fails if the source does not compile, the target is unknown, or a kernel spills.
     pub fn compile(
         &self,
         module: &str,
@@ -195,7 +199,7 @@ impl Nvrtc {
         // SAFETY: as above.
         let cubin = unsafe { program.bytes(self.calls.cubin_size, self.calls.cubin) };
         match cubin.is_empty() {
-            true => Err(self.compile_error(module, target, "it gives no code".into(), 0)),
+            true => Err(self.compile_error(module, target, "NVRTC returned no code".into(), 0)),
             false => Ok(CompiledModule { cubin, kernels }),
         }
     }
@@ -216,7 +220,6 @@ impl Nvrtc {
     }
 }
 
-/// Returns the library of builtins in a folder. The builtins of NVRTC's variant have another name and are ignored.
 fn builtins(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries
@@ -226,13 +229,12 @@ fn builtins(folder: &Path) -> Vec<PathBuf> {
             name.starts_with("libnvrtc-builtins.so")
         })
         .collect();
-    // Several names may point to the same file. The longest is the file itself, not a link.
+    // Several names may be one file. The longest is the file itself, not a link.
     found.sort_by_key(|p| std::cmp::Reverse(p.as_os_str().len()));
     found.truncate(1);
     found
 }
 
-/// An NVRTC program, which is destroyed on drop.
 struct ProgramGuard<'a> {
     nvrtc: &'a Nvrtc,
     handle: Program,
@@ -268,9 +270,10 @@ impl<'a> ProgramGuard<'a> {
         }
     }
 
-    /// Returns bytes that the library provides by two functions, or an empty vector if a function fails.
+    /// Returns bytes that two library functions provide; empty if one fails.
     ///
     /// # Safety
+    ///
     /// `size` returns the number of bytes that `get` writes.
     unsafe fn bytes(
         &self,

@@ -1,7 +1,7 @@
 //! NVRTC, the compiler of kernels for cards. It needs neither a card nor a driver.
 //!
-//! The same source and target give the same bytes on every machine. The options and the program's name are fixed; line tables are omitted
-//! because they contain the folder. A kernel that spills registers is refused.
+//! The same source and target give the same bytes on every machine: options and program name are fixed, and line
+//! tables, which contain the folder, are omitted. A kernel that spills registers is refused.
 
 mod build;
 mod cache;
@@ -21,12 +21,12 @@ pub use cache::Cache;
 pub use library::Nvrtc;
 pub use report::Resources;
 
-/// The targets that an artefact has code for, from Turing to Blackwell.
+/// The targets of an artefact, from Turing to Blackwell.
 pub const TARGETS: [&str; 6] = ["sm_75", "sm_80", "sm_89", "sm_90a", "sm_100f", "sm_120f"];
 
-/// Returns the target among [`TARGETS`] whose code runs on a device of this compute capability.
+/// Returns the target among [`TARGETS`] whose code runs on this compute capability.
 ///
-/// Code runs on devices with the same major version and an equal or higher minor version. Code for a target with an `a` runs on one
+/// Code runs on devices with the same major and an equal or higher minor version. Targets with an `a` run on one
 /// capability only, with an `f` on its family.
 pub fn target_for((major, minor): (u32, u32)) -> Option<&'static str> {
     match (major, minor) {
@@ -45,27 +45,27 @@ pub fn target_for((major, minor): (u32, u32)) -> Option<&'static str> {
 pub enum NvrtcError {
     /// The library is missing.
     #[error(
-        "NVRTC, the compiler of CUDA kernels, is not here: looked for {}",
+        "NVRTC, the compiler of CUDA kernels, was not found; searched {}",
         tried.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
     )]
     Missing {
-        /// The paths that were searched.
+        /// The searched paths.
         tried: Vec<PathBuf>,
     },
     /// The library does not load, or lacks a function.
-    #[error("{} is no usable NVRTC: {why}", path.display())]
+    #[error("{} is not usable as NVRTC: {why}", path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
         /// The defect.
         why: String,
     },
-    /// The installed version does not support the target.
-    #[error("NVRTC {}.{} knows no target {target}", version.0, version.1)]
+    /// NVRTC does not support the target.
+    #[error("NVRTC {}.{} does not support target {target}", version.0, version.1)]
     Target {
         /// The target.
         target: String,
-        /// The version of NVRTC.
+        /// NVRTC's version.
         version: (i32, i32),
     },
     /// The source does not compile.
@@ -78,7 +78,7 @@ pub enum NvrtcError {
         /// The compiler's log.
         log: String,
     },
-    /// A kernel needs more registers than a thread can have.
+    /// A kernel exceeds the registers of a thread.
     #[error("kernel {kernel} of module {module} spills {bytes} bytes of registers on {target}")]
     Spills {
         /// The module.
@@ -87,13 +87,13 @@ pub enum NvrtcError {
         kernel: String,
         /// The target.
         target: String,
-        /// The bytes of registers that are stored and loaded.
+        /// Bytes of registers stored and loaded.
         bytes: u64,
     },
 }
 
 impl NvrtcError {
-    /// Returns the stable code; [`crate::CODES`] declares it, with advice.
+    /// Returns the stable code; [`crate::CODES`] declares it.
     pub fn code(&self) -> &'static Code {
         match self {
             NvrtcError::Missing { .. } => &codes::NVRTC_MISSING,
@@ -110,23 +110,23 @@ impl NvrtcError {
 pub struct CompiledModule {
     /// The machine code.
     pub cubin: Vec<u8>,
-    /// The resources of each kernel.
+    /// Each kernel's resources.
     pub kernels: Vec<Resources>,
 }
 
 impl CompiledModule {
-    /// Returns each kernel with the bytes of its code.
+    /// Returns the code size of each kernel in bytes.
     pub fn sizes(&self) -> std::collections::BTreeMap<String, u64> {
         sizes::sizes(&self.cubin)
     }
 }
 
-/// Returns the complete source text of a module: the prelude and the module's source.
+/// Returns a module's complete source: prelude and source.
 pub fn with_prelude(source: &str) -> String {
     format!("#line 1 \"prelude.cuh\"\n{PRELUDE}\n#line 1 \"module.cu\"\n{source}")
 }
 
-/// Returns the compiler options, which are part of the cache key.
+/// Returns the compiler options, part of the cache key.
 ///
 /// Products and sums are rounded separately, as in the emulation; kernels call `fmaf` for a single rounding.
 fn options(target: &str, version: (i32, i32)) -> Vec<String> {
@@ -143,7 +143,6 @@ fn options(target: &str, version: (i32, i32)) -> Vec<String> {
     options
 }
 
-/// Returns an error if a kernel spills.
 fn spills(module: &str, target: &str, kernels: &[Resources]) -> Result<(), NvrtcError> {
     match kernels.iter().find(|k| k.spilled > 0) {
         Some(kernel) => Err(NvrtcError::Spills {

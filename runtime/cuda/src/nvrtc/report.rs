@@ -1,28 +1,26 @@
-//! The assembler's report about kernels.
+//! The assembler's report.
 
-/// The resources of a kernel.
+/// A kernel's resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
-    /// The name of the kernel.
+    /// The kernel's name.
     pub kernel: String,
-    /// The registers per thread.
+    /// Registers per thread.
     pub registers: u64,
-    /// The bytes of registers that are stored to memory and loaded again.
+    /// Bytes of registers stored to memory and loaded again.
     pub spilled: u64,
-    /// The bytes of a thread's stack, which holds arrays that are not in registers.
+    /// Bytes of a thread's stack, for arrays outside of registers.
     pub stack: u64,
-    /// The bytes of shared memory that the kernel declares.
+    /// Bytes of declared shared memory.
     pub shared: u64,
 }
 
-/// Returns the number before a word.
 fn before(line: &str, word: &str) -> u64 {
     let head = line.split(word).next().filter(|h| h.len() < line.len());
     let last = head.and_then(|h| h.split_whitespace().next_back());
     last.and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-/// Returns the kernels of a log, in the order of the log.
 pub(super) fn kernels(log: &str) -> Vec<Resources> {
     let mut all: Vec<Resources> = Vec::new();
     for line in log.lines() {

@@ -1,8 +1,7 @@
-//! The code size of each kernel in an ELF file.
+//! Code sizes of kernels in an ELF file.
 
 use std::collections::BTreeMap;
 
-/// Returns the bytes at an offset.
 fn bytes<const N: usize>(file: &[u8], at: u64) -> Option<[u8; N]> {
     let at = usize::try_from(at).ok()?;
     file.get(at..at.checked_add(N)?)?.try_into().ok()
@@ -20,20 +19,18 @@ fn read_u64(file: &[u8], at: u64) -> Option<u64> {
     bytes(file, at).map(u64::from_le_bytes)
 }
 
-/// Returns the text that begins at an offset.
 fn text(file: &[u8], at: u64) -> Option<&str> {
     let rest = file.get(usize::try_from(at).ok()?..)?;
     let end = rest.iter().position(|b| *b == 0)?;
     std::str::from_utf8(&rest[..end]).ok()
 }
 
-/// Returns the offset of a section header in a 64-bit ELF file.
 fn header(file: &[u8], number: u64) -> Option<u64> {
     let (table, size) = (read_u64(file, 0x28)?, read_u16(file, 0x3a)?);
     table.checked_add(size.checked_mul(number)?)
 }
 
-/// Returns the kernels and the bytes of their code, from the sections `.text.NAME`. Returns an empty map if the file is not an ELF file.
+/// Returns the code size of kernels in bytes, from the sections `.text.NAME`. Empty if the file is not an ELF file.
 pub(super) fn sizes(file: &[u8]) -> BTreeMap<String, u64> {
     let mut out = BTreeMap::new();
     let count = read_u16(file, 0x3c).unwrap_or(0);

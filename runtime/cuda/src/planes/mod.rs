@@ -1,20 +1,20 @@
-//! Weights in planes, the storage format that the product kernels read.
+//! Weights in planes, the storage format of product kernels.
 //!
-//! A row of K elements is divided into *pairs* of two groups of 32 elements. A lane of a warp reads one pair at a time. The parts of a file
-//! block are stored in separate planes, so that adjacent lanes load adjacent runs of 16 bytes:
+//! A row of K elements is divided into *pairs* of two groups of 32 elements. A lane reads one pair at a time. The parts
+//! of a file block are in separate planes, so that adjacent lanes load adjacent runs of 16 bytes:
 //!
 //! | plane | content for each pair |
 //! |-------|-----------------------|
 //! | `low` | the low bits of the codes, in chunks of 16 bytes |
 //! | `high` | the high bits of codes with 3, 5 or 6 bits |
 //! | `steps` | the small scales of 16 or 32 elements |
-//! | `heads` | the real scales of a group of 32 elements, or of 256 elements |
+//! | `heads` | the real scales of 32 or 256 elements |
 //!
-//! The `low` plane interleaves the chunks of up to 32 pairs: chunk 0 of all pairs, then chunk 1. In every plane, the rows of a matrix and
-//! the matrices of a stack are contiguous. Planes are aligned to [`Planes::ALIGNMENT`] bytes. A row with an odd number of groups is padded
-//! with a group of zeros.
+//! The `low` plane interleaves the chunks of up to 32 pairs: chunk 0 of all pairs, then chunk 1. In every plane, the
+//! rows of a matrix and the matrices of a stack are contiguous. Planes are aligned to [`Planes::ALIGNMENT`] bytes. A
+//! row with an odd number of groups is padded with a group of zeros.
 //!
-//! The format is lossless: elements decoded from planes and from the file's blocks have the same bits.
+//! The format is lossless: planes and file blocks decode to the same bits.
 
 mod codes;
 mod pack;
@@ -24,22 +24,21 @@ use tpc_ir::program::StorageFormat;
 
 pub use pack::PackError;
 
-/// The storage of codes, steps and heads of a type.
+/// A type's storage of codes, steps and heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Form {
-    /// The bits of a code in `low`: 2, 4 or 8.
+    /// Bits of a code in `low`: 2, 4 or 8.
     low: usize,
-    /// The bits of a code in `high`: 0, 1 or 2.
+    /// Bits of a code in `high`: 0, 1 or 2.
     high: usize,
-    /// The bytes of steps per group of 32 elements.
+    /// Bytes of steps per group of 32 elements.
     steps: usize,
-    /// The bytes of a head.
+    /// Bytes of a head.
     head: usize,
-    /// The groups of 32 elements that share a head.
+    /// Groups of 32 elements per head.
     span: usize,
 }
 
-/// Returns the storage of a type, or `None` if the type has no planes.
 const fn form(dtype: DType) -> Option<Form> {
     let (low, high, steps, head, span) = match dtype {
         DType::Q4_0 | DType::Iq4Nl => (4, 0, 0, 2, 1),
@@ -72,7 +71,7 @@ const fn form(dtype: DType) -> Option<Form> {
 pub struct Planes {
     dtype: DType,
     form: Form,
-    /// The groups of 32 elements per row.
+    /// Groups of 32 elements per row.
     groups: usize,
 }
 
@@ -82,12 +81,13 @@ pub const PLANES: usize = 4;
 impl Planes {
     /// The storage format.
     pub const FORMAT: StorageFormat = StorageFormat::of_blocks("planes");
-    /// The alignment of planes in bytes.
+    /// The alignment in bytes.
     pub const ALIGNMENT: u64 = 16;
-    /// The number of pairs whose chunks are interleaved.
+    /// Pairs whose chunks are interleaved.
     pub const TILE: usize = 32;
 
-    /// Returns the planes of rows of `k` elements. Returns `None` if the type has no planes or `k` is not a multiple of the block length.
+    /// Returns the planes of rows of `k` elements; `None` if the type is not stored in planes or `k` is not a multiple
+    /// of the block length.
     pub fn new(dtype: DType, k: usize) -> Option<Planes> {
         let form = form(dtype)?;
         let whole = k > 0 && k.is_multiple_of(dtype.block_len() as usize) && k.is_multiple_of(32);
@@ -99,17 +99,17 @@ impl Planes {
         })
     }
 
-    /// Returns true if a type has planes.
+    /// True if a type has planes.
     pub const fn supports(dtype: DType) -> bool {
         form(dtype).is_some()
     }
 
-    /// Returns the pairs of groups per row.
+    /// Returns the pairs per row.
     pub const fn pairs(&self) -> usize {
         self.groups.div_ceil(2)
     }
 
-    /// Returns the bytes of a row in each plane.
+    /// Returns a row's bytes in each plane.
     pub const fn row_bytes(&self) -> [usize; PLANES] {
         let Form {
             low,
@@ -131,7 +131,7 @@ impl Planes {
         ]
     }
 
-    /// Returns the offsets of the planes of `rows` rows, and their total size in bytes. Returns `None` on overflow.
+    /// Returns the planes' offsets for `rows` rows, and the total size in bytes; `None` on overflow.
     pub fn offsets(&self, rows: u64) -> Option<([u64; PLANES], u64)> {
         let mut at = 0_u64;
         let mut offsets = [0; PLANES];
@@ -157,9 +157,9 @@ mod tests {
             let (_, bytes) = planes.offsets(10).expect("small");
             let file = dtype.bytes(4096).expect("whole blocks") * 10;
             let most = match dtype {
-                // Codes take 2 bits instead of 1.6 (five per byte).
+                // 2 bits per code instead of 1.6 (five per byte).
                 DType::Tq1_0 => 1.25,
-                // Steps take 8 bits instead of 6.
+                // 8 bits per step instead of 6.
                 DType::Q3K => 1.05,
                 _ => 1.03,
             };

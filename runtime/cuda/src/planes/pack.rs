@@ -5,7 +5,7 @@ use tpc_ir::DType;
 use super::codes::block;
 use super::{PLANES, Planes};
 
-/// The error for a buffer whose size does not match the rows.
+/// A buffer whose size does not match the rows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found} bytes of {what}, expected {expected}")]
 pub struct PackError {
@@ -26,16 +26,17 @@ fn fits(what: &'static str, found: usize, expected: usize) -> Result<(), PackErr
 }
 
 impl Planes {
-    /// Returns the bytes of a row in the file.
+    /// Returns a row's bytes in the file.
     pub const fn file_bytes(&self) -> usize {
         let block = self.dtype.block_len() as usize;
         self.groups * 32 / block * self.dtype.block_bytes() as usize
     }
 
-    /// Packs whole rows into the planes, with `threads` threads.
+    /// Packs whole rows into planes, with `threads` threads.
     ///
     /// # Errors
-    /// Returns an error if a buffer does not have the size of whole rows.
+    ///
+    /// Fails if a buffer does not have the size of whole rows.
     pub fn pack(
         &self,
         rows: &[u8],
@@ -118,7 +119,6 @@ impl Planes {
         }
     }
 
-    /// Writes the low bits of a group's codes to the chunk of its pair.
     fn put_low(&self, codes: &[u8; 32], group: usize, low: &mut [u8]) {
         let (pair, half) = (group / 2, group % 2);
         let chunks = self.form.low / 2;
@@ -148,7 +148,7 @@ impl Planes {
     }
 }
 
-/// Returns true if the codes are table indices. The kernel looks up four adjacent nibbles at a time.
+/// True if codes are table indices. The kernel looks up four adjacent nibbles at a time.
 const fn is_looked_up(dtype: DType) -> bool {
     matches!(
         dtype,
@@ -156,8 +156,8 @@ const fn is_looked_up(dtype: DType) -> bool {
     )
 }
 
-/// Packs the low nibbles of 32 codes. Word `j` has codes `4j..4j + 4` and `16 + 4j..20 + 4j`, in the low and the high halves of its bytes.
-/// For table indices, the eight codes are in sequence instead.
+/// Packs the low nibbles of 32 codes. Word `j` has codes `4j..4j + 4` and `16 + 4j..20 + 4j`, in the low and high
+/// halves of its bytes. Table indices are in sequence instead.
 fn nibbles(dtype: DType, codes: &[u8; 32]) -> [u8; 16] {
     std::array::from_fn(|at| {
         let (word, byte) = (at / 4, at % 4);
@@ -172,7 +172,7 @@ fn nibbles(dtype: DType, codes: &[u8; 32]) -> [u8; 16] {
     })
 }
 
-/// Packs the bits of 32 codes above the lowest `low` bits. Byte `i` of a word has field `f`, which belongs to code `4f + i`, at bit `f ·
+/// Packs the bits of 32 codes above the lowest `low`. Byte `i` of a word has field `f`, of code `4f + i`, at bit `f ·
 /// bits`.
 fn put_high(codes: &[u8; 32], bits: usize, low: u32, out: &mut [u8]) {
     let per = 8 / bits.max(1);

@@ -1,6 +1,6 @@
-//! Tests of the card driver against a fake `libcuda`: the arguments that it passes on, and its errors.
+//! Tests of the card driver against a fake `libcuda`: passed arguments, and errors.
 //!
-//! The loader finds the library only when a process starts, so each test starts itself again with the library. The tests are skipped
+//! The loader finds the library only at process start, so each test starts itself again with it. The tests are skipped
 //! without a C compiler, or if a real driver is installed.
 #![cfg(target_os = "linux")]
 
@@ -13,10 +13,10 @@ use tpc_cuda::{
     GraphSpec, KernelNode, Memory, Module, SetNode, Side, Work,
 };
 
-/// The environment variable of the process that has the fake library.
+/// Set in the process with the fake library.
 const INSIDE: &str = "TPC_FAKE_DRIVER";
 
-/// Builds the library without the function `lacking`, and returns its folder.
+/// Builds the library without the function `lacking`; returns its folder.
 fn library(test: &str, lacking: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-{test}"));
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -42,7 +42,7 @@ fn library(test: &str, lacking: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Runs the test `name` again with the library, and calls `test` in that process.
+/// Runs the test `name` again with the library, and `test` in that process.
 fn with(name: &str, lacking: &str, variables: &[(&str, &str)], test: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return test();
@@ -75,7 +75,6 @@ fn at(memory: Memory) -> Endpoint {
     }
 }
 
-/// Returns a module with code for the fake library's compute capability.
 fn module(code: &[u8]) -> Module {
     let mut module = Module::new("kernels", "");
     module.cubins.push(Cubin {
@@ -95,7 +94,7 @@ fn an_old_driver_is_told() {
             Some(e @ DriverError::TooOld { .. }) => {
                 assert_eq!(
                     e.to_string(),
-                    "the CUDA driver is too old: it knows CUDA 12.2, and 12.3 is needed"
+                    "the CUDA driver is too old: it supports CUDA 12.2, tpc needs 12.3"
                 );
                 assert_eq!(e.code().id, "TPC0541");
             }
@@ -110,7 +109,7 @@ fn a_missing_call_is_told() {
     with("a_missing_call_is_told", name, &[], || {
         match driver().err() {
             Some(DriverError::TooOld { what }) => {
-                assert_eq!(what, format!("it knows CUDA 13.0 and has no {name}"));
+                assert_eq!(what, format!("it supports CUDA 13.0, but lacks {name}"));
             }
             other => panic!("{other:?}"),
         }
@@ -125,7 +124,7 @@ fn no_device_is_told() {
         &[("FAKE_DEVICES", "0")],
         || match driver().err() {
             Some(DriverError::Missing { what }) => {
-                assert_eq!(what, "the driver is there, and no device");
+                assert_eq!(what, "the driver reports 0 devices");
             }
             other => panic!("{other:?}"),
         },
@@ -144,7 +143,7 @@ fn devices_without_links_are_told() {
             let error = driver.grant(Device(0), Device(1)).expect_err("no link");
             assert_eq!(
                 error.to_string(),
-                "cuda:0 cannot reach the memory of cuda:1"
+                "cuda:0 cannot access the memory of cuda:1"
             );
         },
     );
@@ -295,7 +294,8 @@ fn graphs_pass_on_what_they_are_given() {
             .chunks_exact(8)
             .map(|w| u64::from_le_bytes(w.try_into().expect("eight")))
             .collect();
-        // The argument, the grid with block and shared memory, the second device's context, and five edges including a programmatic one.
+        // The argument, grid with block and shared memory, the second device's context, and five edges including a
+        // programmatic one.
         assert_eq!(words, [5, 3_064_100, 111, 501, 0x0909_0909_0909_0909]);
         driver.discard(graph).expect("once");
         driver.discard(graph).expect_err("twice");

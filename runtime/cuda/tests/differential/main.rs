@@ -1,7 +1,6 @@
-//! Runs the suite on CUDA kernels: on emulated devices that check each access, in random orders, and on a card.
-//!
-//! Without a C++ compiler or a card, the tests report that they are skipped, and pass. The suite's misfits are not tested,
-//! because a launch always has the sizes that the assembler inferred.
+//! Runs the suite on CUDA kernels: on emulated devices that check each access, in random orders, and on a card. Without
+//! a C++ compiler or a card, the tests report a skip. The suite's misfits are not tested, because a launch always has
+//! the inferred sizes.
 
 mod attention;
 mod prompt;
@@ -54,7 +53,7 @@ fn kernels_on_a_card_agree_with_the_reference() {
     suite::refuse_indices(&CARD);
 }
 
-/// Compares the weights that products decode with the reference decoder, in every format, including formats without an encoder.
+/// Compares weights decoded by products with the reference decoder, in every format.
 #[test]
 fn weights_of_every_format_are_decoded() {
     let Some(mut rig) = rig(5, Build::Plain) else {

@@ -1,5 +1,5 @@
-//! Tests of prompt attention, which multiplies by warp: row widths, numbers of heads, cache types and numbers beyond f16. A token
-//! must get the same bits whichever other tokens the batch has.
+//! Prompt attention, which multiplies by warp: row widths, numbers of heads, cache types and numbers beyond f16. A
+//! token must get the same bits for any other tokens in the batch.
 
 use tpc_cuda::kernels::Kernel;
 use tpc_cuda::{Device, Driver, Module};
@@ -11,7 +11,7 @@ use tpc_runtime::Data;
 use super::attention::{self, Sizes, cut, elements};
 use super::{Rig, kernel, results, rig, tolerated};
 
-/// Runs a case and compares its result with the reference. Returns the result and the bytes of K and of V that were read.
+/// Compares a case with the reference. Returns the result and the bytes read from K and V.
 fn check(case: &Case, rig: &mut Rig<EmulatedDriver>, random: &Random) -> (Stored, [u64; 2]) {
     let (kernel, size) = kernel(case).expect("a kernel");
     let name = kernel.instance.name();
@@ -28,7 +28,6 @@ fn check(case: &Case, rig: &mut Rig<EmulatedDriver>, random: &Random) -> (Stored
     (found, [left.read[1], left.read[2]])
 }
 
-/// Returns the numbers of an operand for writing.
 fn reals(case: &mut Case, operand: usize) -> &mut Vec<f64> {
     match &mut case.operands[operand].data {
         Data::F64(data) => data,
@@ -36,8 +35,8 @@ fn reals(case: &mut Case, operand: usize) -> &mut Vec<f64> {
     }
 }
 
-/// Makes a case with a mask: token `t` sees the first `cells - 3 * (tokens - 1 - t)` cells. The mask also hides cells 40 to 79
-/// and a random ninth of the others.
+/// Makes a case with a mask: token `t` sees the first `cells - 3 * (tokens - 1 - t)` cells, without cells 40 to 79 and
+/// a random ninth of the others.
 fn case(sizes: Sizes, types: [DType; 2], random: &Random) -> Case {
     let mut case = attention::case(sizes, types, random);
     let Sizes { tokens, cells, .. } = sizes;
@@ -52,7 +51,7 @@ fn case(sizes: Sizes, types: [DType; 2], random: &Random) -> Case {
     case
 }
 
-/// Every cache type except f32 and bf16 is tested as K and as V.
+/// Tests every cache type except f32 and bf16, as K and as V.
 #[test]
 fn prompts_read_caches_of_all_types() {
     let Some(mut rig) = rig(51, Build::Plain) else {
@@ -73,8 +72,7 @@ fn prompts_read_caches_of_all_types() {
     }
 }
 
-/// Tests rows of any width, from one query head per KV head to more heads than a tile has rows, and more cells than one scan of
-/// the mask covers.
+/// Tests any row width, many cells, and one query head per KV head to more heads than a tile has rows.
 #[test]
 fn prompts_of_any_width_are_computed() {
     let Some(mut rig) = rig(52, Build::Checked) else {
@@ -101,7 +99,6 @@ fn prompts_of_any_width_are_computed() {
     }
 }
 
-/// Tests queries, and values of quantised caches, that exceed the range of f16.
 #[test]
 fn numbers_beyond_f16_are_kept() {
     let Some(mut rig) = rig(53, Build::Plain) else {
@@ -124,7 +121,7 @@ fn numbers_beyond_f16_are_kept() {
         };
         op.scale *= 4e-11;
         reals(&mut case, 0).iter_mut().for_each(|x| *x *= 1e5);
-        // The scale of a quantised block is itself an f16.
+        // A quantised block's scale is itself an f16.
         for cache in [1, 2] {
             let data = reals(&mut case, cache);
             data.iter_mut().for_each(|x| *x = x.abs() * 2e5);
@@ -138,7 +135,6 @@ fn numbers_beyond_f16_are_kept() {
     }
 }
 
-/// Infinite and NaN numbers reach only the tokens that see them, not the other tokens of the tile.
 #[test]
 fn no_number_reaches_who_does_not_see_it() {
     let Some(mut rig) = rig(54, Build::Checked) else {
@@ -176,7 +172,7 @@ fn no_number_reaches_who_does_not_see_it() {
     }
 }
 
-/// Compares ten tokens alone with the same tokens among earlier and later tokens and more cells.
+/// Compares ten tokens alone with the same tokens among others and more cells.
 #[test]
 fn tokens_of_a_prompt_have_the_same_bits_with_others() {
     let Some(mut rig) = rig(55, Build::Plain) else {
@@ -193,7 +189,7 @@ fn tokens_of_a_prompt_have_the_same_bits_with_others() {
     let (found, _) = check(&together, &mut rig, &random);
     let found = found.tensor();
     let of = &together.operands;
-    // The mask hides the later cells from tokens 11 to 20.
+    // The later cells are hidden from tokens 11 to 20.
     let cells = 500 - (39 - 20) * 3;
     let mut operands = vec![
         cut(&of[0], 1, 11, 10),
@@ -212,7 +208,6 @@ fn tokens_of_a_prompt_have_the_same_bits_with_others() {
     assert_eq!(*alone.tensor().reals().expect("reals"), wanted);
 }
 
-/// A tile of 64 rows reads K and V once, and skips cells that the mask hides from all its rows.
 #[test]
 fn a_tile_of_rows_reads_the_cache_once() {
     let Some(mut rig) = rig(56, Build::Checked) else {
@@ -234,7 +229,7 @@ fn a_tile_of_rows_reads_the_cache_once() {
     }
 }
 
-/// Returns the start and end of every barrier and wait in the source of `attend_tile`.
+/// Returns the start and end of every barrier and wait in `attend_tile`.
 fn orders(text: &str) -> Vec<(usize, usize)> {
     let begin = text.find("DEVICE void attend_tile").expect("the loop");
     let body = &text[begin..];
@@ -248,7 +243,7 @@ fn orders(text: &str) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Returns true if a kernel with this source gives the expected result without a fault; `None` if it cannot be compiled here.
+/// True if a kernel with this source is correct and without a fault; `None` if it cannot be compiled here.
 fn right(text: String, kernel: &Kernel, case: &Case, random: &Random) -> Option<bool> {
     let mut rig = rig(57, Build::Checked)?;
     let stored: Vec<Stored> = operands(case, random)
@@ -270,19 +265,19 @@ fn right(text: String, kernel: &Kernel, case: &Case, random: &Random) -> Option<
     }))
 }
 
-/// Removes each barrier and wait of the loop over tiles in turn. The run must then report a race or give a wrong result.
+/// Removes each barrier and wait of the loop over tiles in turn, which must cause a race or a wrong result.
 #[test]
 fn each_barrier_of_a_tile_is_needed() {
     let random = Random::new("barriers", 1);
     let sizes = Sizes {
-        // With rows of this width, results are reordered in the shared memory of K and V.
+        // At this row width, results are reordered in the shared memory of K and V.
         rows: [32, 32],
         tokens: 12,
         heads: [2, 1],
         cells: 1160,
     };
     let mut case = case(sizes, [DType::Q4_0, DType::Q4_0], &random);
-    // The mask hides the first 1024 cells, so the first scan of the mask finds only hidden cells.
+    // The first scan of the mask finds only hidden cells.
     let hidden = |c: usize| if c < 1024 { f64::NEG_INFINITY } else { 0.0 };
     *reals(&mut case, 3) = (0..1160 * 12).map(|i| hidden(i % 1160)).collect();
     let (kernel, _) = kernel(&case).expect("a kernel");

@@ -13,7 +13,6 @@ use tpc_ir::Dim;
 use tpc_op_cases::suite::{ExecutorUnderTest, Failure};
 use tpc_op_cases::{Case, Random, Stored, operands};
 
-/// A device with its loaded kernels.
 pub(super) struct Rig<D> {
     pub(super) driver: D,
     pub(super) functions: HashMap<String, Function>,
@@ -21,11 +20,11 @@ pub(super) struct Rig<D> {
     read: fn(&D, Memory) -> u64,
 }
 
-/// The state after a launch: the tensors, and the reported index out of range with its bound.
+/// The tensors after a launch, and the reported index out of range with its bound.
 pub(super) struct Left {
     pub(super) operands: Vec<Stored>,
     pub(super) results: Vec<Stored>,
-    /// The bytes read from each tensor, counted once per read. Only the checked build counts them.
+    /// Bytes read per tensor, counted once per read. Only the checked build counts them.
     pub(super) read: Vec<u64>,
     pub(super) fault: Option<(i64, i64)>,
 }
@@ -50,7 +49,7 @@ pub(super) fn rig(seed: u64, build: Build) -> Option<Rig<EmulatedDriver>> {
     }
 }
 
-/// Opens the first card of the machine, if the CUDA driver and NVRTC are installed.
+/// Opens the machine's first card, if the CUDA driver and NVRTC are installed.
 pub(super) fn card() -> Option<Rig<CudaDriver>> {
     let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/cubins");
     let driver = match Nvrtc::find() {
@@ -93,7 +92,7 @@ impl<D: Driver> Rig<D> {
         Ok(function)
     }
 
-    /// Runs a kernel on copies of these tensors. `in_place` names an operand and the result that shares its memory.
+    /// Runs a kernel on copies of tensors. `in_place` names an operand and the result that shares its memory.
     pub(super) fn launch(
         &mut self,
         (kernel, size): (&Kernel, Option<u64>),
@@ -183,7 +182,6 @@ impl<D: Driver> Rig<D> {
     }
 }
 
-/// Returns the kernel of a case, and the size attribute that it takes as an argument.
 pub(super) fn kernel(case: &Case) -> Result<(Kernel, Option<u64>), Failure> {
     let operands = case.operands.iter().map(|a| Sizes::new(a.dtype, a.dims));
     let results = case.results.iter().map(|r| Sizes::new(r.0, r.1));
@@ -198,7 +196,7 @@ pub(super) fn kernel(case: &Case) -> Result<(Kernel, Option<u64>), Failure> {
     Ok((kernel, size))
 }
 
-/// Returns memory for the results, filled with a pattern. An update gets a copy of the tensor that it updates.
+/// Returns result memory with a pattern, or a copy of an updated tensor.
 pub(super) fn results(case: &Case, operands: &[Stored], random: &Random) -> Vec<Stored> {
     let shapes = case.shapes().into_iter();
     match case.op.is_update() {
@@ -209,7 +207,7 @@ pub(super) fn results(case: &Case, operands: &[Stored], random: &Random) -> Vec<
     }
 }
 
-/// Returns the case with the tolerance of its kernel. Attention weights of prompts, and decoded values, have the 11 bits of f16.
+/// Adds the kernel's tolerance. Attention weights of prompts, and decoded values, have the 11 bits of f16.
 pub(super) fn tolerated(case: &Case, kernel: &Kernel) -> Case {
     let more = match kernel.instance.name().starts_with("flash_prefill") {
         true => 6e-4,

@@ -1,7 +1,7 @@
-//! Compares graphs for several devices with the reference: collectives and copies, with and without peer access. The emulator checks every
-//! access, in several orders.
+//! Compares graphs for several devices with the reference: collectives and copies, with and without peer access. The
+//! emulator checks every access, in several orders.
 //!
-//! The tests are skipped without a C++ compiler.
+//! Skipped without a C++ compiler.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use tpc_runtime::{
     Shape, Tensor,
 };
 
-/// Every collective with uneven parts, and copies between host and devices in both directions.
+/// Every collective with uneven parts; copies between host and devices in both directions.
 const EXCHANGES: &str = r#"tpir 1
 graph "exchanges"
 device dev0 "cuda:0"
@@ -75,7 +75,6 @@ fn weights() -> MemoryWeights {
     out
 }
 
-/// Returns the outputs of a batch of `tokens` tokens.
 fn run<E: Executor>(executor: &mut E, tokens: u64) -> Vec<f64> {
     let sizes = Bindings::default().with(Symbol::NTokens, tokens);
     let mut outputs = Outputs::new(executor.interface());
@@ -147,7 +146,6 @@ fn devices_exchange_with_and_without_links() {
     }
 }
 
-/// Several devices on one card have separate arenas in its memory.
 #[test]
 fn devices_may_be_one_card() {
     let (program, weights) = (program(), weights());
@@ -175,10 +173,9 @@ fn devices_may_be_one_card() {
     let e = DeviceMap::new(driver, &[0, 3])
         .err()
         .expect("there is no fourth");
-    assert_eq!(e.to_string(), "there is no device cuda:3: 3 are here");
+    assert_eq!(e.to_string(), "cuda:3 does not exist: 3 devices found");
 }
 
-/// Unsuitable devices are reported before weights are read.
 #[test]
 fn devices_that_cannot_run_it_are_told_first() {
     let program = program();
@@ -192,7 +189,7 @@ fn devices_that_cannot_run_it_are_told_first() {
         ([0, 1, 2], 1 << 20, (7, 0), Some("TPC0543")),
         ([0, 1, 2], 1 << 20, (13, 0), Some("TPC0543")),
         ([0, 1, 2], most - 1, (8, 6), Some("TPC0548")),
-        // Each device fits alone, but the sum does not.
+        // Each device fits alone, the sum does not.
         ([1, 1, 1], most + 100, (8, 6), Some("TPC0548")),
         ([0, 1, 2], 1 << 20, (8, 6), None),
     ] {
@@ -250,7 +247,7 @@ fn too_little_memory_is_told_before_weights_are_read() {
         driver => driver.expect("devices"),
     };
     let options = CudaOptions::with_threads(1);
-    // The program's weights are missing, but the memory error comes first.
+    // Weights are missing, but the memory error comes first.
     let e = CudaExecutor::new(program(), &MemoryWeights::new(), driver, options);
     let e = e.expect_err("there is no room").to_string();
     assert!(e.contains("not enough memory"), "{e}");

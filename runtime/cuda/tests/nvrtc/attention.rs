@@ -1,4 +1,4 @@
-//! Attention kernels compile for every target with every cache type, without spills.
+//! Attention kernels compile for every target and cache type, without spills.
 
 use tpc_cuda::kernels::{Instance, Request, Tensor, select};
 use tpc_cuda::nvrtc::{TARGETS, with_prelude};
@@ -7,7 +7,7 @@ use tpc_ir::op::FlashAttn;
 use tpc_op_cases::CACHES;
 use tpc_runtime::Options;
 
-/// Returns the kernel for one KV head with `heads` query heads and rows of `n` elements.
+/// Returns the kernel of one KV head with `heads` query heads and rows of `n` elements.
 fn attention([k, v]: [DType; 2], (heads, tokens, n): (usize, usize, usize)) -> Instance {
     let op = FlashAttn {
         scale: 0.1,
@@ -35,7 +35,7 @@ fn attention([k, v]: [DType; 2], (heads, tokens, n): (usize, usize, usize)) -> I
     kernel.instance
 }
 
-/// Compiles each kernel for one target in turn; `TPC_FULL=1` compiles for all targets.
+/// Compiles each kernel for one target in turn, or for all with `TPC_FULL=1`.
 #[test]
 fn attention_compiles_for_cards_with_every_cache() {
     let Some(nvrtc) = super::nvrtc() else { return };

@@ -1,4 +1,4 @@
-//! Products with weights of every format compile for cards, within the register limit.
+//! Products with every weight format compile for cards, within the register limit.
 
 use tpc_cuda::kernels::{Request, Tensor, select};
 use tpc_cuda::nvrtc::{TARGETS, with_prelude};

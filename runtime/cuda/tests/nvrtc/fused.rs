@@ -34,7 +34,6 @@ fn floats(dims: [usize; 4]) -> Tensor {
     Tensor::new(DType::F32, dims)
 }
 
-/// Returns fused products for a number of tokens.
 fn products(tokens: usize) -> Vec<Instance> {
     let x = floats([4096, tokens, 1, 1]);
     let (q4, q6) = (planes(DType::Q4K), planes(DType::Q6K));
@@ -171,7 +170,7 @@ fn router() -> Instance {
     chosen(&FusedOp::Router(router), &[x], &[ids, floats([1, 8, 1, 1])])
 }
 
-/// Compiles each kernel for one target in turn; `TPC_FULL=1` compiles for all targets.
+/// Compiles each kernel for one target in turn, or for all with `TPC_FULL=1`.
 #[test]
 fn kernels_of_several_ops_compile_for_cards() {
     let Some(nvrtc) = super::nvrtc() else { return };

@@ -1,4 +1,4 @@
-//! NVRTC compiles the kernels of every op, so the source is valid CUDA and not only valid C++. No kernel spills.
+//! NVRTC compiles the kernels of every op, so the source is valid CUDA, not only valid C++. No kernel spills.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -10,10 +10,8 @@ use tpc_op_cases::{Case, Random, generator};
 
 use crate::nvrtc;
 
-/// Cases per op.
 const CASES: u64 = 3;
 
-/// Returns the template instance of a case.
 fn instance(case: &Case) -> Option<Instance> {
     let operands = case.operands.iter().map(|a| Tensor::new(a.dtype, a.dims));
     let results = case.results.iter().map(|r| Tensor::new(r.0, r.1));
@@ -27,7 +25,6 @@ fn instance(case: &Case) -> Option<Instance> {
     Some(kernel.instance)
 }
 
-/// Compiles a kernel for a target, and returns a message if it fails.
 fn compile(nvrtc: &Nvrtc, instance: &Instance, target: &str) -> Option<String> {
     let (name, module) = (instance.name(), instance.single_kernel_source());
     match nvrtc.compile(name, &with_prelude(&module.text), target) {
@@ -58,7 +55,7 @@ fn kernels_of_every_op_compile_for_cards() {
     assert!(sources.len() > 50, "{} kernels", sources.len());
     let names: BTreeSet<String> = sources.iter().map(Instance::entry).collect();
     assert_eq!(names.len(), sources.len(), "each has a name of its own");
-    // Each kernel is compiled for one target; every target gets many kernels.
+    // One target per kernel in turn.
     let work = sources.iter().zip(TARGETS.iter().cycle());
     let (work, wrong) = (Mutex::new(work), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {

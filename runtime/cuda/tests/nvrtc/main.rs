@@ -1,4 +1,4 @@
-//! Compiles kernels for every target. The tests are skipped without NVRTC.
+//! Compiles kernels for every target. Skipped without NVRTC.
 
 mod attention;
 mod formats;
@@ -8,7 +8,6 @@ mod planes;
 
 use tpc_cuda::nvrtc::{Cache, Nvrtc, NvrtcError, TARGETS, with_prelude};
 
-/// Returns NVRTC, or prints a message and returns `None` if it is missing.
 fn nvrtc() -> Option<Nvrtc> {
     match Nvrtc::find() {
         Ok(found) => Some(found),
@@ -20,7 +19,7 @@ fn nvrtc() -> Option<Nvrtc> {
     }
 }
 
-/// A kernel that uses every name of the prelude.
+/// Uses every name of the prelude.
 const ALL: &str = r"
 CONSTANT int table[4] = {1, 2, 3, 4};
 KERNEL_BOUNDED(128, everything, u32 *flags, u64 *wide, float *x, const uint4 *y, u16 *halves) {

@@ -1,4 +1,4 @@
-//! The fused Q/K norm, RoPE and KV-cache write gives the same bits as its ops run separately.
+//! The fused Q/K norm, RoPE and KV-cache write gives the bits of its separate ops.
 
 use tpc_cuda::kernels::{FusedOp, Head, Heads, Kernel, select_fused};
 use tpc_ir::DType;
@@ -15,12 +15,9 @@ fn rope(mode: RopeMode, n_dims: u64) -> Rope {
     Rope::with_defaults(mode, n_dims)
 }
 
-/// The separate kernels of a part.
 struct Apart {
     kernels: Vec<(Kernel, Vec<Seen>)>,
-    /// The operands of the part in the fused kernel.
     operands: Vec<Seen>,
-    /// The result of the kernels.
     last: Seen,
 }
 

@@ -1,7 +1,7 @@
-//! Weights in planes on emulated devices that check each access. Kernels decode planes to the same bits as the file's blocks. Products are
-//! close to the exact results, and have the same bits for every number of tokens.
+//! Weights in planes on emulated devices that check each access. Planes decode to the same bits as the file's blocks.
+//! Products are close to the exact results, with the same bits for every number of tokens.
 //!
-//! The tests are skipped without a C++ compiler.
+//! Skipped without a C++ compiler.
 
 mod fused;
 mod heads;
@@ -17,11 +17,11 @@ use tpc_ir::op::{GetRows, MulMat, MulMatId, Op};
 use tpc_op_cases::Random;
 use tpc_runtime::quant::dequantise;
 
-/// A weight of random blocks, with its decoded values.
+/// Random blocks, with their decoded values.
 struct Weight {
     dtype: DType,
     dims: [usize; 4],
-    /// The weight in planes.
+    /// In planes.
     bytes: Vec<u8>,
     values: Vec<f32>,
 }
@@ -53,12 +53,11 @@ impl Weight {
         }
     }
 
-    /// Returns row `row` of all rows.
     fn row(&self, row: usize) -> &[f32] {
         &self.values[row * self.dims[0]..(row + 1) * self.dims[0]]
     }
 
-    /// Returns the product of a row with a column, and a bound of the rounding error.
+    /// Returns a row times a column, and a bound of the rounding error.
     fn product(&self, row: usize, column: &[f32]) -> (f64, f64) {
         let (mut sum, mut bound) = (0.0, 0.0);
         let largest = |x: &[f32]| f64::from(x.iter().fold(0.0_f32, |m, x| m.max(x.abs())));
@@ -77,7 +76,7 @@ fn types() -> impl Iterator<Item = DType> {
     all.filter(move |t| t.name().contains(&only))
 }
 
-/// Returns row lengths of whole blocks, with few pairs, an odd number of groups, and more pairs than a tile.
+/// Returns row lengths of whole blocks: few pairs, an odd number of groups, more pairs than a tile.
 fn widths(dtype: DType) -> [usize; 3] {
     match dtype.block_len() {
         256 => [256, 768, 2304],
@@ -115,7 +114,6 @@ fn rows_of_planes_have_the_bits_of_the_file() {
     }
 }
 
-/// Multiplies several columns together, and each column alone.
 #[test]
 fn products_are_near_and_have_the_same_bits_for_any_number_of_tokens() {
     let Some(mut rig) = Rig::new(12) else { return };

@@ -1,4 +1,4 @@
-//! Norms that are fused with the source of their rows give the same bits as the ops run separately.
+//! Norms fused with the source of their rows give the bits of the separate ops.
 
 use tpc_cuda::kernels::{FusedOp, KeepInput, Kernel, RowSource, select_fused, select_terms};
 use tpc_ir::DType;
@@ -9,7 +9,7 @@ use crate::Weight;
 use crate::fused::{bits, empty, floats};
 use crate::rig::{Rig, Seen, chosen, request};
 
-/// The separate kernels, and the sizes of their results.
+/// The separate kernels, and their results' sizes.
 struct Chain {
     kernels: Vec<(Kernel, Vec<Seen>)>,
     dims: [usize; 4],
@@ -28,7 +28,7 @@ impl Chain {
     }
 }
 
-/// Returns row sources, each with its operands and with the rows from separate ops.
+/// Returns row sources, with their operands and the rows from separate ops.
 fn made(
     rig: &mut Rig,
     chain: &mut Chain,

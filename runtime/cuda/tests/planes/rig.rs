@@ -1,4 +1,4 @@
-//! An emulated device that runs product kernels.
+//! An emulated device for product kernels.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -20,7 +20,6 @@ pub(crate) struct Rig {
     functions: HashMap<String, Function>,
 }
 
-/// A tensor in device memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Seen {
     tensor: Tensor,
@@ -29,7 +28,6 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Returns the sizes along axes 0 and 1.
     pub(crate) fn rows(&self) -> [usize; 2] {
         [self.tensor.max_dims[0], self.tensor.max_dims[1]]
     }
@@ -57,7 +55,7 @@ fn at(memory: Memory) -> Endpoint {
 }
 
 impl Rig {
-    /// Returns the device, or prints a message and returns `None` without a C++ compiler.
+    /// Returns the device, or reports a skip without a C++ compiler.
     pub(crate) fn new(seed: u64) -> Option<Rig> {
         let options = EmulatedOptions {
             seed,
@@ -88,7 +86,7 @@ impl Rig {
         memory
     }
 
-    /// Allocates a contiguous tensor. Without `bytes`, the memory is uninitialised.
+    /// Allocates a contiguous tensor; uninitialised without `bytes`.
     pub(crate) fn dense(&mut self, dtype: DType, dims: [usize; 4], bytes: Option<&[u8]>) -> Seen {
         let size = dtype.block_bytes() as usize;
         let at = match bytes {
@@ -123,7 +121,7 @@ impl Rig {
         }
     }
 
-    /// Loads the kernels of all types as one module. The first test compiles it.
+    /// Loads the kernels of all types as one module, which the first test compiles.
     fn load(&mut self) {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let alone = ONE_AT_A_TIME.lock();
@@ -140,7 +138,6 @@ impl Rig {
         drop(alone);
     }
 
-    /// Returns a kernel's function. Kernels outside of the common module are loaded separately.
     fn function(&mut self, kernel: &Kernel) -> Function {
         let name = kernel.instance.entry();
         if let Some(known) = self.functions.get(&name) {
@@ -155,7 +152,6 @@ impl Rig {
         function
     }
 
-    /// Returns a launch of a kernel on tensors.
     fn node(&mut self, kernel: &Kernel, seen: &[Seen]) -> Work {
         let mut frame = Vec::new();
         for s in seen {
@@ -179,7 +175,6 @@ impl Rig {
         Work::Kernel(kernel_node(kernel, function, addresses, 0))
     }
 
-    /// Returns the bytes of a contiguous tensor.
     pub(crate) fn bytes(&mut self, seen: Seen) -> Vec<u8> {
         let ty = seen.tensor.dtype;
         let n = seen.tensor.max_dims.iter().product::<usize>() / ty.block_len() as usize;
@@ -188,7 +183,6 @@ impl Rig {
         bytes
     }
 
-    /// Copies a tensor to new memory.
     pub(crate) fn copied(&mut self, seen: Seen) -> Seen {
         let bytes = self.bytes(seen);
         Seen {
@@ -205,7 +199,6 @@ impl Rig {
         words.iter().map(|w| f32::from_ne_bytes(*w)).collect()
     }
 
-    /// Allocates memory for the terms of activations.
     pub(crate) fn terms(&mut self, x: Seen) -> Seen {
         let [k, n1, n2, n3] = x.tensor.max_dims;
         let column = Terms::of(k).column;
@@ -218,7 +211,6 @@ impl Rig {
         }
     }
 
-    /// Runs kernels one after another.
     pub(crate) fn chain(&mut self, kernels: &[(Kernel, Vec<Seen>)]) {
         let mut spec = GraphSpec::default();
         let mut before = Vec::new();
@@ -233,7 +225,6 @@ impl Rig {
         self.driver.discard(graph).expect("it has ended");
     }
 
-    /// Returns the rows of a weight that the indices select.
     pub(crate) fn rows(&mut self, op: &Op, weight: &Weight, ids: &[usize]) -> Vec<f32> {
         let bytes: Vec<u8> = ids.iter().flat_map(|i| (*i as i32).to_ne_bytes()).collect();
         let a = self.weight(weight);
@@ -248,7 +239,6 @@ impl Rig {
         self.floats(y)
     }
 
-    /// Quantises activations and returns their product with a weight.
     pub(crate) fn product(
         &mut self,
         op: &Op,
@@ -276,7 +266,6 @@ impl Rig {
     }
 }
 
-/// Returns the kernels that read a type in planes.
 fn instances(dtype: DType) -> Vec<Instance> {
     let k = dtype.block_len().max(32) as usize;
     let weight = Tensor {

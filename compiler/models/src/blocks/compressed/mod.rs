@@ -1,4 +1,4 @@
-//! Attention to rows that are both keys and values: one row per token of the window, and one per block of tokens.
+//! Attention to rows that are both keys and values: one per token of the window, one per block of tokens.
 
 mod pool;
 mod rows;
@@ -19,7 +19,7 @@ use crate::hparams::CompressedHParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// Returns the output of attention, `[n_embd, n_tokens]`, for the layer's input `x` of the same shape.
+/// Returns attention's output, `[n_embd, n_tokens]`, for the layer's input `x` of the same shape.
 pub(crate) fn compressed_attention(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -55,16 +55,16 @@ pub(crate) fn compressed_attention(
     output(b, cx, hp, y)
 }
 
-/// The rotations of a layer: by the positions of tokens, by the positions of the first tokens of blocks, and back.
+/// A layer's rotations: by positions of tokens, by first positions of blocks, and back.
 struct Rotations {
     rope: Option<Rope>,
     positions: Value,
-    /// The positions of the first tokens of blocks.
+    /// Positions of the first tokens of blocks.
     starts: Value,
 }
 
 impl Rotations {
-    /// Returns the rotations of a layer. `tokens` is the block length, or `None` in a layer without blocks.
+    /// Returns a layer's rotations. `tokens` is the block length; `None` without blocks.
     fn new(
         b: &mut Builder<'_>,
         cx: &LayerContext<'_>,
@@ -85,7 +85,6 @@ impl Rotations {
         })
     }
 
-    /// Returns the heads `x` rotated by these positions.
     fn by(
         &self,
         b: &mut Builder<'_>,
@@ -99,7 +98,7 @@ impl Rotations {
         }
     }
 
-    /// Returns the heads `x` rotated back by the positions of tokens.
+    /// Rotates the heads `x` back by the positions of tokens.
     fn rotate_back(&self, b: &mut Builder<'_>, x: Value) -> Result<Value, ArchError> {
         const NAME: &str = "kqv_back";
         let Some(rope) = &self.rope else {
@@ -116,7 +115,7 @@ impl Rotations {
     }
 }
 
-/// Returns the vector that queries are projected from, `[rank, n_tokens]`.
+/// Returns the latent vector of queries, `[rank, n_tokens]`.
 fn latent_queries(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -128,7 +127,7 @@ fn latent_queries(
     norm::with_weight(b, &cx.model, "attn_q_a_norm", &[hp.q_rank], q, "q_a_norm")
 }
 
-/// Returns the heads of queries, normalised and rotated: `[row, heads, n_tokens]`.
+/// Returns the query heads, normalised and rotated: `[row, heads, n_tokens]`.
 fn queries(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -144,7 +143,7 @@ fn queries(
     rotations.by(b, q, rotations.positions, "Qcur")
 }
 
-/// Returns the rows of tokens, normalised and rotated: `[row, 1, n_tokens]`.
+/// Returns the tokens' rows, normalised and rotated: `[row, 1, n_tokens]`.
 fn token_rows(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -159,20 +158,17 @@ fn token_rows(
     rotations.by(b, kv, rotations.positions, "Kcur")
 }
 
-/// The blocks of a layer.
 struct Blocks {
     tokens: u64,
-    /// The vector that queries are projected from.
     latent: Value,
 }
 
 impl Blocks {
-    /// Returns true if an indexer selects blocks, which overlap.
     fn has_indexer(&self, hp: &CompressedHParams) -> bool {
         self.tokens == hp.form.indexed
     }
 
-    /// Returns the rows of blocks, rotated: `[row, 1, n_tokens]`.
+    /// Returns the blocks' rotated rows: `[row, 1, n_tokens]`.
     fn rows(
         &self,
         b: &mut Builder<'_>,
@@ -222,7 +218,7 @@ impl Blocks {
     }
 }
 
-/// Returns the projection of the heads `y: [row, heads, n_tokens]` to the output, `[n_embd, n_tokens]`.
+/// Projects the heads `y: [row, heads, n_tokens]` to the output, `[n_embd, n_tokens]`.
 fn output(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -235,7 +231,7 @@ fn output(
     let y = b.reshape(y, groups, "kqv_groups")?;
     let y = b.swap_heads(y, "kqv_groups")?;
     let name = b.tensor_name(TENSOR, "weight");
-    // Files have it as a matrix per group, or with the rows of all groups in one.
+    // Files have a matrix per group, or the rows of all groups in one.
     let weight = match b.columns(&name) {
         Some(columns) if columns == hp.out_width.n && hp.groups.n > 1 => {
             let weight = b.require(&name, &[width, hp.out_width], TensorRole::Matrix)?;

@@ -37,7 +37,7 @@ pub(super) fn pool(
     Ok(x)
 }
 
-/// Sums two parts. The weight of the first is multiplied by `share` if there is one, and its score left out.
+/// Sums two parts. If `share` is given, it multiplies the weight of the first, whose score is left out.
 pub(super) fn merge(
     b: &mut Builder<'_>,
     first: ScoredValues,
@@ -47,7 +47,7 @@ pub(super) fn merge(
     let minus = Binary {
         kind: BinaryKind::Sub,
     };
-    // The larger score takes the larger part however far apart the scores are, without overflow.
+    // The larger score takes the larger part without overflow, however far apart the scores are.
     let above = b.push(minus.clone(), vec![first.scores, second.scores], NAME)?;
     let mut weight = b.unary(&[UnaryKind::Sigmoid], above, NAME)?;
     let mut scores = second.scores;

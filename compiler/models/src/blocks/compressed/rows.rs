@@ -14,22 +14,19 @@ use crate::error::ArchError;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The tensors and sizes of rows.
 pub(super) struct Rows<'a> {
-    /// The beginning of the names of tensors.
+    /// The prefix of tensor names.
     pub(super) tensors: &'a str,
     /// The state of earlier tokens.
     pub(super) state: &'a str,
-    /// Elements of a row.
     pub(super) row: Size,
-    /// Tokens of a block.
     pub(super) tokens: u64,
-    /// True if rows take in the block before.
+    /// True if rows also cover the previous block.
     pub(super) overlap: bool,
 }
 
 impl Rows<'_> {
-    /// Returns the normalised rows for the layer's input `x`: `[row, n_tokens]`.
+    /// Returns the normalised rows of the layer's input `x`: `[row, n_tokens]`.
     pub(super) fn build(
         &self,
         b: &mut Builder<'_>,
@@ -69,7 +66,7 @@ impl Rows<'_> {
         norm::with_weight(b, &cx.model, &norm, &[self.row], rows, "block_rows_norm")
     }
 
-    /// Returns the rows of tokens, and below them their scores: `[2 · width, n_tokens]`.
+    /// Returns tokens' rows, and below them their scores: `[2 · width, n_tokens]`.
     fn project(
         &self,
         b: &mut Builder<'_>,
@@ -95,7 +92,7 @@ impl Rows<'_> {
     }
 }
 
-/// Returns the positions of the first tokens of blocks, `[n_tokens]`.
+/// Returns the positions of blocks' first tokens, `[n_tokens]`.
 pub(super) fn starts(b: &mut Builder<'_>, tokens: u64) -> Result<Value, ArchError> {
     let starts = block_input(b, BlockPart::Start, tokens);
     let n = b.n_tokens();

@@ -1,4 +1,4 @@
-//! Streams that gates weight.
+//! Streams weighted by gates.
 
 use tpc_ir::op::{HcComb, Scale, UnaryKind};
 use tpc_ir::{Dim, Value};
@@ -60,7 +60,7 @@ pub(super) fn read(
     })
 }
 
-/// Returns the sum of the streams that the output reads, `[n_embd, n_tokens]`.
+/// Returns the sum of streams that the output reads, `[n_embd, n_tokens]`.
 pub(super) fn merge_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -76,7 +76,6 @@ pub(super) fn merge_streams(
     weighted_sum(b, cx, x, weights)
 }
 
-/// Returns the bounds of the weights for reading the streams.
 fn inputs(hp: &HyperHParams) -> Scale {
     Scale {
         scale: 1.0,
@@ -84,7 +83,7 @@ fn inputs(hp: &HyperHParams) -> Scale {
     }
 }
 
-/// Returns the gates that a matrix gives the norm of all streams, `[count, n_tokens]`.
+/// Returns the gates that a matrix computes from the norm of all streams, `[count, n_tokens]`.
 fn gates(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -116,7 +115,7 @@ fn weights(
     b.reshape(x, [Dim::ONE, hp.streams.n.into(), b.n_tokens()], name)
 }
 
-/// Returns the weighted sum of the streams, `[n_embd, n_tokens]`.
+/// Returns the streams' weighted sum, `[n_embd, n_tokens]`.
 fn weighted_sum(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

@@ -1,4 +1,4 @@
-//! Streams with gates per element, of low rank.
+//! Streams with low-rank gates per element.
 
 use tpc_ir::op::UnaryKind;
 use tpc_ir::{Dim, Value};
@@ -59,8 +59,8 @@ fn flat_norm(
     b.reshape(x, [hp.width.n.into(), b.n_tokens()], "hc_norm")
 }
 
-/// Returns each stream of `x: [n_embd, streams, n_tokens]` normalised, times a weight per element of all streams. Files
-/// have it as a matrix or as one row.
+/// Returns each stream of `x: [n_embd, streams, n_tokens]` normalised, times a weight per element of all streams, which
+/// files have as a matrix or one row.
 pub(in crate::blocks) fn stream_norm(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -81,7 +81,7 @@ pub(in crate::blocks) fn stream_norm(
     b.mul(x, weight, "hc_norm")
 }
 
-/// Returns the mean of the streams times gates, `[n_embd, n_tokens]`, given their norms.
+/// Returns the mean of gated streams, `[n_embd, n_tokens]`, given their norms.
 fn gated_mean(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

@@ -1,4 +1,4 @@
-//! Scores of single cells: projections to queries, keys and weights of heads.
+//! Scores of single cells: projections to queries, keys and head weights.
 
 use tpc_ir::op::{Fill, InputKind, LightningIndexer, Norm, NormKind, Rope};
 use tpc_ir::{Dim, Value};
@@ -15,7 +15,7 @@ use crate::hparams::IndexerHParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// Returns the scores of all cells, `[n_kv, n_tokens]`, or `None` if the queries have no input.
+/// Returns all cells' scores, `[n_kv, n_tokens]`; `None` if the queries lack an input.
 pub(super) fn scores(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -32,7 +32,7 @@ pub(super) fn scores(
     score_cells(b, cx, hp, input.x, [q, k]).map(Some)
 }
 
-/// Returns the heads of queries, rotated: `[dim, heads, n_tokens]`.
+/// Returns the rotated query heads: `[dim, heads, n_tokens]`.
 pub(super) fn queries(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -62,7 +62,7 @@ pub(super) fn queries(
     rotate(b, cx, hp, [q, positions], NAME).map(Some)
 }
 
-/// Returns the projection to keys, `[dim, n_tokens]`.
+/// Projects to keys, `[dim, n_tokens]`.
 pub(super) fn projected_keys(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -116,7 +116,7 @@ pub(super) fn key_heads(
     rotate(b, cx, hp, [k, positions], "indexer_k")
 }
 
-/// Stores keys, and scores all that are cached: `[n_kv, n_tokens]`.
+/// Stores keys, and scores all cached keys: `[n_kv, n_tokens]`.
 pub(super) fn score_cells(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -150,7 +150,6 @@ pub(super) fn score_cells(
     b.push(LightningIndexer, vec![q, k, weights], "indexer_score")
 }
 
-/// Returns the positions of the batch's tokens, as the rotation reads them.
 fn positions(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Value {
     let rope = cx.model.hparams.positions.rope.as_ref();
     let sections = rope.and_then(|[full, _]| full.mode.sections());
@@ -160,7 +159,7 @@ fn positions(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Value {
     })
 }
 
-/// Rotates the heads of queries or keys, with the indexer's pairs of elements.
+/// Rotates queries or keys, with the indexer's pairs of elements.
 fn rotate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -187,8 +186,7 @@ fn rotate(
     }
 }
 
-/// Requests the tensors of an indexer that selects all cells. Files have these tensors, but the graph does not read
-/// them.
+/// Requests an indexer's tensors that files have, but the graph does not read, because all cells are selected.
 pub(super) fn find_tensors(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -1,4 +1,4 @@
-//! The indexer of sparse attention: it scores the cells of the cache for each token, and hides all but the best.
+//! The indexer of sparse attention: scores the cache cells for each token, and hides all but the best.
 
 mod cells;
 mod pooled;
@@ -12,7 +12,7 @@ use super::mask::visible_cells;
 use crate::error::ArchError;
 use crate::hparams::{IndexerHParams, Reach};
 
-/// The tensors of an indexer within a layer.
+/// An indexer's tensors within a layer.
 const TENSORS: [&str; 11] = [
     "indexer.attn_q_b.weight",
     "indexer.attn_k.weight",
@@ -27,8 +27,8 @@ const TENSORS: [&str; 11] = [
     "indexer_compressor_norm.weight",
 ];
 
-/// Returns the attention mask, `[n_kv, n_tokens]`, or `None` if tokens attend to every visible cell. `x` is the layer's
-/// input and `queries` the latent vector of queries, if the layer has one.
+/// Returns the attention mask, `[n_kv, n_tokens]`; `None` if tokens attend to every visible cell. `x` is the layer's
+/// input, `queries` the optional latent vector of queries.
 pub(super) fn mask(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -76,7 +76,7 @@ pub(super) fn mask(
     Ok(Some(mask))
 }
 
-/// Ignores the indexer's tensors. Files have them even in layers that do not use them.
+/// Ignores the indexer's tensors, which files have even in layers that do not use them.
 fn ignore_tensors(b: &mut Builder<'_>) {
     for tensor in TENSORS {
         let name = b.bare_name(tensor);
@@ -84,16 +84,13 @@ fn ignore_tensors(b: &mut Builder<'_>) {
     }
 }
 
-/// The inputs of an indexer.
 #[derive(Clone, Copy)]
 pub(super) struct Input {
-    /// The layer's input.
     pub(super) x: Value,
-    /// The latent vector of queries.
     pub(super) queries: Option<Value>,
 }
 
-/// Returns the mask of the best rows of blocks of `tokens` tokens, `[n_kv, n_tokens]`. `keys` is `[dim, n_tokens]`, and
+/// Returns the mask of the best rows of blocks of `tokens` tokens, `[n_kv, n_tokens]`. `keys` is `[dim, n_tokens]`;
 /// `starts: [n_tokens]` has the positions of the blocks' first tokens. The cell of a block's last token holds its row.
 pub(super) fn mask_of_rows(
     b: &mut Builder<'_>,
@@ -112,7 +109,7 @@ pub(super) fn mask_of_rows(
     best(b, hp.top_k, scores, seen, "indexer_mask")
 }
 
-/// Returns the mask of the `k` best cells among the cells that `seen` shows.
+/// Returns the mask of the `k` best cells that `seen` shows.
 fn best(
     b: &mut Builder<'_>,
     k: u64,
@@ -125,7 +122,7 @@ fn best(
     b.add(selected, seen, name)
 }
 
-/// Returns the mask of the cells of the best blocks, given the scores of the cells with the last tokens of blocks.
+/// Returns the mask of the best blocks' cells, given the scores of blocks' last cells.
 fn of_blocks(
     b: &mut Builder<'_>,
     hp: &IndexerHParams,
@@ -135,7 +132,7 @@ fn of_blocks(
     const NAME: &str = "indexer_mask";
     let seen = block_input(b, BlockPart::Seen, tokens);
     let selected = best(b, hp.top_k / tokens, scores, seen, "indexer_top_k")?;
-    // Every cell of a block is visible if the cell of its last token is.
+    // A block's cells are visible if its last cell is.
     let last = block_input(b, BlockPart::Last, tokens);
     let axes = [1, 0, 2, 3];
     let by_cell = b.push(Permute { axes }, vec![selected], NAME)?;
@@ -144,7 +141,7 @@ fn of_blocks(
     if !hp.tail {
         return Ok(shown);
     }
-    // A cell in a whole block is never in the tail, so the sum of both is at most 1.
+    // A cell in a whole block is never in the tail, so the sum is at most 1.
     let tail = block_input(b, BlockPart::Tail, tokens);
     let shown = b.unary(&[UnaryKind::Exp], shown, NAME)?;
     let tail = b.unary(&[UnaryKind::Exp], tail, NAME)?;

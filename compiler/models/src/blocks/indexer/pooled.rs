@@ -1,5 +1,5 @@
-//! Scores of blocks of tokens: the keys of a block's tokens become one, which the cell of its last token holds. Other cells
-//! hold keys that no mask shows.
+//! Scores of blocks: a block has one key, which the cell of its last token holds. Other cells hold keys that no mask
+//! shows.
 
 use tpc_ir::op::{BlockPart, Concat, SoftMax, Sum};
 use tpc_ir::{Dim, Value};
@@ -16,7 +16,7 @@ use crate::source::TensorRole;
 
 const NAME: &str = "indexer_pool";
 
-/// Returns the scores of all cells, `[n_kv, n_tokens]`, or `None` if the queries have no input.
+/// Returns all cells' scores, `[n_kv, n_tokens]`; `None` if the queries lack an input.
 pub(super) fn scores(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -43,7 +43,7 @@ pub(super) fn scores(
     cells::score_cells(b, cx, hp, input.x, [q, k]).map(Some)
 }
 
-/// Returns the mean key over each token and the `tokens - 1` tokens before it, `[dim, n_tokens]`.
+/// Returns the mean key over each token and the `tokens - 1` before it, `[dim, n_tokens]`.
 fn mean(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -78,7 +78,7 @@ fn weighted_keys(
     let biases = b.require(&biases, &sizes, TensorRole::Bias)?;
     let keys = conv::window(b, cx, "cache_indexer", [tokens - 1, dim], k)?;
     let gates = conv::window(b, cx, "cache_indexer_gate", [tokens - 1, dim], gates)?;
-    // Axis 0 has the tokens of a block, axis 1 all other elements.
+    // Axis 0 has a block's tokens, axis 1 all other elements.
     let all = Dim::constant(dim).checked_mul(&b.n_tokens());
     let all = all.ok_or(ArchError::Overflow {
         what: "the keys of all tokens of a batch",

@@ -1,4 +1,4 @@
-//! Convolutions along time, per channel. A state holds the last steps of a batch for the next one.
+//! Convolutions along time, per channel. A state holds a batch's last steps for the next batch.
 
 use tpc_ir::op::{Concat, Permute, Slice, SsmConv};
 use tpc_ir::{Dim, Value};
@@ -12,7 +12,7 @@ use crate::hparams::{ConvHParams, TapsShape};
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// Returns the convolution of `x: [channels, n_tokens]`, of the same shape.
+/// Convolves `x: [channels, n_tokens]`; the result has the same shape.
 pub(super) fn apply(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -41,14 +41,14 @@ pub(super) fn apply(
 pub(in crate::blocks) struct Window {
     /// `[earlier + n_seq_tokens, channels, n_seqs]`
     pub(in crate::blocks) all: Value,
-    /// The steps of the batch, `[n_seq_tokens, channels, n_seqs]`.
+    /// The batch's steps, `[n_seq_tokens, channels, n_seqs]`.
     own: Value,
     /// Steps before these.
     earlier: u64,
 }
 
-/// Returns the steps of `x: [channels, n_tokens]` after `earlier` earlier steps, which a state keeps. Steps before the
-/// start of a sequence are zeros.
+/// Returns the steps of `x: [channels, n_tokens]` after `earlier` steps that a state keeps: zeros before a sequence's
+/// start.
 pub(in crate::blocks) fn window(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -79,7 +79,7 @@ pub(in crate::blocks) fn window(
     })
 }
 
-/// Returns the step at offset `from` in a [`window`], for each token of the batch: `[n_seq_tokens, channels, n_seqs]`.
+/// Returns the step at offset `from` in a [`window`], per token: `[n_seq_tokens, channels, n_seqs]`.
 pub(in crate::blocks) fn step(
     b: &mut Builder<'_>,
     steps: &Window,
@@ -93,7 +93,7 @@ pub(in crate::blocks) fn step(
     b.slice(steps.all, 0, from, n_t, name)
 }
 
-/// Returns the elements of a [`step`] in any arrangement as a step.
+/// Arranges elements of a [`step`] as a step.
 pub(in crate::blocks) fn as_step(
     b: &mut Builder<'_>,
     x: Value,
@@ -104,7 +104,7 @@ pub(in crate::blocks) fn as_step(
     b.reshape(x, [n_t, channels.into(), n_s], name)
 }
 
-/// Returns the inputs of a [`step`]: `[channels, n_tokens]`.
+/// Returns a [`step`]'s inputs: `[channels, n_tokens]`.
 pub(in crate::blocks) fn flat(
     b: &mut Builder<'_>,
     x: Value,

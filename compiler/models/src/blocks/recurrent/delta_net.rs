@@ -15,22 +15,20 @@ use crate::error::ArchError;
 use crate::hparams::DeltaNetHParams;
 use crate::source::{Form, TensorRole};
 
-/// The projections of a layer's input.
 struct Projections {
     /// Queries, keys and values before the convolution: `[channels, n_tokens]`.
     qkv: Value,
-    /// The gate of the output: `[value_width, n_tokens]`.
+    /// The output's gate: `[value_width, n_tokens]`.
     gate: Value,
 }
 
-/// Logits of decay and of correction, `[value_heads, n_tokens]` each.
+/// Logits of decay and correction, `[value_heads, n_tokens]` each.
 #[derive(Clone, Copy)]
 struct Gates {
     decay: Value,
     correction: Value,
 }
 
-/// Returns the output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn delta_net(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -78,14 +76,14 @@ fn project(
     let has_qkv = b.offers(&b.tensor_name("attn_qkv", "weight"), Form::Usual);
     let fused = b.tensor_name(FUSED, "weight");
     if has_qkv || !b.offers(&fused, Form::Unusual) {
-        // Some files have the older form too.
+        // Some files also have the older form.
         b.ignore(&fused);
         return Ok(Projections {
             qkv: one(b, "attn_qkv", hp.conv.channels, "qkv_mixed")?,
             gate: one(b, "attn_gate", hp.value_width, "z")?,
         });
     }
-    // For each key head its query, its key, its values and their gates.
+    // Per key head: query, key, values and their gates.
     let y = one(b, FUSED, hp.with_gate, "mixed_qkvz")?;
     let values = hp.value_width.n / hp.key_heads;
     let each: Dim = (hp.with_gate.n / hp.key_heads).into();
@@ -139,7 +137,7 @@ fn gates(
     })
 }
 
-/// Returns heads of unit length from the convolved queries or keys: `[key_dim, heads, n_seq_tokens, n_seqs]`. If
+/// Returns unit-length heads from the convolved queries or keys: `[key_dim, heads, n_seq_tokens, n_seqs]`. If
 /// consecutive value heads share a key head, `heads` is the number of value heads.
 fn key_heads(
     b: &mut Builder<'_>,
@@ -164,7 +162,7 @@ fn key_heads(
     b.reshape(x, [d, hp.value_heads.n.into(), n_t, n_s], name)
 }
 
-/// Returns the output of the delta rule: `[value_dim, value_heads, n_tokens]`.
+/// Returns the delta rule's output: `[value_dim, value_heads, n_tokens]`.
 fn remember(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

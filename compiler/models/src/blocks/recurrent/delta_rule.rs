@@ -8,7 +8,6 @@ use crate::blocks::builder::Builder;
 use crate::blocks::context::LayerContext;
 use crate::error::ArchError;
 
-/// The sizes of the memories.
 pub(super) struct RuleSizes {
     pub(super) key_dim: u64,
     pub(super) value_dim: u64,
@@ -17,7 +16,6 @@ pub(super) struct RuleSizes {
     pub(super) decays: u64,
 }
 
-/// The operands of the rule.
 #[derive(Clone, Copy)]
 pub(super) struct RuleOperands {
     /// `[key_dim, heads or fewer, n_seq_tokens, n_seqs]`
@@ -26,13 +24,14 @@ pub(super) struct RuleOperands {
     pub(super) k: Value,
     /// `[value_dim · heads, n_tokens]`
     pub(super) v: Value,
-    /// Logarithms of the decays, `[decays · heads, n_tokens]`.
+    /// Logarithms of decays, `[decays · heads, n_tokens]`.
     pub(super) decay: Value,
-    /// Logits of the corrections, `[heads, n_tokens]`.
+    /// Logits of corrections, `[heads, n_tokens]`.
     pub(super) correction: Value,
 }
 
-/// Normalises heads to unit length, `[dim, heads, n_tokens]`. The epsilon under the root may differ from that of norms.
+/// Normalises heads to unit length, `[dim, heads, n_tokens]`. The epsilon under the root may differ from the norms'
+/// epsilon.
 pub(super) fn unit_heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -52,7 +51,7 @@ pub(super) fn unit_heads(
     b.scale(x, 1.0 / dim.sqrt(), name)
 }
 
-/// Returns the outputs of the recurrent memories: `[value_dim, heads, n_tokens]`.
+/// Returns the memories' outputs: `[value_dim, heads, n_tokens]`.
 pub(super) fn remember(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -1,5 +1,5 @@
-//! Kimi's delta attention: a convolution along time over queries, keys and values each, then the gated delta rule with a
-//! decay per element of a key.
+//! Kimi's delta attention: a convolution along time over queries, keys and values each, then the gated delta rule with
+//! a decay per key element.
 
 use tpc_ir::Value;
 use tpc_ir::op::{Unary, UnaryKind};
@@ -15,7 +15,6 @@ use crate::hparams::KdaHParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// Returns the output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn kda(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -52,8 +51,8 @@ pub(super) fn kda(
     b.project("attn_output", y, [hp.width, embd], "kda_out")
 }
 
-/// Returns queries and keys of unit length by heads, `[head_dim, heads, n_seq_tokens, n_seqs]`, and values,
-/// `[width, n_tokens]`.
+/// Returns unit-length queries and keys by heads, `[head_dim, heads, n_seq_tokens, n_seqs]`, and values, `[width,
+/// n_tokens]`.
 fn convolve(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -79,7 +78,7 @@ fn convolve(
     Ok([unit(b, q, "Qcur")?, unit(b, k, "Kcur")?, v])
 }
 
-/// Returns the logarithms of the decays: `[width, n_tokens]`.
+/// Returns the decays' logarithms: `[width, n_tokens]`.
 fn decay(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -109,7 +108,7 @@ fn decay(
             let step = b.reshape(step, by_head, "kda_step")?;
             let mut logit = b.mul(step, per_head, "kda_decay")?;
             if hp.form.decay == KdaDecay::SoftplusOrBounded {
-                // The numbers per head are below 0, as the softplus takes them.
+                // The numbers per head are negative, for the softplus.
                 logit = unary(b, UnaryKind::Neg, logit)?;
             }
             let share = unary(b, UnaryKind::Sigmoid, logit)?;
@@ -119,8 +118,7 @@ fn decay(
     b.reshape(decay, [hp.width.n.into(), b.n_tokens()], "kda_decay")
 }
 
-/// Returns the product of these matrices and `x`, `[width, n_tokens]`. All but the last project to the elements of a
-/// head.
+/// Multiplies these matrices with `x`, `[width, n_tokens]`. All but the last project to a head's elements.
 fn project(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -1,4 +1,4 @@
-//! Lightning attention: a memory per head that decays at a rate of its own, takes keys and values in, and is read by
+//! Lightning attention: a memory per head that decays at its own rate, takes in keys and values, and is read by
 //! queries.
 
 use tpc_ir::Value;
@@ -11,13 +11,12 @@ use crate::blocks::norm;
 use crate::error::ArchError;
 use crate::hparams::LightningHParams;
 
-/// The step whose softplus is 1. With it a scan decays by the rate itself and leaves inputs unscaled.
+/// The step whose softplus is 1. A scan then decays by the rate itself and leaves inputs unscaled.
 const UNIT_STEP: f32 = 0.541_324_85;
 
-/// The constant part of the share, which keeps the last layer's rates above 0.
+/// The share's constant part, which keeps the last layer's rates above 0.
 const LEAST_SHARE: f64 = 1e-5;
 
-/// Returns the output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn lightning(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -47,7 +46,7 @@ pub(super) fn lightning(
     b.project("attn_output", y, [hp.width, embd], "attn_out")
 }
 
-/// Returns the outputs of the recurrent memories: `[width, n_tokens]`.
+/// Returns the memories' outputs: `[width, n_tokens]`.
 fn remember(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -76,8 +75,8 @@ fn remember(
     b.reshape(y, [hp.width.n.into(), b.n_tokens()], "qkv")
 }
 
-/// Returns the logarithm of each head's decay per token, `[1, heads]`: ALiBi's slopes times a share that shrinks from
-/// layer to layer.
+/// Returns each head's logarithmic decay per token, `[1, heads]`: ALiBi's slopes times a share that shrinks from layer
+/// to layer.
 fn rates(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -1,5 +1,5 @@
-//! Mamba-1: a convolution along time, then the selective scan, whose steps, input and reading are projected from the
-//! convolved channels.
+//! Mamba-1: a convolution along time, then the selective scan, with step, `B` and `C` projected from the convolved
+//! channels.
 
 use tpc_ir::Value;
 use tpc_ir::op::{Glu, GluKind, Unary, UnaryKind};
@@ -15,7 +15,6 @@ use crate::hparams::Mamba1HParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// Returns the output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn mamba1(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -51,8 +50,7 @@ pub(super) fn mamba1(
     linear(b, "ssm_out", y, [hp.inner, embd], absent)
 }
 
-/// Returns the input of the convolution, `[inner, n_tokens]`, and the gate of the output,
-/// `[head_dim, heads, n_tokens]`.
+/// Returns the convolution's input, `[inner, n_tokens]`, and the output's gate, `[head_dim, heads, n_tokens]`.
 fn input_and_gate(
     b: &mut Builder<'_>,
     hp: &Mamba1HParams,
@@ -77,7 +75,6 @@ fn input_and_gate(
     }
 }
 
-/// Normalises `x` if the model has these norms.
 fn normalise(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -95,7 +92,7 @@ fn normalise(
     }
 }
 
-/// Returns the output of the scan plus the scaled input: `[head_dim, heads, n_tokens]`.
+/// Returns the scan's output plus the scaled input: `[head_dim, heads, n_tokens]`.
 fn passed_scan(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -125,7 +122,7 @@ fn passed_scan(
     scan::passed_scan(b, cx, &sizes, inputs, passed)
 }
 
-/// Returns the tensor of a number per head, as `[1, heads]`.
+/// Returns a tensor with a number per head, `[1, heads]`.
 fn per_head(
     b: &mut Builder<'_>,
     tensor: &str,

@@ -18,7 +18,7 @@ use super::context::LayerContext;
 use crate::error::ArchError;
 use crate::hparams::RecurrentHParams;
 
-/// Returns the output of a recurrent mixer: `[n_embd, n_tokens]`.
+/// Returns a recurrent mixer's output: `[n_embd, n_tokens]`.
 pub(crate) fn recurrent(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

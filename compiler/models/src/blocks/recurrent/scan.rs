@@ -1,4 +1,4 @@
-//! The selective scan: a state per head that decays by a gated step, takes the input in and is read.
+//! The selective scan: a state per head that decays by a gated step, takes in the input and is read.
 
 use tpc_ir::op::SsmScan;
 use tpc_ir::{Dim, Value};
@@ -8,18 +8,16 @@ use crate::blocks::builder::Builder;
 use crate::blocks::context::LayerContext;
 use crate::error::ArchError;
 
-/// The sizes of a scan.
 pub(super) struct ScanSizes {
-    /// Elements of the state per element of a head.
+    /// State elements per head element.
     pub(super) d_state: u64,
     /// Elements of a head.
     pub(super) head_dim: u64,
     pub(super) heads: u64,
-    /// Groups of heads with a common input and output projection (`B` and `C`).
+    /// Groups of heads with common `B` and `C`.
     pub(super) groups: u64,
 }
 
-/// The operands of a scan.
 #[derive(Clone, Copy)]
 pub(super) struct ScanInputs {
     /// `[head_dim · heads, n_tokens]`
@@ -34,7 +32,7 @@ pub(super) struct ScanInputs {
     pub(super) read: Value,
 }
 
-/// Returns the output of the scan and its input by heads: `[head_dim, heads, n_seq_tokens, n_seqs]` each.
+/// Returns the scan's output and its input by heads: `[head_dim, heads, n_seq_tokens, n_seqs]` each.
 pub(super) fn scan(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -60,7 +58,7 @@ pub(super) fn scan(
     Ok([y, x])
 }
 
-/// Returns the output of a scan plus its input times `passed`, a number per head: `[head_dim, heads, n_tokens]`.
+/// Returns the scan's output plus its input times `passed`, a number per head: `[head_dim, heads, n_tokens]`.
 pub(super) fn passed_scan(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

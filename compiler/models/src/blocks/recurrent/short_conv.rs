@@ -1,4 +1,4 @@
-//! The gated short convolution of LFM2: one part of the projected input gates the input of the convolution, another its
+//! The gated short convolution of LFM2: one part of the projected input gates the convolution's input, another its
 //! output.
 
 use tpc_ir::Value;
@@ -9,7 +9,6 @@ use crate::blocks::context::LayerContext;
 use crate::error::ArchError;
 use crate::hparams::ShortConvHParams;
 
-/// Returns the output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn short_conv(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

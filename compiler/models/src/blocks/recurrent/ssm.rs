@@ -14,7 +14,6 @@ use crate::hparams::SsmHParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// Returns the output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn ssm(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -45,7 +44,7 @@ pub(super) fn ssm(
     b.project("ssm_out", y, [hp.inner, embd], "ssm_out")
 }
 
-/// Returns the output of the scan plus the scaled input: `[head_dim, heads, n_tokens]`.
+/// Returns the scan's output plus the scaled input: `[head_dim, heads, n_tokens]`.
 fn passed_scan(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -1,4 +1,4 @@
-//! The states of recurrent layers, with a cell per sequence.
+//! States of recurrent layers, with a cell per sequence.
 
 use tpc_ir::op::{GetRows, InputKind, SetRows};
 use tpc_ir::{DType, Dim, Symbol, TensorType, Value};
@@ -7,15 +7,13 @@ use crate::blocks::builder::Builder;
 use crate::blocks::context::LayerContext;
 use crate::error::ArchError;
 
-/// A state of a layer, to be written once.
 pub(super) struct LayerState<'a> {
     tensor: &'a str,
     size: u64,
     state: Value,
 }
 
-/// Returns the state of that name, and its cells of the batch's sequences, `[size, n_seqs]`: zero for sequences that
-/// start.
+/// Returns the state and its cells of the batch's sequences, `[size, n_seqs]`: zero for sequences that start.
 pub(super) fn read<'a>(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -39,7 +37,7 @@ pub(super) fn read<'a>(
 }
 
 impl LayerState<'_> {
-    /// Writes the cells of the batch's sequences: `size` numbers each.
+    /// Writes the cells of the batch's sequences, `size` numbers each.
     pub(super) fn write(self, b: &mut Builder<'_>, new: Value) -> Result<(), ArchError> {
         let dims = [self.size.into(), Dim::symbol(Symbol::NSeqs)];
         let new = b.reshape(new, dims, self.tensor)?;
@@ -54,7 +52,7 @@ impl LayerState<'_> {
     }
 }
 
-/// Returns the axes of a batch in recurrent layers: tokens of each sequence, and sequences.
+/// Returns a batch's axes in recurrent layers: tokens per sequence, sequences.
 pub(in crate::blocks) fn tokens() -> [Dim; 2] {
     [Symbol::NSeqTokens, Symbol::NSeqs].map(Dim::symbol)
 }

@@ -1,26 +1,23 @@
-//! The sizes of convolutions along time.
+//! Sizes of convolutions along time.
 
 use crate::description::Presence;
 use crate::error::ArchError;
 use crate::hparams::keys::Keys;
 use crate::size::Size;
 
-/// A convolution along time, per channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvHParams {
-    /// Name of the tensors of taps and biases, without `weight` or `bias`.
+    /// The tensors of taps and biases, without `weight` or `bias`.
     pub(crate) tensor: &'static str,
-    /// Steps of time that an output depends on.
+    /// Steps that an output depends on.
     pub(crate) taps: Size,
     pub(crate) channels: Size,
     /// A bias per channel.
     pub(crate) bias: Presence,
     pub(crate) shape: TapsShape,
-    /// Name of the state.
     pub(crate) state: &'static str,
 }
 
-/// The shape of the tensor of taps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TapsShape {
     /// `[taps, channels]`
@@ -29,10 +26,10 @@ pub(crate) enum TapsShape {
     Separate,
 }
 
-/// The name of the state of a layer's only convolution.
+/// The state of a layer's only convolution.
 pub(super) const ONLY_STATE: &str = "cache_r";
 
-/// Returns the number of taps: at least 2, since one alone sees no other token.
+/// Returns the taps: at least 2, because one alone sees no other token.
 pub(super) fn taps(keys: &Keys<'_>, key: &'static str) -> Result<Size, ArchError> {
     match keys.require_count(key)? {
         n if n < 2 => Err(keys.out_of_range(key, n, "at least 2")),

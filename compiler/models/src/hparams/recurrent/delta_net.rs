@@ -1,4 +1,4 @@
-//! The sizes of the gated delta rule.
+//! Sizes of the gated delta rule.
 
 use super::conv::ConvHParams;
 use super::grouped::GroupedSizes;
@@ -7,30 +7,26 @@ use crate::error::ArchError;
 use crate::hparams::keys::Keys;
 use crate::size::Size;
 
-/// The sizes of the gated delta rule.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeltaNetHParams {
     pub(crate) form: DeltaNetForm,
     pub(crate) conv: ConvHParams,
-    /// Elements of a query or key head.
     pub(crate) key_dim: u64,
-    /// Number of query heads, and of key heads.
+    /// Query heads, and key heads.
     pub(crate) key_heads: u64,
-    /// Elements of a value head.
     pub(crate) value_dim: Size,
     pub(crate) value_heads: Size,
-    /// Width of all keys together.
+    /// Width of all keys.
     pub(crate) key_width: u64,
-    /// Width of all values together.
+    /// Width of all values.
     pub(crate) value_width: Size,
-    /// Rows of the fused projection: queries, keys, values and the gate of the output.
+    /// Rows of the fused projection: queries, keys, values, output gate.
     pub(crate) with_gate: Size,
-    /// Rows of the fused projection to the decays and corrections of all value heads.
+    /// Rows of the fused projection to all decays and corrections.
     pub(crate) both_gates: Size,
 }
 
 impl DeltaNetHParams {
-    /// Reads the sizes.
     pub(super) fn read(keys: &Keys<'_>, form: DeltaNetForm) -> Result<DeltaNetHParams, ArchError> {
         let sizes = GroupedSizes::read(keys)?;
         let (inner, heads) = (sizes.inner, sizes.heads);

@@ -1,4 +1,4 @@
-//! The sizes that Mamba-2 and the gated delta rule read from the same keys: heads in groups with shared projections.
+//! Sizes that Mamba-2 and the gated delta rule read from the same keys: heads in groups with shared projections.
 
 use super::conv::{self, ConvHParams, TapsShape};
 use crate::description::Presence;
@@ -11,9 +11,7 @@ const HEADS: &str = "ssm.time_step_rank";
 const GROUPS: &str = "ssm.group_count";
 const STATE: &str = "ssm.state_size";
 
-/// The sizes of heads in groups.
 pub(super) struct GroupedSizes {
-    /// Width of all heads together.
     pub(super) inner: Size,
     pub(super) heads: Size,
     pub(super) groups: Size,
@@ -21,12 +19,11 @@ pub(super) struct GroupedSizes {
     pub(super) state: Size,
     /// Width of one projection of all groups.
     pub(super) group_width: Size,
-    /// Width of all heads and of two projections of all groups.
+    /// Width of all heads and two projections of all groups.
     pub(super) convolved: u64,
 }
 
 impl GroupedSizes {
-    /// Reads the sizes.
     pub(super) fn read(keys: &Keys<'_>) -> Result<GroupedSizes, ArchError> {
         let count = |from| keys.require_size(from);
         let (inner, heads) = (count(INNER)?, count(HEADS)?);
@@ -46,7 +43,6 @@ impl GroupedSizes {
         })
     }
 
-    /// Reads the sizes of the convolution before the recurrence.
     pub(super) fn conv(&self, keys: &Keys<'_>, bias: Presence) -> Result<ConvHParams, ArchError> {
         Ok(ConvHParams {
             tensor: "ssm_conv1d",

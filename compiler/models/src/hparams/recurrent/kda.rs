@@ -1,4 +1,4 @@
-//! The sizes of Kimi's delta attention.
+//! Sizes of Kimi's delta attention.
 
 use super::conv::{self, ConvHParams, TapsShape};
 use crate::description::{KdaDecay, KdaForm, Presence};
@@ -6,22 +6,17 @@ use crate::error::ArchError;
 use crate::hparams::keys::Keys;
 use crate::size::Size;
 
-/// The sizes of Kimi's delta attention.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct KdaHParams {
     pub(crate) form: KdaForm,
-    /// The convolutions of queries, keys and values.
     pub(crate) convs: [ConvHParams; 3],
     pub(crate) heads: Size,
-    /// Elements of a head.
     pub(crate) head_dim: Size,
-    /// Elements of all heads together.
     pub(crate) width: Size,
-    /// The bound of decays, if they have one.
+    /// The bound of decays, if any.
     pub(crate) bound: Option<f32>,
 }
 
-/// Tensors of taps and the states of convolutions.
 const CONVS: [[&str; 2]; 3] = [
     ["ssm_conv1d_q", "cache_r_q"],
     ["ssm_conv1d_k", "cache_r_k"],
@@ -29,7 +24,6 @@ const CONVS: [[&str; 2]; 3] = [
 ];
 
 impl KdaHParams {
-    /// Reads the sizes, given the number of heads.
     pub(super) fn read(
         keys: &Keys<'_>,
         form: KdaForm,

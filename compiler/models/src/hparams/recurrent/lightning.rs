@@ -1,24 +1,20 @@
-//! The sizes of lightning attention.
+//! Sizes of lightning attention.
 
 use super::Heads;
 use crate::error::ArchError;
 use crate::hparams::keys::Keys;
 use crate::size::Size;
 
-/// The sizes of lightning attention.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LightningHParams {
     pub(crate) heads: u64,
-    /// Elements of a head.
     pub(crate) head_dim: u64,
-    /// Elements of all heads together.
     pub(crate) width: Size,
-    /// Rows of the projection to queries, keys and values.
+    /// Rows of the query, key and value projection.
     pub(crate) projected: Size,
 }
 
 impl LightningHParams {
-    /// Returns the sizes for these heads.
     pub(super) fn read(keys: &Keys<'_>, heads: Heads) -> Result<LightningHParams, ArchError> {
         const WIDTH: &str = "attention.head_count × attention.key_length";
         keys.require_in_layer(0, heads.count, "attention.head_count")?;

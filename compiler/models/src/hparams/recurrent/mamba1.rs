@@ -1,4 +1,4 @@
-//! The sizes of Mamba-1.
+//! Sizes of Mamba-1.
 
 use super::conv::{self, ConvHParams, TapsShape};
 use crate::description::{Mamba1Form, ScanHeads, ScanNorms};
@@ -6,22 +6,19 @@ use crate::error::ArchError;
 use crate::hparams::keys::Keys;
 use crate::size::Size;
 
-/// The sizes of Mamba-1.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Mamba1HParams {
     pub(crate) form: Mamba1Form,
     pub(crate) conv: ConvHParams,
-    /// Width of all heads together.
     pub(crate) inner: Size,
     pub(crate) heads: Size,
-    /// Elements of a head.
     pub(crate) head_dim: u64,
     /// Elements of the vector that steps are projected from.
     pub(crate) rank: Size,
     pub(crate) d_state: Size,
-    /// Rows of the input projection: the input of the convolution, and the gate.
+    /// Rows of the input projection: convolution input and gate.
     pub(crate) projected: Size,
-    /// Rows of the projection to steps and to the scan's `B` and `C`.
+    /// Rows of the projection to steps, `B` and `C`.
     pub(crate) selected: Size,
     /// True if these three are normalised.
     pub(crate) normed: bool,
@@ -31,12 +28,11 @@ const INNER: &str = "ssm.inner_size";
 const STEP: &str = "ssm.time_step_rank";
 const STATE: &str = "ssm.state_size";
 
-/// The rank of steps without a key: the width divided by `RANK_SHARE`, at least `LEAST_RANK`.
+/// Without a key, the rank of steps is the width divided by `RANK_SHARE`, at least `LEAST_RANK`.
 const LEAST_RANK: u64 = 64;
 const RANK_SHARE: u64 = 16;
 
 impl Mamba1HParams {
-    /// Reads the sizes.
     pub(super) fn read(
         keys: &Keys<'_>,
         form: Mamba1Form,

@@ -1,4 +1,4 @@
-//! The sizes of recurrent mixers.
+//! Sizes of recurrent mixers.
 
 mod conv;
 mod delta_net;
@@ -22,16 +22,14 @@ pub(crate) use mamba1::Mamba1HParams;
 pub(crate) use short_conv::ShortConvHParams;
 pub(crate) use ssm::SsmHParams;
 
-/// The heads of attention, which some recurrent mixers have, too.
+/// Attention heads, which some recurrent mixers share.
 #[derive(Clone, Copy)]
 pub(super) struct Heads {
-    /// Their number in the first layer.
+    /// Heads in the first layer.
     pub(super) count: u64,
-    /// Elements of one.
     pub(super) dim: u64,
 }
 
-/// The sizes of a model's recurrent mixers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RecurrentHParams {
     Kda(KdaHParams),
@@ -43,7 +41,6 @@ pub(crate) enum RecurrentHParams {
 }
 
 impl RecurrentHParams {
-    /// Reads the sizes of mixers of this kind.
     pub(super) fn read(
         keys: &Keys<'_>,
         mixer: RecurrentMixer,

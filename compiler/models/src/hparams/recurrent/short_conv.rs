@@ -1,4 +1,4 @@
-//! The sizes of the gated short convolution.
+//! Sizes of the gated short convolution.
 
 use super::conv::{self, ConvHParams, TapsShape};
 use crate::description::Presence;
@@ -6,16 +6,14 @@ use crate::error::ArchError;
 use crate::hparams::keys::Keys;
 use crate::size::Size;
 
-/// The sizes of the gated short convolution.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ShortConvHParams {
     pub(crate) conv: ConvHParams,
-    /// Rows of the input projection: the gate of the input, the gate of the output, and the input itself.
+    /// Rows of the input projection: input gate, output gate, input.
     pub(crate) projected: Size,
 }
 
 impl ShortConvHParams {
-    /// Reads the sizes.
     pub(super) fn read(keys: &Keys<'_>, embd: Size) -> Result<ShortConvHParams, ArchError> {
         Ok(ShortConvHParams {
             conv: ConvHParams {

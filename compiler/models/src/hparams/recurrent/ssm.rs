@@ -1,4 +1,4 @@
-//! The sizes of Mamba-2.
+//! Sizes of Mamba-2.
 
 use super::conv::ConvHParams;
 use super::grouped::GroupedSizes;
@@ -7,28 +7,24 @@ use crate::error::ArchError;
 use crate::hparams::keys::Keys;
 use crate::size::Size;
 
-/// The sizes of Mamba-2.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SsmHParams {
     pub(crate) conv: ConvHParams,
-    /// Width of all heads together.
     pub(crate) inner: Size,
     pub(crate) heads: Size,
-    /// Elements of a head.
     pub(crate) head_dim: u64,
-    /// Groups of heads that share their input and output projections (B and C).
+    /// Groups of heads that share B and C.
     pub(crate) groups: Size,
     pub(crate) d_state: u64,
     /// Width of all groups' B, and of their C.
     pub(crate) group_width: Size,
-    /// Rows of the input projection: the gate, the input of the convolution, and the time steps.
+    /// Rows of the input projection: gate, convolution input, time steps.
     pub(crate) projected: Size,
-    /// Width of the heads of a group, which are normalised together.
+    /// Width of a group's heads, which are normalised together.
     pub(crate) normed: Size,
 }
 
 impl SsmHParams {
-    /// Reads the sizes.
     pub(super) fn read(keys: &Keys<'_>) -> Result<SsmHParams, ArchError> {
         let sizes = GroupedSizes::read(keys)?;
         let (inner, heads, groups) = (sizes.inner, sizes.heads, sizes.groups);

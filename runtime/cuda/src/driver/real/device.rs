@@ -7,7 +7,6 @@ use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
 use super::library_check::check_library;
 use crate::driver::{DeviceInfo, DriverError};
 
-/// Returns an error if a driver call failed.
 pub(super) fn check(what: &str, result: CUresult) -> Result<(), DriverError> {
     if result == CUresult::CUDA_SUCCESS {
         return Ok(());
@@ -34,7 +33,6 @@ pub(super) struct Context {
     pub(super) info: DeviceInfo,
 }
 
-/// Returns all devices of the driver.
 fn contexts() -> Result<Vec<Context>, DriverError> {
     let mut count = 0;
     // SAFETY: `check_library` has found the driver and its functions.
@@ -51,16 +49,16 @@ fn context(number: i32) -> Result<Context, DriverError> {
     // SAFETY: as above; `n` is the length of the buffer.
     unsafe {
         check(
-            "finding a device",
+            "opening a device",
             sys::cuDeviceGet(&raw mut device, number),
         )?;
         let n = name.len() as i32;
         check(
-            "naming a device",
+            "reading the name of a device",
             sys::cuDeviceGetName(name.as_mut_ptr(), n, device),
         )?;
         check(
-            "measuring a device",
+            "reading the memory size of a device",
             sys::cuDeviceTotalMem_v2(&raw mut bytes, device),
         )?;
     }
@@ -68,7 +66,7 @@ fn context(number: i32) -> Result<Context, DriverError> {
         let mut value = 0;
         // SAFETY: as above.
         let result = unsafe { sys::cuDeviceGetAttribute(&raw mut value, of, device) };
-        check("asking a device", result).map(|()| u32::try_from(value).unwrap_or(0))
+        check("reading a device attribute", result).map(|()| u32::try_from(value).unwrap_or(0))
     };
     let info = DeviceInfo {
         // SAFETY: the driver terminates the name with a zero byte.
@@ -93,22 +91,23 @@ fn context(number: i32) -> Result<Context, DriverError> {
     })
 }
 
-/// Returns the devices of the driver, without opening them.
+/// Lists the driver's devices without opening them.
 pub(super) fn list_devices() -> Result<Vec<Context>, DriverError> {
     check_library()?;
     let contexts = contexts()?;
     match contexts.is_empty() {
         true => Err(DriverError::Missing {
-            what: "the driver is there, and no device".into(),
+            what: "the driver reports 0 devices".into(),
         }),
         false => Ok(contexts),
     }
 }
 
-/// Returns the cards of this machine, without reserving resources on them.
+/// Returns the machine's cards, without reserving resources on them.
 ///
 /// # Errors
-/// Returns an error if the driver is missing or too old, or the machine has no device.
+///
+/// Fails if the driver is missing or too old, or the machine has no device.
 pub fn cards() -> Result<Vec<DeviceInfo>, DriverError> {
     Ok(list_devices()?
         .into_iter()
@@ -117,25 +116,23 @@ pub fn cards() -> Result<Vec<DeviceInfo>, DriverError> {
 }
 
 impl Context {
-    /// Returns true if the context is open.
     pub(super) fn is_open(&self) -> bool {
         !self.context.is_null()
     }
 
-    /// Opens the primary context if it is not open.
     pub(super) fn open(&mut self) -> Result<(), DriverError> {
         if self.is_open() {
             return Ok(());
         }
         // SAFETY: the device is valid, and the pointer is valid for writes.
         let result = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut self.context, self.device) };
-        check("opening a device", result)
+        check("creating the context of a device", result)
     }
 
-    /// Makes the context current for the following calls.
+    /// Makes the context current.
     pub(super) fn enter(&self) -> Result<(), DriverError> {
         // SAFETY: `self` retains the context.
-        check("turning to a device", unsafe {
+        check("selecting a device", unsafe {
             sys::cuCtxSetCurrent(self.context)
         })
     }

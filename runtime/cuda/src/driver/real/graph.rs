@@ -1,4 +1,4 @@
-//! Builds CUDA graphs from graph specifications, node by node.
+//! Builds CUDA graphs from graph specifications.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,10 +10,9 @@ use super::device::check;
 use crate::driver::DriverError;
 use crate::driver::graph::{CopyNode, EdgeKind, GraphSpec, HostWork, KernelNode, SetNode, Work};
 
-/// The first error of host work since the last launch.
+/// The first host error since the last launch.
 pub(super) type HostFailure = Arc<Mutex<Option<DriverError>>>;
 
-/// The context and the function of a launch.
 #[derive(Clone, Copy)]
 pub(super) struct LaunchSite {
     pub(super) function: sys::CUfunction,
@@ -22,17 +21,15 @@ pub(super) struct LaunchSite {
     pub(super) programmatic: bool,
 }
 
-/// Host work in the form of a CUDA callback.
 struct HostCallback {
     label: String,
     work: HostWork,
     failed: HostFailure,
 }
 
-/// An instantiated CUDA graph.
 pub(super) struct Executable {
     pub(super) handle: sys::CUgraphExec,
-    /// The host work that the driver calls while the graph runs.
+    /// Host work that the driver calls while the graph runs.
     #[expect(clippy::vec_box, reason = "the driver keeps pointers to them")]
     _hosted: Vec<Box<HostCallback>>,
 }
@@ -44,7 +41,6 @@ impl Drop for Executable {
     }
 }
 
-/// A CUDA graph under construction.
 struct GraphGuard(sys::CUgraph);
 
 impl Drop for GraphGuard {
@@ -54,10 +50,10 @@ impl Drop for GraphGuard {
     }
 }
 
-/// Runs host work. After an error, later host work is skipped, and the rest of the graph still runs.
+/// Runs host work. After an error, later host work is skipped; the rest of the graph still runs.
 unsafe extern "C" fn call(data: *mut c_void) {
-    // SAFETY: `data` is the pointer from `GraphGuard::host`, which outlives the graph. The driver calls the function of a node once at a
-    // time.
+    // SAFETY: `data` is the pointer from `GraphGuard::host`, which outlives the graph. The driver calls the function of
+    // a node once at a time.
     let hosted = unsafe { &mut *data.cast::<HostCallback>() };
     let first = || hosted.failed.lock().unwrap_or_else(PoisonError::into_inner);
     if first().is_some() {
@@ -71,7 +67,7 @@ unsafe extern "C" fn call(data: *mut c_void) {
     }
 }
 
-/// Builds a graph. `site` returns the function and the context of a launch.
+/// Builds a graph. `site` returns a launch's function and context.
 pub(super) fn build(
     spec: GraphSpec,
     context: sys::CUcontext,
@@ -80,7 +76,7 @@ pub(super) fn build(
 ) -> Result<Executable, DriverError> {
     let mut graph = std::ptr::null_mut();
     // SAFETY: the pointer is valid for writes.
-    check("making a graph", unsafe {
+    check("creating a graph", unsafe {
         sys::cuGraphCreate(&raw mut graph, 0)
     })?;
     let draft = GraphGuard(graph);
@@ -121,7 +117,7 @@ pub(super) fn build(
     let mut handle = std::ptr::null_mut();
     // SAFETY: the graph is complete.
     let result = unsafe { sys::cuGraphInstantiateWithFlags(&raw mut handle, draft.0, 0) };
-    check("making a graph ready", result)?;
+    check("instantiating a graph", result)?;
     Ok(Executable {
         handle,
         _hosted: hosted,
@@ -132,7 +128,7 @@ type NodeResult = Result<sys::CUgraphNode, DriverError>;
 
 impl GraphGuard {
     fn kernel(&self, label: &str, kernel: &KernelNode, site: LaunchSite) -> NodeResult {
-        // The driver copies the arguments during the call and does not write to them.
+        // The driver copies the arguments during the call.
         let pointers = kernel
             .args
             .iter()
@@ -165,7 +161,7 @@ impl GraphGuard {
         if copy.bytes == 0 {
             return self.join(label);
         }
-        // Addresses are unified: the driver derives the owner of the memory from the address.
+        // Unified addresses identify the owner of the memory.
         let unified = sys::CUmemorytype::CU_MEMORYTYPE_UNIFIED;
         let params = sys::CUDA_MEMCPY3D {
             srcXInBytes: 0,
@@ -252,7 +248,7 @@ impl GraphGuard {
         early: bool,
     ) -> Result<(), DriverError> {
         let data = sys::CUgraphEdgeData {
-            // Port 1 is a kernel's programmatic trigger, port 0 the end of the node.
+            // Port 1 is a kernel's programmatic trigger, port 0 its end.
             from_port: u8::from(early),
             to_port: 0,
             type_: match early {
@@ -271,6 +267,6 @@ impl GraphGuard {
                 1,
             )
         };
-        check("joining two nodes", result)
+        check("adding an edge to a graph", result)
     }
 }

@@ -4,7 +4,6 @@ use cudarc::driver::sys;
 
 use crate::driver::DriverError;
 
-/// The driver functions that this crate calls.
 const CALLS: [&str; 37] = [
     "cuCtxEnablePeerAccess",
     "cuCtxSetCurrent",
@@ -45,19 +44,19 @@ const CALLS: [&str; 37] = [
     "cuStreamSynchronize",
 ];
 
-/// The minimum CUDA version, as `cuDriverGetVersion` reports it. It introduced programmatic edges in graphs.
+/// The minimum CUDA version, as `cuDriverGetVersion` reports it: the first with programmatic edges in graphs.
 const MIN_VERSION: i32 = 12030;
 
 fn version_name(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// Checks that the driver is present and complete. Otherwise a call of a missing function would panic.
+/// Checks the driver, because a call of a missing function would panic.
 pub(super) fn check_library() -> Result<(), DriverError> {
     // SAFETY: this loads the system's library if it exists.
     if !unsafe { sys::is_culib_present() } {
         return Err(DriverError::Missing {
-            what: "no libcuda is found on this machine".into(),
+            what: "no libcuda on this machine".into(),
         });
     }
     // SAFETY: the library was loaded above.
@@ -78,13 +77,16 @@ pub(super) fn check_library() -> Result<(), DriverError> {
     match lacking {
         _ if version < MIN_VERSION => Err(DriverError::TooOld {
             what: format!(
-                "it knows CUDA {}, and {} is needed",
+                "it supports CUDA {}, tpc needs {}",
                 version_name(version),
                 version_name(MIN_VERSION)
             ),
         }),
         Some(call) => Err(DriverError::TooOld {
-            what: format!("it knows CUDA {} and has no {call}", version_name(version)),
+            what: format!(
+                "it supports CUDA {}, but lacks {call}",
+                version_name(version)
+            ),
         }),
         None => Ok(()),
     }

@@ -1,6 +1,6 @@
 //! The driver of graphics cards.
 //!
-//! The CUDA driver library is loaded on first use. A missing library or function is an error; the process continues.
+//! The CUDA library is loaded on first use. A missing library or function is an error, not a panic.
 
 mod device;
 mod graph;
@@ -31,13 +31,13 @@ struct LoadedModule {
 struct LoadedFunction {
     module: ModuleHandle,
     handle: sys::CUfunction,
-    /// The maximum dynamic shared memory that was set for the function.
+    /// The dynamic shared memory limit set so far.
     shared: u32,
 }
 
-/// Graphics cards, accessed through NVIDIA's driver.
+/// Graphics cards, through NVIDIA's driver.
 pub struct CudaDriver {
-    // The fields are dropped in this order: objects in contexts precede the contexts.
+    // Drop order: objects in contexts precede the contexts.
     graphs: Vec<Option<Executable>>,
     functions: Vec<LoadedFunction>,
     modules: Vec<LoadedModule>,
@@ -46,7 +46,7 @@ pub struct CudaDriver {
     failed: HostFailure,
     infos: Vec<DeviceInfo>,
     contexts: Vec<Context>,
-    /// The index of the first open context, which is current for calls without a device.
+    /// The first open context, current for calls without a device.
     home: usize,
     cache: Cache,
 }
@@ -55,11 +55,12 @@ pub struct CudaDriver {
 unsafe impl Send for CudaDriver {}
 
 impl CudaDriver {
-    /// Opens the cards with these numbers. The driver lists all devices of the machine, but other cards cannot be used, and no resources
-    /// are reserved on them. `cache` is the folder for code that NVRTC compiles.
+    /// Opens the cards with these numbers; other cards are only listed. `cache` is the folder for code that NVRTC
+    /// compiles.
     ///
     /// # Errors
-    /// Returns an error if the driver is missing or too old, the machine has no device, or a number does not exist.
+    ///
+    /// Fails if the driver is missing or too old, the machine has no device, or a number is unknown.
     pub fn new(cards: &[u32], cache: impl Into<PathBuf>) -> Result<CudaDriver, DriverError> {
         let mut contexts = list_devices()?;
         let count = contexts.len();
@@ -77,7 +78,7 @@ impl CudaDriver {
         let mut stream = std::ptr::null_mut();
         // SAFETY: the pointer is valid for writes. The new stream does not wait for the default stream.
         let result = unsafe { sys::cuStreamCreate(&raw mut stream, 1) };
-        check("making a queue", result)?;
+        check("creating a stream", result)?;
         Ok(CudaDriver {
             graphs: Vec::new(),
             functions: Vec::new(),
@@ -100,7 +101,6 @@ impl CudaDriver {
             .ok_or(DriverError::NoDevice { device, found })
     }
 
-    /// Returns the code of a module for a device: precompiled code, or code that NVRTC compiles now.
     fn code(&self, device: Device, module: &Module) -> Result<Vec<u8>, DriverError> {
         let capability = self.context(device)?.info.capability;
         let refuse = |why: String| DriverError::Architecture {
@@ -110,7 +110,7 @@ impl CudaDriver {
             why,
         };
         let target = target_for(capability)
-            .ok_or_else(|| refuse("tpc does not know such devices".into()))?;
+            .ok_or_else(|| refuse("tpc does not support this capability".into()))?;
         if let Some(cubin) = module.cubins.iter().find(|c| c.target == target) {
             return Ok(cubin.code.to_vec());
         }
@@ -123,11 +123,12 @@ impl CudaDriver {
             Err(NvrtcError::Compile { module, log, .. }) => {
                 Err(DriverError::Compile { module, log })
             }
-            Err(other) => Err(refuse(format!("it has none for {target}, and {other}"))),
+            Err(other) => Err(refuse(format!(
+                "no precompiled code for {target}, and compiling failed: {other}"
+            ))),
         }
     }
 
-    /// Returns an error unless a range is within memory of this driver.
     fn range(&self, at: Endpoint, bytes: u64) -> Result<(), DriverError> {
         let holds = |m: &Memory| {
             let end = at.address.checked_add(bytes);
@@ -145,10 +146,10 @@ impl CudaDriver {
         }
     }
 
-    /// Raises the limit of dynamic shared memory of a kernel to the value that a graph needs.
+    /// Raises a kernel's limit of dynamic shared memory as a launch needs.
     fn allow_shared_memory(&mut self, kernel: &KernelNode) -> Result<(), DriverError> {
         let missing = || DriverError::Malformed {
-            what: format!("there is no {}", kernel.function),
+            what: format!("{} does not exist", kernel.function),
         };
         let found = self
             .functions
@@ -160,7 +161,7 @@ impl CudaDriver {
             let bytes = i32::try_from(kernel.shared_bytes).unwrap_or(i32::MAX);
             // SAFETY: the function belongs to a loaded module.
             let result = unsafe { sys::cuFuncSetAttribute(found.handle, attribute, bytes) };
-            check("asking for shared memory", result)?;
+            check("setting the shared memory of a kernel", result)?;
             found.shared = kernel.shared_bytes;
         }
         Ok(())
@@ -181,11 +182,10 @@ impl CudaDriver {
         memory
     }
 
-    /// Copies bytes for [`Driver::write`] and [`Driver::read`].
     fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<(), DriverError> {
         self.contexts[self.home].enter()?;
         // SAFETY: both ranges are valid; addresses are unified and include host memory.
-        check("copying", unsafe { sys::cuMemcpy(to, from, bytes) })
+        check("copying memory", unsafe { sys::cuMemcpy(to, from, bytes) })
     }
 }
 
@@ -199,7 +199,7 @@ impl Driver for CudaDriver {
         let (mut free, mut total) = (0, 0);
         // SAFETY: both pointers are valid for writes.
         let result = unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) };
-        check("measuring a device", result).map(|()| free as u64)
+        check("reading the free memory of a device", result).map(|()| free as u64)
     }
 
     fn load(&mut self, device: Device, module: &Module) -> Result<ModuleHandle, DriverError> {
@@ -216,7 +216,7 @@ impl Driver for CudaDriver {
                 module: module.name.clone(),
                 device,
                 capability: context.info.capability,
-                why: "the driver refuses the code that it has".into(),
+                why: "the driver rejects its precompiled code".into(),
             });
         }
         check(&format!("loading module {}", module.name), result)?;
@@ -244,7 +244,7 @@ impl Driver for CudaDriver {
         if result == CUresult::CUDA_ERROR_NOT_FOUND {
             return Err(none(loaded.name.clone()));
         }
-        check("finding a kernel", result)?;
+        check("looking up a kernel", result)?;
         self.functions.push(LoadedFunction {
             module,
             handle,
@@ -279,7 +279,7 @@ impl Driver for CudaDriver {
         self.contexts[self.home].enter()?;
         let mut pointer = std::ptr::null_mut();
         let size = usize::try_from(bytes.max(1)).unwrap_or(usize::MAX);
-        // Portable: all contexts can use it. Mapped: kernels can access it at the same address.
+        // Portable: all contexts can use it. Mapped: kernels use the same address.
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
         // SAFETY: the pointer is valid for writes.
         let result = unsafe { sys::cuMemHostAlloc(&raw mut pointer, size, flags) };
@@ -290,7 +290,7 @@ impl Driver for CudaDriver {
                 free: 0,
             });
         }
-        check("allocating memory of the host", result)?;
+        check("allocating host memory", result)?;
         // SAFETY: the allocation has `size` bytes.
         unsafe { pointer.cast::<u8>().write_bytes(0, size) };
         Ok(self.record(Memory {
@@ -330,7 +330,7 @@ impl Driver for CudaDriver {
         // SAFETY: both devices are valid, and the reader's context is current.
         unsafe {
             check(
-                "asking for a link",
+                "querying peer access",
                 sys::cuDeviceCanAccessPeer(&raw mut can, from.device, to.device),
             )?;
             if can == 0 {
@@ -340,7 +340,7 @@ impl Driver for CudaDriver {
                 CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => Ok(()),
                 CUresult::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED
                 | CUresult::CUDA_ERROR_TOO_MANY_PEERS => Err(none),
-                result => check("opening a link", result),
+                result => check("enabling peer access", result),
             }
         }
     }
@@ -418,11 +418,10 @@ impl Driver for CudaDriver {
 
 fn no_graph(graph: Graph) -> DriverError {
     DriverError::Malformed {
-        what: format!("there is no {graph}"),
+        what: format!("{graph} does not exist"),
     }
 }
 
-/// Returns memory to the driver.
 fn release(contexts: &[Context], home: usize, memory: Memory) -> Result<(), DriverError> {
     let of = match memory.side {
         Side::Device(device) => device.0 as usize,
@@ -436,7 +435,7 @@ fn release(contexts: &[Context], home: usize, memory: Memory) -> Result<(), Driv
             Side::Host => sys::cuMemFreeHost(memory.address as *mut c_void),
         }
     };
-    check("giving memory back", result)
+    check("freeing memory", result)
 }
 
 impl Drop for CudaDriver {

@@ -1,17 +1,17 @@
 //! Matches sums over devices, with the additions and norms that each device applies to its sum.
 //!
-//! A launch of such a set is in the queues of all participants. Each device reads the operands of all devices, and all devices end the
-//! launch together.
+//! Such a launch is in the queues of all participants. Each device reads all operands, and all devices end the launch
+//! together.
 
 use tpc_ir::op::BinaryKind;
 use tpc_ir::{Inst, Op, Value};
 
 use super::matcher::{DefWalker, is_binary};
 
-/// The maximum number of instructions after a sum.
+/// Instructions after a sum.
 const MAX_TAIL: usize = 5;
 
-/// Returns the chains of additions and scaled norms that follow a sum at one place, longest first.
+/// Returns the chains of additions and scaled norms after a sum at one place, longest first.
 fn tails(defs: &DefWalker<'_>, sum: Value) -> Vec<Vec<Inst>> {
     let mut out = vec![Vec::new()];
     let mut done = 0;
@@ -50,7 +50,7 @@ pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
             data.results.iter().map(|v| tails(defs, *v)).collect();
         let most = of_devices.iter().map(Vec::len).max().unwrap_or(0);
         for way in 0..most {
-            // A device without a chain of this rank ends with the sum.
+            // Without a chain of this rank, a device ends with the sum.
             let each = of_devices.iter().filter_map(|tails| tails.get(way));
             out.push(each.flatten().copied().chain([inst]).collect());
         }

@@ -7,10 +7,8 @@ use super::FusedLaunch;
 use super::matcher::{DefWalker, Matcher, is_binary};
 use crate::kernels::{FusedOp, Head, Heads};
 
-/// The maximum number of parts per launch.
 const MAX_PARTS: usize = 6;
 
-/// A part with its operands, its result and its rotary embedding.
 struct Part<'a> {
     head: Head,
     operands: Vec<Value>,
@@ -18,7 +16,7 @@ struct Part<'a> {
     rope: Option<&'a InstData>,
 }
 
-/// Returns the part that ends with an instruction of the set.
+/// Returns the part that ends with an instruction.
 fn part<'a>(matcher: &Matcher<'a>, end: &'a InstData) -> Option<Part<'a>> {
     let result = end.results[0];
     let mut head = Head {
@@ -85,7 +83,6 @@ fn part<'a>(matcher: &Matcher<'a>, end: &'a InstData) -> Option<Part<'a>> {
     })
 }
 
-/// Returns true if the kernel supports the types and sizes of a part.
 fn fits(matcher: &Matcher<'_>, x: Value, with: &[Value], (sizes, result): (Value, Value)) -> bool {
     let [width, _, _, batches] = matcher.dims(x);
     let plain = sizes != result || matcher.are_f32(&[result]);
@@ -94,7 +91,7 @@ fn fits(matcher: &Matcher<'_>, x: Value, with: &[Value], (sizes, result): (Value
     plain && known && matcher.is_float(x) && with.iter().all(|v| matcher.is_float(*v))
 }
 
-/// Returns the embedding that all rotated parts share, with its operands after the tensor. Returns `None` if the parts differ.
+/// Returns the rotary embedding of all rotated parts, with its operands after the tensor; `None` if they differ.
 fn shared_rope<'a>(parts: &[Part<'a>]) -> Option<Option<(&'a Rope, &'a [Value])>> {
     let mut all = parts
         .iter()
@@ -134,7 +131,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// Returns the instructions of a candidate part before attention, with up to `links` kinds of links, starting at attention.
+/// Returns a candidate part before attention, with up to `links` kinds of links.
 fn chain(defs: &DefWalker<'_>, v: Value, links: usize) -> Vec<Inst> {
     let (inst, data, _) = defs.def(v);
     let mut out = vec![inst];
@@ -145,7 +142,7 @@ fn chain(defs: &DefWalker<'_>, v: Value, links: usize) -> Vec<Inst> {
     if !found {
         out.clear();
     }
-    // The kinds of links in this order, each at most once.
+    // In this order, each at most once.
     let kinds: [fn(&InstData) -> bool; 3] = [
         |d| matches!(d.op, Op::Scale(_)),
         |d| matches!(d.op, Op::Rope(_)),
@@ -165,7 +162,7 @@ fn chain(defs: &DefWalker<'_>, v: Value, links: usize) -> Vec<Inst> {
             own.push(norm);
             below = defs.graph().inst(norm).operands[0];
         }
-        // Views between two links belong to the chain; views after the last link do not.
+        // Views between two links belong to the chain; views after the last do not.
         if found {
             own.extend(views);
         }

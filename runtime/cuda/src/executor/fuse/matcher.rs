@@ -1,4 +1,4 @@
-//! Walks from a value up to its definition, within a set of instructions or in a whole graph.
+//! Walks from values to their definitions, within a set of instructions or a graph.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -9,13 +9,12 @@ use tpc_ir::{DType, Dim, Graph, Inst, InstData, Op, Output, RANK, Value};
 
 use crate::planes::Planes;
 
-/// The instructions that share a launch.
+/// The instructions of a launch.
 pub(super) struct Matcher<'a> {
     pub(super) graph: &'a Graph,
     pub(super) insts: &'a [Inst],
     format: &'a dyn Fn(Value) -> StorageFormat,
     kept: &'a dyn Fn(Value) -> bool,
-    /// The instructions that were matched.
     matched: RefCell<BTreeSet<Inst>>,
 }
 
@@ -35,18 +34,17 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Returns the last instruction.
     pub(super) fn last(&self) -> Option<&'a InstData> {
         self.insts.last().map(|i| self.visit(*i))
     }
 
-    /// Marks an instruction as matched, and returns it.
+    /// Marks an instruction as matched.
     pub(super) fn visit(&self, inst: Inst) -> &'a InstData {
         self.matched.borrow_mut().insert(inst);
         self.graph.inst(inst)
     }
 
-    /// Returns the instruction of the set that computes a value, and skips reshapes.
+    /// Returns the set's instruction that computes a value, through reshapes.
     pub(super) fn def(&self, v: Value) -> Option<&'a InstData> {
         let inst = self.graph.value(v).def.0;
         if !self.insts.contains(&inst) {
@@ -59,12 +57,11 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Returns true if all instructions were matched.
     pub(super) fn is_complete(&self) -> bool {
         self.matched.borrow().len() == self.insts.len()
     }
 
-    /// Returns true if an instruction outside of the set reads a value.
+    /// True if an instruction outside of the set reads a value.
     pub(super) fn is_read_outside(&self, v: Value) -> bool {
         (self.kept)(v)
     }
@@ -77,29 +74,28 @@ impl<'a> Matcher<'a> {
         &self.graph.value(v).ty.dims
     }
 
-    /// Returns true if the values are f32.
     pub(super) fn are_f32(&self, values: &[Value]) -> bool {
         values.iter().all(|v| self.dtype(*v) == DType::F32)
     }
 
-    /// Returns true if a value has a float type and the layout of the file.
+    /// True for a float type in the file's layout.
     pub(super) fn is_float(&self, v: Value) -> bool {
         let float = matches!(self.dtype(v), DType::F32 | DType::F16 | DType::Bf16);
         float && (self.format)(v) == StorageFormat::FILE
     }
 
-    /// Returns true if a weight is stored in planes.
+    /// True if a weight is stored in planes.
     pub(super) fn is_packed(&self, v: Value) -> bool {
         (self.format)(v) == Planes::FORMAT
     }
 
-    /// Returns true if the instruction is a product with a weight in planes and an f32 result.
+    /// True for a product with a weight in planes and an f32 result.
     pub(super) fn is_product(&self, data: &InstData) -> bool {
         let product = matches!(data.op, Op::MulMat(_) | Op::MulMatId(_));
         product && self.are_f32(&data.results) && self.is_packed(data.operands[0])
     }
 
-    /// Returns the definition of the operand that the set computes, and the other operand. The first has the sizes of the result.
+    /// Returns the operand's definition within the set, and the other operand. The first has the result's sizes.
     pub(super) fn inner(&self, data: &InstData) -> Option<(&'a InstData, Value)> {
         let [a, b] = *data.operands.as_slice() else {
             return None;
@@ -112,12 +108,10 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// Returns true if the instruction is a binary op of this kind.
 pub(super) fn is_binary(data: &InstData, kind: BinaryKind) -> bool {
     matches!(&data.op, Op::Binary(op) if op.kind == kind)
 }
 
-/// A walker in a whole graph.
 #[derive(Clone, Copy)]
 pub(super) struct DefWalker<'a> {
     pub(super) context: &'a dyn FusionContext,
@@ -128,7 +122,7 @@ impl<'a> DefWalker<'a> {
         self.context.graph()
     }
 
-    /// Returns the instruction that computes a value, and the views between them.
+    /// Returns the instruction that computes a value, and the views between.
     pub(super) fn def(&self, v: Value) -> (Inst, &'a InstData, Vec<Inst>) {
         let graph = self.graph();
         let mut views = Vec::new();
@@ -140,7 +134,7 @@ impl<'a> DefWalker<'a> {
         (inst, graph.inst(inst), views)
     }
 
-    /// Returns the instructions that compute a value, recursively, as long as `within` accepts them.
+    /// Returns the instructions that compute a value, recursively, while `within` accepts them.
     pub(super) fn closure(&self, v: Value, within: &dyn Fn(&InstData) -> bool) -> Vec<Inst> {
         let (inst, data, mut out) = self.def(v);
         if !within(data) {
@@ -153,7 +147,7 @@ impl<'a> DefWalker<'a> {
         out
     }
 
-    /// Returns the only reader of a value. Returns `None` if the value is an output.
+    /// Returns a value's only reader; `None` for outputs.
     pub(super) fn only_user(&self, v: Value) -> Option<(Inst, &'a InstData)> {
         let [user] = *self.context.users(v) else {
             return None;
@@ -166,7 +160,7 @@ impl<'a> DefWalker<'a> {
         outputs.map(Output::value).any(|o| o == v)
     }
 
-    /// Returns true if an instruction outside of `insts` reads a value, or the value is an output or unused.
+    /// True if an instruction outside of `insts` reads a value, or the value is an output or unused.
     pub(super) fn is_read_outside(&self, v: Value, insts: &[Inst]) -> bool {
         let users = self.context.users(v);
         users.is_empty() || users.iter().any(|u| !insts.contains(u)) || self.is_output(v)

@@ -1,7 +1,7 @@
-//! Fusion: the sets of instructions that launches should cover, and the kernels of these launches.
+//! Fusion: the instruction sets that launches should cover, and their kernels.
 //!
-//! Each file contains one family of patterns. `propose` finds candidate sets in a graph; `read` converts a set to a fused kernel. Every
-//! candidate must pass `read`, so every fused launch has a kernel.
+//! Each file has one family of patterns: `propose` finds candidate sets in a graph, `read` converts a set to a fused
+//! kernel. Every candidate must pass `read`.
 
 mod all_reduce;
 mod heads;
@@ -18,25 +18,22 @@ use tpc_ir::{Graph, Inst, Place, Value};
 use crate::kernels::FusedOp;
 use matcher::{DefWalker, Matcher};
 
-/// The kernel of a fused launch, with its operands and results.
 pub(super) struct FusedLaunch {
     pub(super) op: FusedOp,
     pub(super) operands: Vec<Value>,
-    /// The index of the operand that is read as terms.
+    /// The operand that is read as terms.
     pub(super) terms: Option<usize>,
     pub(super) results: Vec<Value>,
 }
 
-/// The role of one place in a fused launch.
 pub(super) enum Role {
-    /// The place runs one kernel.
     Fused(FusedLaunch),
     /// The place runs only its part of a collective.
     Share,
 }
 
-/// Returns the role of each place in a set of instructions, in program order. The set has one place, or begins with a collective and has
-/// its participants. Returns `None` if a place has no kernel.
+/// Returns each place's role in instructions in program order. The set has one place, or begins with a collective and
+/// has its participants. `None` if no kernel matches.
 pub(super) fn roles_of(
     graph: &Graph,
     insts: &[Inst],
@@ -62,8 +59,8 @@ pub(super) fn roles_of(
     first.results.iter().map(at).collect()
 }
 
-/// Returns the kernel of a set of instructions in program order, or `None` if no family matches. `kept` returns true for values that are
-/// read elsewhere. If the set has a collective, the kernel belongs to the place of the other instructions.
+/// Returns the kernel of instructions in program order. `kept` is true for values read elsewhere. After a collective,
+/// the kernel belongs to the place of the other instructions.
 fn fused_launch(
     graph: &Graph,
     insts: &[Inst],
@@ -89,7 +86,7 @@ fn fused_launch(
     })
 }
 
-/// Returns the sets of instructions on cards that have a kernel, in the order of preference.
+/// Returns the sets on cards with a kernel, preferred sets first.
 pub(super) fn groups(context: &dyn FusionContext) -> Vec<Vec<Inst>> {
     let defs = DefWalker { context };
     let mut out = on_cards(&defs, mul_mat_glu::propose(&defs));
@@ -109,7 +106,6 @@ pub(super) fn groups(context: &dyn FusionContext) -> Vec<Vec<Inst>> {
     out
 }
 
-/// Keeps the sets that are on cards and have a kernel, in program order.
 fn on_cards(defs: &DefWalker<'_>, mut sets: Vec<Vec<Inst>>) -> Vec<Vec<Inst>> {
     let graph = defs.graph();
     let format = |v: Value| defs.context.format(v);

@@ -11,10 +11,8 @@ use super::mul_mat_glu::{ExpertProduct, expert_product};
 use crate::kernels::FusedOp;
 use crate::planes::Planes;
 
-/// The maximum number of products per launch.
 const MAX_PRODUCTS: usize = 6;
 
-/// A product and the tensors added to it.
 struct Product {
     weight: Value,
     x: Value,
@@ -22,7 +20,6 @@ struct Product {
     result: Value,
 }
 
-/// Returns the product that ends with an instruction of the set.
 fn product(matcher: &Matcher<'_>, data: &InstData) -> Option<Product> {
     let result = data.results[0];
     match &data.op {
@@ -49,7 +46,6 @@ fn product(matcher: &Matcher<'_>, data: &InstData) -> Option<Product> {
     }
 }
 
-/// Returns the kernel of a product of experts with a bias per expert.
 fn expert_bias(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     let last = matcher.last()?;
     let ExpertProduct { product, more } = expert_product(matcher, last)?;
@@ -118,7 +114,7 @@ fn dense_products(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// Returns a product and the chain of additions that follow it. Each is the only reader of the value before it.
+/// Returns a product and its chain of additions, each the only reader of the previous value.
 fn sums(defs: &DefWalker<'_>, product: Inst) -> Vec<Inst> {
     let mut out = vec![product];
     let mut last = product;
@@ -131,13 +127,12 @@ fn sums(defs: &DefWalker<'_>, product: Inst) -> Vec<Inst> {
     out
 }
 
-/// Returns true if an addition adds a weight, which needs no earlier launch.
 fn adds_weight(defs: &DefWalker<'_>, sum: Inst) -> bool {
     let mut operands = defs.graph().inst(sum).operands.iter();
     operands.any(|v| matches!(defs.def(*v).1.op, Op::Weight(_)))
 }
 
-/// Proposes sets of products, except the products in `gating`.
+/// Proposes sets of products, except those in `gating`.
 pub(super) fn propose(defs: &DefWalker<'_>, gating: &[Inst]) -> Vec<Vec<Inst>> {
     let mut of: BTreeMap<Value, Vec<Inst>> = BTreeMap::new();
     let mut alone = Vec::new();

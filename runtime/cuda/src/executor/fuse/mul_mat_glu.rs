@@ -1,4 +1,4 @@
-//! Matches gated activations of two products with the same activations, of weights or of experts.
+//! Matches gated activations of two products of the same activations, dense or of experts.
 
 use tpc_ir::op::Glu;
 use tpc_ir::{Inst, InstData, Op, Value};
@@ -7,13 +7,11 @@ use super::FusedLaunch;
 use super::matcher::{DefWalker, Matcher};
 use crate::kernels::FusedOp;
 
-/// A product, and an optional bias per expert.
 pub(super) struct ExpertProduct<'a> {
     pub(super) product: &'a InstData,
     pub(super) more: Option<Value>,
 }
 
-/// Returns the product that ends with an instruction of the set.
 pub(super) fn expert_product<'a>(
     matcher: &Matcher<'a>,
     data: &'a InstData,
@@ -94,7 +92,6 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// Returns the instructions of a product, with the bias per expert if it has one.
 fn product_insts(defs: &DefWalker<'_>, v: Value) -> Vec<Inst> {
     let graph = defs.graph();
     let inst = graph.value(v).def.0;

@@ -1,4 +1,4 @@
-//! Matches the weighted sum of a token's experts, and the tensors added to it.
+//! Matches the weighted sum of a token's experts, and added tensors.
 
 use tpc_ir::op::BinaryKind;
 use tpc_ir::{Inst, Op, Value};
@@ -8,7 +8,7 @@ use super::matcher::{DefWalker, Matcher, is_binary};
 use super::mul_mat_glu::{ExpertProduct, expert_product};
 use crate::kernels::{ExpertBias, FusedOp, MAX_SUMMED_EXPERTS};
 
-/// The maximum number of added tensors: the shared experts and the residual.
+/// Added tensors: the shared experts and the residual.
 const MAX_SUMMANDS: usize = 2;
 
 pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
@@ -67,7 +67,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// Returns the addition that is the only reader of a value, with the views between them.
+/// Returns the addition that is a value's only reader, with the views between.
 fn adds(defs: &DefWalker<'_>, mut v: Value) -> Option<(Vec<Inst>, Value)> {
     let mut out = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! Matches a norm times a tensor, with the source of its rows: sums, sums over devices, an earlier norm, or weighted sums of experts.
+//! Matches a norm times a tensor, with its row source: sums, sums over devices, an earlier norm, weighted expert sums.
 
 use tpc_ir::op::BinaryKind;
 use tpc_ir::{Inst, InstData, Op, Value};
@@ -7,10 +7,9 @@ use super::FusedLaunch;
 use super::matcher::{DefWalker, Matcher, is_binary};
 use crate::kernels::{FusedOp, KeepInput, MAX_ALL_REDUCE_WIDTH, MAX_ROUTED_EXPERTS, RowSource};
 
-/// The maximum number of devices whose parts are summed before a norm.
+/// Devices whose parts are summed before a norm.
 const MAX_DEVICES: usize = 8;
 
-/// Returns a norm of the set that is multiplied by a tensor, and the tensor.
 fn scaled_norm<'a>(matcher: &Matcher<'a>, data: &InstData) -> Option<(&'a InstData, Value)> {
     if !is_binary(data, BinaryKind::Mul) {
         return None;
@@ -21,7 +20,6 @@ fn scaled_norm<'a>(matcher: &Matcher<'a>, data: &InstData) -> Option<(&'a InstDa
     (rows && matcher.is_float(by) && matcher.are_f32(&[data.results[0]])).then_some((norm, by))
 }
 
-/// Matches the source of rows, and appends its operands.
 fn row_source(matcher: &Matcher<'_>, v: Value, operands: &mut Vec<Value>) -> Option<RowSource> {
     let Some(data) = matcher.def(v) else {
         operands.push(v);
@@ -123,7 +121,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// Returns the candidate sets that end with an addition: with the source of one operand, or the addition alone.
+/// Returns candidate sets that end with an addition, alone or with the source of one operand.
 fn sum_sets(defs: &DefWalker<'_>, v: Value) -> Vec<Vec<Inst>> {
     let (sum, data, mut views) = defs.def(v);
     views.push(sum);
@@ -141,7 +139,6 @@ fn sum_sets(defs: &DefWalker<'_>, v: Value) -> Vec<Vec<Inst>> {
     out
 }
 
-/// Returns the instructions of a scaled norm or a weighted sum.
 fn row_source_set(defs: &DefWalker<'_>, v: Value) -> Vec<Inst> {
     let (inst, data, mut out) = defs.def(v);
     out.push(inst);

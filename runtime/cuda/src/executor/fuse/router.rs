@@ -1,4 +1,4 @@
-//! Matches the router of experts: the scores, the choice and the weights.
+//! Matches the expert router: scores, choice and weights.
 
 use tpc_ir::op::{BinaryKind, UnaryKind};
 use tpc_ir::{Inst, InstData, Op, Value};
@@ -7,7 +7,6 @@ use super::FusedLaunch;
 use super::matcher::{DefWalker, Matcher, is_binary};
 use crate::kernels::{FusedOp, MAX_ROUTED_EXPERTS, Router, Scores, WeightAxis, WeightNorm};
 
-/// Returns the kind of scores of a value, and the logits.
 fn scores(matcher: &Matcher<'_>, v: Value) -> Option<(Scores, Value)> {
     let Some(data) = matcher.def(v) else {
         return Some((Scores::Logits, v));
@@ -25,7 +24,6 @@ fn is_plain(op: &tpc_ir::op::SoftMax) -> bool {
     op.scale.to_bits() == 1.0_f32.to_bits() && op.max_bias == 0.0 && op.heads.is_none()
 }
 
-/// Returns the normalisation of the weights before their scale, and the lookup of the chosen scores.
 fn weights<'a>(matcher: &Matcher<'a>, data: &'a InstData) -> Option<(WeightNorm, &'a InstData)> {
     match &data.op {
         Op::GetRows(op) if op.window.is_none() => Some((WeightNorm::None, data)),
@@ -83,7 +81,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
         == Some((kind, base_value(matcher, x)));
     let [_, tokens, one, two] = matcher.dims(base_value(matcher, x));
     let flat = one.is_one() && two.is_one() && *ids == choice.results[0];
-    // The weights of a token are along axis 1 or axis 0.
+    // A token's weights are along axis 1 or axis 0.
     let k = |d: &tpc_ir::Dim| d.as_const() == Some(top.k);
     let [a, b, c, d] = matcher.dims(result);
     let along = a.is_one() && k(b) && c == tokens && d.is_one();
@@ -110,7 +108,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// Returns a value without reshapes.
+/// Skips reshapes.
 fn base_value(matcher: &Matcher<'_>, v: Value) -> Value {
     let inst = matcher.graph.value(v).def.0;
     if !matches!(matcher.graph.inst(inst).op, Op::Reshape(_)) {
@@ -122,7 +120,7 @@ fn base_value(matcher: &Matcher<'_>, v: Value) -> Value {
     base_value(matcher, matcher.graph.inst(inst).operands[0])
 }
 
-/// Proposes sets around the choice of experts: its scores, and the ops on the weights.
+/// Proposes sets around the choice of experts: scores, and ops on the weights.
 pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
     let mut out = Vec::new();
     for (choice, data) in defs.graph().insts() {
@@ -155,9 +153,9 @@ pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
     out
 }
 
-/// Extends a set by the ops that follow the weights, one step at a time.
+/// Extends a set by the ops after the weights, step by step.
 fn extend_tail(defs: &DefWalker<'_>, from: Inst, mut set: Vec<Inst>, sets: &mut Vec<Vec<Inst>>) {
-    /// The maximum length of the tail: views, a sum, a clamp, a quotient and a scale.
+    /// The tail: views, a sum, a clamp, a quotient and a scale.
     const MAX_TAIL: usize = 8;
     let mut ends = vec![from];
     for _ in 0..MAX_TAIL {
