@@ -1,4 +1,4 @@
-//! Refinement: variables cut into factors and segments, in place, so that every axis that runs through them sees it.
+//! Refinement: cuts variables into factors and segments, in place.
 
 use super::label::Label;
 use super::space::{MAX_SEGMENTS, Node, Space, Var};
@@ -6,11 +6,11 @@ use super::unify_error::UnifyError;
 use crate::dims::Dim;
 use crate::sharding::ClassRef;
 
-/// A product cut in two: its major part and its minor part.
+/// The major and the minor part of a product.
 type Halves = (Vec<Var>, Vec<Var>);
 
 impl Space {
-    /// Refines `v` into a major factor and a minor one of `r` indices.
+    /// Cuts `v` into a major factor and a minor factor of `r` indices.
     fn split_off(&mut self, v: Var, r: &Dim) -> Result<Halves, UnifyError> {
         self.with_depth_limit(|s| s.split_off_inner(v, r))
     }
@@ -105,7 +105,7 @@ impl Space {
         Ok((high, low))
     }
 
-    /// Returns the segment `[start, start + len)` of `v`, and turns `v` into a sum.
+    /// Returns the segment `[start, start + len)` of `v`; `v` becomes a sum.
     pub(super) fn slice_var(&mut self, v: Var, start: &Dim, len: &Dim) -> Result<Var, UnifyError> {
         let v = self.find(v);
         let size = self.size(v).clone();
@@ -176,7 +176,7 @@ impl Space {
     /// Returns the slice `[start, start + len)` of a product, as a product.
     ///
     /// # Errors
-    /// Returns an error if a boundary cuts a factor that cannot be cut there.
+    /// If a boundary falls where a factor cannot be cut.
     pub fn slice(&mut self, seq: &[Var], start: &Dim, len: &Dim) -> Result<Vec<Var>, UnifyError> {
         self.with_depth_limit(|s| s.slice_inner(seq, start, len))
     }

@@ -12,19 +12,18 @@ use crate::op::Attr;
 
 const NUMBER: &str = "an integer or a symbol such as `n_tokens`";
 
-/// A sum of products, positive and negative terms apart.
+/// A sum of products, positive and negative terms separate.
 struct Polynomial {
     plus: Dim,
     minus: Dim,
 }
 
-/// The part of a polynomial that is already read.
+/// The already read part of a polynomial.
 #[derive(Clone, Copy)]
 enum PolynomialPrefix {
     Nothing,
     /// A sign before the first term.
     Minus,
-    /// The first factor.
     Int(u64),
 }
 
@@ -91,13 +90,12 @@ impl Parser<'_> {
         Ok(factor)
     }
 
-    /// Reads a range `start:len`.
     pub(crate) fn range(&mut self) -> Result<Interval, ParseError> {
         let (start, span) = self.int("a range `start:len`")?;
         self.range_from(start, span)
     }
 
-    /// Reads a range whose start is already read.
+    /// Reads a range after its start.
     fn range_from(&mut self, start: u64, span: Span) -> Result<Interval, ParseError> {
         self.expect(b':', "`:` and the number of indices")?;
         let (len, _) = self.int("the number of indices")?;

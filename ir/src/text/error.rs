@@ -50,8 +50,7 @@ impl std::error::Error for ParseError {
     }
 }
 
-/// The kinds of defect; [`ParseErrorKind::code`] numbers them and [`super::CODES`] explains them. Pieces of the text
-/// are shortened.
+/// The kinds of defects. [`super::CODES`] explains their codes. Quoted pieces of the text are shortened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(
     missing_docs,
@@ -104,7 +103,7 @@ pub enum ParseErrorKind {
     Sharding { defect: &'static str },
     #[error("expected 1 to 4 sizes, found {found}")]
     Rank { found: usize },
-    #[error("the text is {found} bytes long: at most {MAX_TEXT} are read")]
+    #[error("the text has {found} bytes, more than the maximum of {MAX_TEXT}")]
     TooLong { found: usize },
 }
 
@@ -158,8 +157,8 @@ impl ParseErrorKind {
             }
             ParseErrorKind::Syntax { expected, .. } => format!("write {expected} here"),
             ParseErrorKind::Statement { .. } => {
-                "a line begins with graph, device, group, class, layer, output, or the value it defines (v0); in programs also \
-                 with shape, arena, buffer, home, launch, phase or queue"
+                "a line begins with graph, device, group, class, layer, output, or a value to define (v0); in \
+                programs also with shape, arena, buffer, home, launch, phase or queue"
                     .to_owned()
             }
             ParseErrorKind::ElementType { .. } => {
@@ -171,7 +170,7 @@ impl ParseErrorKind {
             ParseErrorKind::Undefined { .. } => {
                 "define it above; values are defined before they are used".to_owned()
             }
-            ParseErrorKind::Redefined { .. } => "give one of the two another number".to_owned(),
+            ParseErrorKind::Redefined { .. } => "give one of the definitions another number".to_owned(),
             ParseErrorKind::UnknownOp {
                 nearest: Some(name),
                 ..
@@ -182,7 +181,7 @@ impl ParseErrorKind {
             ParseErrorKind::Attributes {
                 source: AttrError::Missing(name),
                 ..
-            } => format!("add {{{name} = …}} behind the operands"),
+            } => format!("add {{{name} = …}} after the operands"),
             ParseErrorKind::Attributes {
                 source: AttrError::Kind { expected, .. },
                 ..
@@ -191,7 +190,7 @@ impl ParseErrorKind {
                 source: AttrError::Unknown(_),
                 ..
             } => "remove it".to_owned(),
-            ParseErrorKind::RepeatedAttribute { .. } => "remove one of the two".to_owned(),
+            ParseErrorKind::RepeatedAttribute { .. } => "remove one of the definitions".to_owned(),
             ParseErrorKind::Limit { .. } => "write it with fewer".to_owned(),
             ParseErrorKind::ClassPart { .. } => {
                 "`c0/4` is the class without factors of 4 indices in all; the divisor must divide its size".to_owned()

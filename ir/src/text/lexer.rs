@@ -3,7 +3,6 @@
 use super::error::{ParseError, ParseErrorKind};
 use super::spans::Span;
 
-/// A piece of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Token<'a> {
     /// A keyword, name or handle.
@@ -22,7 +21,7 @@ pub(crate) enum Token<'a> {
 
 const PUNCTUATION: &[u8] = b":,=@*+-/()[]{}";
 
-/// A reader of the tokens of one line.
+/// Reads the tokens of one line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexer<'a> {
     line: &'a str,
@@ -57,7 +56,7 @@ impl<'a> Lexer<'a> {
     /// Returns the next token and its span.
     ///
     /// # Errors
-    /// Returns an error for an unknown character, an unclosed quote or a malformed number.
+    /// For an unknown character, an unclosed quote or a malformed number.
     pub(super) fn next(&mut self) -> Result<(Token<'a>, Span), ParseError> {
         self.skip(|b| matches!(b, b' ' | b'\t' | b'\r'));
         let start = self.at;
@@ -93,7 +92,7 @@ impl<'a> Lexer<'a> {
                     self.at += 1;
                     return Ok(Token::Quoted(inner));
                 }
-                // The escaped character may be a quote; in any other, no byte is one.
+                // The escaped character may be a quote; no byte of a non-ASCII character is one.
                 Some(_) if self.byte(1).is_some_and(|b| b.is_ascii()) => self.at += 2,
                 Some(_) => self.at += 1,
                 None => {
@@ -147,10 +146,10 @@ fn is_word(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_'
 }
 
-/// Returns the text of the literal `quoted`, found at `span`.
+/// Returns the text of a quoted literal.
 ///
 /// # Errors
-/// Returns an error for an unknown escape.
+/// For an unknown escape.
 pub(super) fn unescape(quoted: &str, span: Span) -> Result<String, ParseError> {
     let bad = |defect| ParseError::new(ParseErrorKind::Quoted { defect }, span);
     let mut out = String::with_capacity(quoted.len());
@@ -182,7 +181,6 @@ pub(super) fn unescape(quoted: &str, span: Span) -> Result<String, ParseError> {
     Ok(out)
 }
 
-/// Describes a token, for messages.
 pub(super) fn describe(token: Token<'_>) -> String {
     match token {
         Token::Word(w) => format!("`{}`", shorten(w)),
@@ -194,7 +192,7 @@ pub(super) fn describe(token: Token<'_>) -> String {
     }
 }
 
-/// Returns at most the first 40 characters of `s`.
+/// Returns at most 40 characters of `s`.
 pub(super) fn shorten(s: &str) -> String {
     match s.char_indices().nth(40) {
         None => s.to_owned(),

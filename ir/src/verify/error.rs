@@ -21,7 +21,7 @@ use crate::types::TensorType;
 pub struct VerifyError {
     /// The violated invariant.
     pub kind: VerifyErrorKind,
-    /// The entity that violates it.
+    /// The violating entity.
     pub entity: Entity,
 }
 
@@ -54,7 +54,7 @@ impl std::error::Error for VerifyError {
     }
 }
 
-/// A defect of the parts of a weight or a state.
+/// A defect in the parts of a weight or a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PartsDefect {
     /// The value is on a group.
@@ -63,7 +63,7 @@ pub enum PartsDefect {
     /// The number of lists is not four.
     #[error("expected a list per axis, 4 in all, found {0}")]
     Axes(usize),
-    /// A range is empty, or begins before the end of the one before.
+    /// A range is empty, or begins before the end of the previous one.
     #[error("the ranges of axis {axis} are empty, overlap or do not ascend")]
     Order {
         /// The axis.
@@ -75,15 +75,15 @@ pub enum PartsDefect {
         /// Elements of a block.
         block: u64,
     },
-    /// The ranges have more or fewer indices than the axis.
-    #[error("the ranges of axis {axis} do not have as many indices as the axis")]
+    /// The ranges and the axis differ in indices.
+    #[error("the ranges of axis {axis} and the axis differ in the number of indices")]
     Count {
         /// The axis.
         axis: usize,
     },
 }
 
-/// The kinds of violation; [`VerifyErrorKind::code`] numbers them and [`super::CODES`] explains them.
+/// The kinds of violations. [`super::CODES`] explains their codes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(
     missing_docs,
@@ -92,19 +92,19 @@ pub enum PartsDefect {
 pub enum VerifyErrorKind {
     #[error("{detail}")]
     Sharding { rule: ShardingRule, detail: String },
-    #[error("refers to {referent}, which the graph does not have")]
+    #[error("refers to {referent}, which does not exist")]
     Dangling { referent: Entity },
     #[error("reads {operand}, which no earlier instruction defines")]
     UsedBeforeDefined { operand: Value },
     #[error("{value} is among its results, but names another definition")]
     BackReference { value: Value },
-    #[error("it has no output")]
+    #[error("the graph does not have an output")]
     NoOutputs,
-    #[error("output {first} is called {name:?} as well")]
+    #[error("output {first} also has the name {name:?}")]
     OutputName { name: String, first: usize },
     #[error("{value} is not defined by `state`")]
     NotAState { value: Value },
-    #[error("output {first} updates {state} as well")]
+    #[error("output {first} also updates {state}")]
     UpdatedTwice { state: Value, first: usize },
     #[error("the new content {value} has another {what} than the state {state}")]
     StateChanges {
@@ -158,7 +158,7 @@ pub enum VerifyErrorKind {
     Layer { layer: u32 },
     #[error("the number of elements of {ty} overflows")]
     TooLarge { ty: TensorType },
-    #[error("the size {size} of axis {axis} of a weight is no number")]
+    #[error("the size {size} of axis {axis} of a weight is not a number")]
     WeightSize { axis: usize, size: Dim },
     #[error("`{op}` does not accept its operands: {source}")]
     Operands { op: &'static str, source: TypeError },
@@ -215,7 +215,7 @@ pub enum VerifyErrorKind {
         found: Place,
     },
     #[error(
-        "operand {operand} of `{op}` is on {place}: expected one group, or as many different devices as operands"
+        "operand {operand} of `{op}` is on {place}: expected one group, or one distinct device per operand"
     )]
     Participant {
         op: &'static str,
@@ -233,7 +233,7 @@ pub enum VerifyErrorKind {
     InputPlace { place: Place },
     #[error("it has a sharding, but {place} is not a group")]
     ShardedAlone { place: Place },
-    #[error("it {broken}, which the stage `{stage}` rules out")]
+    #[error("it {broken}, which the stage `{stage}` does not allow")]
     Stage {
         stage: &'static str,
         broken: &'static str,
@@ -312,7 +312,7 @@ impl VerifyErrorKind {
             VerifyErrorKind::StateChanges { .. } => {
                 "bring the new content to the type, the place and the sharding of the state"
             }
-            VerifyErrorKind::StateName { .. } => "name the two differently, or make them one",
+            VerifyErrorKind::StateName { .. } => "give them different names, or merge them",
             VerifyErrorKind::EmptyGroup => "give it a device, or use the device without a group",
             VerifyErrorKind::RepeatedDevice { .. } => "list each device once",
             VerifyErrorKind::ClassRange { .. } => "shorten the range; it is written `start:len`",
@@ -324,9 +324,11 @@ impl VerifyErrorKind {
                 "give the class one range per device; an idle device has an empty one"
             }
             VerifyErrorKind::LeafSize { .. } => {
-                "the size of the leaf is that of the class divided by the divisor"
+                "give the leaf the size of the class divided by the divisor"
             }
-            VerifyErrorKind::Unsplit { .. } => "leave the axis out; what is not named is whole",
+            VerifyErrorKind::Unsplit { .. } => {
+                "leave the axis out; axes that are not named are whole"
+            }
             VerifyErrorKind::NotNormal { .. } => {
                 "write the normal form; `Sharding::split` makes it"
             }
@@ -356,7 +358,7 @@ impl VerifyErrorKind {
                 "keep axis 0 where it is, and begin slices of it at blocks"
             }
             VerifyErrorKind::PartOfBlock { .. } => {
-                "products alone read such weights; end the part's rows at blocks"
+                "only products read such weights; end the part's rows at blocks"
             }
             VerifyErrorKind::TwoPlaces { .. } => "bring the operand there with `copy`",
             VerifyErrorKind::ResultPlace { .. } => {
@@ -377,7 +379,7 @@ impl VerifyErrorKind {
         }
     }
 
-    /// True if this violation prevents the checks of shardings: the rules of ops and the ranges of classes rely on it.
+    /// True if later checks of shardings would rely on the violated invariant: they use op rules and class ranges.
     pub(super) const fn blocks_rule_checks(&self) -> bool {
         !matches!(
             self,

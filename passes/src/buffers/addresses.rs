@@ -15,7 +15,7 @@ struct LiveBuffer {
     arena: Arena,
     /// The first and the last position at which the value is live.
     life: (usize, usize),
-    /// True if a copy or a collective writes its content.
+    /// True if a copy or a collective writes it.
     is_staged: bool,
 }
 
@@ -23,7 +23,7 @@ struct LiveBuffer {
 #[derive(Clone, Default)]
 struct ArenaState {
     free: FreeList,
-    /// Live bytes that copies and collectives have written, and their peak.
+    /// Live bytes written by copies and collectives, and their peak.
     staged: u64,
     most_staged: u64,
 }
@@ -46,8 +46,7 @@ impl ArenaState {
     }
 }
 
-/// Assigns addresses to the values of a batch, for each shape. Values inside launches have no address. Returns `None`
-/// if a size overflows.
+/// Assigns addresses to the values of a batch, per shape. Values inside launches have none. Returns `None` on overflow.
 pub(super) fn assign_addresses(
     (graph, inside): (&Graph, &[bool]),
     shared: &Aliases,
@@ -89,7 +88,7 @@ pub(super) fn assign_addresses(
     Some(())
 }
 
-/// Returns the buffers of the work without addresses, and for each its bytes for each shape.
+/// Returns the unaddressed buffers of the work, with their bytes per shape.
 fn buffers(
     (graph, inside): (&Graph, &[bool]),
     shared: &Aliases,
@@ -98,7 +97,7 @@ fn buffers(
     memory: &mut Memory,
 ) -> Option<(Vec<LiveBuffer>, Vec<u64>)> {
     let (mut lived, mut bytes) = (Vec::new(), Vec::new());
-    // Devices have tensors of the same types one after another.
+    // Consecutive devices have tensors of the same types.
     let mut last: Option<&TensorType> = None;
     for (value, data) in graph.values() {
         let op = graph.def_op(value);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tpc_ir::program::{LaunchData, Work};
 use tpc_ir::{Graph, Inst, Launch};
 
-/// Prints each launch with its places and the instructions that it covers, each by its first result.
+/// Prints each launch with its places and instructions, named by their first results.
 pub fn print(graph: &Graph, launches: &[LaunchData]) -> String {
     let mut out = String::new();
     for (i, launch) in launches.iter().enumerate() {

@@ -7,24 +7,22 @@ use tpc_ir::{Graph, Inst, Value};
 use super::knowledge::Knowledge;
 use super::leaves::Leaves;
 
-/// One section or several adjacent ones, to be proved together, with the facts that the proof may use.
+/// Adjacent sections to be proved together, with the facts that the proof may use.
 pub(super) struct Obligation<'a> {
     pub(super) model: &'a Graph,
     pub(super) programs: &'a Graph,
     pub(super) leaves: &'a Leaves<'a>,
-    /// Per value of the model, true if it is a number.
+    /// True per value of the model that is finite.
     pub(super) numbers: &'a [bool],
-    /// The facts about earlier sections.
     pub(super) known: &'a Knowledge,
-    /// The model's instructions in the sections.
+    /// The model's instructions.
     pub(super) of_model: &'a [Inst],
-    /// The programs' instructions in the sections.
+    /// The programs' instructions.
     pub(super) of_programs: &'a [Inst],
     /// Per instruction of the model, its section.
     pub(super) section_of: &'a [usize],
-    /// The sections that are proved together.
+    /// The sections.
     pub(super) sections: Range<usize>,
-    /// Per value of the programs, the last section that uses it.
     pub(super) last_use: &'a [usize],
 }
 
@@ -35,7 +33,7 @@ impl Obligation<'_> {
         self.sections.contains(&section)
     }
 
-    /// True if a value of the programs is used in a later section, or by the caller.
+    /// True if a later section or the caller uses a value of the programs.
     pub(super) fn is_live_out(&self, v: Value) -> bool {
         self.last_use[v.index()] >= self.sections.end
     }

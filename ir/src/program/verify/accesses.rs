@@ -3,7 +3,7 @@
 use crate::entity::{Inst, Launch, Value};
 use crate::program::{Program, Work};
 
-/// Returns the values that a launch reads: the operands that it does not compute.
+/// Returns the operands that a launch does not compute itself.
 pub(super) fn reads(program: &Program, launch: Launch) -> Vec<Value> {
     let data = program.launch(launch);
     let graph = &program.graph;
@@ -27,7 +27,6 @@ pub(super) fn reads(program: &Program, launch: Launch) -> Vec<Value> {
     out
 }
 
-/// Returns the values that a launch writes to memory.
 pub(super) fn writes(program: &Program, launch: Launch) -> Vec<Value> {
     let data = program.launch(launch);
     let of = |&i: &Inst| program.graph.inst(i).results.iter().copied();

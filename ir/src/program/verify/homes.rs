@@ -32,7 +32,7 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
     buffers(program, errors);
 }
 
-/// Checks that a view has the layout that its op implies.
+/// Checks that a view has the layout implied by its op.
 fn check_view(program: &Program, value: Value, home: &Home) -> Result<(), String> {
     let graph = &program.graph;
     let data = graph.value(value);
@@ -44,10 +44,13 @@ fn check_view(program: &Program, value: Value, home: &Home) -> Result<(), String
     let (from, to) = (&graph.value(operand).ty, &data.ty);
     let layout = of.layout.view(&inst.op, from, to);
     if of.buffer != home.buffer || layout.as_ref() != Some(&home.layout) {
-        return Err(format!("it is not where {} puts it", inst.op.name()));
+        return Err(format!(
+            "its layout differs from the result of {}",
+            inst.op.name()
+        ));
     }
     if program.buffer(home.buffer).format != StorageFormat::FILE {
-        return Err("it views a weight that is stored for kernels".into());
+        return Err("it views a weight in a kernel's storage format".into());
     }
     Ok(())
 }
@@ -61,13 +64,13 @@ fn check_place(program: &Program, value: Value, home: &Home, covered: bool) -> R
     let arena = program.arena(buffer.arena);
     if arena.place != data.place {
         return Err(format!(
-            "it lies at {}, it belongs at {}",
+            "it is at {} but must be at {}",
             arena.place, data.place
         ));
     }
     let kind = |kind: ArenaKind| match arena.kind == kind {
         true => Ok(()),
-        false => Err(format!("it lies among {}", arena.kind.name())),
+        false => Err(format!("it is in an arena for {}", arena.kind.name())),
     };
     let dense = || match Layout::dense(&data.ty) == Some(home.layout.clone()) {
         true => Ok(()),
@@ -103,7 +106,7 @@ fn check_place(program: &Program, value: Value, home: &Home, covered: bool) -> R
     }
 }
 
-/// Checks that the format of a weight can store the start and the end of its rows.
+/// Checks that a weight's format can store its row bounds.
 fn check_rows(program: &Program, value: Value, format: StorageFormat) -> Result<(), String> {
     let dtype = program.graph.value(value).ty.dtype;
     let granule = format.granule(dtype);
@@ -112,7 +115,7 @@ fn check_rows(program: &Program, value: Value, format: StorageFormat) -> Result<
     match rows.is_none_or(|rows| rows.iter().all(fits)) {
         true => Ok(()),
         false => Err(format!(
-            "its rows end inside of {granule} elements of {dtype}, which {} stores together",
+            "its rows end inside a unit of {granule} elements of {dtype}, which {} stores whole",
             format.name()
         )),
     }
@@ -170,14 +173,14 @@ fn check_needed_homes(
             if program.home(v).is_none() && (leaf || alone) {
                 missing(
                     v,
-                    format!("nothing else holds the result of {}", data.op.name()),
+                    format!("the result of {} is stored only there", data.op.name()),
                 );
             }
         }
     }
 }
 
-/// Buffers end within their arenas; those that last do not overlap.
+/// Checks that buffers end within their arenas and that persistent buffers do not overlap.
 fn buffers(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut wrong = |buffer: Buffer, what: String| {
         errors.push(ProgramError::new(
@@ -209,14 +212,14 @@ fn buffers(program: &Program, errors: &mut Vec<ProgramError>) {
         {
             wrong(
                 name,
-                format!("{name} begins at no multiple of {ALIGNMENT} bytes"),
+                format!("the offset of {name} is not a multiple of {ALIGNMENT} bytes"),
             );
         }
         if wanted == 1 && arena.kind != ArenaKind::Work {
             lasting.push((buffer.arena, buffer.extents[0], name));
         }
         if buffer.format != StorageFormat::FILE && arena.kind != ArenaKind::Weights {
-            wrong(name, format!("{name} is stored as weights are"));
+            wrong(name, format!("{name} has a storage format for weights"));
         }
     }
     lasting.sort_by_key(|(arena, e, _)| (*arena, e.offset));

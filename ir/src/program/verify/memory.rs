@@ -1,4 +1,4 @@
-//! All queues run once, without data.
+//! Runs all queues once, without data.
 
 use std::collections::BTreeMap;
 
@@ -35,13 +35,11 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// Facts of the program that do not depend on the shape.
+/// Facts independent of the shape.
 struct Facts {
-    /// Per value, the value with the same bytes in memory, found by following views to their source.
+    /// Per value, the value with the same bytes: the source of its chain of views.
     content: Vec<Value>,
-    /// Per launch, the values that it reads.
     reads: Vec<Vec<Value>>,
-    /// Per launch, the values that it writes.
     writes: Vec<Vec<Value>>,
 }
 
@@ -75,19 +73,17 @@ impl Facts {
     }
 }
 
-/// Bytes of an arena.
 #[derive(Clone, Debug)]
 struct Segment {
     end: u64,
-    /// The value that they hold.
     content: Option<Value>,
-    /// The step that wrote them; `None` if they were written before the phase.
+    /// The step that wrote them; `None` if written before the phase.
     writer: Option<Done>,
-    /// Per queue, the last step that has read them since the write.
+    /// Per queue, the last step that has read them since.
     readers: Vec<Done>,
 }
 
-/// The bytes of an arena, by their first.
+/// The bytes of an arena, by first byte.
 #[derive(Clone, Debug, Default)]
 struct Bytes(BTreeMap<u64, Segment>);
 
@@ -102,7 +98,7 @@ impl Bytes {
         Bytes(BTreeMap::from([(0, all)]))
     }
 
-    /// Splits a segment so that one begins at `at`.
+    /// Splits a segment at `at`.
     fn split(&mut self, at: u64) {
         if let Some((&start, segment)) = self.0.range_mut(..=at).next_back()
             && start < at
@@ -114,7 +110,7 @@ impl Bytes {
         }
     }
 
-    /// Returns the segments of a range; splits segments at its bounds.
+    /// Returns the segments of a range, split at its bounds.
     fn of(&mut self, extent: Extent) -> impl Iterator<Item = &mut Segment> {
         self.split(extent.offset);
         self.split(extent.end());
@@ -226,7 +222,7 @@ impl<'a> Run<'a> {
         let queues = phase.queues.len();
         let mut at = vec![0; queues];
         let mut clocks = vec![Clock::new(queues); queues];
-        // Per queue, the clocks after each of its steps.
+        // Per queue, its clock after each step.
         let mut history: Vec<Vec<Clock>> = vec![Vec::new(); queues];
         loop {
             let mut moved = false;
@@ -282,7 +278,10 @@ impl<'a> Run<'a> {
         let mut ended = true;
         for (q, queue) in phase.queues.iter().enumerate() {
             if at[q] < queue.steps.len() {
-                let what = format!("phase {n}: {} stands still at step {}", queue.place, at[q]);
+                let what = format!(
+                    "phase {n}: {} never gets beyond step {}",
+                    queue.place, at[q]
+                );
                 self.report(&codes::DEADLOCK, Part::Queue(n, q), what);
                 ended = false;
             }
@@ -290,7 +289,7 @@ impl<'a> Run<'a> {
         ended
     }
 
-    /// Returns the queues that meet in a launch, if all of them have reached it.
+    /// Returns the queues of a launch, if all have reached it.
     fn meeting_queues(&self, phase: &Phase, launch: Launch, at: &[usize]) -> Option<Vec<usize>> {
         let places = &self.program.launch(launch).places;
         let mut out = Vec::with_capacity(places.len());
@@ -322,7 +321,7 @@ impl<'a> Run<'a> {
                     _ => false,
                 };
                 if meet && self.program.home(*state) != self.program.home(*value) {
-                    let what = format!("{launch}: {value} is stored where it lies");
+                    let what = format!("{launch} stores {value} onto itself");
                     self.report(&codes::IN_PLACE, Part::Launch(launch), what);
                 }
                 self.write(launch, *state, *value, &steps, clock);
@@ -390,13 +389,13 @@ impl<'a> Run<'a> {
                 .any(|t| !clock.has_seen(*t) && !steps.contains(t));
         }
         if race {
-            let what = format!("{launch} writes {value} over what may still be in use");
+            let what = format!("{launch} writes {value} over memory that may still be in use");
             self.report(&codes::RACE, Part::Launch(launch), what);
         }
         self.arenas[arena].set(extent, content, steps.first().copied());
     }
 
-    /// Returns the reason why a launch must not overwrite the memory of a value that it reads, if any.
+    /// Returns the reason, if any, why a launch must not overwrite a value that it reads.
     fn overwrite_conflict(&self, launch: Launch, value: Value, reads: &[Value]) -> Option<String> {
         let (arena, extent) = self.extent(value)?;
         for &read in reads {
@@ -413,8 +412,8 @@ impl<'a> Run<'a> {
         None
     }
 
-    /// True if the launch may write `value` over `read`. In a launch of several instructions only an update may, and only
-    /// if the others do not read the updated operand.
+    /// True if the launch may write `value` over `read`. In a launch of several instructions only an update may, and
+    /// only if the others do not read the updated operand.
     fn may_overwrite(&self, launch: Launch, value: Value, read: Value) -> bool {
         let graph = &self.program.graph;
         let inst = graph.value(value).def.0;
@@ -435,7 +434,7 @@ impl<'a> Run<'a> {
             })
     }
 
-    /// Outputs and states are in memory when all phases have run.
+    /// Checks that outputs and states are in memory after all phases.
     fn finish(&mut self) {
         let program = self.program;
         for (n, output) in program.graph.outputs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Orders among steps: vector clocks.
+//! Vector clocks.
 
 /// A completed step: its queue, and its position in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub(super) struct Done {
     pub(super) step: usize,
 }
 
-/// Per queue, the number of its completed steps.
+/// Per queue, the number of completed steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clock(pub(super) Vec<usize>);
 
@@ -21,7 +21,7 @@ impl Clock {
         self.0.get(done.queue).is_some_and(|&n| n > done.step)
     }
 
-    /// Joins another clock: takes the maximum per queue.
+    /// Takes the maximum per queue.
     pub(super) fn join(&mut self, other: &Clock) {
         for (a, b) in self.0.iter_mut().zip(&other.0) {
             *a = (*a).max(*b);

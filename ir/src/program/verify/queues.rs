@@ -13,14 +13,14 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
     launches(program, errors);
 }
 
-/// Phases ascend, and have one queue of each place.
+/// Checks that phases ascend and have one queue per place.
 fn phases(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut wrong =
         |part: Part, what: String| errors.push(ProgramError::new(&codes::COVER, part, what));
     for (n, pair) in program.phases.windows(2).enumerate() {
         if pair[0].lookahead >= pair[1].lookahead {
             let what = format!(
-                "phase {} needs no more tokens than the one before it",
+                "phase {} must need more tokens than the phase before it",
                 n + 1
             );
             wrong(Part::Phase(n + 1), what);
@@ -36,7 +36,7 @@ fn phases(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// Checks that every launch is in the queue of each of its places, in the phase that it needs.
+/// Checks that every launch is in the queue of each of its places, in the required phase.
 fn launches(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut found: Vec<Vec<(usize, Place)>> = vec![Vec::new(); program.launches.len()];
     for (n, phase) in program.phases.iter().enumerate() {
@@ -61,7 +61,7 @@ fn launches(program: &Program, errors: &mut Vec<ProgramError>) {
         let phase = found.first().map(|(phase, _)| *phase);
         if at != places || found.iter().any(|(p, _)| Some(*p) != phase) {
             wrong(format!(
-                "{name} stands in the queues of {at:?}, its places are {places:?}"
+                "{name} is in the queues of {at:?}, but its places are {places:?}"
             ));
             continue;
         }
@@ -70,7 +70,7 @@ fn launches(program: &Program, errors: &mut Vec<ProgramError>) {
         if stands != Some(needed) {
             let stands = stands.unwrap_or_default();
             wrong(format!(
-                "{name} stands in the phase of {stands} tokens ahead, it needs {needed}"
+                "{name} is in the phase of {stands} tokens ahead, but needs {needed}"
             ));
         }
     }

@@ -10,7 +10,7 @@ use crate::program::text::Part;
 use crate::program::{Program, Step, Work};
 use crate::text::Entity;
 
-/// True if the category's instructions are never covered.
+/// True for categories that launches never cover.
 pub(super) fn is_leaf(op: &Op) -> bool {
     matches!(op.category(), OpCategory::Stored | OpCategory::Input)
 }
@@ -117,7 +117,7 @@ fn shapes(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// Checks that launches cover every instruction once, a view at most once, and a leaf never.
+/// Checks that launches cover every instruction once, views at most once, and leaves never.
 fn cover(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut covered = vec![0_u32; program.graph.insts().len()];
     for launch in &program.launches {
@@ -159,7 +159,7 @@ fn computes(program: &Program, insts: &[Inst], places: &[Place]) -> Result<(), S
     for inst in &insts[usize::from(collective)..] {
         let data = data(inst);
         if data.op.is_transfer() || is_leaf(&data.op) {
-            return Err(format!("{inst} {} is no computation", data.op.name()));
+            return Err(format!("{inst} {} is not a computation", data.op.name()));
         }
         let of_first = |v: &&Value| !places.contains(&at(v)) || at(v) != at(&data.results[0]);
         if let Some(v) = data.results.iter().find(of_first) {
@@ -177,20 +177,20 @@ fn fits(program: &Program, name: Launch) -> Result<(), String> {
         Work::Transfer(inst) => {
             let data = graph.inst(*inst);
             if !data.op.is_transfer() {
-                return Err(format!("{} is no transfer", data.op.name()));
+                return Err(format!("{} is not a transfer", data.op.name()));
             }
             let places: Vec<_> = data.results.iter().map(|v| graph.value(*v).place).collect();
             if places == launch.places {
                 return Ok(());
             }
             Err(format!(
-                "it runs at {:?}, its results are at {places:?}",
+                "it runs at {:?}, but its results are at {places:?}",
                 launch.places
             ))
         }
         Work::Store(output) => {
             let Some(Output::State { state, .. }) = graph.outputs.get(*output) else {
-                return Err("the output is no state".into());
+                return Err("the output is not a state".into());
             };
             if launch.places == [graph.value(*state).place] {
                 return Ok(());

@@ -1,8 +1,8 @@
-//! Shardings: every value's sharding is well formed, and the shardings of an op's operands and results satisfy its rule.
+//! Shardings: each is well formed, and the shardings of an op's tensors satisfy its rule.
 //!
-//! The check is independent of the search for a plan. `values.rs` checks each sharding alone; `transfers.rs` checks
-//! leaves, copies and collectives. `ops.rs` checks all other ops: it solves the rule's equations again, on trees with the
-//! shardings' classes as labels. Two sides with different labels do not unify.
+//! The check is independent of the planner. `values.rs` checks single shardings; `transfers.rs` checks leaves, copies
+//! and collectives. `ops.rs` checks all other ops: it solves the rule's equations on trees labelled with the shardings'
+//! classes. Different labels do not unify.
 
 mod ops;
 mod roles;
@@ -63,7 +63,6 @@ struct Faults<'a> {
     entity: Entity,
     /// The name of the value, or of the first result.
     name: &'a str,
-    /// Violations before this entity's.
     before: usize,
 }
 
@@ -103,7 +102,7 @@ impl<'a> Faults<'a> {
     }
 }
 
-/// True if a value is unreduced, in either way.
+/// True if a value is unreduced in either way.
 fn is_unreduced(graph: &Graph, v: Value) -> bool {
     graph.value(v).sharding.unreduced != Unreduced::None
 }

@@ -1,4 +1,4 @@
-//! The rules of ops that compute: their equations, the roles of their factors, and the laws of unreduced values.
+//! Ops that compute: equations, roles, and unreduced values.
 
 use super::{Faults, ShardingRule, is_unreduced, roles};
 use crate::entity::Value;
@@ -8,7 +8,7 @@ use crate::op::{ActiveRoles, OperandState, Rule, unreduced_result};
 use crate::sharding::Unreduced;
 use crate::types::TensorType;
 
-/// Checks that the rule of the op holds for the shardings of its operands and results.
+/// Checks that the op's rule holds.
 pub(super) fn check(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     let is_split = |v: Value| graph.value(v).sharding.is_split();
     let all = || data.operands.iter().chain(&data.results).copied();
@@ -46,7 +46,7 @@ pub(super) fn check(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     }
 }
 
-/// Returns the axes of values, with leaves labelled by the classes that split them.
+/// Returns the axes of values, with leaves labelled by their classes.
 fn labelled_axes(graph: &Graph, values: &[Value], space: &mut Space) -> Vec<Axes> {
     let mut axes = |&v: &Value| -> Axes {
         let data = graph.value(v);

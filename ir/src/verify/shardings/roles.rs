@@ -1,4 +1,4 @@
-//! The roles of an op's rule, against the labels of its operands and results.
+//! The roles of an op's rule, given the labels of its tensors.
 
 use crate::entity::Class;
 use crate::factor::{Axes, Label, Space, Var};
@@ -6,19 +6,19 @@ use crate::op::{ActiveRoles, Role, Rule};
 
 /// The split factors that have a role in the op.
 ///
-/// Each of the last three fields describes an axis whose split prevents the op from running.
+/// Each of the last three fields describes an axis that prevents the op from running.
 pub(in crate::verify) struct Roles {
-    /// The roles that some split factor has.
+    /// The roles of split factors.
     pub(in crate::verify) active: ActiveRoles,
     /// An axis that must be whole.
     pub(in crate::verify) whole: Option<String>,
-    /// An indexed axis that is not one range of one factor on each device.
+    /// An indexed axis that is not one range of one factor per device.
     pub(in crate::verify) fragmented: Option<String>,
-    /// A contracted axis of several segments with only some of them split.
+    /// A contracted axis with only some of its segments split.
     pub(in crate::verify) mixed: Option<String>,
 }
 
-/// Returns the roles of the split factors. The rule's equations must already be solved in `space`.
+/// Returns the roles of the split factors; `space` has the rule's equations solved.
 pub(in crate::verify) fn roles(
     space: &Space,
     rule: &Rule,

@@ -1,4 +1,4 @@
-//! Leaves, copies and collectives: whether their operands and results are unreduced, split or whole.
+//! Leaves, copies and collectives: unreduced, split and whole values.
 
 use super::{Faults, ShardingRule, is_unreduced};
 use crate::entity::Value;
@@ -7,7 +7,7 @@ use crate::op::{Collective, Op};
 use crate::place::Place;
 use crate::sharding::AxisTree;
 
-/// Checks that a leaf is not unreduced.
+/// Checks that a leaf is reduced.
 pub(super) fn leaf(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     if is_unreduced(graph, data.results[0]) {
         let detail = format!("is unreduced, but `{}` is a leaf", data.op.name());
@@ -15,7 +15,7 @@ pub(super) fn leaf(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     }
 }
 
-/// Checks that a copy has neither an unreduced operand nor an unreduced result.
+/// Checks that a copy's operand and result are reduced.
 pub(super) fn copy(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     if let Some(v) = unreduced_operand(graph, data) {
         faults.add(
@@ -29,8 +29,8 @@ pub(super) fn copy(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     }
 }
 
-/// Checks that a reduction takes an unreduced value and other collectives take reduced ones, and that parts are ranges of
-/// the op's axis.
+/// Checks that reductions take unreduced values, that other collectives take reduced values, and that parts are ranges
+/// of the op's axis.
 pub(super) fn collective(
     graph: &Graph,
     data: &InstData,
@@ -59,7 +59,7 @@ pub(super) fn collective(
     }
 }
 
-/// True if the value that a gather takes, or a reduce-scatter makes, on a group is divided into ranges of the op's axis.
+/// True if the split value of a gather or reduce-scatter on a group is divided into ranges of the op's axis.
 fn has_parts_of_axis(graph: &Graph, data: &InstData) -> bool {
     if !matches!(graph.value(data.operands[0]).place, Place::Group(_)) {
         return true;
@@ -79,7 +79,7 @@ fn unreduced_operand(graph: &Graph, data: &InstData) -> Option<Value> {
     operands.find(|&v| is_unreduced(graph, v))
 }
 
-/// True if each device holds one range of `axis` that no other holds, and all of every other axis.
+/// True if each device holds one exclusive range of `axis`, and all of every other axis.
 fn is_in_ranges(graph: &Graph, v: Value, axis: u64) -> bool {
     let axes = &graph.value(v).sharding.axes;
     let other = |(a, tree): (usize, &Option<Box<AxisTree>>)| a as u64 == axis || tree.is_none();

@@ -1,4 +1,4 @@
-//! Values of the programs as text, in terms of the model's names.
+//! Values of the programs as text, by the model's names.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::prove::encoding::Encoding;
 use crate::prove::index_set::{Pattern, per_axis};
 use crate::prove::language::View;
 
-/// The most levels of operands that are printed.
+/// The most printed levels of operands.
 const DEPTH: usize = 3;
 
 /// Returns the expression that the programs compute.
@@ -27,7 +27,7 @@ pub(super) fn render_computed(encoding: &Encoding<'_>, v: Value) -> String {
     format!("{}({})", data.op.name(), args.join(", "))
 }
 
-/// Returns the tensor that a leaf reads, with the part that is held.
+/// Returns a leaf's tensor and held part.
 fn tensor(op: &tpc_ir::Op) -> Option<String> {
     let (name, parts) = match op {
         tpc_ir::Op::Weight(w) => (&w.tensor, w.parts.as_ref()),
@@ -48,7 +48,7 @@ fn tensor(op: &tpc_ir::Op) -> Option<String> {
     Some(out)
 }
 
-/// Returns a value of the programs as the model's, or by the op that makes it.
+/// Returns a value as the model's, or by its op.
 fn operand(encoding: &Encoding<'_>, v: Value, depth: usize) -> String {
     let programs = encoding.task.programs;
     let id = encoding.programs.get(&v).copied();

@@ -3,12 +3,10 @@
 use egg::Id;
 use rustc_hash::FxHashSet;
 
-/// The model's terms by kind.
 #[derive(Debug, Default)]
 pub(super) struct ModelTerms {
     /// Views, as (viewed, view): a device's part of a value may be a part of its slice.
     pub(super) slices: Vec<(Id, Id)>,
-    /// The known slices, as a set for membership tests.
     pub(super) known_slices: FxHashSet<(Id, Id)>,
     /// Sums, as (sum, terms).
     pub(super) sums: Vec<(Id, Vec<Id>)>,
