@@ -103,7 +103,7 @@ fn each_stage_has_its_invariant() {
     let violations = Verified::<stage::Programs>::new(split).expect_err("a value is on a group");
     assert_eq!(
         violations.to_string(),
-        "programs graph: TPC0263: v2: it is on a group, which the stage `programs` rules out"
+        "programs graph: TPC0263: v2: it is on a group, which the stage `programs` does not allow"
     );
 }
 

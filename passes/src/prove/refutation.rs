@@ -27,16 +27,14 @@ pub enum RefutationReason {
     #[error("holds an impossible part: it cuts a quantisation block, or exceeds the whole")]
     Inexpressible,
     /// The declared type differs from the op's type.
-    #[error("is declared with another type than the result of its op{}", \
-    found.as_ref().map_or_else(String::new, |t| format!(" ({t})")))]
+    #[error("has another type than its op's result{}", found.as_ref().map_or_else(String::new, |t| format!(" \
+    ({t})")))]
     Type {
         /// The type by the op; `None` if the op rejects its operands.
         found: Option<TensorType>,
     },
     /// An instruction of the model reads a value before its definition, or has another type than its op.
-    #[error(
-        "`{op}` of `{value}` is not valid in a model: its operands or types do not fit the op"
-    )]
+    #[error("`{op}` of `{value}` is not valid in a model: its operands or types do not fit the op")]
     Model {
         /// The op's name.
         op: &'static str,

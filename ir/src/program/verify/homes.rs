@@ -173,7 +173,7 @@ fn check_needed_homes(
             if program.home(v).is_none() && (leaf || alone) {
                 missing(
                     v,
-                    format!("the result of {} is stored only there", data.op.name()),
+                    format!("only a home holds the result of {}", data.op.name()),
                 );
             }
         }
