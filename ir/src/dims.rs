@@ -65,8 +65,7 @@ impl Symbol {
 
 const N: usize = Symbol::ALL.len();
 
-/// Maximum terms of a polynomial. Arithmetic beyond it counts as overflow, so hostile text cannot grow products without
-/// bound.
+/// Maximum terms of a polynomial. More counts as overflow, so that hostile text cannot grow products without bound.
 const MAX_MONOMIALS: usize = 64;
 
 /// A value per symbol, for one batch.
@@ -101,7 +100,6 @@ struct Monomial {
 }
 
 impl Monomial {
-    /// Returns the product; `None` on overflow.
     fn checked_mul(&self, by: &Monomial) -> Option<Monomial> {
         let mut powers = self.powers;
         for (p, q) in powers.iter_mut().zip(by.powers) {
@@ -111,7 +109,6 @@ impl Monomial {
         Some(Monomial { coeff, powers })
     }
 
-    /// Returns the quotient by a nonzero monomial; `None` if the division is not exact.
     fn checked_div(&self, by: &Monomial) -> Option<Monomial> {
         if self.coeff % by.coeff != 0 {
             return None;
@@ -134,7 +131,6 @@ enum Repr {
         coeff: i32,
         powers: [u8; N],
     },
-    /// Any other polynomial, with descending distinct powers and nonzero coefficients.
     Poly(Box<Polynomial>),
 }
 
@@ -142,7 +138,6 @@ enum Repr {
 struct Polynomial(Box<[Monomial]>);
 
 impl Repr {
-    /// Returns the representation of a monomial with a symbol.
     fn of_monomial(monomial: Monomial) -> Repr {
         match i32::try_from(monomial.coeff) {
             Ok(coeff) => Repr::Mono {
@@ -153,7 +148,6 @@ impl Repr {
         }
     }
 
-    /// Returns the representation of several monomials.
     fn of_monomials(monomials: Vec<Monomial>) -> Repr {
         Repr::Poly(Box::new(Polynomial(monomials.into_boxed_slice())))
     }
@@ -208,7 +202,6 @@ impl Dim {
         matches!(self.0, Repr::Const(0))
     }
 
-    /// Returns the monomials; `None` if a constant exceeds `i64`.
     fn monomials(&self) -> Option<Vec<Monomial>> {
         Some(match &self.0 {
             Repr::Const(0) => Vec::new(),
@@ -224,7 +217,6 @@ impl Dim {
         })
     }
 
-    /// Returns the monomials of a non-constant size; empty for a constant.
     fn symbolic(&self) -> impl Iterator<Item = Monomial> + '_ {
         let (one, several): (Option<Monomial>, &[Monomial]) = match &self.0 {
             Repr::Const(_) => (None, &[]),
@@ -249,7 +241,6 @@ impl Dim {
         }
     }
 
-    /// Returns the only monomial; `None` for a constant beyond `i64::MAX`.
     fn monomial(&self) -> Option<Monomial> {
         match &self.0 {
             Repr::Const(n) => i64::try_from(*n).ok().map(|coeff| Monomial {
@@ -267,8 +258,8 @@ impl Dim {
         }
     }
 
-    /// Returns the canonical polynomial. Returns `None` for a negative constant, more than [`MAX_MONOMIALS`] monomials,
-    /// or the coefficient `i64::MIN`.
+    /// Returns the canonical polynomial; `None` for a negative constant, too many monomials, or the coefficient
+    /// `i64::MIN`.
     fn from_monomials(mut monomials: Vec<Monomial>) -> Option<Dim> {
         monomials.sort_by_key(|t| std::cmp::Reverse(t.powers));
         let mut out: Vec<Monomial> = Vec::with_capacity(monomials.len());
@@ -466,7 +457,6 @@ impl Dim {
     }
 }
 
-/// Returns the largest value of a monomial over batches up to `most`.
 fn monomial_max(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     let of = |s: Symbol| (powers[s as usize], i128::from(most.get(s)));
     let mut product: i128 = 1;
@@ -491,7 +481,6 @@ fn monomial_max(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     Some(product)
 }
 
-/// Returns the smallest value of a monomial over batches up to `most`.
 fn monomial_min(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     let mut product: i128 = 1;
     for s in Symbol::ALL {
@@ -536,7 +525,6 @@ impl ShiftedPolynomial {
     }
 }
 
-/// Returns a symbol as a polynomial in its excess over 1, or over its lower-bounding symbol.
 fn shift_symbol(symbol: Symbol, outputs: bool) -> Vec<([u8; N], i128)> {
     let of = |s: Symbol| {
         let mut powers = [0; N];
@@ -556,7 +544,7 @@ fn shift_symbol(symbol: Symbol, outputs: bool) -> Vec<([u8; N], i128)> {
     }
 }
 
-/// Returns `a − b` in the excesses of the symbols; `None` if too long or on overflow.
+/// Returns `a − b` in the excesses; `None` if too long or on overflow.
 fn difference(a: &Dim, b: &Dim, outputs: bool) -> Option<ShiftedPolynomial> {
     let mut out: BTreeMap<[u8; N], i128> = BTreeMap::new();
     for (dim, sign) in [(a, 1), (b, -1)] {

@@ -20,7 +20,6 @@ pub fn resize(graph: &Graph, data: &InstData, sizes: &dyn Sizes) -> Op {
     data.op.resize(&OfInst { graph, data, sizes })
 }
 
-/// The new sizes of one instruction's tensors.
 struct OfInst<'a> {
     graph: &'a Graph,
     data: &'a InstData,

@@ -100,7 +100,6 @@ fn difference_cause(
     small.then_some(DifferenceCause::TwoTerms)
 }
 
-/// Returns the instruction that computes the elements of a value, through views and row selections.
 fn moved_inst(programs: &Graph, mut v: Value) -> &InstData {
     loop {
         let data = programs.inst(programs.value(v).def.0);

@@ -6,11 +6,9 @@ use super::unify_error::UnifyError;
 use crate::dims::Dim;
 use crate::sharding::ClassRef;
 
-/// The major and the minor part of a product.
 type Halves = (Vec<Var>, Vec<Var>);
 
 impl Space {
-    /// Cuts `v` into a major factor and a minor factor of `r` indices.
     fn split_off(&mut self, v: Var, r: &Dim) -> Result<Halves, UnifyError> {
         self.with_depth_limit(|s| s.split_off_inner(v, r))
     }
@@ -80,7 +78,6 @@ impl Space {
         Ok((vec![a], low))
     }
 
-    /// Cuts a product into a major part and a minor part of `k` indices.
     pub(super) fn split_minor(&mut self, seq: &[Var], k: &Dim) -> Result<Halves, UnifyError> {
         let mut high = self.factors(seq);
         let mut low: Vec<Var> = Vec::new();

@@ -36,7 +36,6 @@ const fn axis_of(slot: Slot, axis: usize, operands: &[Axes], results: &[Axes]) -
     }
 }
 
-/// Returns the factors of an expression; refines `space` at slice bounds.
 fn eval(
     space: &mut Space,
     expr: &Expr,

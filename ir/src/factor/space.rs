@@ -17,9 +17,7 @@ impl Var {
 
 #[derive(Clone, Debug)]
 pub(super) enum Node {
-    /// A factor that is not refined.
     Leaf(Label),
-    /// Unified with another variable, its representative.
     Alias(Var),
     /// Factors, major first.
     Product(Vec<Var>),
@@ -40,14 +38,13 @@ pub struct Space {
     depth: u32,
     /// Factors and segments visited for refinements.
     work: u64,
-    /// The limit of `work`, if any.
     most_work: Option<u64>,
 }
 
-/// The maximum number of segments of a sum: more than in any model, and cheap to visit.
+/// More than in any model, and cheap to visit.
 pub(super) const MAX_SEGMENTS: usize = 1 << 10;
 
-/// The maximum recursion depth; trees of models nest far less.
+/// Trees of models nest far less.
 const MAX_DEPTH: u32 = 200;
 
 impl Space {
@@ -74,10 +71,6 @@ impl Space {
         self.work
     }
 
-    /// Counts `n` visited factors.
-    ///
-    /// # Errors
-    /// If the total exceeds the limit.
     pub(super) fn visit(&mut self, n: usize) -> Result<(), UnifyError> {
         self.work = self.work.saturating_add(1 + n as u64);
         match self.most_work {
@@ -197,7 +190,6 @@ impl Space {
         self.vars[v.index()].node = node;
     }
 
-    /// Returns a product as one variable.
     pub(super) fn wrap(&mut self, seq: &[Var]) -> Var {
         let seq = self.factors(seq);
         match seq.as_slice() {

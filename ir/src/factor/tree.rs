@@ -56,14 +56,12 @@ impl Space {
         Some(out)
     }
 
-    /// Returns the number of [segments](Self::segments); 1 if `v` is not a sum.
     fn segment_count(&self, v: Var) -> usize {
         let mut n = 0;
         self.each_segment(v, &mut |_| n += 1);
         n
     }
 
-    /// Visits the flattened segments of `v` in order; visits `v` itself if it is not a sum.
     fn each_segment(&self, v: Var, visit: &mut dyn FnMut(Var)) {
         // An explicit stack, next one last: a chain of sums is as deep as it is long.
         let mut open = vec![self.find(v)];
@@ -75,7 +73,7 @@ impl Space {
         }
     }
 
-    /// Returns the only factor other than 1 of a product; otherwise `v` itself.
+    /// Returns the only factor other than 1; otherwise `v` itself.
     fn only_factor(&self, v: Var) -> Var {
         let v = self.find(v);
         match &self.vars[v.index()].node {
@@ -87,7 +85,6 @@ impl Space {
         }
     }
 
-    /// Checks the number of flattened segments of a sum.
     pub(super) fn check_segment_count(&mut self, segments: &[Var]) -> Result<(), UnifyError> {
         let mut n = 0;
         for &s in segments {

@@ -70,7 +70,6 @@ impl Space {
         ))
     }
 
-    /// Makes two variables of equal size the same; neither is a product.
     fn join(&mut self, x: Var, y: Var) -> Result<(), UnifyError> {
         let (x, y) = (self.find(x), self.find(y));
         if x == y {
@@ -143,7 +142,6 @@ impl Space {
         Ok(())
     }
 
-    /// Makes two sums of equal size the same, segment by segment.
     fn join_sums(&mut self, x: Var, y: Var) -> Result<(), UnifyError> {
         let sizes = |s: &Self, v: Var| -> Vec<Dim> {
             s.segments(v)

@@ -159,7 +159,6 @@ pub struct HeadWindow {
 }
 
 impl HeadWindow {
-    /// Takes the window from the attributes.
     fn parse(attrs: &mut AttrReader) -> Result<Option<HeadWindow>, AttrError> {
         let Some(heads) = attrs.intervals("heads")? else {
             return Ok(None);

@@ -263,10 +263,6 @@ fn intervals(a: Attr) -> Option<Vec<Interval>> {
     list(a)?.iter().map(interval).collect()
 }
 
-/// Requires an attribute.
-///
-/// # Errors
-/// Returns [`AttrError::Missing`].
 pub(super) fn require<T>(name: &'static str, value: Option<T>) -> Result<T, AttrError> {
     value.ok_or(AttrError::Missing(name))
 }

@@ -1,6 +1,6 @@
 //! Bitwise equality and hashing of ops with float attributes, so that ops can be keys.
 
-/// Returns the bits to compare: zeros of different sign differ, all NaNs are equal, as in text.
+/// Zeros of different sign differ, and all NaNs are equal, as in text.
 pub(super) fn bits(x: f32) -> u32 {
     if x.is_nan() { f32::NAN } else { x }.to_bits()
 }

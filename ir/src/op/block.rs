@@ -83,7 +83,6 @@ impl BlockInput {
         ]
     }
 
-    /// Returns the input of that kind; `None` if the kind is not about blocks.
     pub(super) fn parse(
         word: &str,
         attrs: &mut AttrReader,

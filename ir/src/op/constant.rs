@@ -20,7 +20,7 @@ pub struct Hadamard {
 }
 
 impl Hadamard {
-    /// The largest order in text: beyond any head, and at most 64 MiB.
+    /// Beyond any head, and at most 64 MiB.
     const MAX: u64 = 4096;
 }
 

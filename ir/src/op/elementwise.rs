@@ -200,7 +200,6 @@ pub struct Binary {
     pub kind: BinaryKind,
 }
 
-/// Repeats `axis` of `operand`, of size `part`, to the size of the same axis of operand 0.
 fn broadcast(rule: Rule, operand: usize, axis: usize, part: &Dim, whole: &Dim) -> Rule {
     if part == whole {
         return rule.eq(opd(0, axis), opd(operand, axis));

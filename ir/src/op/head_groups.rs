@@ -142,7 +142,6 @@ mod tests {
         assert_eq!(head_groups(&[], &[interval(0, 2)], 4), Some(vec![]));
     }
 
-    /// Computes the same groups index by index.
     fn walked(query: &[Interval], kv: &[Interval], group: u64) -> Option<Vec<HeadGroups>> {
         let held: Vec<u64> = kv.iter().flat_map(|r| r.start..r.end()).collect();
         let mut met: Vec<(u64, u64)> = Vec::new();

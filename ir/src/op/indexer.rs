@@ -16,7 +16,7 @@ pub struct LightningIndexer;
 
 impl OpDef for LightningIndexer {
     const NAMES: &'static [&'static str] = &["lightning_indexer"];
-    /// It may run at its operands: it reads one key head.
+    /// It reads one key head.
     const CATEGORY: OpCategory = OpCategory::Light;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {

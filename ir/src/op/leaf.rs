@@ -108,7 +108,6 @@ pub struct Weight {
 stored_op!(Weight, "weight", tensor);
 
 impl Weight {
-    /// Returns the run of axis 0 that a part covers; `None` for a whole tensor or several runs.
     fn run(&self) -> Option<Interval> {
         match self.parts.as_ref()?.first()?.as_slice() {
             [only] => Some(*only),
@@ -213,10 +212,8 @@ impl InputKind {
     ];
 }
 
-/// The kind of [`InputKind::Temperature`] in text.
 const TEMPERATURE: &str = "temperature";
 
-/// The kind of [`InputKind::NextTokens`] in text.
 const NEXT_TOKENS: &str = "next_tokens";
 
 /// A value that the caller provides per batch. Operands: none; result: the type of its kind, or any type as declared.

@@ -133,7 +133,6 @@ impl OpDef for NgramRows {
         Some(self.clone())
     }
 
-    /// Small models have short tables.
     fn resize(&self, _: &dyn NewSizes) -> Self {
         let table = |(i, t): (u64, &Interval)| Interval {
             start: i * NgramRows::SMALL,

@@ -72,7 +72,6 @@ fn integer(n: i32) -> Attr {
     }
 }
 
-/// Converts a list of 32-bit integers.
 fn words(attr: Attr) -> Option<Vec<i32>> {
     let Attr::List(all) = attr else {
         return None;

@@ -15,7 +15,7 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// Returns the work of a scan: the state (result 1) is read and written once, and updated per token.
+/// The state (result 1) is read and written once, and updated per token.
 fn scan_work(on: &dyn Extents) -> Work {
     let state = on.elements(Slot::Result(1));
     let tokens = on.size(Slot::Result(0), 2).unwrap_or(1) as f64;

@@ -199,7 +199,6 @@ impl OpDef for TopMask {
     size_independent!();
 }
 
-/// Returns the rule of an op that returns indices into whole rows.
 fn whole_rows() -> Rule {
     Rule::opaque()
         .same(0, &[1, 2, 3])

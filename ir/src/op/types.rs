@@ -66,7 +66,6 @@ pub enum TypeError {
     },
 }
 
-/// Checks that a parameter has a valid value.
 pub(super) fn parameter(
     name: &'static str,
     expected: &'static str,
@@ -154,7 +153,6 @@ pub(super) fn check_integer(what: &'static str, t: &TensorType) -> Result<(), Ty
     })
 }
 
-/// Checks that a tensor has at most `rank` axes.
 pub(super) fn rank_at_most(
     rank: usize,
     what: &'static str,

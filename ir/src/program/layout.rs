@@ -91,7 +91,6 @@ impl Layout {
         }
     }
 
-    /// Returns the strides after a reshape.
     fn reshape_strides(&self, operand: &TensorType, result: &TensorType) -> Option<[Dim; RANK]> {
         let mut runs = self.contiguous_runs(operand)?.into_iter();
         let mut strides = [const { Dim::ZERO }; RANK];
@@ -134,7 +133,6 @@ impl Layout {
         Some(strides)
     }
 
-    /// Returns the axes with contiguous ones joined. Axis 0 begins the first run.
     fn contiguous_runs(&self, ty: &TensorType) -> Option<Vec<Run>> {
         let mut out: Vec<Run> = Vec::new();
         for (axis, size) in ty.dims.iter().enumerate() {
@@ -186,8 +184,7 @@ impl Layout {
         Some(end)
     }
 
-    /// Returns a bound on the span as one polynomial, which bounds dependent axes together
-    /// (`n_seqs · n_seq_tokens ≤ n_tokens`).
+    /// Returns one polynomial as a bound, for dependent axes (`n_seqs · n_seq_tokens ≤ n_tokens`).
     fn all_axes(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         let mut end = self.offset.checked_add(&Dim::constant(
             ty.dtype.block_bytes().checked_add(ty.dtype.row_extra())?,
@@ -228,19 +225,15 @@ struct Run {
     /// True if they begin with axis 0, whose stride counts blocks.
     in_blocks: bool,
     size: Dim,
-    /// Bytes between neighbours, or between blocks.
     step: Dim,
-    /// The elements consumed by axes of the result so far.
     taken: Dim,
 }
 
 impl Run {
-    /// Returns the stride of the result's next axis, in bytes.
     fn stride(&self, dtype: DType) -> Option<Dim> {
         self.bytes(&self.taken, dtype)
     }
 
-    /// Returns the bytes from the first element to the end of the last.
     fn end_offset(&self, dtype: DType) -> Option<Dim> {
         self.bytes(&self.size, dtype)
     }
@@ -253,7 +246,6 @@ impl Run {
     }
 }
 
-/// Returns the blocks of `elements`; `None` if they are not whole blocks.
 fn blocks(elements: &Dim, dtype: DType) -> Option<Dim> {
     elements.checked_div(&Dim::constant(dtype.block_len()))
 }

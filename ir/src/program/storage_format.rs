@@ -9,7 +9,6 @@ use crate::dtype::DType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StorageFormat {
     name: &'static str,
-    /// True if blocks may be stored in parts.
     splits_blocks: bool,
 }
 

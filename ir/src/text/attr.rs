@@ -18,17 +18,14 @@ struct Polynomial {
     minus: Dim,
 }
 
-/// The already read part of a polynomial.
 #[derive(Clone, Copy)]
 enum PolynomialPrefix {
     Nothing,
-    /// A sign before the first term.
     Minus,
     Int(u64),
 }
 
 impl Parser<'_> {
-    /// Reads a size: a polynomial other than a negative constant.
     pub(crate) fn dim(&mut self) -> Result<Dim, ParseError> {
         let start = self.peek()?.1;
         let p = self.polynomial(PolynomialPrefix::Nothing)?;
@@ -95,7 +92,6 @@ impl Parser<'_> {
         self.range_from(start, span)
     }
 
-    /// Reads a range after its start.
     fn range_from(&mut self, start: u64, span: Span) -> Result<Interval, ParseError> {
         self.expect(b':', "`:` and the number of indices")?;
         let (len, _) = self.int("the number of indices")?;
@@ -108,7 +104,6 @@ impl Parser<'_> {
         Ok(Interval { start, len })
     }
 
-    /// Reads attributes after `{`.
     pub(super) fn attrs(&mut self) -> Result<Vec<(String, Attr)>, ParseError> {
         let mut seen = HashSet::new();
         self.list(b'}', "`,` or `}`", |parser| {
@@ -187,7 +182,6 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a size or a negative integer that begins at `start`.
     fn number(&mut self, taken: PolynomialPrefix, start: Span) -> Result<Attr, ParseError> {
         let p = self.polynomial(taken)?;
         if let Some(d) = p.plus.checked_sub(&p.minus) {

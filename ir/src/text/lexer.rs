@@ -5,27 +5,21 @@ use super::spans::Span;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Token<'a> {
-    /// A keyword, name or handle.
     Word(&'a str),
-    /// An integer without sign.
     Int(u64),
-    /// A number with a fraction or an exponent, without sign.
     Float(f32),
     /// The text between quotes, with its escapes as written.
     Quoted(&'a str),
     /// One of the characters in [`PUNCTUATION`].
     Punct(u8),
-    /// The end of the line, or a comment.
     End,
 }
 
 const PUNCTUATION: &[u8] = b":,=@*+-/()[]{}";
 
-/// Reads the tokens of one line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexer<'a> {
     line: &'a str,
-    /// Offset of the line in the text.
     base: usize,
     at: usize,
 }
@@ -192,7 +186,6 @@ pub(super) fn describe(token: Token<'_>) -> String {
     }
 }
 
-/// Returns at most 40 characters of `s`.
 pub(super) fn shorten(s: &str) -> String {
     match s.char_indices().nth(40) {
         None => s.to_owned(),

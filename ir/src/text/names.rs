@@ -6,7 +6,6 @@ use super::error::{ParseError, ParseErrorKind};
 use super::lexer::shorten;
 use super::spans::Span;
 
-/// A kind of entity with handles in text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Device,
@@ -73,10 +72,8 @@ impl Kind {
     }
 }
 
-/// The referent of a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Referent {
-    /// The entity at this index of its table.
     Entity(usize),
     /// An entity with a rejected, already reported definition.
     Rejected,
@@ -102,7 +99,6 @@ impl Names {
         })
     }
 
-    /// Checks that the handle is undefined.
     pub(crate) fn define(
         &mut self,
         kind: Kind,

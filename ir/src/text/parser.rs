@@ -34,7 +34,6 @@ pub fn parse(text: &str) -> Result<ParsedGraph, Vec<ParseError>> {
 pub(crate) type Statements<'a, 's> =
     &'s mut dyn FnMut(&mut Parser<'a>, &'a str, Span) -> Result<bool, ParseError>;
 
-/// Parses a text with statements after its graph.
 pub(crate) fn parse_with<'a>(
     text: &'a str,
     others: Statements<'a, '_>,
@@ -97,7 +96,6 @@ pub(crate) fn parse_with<'a>(
 pub(crate) struct Parser<'a> {
     lexer: Lexer<'a>,
     peeked: Option<(Token<'a>, Span)>,
-    /// The end of the last token read.
     end: usize,
     pub(crate) graph: Graph,
     pub(super) spans: Spans,
@@ -136,7 +134,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Records the handles that a rejected line defines, so that their uses are not reported.
     fn reject_definitions(&mut self) {
         loop {
             match self.next() {
@@ -174,7 +171,6 @@ impl<'a> Parser<'a> {
         Ok((token, span))
     }
 
-    /// Returns the span from `start` to the last token read.
     pub(crate) fn span_from(&self, start: Span) -> Span {
         Span::new(start.start, self.end.max(start.start))
     }
@@ -280,13 +276,11 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Takes the handle of a defined entity.
     pub(crate) fn referent(&mut self, kind: Kind) -> Result<Referent, ParseError> {
         let (n, word, span) = self.handle(kind)?;
         self.names.get(kind, n, word, span)
     }
 
-    /// Reads comma-separated items up to and including `close`, after the opening token.
     pub(crate) fn list<T>(
         &mut self,
         close: u8,
@@ -306,7 +300,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Shortens a word of the text.
     pub(super) fn short(word: &str) -> String {
         shorten(word)
     }

@@ -18,7 +18,6 @@ fn error(defect: &'static str, span: Span) -> ParseError {
 }
 
 impl Parser<'_> {
-    /// Parses a sharding; empty text means mirrored.
     pub(super) fn sharding(&mut self) -> Result<Sharding, ParseError> {
         let mut out = Sharding::mirrored();
         while let (Token::Word(word), span) = self.peek()? {
@@ -56,7 +55,6 @@ impl Parser<'_> {
         Ok(out)
     }
 
-    /// Reads the axes of a split, after the word `split`.
     fn split(&mut self, out: &mut Sharding) -> Result<(), ParseError> {
         self.expect(b'(', "`(` and an axis")?;
         loop {

@@ -14,7 +14,6 @@ use crate::place::{DeviceData, GroupData, Place};
 use crate::sharding::{ClassData, Sharding};
 use crate::types::{RANK, TensorType};
 
-/// A result of an instruction, as declared.
 struct ResultDecl {
     number: u64,
     handle: Span,
@@ -26,7 +25,6 @@ struct ResultDecl {
 }
 
 impl<'a> Parser<'a> {
-    /// Reads any line after the header.
     pub(super) fn statement(&mut self, others: Statements<'a, '_>) -> Result<(), ParseError> {
         let (token, start) = self.peek()?;
         if let Token::Word(word) = token
@@ -178,7 +176,6 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Appends an instruction if its results are undefined.
     fn push(
         &mut self,
         op: Op,

@@ -212,7 +212,7 @@ fn a_megabyte_is_read_in_no_time() {
     }
 }
 
-/// Checks that parsed text prints, and that the output parses to the same graph unless it contains a NaN.
+/// Checks that parsed text prints, and parses to the same graph except for NaN.
 fn check_hostile(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match parse(&text) {

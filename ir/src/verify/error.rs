@@ -379,7 +379,7 @@ impl VerifyErrorKind {
         }
     }
 
-    /// True if later checks of shardings would rely on the violated invariant: they use op rules and class ranges.
+    /// True if later sharding checks rely on the violated invariant.
     pub(super) const fn blocks_rule_checks(&self) -> bool {
         !matches!(
             self,

@@ -148,7 +148,6 @@ impl<S> PartialEq for Verified<S> {
     }
 }
 
-/// The text form of the graph.
 impl<S> fmt::Display for Verified<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.graph.fmt(f)

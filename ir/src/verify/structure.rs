@@ -284,7 +284,6 @@ fn trees(graph: &Graph, value: Value, data: &ValueData, errors: &mut Vec<VerifyE
     }
 }
 
-/// Calls `f` with the class and the size of every split leaf.
 fn leaves(tree: &AxisTree, f: &mut dyn FnMut(ClassRef, &Dim)) {
     match tree {
         AxisTree::Leaf { split: None, .. } => {}

@@ -129,7 +129,6 @@ fn leaf(graph: &Graph, data: &InstData, errors: &mut Vec<VerifyError>) {
     }
 }
 
-/// Returns the first axis whose size depends on the batch.
 fn first_varying_axis(ty: &TensorType) -> Option<(usize, &Dim)> {
     let mut axes = ty.dims.iter().enumerate();
     axes.find(|(_, d)| d.as_const().is_none())
@@ -247,7 +246,6 @@ enum BlockAccess {
     Read,
     /// Would cut blocks. TPC0239 covers sizes that are not whole blocks.
     Cut,
-    /// Reads only plain elements.
     Unread,
 }
 

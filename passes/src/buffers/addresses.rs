@@ -8,18 +8,14 @@ use super::free_list::FreeList;
 use super::lifetimes::Lifetimes;
 use super::memory::Memory;
 
-/// A buffer of the work and its lifetime.
 #[derive(Clone, Copy)]
 struct LiveBuffer {
     buffer: Buffer,
     arena: Arena,
-    /// The first and the last position at which the value is live.
     life: (usize, usize),
-    /// True if a copy or a collective writes it.
     is_staged: bool,
 }
 
-/// The used bytes of an arena at a position.
 #[derive(Clone, Default)]
 struct ArenaState {
     free: FreeList,
@@ -46,7 +42,7 @@ impl ArenaState {
     }
 }
 
-/// Assigns addresses to the values of a batch, per shape. Values inside launches have none. Returns `None` on overflow.
+/// Assigns addresses to the values of a batch, per shape, except to values inside launches. `None` on overflow.
 pub(super) fn assign_addresses(
     (graph, inside): (&Graph, &[bool]),
     shared: &Aliases,
@@ -88,7 +84,6 @@ pub(super) fn assign_addresses(
     Some(())
 }
 
-/// Returns the unaddressed buffers of the work, with their bytes per shape.
 fn buffers(
     (graph, inside): (&Graph, &[bool]),
     shared: &Aliases,

@@ -17,7 +17,6 @@ pub(super) struct Aliases {
 }
 
 impl Aliases {
-    /// Returns a value's layout in its owner's buffer; `None` on overflow.
     pub(super) fn layout(&self, graph: &Graph, layouts: &Layouts, value: Value) -> Option<Layout> {
         match self.moved.get(&value) {
             Some(layout) => Some(layout.clone()),
@@ -25,7 +24,6 @@ impl Aliases {
         }
     }
 
-    /// Puts a result into the memory of an operand.
     fn alias_operand(&mut self, graph: &Graph, layouts: &Layouts, over: Value) -> Option<()> {
         let result = Value::new(self.owners.len());
         let alike =
@@ -51,7 +49,6 @@ impl Aliases {
     }
 }
 
-/// Decides which results take the memory of an operand.
 pub(super) fn find_aliases(
     graph: &Graph,
     layouts: &Layouts,
@@ -92,7 +89,6 @@ pub(super) fn find_aliases(
     Some(out)
 }
 
-/// A launch: its position and its instructions.
 #[derive(Clone, Copy)]
 struct LaunchSite<'a> {
     position: usize,

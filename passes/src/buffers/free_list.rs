@@ -7,7 +7,6 @@ use tpc_ir::program::Extent;
 pub(super) struct FreeList {
     /// Free ranges `[first byte, end)`, ascending, below `end`.
     ranges: Vec<(u64, u64)>,
-    /// The end of the highest range ever taken.
     end: u64,
 }
 
@@ -54,7 +53,6 @@ impl FreeList {
         }
     }
 
-    /// Returns the peak size of the arena.
     pub(super) const fn peak(&self) -> u64 {
         self.end
     }

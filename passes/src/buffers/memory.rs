@@ -35,7 +35,6 @@ impl Memory {
         }))
     }
 
-    /// Appends a persistent buffer to its arena.
     pub(super) fn push_persistent(
         &mut self,
         place: Place,

@@ -28,7 +28,6 @@ pub fn print(program: &Program) -> String {
     out
 }
 
-/// Lists the values in a buffer with their ops and nonzero offsets.
 fn values_in(program: &Program, buffer: Buffer) -> impl Iterator<Item = String> {
     program.graph.values().filter_map(move |(value, _)| {
         let home = program.home(value).filter(|h| h.buffer == buffer)?;

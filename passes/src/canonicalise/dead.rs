@@ -2,8 +2,8 @@
 
 use tpc_ir::{Graph, Op};
 
-/// True per instruction if an output needs it. Leaves always count: they are the programs' signature, and the plan
-/// reports them.
+/// True per instruction that an output needs. Leaves always count: they are the programs' signature and part of the
+/// plan.
 fn alive(graph: &Graph) -> Vec<bool> {
     let mut needed = vec![false; graph.values().len()];
     for output in &graph.outputs {

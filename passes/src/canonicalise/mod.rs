@@ -40,7 +40,7 @@ pub fn canonicalise(mut programs: Graph) -> Graph {
 /// Up to this number, instructions are compared pairwise; above, by a hash table.
 const MOST_ALIKE: usize = 64;
 
-/// True if nothing can be simplified or merged. Most programs are canonical, and this check is cheaper than a rebuild.
+/// True if nothing changes, as for most programs. This check is cheaper than a rebuild.
 fn is_canonical(programs: &Graph) -> bool {
     // Instructions by cheap properties that equal ones share; only these are compared.
     let mut alike: FxHashMap<_, SmallVec<[&InstData; 1]>> = FxHashMap::default();
@@ -62,7 +62,6 @@ fn is_canonical(programs: &Graph) -> bool {
     })
 }
 
-/// Equal for equal instructions.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     op: Op,
@@ -71,7 +70,6 @@ struct Key {
     layer: Option<u32>,
 }
 
-/// Simplifies each instruction and merges equal ones.
 fn simplify_all(from: &Graph) -> Graph {
     let mut out = empty_like(from);
     out.reserve(from.values().len(), from.insts().len());
@@ -113,7 +111,6 @@ const fn is_merged(op: &Op) -> bool {
     )
 }
 
-/// Returns an empty graph on the same devices.
 fn empty_like(from: &Graph) -> Graph {
     let mut out = Graph::new(from.name.clone());
     out.devices.clone_from(&from.devices);

@@ -3,10 +3,8 @@
 use tpc_ir::op::{Concat, Slice};
 use tpc_ir::{Dim, Graph, Op, Value};
 
-/// The simplest form of an instruction.
 pub(super) enum Simplification {
     Value(Value),
-    /// An op, possibly another than the original.
     Op(Op, Vec<Value>),
 }
 
@@ -27,7 +25,6 @@ pub(super) fn has_simpler_form(graph: &Graph, op: &Op, operands: &[Value]) -> bo
     step(graph, op, operands).is_some()
 }
 
-/// Takes one step towards the simplest form, if possible.
 fn step(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Simplification> {
     let &x = operands.first()?;
     match op {

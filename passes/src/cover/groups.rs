@@ -9,19 +9,15 @@ use crate::layout::Layouts;
 use crate::lookahead::lookahead_tokens;
 use crate::users::Users;
 
-/// The sets that share a launch.
 pub(super) struct Groups<'a> {
     seen: GraphContext<'a>,
     ahead: Vec<u32>,
     /// Per instruction, the instruction at whose position its launch runs.
     at: Vec<Inst>,
-    /// True for instructions in a set.
     taken: Vec<bool>,
-    /// The sets, by position of their launch.
     sets: BTreeMap<Inst, Vec<Inst>>,
 }
 
-/// The target's view of the graph.
 struct GraphContext<'a> {
     graph: &'a Graph,
     layouts: &'a Layouts,
@@ -74,12 +70,10 @@ impl<'a> Groups<'a> {
         out
     }
 
-    /// True if an instruction shares its launch.
     pub(super) fn contains(&self, inst: Inst) -> bool {
         self.taken[inst.index()]
     }
 
-    /// Returns the set whose launch runs here.
     pub(super) fn launch_at(&self, inst: Inst) -> Option<&[Inst]> {
         self.sets.get(&inst).map(Vec::as_slice)
     }
@@ -136,7 +130,6 @@ impl<'a> Groups<'a> {
         layouts.is_launched(graph, inst)
     }
 
-    /// True if only the set reads the value.
     fn is_inside(&self, insts: &[Inst], value: Value) -> bool {
         let users = self.seen.users.of(value);
         !self.seen.users.is_output(value) && users.iter().all(|u| insts.contains(u))

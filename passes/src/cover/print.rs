@@ -16,7 +16,6 @@ pub fn print(graph: &Graph, launches: &[LaunchData]) -> String {
     out
 }
 
-/// Returns the instructions of a launch, or the output that it stores.
 pub(crate) fn work(graph: &Graph, launch: &LaunchData) -> String {
     let result = |i: &Inst| graph.inst(*i).results[0].to_string();
     match &launch.work {

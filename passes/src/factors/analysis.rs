@@ -244,7 +244,6 @@ impl Analysis {
         out
     }
 
-    /// Keeps the operands and results of an instruction whole. Returns the number of leaves.
     fn opaque(&mut self, graph: &Graph, inst: Inst) -> u64 {
         let data = graph.inst(inst);
         let values = data.operands.iter().chain(&data.results);
@@ -293,7 +292,6 @@ impl Analysis {
     }
 }
 
-/// Returns one summand per combination of the axes' summands.
 fn summands(space: &Space, axes: &Axes) -> Vec<Summand> {
     let mut out = vec![Summand {
         axes: Default::default(),

@@ -69,7 +69,6 @@ fn position(ends: &[Dim], end: &Dim) -> Option<(usize, Dim)> {
     ends.iter().enumerate().rev().find_map(divided)
 }
 
-/// Adds a bound if it is a proper multiple of the last one.
 fn add(bounds: &mut Vec<Dim>, bound: Dim) {
     let last = bounds.last().and_then(|l| bound.checked_div(l));
     if last.is_some_and(|n| !n.is_one()) {

@@ -137,7 +137,6 @@ pub fn active_roles(
     Ok(active)
 }
 
-/// One pass over a range of instructions.
 struct Pass<'a> {
     facts: GraphFacts<'a>,
     insts: &'a [Inst],

@@ -22,7 +22,6 @@ pub struct FactorPosition {
     pub factors: usize,
 }
 
-/// Returns the positions of `leaf` in `value`, by axis and segment.
 fn places(analysis: &Analysis, leaf: Var, value: Value) -> Vec<FactorPosition> {
     let summands = &analysis.summands[value.index()];
     let mut out: Vec<FactorPosition> = Vec::new();

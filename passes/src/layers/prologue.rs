@@ -37,7 +37,6 @@ impl Prologue {
         }
     }
 
-    /// True for ops outside all layers before them.
     fn contains(self, inst: Inst) -> bool {
         Some(inst) < self.0
     }

@@ -9,7 +9,7 @@ use super::intervals::{overlaps, positions};
 use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
-    /// Aligns the operands of a contraction, so that one device contracts each index.
+    /// Aligns operands so that one device contracts each index.
     pub(super) fn align_contraction(
         &mut self,
         site: Site<'_>,

@@ -5,7 +5,6 @@
 
 use tpc_ir::{AxisTree, ClassData, Interval};
 
-/// True if devices share indices of a class that splits the axis.
 pub(super) fn overlaps(tree: &AxisTree, classes: &[ClassData]) -> bool {
     let mut refs = Vec::new();
     tree.classes(&mut refs);
@@ -33,7 +32,7 @@ pub(super) fn subtract(intervals: &[Interval], taken: &[Interval]) -> Vec<Interv
     left
 }
 
-/// Returns the indices at these positions of the list `intervals`.
+/// Returns the indices at these positions of `intervals`.
 pub(super) fn at_positions(intervals: &[Interval], positions: Interval) -> Vec<Interval> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -51,7 +50,7 @@ pub(super) fn at_positions(intervals: &[Interval], positions: Interval) -> Vec<I
     out
 }
 
-/// Returns the positions of the indices `inner` in the list `outer`, a superset.
+/// Returns the positions of `inner` in its superset `outer`.
 pub(super) fn positions(outer: &[Interval], inner: &[Interval]) -> Vec<Interval> {
     let mut out = Vec::new();
     let mut at = 0;

@@ -85,7 +85,6 @@ pub(super) struct Site<'a> {
     pub(super) data: &'a InstData,
     /// The rank in the group; 0 on the host and on a single device.
     pub(super) rank: usize,
-    /// The place that runs the ops.
     pub(super) place: Place,
 }
 
@@ -150,7 +149,6 @@ impl<'a> Lowering<'a> {
         Ok(v)
     }
 
-    /// Appends an op with results of these types and the names of the instruction's results.
     pub(super) fn push_with_type(
         &mut self,
         site: Site<'_>,
@@ -213,7 +211,6 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Appends a collective of all devices of a group.
     fn collective(&mut self, data: &InstData, group: Group) -> Result<(), LowerError> {
         let devices = &self.from.group(group).devices;
         let places: Vec<Place> = devices.iter().map(|&d| Place::Device(d)).collect();
@@ -271,7 +268,6 @@ impl<'a> Lowering<'a> {
         data.op.rule(&types(&data.operands), &types(&data.results))
     }
 
-    /// Appends one device's form of an instruction.
     fn local(&mut self, site: Site<'_>) -> Result<(), LowerError> {
         let data = site.data;
         let (operands, results) = (
@@ -316,7 +312,7 @@ impl<'a> Lowering<'a> {
         sharded.collect()
     }
 
-    /// Appends an op, and checks that its results are the parts that their shardings require.
+    /// Appends an op, and checks its results' types against their shardings.
     fn as_sharded(
         &mut self,
         site: Site<'_>,

@@ -121,7 +121,6 @@ impl Lowering<'_> {
         }
     }
 
-    /// Gathers an axis on the site.
     fn gather_axis(
         &mut self,
         site: Site<'_>,
@@ -172,7 +171,6 @@ impl Lowering<'_> {
         self.concat(site, axis, in_order)
     }
 
-    /// Gathers an axis of run-time sizes segment by segment.
     fn gather_segments(
         &mut self,
         site: Site<'_>,
@@ -198,7 +196,6 @@ impl Lowering<'_> {
         self.push(site, Concat { axis: axis as u64 }, wholes)
     }
 
-    /// Cuts the site's part out of an axis.
     fn cut_axis(
         &mut self,
         site: Site<'_>,
@@ -238,7 +235,7 @@ fn next_slice(axis: usize, start: &mut Dim, len: Dim) -> Option<Slice> {
     })
 }
 
-/// A split factor as an axis of its own: the elements as `[inner, factor, outer]`, also with symbolic sizes around it.
+/// A split factor as an axis of its own: `[inner, factor, outer]`, also with symbolic sizes around it.
 struct FactorAxes {
     class: ClassRef,
     size: Dim,

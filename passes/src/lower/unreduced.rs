@@ -7,7 +7,7 @@ use super::LowerError;
 use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
-    /// Returns the local form, on all other devices, of a sum with a whole operand: the unreduced operand alone.
+    /// Returns the other devices' form of a sum with a whole operand: the unreduced operand alone.
     pub(super) fn count_elsewhere(
         &mut self,
         site: Site<'_>,

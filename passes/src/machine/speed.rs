@@ -32,13 +32,11 @@ impl KernelTime {
 #[derive(Clone, Copy, Debug)]
 pub struct Speed<'a> {
     profile: &'a EngineProfile,
-    /// Bytes per second.
     bandwidth: f64,
     /// Unit-cycles per second, if known.
     cycles: Option<f64>,
     /// Unit-cycles per second, or an estimate.
     some_cycles: f64,
-    /// Operations per second of matrix units.
     matrix: f64,
     place: Place,
 }
@@ -46,7 +44,7 @@ pub struct Speed<'a> {
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Device,
-    /// The host, with the bytes per second at which a device fetches weights from it.
+    /// The host, with the bytes per second of weights fetched from it.
     Host(f64),
 }
 
@@ -156,7 +154,7 @@ impl<'a> Speed<'a> {
         }
     }
 
-    /// Returns the time on the host. For a prompt, the device may instead fetch the weights and compute the product.
+    /// Returns the time on the host. For a prompt, the device may fetch the weights and compute the product instead.
     fn on_host(&self, k: &Kernel, regime: Regime, link: f64) -> KernelTime {
         let own = (k.work.bytes / self.bandwidth).max(k.work.flops / self.matrix);
         if k.kind == KernelKind::Light {

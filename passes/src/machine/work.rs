@@ -7,10 +7,8 @@ use super::ExpertLoad;
 
 /// The tensors of an instruction on one device.
 pub(crate) trait Parts {
-    /// Returns the type over all devices.
     fn ty(&self, slot: Slot) -> &TensorType;
     fn elements(&self, slot: Slot) -> f64;
-    /// Returns the elements over all devices.
     fn whole(&self, slot: Slot) -> f64;
     fn stored_bytes(&self, operand: usize) -> f64;
     /// Returns the number of experts of each device, and of this one, if axis 2 of operand 0 is split.

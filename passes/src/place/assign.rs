@@ -55,7 +55,6 @@ struct Anchors<'a> {
     graph: &'a Graph,
     placement: &'a LayerPlacement,
     layer_places: Vec<Place>,
-    /// Per instruction, its required place, if any.
     places: Vec<Option<Place>>,
     /// Per value computed from weights alone, the weight that decides its place.
     weights: Vec<Option<Source>>,
@@ -97,7 +96,6 @@ impl<'a> Anchors<'a> {
         out
     }
 
-    /// Returns the place of a weight or state with an override, in a layer at `layer`.
     fn override_place(&self, v: Value, layer: Place) -> Option<Place> {
         Some(match self.placement.overrides.get(&v)? {
             PlaceOverride::Host => Place::Host,

@@ -108,7 +108,6 @@ impl Copies<'_> {
         made
     }
 
-    /// Returns the defining place of a value, and the value there.
     fn copy_source(&self, v: Value) -> (Place, Value) {
         let place = self.origin[v.index()];
         let place = place.expect("invariant: values are defined before they are used");

@@ -9,14 +9,11 @@ use super::LayerPlacement;
 use super::min_cut::FlowNetwork;
 use crate::machine::{Link, Topology, Workload};
 
-/// The side of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// At the place of its layer, or at a third place.
     Layer,
-    /// At the other place.
     Other,
-    /// At either place.
     Free,
 }
 
@@ -110,8 +107,7 @@ const ENQUEUE_US: f64 = 1.0;
 /// The capacity of uncuttable edges: more than every sum of costs.
 const FORBIDDEN: u64 = 1 << 60;
 
-/// Returns the free instructions that run at the other place in the cheapest division; ties go to the fewest such
-/// instructions.
+/// Returns the free instructions at the other place in the cheapest division; ties go to the fewest.
 pub(super) fn cheapest_cut(
     graph: &Graph,
     side: &dyn Fn(Inst) -> Side,

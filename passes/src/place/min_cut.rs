@@ -5,7 +5,6 @@
 
 const NONE: u32 = u32::MAX;
 
-/// A flow network from a source to a sink.
 pub(super) struct FlowNetwork {
     first: Vec<u32>,
     edges: Vec<Edge>,
@@ -24,7 +23,6 @@ impl FlowNetwork {
     pub(super) const SOURCE: u32 = 0;
     pub(super) const SINK: u32 = 1;
 
-    /// Returns a network of the source and the sink.
     pub(super) fn new() -> FlowNetwork {
         FlowNetwork {
             first: vec![NONE; 2],
@@ -90,7 +88,7 @@ impl FlowNetwork {
         (levels[FlowNetwork::SINK as usize] != NONE).then_some(levels)
     }
 
-    /// Augments the flow by a blocking flow, along paths whose edges each lead to the next level.
+    /// Augments the flow along paths whose edges each lead to the next level.
     fn add_blocking_flow(&mut self, levels: &mut [u32]) {
         // Per node, the first edge that may still lead on.
         let mut current = self.first.clone();
@@ -121,7 +119,7 @@ impl FlowNetwork {
         }
     }
 
-    /// Augments the flow along a path. Cuts the path before its first saturated edge, and returns its new end.
+    /// Augments the flow along a path, cuts it before its first saturated edge, and returns its new end.
     fn augment(&mut self, path: &mut Vec<u32>) -> u32 {
         let residual = |&e: &u32| self.edges[e as usize].residual;
         let flow = path.iter().map(residual).min().unwrap_or(0);

@@ -38,23 +38,18 @@ impl Cost {
     }
 }
 
-/// Prices alternatives to the plan of one group.
 pub(super) struct Alternatives<'a> {
     planned: &'a PlannedGraph,
     group: Group,
     groups: Vec<&'a LayerGroup>,
-    /// The layer groups of each leaf.
     spans: BTreeMap<Var, Vec<usize>>,
     pricer: Pricer<'a>,
 }
 
-/// The consequences of fixing an option.
 pub(super) struct Replacement {
-    /// The excluded chosen classes.
     pub(super) of: Vec<Class>,
     /// The changed layers; `None` for the prologue and the epilogue.
     pub(super) layers: Vec<Option<u32>>,
-    /// The cost of the choice there.
     pub(super) chosen: Cost,
     /// The cost with the option; `None` if no assignment allows it.
     pub(super) cost: Option<Cost>,
@@ -69,7 +64,7 @@ struct CostCache<'a> {
 }
 
 impl<'a> Alternatives<'a> {
-    /// Returns the alternatives to `planned`, the plan of `request`, for a group of devices with these weights.
+    /// Alternatives to `planned`, the plan of `request`, on a group of devices with these weights.
     pub(super) fn new(
         planned: &'a PlannedGraph,
         request: &'a PlanRequest,
@@ -115,13 +110,12 @@ impl<'a> Alternatives<'a> {
         self.cost_with(Some(option), &excluded, &[])
     }
 
-    /// Returns the cost with the factors of a chosen class whole.
     pub(super) fn without(&self, class: Class) -> Replacement {
         let whole = &self.planned.choice.options[class.index()].leaves;
         self.cost_with(None, &|i| i == class.index(), whole)
     }
 
-    /// Returns the cost with `given`, without the chosen options of `excluded`, and with `whole` unsplit.
+    /// Returns the cost with `given`, without options of `excluded`, and with `whole` unsplit.
     fn cost_with(
         &self,
         given: Option<&SplitOption>,
@@ -187,13 +181,11 @@ impl<'a> Alternatives<'a> {
         }
     }
 
-    /// True if these leaves are decided for all layer groups at once.
     fn is_global(&self, leaves: &[Var]) -> bool {
         let span = leaves.iter().map(|l| self.span(l).len()).max();
         super::problem::is_global(span.unwrap_or(0), self.groups.len())
     }
 
-    /// Returns the cost of a group's cheapest options, given the `fixed` ones, with `whole` unsplit.
     fn find_cheapest(
         &self,
         group: &LayerGroup,

@@ -35,9 +35,7 @@ struct Exchange {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Move {
     us: f64,
-    /// True if the host takes part.
     host: bool,
-    /// True for an input of the batch.
     input: bool,
 }
 
@@ -45,9 +43,7 @@ struct Move {
 #[derive(Clone, Debug)]
 pub struct Bill {
     regime: Regime,
-    /// The devices of each stage.
     devices: Vec<Vec<usize>>,
-    /// The kernels of each device of each stage.
     stages: Vec<Vec<Vec<KernelCount>>>,
     /// The kernels of single devices outside of stages, and of the host.
     alone: Vec<(Option<usize>, KernelCount)>,
@@ -278,7 +274,7 @@ fn kernels_outside_stages(
 /// The key of a layer group's kernels within a stage: its shape, and per option its leaf positions and ranges.
 type LayerGroupKey<'a> = (&'a Signature, Vec<(Vec<Option<usize>>, &'a [Interval])>);
 
-/// Returns the kernels of each device of a stage. Layer groups that are alike and divided alike are computed once.
+/// Computes alike and alike divided layer groups once.
 fn stage_kernels(
     planned: &PlannedGraph,
     request: &PlanRequest,

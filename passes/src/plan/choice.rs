@@ -51,7 +51,6 @@ impl Choice {
         out
     }
 
-    /// Adds the choice of another device group.
     pub(super) fn join(&mut self, other: Choice) {
         other.options.into_iter().for_each(|o| self.push(o));
         self.priced += other.priced;
@@ -61,7 +60,6 @@ impl Choice {
         self.lower_bound += other.lower_bound;
     }
 
-    /// Adds an option unless one of its leaves is already split.
     pub(super) fn push(&mut self, option: SplitOption) {
         let taken = |l: &Var| self.by_leaf.contains_key(&(option.group, *l));
         if option.leaves.iter().any(taken) {

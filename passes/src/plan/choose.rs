@@ -9,7 +9,6 @@ use super::price::{Price, Pricer};
 use super::problem::{OptionTable, Problem};
 use super::search::{assignments, search};
 
-/// The most assignments of global factors tried.
 const GLOBAL_LIMIT: usize = 256;
 
 /// The price and the options of a problem, without global ones.
@@ -79,8 +78,7 @@ fn find_cheapest(
     best
 }
 
-/// Solves all problems with the `given` global options; returns the solutions and their price. `None` if a problem has
-/// no solution.
+/// Solves all problems with the `given` global options; `None` if one has no solution.
 fn solve(
     pricer: &Pricer<'_>,
     given: &[&SplitOption],
@@ -105,7 +103,6 @@ fn solve(
     Some((total, solutions))
 }
 
-/// Stores the best price and the lower bound in `choice`.
 fn price(
     pricer: &Pricer<'_>,
     global: &[SplitOption],
@@ -126,7 +123,7 @@ fn price(
     }
 }
 
-/// Adds the best options to `choice`, global ones first, then in program order, which numbers the classes.
+/// Adds the options to `choice`, global ones first, then in program order, which numbers the classes.
 fn take(problems: &[Problem], best: BestAssignment, choice: &mut Choice) {
     best.global.into_iter().for_each(|o| choice.push(o));
     let mut options: Vec<(Inst, SplitOption)> = Vec::new();

@@ -12,7 +12,6 @@ use super::search::assignments;
 use super::*;
 use crate::machine::{Link, Topology, Workload};
 
-/// A model of attention and feed-forward layers.
 struct Model {
     layers: usize,
     heads: u64,
@@ -87,7 +86,6 @@ impl Model {
     }
 }
 
-/// A planned model and its possible choices.
 struct Space<'a> {
     planned: &'a PlannedGraph,
     pricer: Pricer<'a>,

@@ -8,7 +8,6 @@ use tpc_ir::{DType, Graph, Op, Value};
 
 use crate::factors::{Analysis, LeafFacts};
 
-/// Returns the kind of a chain of leaves of a weight or state.
 pub(super) fn kind_of(graph: &Graph, analysis: &Analysis, chain: &[Var]) -> &'static str {
     if chain.len() > 1 {
         return "heads";

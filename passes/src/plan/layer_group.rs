@@ -48,7 +48,6 @@ struct PlacedOp {
     op: Option<Op>,
 }
 
-/// A value before splits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum PlacedValue {
     Result(TensorType),
@@ -117,8 +116,7 @@ pub fn layer_groups(graph: &Graph, analysis: &Analysis) -> Vec<LayerGroup> {
         .collect()
 }
 
-/// Returns the layer group of these instructions, all of one layer or of none. Nameless layers are numbered by
-/// appearance.
+/// Returns the layer group of these instructions, all of one layer or none. Nameless layers are numbered by appearance.
 fn layer_group(
     graph: &Graph,
     analysis: &Analysis,

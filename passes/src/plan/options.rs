@@ -218,7 +218,6 @@ fn may_follow(analysis: &Analysis, major: Var, minor: Var) -> bool {
         && facts.pinned_whole.is_none()
 }
 
-/// The options of one leaf while they are collected.
 struct Options<'a> {
     facts: GraphFacts<'a>,
     group: Group,

@@ -125,7 +125,6 @@ impl<'a> Pricer<'a> {
             .sum()
     }
 
-    /// Returns the bytes of a weight or state on device `rank`.
     pub(super) fn stored_bytes(
         &self,
         v: Value,
@@ -176,7 +175,6 @@ impl<'a> Pricer<'a> {
         work(&data.op, &parts, b, &self.expert_load)
     }
 
-    /// Returns the kernel of an instruction on device `rank`; `None` without a launch.
     pub(super) fn kernel(
         &self,
         inst: Inst,
@@ -261,7 +259,7 @@ impl<'a> Pricer<'a> {
         us
     }
 
-    /// Returns, per rank, the first rank with an equally fast device and the same work under these options.
+    /// Returns, per rank, the first rank with an equally fast device and the same work.
     pub(super) fn first_alike(&self, options: &[&SplitOption]) -> Vec<usize> {
         let minors: Vec<u64> = options.iter().map(|o| self.minor(o)).collect();
         let alike = |a: usize, b: usize| {

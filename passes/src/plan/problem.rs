@@ -23,13 +23,9 @@ pub(super) const fn is_global(span: usize, all: usize) -> bool {
     span > GLOBAL_SPAN || (span == all && all > 2)
 }
 
-/// Layer groups that are decided together.
 pub(super) struct Problem {
-    /// Their instructions and leaves as one.
     pub(super) whole: LayerGroup,
-    /// The options of non-global factors.
     pub(super) options: Vec<SplitOption>,
-    /// Further problems that differ only in names.
     pub(super) alike: Vec<LayerGroup>,
 }
 
@@ -54,7 +50,6 @@ fn rename(option: &SplitOption, from: &LayerGroup, to: &LayerGroup) -> SplitOpti
     }
 }
 
-/// All options of one device group.
 pub(super) struct OptionTable<'a> {
     layer_groups: &'a [LayerGroup],
     /// The layer groups of each leaf.
@@ -172,8 +167,8 @@ impl<'a> OptionTable<'a> {
         out
     }
 
-    /// True if corresponding leaves have the same options. Other layer groups may forbid a split in only one of two
-    /// alike problems.
+    /// True if corresponding leaves have the same options: other layer groups may forbid a split in one of two alike
+    /// problems.
     fn has_same_options(&self, a: &LayerGroup, b: &LayerGroup) -> bool {
         let same = |x: &SplitOption, y: &SplitOption| {
             x.leaves.len() == y.leaves.len() && x.ranges == y.ranges

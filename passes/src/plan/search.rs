@@ -10,16 +10,12 @@ use super::price::{Price, Pricer};
 
 /// Larger problems are searched part by part.
 const EXACT_LIMIT: usize = 1000;
-/// The most assignments of one part priced in turn.
 const PART_LIMIT: usize = 64;
-/// The most options tried per problem: more than in a layer of any model.
 const MOST_OPTIONS: usize = 512;
-/// The most passes over the parts.
 const ROUNDS: usize = 3;
 
 pub(super) struct CheapestAssignment<'b> {
     pub(super) price: Price,
-    /// Its options, without the fixed ones.
     pub(super) assignment: Vec<&'b SplitOption>,
     pub(super) priced: u64,
     pub(super) optimal: bool,
@@ -51,7 +47,7 @@ pub(super) fn assignments(
     (out, true)
 }
 
-/// Finds the cheapest assignment of `options` with the `fixed` ones; `None` if even the empty one is not possible.
+/// Finds the cheapest assignment with the `fixed` options; `None` if even the empty one is not possible.
 pub(super) fn search<'b>(
     pricer: &Pricer<'_>,
     group: &LayerGroup,
@@ -113,7 +109,6 @@ fn weight(pricer: &Pricer<'_>, group: &LayerGroup) -> u64 {
     all as u64 * pricer.device_weights.len() as u64
 }
 
-/// Assignments priced in turn.
 struct Trials<'a, 'b> {
     pricer: &'a Pricer<'a>,
     group: &'a LayerGroup,
@@ -129,7 +124,6 @@ struct Trials<'a, 'b> {
 }
 
 impl Trials<'_, '_> {
-    /// True if the budget has no trials left.
     fn is_exhausted(&self) -> bool {
         self.budget.remaining(Resource::Trials) == 0
     }
@@ -138,7 +132,7 @@ impl Trials<'_, '_> {
         self.conflicts[a * self.options.len() + b]
     }
 
-    /// Prices an assignment; keeps it if it is cheaper than the best by more than rounding.
+    /// Keeps an assignment that is cheaper than the best by more than rounding.
     fn price(&mut self, set: Vec<usize>) {
         if !self.budget.take(Resource::Trials, self.weight) && self.best.is_some() {
             return;
@@ -155,7 +149,7 @@ impl Trials<'_, '_> {
         }
     }
 
-    /// Improves the empty assignment, component by component of the conflict graph, until nothing changes.
+    /// Improves the assignment by component of the conflict graph, until stable.
     fn improve_by_component(&mut self) {
         self.price(Vec::new());
         let parts = connected_components(self.options.len(), &|a, b| self.conflict(a, b));
@@ -171,7 +165,7 @@ impl Trials<'_, '_> {
         }
     }
 
-    /// Tries every assignment of one component, with the best options of the others.
+    /// Tries every assignment of a component with the best options of the others.
     fn improve(&mut self, part: &[usize]) {
         let (sets, _) = assignments(part, PART_LIMIT, &|a, b| self.conflict(a, b));
         let best = self.best.iter().flat_map(|(_, set)| set.iter().copied());
@@ -185,7 +179,7 @@ impl Trials<'_, '_> {
     }
 }
 
-/// Returns the components of the conflict graph, each ascending; options of different components are compatible.
+/// Returns the components of the conflict graph; options of different components are compatible.
 fn connected_components(n: usize, conflict: &dyn Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     let mut sets = UnionFind::new(n);
     for a in 0..n {

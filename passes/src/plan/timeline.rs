@@ -21,7 +21,6 @@ pub struct Event {
     pub bytes: Vec<u64>,
 }
 
-/// The cost of a collective or a copy.
 pub(super) struct Transfer {
     /// Microseconds, without the latency shared by the inputs of a batch.
     pub(super) us: f64,
@@ -42,7 +41,6 @@ pub fn roofline(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> Vec
     events(sharded, request, batch, Scale::Roofline)
 }
 
-/// The cost model of a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scale {
     Engine,
@@ -153,7 +151,6 @@ fn work_us(
     }
 }
 
-/// Returns the cost of a collective or a copy.
 pub(super) fn transfer(
     sharded: &Graph,
     request: &PlanRequest,
@@ -178,7 +175,6 @@ pub(super) fn transfer(
     matches!(data.op, Op::Copy(_)).then(|| copy(sharded, request, data, batch))
 }
 
-/// Returns the time and the bytes of a copy.
 fn copy(sharded: &Graph, request: &PlanRequest, data: &InstData, batch: &Bindings) -> Transfer {
     let (from, to) = (data.operands[0], data.results[0]);
     let (source, target) = (sharded.value(from), sharded.value(to));

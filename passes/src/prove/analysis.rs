@@ -8,10 +8,8 @@ use super::finite::{self, Domain, domain};
 use super::interner::Tables;
 use super::language::{Head, Term};
 
-/// The facts about an e-class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fact {
-    /// The type; `None` if the term's op rejects its arguments.
     pub(super) ty: Option<TensorType>,
     /// The age: the number of the first term.
     pub(super) age: u32,
@@ -27,7 +25,6 @@ pub(super) struct TermAnalysis {
     pub(super) tables: Tables,
     /// True if terms of different types were found equal, which is impossible with sound rules.
     pub(super) contradiction: bool,
-    /// The operands of the model's partial ops.
     pub(super) domains: Vec<(Domain, Id)>,
 }
 
@@ -110,7 +107,6 @@ pub(super) fn is_defined(graph: &EGraph<Term, TermAnalysis>, op: &Op, args: &[Id
     })
 }
 
-/// Returns the value that a term selects from or repeats.
 fn selection_operand(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> Option<Id> {
     let of = match term.head {
         Head::View(_) => true,

@@ -12,7 +12,6 @@ use super::language::Head;
 use super::readings::{find_relation, readings};
 use super::rules::linear::linear_arguments;
 
-/// The maximum depth followed from a value.
 const DEPTH: usize = 24;
 
 /// True if an e-class consists of summands on devices: parts of contractions, rows of own experts, values of the model

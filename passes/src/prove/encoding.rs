@@ -16,24 +16,18 @@ use super::refutation::{Refutation, RefutationReason};
 use super::rules::RULES;
 use super::term_graph::TermGraph;
 
-/// An obligation's e-graph with the terms of all its values.
 pub(super) struct Encoding<'a> {
     pub(super) task: &'a Obligation<'a>,
     pub(super) terms: TermGraph,
-    /// Per value of the model, its e-class.
     pub(super) model: FxHashMap<Value, Id>,
     /// The model's values by number.
     pub(super) numbers: Vec<ModelRef>,
-    /// Per value of the programs, its e-class.
     pub(super) programs: FxHashMap<Value, Id>,
     pub(super) boundary: &'a Boundary,
 }
 
 impl<'a> Encoding<'a> {
     /// Adds the terms of the model, then of the programs.
-    ///
-    /// # Errors
-    /// If an instruction of the programs has no term.
     pub(super) fn new(
         task: &'a Obligation<'a>,
         boundary: &'a Boundary,
@@ -62,7 +56,6 @@ impl<'a> Encoding<'a> {
         added.map(|()| encoding)
     }
 
-    /// Records that an e-class is the value `v` of the model.
     fn name(&mut self, v: Value, id: Id, what: ModelRef) {
         let number = self.numbers.len() as u32;
         self.numbers.push(what);
@@ -224,7 +217,6 @@ impl<'a> Encoding<'a> {
         Ok(id)
     }
 
-    /// Adds terms for an instruction of the programs.
     fn add_program(&mut self, inst: Inst) -> Result<(), Box<Refutation>> {
         let data = self.task.programs.inst(inst);
         let fails = |what| Refutation::at(self.task.programs, inst, what);
@@ -298,7 +290,6 @@ impl<'a> Encoding<'a> {
         }
     }
 
-    /// Returns the parts of a value along an axis with `counts` indices.
     fn cut(&mut self, whole: Id, axis: usize, counts: &[u64]) -> Result<Vec<Id>, NotExpressible> {
         let size = counts.iter().sum();
         let mut start = 0;
@@ -311,7 +302,6 @@ impl<'a> Encoding<'a> {
         Ok(out)
     }
 
-    /// Returns the e-class of a leaf of the programs: the held part of the model's leaf.
     fn leaf(&mut self, op: &Op) -> Result<Id, NotExpressible> {
         let whole = self.task.leaves.get(op).ok_or(NotExpressible)?;
         let base = self.of_model(whole);

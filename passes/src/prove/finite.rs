@@ -18,7 +18,6 @@ use tpc_ir::op::{
 };
 use tpc_ir::{Dim, Graph, Op, TensorType};
 
-/// A kind of operand for which an op may be undefined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Domain {
     /// The divisor of a division: not zero.
@@ -74,7 +73,7 @@ pub(super) fn domain<'a>(
     }
 }
 
-/// True if a defined op gives finite results, given which operands are finite.
+/// True if a defined op gives finite results, given its finite operands.
 pub(super) fn gives_numbers(op: &Op, is_number: impl Fn(usize) -> bool, operands: usize) -> bool {
     let all = || (0..operands).all(&is_number);
     match op {

@@ -8,7 +8,6 @@ use tpc_ir::{Op, TensorType};
 
 use super::language::View;
 
-/// Dense numbers for distinct items, in order of first use.
 #[derive(Debug)]
 pub(super) struct Interner<T> {
     items: Vec<Rc<T>>,
@@ -52,13 +51,11 @@ impl<T> Interner<T> {
         &self.items[number as usize]
     }
 
-    /// Returns the item of a number, shared.
     pub(super) fn share(&self, number: u32) -> Rc<T> {
         Rc::clone(&self.items[number as usize])
     }
 }
 
-/// The ops, views and types of terms, by number.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) ops: Interner<Op>,

@@ -9,7 +9,6 @@ use super::knowledge::{LocalCounterpart, ModelRef};
 use super::language::is_empty;
 
 impl Encoding<'_> {
-    /// Returns the model's value that an e-class is.
     pub(super) fn model_of(&self, id: Id) -> Option<Value> {
         let number = self.terms.model_number(id)?;
         Some(match self.numbers[number as usize] {

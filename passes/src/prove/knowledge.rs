@@ -7,10 +7,8 @@ use tpc_ir::{Graph, Inst, TensorType, Value};
 use super::boundary::Boundary;
 use super::language::View;
 
-/// A value of the programs, in terms of the model.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Counterpart {
-    /// A value of the model or a part of one.
     Part {
         model: Value,
         /// The part; `None` for the whole value.
@@ -22,7 +20,6 @@ pub(super) enum Counterpart {
 /// The facts proved so far.
 #[derive(Debug)]
 pub(super) struct Knowledge {
-    /// Per value of the programs, its counterparts, nearest to the model first.
     counterparts: Vec<Vec<Counterpart>>,
     /// Per value of the model, the first value known to equal it.
     same: Vec<Value>,
@@ -56,7 +53,6 @@ impl Knowledge {
         })
     }
 
-    /// Applies the facts of a lemma to an obligation with its signature.
     pub(super) fn learn(
         &mut self,
         lemma: &Lemma,
@@ -89,9 +85,8 @@ impl Knowledge {
 /// A value of the model, as seen from an obligation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ModelRef {
-    /// The position of an instruction in the obligation, and the index of its result.
+    /// An instruction of the obligation, by position, and its result.
     Internal(usize, usize),
-    /// The number of an outside value.
     External(usize),
 }
 
@@ -102,11 +97,9 @@ pub(super) enum LocalCounterpart {
     Empty(TensorType),
 }
 
-/// The proof of all obligations of one signature.
 #[derive(Debug)]
 pub(super) struct Lemma {
-    /// Per live-out value of the programs: the position of its instruction, the index of the result, and its
-    /// counterparts.
+    /// Per live-out value of the programs: instruction, result, counterparts.
     pub(super) counterparts: Vec<(usize, usize, Vec<LocalCounterpart>)>,
     /// Values of the model that equal earlier ones: instruction, result, earlier value.
     pub(super) same: Vec<(usize, usize, ModelRef)>,

@@ -35,7 +35,6 @@ pub(super) struct Mask {
     pub(super) total: u64,
 }
 
-/// Elements of a tensor under given sizes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct View {
     pub(super) indices: IndexSet,

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use tpc_ir::op::InputKind;
 use tpc_ir::{Graph, Op, Value};
 
-/// The leaves of a model by name.
 #[derive(Debug)]
 pub(super) struct Leaves<'a> {
     by_name: HashMap<LeafName<'a>, Value>,

@@ -9,7 +9,6 @@ use super::obligation::Obligation;
 use super::refutation::{Refutation, RefutationReason};
 use super::{crossing, diagnose};
 
-/// The reason why an obligation is not proved.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// A value is neither one of the model nor a part of one.
@@ -52,7 +51,6 @@ pub(super) fn prove(
     })
 }
 
-/// Returns the counterparts of the live-out values, with instruction and result index.
 fn find_counterparts(
     encoding: &mut Encoding<'_>,
     has_next: bool,

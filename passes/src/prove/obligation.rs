@@ -15,19 +15,14 @@ pub(super) struct Obligation<'a> {
     /// True per value of the model that is finite.
     pub(super) numbers: &'a [bool],
     pub(super) known: &'a Knowledge,
-    /// The model's instructions.
     pub(super) of_model: &'a [Inst],
-    /// The programs' instructions.
     pub(super) of_programs: &'a [Inst],
-    /// Per instruction of the model, its section.
     pub(super) section_of: &'a [usize],
-    /// The sections.
     pub(super) sections: Range<usize>,
     pub(super) last_use: &'a [usize],
 }
 
 impl Obligation<'_> {
-    /// True if the model defines a value in these sections.
     pub(super) fn is_internal(&self, v: Value) -> bool {
         let section = self.section_of[self.model.value(v).def.0.index()];
         self.sections.contains(&section)

@@ -15,7 +15,6 @@ pub(super) struct Outputs<'a> {
     leaves: &'a Leaves<'a>,
     known: &'a Knowledge,
     named: HashMap<&'a str, Value>,
-    /// Per state of the model, its new content.
     renewed: HashMap<Value, Value>,
 }
 
@@ -49,10 +48,6 @@ impl<'a> Outputs<'a> {
         }
     }
 
-    /// Checks all outputs.
-    ///
-    /// # Errors
-    /// Returns the first missing or wrong output.
     pub(super) fn check(&self) -> Result<(), Box<Refutation>> {
         let mut given = HashSet::new();
         let mut updated = HashSet::new();
@@ -121,7 +116,6 @@ impl<'a> Outputs<'a> {
         Ok(())
     }
 
-    /// Returns the refutation of an output. If it is another value of the model, a leaf may be wrong.
     fn fault(&self, at: Option<Inst>, what: RefutationReason) -> Box<Refutation> {
         let leaf =
             at.and_then(|at| diagnose::suspect_leaf(self.programs, self.model, self.leaves, at));

@@ -146,7 +146,6 @@ fn run(
     Ok(lemmas.proof)
 }
 
-/// The lemmas proved so far, and the proof that they form.
 struct Lemmas<'a> {
     without: Option<&'a str>,
     tables: Tables,
@@ -156,7 +155,7 @@ struct Lemmas<'a> {
 }
 
 impl Lemmas<'_> {
-    /// Returns the lemma of a signature; calls `prove` if it is unknown. `None` if the next section ends a sum.
+    /// Returns the lemma of a signature, or that of `prove`. `None` if the next section ends a sum.
     fn find(
         &mut self,
         signature: Vec<u32>,

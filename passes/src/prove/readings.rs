@@ -11,7 +11,6 @@ use super::term_graph::{ModelRepetition, Repetition, Selection, TermGraph};
 
 pub(super) type Reading = Vec<ArgPart>;
 
-/// The most readings per term.
 const MAX_READINGS: usize = 64;
 
 /// An argument, read as a part of a base.
@@ -22,7 +21,6 @@ pub(super) struct ArgPart {
 }
 
 impl ArgPart {
-    /// Returns an argument as the whole of itself.
     pub(super) fn whole(terms: &TermGraph, id: Id) -> Option<ArgPart> {
         read_selection(terms, id, &Selection::whole(id))
     }
@@ -152,7 +150,6 @@ pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
     out
 }
 
-/// Returns all readings of an argument.
 fn parts(terms: &TermGraph, id: Id) -> Vec<ArgPart> {
     if terms.is_zero(id) {
         // Zeros are parts of all zeros, so their readings have no use.
@@ -173,7 +170,6 @@ pub(super) fn is_whole(reading: &[ArgPart]) -> bool {
     reading.iter().all(|s| s.part.is_whole())
 }
 
-/// Returns the relation of an op on parts to the op on the wholes.
 pub(super) fn find_relation(
     terms: &TermGraph,
     op: &Op,
@@ -188,7 +184,7 @@ pub(super) fn find_relation(
     }
 }
 
-/// Computes the relation without the cache. `model` is an op of the model, for facts that the parts do not determine.
+/// Computes the relation. `model` is an op of the model, for facts that the parts do not determine.
 pub(super) fn derive_relation(
     op: &Op,
     reading: &[ArgPart],

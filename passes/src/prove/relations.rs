@@ -14,7 +14,6 @@ use super::relate::{Part, Relation};
 #[derive(Debug, Default)]
 pub(super) struct Relations {
     parts: RefCell<FxHashSet<Rc<Part>>>,
-    /// Parts, by base and view number.
     selected: RefCell<FxHashMap<Selection, Option<Rc<Part>>>>,
     related: RefCell<FxHashMap<OpOnParts, Option<Rc<Relation>>>>,
     /// Compositions, by (inner view, outer view).
@@ -47,7 +46,6 @@ impl Hash for PartByAddress {
 }
 
 impl Relations {
-    /// The most entries of a kind; beyond it, all are dropped.
     const MOST: usize = 1 << 14;
     /// The most operands of ops with cached relations.
     const MAX_OPERANDS: usize = 4;
@@ -65,7 +63,6 @@ impl Relations {
         part
     }
 
-    /// Returns the part that a view selects from a base, or the whole.
     pub(super) fn part(
         &self,
         base: Id,
@@ -77,7 +74,6 @@ impl Relations {
         })
     }
 
-    /// Returns the relation of an op on these parts.
     pub(super) fn relation(
         &self,
         op: u32,

@@ -7,12 +7,9 @@ use std::ops::Range;
 
 use tpc_ir::{Graph, Inst, Output};
 
-/// The instructions of a graph by section, in program order.
 #[derive(Debug)]
 pub(super) struct Sections {
-    /// Per section, its instructions.
     insts: Vec<Vec<Inst>>,
-    /// Per instruction, its section.
     pub(super) of: Vec<usize>,
     /// True if no layer except the last reads values of a later one.
     in_order: bool,

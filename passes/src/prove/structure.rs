@@ -26,7 +26,6 @@ pub(super) fn check_model(model: &Graph, programs: &Graph) -> Result<(), Box<Ref
     Ok(())
 }
 
-/// Checks that an instruction's results have the types that its op gives.
 fn types(graph: &Graph, data: &InstData) -> Result<(), RefutationReason> {
     let ty = |v| &graph.value(v).ty;
     let operands: Vec<&TensorType> = data.operands.iter().map(|&v| ty(v)).collect();

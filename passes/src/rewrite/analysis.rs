@@ -12,7 +12,6 @@ use tpc_ir::{Class, ClassData, GroupData, Interval, Op, Place, Sharding, TensorT
 
 use super::language::{Head, Node, OpRef, TypesRef};
 
-/// The e-graph of a section.
 pub(crate) type EGraph = egg::EGraph<Node, Table>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -38,7 +37,6 @@ pub(crate) struct Table {
     derived: FxHashMap<DerivationKey, Option<TypesRef>>,
 }
 
-/// The facts about an e-class.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fact {
     pub(crate) types: TypesRef,
@@ -90,7 +88,6 @@ impl Table {
         &self.types(out)[0]
     }
 
-    /// Returns the same types, mirrored on all devices.
     pub(crate) fn whole(&mut self, out: TypesRef) -> TypesRef {
         let whole = |o: &ShardedType| ShardedType {
             sharding: Sharding::mirrored(),
@@ -203,7 +200,6 @@ pub(crate) fn type_of(egraph: &EGraph, id: Id) -> &ShardedType {
     egraph.analysis.ty(egraph[id].data.types)
 }
 
-/// Returns the unreduced state of an e-class.
 pub(crate) fn unreduced_of(egraph: &EGraph, id: Id) -> Unreduced {
     type_of(egraph, id).sharding.unreduced
 }

@@ -35,7 +35,6 @@ pub(super) fn emit(
     (cheapest, ordered)
 }
 
-/// Returns the graph of a choice.
 fn form(
     skeleton: &Skeleton,
     graph: &SkeletonGraph,
@@ -89,9 +88,7 @@ struct Emitter<'a> {
     problem: &'a Extraction,
     choice: &'a Choice,
     steps: Vec<TemplateStep>,
-    /// Per e-class, the source of its value once defined.
     sources: Vec<Option<Source>>,
-    /// True per leaf that a step defines.
     defined: Vec<bool>,
 }
 

@@ -9,22 +9,17 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::DfsPostOrder;
 use tpc_ir::random::SplitMix64;
 
-/// A term of an e-class.
 #[derive(Clone, Debug)]
 pub(super) struct PricedNode {
     pub(super) operands: Vec<usize>,
     /// The price, in µs per generated token.
     pub(super) us: f64,
-    /// True for a copy or a collective.
     pub(super) transfer: bool,
-    /// True if it makes a sum over devices late.
     pub(super) late: bool,
 }
 
-/// An extraction problem over numbered e-classes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extraction {
-    /// The terms of each e-class.
     pub(super) nodes: Vec<Vec<PricedNode>>,
     pub(super) roots: Vec<usize>,
     /// A term per needed e-class that together make an acyclic graph.
@@ -35,7 +30,6 @@ pub(super) struct Extraction {
 const LEAST: f64 = 1e-6;
 /// A price above every graph's, in µs.
 const PROHIBITIVE: f64 = 1e15;
-/// The most passes over all e-classes until the sets are stable.
 const PASSES: usize = 16;
 const ROUNDS: usize = 4;
 /// Trials end after this number of e-class visits, which takes some tenths of a second. Sections of tpc's own models
@@ -44,10 +38,8 @@ const WORK: u64 = 200_000_000;
 
 type BitSet = Vec<u64>;
 
-/// The term chosen for each e-class.
 pub(super) type Choice = Vec<Option<usize>>;
 
-/// A changed price of one term.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trial {
     Paid,
@@ -63,7 +55,6 @@ impl Extraction {
         }
     }
 
-    /// Returns the problem without the terms that make a sum late.
     pub(super) fn without_late(&self) -> Extraction {
         let mut out = self.clone();
         for term in out.nodes.iter_mut().flatten().filter(|t| t.late) {
@@ -72,7 +63,6 @@ impl Extraction {
         out
     }
 
-    /// True if a choice has a late sum.
     pub(super) fn is_late(&self, chosen: &Choice) -> bool {
         let late = |c: usize| chosen[c].is_some_and(|t| self.nodes[c][t].late);
         let needed = self.reachable_classes(chosen);
@@ -139,7 +129,6 @@ impl Extraction {
         graph
     }
 
-    /// Returns the e-classes that the roots reach, in postorder.
     fn post_order(&self, graph: &DiGraph<(), ()>) -> Vec<usize> {
         let mut search = DfsPostOrder::empty(graph);
         let mut out = Vec::with_capacity(self.nodes.len());
@@ -152,8 +141,7 @@ impl Extraction {
         out
     }
 
-    /// Returns the cheapest term per e-class, with one price changed on trial. Adds the e-classes visited in sets to
-    /// `work`.
+    /// Returns the cheapest terms, with one price changed on trial. Adds the visited e-classes to `work`.
     fn greedy(
         &self,
         order: &[usize],

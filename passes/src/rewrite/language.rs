@@ -16,11 +16,9 @@ pub(crate) enum Head {
     Leaf(u32),
     /// An op with the types of its results, including places.
     Op(OpRef, TypesRef),
-    /// A result of an op with several, by index.
     Result(u32),
 }
 
-/// A head and its operands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Node {
     pub(crate) head: Head,

@@ -8,7 +8,6 @@ use tpc_ir::{Graph, Op, Unreduced};
 
 use super::analysis::ShardedType;
 
-/// The share of the time that the order of one device may cost in [`SumOrder::Auto`].
 const WORTH: f64 = 0.03;
 
 /// True if the order of one device is worth a search; for [`SumOrder::Auto`], if the numbers of devices allow it.

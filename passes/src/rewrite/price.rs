@@ -23,7 +23,6 @@ pub(crate) struct Prices<'a> {
     expert_load: ExpertLoad,
 }
 
-/// An op with the types of its operands and results.
 pub(crate) struct AppliedOp<'a> {
     pub(crate) op: &'a Op,
     pub(crate) operands: Vec<&'a ShardedType>,
@@ -111,7 +110,6 @@ impl<'a> Prices<'a> {
     }
 }
 
-/// The parts of an op on device `rank`.
 struct NodeParts<'p> {
     table: &'p Table,
     applied: &'p AppliedOp<'p>,

@@ -42,7 +42,6 @@ impl<'a> EClasses<'a> {
     }
 }
 
-/// Returns the problem of extracting the skeleton's roots.
 pub(super) fn extraction(
     skeleton: &Skeleton,
     graph: &SkeletonGraph,

@@ -120,7 +120,6 @@ impl Counts {
     }
 }
 
-/// The saturation of a section, and the transfers before and after.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
     pub(super) nodes: usize,

@@ -12,13 +12,11 @@ use super::skeleton::{Arg, Skeleton, Step};
 
 pub(super) struct SkeletonGraph {
     pub(super) egraph: EGraph,
-    /// Per step, its e-class; `None` for leaves.
     pub(super) steps: Vec<Option<Id>>,
     pub(super) values: Vec<Id>,
 }
 
 impl SkeletonGraph {
-    /// Adds the terms of all steps.
     pub(super) fn new(skeleton: &Skeleton, table: Table) -> SkeletonGraph {
         let mut egraph = EGraph::new(table);
         let mut values: Vec<Id> = Vec::new();

@@ -13,7 +13,6 @@ use crate::layers::layer_runs;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Arg {
     Leaf(u32),
-    /// A result of a step, by number.
     Value(u32),
 }
 
@@ -39,7 +38,6 @@ pub(super) struct Skeleton {
     pub(super) steps: Vec<Step>,
     /// The leaves, including values of other sections, in order of first appearance.
     pub(super) leaves: Vec<Leaf>,
-    /// The live-out values.
     pub(super) roots: Vec<u32>,
     /// Size and ranges of split classes, in order of first appearance.
     pub(super) classes: Vec<(u64, Vec<tpc_ir::Interval>)>,
@@ -47,11 +45,9 @@ pub(super) struct Skeleton {
 
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// The layer of the first instruction.
     pub(super) layer: Option<u32>,
     pub(super) skeleton: Skeleton,
     pub(super) leaves: Vec<Value>,
-    /// The values of the steps, by number.
     pub(super) values: Vec<Value>,
     pub(super) classes: Vec<Class>,
 }

@@ -7,7 +7,6 @@ use super::language::{OpRef, TypesRef};
 use super::report::{Counts, Outcome};
 use super::skeleton::Section;
 
-/// The source of a template's operand or root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Leaf(u32),
@@ -17,7 +16,6 @@ pub(super) enum Source {
 
 #[derive(Clone, Debug)]
 pub(super) enum TemplateStep {
-    /// The section's instruction that defines this leaf.
     Leaf(u32),
     Apply {
         op: OpRef,
@@ -28,7 +26,6 @@ pub(super) enum TemplateStep {
     },
 }
 
-/// A way to compute a section.
 #[derive(Debug)]
 pub(super) struct Form {
     pub(super) steps: Vec<TemplateStep>,
@@ -56,7 +53,6 @@ impl Template {
     }
 }
 
-/// Appends a section in its rewritten form.
 pub(super) fn instantiate(
     graph: &Graph,
     section: &Section,

@@ -14,8 +14,8 @@ use tpc_ir::{Graph, Inst, Launch, Op, Place, Value};
 
 use crate::layout::Layouts;
 
-/// Sorts the launches of a phase, layer by layer. Stores keep their positions, because this order determines which
-/// stores exist.
+/// Sorts the launches of a phase, layer by layer. Stores keep their positions, because the order determines which
+/// exist.
 pub(super) fn overlap(
     graph: &Graph,
     layouts: &Layouts,
@@ -54,16 +54,12 @@ fn moves_input(graph: &Graph, launch: &LaunchData) -> bool {
     matches!(data.op, Op::Copy(_)) && data.operands.iter().all(is_input)
 }
 
-/// The transfers on the longest paths to and from a launch of a layer.
 #[derive(Clone, Copy, Default)]
 struct PathCost {
-    /// The most transfers on a path to it.
     to: u32,
-    /// The most transfers on a path from it.
     from: u32,
 }
 
-/// The launches of a layer while it is sorted.
 struct Layer<'a> {
     graph: &'a Graph,
     layouts: &'a Layouts,

@@ -10,7 +10,6 @@ use super::phases::Order;
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct QueueStep {
     queue: usize,
-    /// Its position among the queue's launches.
     launch: usize,
 }
 
@@ -39,7 +38,6 @@ impl AccessMap {
         }
     }
 
-    /// Returns the entries of a range, cut to it.
     fn of(&mut self, arena: usize, extent: Extent) -> Vec<u64> {
         self.split(arena, extent.offset);
         self.split(arena, extent.end());

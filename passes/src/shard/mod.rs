@@ -91,7 +91,6 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    /// Returns the chosen sharding of a value of the placed graph.
     fn sharding(&self, v: Value) -> Sharding {
         let Place::Group(group) = self.from.value(v).place else {
             return Sharding::mirrored();

@@ -112,7 +112,6 @@ struct UnresolvedWait {
 
 #[derive(Default)]
 struct Lines {
-    /// Storage formats that buffers may use besides the file's format.
     formats: Vec<StorageFormat>,
     shapes: Vec<BatchShape>,
     arenas: Vec<ArenaData>,
@@ -400,13 +399,11 @@ impl Lines {
     }
 }
 
-/// Reads `@dev0`.
 fn place(p: &mut Parser<'_>) -> Result<Place, ParseError> {
     p.expect(b'@', "`@` and a place")?;
     p.place()
 }
 
-/// Reads four strides.
 fn strides(p: &mut Parser<'_>) -> Result<[crate::dims::Dim; RANK], ParseError> {
     let span = p.peek()?.1;
     p.expect(b'[', "`[` and four strides")?;
@@ -417,7 +414,7 @@ fn strides(p: &mut Parser<'_>) -> Result<[crate::dims::Dim; RANK], ParseError> {
     })
 }
 
-/// Reads an instruction, named by a result. Lines that name a value of a rejected line are skipped earlier.
+/// Reads an instruction, named by a result. Names of rejected lines are handled earlier.
 fn inst(p: &mut Parser<'_>) -> Result<Inst, ParseError> {
     Ok(match p.referent(Kind::Value)? {
         Referent::Entity(i) => p.graph.value(Value::new(i)).def.0,

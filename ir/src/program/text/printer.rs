@@ -178,7 +178,6 @@ fn at(place: &Place) -> String {
     format!("@{place}")
 }
 
-/// Returns the name of an instruction: its first result.
 fn inst_name(program: &Program, inst: Inst) -> String {
     let results = match inst.index() < program.graph.insts().len() {
         true => program.graph.inst(inst).results.as_slice(),

@@ -154,7 +154,6 @@ fn values_without_homes_have_no_line() {
     );
 }
 
-/// A defect rejects its line, and the message has its position.
 #[test]
 fn defects_are_reported_on_their_lines() {
     let check = |from: &str, to: &str, code: &str, at: &str| {
@@ -228,7 +227,6 @@ fn a_graph_has_no_statements_of_programs() {
     assert_eq!(errors.len(), MAX_ERRORS);
 }
 
-/// Uses of a rejected line's handle are not reported again, and lookups in empty tables do not panic.
 #[test]
 fn a_rejected_line_is_one_error() {
     let text = "tpir 1\ngraph \"g\"\nv0: f3[1] @host = input {name = \"x\"}\nhome v0 = b0\n\
@@ -257,7 +255,6 @@ fn damaged_texts_end_without_panic() {
     }
 }
 
-/// Many homes, many waits for a place without a queue, many shapes.
 #[test]
 fn long_texts_take_linear_time() {
     let time = |n: usize| {

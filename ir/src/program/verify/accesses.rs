@@ -3,7 +3,6 @@
 use crate::entity::{Inst, Launch, Value};
 use crate::program::{Program, Work};
 
-/// Returns the operands that a launch does not compute itself.
 pub(super) fn reads(program: &Program, launch: Launch) -> Vec<Value> {
     let data = program.launch(launch);
     let graph = &program.graph;

@@ -32,7 +32,6 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
     buffers(program, errors);
 }
 
-/// Checks that a view has the layout implied by its op.
 fn check_view(program: &Program, value: Value, home: &Home) -> Result<(), String> {
     let graph = &program.graph;
     let data = graph.value(value);
@@ -106,7 +105,6 @@ fn check_place(program: &Program, value: Value, home: &Home, covered: bool) -> R
     }
 }
 
-/// Checks that a weight's format can store its row bounds.
 fn check_rows(program: &Program, value: Value, format: StorageFormat) -> Result<(), String> {
     let dtype = program.graph.value(value).ty.dtype;
     let granule = format.granule(dtype);
@@ -121,7 +119,6 @@ fn check_rows(program: &Program, value: Value, format: StorageFormat) -> Result<
     }
 }
 
-/// Checks that a value ends within its buffer.
 fn check_bounds(program: &Program, value: Value, home: &Home, errors: &mut Vec<ProgramError>) {
     let ty = &program.graph.value(value).ty;
     let buffer = program.buffer(home.buffer);
@@ -141,7 +138,6 @@ fn check_bounds(program: &Program, value: Value, home: &Home, errors: &mut Vec<P
     }
 }
 
-/// Checks that every value that launches exchange or deliver has a home.
 fn check_needed_homes(
     program: &Program,
     covering: &[Option<Launch>],

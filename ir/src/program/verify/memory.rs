@@ -35,7 +35,6 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// Facts independent of the shape.
 struct Facts {
     /// Per value, the value with the same bytes: the source of its chain of views.
     content: Vec<Value>,
@@ -79,11 +78,9 @@ struct Segment {
     content: Option<Value>,
     /// The step that wrote them; `None` if written before the phase.
     writer: Option<Done>,
-    /// Per queue, the last step that has read them since.
     readers: Vec<Done>,
 }
 
-/// The bytes of an arena, by first byte.
 #[derive(Clone, Debug, Default)]
 struct Bytes(BTreeMap<u64, Segment>);
 
@@ -98,7 +95,6 @@ impl Bytes {
         Bytes(BTreeMap::from([(0, all)]))
     }
 
-    /// Splits a segment at `at`.
     fn split(&mut self, at: u64) {
         if let Some((&start, segment)) = self.0.range_mut(..=at).next_back()
             && start < at
@@ -110,7 +106,6 @@ impl Bytes {
         }
     }
 
-    /// Returns the segments of a range, split at its bounds.
     fn of(&mut self, extent: Extent) -> impl Iterator<Item = &mut Segment> {
         self.split(extent.offset);
         self.split(extent.end());
@@ -118,7 +113,6 @@ impl Bytes {
         self.0.range_mut(range).map(|(_, s)| s)
     }
 
-    /// Replaces the segments of a range by one.
     fn set(&mut self, extent: Extent, content: Value, writer: Option<Done>) {
         if extent.bytes == 0 {
             return;
@@ -169,7 +163,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the arena and the range of the value's buffer.
     fn extent(&self, value: Value) -> Option<(usize, Extent)> {
         let home = self.program.home(value)?;
         let buffer = self.program.buffer(home.buffer);
@@ -180,7 +173,6 @@ impl<'a> Run<'a> {
         self.facts.content[value.index()]
     }
 
-    /// Marks weights and states as written before the first phase.
     fn start(&mut self) {
         for (value, data) in self.program.graph.values() {
             if self.program.graph.inst(data.def.0).op.is_stored()
@@ -192,7 +184,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Marks the inputs of a phase as written at its start.
     fn inputs(&mut self, ahead: u32) {
         for (value, data) in self.program.graph.values() {
             let Op::Input(input) = &self.program.graph.inst(data.def.0).op else {
@@ -365,7 +356,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Writes `content` to the memory of `value`, for a launch.
     fn write(
         &mut self,
         launch: Launch,
@@ -434,7 +424,6 @@ impl<'a> Run<'a> {
             })
     }
 
-    /// Checks that outputs and states are in memory after all phases.
     fn finish(&mut self) {
         let program = self.program;
         for (n, output) in program.graph.outputs.iter().enumerate() {

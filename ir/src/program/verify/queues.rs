@@ -13,7 +13,6 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
     launches(program, errors);
 }
 
-/// Checks that phases ascend and have one queue per place.
 fn phases(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut wrong =
         |part: Part, what: String| errors.push(ProgramError::new(&codes::COVER, part, what));
@@ -36,7 +35,6 @@ fn phases(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// Checks that every launch is in the queue of each of its places, in the required phase.
 fn launches(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut found: Vec<Vec<(usize, Place)>> = vec![Vec::new(); program.launches.len()];
     for (n, phase) in program.phases.iter().enumerate() {
@@ -76,14 +74,12 @@ fn launches(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// Returns the number of tokens after the batch that a launch needs.
 fn required_lookahead(program: &Program, launch: Launch, ahead: &[u32]) -> u32 {
     let reads = reads(program, launch);
     let of = |v: &crate::entity::Value| ahead[program.graph.value(*v).def.0.index()];
     reads.iter().map(of).max().unwrap_or(0)
 }
 
-/// Returns, per instruction, the number of tokens after the batch that it needs.
 fn lookahead_tokens(program: &Program) -> Vec<u32> {
     let graph = &program.graph;
     let mut out = vec![0; graph.insts().len()];

@@ -117,7 +117,6 @@ fn shapes(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// Checks that launches cover every instruction once, views at most once, and leaves never.
 fn cover(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut covered = vec![0_u32; program.graph.insts().len()];
     for launch in &program.launches {
@@ -140,7 +139,7 @@ fn cover(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// Checks that a computation has one place, or the places of the collective that it covers first.
+/// Checks that a computation has one place, or its first collective's places.
 fn computes(program: &Program, insts: &[Inst], places: &[Place]) -> Result<(), String> {
     let graph = &program.graph;
     if insts.is_empty() || insts.windows(2).any(|w| w[0] >= w[1]) {
@@ -200,7 +199,6 @@ fn fits(program: &Program, name: Launch) -> Result<(), String> {
     }
 }
 
-/// Returns the launch that covers each instruction.
 pub(super) fn covering_launches(program: &Program) -> Vec<Option<Launch>> {
     let mut out = vec![None; program.graph.insts().len()];
     for (i, launch) in program.launches.iter().enumerate() {

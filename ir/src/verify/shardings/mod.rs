@@ -20,7 +20,6 @@ use crate::place::Place;
 use crate::sharding::Unreduced;
 use crate::text::Entity;
 
-/// Checks every value and instruction on a group.
 pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
     let mut sound = vec![true; graph.values().len()];
     for (v, data) in graph.values() {
@@ -57,11 +56,9 @@ fn instruction(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     }
 }
 
-/// The violations of one value or instruction.
 struct Faults<'a> {
     errors: &'a mut Vec<VerifyError>,
     entity: Entity,
-    /// The name of the value, or of the first result.
     name: &'a str,
     before: usize,
 }
@@ -102,7 +99,6 @@ impl<'a> Faults<'a> {
     }
 }
 
-/// True if a value is unreduced in either way.
 fn is_unreduced(graph: &Graph, v: Value) -> bool {
     graph.value(v).sharding.unreduced != Unreduced::None
 }

@@ -8,7 +8,6 @@ use crate::op::{ActiveRoles, OperandState, Rule, unreduced_result};
 use crate::sharding::Unreduced;
 use crate::types::TensorType;
 
-/// Checks that the op's rule holds.
 pub(super) fn check(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     let is_split = |v: Value| graph.value(v).sharding.is_split();
     let all = || data.operands.iter().chain(&data.results).copied();
@@ -46,7 +45,6 @@ pub(super) fn check(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     }
 }
 
-/// Returns the axes of values, with leaves labelled by their classes.
 fn labelled_axes(graph: &Graph, values: &[Value], space: &mut Space) -> Vec<Axes> {
     let mut axes = |&v: &Value| -> Axes {
         let data = graph.value(v);

@@ -8,13 +8,10 @@ use crate::op::{ActiveRoles, Role, Rule};
 ///
 /// Each of the last three fields describes an axis that prevents the op from running.
 pub(in crate::verify) struct Roles {
-    /// The roles of split factors.
     pub(in crate::verify) active: ActiveRoles,
-    /// An axis that must be whole.
     pub(in crate::verify) whole: Option<String>,
     /// An indexed axis that is not one range of one factor per device.
     pub(in crate::verify) fragmented: Option<String>,
-    /// A contracted axis with only some of its segments split.
     pub(in crate::verify) mixed: Option<String>,
 }
 

@@ -7,7 +7,6 @@ use crate::op::{Collective, Op};
 use crate::place::Place;
 use crate::sharding::AxisTree;
 
-/// Checks that a leaf is reduced.
 pub(super) fn leaf(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     if is_unreduced(graph, data.results[0]) {
         let detail = format!("is unreduced, but `{}` is a leaf", data.op.name());
@@ -15,7 +14,6 @@ pub(super) fn leaf(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     }
 }
 
-/// Checks that a copy's operand and result are reduced.
 pub(super) fn copy(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     if let Some(v) = unreduced_operand(graph, data) {
         faults.add(
@@ -29,8 +27,8 @@ pub(super) fn copy(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     }
 }
 
-/// Checks that reductions take unreduced values, that other collectives take reduced values, and that parts are ranges
-/// of the op's axis.
+/// Checks that reductions take unreduced and other collectives reduced values, and that parts are ranges of the op's
+/// axis.
 pub(super) fn collective(
     graph: &Graph,
     data: &InstData,
@@ -79,7 +77,6 @@ fn unreduced_operand(graph: &Graph, data: &InstData) -> Option<Value> {
     operands.find(|&v| is_unreduced(graph, v))
 }
 
-/// True if each device holds one exclusive range of `axis`, and all of every other axis.
 fn is_in_ranges(graph: &Graph, v: Value, axis: u64) -> bool {
     let axes = &graph.value(v).sharding.axes;
     let other = |(a, tree): (usize, &Option<Box<AxisTree>>)| a as u64 == axis || tree.is_none();

@@ -5,7 +5,6 @@ use crate::graph::{Graph, ValueData};
 use crate::op::Op;
 use crate::sharding::{AxisTree, ClassRef, Unreduced, granule_intervals};
 
-/// Checks that a sharding is well formed.
 pub(super) fn check(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
     if let Err(detail) = trees(graph, data) {
         faults.add(ShardingRule::Tree, &detail);
@@ -32,7 +31,7 @@ pub(super) fn check(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
     }
 }
 
-/// Checks that class references exist, and that the factors of a tree multiply to the size of its axis.
+/// Checks class references, and that the factors of a tree multiply to the axis's size.
 fn trees(graph: &Graph, data: &ValueData) -> Result<(), String> {
     for (axis, tree) in data.sharding.axes.iter().enumerate() {
         let Some(tree) = tree else { continue };
@@ -72,7 +71,6 @@ fn references(graph: &Graph, tree: &AxisTree) -> Result<(), String> {
     }
 }
 
-/// True if two classes split one term.
 fn is_split_twice(data: &ValueData) -> bool {
     let trees = || data.sharding.axes.iter().flatten();
     let classes: usize = trees().map(|t| classes_per_term(t)).sum();
@@ -112,7 +110,6 @@ fn granule(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
     }
 }
 
-/// Checks that each class has a range per device, and that devices hold whole blocks.
 fn parts(graph: &Graph, data: &ValueData) -> Result<(), (ShardingRule, String)> {
     let devices = graph.ranks(data.place);
     let mut classes: Vec<ClassRef> = Vec::new();

@@ -9,7 +9,6 @@ use crate::prove::encoding::Encoding;
 use crate::prove::index_set::per_axis;
 use crate::prove::language::is_empty;
 
-/// The maximum distance of the suspect from an op.
 const STEPS: usize = 8;
 
 /// Returns the slice, copy or concatenation nearest before `inst` that differs from its namesakes on other devices; the

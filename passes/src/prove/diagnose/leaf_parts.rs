@@ -7,7 +7,6 @@ use tpc_ir::{Graph, Inst, Interval, Op};
 
 use crate::prove::leaves::Leaves;
 
-/// The maximum distance of the leaf from an op.
 const STEPS: usize = 12;
 
 /// The most leaves checked; each is compared with all others.
@@ -59,7 +58,6 @@ pub(in crate::prove) fn suspect_leaf(
     None
 }
 
-/// The intervals held of each axis.
 type Parts = [Vec<Interval>];
 
 /// Returns the leaf that does not fit the other parts of its tensor; `None` if they make up the whole in device order.

@@ -22,7 +22,6 @@ use verdicts::{Scope, Verdicts};
 
 pub(super) use leaf_parts::suspect_leaf;
 
-/// The most terms added to find the op.
 const MORE_TERMS: usize = 1 << 16;
 
 /// Returns the refutation for the op that keeps `goal` from being justified.
@@ -47,7 +46,6 @@ pub(super) fn first_fault(encoding: &mut Encoding<'_>, goal: Value) -> Box<Refut
     refutation
 }
 
-/// Returns a likelier culprit before an unjustified op.
 fn suspect(encoding: &Encoding<'_>, inst: Inst) -> Option<(Inst, RefutationReason)> {
     let task = encoding.task;
     if let Some(leaf) = suspect_leaf(task.programs, task.model, task.leaves, inst) {
@@ -58,7 +56,6 @@ fn suspect(encoding: &Encoding<'_>, inst: Inst) -> Option<(Inst, RefutationReaso
     other.map(|other| (other, RefutationReason::OtherValue))
 }
 
-/// True if a value is one device's summand of a sum.
 pub(super) fn is_summand(encoding: &mut Encoding<'_>, v: Value) -> bool {
     let verdicts = Verdicts::new(encoding, Scope::AnySum);
     verdicts.summands.contains(&v) || encoding.terms.is_zero(encoding.programs[&v])

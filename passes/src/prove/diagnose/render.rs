@@ -12,7 +12,6 @@ use crate::prove::language::View;
 /// The most printed levels of operands.
 const DEPTH: usize = 3;
 
-/// Returns the expression that the programs compute.
 pub(super) fn render_computed(encoding: &Encoding<'_>, v: Value) -> String {
     let programs = encoding.task.programs;
     let data = programs.inst(programs.value(v).def.0);
@@ -27,7 +26,6 @@ pub(super) fn render_computed(encoding: &Encoding<'_>, v: Value) -> String {
     format!("{}({})", data.op.name(), args.join(", "))
 }
 
-/// Returns a leaf's tensor and held part.
 fn tensor(op: &tpc_ir::Op) -> Option<String> {
     let (name, parts) = match op {
         tpc_ir::Op::Weight(w) => (&w.tensor, w.parts.as_ref()),
@@ -48,7 +46,6 @@ fn tensor(op: &tpc_ir::Op) -> Option<String> {
     Some(out)
 }
 
-/// Returns a value as the model's, or by its op.
 fn operand(encoding: &Encoding<'_>, v: Value, depth: usize) -> String {
     let programs = encoding.task.programs;
     let id = encoding.programs.get(&v).copied();
@@ -70,7 +67,6 @@ fn operand(encoding: &Encoding<'_>, v: Value, depth: usize) -> String {
     format!("{}({})", data.op.name(), args.join(", "))
 }
 
-/// Returns an e-class as a value of the model or a part of one.
 fn render_model_value(encoding: &Encoding<'_>, id: Id) -> Option<String> {
     if let Some(v) = encoding.model_of(id) {
         return Some(encoding.task.model.value(v).name.clone());

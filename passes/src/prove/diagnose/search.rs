@@ -95,7 +95,6 @@ fn is_summed_elsewhere(encoding: &Encoding<'_>, v: Value) -> bool {
     })
 }
 
-/// True if a collective reads a value, directly or after moves.
 fn is_summed(encoding: &Encoding<'_>, v: Value) -> bool {
     if !encoding.charge_scan() {
         return false;
@@ -112,7 +111,7 @@ fn is_summed(encoding: &Encoding<'_>, v: Value) -> bool {
     })
 }
 
-/// Returns the first collective before `goal` that gives no value of the model and omits devices of others, or sums
+/// Returns the first collective before `goal` whose result is not a value of the model, and which omits devices or sums
 /// whole values.
 pub(super) fn find_odd_collective(
     encoding: &Encoding<'_>,

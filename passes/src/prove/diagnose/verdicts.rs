@@ -10,7 +10,6 @@ use crate::prove::encoding::Encoding;
 use crate::prove::readings::{find_relation, readings};
 use crate::prove::rules::linear::is_linear_in;
 
-/// The sums whose summands are searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     /// Sums that are values of the model.
@@ -19,13 +18,11 @@ pub(super) enum Scope {
     AnySum,
 }
 
-/// The verdicts on the programs' values of an obligation.
 #[derive(Default)]
 pub(super) struct Verdicts {
     /// Per value, the sums that it may be a summand of.
     pub(super) targets: HashMap<Value, Vec<Id>>,
     ok: HashMap<Value, bool>,
-    /// Values that are one device's summand of a sum.
     pub(super) summands: HashSet<Value>,
 }
 
@@ -65,7 +62,7 @@ impl Verdicts {
         }
     }
 
-    /// Accepts the devices' values of one name if their sum is a value of the model, whatever the single values are.
+    /// Accepts the devices' values of one name if their sum is a value of the model.
     fn by_name(&mut self, encoding: &mut Encoding<'_>) {
         let programs = encoding.task.programs;
         let mut named: BTreeMap<&str, BTreeMap<Place, Value>> = BTreeMap::new();

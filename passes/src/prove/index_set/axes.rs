@@ -32,7 +32,6 @@ pub(in crate::prove) fn locate(
     Err(NotExpressible)
 }
 
-/// Returns the pattern along each axis of a tensor.
 pub(in crate::prove) fn per_axis(
     indices: &[Pattern],
     dims: &[Dim; RANK],
@@ -77,7 +76,6 @@ pub(in crate::prove) fn from_axes(
     Ok(out)
 }
 
-/// Returns the sizes that the patterns select from `dims`.
 pub(in crate::prove) fn selected_dims(
     axes: &[Option<Pattern>; RANK],
     dims: &[Dim; RANK],

@@ -55,8 +55,7 @@ fn product(minor: &Pattern, major: &Pattern) -> Result<Option<Pattern>, NotExpre
     Pattern::new(&minor.unit, size, intervals)
 }
 
-/// Returns the blocks of `len` units with selected units, and the selected units of each, which must be the same in
-/// all.
+/// Returns the blocks of `len` units with selected units, and these units, which must be the same in all.
 fn blocks_alike(
     intervals: &[Interval],
     len: u64,
@@ -115,7 +114,7 @@ fn blocks_alike(
     pattern.map(|p| (p, blocks)).ok_or(NotExpressible)
 }
 
-/// Returns a pattern as the product of one within blocks of `at` elements and one that selects blocks.
+/// Returns a pattern as a product: within blocks of `at` elements, and of blocks.
 pub(super) fn split_at(
     whole: &Pattern,
     at: &Dim,

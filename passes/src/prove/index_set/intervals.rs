@@ -23,7 +23,6 @@ pub(in crate::prove) fn clip(intervals: &[Interval], start: u64, len: u64) -> Ve
     out
 }
 
-/// True if the intervals ascend.
 pub(super) fn is_ascending(intervals: &[Interval]) -> bool {
     intervals.windows(2).all(|w| w[0].end() <= w[1].start)
 }

@@ -27,7 +27,6 @@ pub(super) use pattern::{Pattern, common_period, common_unit, units};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotExpressible;
 
-/// A product of patterns, minor factors first.
-///
-/// Patterns separated only by constants are merged, so that equal selections compare equal.
+/// A product of patterns, minor first; patterns separated only by constants are merged, so that equal selections
+/// compare equal.
 pub(super) type IndexSet = Vec<Pattern>;

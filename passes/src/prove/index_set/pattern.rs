@@ -71,7 +71,6 @@ impl Pattern {
         }))
     }
 
-    /// Returns the selected units per period.
     pub(in crate::prove) fn len(&self) -> u64 {
         self.intervals.iter().map(|r| r.len).sum()
     }
@@ -83,7 +82,6 @@ impl Pattern {
             .ok_or(NotExpressible)
     }
 
-    /// Returns the selected elements per period.
     pub(super) fn selected(&self) -> Result<Dim, NotExpressible> {
         self.unit
             .checked_mul(&self.len().into())
@@ -185,7 +183,6 @@ pub(in crate::prove) fn common_unit(a: &Dim, b: &Dim) -> Result<Dim, NotExpressi
     monic.checked_mul(&gcd(m, n).into()).ok_or(NotExpressible)
 }
 
-/// Returns the smallest common multiple.
 pub(in crate::prove) fn common_period(a: &Dim, b: &Dim) -> Result<Dim, NotExpressible> {
     let unit = common_unit(a, b)?;
     let times = a.checked_div(&unit).ok_or(NotExpressible)?;

@@ -15,7 +15,6 @@ pub(super) struct RepeatedPattern<'a> {
     /// The pattern's unit, in the requested units.
     fine: u64,
     size: u64,
-    /// The selected units per period.
     count: u64,
 }
 
@@ -45,8 +44,7 @@ impl<'a> RepeatedPattern<'a> {
         self.count
     }
 
-    /// Returns the position of an index in the list, and the number of consecutive indices from it; `None` if
-    /// unselected.
+    /// Returns an index's position in the list and the number of consecutive indices from it; `None` if unselected.
     fn position(&self, index: u64) -> Option<(u64, u64)> {
         let (period, within) = (index / self.size, index % self.size);
         let coarse = within / self.fine;
@@ -61,7 +59,7 @@ impl<'a> RepeatedPattern<'a> {
         Some((position, r.len * self.fine - into))
     }
 
-    /// Returns the index at a position of the nonempty list, and the number of consecutive indices from it.
+    /// Returns the index at a position, and the number of consecutive indices from it.
     fn index(&self, position: u64) -> (u64, u64) {
         let (period, within) = (position / self.count, position % self.count);
         let coarse = within / self.fine;

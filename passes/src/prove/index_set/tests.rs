@@ -16,7 +16,6 @@ fn pattern(unit: u64, size: u64, intervals: &[Interval]) -> Pattern {
     p.expect("within the size").expect("not everything")
 }
 
-/// Returns the elements selected of the first `n`.
 fn list(indices: &[Pattern], n: u64) -> Vec<u64> {
     let mut all: Vec<u64> = (0..n).collect();
     // Majors first, as the elements of a minor factor are next to each other.

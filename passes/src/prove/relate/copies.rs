@@ -12,7 +12,6 @@ const MAX_INDICES: u64 = 1 << 14;
 /// Index `lo + unit · (copy + times · hi)` of the whole's axis is index `lo + unit · hi` of the repeated value's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::prove) struct Copies {
-    /// Consecutive indices repeated together.
     pub(in crate::prove) unit: Dim,
     pub(in crate::prove) times: u64,
     /// The indices of the repeated value in the part.

@@ -40,7 +40,6 @@ pub(super) fn replace_equation(grouped: &[AxisPair], a: &Expr, b: &Expr) -> bool
     })
 }
 
-/// Checks that the indices of two axes correspond on the device as in the whole.
 fn check_meeting(
     axes: &[Axes],
     parts: &[Rc<Part>],

@@ -26,13 +26,11 @@ use solver::{Solver, Var};
 
 pub(super) use copies::Copies;
 
-/// An operand that is a part of a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) ty: TensorType,
     /// The elements of the whole in the part.
     pub(super) indices: IndexSet,
-    /// The patterns along each axis of the whole.
     pub(super) axes: Axes,
     /// Per axis along which the whole repeats a value, the copies in the part. Copies are equal, so the other operands
     /// determine which these are.
@@ -65,7 +63,6 @@ pub(super) struct Relation {
     pub(super) mask: Option<Mask>,
 }
 
-/// The pattern along each axis; `None` for whole axes.
 pub(super) type Axes = [Option<Pattern>; RANK];
 
 /// Relates `op` on `parts` to the same op on the wholes.
@@ -185,7 +182,6 @@ fn check_spoken(rule: &Rule, axes: &[Axes]) -> Result<(), NotExpressible> {
     Ok(())
 }
 
-/// Returns the elements of a result in the part.
 fn result(solver: &Solver<'_>, r: usize, ty: &TensorType) -> Result<IndexSet, NotExpressible> {
     let axes: Axes = std::array::from_fn(|a| {
         let known = solver.known.get(&Var::Axis(Slot::Result(r), a));

@@ -6,7 +6,6 @@ use tpc_ir::{Dim, Interval, TensorType};
 
 use crate::prove::index_set::{NotExpressible, Pattern, clip, common_unit, locate, units};
 
-/// An unknown of the equations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Var {
     Axis(Slot, usize),
@@ -113,7 +112,6 @@ impl Solver<'_> {
         es.iter().map(|e| self.size(e)).collect()
     }
 
-    /// Returns the pattern of an expression, if fully known.
     pub(super) fn value(&self, e: &Expr) -> Result<Option<Option<Pattern>>, NotExpressible> {
         Ok(match e {
             Expr::Axis(slot, a) => self.known.get(&Var::Axis(*slot, *a)).cloned(),
@@ -209,7 +207,6 @@ impl Solver<'_> {
     }
 }
 
-/// Returns the pattern of consecutive segments.
 fn concatenate_segments(
     indices: &[Option<Pattern>],
     sizes: &[Dim],
@@ -235,7 +232,6 @@ fn concatenate_segments(
     Pattern::new(&unit, at, intervals)
 }
 
-/// Returns the patterns of an axis's segments.
 fn segments(pattern: &Pattern, sizes: &[Dim]) -> Result<Vec<Option<Pattern>>, NotExpressible> {
     let mut unit = pattern.unit.clone();
     for s in sizes {

@@ -140,7 +140,6 @@ pub(super) const OP_OF_COPIES: ProofRule = ProofRule {
     },
 };
 
-/// Returns the operand that an op may find repeated.
 const fn copied_operand(op: &Op) -> Option<usize> {
     match op {
         Op::MulMat(_) => Some(1),

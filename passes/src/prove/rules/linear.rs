@@ -15,7 +15,6 @@ struct Function {
     /// The linear argument; `None` for all arguments together.
     of: Option<usize>,
     others: Vec<Id>,
-    /// The types of the linear arguments.
     types: Vec<Option<TensorType>>,
 }
 
@@ -146,7 +145,6 @@ pub(super) const LINEAR_IN_ZERO: ProofRule = ProofRule {
     },
 };
 
-/// True if an op is linear in these arguments together.
 pub(in crate::prove) fn is_linear_in(
     terms: &TermGraph,
     op: &Op,

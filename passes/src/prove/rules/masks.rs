@@ -8,8 +8,7 @@ use crate::prove::language::{Head, Mask};
 use crate::prove::readings::{ArgPart, find_relation, readings};
 use crate::prove::term_graph::{ProofRule, TermGraph};
 
-/// Returns the common mask of these arguments, its indices, and the masked values. Arguments with `bare` may lack a
-/// mask.
+/// Returns the arguments' common mask, its indices, and the masked values. Arguments with `bare` may lack a mask.
 fn find_common_mask(
     terms: &TermGraph,
     args: &[Id],

@@ -15,7 +15,6 @@ mod zeros;
 
 use super::term_graph::ProofRule;
 
-/// All rules, in the order of application.
 pub(super) const RULES: &[ProofRule] = &[
     views::RESHAPE,
     views::SLICE,

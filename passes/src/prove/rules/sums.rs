@@ -221,7 +221,6 @@ pub(super) const CONTRACTION: ProofRule = ProofRule {
     },
 };
 
-/// True if each index is selected exactly once.
 fn is_partition(indices: &[&Pattern]) -> bool {
     let checked = || -> Result<bool, NotExpressible> {
         let (first, rest) = indices.split_first().ok_or(NotExpressible)?;

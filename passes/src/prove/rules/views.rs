@@ -44,7 +44,7 @@ pub(super) const SLICE: ProofRule = ProofRule {
     },
 };
 
-/// Returns the pattern of `len` indices from `start` of an axis, if all three are multiples of one size.
+/// Returns the pattern of `len` indices from `start`, if the sizes have a common unit.
 fn range(size: &Dim, start: &Dim, len: &Dim) -> Result<Option<Pattern>, NotExpressible> {
     let mut unit = size.clone();
     for d in [start, len] {
@@ -169,7 +169,7 @@ pub(super) const SLICE_OF_CONCAT: ProofRule = ProofRule {
     },
 };
 
-/// Returns the value, of several concatenated ones, that contains the whole slice, and the slice's start in it.
+/// Returns the concatenated value that contains the whole slice, and the slice's start in it.
 fn part_with(terms: &TermGraph, args: &[Id], axis: usize, slice: &Slice) -> Option<(Id, Dim)> {
     let end = slice.start.checked_add(&slice.len)?;
     let mut first = Dim::constant(0);
@@ -269,7 +269,6 @@ pub(super) const CONCAT_OF_VIEWS: ProofRule = ProofRule {
     },
 };
 
-/// Returns the index set of concatenated parts.
 fn join_parts(
     parts: &[([Dim; RANK], &[Pattern])],
     axis: usize,

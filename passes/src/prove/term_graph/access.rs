@@ -14,11 +14,9 @@ use crate::prove::index_set::{
 use crate::prove::interner::Tables;
 use crate::prove::language::{Args, Head, Mask, Term, View};
 
-/// The elements that an index set selects from a base.
 #[derive(Clone, Debug)]
 pub(in crate::prove) struct Selection {
     pub(in crate::prove) base: Id,
-    /// The selecting view, with its number; `None` for the whole base.
     view: Option<NumberedView>,
 }
 
@@ -44,7 +42,6 @@ impl TermGraph {
         self.model_number(id).is_some()
     }
 
-    /// Returns the number of the model's value that an e-class is.
     pub(in crate::prove) fn model_number(&self, id: Id) -> Option<u32> {
         self.graph[self.graph.find(id)].data.model
     }
@@ -79,7 +76,6 @@ impl TermGraph {
         self.tables().ops.get(number)
     }
 
-    /// Returns the op at the head of a term, and the index of its result.
     pub(in crate::prove) fn op_of(&self, term: &Term) -> Option<(Rc<Op>, u8)> {
         match term.head {
             Head::Op { op, result } => Some((self.tables().ops.share(op), result)),
@@ -87,7 +83,6 @@ impl TermGraph {
         }
     }
 
-    /// Returns the view at the head of a term.
     pub(in crate::prove) fn view_of(&self, term: &Term) -> Option<Rc<View>> {
         self.numbered_view_of(term).map(|(_, view)| view)
     }
@@ -134,7 +129,6 @@ impl TermGraph {
         nodes.iter().any(|t| matches!(t.head, Head::Zero(_)))
     }
 
-    /// True if all elements of an e-class are known to be finite.
     pub(in crate::prove) fn is_number(&self, id: Id) -> bool {
         self.graph[self.graph.find(id)].data.number
     }
@@ -200,7 +194,6 @@ impl TermGraph {
         id
     }
 
-    /// Adds the selection of a pattern along one axis.
     pub(in crate::prove) fn on_axis(
         &mut self,
         base: Id,
@@ -215,13 +208,11 @@ impl TermGraph {
         Ok(self.view(base, indices, dims))
     }
 
-    /// Returns the first views that an e-class equals, with their bases.
     pub(in crate::prove) fn views_of(&self, id: Id) -> Vec<(Rc<View>, Id)> {
         let views = self.numbered_views_of(id, MAX_VIEWS).into_iter();
         views.map(|((_, view), base)| (view, base)).collect()
     }
 
-    /// Returns all views that an e-class equals, with their bases.
     pub(in crate::prove) fn all_views_of(&self, id: Id) -> Vec<(Rc<View>, Id)> {
         let views = self.numbered_views_of(id, usize::MAX).into_iter();
         views.map(|((_, view), base)| (view, base)).collect()
@@ -272,7 +263,7 @@ impl TermGraph {
         out
     }
 
-    /// Adds a view as a view of each of the model's slices of the same value `of`, except the slice `but`.
+    /// Adds a view as a view of each other slice of `of` in the model.
     pub(in crate::prove) fn add_quotients(
         &mut self,
         view: &NumberedView,

@@ -28,7 +28,6 @@ pub(super) use of_model::{ModelRepetition, Repetition};
 /// The most rounds in which an e-class may change. A few suffice, because rules shrink terms or bring them nearer to
 /// the model.
 const MAX_ROUNDS: usize = 24;
-/// The most terms of a proof.
 const MAX_TERMS: usize = 400_000;
 /// Intervals of a view per step.
 const INTERVALS: usize = 2;
@@ -51,7 +50,6 @@ pub(super) struct ProofRule {
     pub(super) apply: fn(&mut TermGraph, &Term, Id) -> Vec<Id>,
 }
 
-/// Terms and the equalities found among them.
 pub(super) struct TermGraph {
     pub(super) graph: EGraph<Term, TermAnalysis>,
     rules: &'static [ProofRule],
@@ -65,15 +63,12 @@ pub(super) struct TermGraph {
     pub(super) relations: Relations,
     /// True while the model's own terms are added.
     pub(super) of_model: bool,
-    /// The omitted rule.
     without: Option<String>,
-    /// How often each rule found terms equal.
     pub(super) found: BTreeMap<&'static str, u64>,
     /// Used steps, limited by the budget.
     steps: Meter,
     /// Used intervals of views, limited by the budget's segments.
     segments: Meter,
-    /// True if a limit was met.
     pub(super) cut_short: bool,
 }
 
@@ -101,7 +96,7 @@ impl Meter {
 }
 
 impl TermGraph {
-    /// Returns an empty graph for the model's terms, saturated within the budget by all `rules` except `without`.
+    /// Returns an empty graph for the model's terms, within the budget, with all `rules` except `without`.
     pub(super) fn new(
         rules: &'static [ProofRule],
         without: Option<&str>,

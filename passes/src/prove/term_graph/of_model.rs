@@ -8,7 +8,6 @@ use super::access::NumberedView;
 use super::{MAX_VIEWS, Selection, TermGraph};
 use crate::prove::language::{Head, Term};
 
-/// A selection, repeated or not.
 #[derive(Clone, Debug)]
 pub(in crate::prove) struct Repetition {
     pub(in crate::prove) selection: Selection,
@@ -16,12 +15,9 @@ pub(in crate::prove) struct Repetition {
     pub(in crate::prove) copies: Vec<(usize, u64, Dim)>,
 }
 
-/// A repetition that the model has.
 #[derive(Clone, Debug)]
 pub(in crate::prove) struct ModelRepetition {
-    /// The repetition, under the model's sizes.
     pub(in crate::prove) result: Id,
-    /// The repeated axes, each with the number of copies.
     pub(in crate::prove) axes: Vec<(usize, u64)>,
 }
 
@@ -37,7 +33,6 @@ impl TermGraph {
         }
     }
 
-    /// Records a view, if the model is being added.
     pub(super) fn note_slice(&mut self, base: Id, view: Id) {
         let base = self.graph.find(base);
         if self.of_model && self.model.known_slices.insert((base, view)) {
@@ -101,7 +96,7 @@ impl TermGraph {
         sums.find(defines).map(|t| t.args.to_vec())
     }
 
-    /// Returns the repetitions that an e-class is, each with the model's repetition of the same base, reshaped or not.
+    /// Returns an e-class's repetitions, with the model's repetition of the same base, reshaped or not.
     pub(in crate::prove) fn model_repetitions(&self, id: Id) -> Vec<(Repetition, ModelRepetition)> {
         if self.model.repetitions.is_empty() {
             return Vec::new();
@@ -130,7 +125,6 @@ impl TermGraph {
         out
     }
 
-    /// Returns the selections that an e-class is or repeats.
     fn repetitions(&self, id: Id) -> Vec<Repetition> {
         let selections = self.selections(id);
         let reshaped = selections.iter().filter(|s| s.indices().is_empty());
@@ -161,7 +155,7 @@ impl TermGraph {
         out
     }
 
-    /// Returns the axes along which one value is repeated to give the other, with the number of copies.
+    /// Returns the repeated axes from one value to the other, with the number of copies.
     fn copies(&self, of: Id, all: Id) -> Option<Vec<(usize, u64)>> {
         let (of, all) = (self.ty(of)?, self.ty(all)?);
         let axes = (0..RANK).filter(|&a| of.dims[a] != all.dims[a]);

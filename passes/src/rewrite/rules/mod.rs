@@ -16,7 +16,6 @@ use tpc_ir::{Op, Unreduced};
 use super::analysis::{EGraph, Table, insert, type_of, unreduced_of};
 use super::language::{Head, Node, OpRef, TypesRef};
 
-/// Pairs of e-classes that a rule found equal.
 pub(crate) type EqualPairs = Vec<(Id, Id)>;
 
 /// A rule of rewriting.
@@ -56,7 +55,6 @@ pub const RULES: &[&RewriteRule] = &[
     &copies::COPY_OF_COPY,
 ];
 
-/// A rule as egg's searcher and applier.
 pub(crate) struct RuleApplier(pub(crate) &'static RewriteRule);
 
 impl Searcher<Node, Table> for RuleApplier {
@@ -112,7 +110,6 @@ fn local_op(egraph: &EGraph, node: &Node) -> Option<(OpRef, TypesRef)> {
     (one && !egraph.analysis.op(op).is_transfer()).then_some((op, out))
 }
 
-/// Returns the unreduced sums whose all-reduces an e-class is.
 fn sums_of(egraph: &EGraph, eclass: Id) -> Vec<Id> {
     let sum = |n: &Node| match n.head {
         Head::Op(op, _) if matches!(egraph.analysis.op(op), Op::AllReduce(_)) => {

@@ -81,7 +81,6 @@ pub(super) const PARTS_OF_ROWS: RewriteRule = RewriteRule {
     },
 };
 
-/// `norm(all_gather(a)) = all_gather(norm_apply(a, all_reduce(norm_stats(a))))`.
 pub(super) const NORM_OF_PARTS: RewriteRule = RewriteRule {
     name: "norm-of-parts",
     equation: "norm(all_gather(a)) = all_gather(norm_apply(a, all_reduce(norm_stats(a))))",
@@ -117,7 +116,6 @@ pub(super) const NORM_OF_PARTS: RewriteRule = RewriteRule {
     },
 };
 
-/// Returns the parts of rows whose all-gather an e-class is.
 fn gathered_from(egraph: &EGraph, eclass: Id) -> Option<Id> {
     let gather = |n: &Node| match n.head {
         Head::Op(op, _) => match egraph.analysis.op(op) {

@@ -31,7 +31,6 @@ pub(super) const STATISTICS_TOGETHER: RewriteRule = RewriteRule {
     },
 };
 
-/// Returns the unreduced statistics whose all-reduce an e-class is.
 fn statistics(egraph: &EGraph, eclass: Id) -> Option<Id> {
     let is_stats = |id: &Id| {
         egraph[*id].nodes.iter().any(|n| match n.head {
@@ -42,7 +41,6 @@ fn statistics(egraph: &EGraph, eclass: Id) -> Option<Id> {
     sums_of(egraph, eclass).into_iter().find(is_stats)
 }
 
-/// True if two values differ at most in their first axis.
 fn is_alike(a: &ShardedType, b: &ShardedType) -> bool {
     a.place == b.place && a.ty.dtype == b.ty.dtype && a.ty.dims[1..] == b.ty.dims[1..]
 }

@@ -51,7 +51,6 @@ pub(super) const VIEW_OF_SUM: RewriteRule = RewriteRule {
     },
 };
 
-/// `concat(all_reduce(a), all_reduce(b)) = all_reduce(concat(a, b))`.
 pub(super) const CONCAT_OF_SUMS: RewriteRule = RewriteRule {
     name: "concat-of-sums",
     equation: "concat(all_reduce(a), all_reduce(b)) = all_reduce(concat(a, b))",
