@@ -2,7 +2,7 @@
 //!
 //! A pass calls [`Budget::spend`] before each piece of work and stops if the budget refuses. Budgets count units, not
 //! time, so every machine accepts the same inputs. The [limits](Limits::COMMAND) are at least ten times the needs of
-//! the largest known models and captures, and keep a command below two seconds and 500 MB.
+//! the largest known models and captures. They keep a command below two seconds and 500 MB.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -78,7 +78,7 @@ impl Limits {
     }
 }
 
-/// The instruction at which a budget was exhausted.
+/// The instruction that exhausted a budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpLocation {
     /// The name of the op.

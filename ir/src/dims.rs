@@ -175,7 +175,7 @@ impl Dim {
         Dim(Repr::Mono { coeff: 1, powers })
     }
 
-    /// Returns the constant if the size has no symbols.
+    /// Returns the value of a constant size.
     pub const fn as_const(&self) -> Option<u64> {
         match self.0 {
             Repr::Const(n) => Some(n),

@@ -213,7 +213,7 @@ impl Graph {
         inst
     }
 
-    /// Drops the instructions for which `keep` is false. The others are renumbered in order.
+    /// Drops the instructions that `keep` rejects. The others are renumbered in order.
     ///
     /// # Panics
     /// If a remaining instruction or output reads a dropped value.

@@ -19,7 +19,7 @@ use crate::types::TensorType;
 /// 1.
 ///
 /// Operands: `x: [n, rows, H, …]`, optionally `mask: [n, rows, …]`, whose further axes repeat, and optionally
-/// `sinks: [H]` (a logit per head that takes weight and has no result). The result has the shape of `x`.
+/// `sinks: [H]` (a logit per head that takes weight without a result). The result has the shape of `x`.
 #[derive(Clone, Debug)]
 pub struct SoftMax {
     /// Factor on `x`.
@@ -219,7 +219,7 @@ pub struct FlashAttn {
     pub scale: f32,
     /// ALiBi's largest slope exponent; 0 without ALiBi.
     pub max_bias: f32,
-    /// Bound `c` of `c · tanh(x / c)` on the logits; 0 for none.
+    /// Bound `c` of `c · tanh(x / c)` on the logits; 0 disables it.
     pub softcap: f32,
     /// The heads of this part; `None` for all heads or without ALiBi.
     pub heads: Option<HeadWindow>,

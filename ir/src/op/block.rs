@@ -14,7 +14,7 @@ pub enum BlockPart {
     /// Mask of the other visible cells, `f32[n_kv, n_tokens]`: 0 if the token sees the cell but not the whole block,
     /// else −∞.
     Tail,
-    /// Per cell, the cell of its block's last token, or itself if that token has no cell. `i32[n_kv]`.
+    /// Per cell, the cell of its block's last token, or itself if that token is not in a cell. `i32[n_kv]`.
     Last,
     /// Position of the first token of each token's block, laid out as
     /// [`PositionsMrope`](super::InputKind::PositionsMrope), `i32[4 · n_tokens]`.

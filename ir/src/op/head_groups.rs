@@ -1,7 +1,7 @@
 //! Head groups: groups of query indices that share one KV index.
 //!
-//! The terms come from grouped-query attention. The same grouping holds for the batches of a matrix product, whose
-//! right operand has the queries, and for the heads and groups of a scan.
+//! The terms come from grouped-query attention. The batches of a matrix product, whose right operand has the queries,
+//! and the heads and groups of a scan are grouped alike.
 
 use crate::interval::Interval;
 

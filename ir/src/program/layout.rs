@@ -215,7 +215,7 @@ impl Layout {
         Some(out)
     }
 
-    /// True if the value has no gaps.
+    /// True if the value is contiguous.
     pub fn is_dense(&self, ty: &TensorType) -> bool {
         Layout::dense(ty).is_some_and(|d| d.strides == self.strides)
     }

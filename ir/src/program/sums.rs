@@ -1,4 +1,4 @@
-//! The order in which a product sums over K, the same for any number of devices and threads.
+//! The summation order of products over K, the same for any number of devices and threads.
 //!
 //! The `⌈K/32⌉` blocks of K are cut into 8 chunks; chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. Each chunk is summed
 //! in sequence, and the chunks as a binary tree. A device that holds a subtree computes its sum. A collective over 2, 4

@@ -1,4 +1,4 @@
-//! The file's tensors behind the weights of programs.
+//! The file's tensors for the weights of programs.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::graph::Graph;
 use crate::op::{Op, Weight};
 use crate::types::RANK;
 
-/// The sizes, by name, of the file's tensors behind a program's weights.
+/// The sizes, by name, of the file's tensors for a program's weights.
 ///
 /// Decisions based on them do not depend on the number of devices that share a tensor.
 #[derive(Clone, Debug, Default)]

@@ -37,8 +37,8 @@
 //!
 //! Invariants:
 //!
-//! - Every graph that the [verifier](crate::verify) accepts survives [`print()`] and parsing, except for trees of more
-//!   than [`MAX_LEAVES`] leaves or [`MAX_DEPTH`] levels, which do not parse.
+//! - Every graph that the [verifier](crate::verify) accepts survives [`print()`] and parsing. Trees of more than
+//!   [`MAX_LEAVES`] leaves or [`MAX_DEPTH`] levels are the exception: they do not parse.
 //! - Printing a parsed graph is canonical: the text depends on the graph alone.
 //! - The parser never panics, recurses at most [`MAX_DEPTH`] levels and takes linear time. Its memory is at most a
 //!   small multiple of the text's length.

@@ -52,13 +52,13 @@
 //! - TPC0250: class references exist, and the product of a tree's factors is the axis's size.
 //! - TPC0251: no value is both split and unreduced.
 //! - TPC0252: no term of a value is split by two classes.
-//! - TPC0253: only weights split on axis 0 have a storage granule, the block of their type or a multiple of the
+//! - TPC0253: only weights split on axis 0 have a storage granule: the block of their type, or a multiple of the
 //!   [granule](crate::DType::granule) that divides it.
 //! - TPC0254: a device holds whole blocks, or whole storage granules in one run.
 //! - TPC0255: the equations of each op's rule hold.
 //! - TPC0256: factors that an op needs whole are whole.
 //! - TPC0257: norms over a split axis exchange their statistic.
-//! - TPC0258: an indexed axis is one range per device; contractions are split in all segments or in none.
+//! - TPC0258: an indexed axis is one range per device; contractions are split in all segments or not at all.
 //! - TPC0259: a result is unreduced exactly if its op and the operands imply it.
 //! - TPC0260: an op accepts its unreduced operands.
 //! - TPC0261: copies and gathers move only reduced values; reductions take only unreduced values.

@@ -41,7 +41,7 @@ rules! {
     Whole = SHARDING_WHOLE, "gather the operand first, or split another factor";
     /// Norms over a split axis exchange their statistic.
     Norm = SHARDING_NORM, "use norm_stats, all_reduce and norm_apply";
-    /// An indexed axis is one range per device; contractions are split in all segments or none.
+    /// An indexed axis is one range per device; contractions are split in all segments or not at all.
     OneRange = SHARDING_ONE_RANGE, "split the whole of an indexed axis, and all segments of a contraction";
     /// A result is unreduced exactly if its operands and the op imply it.
     UnreducedResult = SHARDING_UNREDUCED_RESULT, "declare the result as the message says";

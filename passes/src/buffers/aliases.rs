@@ -120,7 +120,7 @@ fn find_overwritten_operand(
         if !update && (!own || lasting(of) || lasting(owner) || at.insts.len() > 1) {
             return None;
         }
-        // The launch must not read another operand in this buffer. Values that it computes itself have no buffer.
+        // The launch must not read another operand in this buffer. Values that it computes itself are not in buffers.
         let there = |v: &Value| shared.owners.get(v.index()) == Some(&owner);
         let others = data.operands.iter().enumerate().filter(|(j, _)| *j != i);
         let meets = |(j, v): (usize, &Value)| {

@@ -40,7 +40,7 @@ pub fn canonicalise(mut programs: Graph) -> Graph {
 /// Up to this number, instructions are compared pairwise; above, by a hash table.
 const MOST_ALIKE: usize = 64;
 
-/// True if nothing changes, as for most programs. This check is cheaper than a rebuild.
+/// True if the programs are canonical, as most are. This check is cheaper than a rebuild.
 fn is_canonical(programs: &Graph) -> bool {
     // Instructions by cheap properties that equal ones share; only these are compared.
     let mut alike: FxHashMap<_, SmallVec<[&InstData; 1]>> = FxHashMap::default();

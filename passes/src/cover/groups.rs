@@ -12,7 +12,7 @@ use crate::users::Users;
 pub(super) struct Groups<'a> {
     seen: GraphContext<'a>,
     ahead: Vec<u32>,
-    /// Per instruction, the instruction at whose position its launch runs.
+    /// Per instruction, the position of its launch.
     at: Vec<Inst>,
     taken: Vec<bool>,
     sets: BTreeMap<Inst, Vec<Inst>>,

@@ -1,8 +1,8 @@
 //! Cover: the instructions as launches.
 //!
-//! One launch covers every instruction that computes or moves data. Leaves, and views outside of fused launches, have
-//! none. A launch covers several instructions if the target has a kernel for them. Values read only by their own launch
-//! have no buffer.
+//! One launch covers every instruction that computes or moves data. Leaves, and views outside of fused launches, need
+//! no launch. A launch covers several instructions if the target has a kernel for them. Values read only by their own
+//! launch need no buffer.
 
 mod groups;
 mod print;

@@ -108,7 +108,7 @@ impl Analysis {
     /// Builds the tables of [`Self::new`] within a budget.
     ///
     /// # Errors
-    /// Returns the instruction at which the budget runs out.
+    /// Returns the instruction that exhausts the budget.
     pub fn new_within(
         graph: &Graph,
         factors: &Factors,

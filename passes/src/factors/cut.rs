@@ -12,7 +12,7 @@ use crate::gcd::gcd;
 pub struct CutReshape {
     /// The factor.
     pub factor: Var,
-    /// The offset in the factor at which an axis of the result begins.
+    /// The start of an axis of the result, as an offset in the factor.
     pub at: Dim,
     /// Sizes that cut no factor: the reshape's own, with each cutting axis ended at a factor's end.
     pub instead: Option<[Dim; RANK]>,

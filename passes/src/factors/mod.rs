@@ -61,7 +61,7 @@ impl Factors {
     /// Infers factors within a budget.
     ///
     /// # Errors
-    /// Returns the instruction at which the budget runs out.
+    /// Returns the instruction that exhausts the budget.
     pub fn infer_within(graph: &Graph, budget: &Budget) -> Result<Factors, BudgetExceeded> {
         let most = budget.remaining(Resource::Steps);
         let (out, stopped) = Factors::infer_in(graph, Space::with_limit(most));
@@ -141,7 +141,7 @@ impl Factors {
         (out, stopped)
     }
 
-    /// True if a second run of all rules would refine nothing.
+    /// True if a second run of all rules would not refine a factor.
     pub fn is_stable(&self, graph: &Graph) -> bool {
         let mut again = self.clone();
         // Leaves are compared by their first appearance, because another variable may represent the same leaf.

@@ -1,4 +1,4 @@
-//! The flow of unreduced sums: where they arise, pass, and are reduced.
+//! The flow of unreduced sums, from definition to reduction.
 
 use std::collections::BTreeSet;
 
@@ -274,7 +274,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Returns the value to reduce for `v`: the op result behind its views.
+    /// Returns the value to reduce for `v`: the op result that its views select from.
     fn producer(&self, mut v: Value) -> Value {
         let graph = self.facts.graph;
         loop {

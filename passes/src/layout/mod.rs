@@ -1,7 +1,7 @@
 //! Layout: the storage of weights, and which values are views.
 //!
 //! A view (`reshape`, `permute`, `slice`) is free if its elements are evenly strided in its operand. Otherwise it is a
-//! copy with a launch. Weights in a kernel's own format have no views.
+//! copy with a launch. Weights in a kernel's own format cannot be viewed.
 
 use tpc_ir::program::{Layout, StorageFormat, Target, WeightPart, WeightStorage};
 use tpc_ir::{Graph, Inst, Op, Value, Verified, stage};

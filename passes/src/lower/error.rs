@@ -3,7 +3,7 @@
 use tpc_ir::BudgetExceeded;
 use tpc_ir::op::TypeError;
 
-/// The reason why a sharded graph has no programs. Except for the budget, this is a bug in the verifier.
+/// The reason why a sharded graph cannot be lowered. Except for the budget, this is a bug in the verifier.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LowerError {
     /// An op's parameters cannot be adapted to a device's part.

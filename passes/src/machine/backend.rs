@@ -41,7 +41,7 @@ impl Backend {
         Backend::Rpc,
     ];
 
-    /// Returns the name with which llama.cpp's device names begin.
+    /// Returns the prefix of llama.cpp's device names.
     pub const fn name(self) -> &'static str {
         match self {
             Backend::Cuda => "CUDA",

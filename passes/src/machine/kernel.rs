@@ -57,7 +57,7 @@ pub struct Kernel {
     pub work: Work,
     /// Bytes of weights read.
     pub weight_bytes: f64,
-    /// The element type of the weights, or of the result if there are no weights.
+    /// The element type of the weights; without weights, of the result.
     pub dtype: DType,
 }
 

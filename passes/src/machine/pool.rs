@@ -26,7 +26,7 @@ impl Topology {
         self.away.contains(&device)
     }
 
-    /// Returns the pool of the host and of those of the first `devices` that share its memory, if any.
+    /// Returns the pool of the host and the first `devices` that share its memory, if any.
     ///
     /// If the memory of the host is stated, that figure is the whole pool.
     pub fn host_pool(&self, devices: usize) -> Option<Pool> {

@@ -62,7 +62,7 @@ impl<'a> Speed<'a> {
         };
         let class = profile.classes.of(device.class);
         let (reads, products) = (ported * class.reads, ported * class.products);
-        // Products of 8-bit integers are as fast as those of 16-bit numbers or twice as fast.
+        // 8-bit integer products are as fast as 16-bit products or twice as fast.
         let int8 = processor.and_then(|p| p.int8).map(|x| x / 2.0);
         let dots = match (int8, nominal) {
             (None, Some(c)) if device.flops / c < VECTOR_UNITS_ONLY => profile.no_dot_share,

@@ -48,8 +48,8 @@ impl FlowNetwork {
         std::iter::successors(some(self.first[node as usize]), next)
     }
 
-    /// True per node on the sink's side of the minimum cut nearest to the sink: the nodes from which the residual
-    /// network reaches the sink. They are the same for every maximum flow.
+    /// True per node on the sink's side of the minimum cut nearest to the sink: the nodes that reach the sink in the
+    /// residual network. They are the same for every maximum flow.
     pub(super) fn sink_side(mut self) -> Vec<bool> {
         while let Some(mut levels) = self.level_graph() {
             self.add_blocking_flow(&mut levels);

@@ -178,7 +178,7 @@ impl Bill {
         }
     }
 
-    /// Returns the way in which the devices work together.
+    /// Returns the way to use several devices.
     pub fn way(&self) -> Way {
         if self.uses_host() {
             Way::Host

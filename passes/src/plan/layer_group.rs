@@ -116,7 +116,8 @@ pub fn layer_groups(graph: &Graph, analysis: &Analysis) -> Vec<LayerGroup> {
         .collect()
 }
 
-/// Returns the layer group of these instructions, all of one layer or none. Nameless layers are numbered by appearance.
+/// Returns the layer group of these instructions, all of one layer or outside of layers. Nameless layers are numbered
+/// by appearance.
 fn layer_group(
     graph: &Graph,
     analysis: &Analysis,

@@ -80,8 +80,8 @@ pub fn refusal(factors: &Factors, analysis: &Analysis, leaf: Var) -> Option<Refu
 /// Granules of a chain of one or two leaves, in flat indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granules {
-    /// The granule at which devices can cut every tensor: file blocks, or parts of a block that devices can repack.
-    /// `None` if only the whole range is a multiple.
+    /// The granule of possible cuts in every tensor: file blocks, or parts of a block that devices can repack. `None`
+    /// if only the whole range is a multiple.
     pub hard: Option<u64>,
     /// True if ranges may end inside blocks: every quantised tensor can store shared edge blocks.
     pub soft: bool,

@@ -41,8 +41,8 @@ pub struct Pricer<'a> {
     pub device_weights: &'a [f64],
     /// Price of a stored byte, in reads of a byte.
     memory_price: f64,
-    /// The maximum price of a collective while splits within layers are chosen, in µs, so that an explicit tensor split
-    /// is not rejected on small models.
+    /// The maximum price of a collective while splits within layers are chosen, in µs. It keeps an explicit tensor
+    /// split from being rejected on small models.
     collective_cap: f64,
     expert_load: ExpertLoad,
 }
@@ -372,7 +372,7 @@ impl Parts for PricedInst<'_> {
     }
 }
 
-/// Returns a tenth of the time in which a device reads a matrix of mean size, in µs.
+/// Returns a tenth of a device's time to read a matrix of mean size, in µs.
 fn collective_cap(graph: &Graph, device: &DeviceProfile) -> f64 {
     let mut matrices = (0_u64, 0.0);
     for (_, data) in graph.insts() {

@@ -38,7 +38,7 @@ pub enum ChainCuts {
 }
 
 /// Cuts a chain `major · minor` into flat ranges in proportion to the device weights, at multiples of `granule`. The
-/// cuts minimise the heaviest load, then the number of shared major indices. `None` if there are no such cuts.
+/// cuts minimise the heaviest load, then the number of shared major indices. `None` if no cuts exist.
 pub fn chain(
     major: u64,
     minor: u64,

@@ -106,7 +106,7 @@ impl<'a> Encoding<'a> {
     /// Adds terms for outside values and for the model's values of the obligation.
     ///
     /// # Errors
-    /// Returns the instruction at which a limit is met.
+    /// Returns the instruction that meets a limit.
     fn add_model(&mut self) -> Result<(), Box<Refutation>> {
         let (task, boundary) = (self.task, self.boundary);
         let mut classes = vec![None; boundary.values.len()];

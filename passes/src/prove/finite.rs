@@ -4,14 +4,14 @@
 //! product with zero therefore requires that its other factor is finite ("a number").
 //!
 //! The proof assumes that weights, states and inputs are finite, except attention masks, which also hold −∞. It also
-//! assumes that the model applies every op only to operands on which it is defined: it never divides by zero. Hence:
+//! assumes that the model never applies an op outside its domain: it never divides by zero. Hence:
 //!
 //! - A value of the model is finite unless a mask or an infinite parameter enters it.
 //! - A total op gives finite results for finite operands.
-//! - A partial op, such as a division, does so if the model applies it to the same operand, or to a value of which the
-//!   operand is a part.
+//! - A partial op, such as a division, does so if the model applies it to the same operand, or to a value that contains
+//!   it.
 //! - For an op that selects by index, the operand is the index. The model must use the same index on a table with the
-//!   same number of rows or fewer. A table with 0 rows has no row to select, though all its elements are zeros.
+//!   same number of rows or fewer. A table with 0 rows has nothing to select, though all its elements are zeros.
 
 use tpc_ir::op::{
     AddId, BinaryKind, BlockPart, GetRows, InputKind, MulMatId, OpCategory, Unary, UnaryKind,
@@ -47,8 +47,8 @@ impl Domain {
     }
 }
 
-/// Returns the domain and the operand for which the op may be undefined; `None` for total ops. Ops with a window are
-/// total, because the window selects the device's rows.
+/// Returns the domain of a partial op and the restricted operand; `None` for total ops. Ops with a window are total,
+/// because the window selects the device's rows.
 pub(super) fn domain<'a>(
     op: &Op,
     ty: impl Fn(usize) -> Option<&'a TensorType>,
@@ -77,7 +77,7 @@ pub(super) fn domain<'a>(
 pub(super) fn gives_numbers(op: &Op, is_number: impl Fn(usize) -> bool, operands: usize) -> bool {
     let all = || (0..operands).all(&is_number);
     match op {
-        // The softmax of a row that is all −∞ is undefined; the model has no such row.
+        // The softmax of a row that is all −∞ is undefined; the model never has such a row.
         Op::SoftMax(o) => o.scale.is_finite() && o.max_bias.is_finite(),
         // Indices are numbers.
         Op::TopK(_) | Op::ArgSort(_) => true,

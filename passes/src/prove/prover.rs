@@ -49,7 +49,7 @@ pub fn prove(
 /// Proves within a budget.
 ///
 /// # Errors
-/// Returns the first op whose value cannot be justified, or at which the budget runs out. The budget then [names the
+/// Returns the first op that cannot be justified or exhausts the budget. The budget then [names the
 /// resource](Budget::first_overrun).
 pub fn prove_within(
     model: &Verified<stage::Model>,
@@ -163,7 +163,7 @@ impl Lemmas<'_> {
         prove: impl FnOnce(Option<&str>) -> Result<Lemma, Failure>,
     ) -> Result<Option<&Lemma>, Box<Refutation>> {
         let lemma = match self.by_signature.entry(signature) {
-            // `None` for an earlier section does not count for the last section, which has no next one.
+            // `None` for an earlier section does not count for the last section, because no section follows.
             Entry::Occupied(e) if e.get().is_some() || has_next => e.into_mut(),
             entry => {
                 let lemma = match prove(self.without) {

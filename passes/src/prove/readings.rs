@@ -152,7 +152,7 @@ pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
 
 fn parts(terms: &TermGraph, id: Id) -> Vec<ArgPart> {
     if terms.is_zero(id) {
-        // Zeros are parts of all zeros, so their readings have no use.
+        // Zeros are parts of all zeros, so their readings are useless.
         return ArgPart::whole(terms, id).into_iter().collect();
     }
     let selections = terms.selections(id);

@@ -16,7 +16,7 @@ pub struct Order {
 }
 
 /// Returns the order of launches. Programs without launches have one empty phase. Within a phase it is the program
-/// order, except in layers in which places work for each other.
+/// order, except in layers with work of one place for another.
 pub fn order(graph: &Graph, layouts: &Layouts, launches: &[LaunchData]) -> Order {
     let ahead = lookahead_tokens(graph);
     let of = |l: &LaunchData| match &l.work {

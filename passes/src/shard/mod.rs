@@ -13,7 +13,7 @@ use tpc_ir::{
 use crate::factors::{Analysis, Factors, PropagationConflict, Selection, active_roles};
 use crate::plan::Choice;
 
-/// The reason why a choice has no sharded graph: always a bug in the planner.
+/// A choice without a sharded graph, because of a bug in the planner.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ShardError {
     /// The selection contradicts itself.

@@ -1,5 +1,5 @@
-//! The suspect op: a copy, slice or concatenation that differs from its namesakes on other devices (another value,
-//! another order, a gap), or an op whose value has another name than the model's.
+//! The suspect op. It is a copy, slice or concatenation that differs from its namesakes on other devices: another
+//! value, another order, or a gap. Or it is an op whose value has another name in the model.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,8 +1,7 @@
 //! The search for the first op whose value cannot be justified.
 //!
-//! A value is justified if it is a value of the model, a part of one, or one device's summand of a sum in the model.
-//! All values downstream of a fault are unjustified, so the first op with an unjustified value is the fault or reads
-//! it.
+//! A value is justified if it is a value of the model, a part of one, or a summand of a sum in the model. All values
+//! downstream of a fault are unjustified, so the first op with an unjustified value is the fault or reads it.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -111,8 +110,8 @@ fn is_summed(encoding: &Encoding<'_>, v: Value) -> bool {
     })
 }
 
-/// Returns the first collective before `goal` whose result is not a value of the model, and which omits devices or sums
-/// whole values.
+/// Returns the first collective before `goal` that omits devices or sums whole values, and whose result is not a value
+/// of the model.
 pub(super) fn find_odd_collective(
     encoding: &Encoding<'_>,
     verdicts: &Verdicts,
@@ -160,8 +159,8 @@ fn is_on_several_devices(encoding: &Encoding<'_>, verdicts: &Verdicts, v: Value)
     })
 }
 
-/// True if the devices' summands of this name add up to the model's value. A device whose summand is an earlier value
-/// has no value of this name.
+/// True if the devices' summands of this name add up to the model's value. A device may have its summand under an
+/// earlier name.
 fn adds_up(encoding: &mut Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
     if !encoding.charge_scan() {
         return true;

@@ -69,7 +69,7 @@ impl<'a> RepeatedPattern<'a> {
         (index, r.len * self.fine - into)
     }
 
-    /// Returns the positions of indices, all of which must be in the list.
+    /// Returns the positions of indices that are in the list.
     pub(super) fn positions(&self, indices: &[Interval]) -> Result<Vec<Interval>, NotExpressible> {
         pieces(indices, |index| self.position(index))
     }

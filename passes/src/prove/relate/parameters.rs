@@ -105,8 +105,7 @@ fn all_heads(
     matches.then_some(()).ok_or(NotExpressible)
 }
 
-/// Sets the start of a slice-setting op to its start in the model. The selected indices before it must be as many as
-/// before the slice in the part.
+/// Sets the start of a slice-setting op to its start in the model. The part must have equally many indices before it.
 fn start_on_whole(
     op: &mut SetSlice,
     parts: &[Rc<Part>],

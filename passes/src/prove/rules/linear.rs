@@ -8,7 +8,7 @@ use super::sums::replace_summands;
 use crate::prove::language::{Head, Term};
 use crate::prove::term_graph::{ProofRule, TermGraph};
 
-/// A linear function: a head with all arguments except the ones in which it is linear.
+/// A linear function: a head with its nonlinear arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Function {
     head: Head,

@@ -25,8 +25,8 @@ use model_terms::ModelTerms;
 pub(super) use access::Selection;
 pub(super) use of_model::{ModelRepetition, Repetition};
 
-/// The most rounds in which an e-class may change. A few suffice, because rules shrink terms or bring them nearer to
-/// the model.
+/// The most rounds of changes to an e-class. A few suffice, because rules shrink terms or bring them nearer to the
+/// model.
 const MAX_ROUNDS: usize = 24;
 const MAX_TERMS: usize = 400_000;
 /// Intervals of a view per step.
@@ -242,7 +242,7 @@ impl TermGraph {
         };
         let (of_a, of_b) = (parents(a), parents(b));
         self.graph.union(a, b);
-        // If one of the two has no parents, congruence adds no equality, and rebuilding would visit all e-classes.
+        // If one of the two lacks parents, congruence adds no equality, and rebuilding would visit all e-classes.
         if !of_a.is_empty() && !of_b.is_empty() {
             self.revisit.extend(of_a);
             self.revisit.extend(of_b);

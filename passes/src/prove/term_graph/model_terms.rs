@@ -12,6 +12,6 @@ pub(super) struct ModelTerms {
     pub(super) sums: Vec<(Id, Vec<Id>)>,
     /// Repetitions, as (repeated, repetition).
     pub(super) repetitions: Vec<(Id, Id)>,
-    /// Values in which the model sets a slice, as (value, result).
+    /// The model's set slices, as (value, result).
     pub(super) sets: Vec<(Id, Id)>,
 }
