@@ -52,10 +52,7 @@ impl std::error::Error for ParseError {
 
 /// The kinds of defects. [`super::CODES`] explains their codes. Quoted pieces of the text are shortened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(
-    missing_docs,
-    reason = "the message of each variant says what its fields hold"
-)]
+#[expect(missing_docs, reason = "the message of each variant names its fields")]
 pub enum ParseErrorKind {
     #[error("not a tpir text: expected the line `tpir 1` first, found {found}")]
     NotTpir { found: String },
@@ -140,7 +137,7 @@ impl ParseErrorKind {
     pub fn help(&self) -> String {
         match self {
             ParseErrorKind::NotTpir { .. } => {
-                "give a text that `tpc` printed; comments may stand before its first line".to_owned()
+                "give a text printed by `tpc`; only comments may precede its first line".to_owned()
             }
             ParseErrorKind::Version { .. } => {
                 "print the graph again with this version of `tpc`".to_owned()
@@ -193,7 +190,8 @@ impl ParseErrorKind {
             ParseErrorKind::RepeatedAttribute { .. } => "remove one of the definitions".to_owned(),
             ParseErrorKind::Limit { .. } => "write it with fewer".to_owned(),
             ParseErrorKind::ClassPart { .. } => {
-                "`c0/4` is the class without factors of 4 indices in all; the divisor must divide its size".to_owned()
+                "the divisor must divide the size of the class; `c0/4` is `c0` without minor factors of 4 \
+                indices in all".to_owned()
             }
             ParseErrorKind::RangeEnd { .. } => {
                 "a range is `start:len`, not `start:end`".to_owned()
@@ -205,7 +203,7 @@ impl ParseErrorKind {
                 "write `split(0: c0*128, 1: c1)`, `split(0: c0 granule 256)`, `partial` or `owner_masked(c0)`".to_owned()
             }
             ParseErrorKind::Rank { .. } => "tensors have four axes; trailing sizes of 1 may be left out".to_owned(),
-            ParseErrorKind::TooLong { .. } => "split the graph".to_owned(),
+            ParseErrorKind::TooLong { .. } => "split the graph into several texts".to_owned(),
         }
     }
 }

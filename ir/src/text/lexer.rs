@@ -106,7 +106,7 @@ impl<'a> Lexer<'a> {
             float = true;
             self.at += 1;
             if !self.byte(0).is_some_and(|b| b.is_ascii_digit()) {
-                return Err(bad(self, "no digit behind the point"));
+                return Err(bad(self, "no digit after the point"));
             }
             self.skip(|b| b.is_ascii_digit());
         }
@@ -164,7 +164,7 @@ pub(super) fn unescape(quoted: &str, span: Span) -> Result<String, ParseError> {
                 let code = u32::from_str_radix(hex, 16).ok().and_then(char::from_u32);
                 let hex_only = hex.bytes().all(|b| b.is_ascii_hexdigit());
                 let code = code.filter(|_| hex_only);
-                out.push(code.ok_or_else(|| bad("\\u{…} is no character"))?);
+                out.push(code.ok_or_else(|| bad("\\u{…} is not a character"))?);
                 chars = tail[hex.len() + 1..].chars();
             }
             Some(_) | None => return Err(bad("unknown escape")),

@@ -57,7 +57,7 @@ impl<'a> Parser<'a> {
         let name = self.string_literal("the graph's name in quotes")?;
         self.expect_end()?;
         if self.spans.graph != Span::default() {
-            let defect = "stands twice";
+            let defect = "is given twice";
             return Err(ParseError::new(ParseErrorKind::GraphLine { defect }, start));
         }
         self.graph.name = name;

@@ -58,7 +58,7 @@ impl std::error::Error for VerifyError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PartsDefect {
     /// The value is on a group.
-    #[error("the value is on a group, where its sharding gives the parts")]
+    #[error("the value is on a group, and its sharding gives the parts")]
     OnGroup,
     /// The number of lists is not four.
     #[error("expected a list per axis, 4 in all, found {0}")]
@@ -85,10 +85,7 @@ pub enum PartsDefect {
 
 /// The kinds of violations. [`super::CODES`] explains their codes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(
-    missing_docs,
-    reason = "the message of each variant says what its fields hold"
-)]
+#[expect(missing_docs, reason = "the message of each variant names its fields")]
 pub enum VerifyErrorKind {
     #[error("{detail}")]
     Sharding { rule: ShardingRule, detail: String },
@@ -114,7 +111,7 @@ pub enum VerifyErrorKind {
     },
     #[error("the state {name:?} is already defined by {first} at the same place")]
     StateName { name: String, first: Value },
-    #[error("it has no devices")]
+    #[error("the group is empty")]
     EmptyGroup,
     #[error("{device} is in it twice")]
     RepeatedDevice { device: Device },
@@ -124,7 +121,7 @@ pub enum VerifyErrorKind {
         range: Interval,
         size: u64,
     },
-    #[error("the range of rank {rank} begins before that of a lower rank")]
+    #[error("the range of rank {rank} begins before the range of a lower rank")]
     ClassOrder { rank: usize },
     #[error("no device has index {index}")]
     ClassGap { index: u64 },
@@ -144,7 +141,7 @@ pub enum VerifyErrorKind {
         found: Dim,
         size: u64,
     },
-    #[error("the tree of axis {axis} has no split leaf")]
+    #[error("the tree of axis {axis} does not have a split leaf")]
     Unsplit { axis: usize },
     #[error("the tree `{found}` of axis {axis} is not in normal form: expected `{expected}`")]
     NotNormal {
@@ -299,10 +296,10 @@ impl VerifyErrorKind {
                 "move the instruction that defines it further up"
             }
             VerifyErrorKind::BackReference { .. } => {
-                "leave `def` as `Graph::push` sets it; define another value instead"
+                "keep the `def` that `Graph::push` sets; define another value instead"
             }
             VerifyErrorKind::NoOutputs => "add `output \"logits\" = …`",
-            VerifyErrorKind::OutputName { .. } => "name the two differently",
+            VerifyErrorKind::OutputName { .. } => "give them different names",
             VerifyErrorKind::NotAState { .. } => {
                 "name the value of the `state` instruction on the left of `=`"
             }
@@ -310,7 +307,7 @@ impl VerifyErrorKind {
                 "apply the two updates one after the other and output the last"
             }
             VerifyErrorKind::StateChanges { .. } => {
-                "bring the new content to the type, the place and the sharding of the state"
+                "give the new content the type, the place and the sharding of the state"
             }
             VerifyErrorKind::StateName { .. } => "give them different names, or merge them",
             VerifyErrorKind::EmptyGroup => "give it a device, or use the device without a group",
@@ -333,7 +330,7 @@ impl VerifyErrorKind {
                 "write the normal form; `Sharding::split` makes it"
             }
             VerifyErrorKind::OpText { .. } => {
-                "parameters are numbers, not NaN, and those that the op does not use are zero"
+                "parameters must not be NaN, and unused parameters must be zero"
             }
             VerifyErrorKind::Operands { .. } => "correct the operands, or the op's attributes",
             VerifyErrorKind::ResultCount { .. } => "declare one result per result of the op",
@@ -355,14 +352,14 @@ impl VerifyErrorKind {
             VerifyErrorKind::Summed { .. } => "sum f32, f16 or bf16 elements",
             VerifyErrorKind::Blocks { .. } => "decode it with an op that reads quantised elements",
             VerifyErrorKind::CutBlocks { .. } => {
-                "keep axis 0 where it is, and begin slices of it at blocks"
+                "keep axis 0 in place, and begin its slices at blocks"
             }
             VerifyErrorKind::PartOfBlock { .. } => {
                 "only products read such weights; end the part's rows at blocks"
             }
             VerifyErrorKind::TwoPlaces { .. } => "bring the operand there with `copy`",
             VerifyErrorKind::ResultPlace { .. } => {
-                "an op runs where its operands are; move the result with `copy`"
+                "an op runs at the place of its operands; move the result with `copy`"
             }
             VerifyErrorKind::Participant { .. } => {
                 "give the collective one value of a group, or one value per device"
@@ -374,7 +371,7 @@ impl VerifyErrorKind {
                 "declare it on the host and bring it to the devices with `copy`"
             }
             VerifyErrorKind::ShardedAlone { .. } => "remove the sharding; a place holds all of it",
-            VerifyErrorKind::Stage { .. } => "run the pass that leads to the stage",
+            VerifyErrorKind::Stage { .. } => "run the pass that produces this stage",
             VerifyErrorKind::Layer { .. } => "number the layers from 0 on",
         }
     }

@@ -44,7 +44,7 @@ rules! {
     /// An indexed axis is one range per device; contractions are split in all segments or not at all.
     OneRange = SHARDING_ONE_RANGE, "split the whole of an indexed axis, and all segments of a contraction";
     /// A result is unreduced exactly if its operands and the op imply it.
-    UnreducedResult = SHARDING_UNREDUCED_RESULT, "declare the result as the message says";
+    UnreducedResult = SHARDING_UNREDUCED_RESULT, "declare the result as stated in the message";
     /// An op accepts its unreduced operands.
     UnreducedOperand = SHARDING_UNREDUCED_OPERAND, "all_reduce the operand first";
     /// Copies and gathers move only reduced values; reductions take only unreduced values.

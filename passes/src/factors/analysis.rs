@@ -102,7 +102,7 @@ impl Analysis {
     /// Never.
     pub fn new(graph: &Graph, factors: &Factors) -> Analysis {
         let found = Analysis::new_within(graph, factors, &Budget::new(Limits::NONE));
-        found.expect("invariant: there are no limits")
+        found.expect("invariant: the budget is unlimited")
     }
 
     /// Builds the tables of [`Self::new`] within a budget.

@@ -10,7 +10,7 @@ mod engine_profiles;
 mod expert_load;
 #[allow(
     clippy::approx_constant,
-    reason = "a fitted constant may be near one of mathematics"
+    reason = "a fitted constant may be close to a mathematical constant"
 )]
 mod fitted;
 mod kernel;

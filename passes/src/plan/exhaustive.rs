@@ -203,7 +203,7 @@ fn no_set_of_options_is_cheaper_than_the_plan() {
             let bound = 1.0 + planned.choice.excess();
             assert!(
                 price.uncapped <= least * bound * (1.0 + 1e-9),
-                "{heads}/{kv} {width} {dtype} on {devices}: {} against {least}, bound {bound}",
+                "{heads}/{kv} {width} {dtype} on {devices}: {} instead of {least}, bound {bound}",
                 price.uncapped
             );
         }

@@ -94,7 +94,10 @@ fn reason_words(graph: &Graph, reason: &Refusal) -> String {
     match reason {
         Refusal::Whole(inst) => format!("{} needs it whole", op(graph, *inst)),
         Refusal::Repeated(v) => format!("{} has it twice", name(graph, *v)),
-        Refusal::Indexed(inst) => format!("the index of {} counts more than it", op(graph, *inst)),
+        Refusal::Indexed(inst) => format!(
+            "the index of {} runs along more than this factor",
+            op(graph, *inst)
+        ),
         Refusal::Symbolic => "its size is known only at run time".to_owned(),
         Refusal::NotStored => "no weight or state has it".to_owned(),
         Refusal::PinnedWhole(v) => format!("an override mirrors {}", name(graph, *v)),

@@ -82,7 +82,7 @@ pub enum RefutationReason {
         name: String,
     },
     /// A part of a state is never renewed.
-    #[error("is a part of the state `{name}` that is never renewed; the model renews it")]
+    #[error("is a part of the state `{name}` that is never updated, but the model updates it")]
     Stale {
         /// The state's name.
         name: String,

@@ -331,7 +331,7 @@ impl Lines {
             let place = place(p)?;
             p.expect(b':', "`:` and a number of steps")?;
             let (steps, span) = p.int("a number of steps")?;
-            let defect = "a number of steps beyond what a queue holds";
+            let defect = "a number of steps beyond a queue's limit";
             let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
             let steps = usize::try_from(steps).map_err(large)?;
             pending.push(UnresolvedWait {

@@ -145,7 +145,7 @@ fn check_needed_homes(
 ) {
     let graph = &program.graph;
     let mut missing = |value: Value, why: String| {
-        let what = format!("{value} has no home: {why}");
+        let what = format!("{value} does not have a home: {why}");
         errors.push(ProgramError::new(&codes::LAUNCH, Part::Home(value), what));
     };
     for i in 0..program.launches.len() {

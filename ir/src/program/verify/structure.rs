@@ -51,7 +51,7 @@ fn handles(program: &Program, errors: &mut Vec<ProgramError>) {
             let value = Value::new(i);
             dangling(
                 Part::Home(value),
-                format!("{value} lies in {}", home.buffer),
+                format!("{value} is in {}, which does not exist", home.buffer),
             );
         }
     }
@@ -60,14 +60,17 @@ fn handles(program: &Program, errors: &mut Vec<ProgramError>) {
             let name = Buffer::new(i);
             dangling(
                 Part::Buffer(name),
-                format!("{name} lies in {}", buffer.arena),
+                format!("{name} is in {}, which does not exist", buffer.arena),
             );
         }
     }
     for (i, launch) in program.launches.iter().enumerate() {
         let name = Launch::new(i);
         if let Some(inst) = launch.covered_insts().iter().find(|i| i.index() >= insts) {
-            dangling(Part::Launch(name), format!("{name} covers {inst}"));
+            dangling(
+                Part::Launch(name),
+                format!("{name} covers {inst}, which does not exist"),
+            );
         }
         if let Work::Store(output) = launch.work
             && !matches!(
@@ -75,7 +78,13 @@ fn handles(program: &Program, errors: &mut Vec<ProgramError>) {
                 Some(Output::State { .. })
             )
         {
-            dangling(Part::Launch(name), format!("{name} stores output {output}"));
+            dangling(
+                Part::Launch(name),
+                format!(
+                    "{name} stores output {output}, which is not the output of a \
+            state"
+                ),
+            );
         }
     }
     for (n, phase) in program.phases.iter().enumerate() {
@@ -86,7 +95,10 @@ fn handles(program: &Program, errors: &mut Vec<ProgramError>) {
                     Step::Wait { queue, .. } => queue < phase.queues.len(),
                 };
                 if !found {
-                    let what = format!("phase {n}, queue of {}: {step:?}", queue.place);
+                    let what = format!(
+                        "phase {n}, queue of {}: {step:?} does not exist",
+                        queue.place
+                    );
                     dangling(Part::Queue(n, q), what);
                 }
             }
@@ -98,7 +110,10 @@ fn shapes(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut wrong =
         |part: Part, what: String| errors.push(ProgramError::new(&codes::SHAPES, part, what));
     let Some(first) = program.shapes.first() else {
-        return wrong(Part::Graph(Entity::Graph), "there is no shape".into());
+        return wrong(
+            Part::Graph(Entity::Graph),
+            "the program does not have a shape".into(),
+        );
     };
     for (n, pair) in program.shapes.windows(2).enumerate() {
         let (before, shape) = (&pair[0].most, &pair[1].most);
@@ -194,7 +209,7 @@ fn fits(program: &Program, name: Launch) -> Result<(), String> {
             if launch.places == [graph.value(*state).place] {
                 return Ok(());
             }
-            Err("it does not run where the state is".into())
+            Err("it does not run at the place of the state".into())
         }
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn collective(
     let mut add = |detail: String| faults.add(ShardingRule::Transfer, &detail);
     match unreduced_operand(graph, data) {
         None if kind.sums() => {
-            add(format!("is the `{op}` of values that are not unreduced"));
+            add(format!("is the `{op}` of reduced values"));
         }
         Some(v) if !kind.sums() => add(format!("is the `{op}` of unreduced {v}")),
         _ => {}

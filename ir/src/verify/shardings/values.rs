@@ -22,7 +22,7 @@ pub(super) fn check(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
         faults.add(ShardingRule::Tree, &detail);
     }
     if is_split_twice(data) {
-        let detail = "is split twice: each device would hold only the crossing of two ranges";
+        let detail = "is split twice: each device would hold only the intersection of two ranges";
         faults.add(ShardingRule::SplitTwice, detail);
     }
     granule(graph, data, faults);
@@ -64,7 +64,9 @@ fn references(graph: &Graph, tree: &AxisTree) -> Result<(), String> {
             }
             let indices = class.size / c.div;
             if *size != indices {
-                return Err(format!("{c} has {indices} indices, and the leaf {size}"));
+                return Err(format!(
+                    "{c} has {indices} indices, but the leaf has {size}"
+                ));
             }
             Ok(())
         }
