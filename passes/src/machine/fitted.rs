@@ -3,6 +3,7 @@
 use super::CardClass;
 use super::profile::{ClassFactors, EngineProfile, ErrorBand};
 
+/// llama.cpp.
 pub(super) const LLAMA_CPP: EngineProfile = EngineProfile {
     product_us: 5.10,
     attention_us: 8.50,
@@ -56,6 +57,7 @@ pub(super) const LLAMA_CPP: EngineProfile = EngineProfile {
     },
 };
 
+/// ik_llama.cpp.
 pub(super) const IK_LLAMA_CPP: EngineProfile = EngineProfile {
     product_us: 2.37,
     attention_us: 3.94,

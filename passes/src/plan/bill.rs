@@ -178,7 +178,7 @@ impl Bill {
         }
     }
 
-    /// Returns the way to use several devices.
+    /// Returns the way in use of several devices.
     pub fn way(&self) -> Way {
         if self.uses_host() {
             Way::Host
@@ -274,7 +274,7 @@ fn kernels_outside_stages(
 /// The key of a layer group's kernels within a stage: its shape, and per option its leaf positions and ranges.
 type LayerGroupKey<'a> = (&'a Signature, Vec<(Vec<Option<usize>>, &'a [Interval])>);
 
-/// Computes alike and alike divided layer groups once.
+/// Returns the kernels of each device of a stage, computed once for layer groups with equal shape and division.
 fn stage_kernels(
     planned: &PlannedGraph,
     request: &PlanRequest,

@@ -27,8 +27,7 @@ pub enum RefutationReason {
     #[error("holds an impossible part: it cuts a quantisation block, or exceeds the whole")]
     Inexpressible,
     /// The declared type differs from the op's type.
-    #[error("has another type than its op's result{}", found.as_ref().map_or_else(String::new, |t| format!(" \
-    ({t})")))]
+    #[error("has another type than its op's result{}", found.as_ref().map_or_else(String::new, |t| format!(" ({t})")))]
     Type {
         /// The type by the op; `None` if the op rejects its operands.
         found: Option<TensorType>,

@@ -32,8 +32,8 @@ const LEAST: f64 = 1e-6;
 const PROHIBITIVE: f64 = 1e15;
 const PASSES: usize = 16;
 const ROUNDS: usize = 4;
-/// Trials end after this number of e-class visits, which takes some tenths of a second. Sections of tpc's own models
-/// take fewer than a million; most captures take fewer than 50.
+/// No trial begins after this number of e-class visits, which take some tenths of a second. Sections of tpc's own
+/// models take fewer than a million; most captures take fewer than 50.
 const WORK: u64 = 200_000_000;
 
 type BitSet = Vec<u64>;
