@@ -2,8 +2,8 @@
 //!
 //! An axis is an ordered product (major → minor) of variables. A variable is a leaf, a product, or a sum
 //! (concatenation) of variables. Unification refines variables in place, so every axis that uses a variable sees the
-//! change. Inference leaves leaves unlabelled; the verifier labels them ([`Label`]) and rejects unification of
-//! different labels.
+//! change. Inference does not label leaves; the verifier labels them ([`Label`]) and rejects unification of different
+//! labels.
 
 mod describe;
 mod label;

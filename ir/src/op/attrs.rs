@@ -145,10 +145,7 @@ impl AttrReader {
             .transpose()
     }
 
-    /// Reads a number, possibly written as an integer.
-    ///
-    /// # Errors
-    /// If the attribute is not a number.
+    /// Reads a number; accepts an integer.
     pub fn float(&mut self, name: &'static str) -> Result<Option<f32>, AttrError> {
         self.take_typed(name, "a number", |a| match a {
             Attr::Float(x) => Some(x),
@@ -161,25 +158,16 @@ impl AttrReader {
     }
 
     /// Reads a size.
-    ///
-    /// # Errors
-    /// If the attribute is not a size.
     pub fn dim(&mut self, name: &'static str) -> Result<Option<Dim>, AttrError> {
         self.take_typed(name, "a size", dim)
     }
 
-    /// Reads a constant.
-    ///
-    /// # Errors
-    /// If the attribute is not a non-negative integer.
+    /// Reads a non-negative integer.
     pub fn int(&mut self, name: &'static str) -> Result<Option<u64>, AttrError> {
         self.take_typed(name, "a non-negative integer", |a| dim(a)?.as_const())
     }
 
     /// Reads a keyword.
-    ///
-    /// # Errors
-    /// If the attribute is not a word.
     pub fn word(&mut self, name: &'static str) -> Result<Option<String>, AttrError> {
         self.take_typed(name, "a word", |a| match a {
             Attr::Word(w) => Some(w),
@@ -188,9 +176,6 @@ impl AttrReader {
     }
 
     /// Reads quoted text.
-    ///
-    /// # Errors
-    /// If the attribute is not text.
     pub fn str(&mut self, name: &'static str) -> Result<Option<String>, AttrError> {
         self.take_typed(name, "text in quotes", |a| match a {
             Attr::Str(w) => Some(w),
@@ -199,35 +184,23 @@ impl AttrReader {
     }
 
     /// Reads a list of sizes.
-    ///
-    /// # Errors
-    /// If the attribute is not such a list.
     pub fn dims(&mut self, name: &'static str) -> Result<Option<Vec<Dim>>, AttrError> {
         self.take_typed(name, "a list of sizes", |a| {
             list(a)?.into_iter().map(dim).collect()
         })
     }
 
-    /// Reads an interval.
-    ///
-    /// # Errors
-    /// If the attribute is not `start:len`.
+    /// Reads an interval `start:len`.
     pub fn interval(&mut self, name: &'static str) -> Result<Option<Interval>, AttrError> {
         self.take_typed(name, "a range `start:len`", |a| interval(&a))
     }
 
     /// Reads a list of intervals.
-    ///
-    /// # Errors
-    /// If the attribute is not such a list.
     pub fn intervals(&mut self, name: &'static str) -> Result<Option<Vec<Interval>>, AttrError> {
         self.take_typed(name, "a list of ranges `start:len`", intervals)
     }
 
     /// Reads a list of lists of intervals.
-    ///
-    /// # Errors
-    /// If the attribute is not such a list.
     pub fn interval_lists(
         &mut self,
         name: &'static str,

@@ -36,7 +36,6 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
 }
 
 struct Facts {
-    /// Per value, the value with the same bytes: the source of its chain of views.
     content: Vec<Value>,
     reads: Vec<Vec<Value>>,
     writes: Vec<Vec<Value>>,
@@ -76,7 +75,6 @@ impl Facts {
 struct Segment {
     end: u64,
     content: Option<Value>,
-    /// The step that wrote them; `None` if written before the phase.
     writer: Option<Done>,
     readers: Vec<Done>,
 }

@@ -53,7 +53,6 @@ fn labelled_axes(graph: &Graph, values: &[Value], space: &mut Space) -> Vec<Axes
     values.iter().map(&mut axes).collect()
 }
 
-/// Checks that the op accepts its unreduced operands, and that its results are unreduced accordingly.
 fn unreduced(
     graph: &Graph,
     data: &InstData,

@@ -4,13 +4,10 @@ use crate::entity::Class;
 use crate::factor::{Axes, Label, Space, Var};
 use crate::op::{ActiveRoles, Role, Rule};
 
-/// The split factors that have a role in the op.
-///
-/// Each of the last three fields describes an axis that prevents the op from running.
+/// The split factors that have a role in the op. The last three fields describe axes that prevent the op from running.
 pub(in crate::verify) struct Roles {
     pub(in crate::verify) active: ActiveRoles,
     pub(in crate::verify) whole: Option<String>,
-    /// An indexed axis that is not one range of one factor per device.
     pub(in crate::verify) fragmented: Option<String>,
     pub(in crate::verify) mixed: Option<String>,
 }

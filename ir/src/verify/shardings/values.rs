@@ -31,7 +31,6 @@ pub(super) fn check(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
     }
 }
 
-/// Checks class references, and that the factors of a tree multiply to the axis's size.
 fn trees(graph: &Graph, data: &ValueData) -> Result<(), String> {
     for (axis, tree) in data.sharding.axes.iter().enumerate() {
         let Some(tree) = tree else { continue };
