@@ -54,8 +54,8 @@ impl OpDef for LeakyRelu {
     size_independent!();
 }
 
-/// The expanded integral of ELU (arXiv 2411.13010): `alpha_p · x² + beta · x` above 0, and `alpha_n · (e^min(x, eps) −
-/// 1 − x) + beta · x` up to 0. Operand: `x`, any shape; result of the same shape.
+/// The expanded integral of ELU (arXiv 2411.13010): `alpha_p · x² + beta · x` above 0, and
+/// `alpha_n · (e^min(x, eps) − 1 − x) + beta · x` up to 0. Operand: `x`, any shape; result of the same shape.
 #[derive(Clone, Debug)]
 pub struct Xielu {
     /// Factor of the lower branch.

@@ -21,8 +21,8 @@ fn window_attr(window: Option<Interval>) -> Attrs {
         .collect()
 }
 
-/// `out[:, u, t] = w[:, :, ids[u, t]] · x[:, u, t]`. Operands: `w: [k, m, n_expert]`, `x: [k, n_used or 1,
-/// n_tokens]`, `ids: [n_used, n_tokens]`; result `[m, n_used, n_tokens]`.
+/// `out[:, u, t] = w[:, :, ids[u, t]] · x[:, u, t]`. Operands: `w: [k, m, n_expert]`,
+/// `x: [k, n_used or 1, n_tokens]`, `ids: [n_used, n_tokens]`; result `[m, n_used, n_tokens]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MulMatId {
     /// The experts that `w` holds; `None` for all. Rows of other experts are zero in the result.

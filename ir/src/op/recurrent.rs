@@ -79,8 +79,8 @@ impl OpDef for SsmConv {
 }
 
 /// Mamba's selective scan. With `Δ = softplus(dt)` and head `h` in group `h / (heads / groups)`, each token does
-/// `state[i, d, h] ← state[i, d, h] · e^(Δ[h] · A[i, h]) + B[i, group] · x[d, h] · Δ[h]` and reads `y[d, h] = Σᵢ
-/// state[i, d, h] · C[i, group]`.
+/// `state[i, d, h] ← state[i, d, h] · e^(Δ[h] · A[i, h]) + B[i, group] · x[d, h] · Δ[h]` and reads
+/// `y[d, h] = Σᵢ state[i, d, h] · C[i, group]`.
 ///
 /// Operands: `state: [d_state, head_dim, heads, cells]`, `x: [head_dim, heads, n_t, n_s]`, `dt: [heads, n_t, n_s]`,
 /// `A: [d_state or 1, heads]`, `B` and `C: [d_state, groups, n_t, n_s]`, and `ids: [n_s]`, the initial cell of each
@@ -211,8 +211,9 @@ impl OpDef for SsmScan {
 }
 
 /// The gated delta rule. For head `h` and key head `h mod key_heads`, each token forgets
-/// `state[i, j] ← state[i, j] · e^(g[i])`, corrects `state[i, j] ← state[i, j] + k[i] · β · (v[j] − Σᵢ state[i, j] ·
-/// k[i])` and reads `y[j] = Σᵢ state[i, j] · q[i] / √dk`.
+/// `state[i, j] ← state[i, j] · e^(g[i])`, corrects
+/// `state[i, j] ← state[i, j] + k[i] · β · (v[j] − Σᵢ state[i, j] · k[i])` and reads
+/// `y[j] = Σᵢ state[i, j] · q[i] / √dk`.
 ///
 /// Operands: `q` and `k: [dk, key_heads, n_t, n_s]`, `v: [dv, heads, n_t, n_s]`, `g: [1 or dk, heads, n_t, n_s]`,
 /// `beta: [1, heads, n_t, n_s]`, `state: [dk, dv, heads, n_s]`. Results: `y` as `v`, and the state after the last

@@ -15,8 +15,8 @@ use crate::dtype::DType;
 use crate::interval::Interval;
 use crate::types::{RANK, TensorType};
 
-/// `out[:, r, i, j] = data[:, index[r, i, j], i, j]`. Operands: `data: [n, rows, p, q]`, `index: [r, p,
-/// q]`; result `[n, r, p, q]`, f32 (i32 for integer data).
+/// `out[:, r, i, j] = data[:, index[r, i, j], i, j]`. Operands: `data: [n, rows, p, q]`,
+/// `index: [r, p, q]`; result `[n, r, p, q]`, f32 (i32 for integer data).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetRows {
     /// The table rows that `data` holds; `None` for all. Other rows are zero in the result.
