@@ -1,8 +1,8 @@
 //! Budgets: limits on the computation and the memory of one command.
 //!
-//! A pass announces each piece of work with [`Budget::spend`] and stops if the budget refuses it. Budgets count units and
-//! do not read a clock: every machine accepts or refuses the same input. The [limits](Limits::COMMAND) are at least ten
-//! times the needs of the largest known models and captures. They keep a command below two seconds and 500 MB.
+//! A pass calls [`Budget::spend`] before each piece of work and stops if the budget refuses. Budgets count units, not
+//! time, so every machine accepts the same inputs. The [limits](Limits::COMMAND) are at least ten times the needs of
+//! the largest known models and captures. They keep a command below two seconds and 500 MB.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -11,23 +11,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::entity::Inst;
 use crate::graph::Graph;
 
-/// The things that a command spends.
+/// A resource that a command spends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
-    /// Terms: leaves of the summands of tensors, and nodes of e-graphs.
+    /// Leaves of the summands of tensors, and nodes of e-graphs.
     Terms,
-    /// Segments: intervals of indices that devices hold, select, or fetch.
+    /// Intervals of indices that devices hold, select, or fetch.
     Segments,
-    /// Steps: applications of rules and equations, weighted by the number of items they touch.
+    /// Applications of rules and equations, weighted by the items they touch.
     Steps,
-    /// Trials: instructions priced in the search for a plan. A search that exhausts them keeps its best plan so far.
+    /// Instructions priced in the search for a plan. An exhausted search keeps its best plan so far.
     Trials,
     /// Bytes of tensors when a small model is run.
     Bytes,
 }
 
 impl Resource {
-    /// All of them.
+    /// All resources.
     pub const ALL: [Resource; 5] = [
         Resource::Terms,
         Resource::Segments,
@@ -54,7 +54,7 @@ impl fmt::Display for Resource {
     }
 }
 
-/// The most of each resource.
+/// The limit of each resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits([u64; Resource::ALL.len()]);
 
@@ -70,7 +70,7 @@ impl Limits {
         self.0[resource as usize]
     }
 
-    /// Returns the limits with `limit` for one resource.
+    /// Replaces the limit of one resource.
     #[must_use]
     pub const fn with(mut self, resource: Resource, limit: u64) -> Limits {
         self.0[resource as usize] = limit;
@@ -78,12 +78,12 @@ impl Limits {
     }
 }
 
-/// The instruction at which a budget was exhausted.
+/// The instruction that exhausted a budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpLocation {
     /// The name of the op.
     pub op: String,
-    /// The name of its first result; may be empty.
+    /// The name of its first result, if any.
     pub value: String,
     /// The layer; `None` outside of layers.
     pub layer: Option<u32>,
@@ -111,7 +111,7 @@ pub struct BudgetExceeded {
     pub limit: u64,
     /// The stage that needs more, as in `the proof`.
     pub doing: &'static str,
-    /// The instruction; `None` for the graph as a whole.
+    /// The instruction; `None` for the whole graph.
     pub at: Option<OpLocation>,
 }
 
@@ -140,10 +140,10 @@ impl fmt::Display for BudgetExceeded {
 
 impl std::error::Error for BudgetExceeded {}
 
-/// The budget of a command: the limits and the amounts used. Passes share it by reference.
+/// The limits and the amounts used by one command. Passes share it by reference.
 ///
-/// Threads do not share it, because the remainder would then depend on the progress of other threads. Each thread gets
-/// its own [part](Self::part). The amounts used are [added](Self::add) at the end, in a fixed order.
+/// Threads do not share it, so that the remainder does not depend on their progress. Each thread gets a
+/// [part](Self::part), and the amounts are [added](Self::add) at the end in a fixed order.
 #[derive(Debug)]
 pub struct Budget {
     limits: Limits,
@@ -172,40 +172,40 @@ impl Budget {
         &self.limits
     }
 
-    /// Returns the amount of a resource that is spent.
+    /// Returns the amount spent.
     pub fn used(&self, resource: Resource) -> u64 {
         self.used[resource as usize].load(Ordering::Relaxed)
     }
 
-    /// Returns the amount of a resource that is left.
+    /// Returns the amount left.
     pub fn remaining(&self, resource: Resource) -> u64 {
         self.limits.of(resource).saturating_sub(self.used(resource))
     }
 
-    /// Returns a budget of the remaining amounts, for work on another thread.
+    /// Returns a budget of the remaining amounts, for another thread.
     #[must_use]
     pub fn part(&self) -> Budget {
         Budget::new(Limits(Resource::ALL.map(|r| self.remaining(r))))
     }
 
-    /// Adds the amounts that a part has used.
+    /// Adds the amounts used by a part.
     pub fn add(&self, part: &Budget) {
         for r in Resource::ALL {
             self.take(r, part.used(r));
         }
     }
 
-    /// Uses `n` units of a resource; returns false if this exceeds the limit. Does not record the overrun.
+    /// Uses `n` units; returns false if this exceeds the limit. Does not record the overrun.
     pub fn take(&self, resource: Resource, n: u64) -> bool {
         let used = self.used(resource).saturating_add(n);
         self.used[resource as usize].store(used, Ordering::Relaxed);
         used <= self.limits.of(resource)
     }
 
-    /// Spends `n` units of a resource; `doing` names the work, and `at` the instruction.
+    /// Spends `n` units; `doing` names the work.
     ///
     /// # Errors
-    /// Returns an error if the limit is exceeded. The budget [keeps](Self::first_overrun) the first such error.
+    /// If the limit is exceeded. The budget [keeps](Self::first_overrun) the first such error.
     pub fn spend(
         &self,
         resource: Resource,
@@ -228,7 +228,7 @@ impl Budget {
         })
     }
 
-    /// Returns the first refused request; `None` if the budget refused none so far.
+    /// Returns the first refused request.
     pub fn first_overrun(&self) -> Option<BudgetExceeded> {
         self.exceeded.lock().map_or(None, |first| first.clone())
     }

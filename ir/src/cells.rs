@@ -1,18 +1,18 @@
 //! Cells of caches that several sequences share.
 //!
-//! Kernels read cells in blocks and sum in the order of cells. Each sequence therefore owns whole blocks, in the order of
-//! its tokens. Its sums are then the same as when it runs alone.
+//! Kernels read cells in blocks and sum in cell order. Each sequence owns whole blocks, in token order, so its sums are
+//! the same as when it runs alone.
 
-/// Cells that kernels take together, at most.
+/// Cells per block that kernels read together.
 pub const CELL_BLOCK: usize = 64;
 
-/// Returns the number of cache cells for `parts` sequences of up to `each` tokens. A single sequence gets `each` cells;
-/// several sequences get whole blocks each. Returns `u64::MAX` on overflow.
+/// Returns the number of cache cells for `parts` sequences of up to `each` tokens: `each` cells for one sequence, whole
+/// blocks for several. Returns `u64::MAX` on overflow.
 #[must_use]
 pub const fn cache_cells(each: u64, parts: u64) -> u64 {
     match parts {
         0 | 1 => each,
-        // At least one block: a sequence needs a cell.
+        // Each sequence needs a cell, hence a block.
         _ => (if each == 0 { 1 } else { each })
             .div_ceil(CELL_BLOCK as u64)
             .saturating_mul(CELL_BLOCK as u64)

@@ -1,5 +1,4 @@
-//! Symbolic sizes: a [`Dim`] is a polynomial with integer coefficients in the run-time [`Symbol`]s, so that one
-//! graph serves every batch size.
+//! Symbolic sizes. A [`Dim`] is an integer polynomial in the run-time [`Symbol`]s: one graph serves every batch size.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -12,18 +11,18 @@ pub enum Symbol {
     NTokens,
     /// Cells of the KV cache that the batch attends to.
     NKv,
-    /// Cells that the batch attends to in layers with a sliding window, whose cache is shorter.
+    /// Cells that the batch attends to in sliding-window layers, whose cache is shorter.
     NKvSwa,
     /// Cells of the KV cache.
     NCtx,
-    /// Cells of the KV cache of layers with a sliding window.
+    /// Cells of the KV cache of sliding-window layers.
     NCtxSwa,
     /// Sequences of the batch.
     NSeqs,
-    /// Tokens per sequence of the batch, in graphs with recurrent states. The token axis of such graphs has
-    /// `n_seqs · n_seq_tokens` indices instead of `n_tokens`, ordered by sequence.
+    /// Tokens per sequence, in graphs with recurrent states. Their token axis has `n_seqs · n_seq_tokens` indices,
+    /// ordered by sequence.
     NSeqTokens,
-    /// The number of sequences with cells in recurrent states.
+    /// Sequences with cells in recurrent states.
     NSeqMax,
     /// Tokens whose logits are computed.
     NOutputs,
@@ -66,11 +65,10 @@ impl Symbol {
 
 const N: usize = Symbol::ALL.len();
 
-/// Terms of the longest polynomial; arithmetic beyond it fails like an overflow, so that hostile text cannot make
-/// products of sizes grow without bound.
+/// Maximum terms of a polynomial. More counts as overflow, so that hostile text cannot grow products without bound.
 const MAX_MONOMIALS: usize = 64;
 
-/// The value of every symbol for one batch.
+/// A value per symbol, for one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bindings([u64; N]);
 
@@ -81,7 +79,7 @@ impl Default for Bindings {
 }
 
 impl Bindings {
-    /// Returns the same bindings with `symbol` set to `value`.
+    /// Replaces the value of `symbol`.
     #[must_use]
     pub fn with(mut self, symbol: Symbol, value: u64) -> Self {
         self.0[symbol as usize] = value;
@@ -102,7 +100,6 @@ struct Monomial {
 }
 
 impl Monomial {
-    /// Returns the product; `None` on overflow.
     fn checked_mul(&self, by: &Monomial) -> Option<Monomial> {
         let mut powers = self.powers;
         for (p, q) in powers.iter_mut().zip(by.powers) {
@@ -112,7 +109,6 @@ impl Monomial {
         Some(Monomial { coeff, powers })
     }
 
-    /// Returns the quotient by a nonzero monomial; `None` if the division is not exact.
     fn checked_div(&self, by: &Monomial) -> Option<Monomial> {
         if self.coeff % by.coeff != 0 {
             return None;
@@ -129,22 +125,19 @@ impl Monomial {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Repr {
     Const(u64),
-    /// A monomial with a symbol and a nonzero 32-bit coefficient, the most frequent non-constant size. A wider
-    /// coefficient would increase the size of this type by half.
+    /// The most frequent non-constant size: one symbol, nonzero 32-bit coefficient. A wider coefficient would make this
+    /// type half as large again.
     Mono {
         coeff: i32,
         powers: [u8; N],
     },
-    /// All other polynomials: powers descend and are distinct, and coefficients are nonzero.
     Poly(Box<Polynomial>),
 }
 
-/// The monomials of a polynomial.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Polynomial(Box<[Monomial]>);
 
 impl Repr {
-    /// Returns the representation of a monomial with a symbol.
     fn of_monomial(monomial: Monomial) -> Repr {
         match i32::try_from(monomial.coeff) {
             Ok(coeff) => Repr::Mono {
@@ -155,7 +148,6 @@ impl Repr {
         }
     }
 
-    /// Returns the representation of several monomials.
     fn of_monomials(monomials: Vec<Monomial>) -> Repr {
         Repr::Poly(Box::new(Polynomial(monomials.into_boxed_slice())))
     }
@@ -183,7 +175,7 @@ impl Dim {
         Dim(Repr::Mono { coeff: 1, powers })
     }
 
-    /// Returns the constant if the size has no symbols.
+    /// Returns the value of a constant size.
     pub const fn as_const(&self) -> Option<u64> {
         match self.0 {
             Repr::Const(n) => Some(n),
@@ -210,7 +202,6 @@ impl Dim {
         matches!(self.0, Repr::Const(0))
     }
 
-    /// Returns the monomials; `None` if the constant does not fit a coefficient.
     fn monomials(&self) -> Option<Vec<Monomial>> {
         Some(match &self.0 {
             Repr::Const(0) => Vec::new(),
@@ -226,7 +217,6 @@ impl Dim {
         })
     }
 
-    /// Returns the monomials of a non-constant size; a constant size yields an empty iterator.
     fn symbolic(&self) -> impl Iterator<Item = Monomial> + '_ {
         let (one, several): (Option<Monomial>, &[Monomial]) = match &self.0 {
             Repr::Const(_) => (None, &[]),
@@ -239,7 +229,7 @@ impl Dim {
         one.into_iter().chain(several.iter().copied())
     }
 
-    /// Converts a monomial to a size; `None` for a negative constant or the coefficient `i64::MIN`.
+    /// Converts a monomial; `None` for a negative constant or the coefficient `i64::MIN`.
     fn from_monomial(t: Monomial) -> Option<Dim> {
         match t {
             Monomial { coeff: 0, .. } => Some(Dim::ZERO),
@@ -251,7 +241,6 @@ impl Dim {
         }
     }
 
-    /// Returns the monomial of a size that consists of one; `None` for a constant beyond `i64::MAX`.
     fn monomial(&self) -> Option<Monomial> {
         match &self.0 {
             Repr::Const(n) => i64::try_from(*n).ok().map(|coeff| Monomial {
@@ -269,8 +258,8 @@ impl Dim {
         }
     }
 
-    /// Returns the canonical polynomial of these monomials. Returns `None` for a negative constant, more than
-    /// [`MAX_MONOMIALS`] monomials, or the coefficient `i64::MIN`.
+    /// Returns the canonical polynomial; `None` for a negative constant, too many monomials, or the coefficient
+    /// `i64::MIN`.
     fn from_monomials(mut monomials: Vec<Monomial>) -> Option<Dim> {
         monomials.sort_by_key(|t| std::cmp::Reverse(t.powers));
         let mut out: Vec<Monomial> = Vec::with_capacity(monomials.len());
@@ -308,7 +297,7 @@ impl Dim {
         Dim::from_monomials(t)
     }
 
-    /// Returns the difference; `None` on overflow, or if both are constants and `other` is the larger.
+    /// Returns the difference; `None` on overflow or for a negative constant.
     pub fn checked_sub(&self, other: &Dim) -> Option<Dim> {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return a.checked_sub(b).map(Dim::constant);
@@ -347,7 +336,7 @@ impl Dim {
         Dim::from_monomials(t)
     }
 
-    /// Returns the quotient if `divisor` divides this size for every value of the symbols.
+    /// Returns the quotient if the division is exact for all values of the symbols.
     pub fn checked_div(&self, divisor: &Dim) -> Option<Dim> {
         if let (Some(a), Some(b)) = (self.as_const(), divisor.as_const()) {
             return (b != 0 && a % b == 0).then(|| Dim::constant(a / b));
@@ -382,7 +371,7 @@ impl Dim {
         Dim::from_monomials(out)
     }
 
-    /// Returns the largest constant that divides this size for every value of the symbols; 0 for the size 0.
+    /// Returns the largest constant that always divides this size; 0 for the size 0.
     pub fn content(&self) -> u64 {
         match &self.0 {
             Repr::Const(n) => *n,
@@ -400,9 +389,9 @@ impl Dim {
         }
     }
 
-    /// True if this size is at most `other` for every batch; false if the known bounds do not prove it.
+    /// True if this size is provably at most `other` for every batch.
     ///
-    /// The bounds are `n_outputs ≥ 0`, all other symbols ≥ 1, `n_kv ≤ n_ctx`, `n_kv_swa ≤ n_ctx_swa`,
+    /// The proof uses `n_outputs ≥ 0`, all other symbols ≥ 1, `n_kv ≤ n_ctx`, `n_kv_swa ≤ n_ctx_swa`,
     /// `n_seqs ≤ n_seq_max` and `n_outputs ≤ n_tokens`.
     pub fn at_most(&self, other: &Dim) -> bool {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
@@ -411,13 +400,13 @@ impl Dim {
         if self == other {
             return true;
         }
-        // Either bound on `n_tokens` may prove it; a substitution uses one of them.
+        // A substitution uses one of the two bounds on `n_tokens`.
         [false, true]
             .into_iter()
             .any(|outputs| difference(other, self, outputs).is_some_and(|d| d.all_positive()))
     }
 
-    /// Returns the value of this size for one batch; `None` if it is negative or overflows.
+    /// Returns the value for one batch; `None` if it is negative or overflows.
     pub fn eval(&self, bindings: &Bindings) -> Option<u64> {
         if let Some(n) = self.as_const() {
             return Some(n);
@@ -435,10 +424,10 @@ impl Dim {
         u64::try_from(sum).ok()
     }
 
-    /// Returns the largest value of this size over all batches whose symbols are at most `most`; `None` on overflow.
+    /// Returns the largest value over batches whose symbols are at most `most`; `None` on overflow.
     ///
-    /// `n_ctx`, `n_ctx_swa` and `n_seq_max` are the same in all batches. The bounds of the others are `n_outputs ≥ 0`, all
-    /// other symbols ≥ 1, and `n_seqs · n_seq_tokens ≤ n_tokens`.
+    /// `n_ctx`, `n_ctx_swa` and `n_seq_max` are fixed. The other bounds are `n_outputs ≥ 0`, all other symbols ≥ 1, and
+    /// `n_seqs · n_seq_tokens ≤ n_tokens`.
     pub fn upper_bound(&self, most: &Bindings) -> Option<u64> {
         if let Some(n) = self.as_const() {
             return Some(n);
@@ -455,20 +444,19 @@ impl Dim {
         u64::try_from(sum.max(0)).ok()
     }
 
-    /// Returns the product of several sizes; `None` on overflow.
+    /// Returns the product; `None` on overflow.
     pub fn product<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Option<Dim> {
         dims.into_iter()
             .try_fold(Dim::ONE, |acc, d| acc.checked_mul(d))
     }
 
-    /// Returns the sum of several sizes; `None` on overflow.
+    /// Returns the sum; `None` on overflow.
     pub fn sum<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Option<Dim> {
         dims.into_iter()
             .try_fold(Dim::ZERO, |acc, d| acc.checked_add(d))
     }
 }
 
-/// Returns the largest value of a monomial over batches of at most these sizes.
 fn monomial_max(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     let of = |s: Symbol| (powers[s as usize], i128::from(most.get(s)));
     let mut product: i128 = 1;
@@ -493,7 +481,6 @@ fn monomial_max(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     Some(product)
 }
 
-/// Returns the smallest value of a monomial over batches of at most these sizes.
 fn monomial_min(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     let mut product: i128 = 1;
     for s in Symbol::ALL {
@@ -515,7 +502,7 @@ fn monomial_min(powers: &[u8; N], most: &Bindings) -> Option<i128> {
 struct ShiftedPolynomial(BTreeMap<[u8; N], i128>);
 
 impl ShiftedPolynomial {
-    /// The number of monomials at which `difference` stops.
+    /// `difference` stops at this number of monomials.
     const MAX: usize = 1 << 10;
 
     fn all_positive(&self) -> bool {
@@ -538,7 +525,6 @@ impl ShiftedPolynomial {
     }
 }
 
-/// Returns a symbol as a polynomial in its excess over 1, or over the symbol that bounds it from below.
 fn shift_symbol(symbol: Symbol, outputs: bool) -> Vec<([u8; N], i128)> {
     let of = |s: Symbol| {
         let mut powers = [0; N];
@@ -558,7 +544,7 @@ fn shift_symbol(symbol: Symbol, outputs: bool) -> Vec<([u8; N], i128)> {
     }
 }
 
-/// Returns `a − b` in the excesses of the symbols; `None` if it is too long or overflows.
+/// Returns `a − b` in the excesses; `None` if too long or on overflow.
 fn difference(a: &Dim, b: &Dim, outputs: bool) -> Option<ShiftedPolynomial> {
     let mut out: BTreeMap<[u8; N], i128> = BTreeMap::new();
     for (dim, sign) in [(a, 1), (b, -1)] {
@@ -602,7 +588,7 @@ impl PartialOrd for Dim {
     }
 }
 
-/// A fixed total order for deterministic tables; it does not compare sizes.
+/// A fixed total order for deterministic tables, unrelated to size.
 impl Ord for Dim {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {

@@ -1,9 +1,8 @@
-//! Element types: every type a GGUF file may name, with its block geometry.
+//! Element types of GGUF files, with their block geometry.
 //!
-//! Source of ids, block lengths and block bytes: the GGUF specification and the `ggml_type` tables of llama.cpp and
-//! `ik_llama.cpp`. A quantised tensor is a sequence of blocks along axis 0. A block holds [`DType::block_len`] elements
-//! in [`DType::block_bytes`] bytes. Some types of `ik_llama.cpp` add a scale per row to the blocks
-//! ([`DType::row_extra`]).
+//! Ids, block lengths and block bytes follow the GGUF specification and the `ggml_type` tables of llama.cpp and
+//! `ik_llama.cpp`. A quantised tensor is a sequence of blocks along axis 0, each with [`DType::block_len`] elements in
+//! [`DType::block_bytes`] bytes. Some types of `ik_llama.cpp` add a scale per row ([`DType::row_extra`]).
 
 use std::fmt;
 
@@ -12,31 +11,30 @@ macro_rules! dtypes {
         llama_cpp { $($variant:ident = $id:literal, $name:literal, $len:literal, $bytes:literal;)* }
         ik_llama_cpp { $($ik:ident = $ik_id:literal, $ik_name:literal, $ik_len:literal, $ik_bytes:literal, $extra:literal;)* }
     ) => {
-        /// The type of a tensor's elements, as numbered by GGUF.
+        /// An element type, as numbered by GGUF.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u32)]
         #[expect(missing_docs, reason = "the names are GGUF's own")]
         pub enum DType { $($variant = $id,)* $($ik = $ik_id,)* }
 
         impl DType {
-            /// Every type that llama.cpp has, in the order of its GGUF id.
+            /// The types of llama.cpp, by GGUF id.
             pub const ALL: &'static [DType] = &[$(DType::$variant),*];
 
-            /// File types that only ik_llama.cpp supports, in the order of their GGUF ids. tpc plans them but does not
-            /// run them.
+            /// The types that only ik_llama.cpp supports, by GGUF id. tpc plans them but does not run them.
             pub const IK: &'static [DType] = &[$(DType::$ik),*];
 
-            /// Returns the type with this GGUF id; `None` for retired and unknown ids.
+            /// Returns the type with this GGUF id; `None` if retired or unknown.
             pub const fn from_gguf_id(id: u32) -> Option<DType> {
                 match id { $($id => Some(DType::$variant),)* $($ik_id => Some(DType::$ik),)* _ => None }
             }
 
-            /// Returns the name used in text, as llama.cpp spells it (`q4_k`, `f16`).
+            /// Returns llama.cpp's name (`q4_k`, `f16`).
             pub const fn name(self) -> &'static str {
                 match self { $(DType::$variant => $name,)* $(DType::$ik => $ik_name,)* }
             }
 
-            /// Returns the type of that name, in lower or upper case.
+            /// Returns the type of that name; ignores case.
             pub fn from_name(name: &str) -> Option<DType> {
                 match name.to_ascii_lowercase().as_str() {
                     $($name => Some(DType::$variant),)*
@@ -45,17 +43,17 @@ macro_rules! dtypes {
                 }
             }
 
-            /// Returns the elements in one block (1 for plain types).
+            /// Returns the elements per block (1 for plain types).
             pub const fn block_len(self) -> u64 {
                 match self { $(DType::$variant => $len,)* $(DType::$ik => $ik_len,)* }
             }
 
-            /// Returns the bytes of one block.
+            /// Returns the bytes per block.
             pub const fn block_bytes(self) -> u64 {
                 match self { $(DType::$variant => $bytes,)* $(DType::$ik => $ik_bytes,)* }
             }
 
-            /// Returns the bytes of a row in addition to its blocks.
+            /// Returns the bytes that a row has besides its blocks.
             pub const fn row_extra(self) -> u64 {
                 match self { $(DType::$ik => $extra,)* _ => 0 }
             }
@@ -164,18 +162,18 @@ dtypes! {
 }
 
 impl DType {
-    /// Returns the id of this type in GGUF files.
+    /// Returns the GGUF id.
     pub const fn gguf_id(self) -> u32 {
         self as u32
     }
 
-    /// True if elements are stored in blocks of several.
+    /// True if a block has several elements.
     pub const fn is_quantised(self) -> bool {
         self.block_len() > 1
     }
 
-    /// Returns the storage unit along axis 0, in elements, on a device that repacks blocks: 32 for longer blocks, each
-    /// with its scales from the block. A block of up to 64 elements stays whole.
+    /// Returns the storage unit along axis 0, in elements, on a device that repacks blocks. It is 32 for blocks above
+    /// 64 elements, each with its scales; shorter blocks stay whole.
     pub const fn granule(self) -> u64 {
         match self.block_len() {
             len @ 0..=64 => len,
@@ -183,13 +181,12 @@ impl DType {
         }
     }
 
-    /// True if elements are integers (indices, positions), which no arithmetic op accepts.
+    /// True if elements are integers, which arithmetic ops reject.
     pub const fn is_integer(self) -> bool {
         matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
     }
 
-    /// Returns the bytes of a tensor of these sizes, the contiguous axis first; `None` on overflow or if rows are not
-    /// whole blocks.
+    /// Returns the bytes of a tensor, contiguous axis first; `None` on overflow or if rows are not whole blocks.
     pub fn tensor_bytes(self, ne: &[u64]) -> Option<u64> {
         let (&row, others) = ne.split_first()?;
         let row = self.bytes(row)?.checked_add(self.row_extra())?;
@@ -198,8 +195,7 @@ impl DType {
             .try_fold(row, |bytes, &n| bytes.checked_mul(n))
     }
 
-    /// Returns the bytes of the blocks of `elements` consecutive elements; `None` on overflow or if they are not whole
-    /// blocks.
+    /// Returns the bytes of `elements` consecutive elements; `None` on overflow or if they are not whole blocks.
     pub const fn bytes(self, elements: u64) -> Option<u64> {
         if !elements.is_multiple_of(self.block_len()) {
             return None;
@@ -252,7 +248,7 @@ mod tests {
         assert_eq!(DType::F64.bytes(u64::MAX), None);
     }
 
-    /// Compares with the bits per weight that `ik_llama.cpp` states: 4.25 for iq4_ks, plus the scale of each row.
+    /// The expected values are the bits per weight that `ik_llama.cpp` states (4.25 for iq4_ks) plus the row scale.
     #[test]
     fn rows_may_have_bytes_beside_blocks() {
         let row = 136 * 7168 / 256 + 4;

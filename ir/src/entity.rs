@@ -1,4 +1,4 @@
-//! Handles: `u32` newtypes that index a graph's tables and print with a prefix (`v7`, `inst3`, `c1`).
+//! Handles: `u32` indices of a graph's tables that print with a prefix (`v7`, `inst3`, `c1`).
 
 use std::fmt;
 
@@ -9,15 +9,15 @@ macro_rules! handle {
         pub struct $name(u32);
 
         impl $name {
-            /// Returns the handle of the entity at `index` of its table.
+            /// Returns the handle at `index`.
             ///
             /// # Panics
-            /// Panics if a table outgrows `u32`, which no parser of this crate allows.
+            /// If the table exceeds `u32`, which the parsers of this crate prevent.
             pub fn new(index: usize) -> Self {
                 Self(u32::try_from(index).expect("invariant: tables hold fewer than 2^32 entities"))
             }
 
-            /// Returns the position of the entity in its table.
+            /// Returns the position in the table.
             pub const fn index(self) -> usize {
                 self.0 as usize
             }
@@ -46,7 +46,7 @@ handle!(
     Inst, "inst"
 );
 handle!(
-    /// A class: factors that are split over the devices of a group in the same way.
+    /// A class: factors that devices of a group split alike.
     Class, "c"
 );
 handle!(
@@ -54,11 +54,11 @@ handle!(
     Device, "dev"
 );
 handle!(
-    /// A group of devices that split tensors among themselves.
+    /// A group of devices that share tensors.
     Group, "tp"
 );
 handle!(
-    /// A region of a place's memory, of a [program](crate::program).
+    /// A region of a place's memory in a [program](crate::program).
     Arena, "a"
 );
 handle!(
@@ -66,6 +66,6 @@ handle!(
     Buffer, "b"
 );
 handle!(
-    /// A kernel that runs once for some instructions.
+    /// A kernel launch for some instructions.
     Launch, "l"
 );

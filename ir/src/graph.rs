@@ -6,21 +6,21 @@ use crate::place::{DeviceData, GroupData, Place};
 use crate::sharding::{ClassData, Sharding};
 use crate::types::TensorType;
 
-/// The maximum number of a layer: far beyond any model, and small enough for tables per layer.
+/// The highest layer number: far beyond any model, yet small enough for tables per layer.
 pub const MAX_LAYER: u32 = u16::MAX as u32;
 
-/// The record of a value in a graph.
+/// A value of a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueData {
-    /// A name for display. It may be empty or repeated, and has no effect.
+    /// A display name without effect; may be empty or repeated.
     pub name: String,
-    /// Type over all devices of its place.
+    /// The type over all devices of its place.
     pub ty: TensorType,
     /// The place that holds the value.
     pub place: Place,
     /// The division among the devices of its place.
     pub sharding: Sharding,
-    /// The instruction that defines it, and the number of the result.
+    /// The defining instruction, and the number of the result.
     pub def: (Inst, usize),
 }
 
@@ -33,7 +33,7 @@ pub struct InstData {
     pub operands: Vec<Value>,
     /// The values that it defines.
     pub results: Vec<Value>,
-    /// The model's layer that it belongs to; `None` before the first and after the last.
+    /// The layer; `None` before the first and after the last.
     pub layer: Option<u32>,
 }
 
@@ -44,15 +44,15 @@ pub enum Output {
     Named(String, Value),
     /// The new content of a state.
     State {
-        /// The value that a `state` op defines.
+        /// The value defined by the `state` op.
         state: Value,
-        /// The value that replaces it for the next batch.
+        /// Its replacement for the next batch.
         value: Value,
     },
 }
 
 impl Output {
-    /// Returns the value that is delivered.
+    /// Returns the delivered value.
     pub const fn value(&self) -> Value {
         match self {
             Output::Named(_, v) | Output::State { value: v, .. } => *v,
@@ -60,7 +60,7 @@ impl Output {
     }
 }
 
-/// A program: the whole model on one place, the same divided among devices, or the programs of all devices.
+/// A program at any stage: the whole model on one place, divided among devices, or one program per device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Graph {
     /// The model's name.
@@ -73,7 +73,7 @@ pub struct Graph {
     pub classes: Vec<ClassData>,
     values: Vec<ValueData>,
     insts: Vec<InstData>,
-    /// The values that it delivers: results of the model and new contents of states.
+    /// Results of the model and new contents of states.
     pub outputs: Vec<Output>,
 }
 
@@ -86,13 +86,13 @@ impl Graph {
         }
     }
 
-    /// Reserves capacity for additional values and instructions.
+    /// Reserves capacity.
     pub fn reserve(&mut self, values: usize, insts: usize) {
         self.values.reserve(values);
         self.insts.reserve(insts);
     }
 
-    /// Returns every instruction, in program order.
+    /// Returns every instruction in program order.
     pub fn insts(&self) -> impl DoubleEndedIterator<Item = (Inst, &InstData)> + ExactSizeIterator {
         self.insts
             .iter()
@@ -120,7 +120,7 @@ impl Graph {
         &self.values[value.index()]
     }
 
-    /// Returns a value for changes of its name, place or sharding.
+    /// Returns a value, to change its name, place or sharding.
     pub fn value_mut(&mut self, value: Value) -> &mut ValueData {
         &mut self.values[value.index()]
     }
@@ -151,7 +151,7 @@ impl Graph {
         matches!(self.def_op(value), Op::Weight(w) if w.cuts_blocks(dtype))
     }
 
-    /// True if two instructions are the same op on operands and results of the same types.
+    /// True if two instructions have the same op and the same types.
     pub fn is_alike(&self, a: &InstData, b: &InstData) -> bool {
         let same = |a: &[Value], b: &[Value]| {
             let ty = |v: &Value| &self.value(*v).ty;
@@ -160,7 +160,7 @@ impl Graph {
         a.op == b.op && same(&a.operands, &b.operands) && same(&a.results, &b.results)
     }
 
-    /// Returns the number of devices that hold parts of values at `place`.
+    /// Returns the number of devices at `place`.
     pub fn ranks(&self, place: Place) -> usize {
         match place {
             Place::Host | Place::Device(_) => 1,
@@ -168,8 +168,8 @@ impl Graph {
         }
     }
 
-    /// Appends an instruction whose results have these types, on `place`, unnamed and mirrored. The caller vouches
-    /// for the types; the verifier checks them.
+    /// Appends an instruction with results of these types, on `place`, unnamed and mirrored. The types are unchecked
+    /// until verification.
     pub fn push(
         &mut self,
         op: impl Into<Op>,
@@ -213,11 +213,10 @@ impl Graph {
         inst
     }
 
-    /// Drops the instructions for which `keep` is false, with their results. The others keep their order and get new
-    /// numbers.
+    /// Drops the instructions that `keep` rejects. The others are renumbered in order.
     ///
     /// # Panics
-    /// Panics if a remaining instruction or output reads a dropped value.
+    /// If a remaining instruction or output reads a dropped value.
     pub fn retain(&mut self, keep: impl Fn(Inst) -> bool) {
         let mut map: Vec<Option<Value>> = vec![None; self.values.len()];
         let kept = self.values().filter(|(_, v)| keep(v.def.0));
@@ -226,7 +225,8 @@ impl Graph {
         }
         self.values.retain(|v| keep(v.def.0));
         let at = |v: &mut Value| {
-            *v = map[v.index()].expect("what stays reads nothing that is dropped");
+            *v = map[v.index()]
+                .expect("invariant: retained instructions do not read dropped values");
         };
         let (mut before, mut after) = (0, 0);
         let values = &mut self.values;
@@ -251,13 +251,13 @@ impl Graph {
         }
     }
 
-    /// Appends an instruction with one result whose type follows from its operands, on `place`.
+    /// Appends an instruction with one inferred result, on `place`.
     ///
     /// # Errors
-    /// Returns an error if the operands do not fit the op.
+    /// If the operands do not fit the op.
     ///
     /// # Panics
-    /// Panics if the op is a leaf or has several results; those go through [`Self::push`].
+    /// If the op is a leaf or has several results; use [`Self::push`] for these.
     pub fn push_with_inference(
         &mut self,
         op: impl Into<Op>,

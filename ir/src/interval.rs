@@ -1,6 +1,6 @@
 //! Intervals of indices.
 
-/// `len` consecutive indices from `start` on.
+/// `len` consecutive indices from `start`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Interval {
     /// First index.
@@ -10,7 +10,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Returns the interval `[start, end)`; it is empty if `end` is not greater than `start`.
+    /// Returns `[start, end)`; empty if `end ≤ start`.
     pub const fn from_bounds(start: u64, end: u64) -> Interval {
         Interval {
             start,
@@ -18,12 +18,12 @@ impl Interval {
         }
     }
 
-    /// Returns the index after the last; `u64::MAX` on overflow.
+    /// Returns the end (exclusive); `u64::MAX` on overflow.
     pub const fn end(self) -> u64 {
         self.start.saturating_add(self.len)
     }
 
-    /// Returns the smallest interval that holds the quotient by `div` of every index of this one.
+    /// Returns the smallest interval that contains `index / div` for each of its indices.
     #[must_use]
     pub const fn project(self, div: u64) -> Interval {
         if self.len == 0 {

@@ -1,17 +1,17 @@
 //! # The intermediate representation of tpc
 //!
-//! A [`Graph`] is a program in SSA form. Each [`Inst`] applies one [`Op`] of a closed set to values and
-//! defines values. A value has a [`TensorType`] (an element type and four sizes, possibly symbolic), a [`Place`]
-//! (the host, one device, or a group of devices) and a [`Sharding`] (how the devices of a group divide it).
+//! A [`Graph`] is a program in SSA form. Each [`Inst`] applies one [`Op`] of a closed set to values and defines values.
+//! A value has a [`TensorType`] (an element type and four possibly symbolic sizes). It also has a [`Place`] (the host,
+//! a device, or a group) and a [`Sharding`] (the division among a group's devices).
 //!
 //! The same representation serves every stage:
 //!
 //! 1. *model*: the whole model on one place, as an architecture describes it;
-//! 2. *sharded*: values on a group with shardings, copies and collectives explicit, sizes global;
-//! 3. *programs*: values on single devices, sizes local. Collectives have one operand and one result per device.
+//! 2. *sharded*: values on groups, with shardings, copies and collectives explicit, and global sizes;
+//! 3. *programs*: values on single devices, with local sizes. Collectives have one operand and result per device.
 //!
-//! Each op states its sharding rule once, next to its definition ([`op::Rule`]). Inference, verification, lowering and
-//! the documentation are derived from it, through the algebra of factor trees in [`factor`].
+//! Each op states its sharding rule ([`op::Rule`]) once, next to its definition. Inference, verification, lowering and
+//! the documentation are derived from it by the algebra of factor trees in [`factor`].
 //!
 //! The crate does not depend on files or device interfaces.
 

@@ -4,10 +4,10 @@ use std::fmt;
 
 use crate::entity::{Device, Group};
 
-/// The place that holds a value and runs the op that defines it.
+/// The place of a value and of the op that defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
-    /// The machine that drives the devices.
+    /// The machine with the devices.
     Host,
     /// One device.
     Device(Device),
@@ -28,13 +28,13 @@ impl fmt::Display for Place {
 /// A device as a graph declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceData {
-    /// The user's name for it (`cuda:0`).
+    /// The user's name (`cuda:0`).
     pub name: String,
 }
 
 /// A group as a graph declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupData {
-    /// Its devices; position is the rank in collectives and in [`ClassData::ranges`](crate::ClassData).
+    /// Its devices, by rank in collectives and in [`ClassData::ranges`](crate::ClassData).
     pub devices: Vec<Device>,
 }

@@ -1,4 +1,4 @@
-//! Instructions of a graph whose values get other sizes.
+//! Instructions of a graph whose values change size.
 
 use crate::dims::Dim;
 use crate::entity::Value;
@@ -6,21 +6,20 @@ use crate::graph::{Graph, InstData};
 use crate::op::{NewSizes, Op, Slot};
 use crate::types::{RANK, TensorType};
 
-/// The sizes that the values of a graph get.
+/// The new sizes of a graph's values.
 pub trait Sizes {
     /// Returns the sizes of a value.
     fn dims(&self, v: Value) -> [Dim; RANK];
 
-    /// Returns the new start, along `axis` of `v`, of the `len` indices that start at `start` now.
+    /// Returns the new start, along `axis` of `v`, of the `len` indices from `start`.
     fn start(&self, v: Value, axis: usize, start: &Dim, len: &Dim) -> Dim;
 }
 
-/// Returns the op of an instruction of `graph` with the sizes among its attributes changed.
+/// Returns the op of an instruction with its sizes changed.
 pub fn resize(graph: &Graph, data: &InstData, sizes: &dyn Sizes) -> Op {
     data.op.resize(&OfInst { graph, data, sizes })
 }
 
-/// The sizes that the tensors of one instruction get.
 struct OfInst<'a> {
     graph: &'a Graph,
     data: &'a InstData,

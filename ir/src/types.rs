@@ -5,7 +5,7 @@ use std::fmt;
 use crate::dims::{Bindings, Dim, Symbol};
 use crate::dtype::DType;
 
-/// Axes of a tensor; ggml's tensors always have four, trailing ones of size 1.
+/// Axes of a tensor; ggml's tensors have four, with trailing sizes of 1.
 pub const RANK: usize = 4;
 
 /// Element type and shape. `dims[0]` is the contiguous axis ("axis 0").
@@ -21,7 +21,7 @@ impl TensorType {
     /// Returns a type with up to four sizes; missing sizes are 1.
     ///
     /// # Panics
-    /// Panics if more than four sizes are given.
+    /// If there are more than four sizes.
     pub fn new<const K: usize>(dtype: DType, dims: [Dim; K]) -> TensorType {
         const { assert!(K <= RANK) };
         let mut out = [Dim::ONE, Dim::ONE, Dim::ONE, Dim::ONE];
@@ -31,7 +31,7 @@ impl TensorType {
         TensorType { dtype, dims: out }
     }
 
-    /// Returns a type of the same shape with elements of type `dtype`.
+    /// Returns the type with other elements.
     #[must_use]
     pub fn with_dtype(&self, dtype: DType) -> TensorType {
         TensorType {
@@ -40,7 +40,7 @@ impl TensorType {
         }
     }
 
-    /// Returns a type with the same elements and one size changed.
+    /// Returns the type with one size changed.
     #[must_use]
     pub fn with_dim(&self, axis: usize, dim: Dim) -> TensorType {
         let mut t = self.clone();
@@ -80,7 +80,7 @@ impl TensorType {
     }
 }
 
-/// `f32[4096, n_tokens]`: trailing sizes of 1 are left out.
+/// Prints `f32[4096, n_tokens]`, without trailing sizes of 1.
 impl fmt::Display for TensorType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rank = self

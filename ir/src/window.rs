@@ -1,23 +1,23 @@
-//! Attention windows: the part of the past that a layer attends to.
+//! Attention windows: the part of the past that a layer sees.
 
-/// The tokens of its sequence that a token sees in a layer with a window: itself, and some of the earlier ones.
+/// The tokens of its sequence that a token sees: itself, and some earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
     /// The last `n`, itself included.
     Sliding(u64),
-    /// The tokens of its chunk; sequences are cut into chunks of `n`.
+    /// The tokens of its chunk of `n`.
     Chunks(u64),
 }
 
 impl Window {
-    /// Returns the maximum number of tokens that one token sees.
+    /// Returns the maximum number of tokens seen by a token.
     pub const fn tokens(self) -> u64 {
         match self {
             Window::Sliding(n) | Window::Chunks(n) => n,
         }
     }
 
-    /// True if a token at position `from` sees one at `to`, which is not later.
+    /// True if the token at `from` sees the token at `to ≤ from`.
     pub const fn reaches(self, from: u64, to: u64) -> bool {
         match self {
             Window::Sliding(n) => from.saturating_sub(to) < n,

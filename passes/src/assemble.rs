@@ -8,10 +8,10 @@ use crate::cover::cover;
 use crate::layout::Layouts;
 use crate::schedule::{Order, order, queues};
 
-/// Assembles proved programs into the program of one kind of device, for batches of these shapes.
+/// Assembles proved programs for one kind of device and these batch shapes.
 ///
 /// # Errors
-/// Returns [`TooLarge`] if a size or a number of bytes overflows, and if `shapes` is empty.
+/// Returns [`TooLarge`] if a size overflows, or if `shapes` is empty.
 pub fn assemble(
     graph: &Verified<stage::Programs>,
     shapes: &[BatchShape],
@@ -34,10 +34,10 @@ pub fn assemble(
     Ok(program)
 }
 
-/// Returns the memory of the program that [`assemble`] makes, without the queues of its places.
+/// Returns the memory of [`assemble`]'s program, without queues.
 ///
 /// # Errors
-/// Returns the errors of [`assemble`].
+/// As [`assemble`].
 pub fn memory(
     graph: &Verified<stage::Programs>,
     shapes: &[BatchShape],
@@ -49,7 +49,6 @@ pub fn memory(
     Ok(memory)
 }
 
-/// Runs cover and buffers.
 fn cover_and_address(
     graph: &Verified<stage::Programs>,
     layouts: &Layouts,

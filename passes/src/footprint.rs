@@ -1,4 +1,4 @@
-//! Bytes of the programs: the arenas of each place, and the transfers between places.
+//! Bytes of the programs: arenas per place, and transfers.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,25 @@ use tpc_ir::{Bindings, Inst, InstData, Op, Place, Verified, stage};
 use crate::assemble::memory;
 use crate::buffers::Memory;
 
-/// Bytes at one place. [`Self::total`] is the size of the arenas of its program.
+/// Bytes at one place. [`Self::total`] is the size of its arenas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     /// Weights, packed as in the file.
     pub weights: u64,
-    /// Bytes of KV caches: states with an axis of cells.
+    /// KV caches: states with an axis of cells.
     pub kv: u64,
     /// Other states.
     pub state: u64,
-    /// Extra bytes of storing weights and states: the target's own formats, and gaps between buffers. Negative if the
-    /// formats save memory.
+    /// Extra bytes of the target's formats and of gaps between buffers. Negative if the formats save memory.
     pub layout: i64,
-    /// The arena of a batch's work: inputs, intermediate values and outputs.
+    /// The work arena: inputs, intermediate values and outputs.
     pub compute: u64,
-    /// The peak of bytes that copies and collectives bring.
+    /// The peak of bytes from copies and collectives.
     pub staging: u64,
 }
 
 impl Footprint {
-    /// Returns the bytes of all kinds.
+    /// Returns the sum.
     pub const fn total(&self) -> u64 {
         self.weights
             .saturating_add(self.kv)
@@ -38,8 +37,8 @@ impl Footprint {
     }
 }
 
-/// Computes the footprint of every place of the programs, for batches of these shapes. The footprint is that of the
-/// program from [`assemble`](crate::assemble()). If a size exceeds 64 bits, every place has 2^64 - 1 bytes.
+/// Returns the footprint of every place for these batch shapes, as in the program of [`assemble`](crate::assemble()).
+/// On overflow, every place has 2^64 - 1 bytes.
 pub fn footprints(
     programs: &Verified<stage::Programs>,
     shapes: &[BatchShape],
@@ -57,7 +56,7 @@ pub fn footprints(
         })
 }
 
-/// Returns the bytes of each place: of its arenas, and of the values that they are for. `None` if a size overflows.
+/// Returns the bytes of each place, of its arenas and of their values; `None` on overflow.
 fn arenas(
     programs: &Verified<stage::Programs>,
     shapes: &[BatchShape],
@@ -75,7 +74,7 @@ fn arenas(
         place.staging = memory.staging.get(&arena.place).copied().unwrap_or(0);
     }
     let batch = shapes.first()?.most;
-    // A weight that is read under several names has one buffer.
+    // A weight read under several names has one buffer.
     let mut seen = vec![false; memory.buffers.len()];
     for (value, data) in programs.values() {
         let op = programs.def_op(value);
@@ -98,7 +97,7 @@ fn arenas(
     Some(out)
 }
 
-/// The number and the bytes of the transfers of one batch.
+/// The transfers of one batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// All-reduces.
@@ -111,16 +110,16 @@ pub struct Traffic {
     pub all_to_all: u64,
     /// Copies between the host and devices, one per value and device.
     pub copies: u64,
-    /// Bytes that enter transfers: each collective counts one participant's operand, each copy its operand.
+    /// Bytes transferred, counting one participant's operand per collective and the operand of each copy.
     pub bytes: u64,
 }
 
-/// Returns the transfers of one batch of the programs.
+/// Returns the transfers of one batch.
 pub fn traffic(programs: &Verified<stage::Programs>, batch: &Bindings) -> Traffic {
     traffic_of(programs, batch, |_, _| true)
 }
 
-/// Returns the transfers of one batch among some instructions of the programs.
+/// Returns the transfers of one batch among some instructions.
 pub fn traffic_of(
     programs: &Verified<stage::Programs>,
     batch: &Bindings,

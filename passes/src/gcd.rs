@@ -1,4 +1,4 @@
-//! The greatest common divisor, by Euclid's algorithm.
+//! The greatest common divisor (Euclid).
 
 /// Returns the greatest common divisor.
 pub fn gcd(a: u64, b: u64) -> u64 {

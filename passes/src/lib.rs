@@ -17,9 +17,9 @@
 //!
 //! [`assemble()`] runs the last four.
 //!
-//! [`machine`] holds the cost model, and [`layers`] finds layers that are alike. [`footprint`] computes the bytes of
-//! the programs' memories and transfers. The verifier of `tpc-ir` checks every graph by the ops' rules alone. The proof
-//! does not import the planner.
+//! [`machine`] holds the cost model, [`layers`] finds alike layers, and [`footprint`] computes bytes of memory and
+//! transfers. The verifier of `tpc-ir` checks every graph by the ops' rules alone. The proof does not import the
+//! planner.
 
 mod assemble;
 pub mod buffers;

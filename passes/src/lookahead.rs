@@ -1,9 +1,9 @@
-//! The number of tokens after the batch that an instruction needs.
+//! Tokens after the batch that an instruction needs.
 
 use tpc_ir::op::InputKind;
 use tpc_ir::{Graph, Op, Value};
 
-/// Returns, per instruction, the number of tokens after the batch that must be known for it.
+/// Returns, per instruction, the number of tokens after the batch that it needs.
 pub(crate) fn lookahead_tokens(graph: &Graph) -> Vec<u32> {
     let mut out = vec![0; graph.insts().len()];
     for (inst, data) in graph.insts() {

@@ -11,10 +11,11 @@ use tpc_ir::op::{Collective, OpCategory};
 use tpc_ir::program::{Tensors, subtree};
 use tpc_ir::{Graph, InstData, Interval, Op, Value};
 
-/// The most weights that a product of tpc's CPU executor reads for a token with its activations in two terms, by default.
+/// By default, tpc's CPU executor uses two-term activations for products that read at most this number of weights per
+/// token.
 pub const TWO_TERM_WEIGHTS: u64 = 1 << 18;
 
-/// The reason that a sum may differ in its bits.
+/// The reason why a sum may differ in its bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DifferenceCause {
     /// The number of devices is not 2, 4 or 8.
@@ -23,7 +24,7 @@ pub enum DifferenceCause {
     UnequalShares,
     /// Each device adds two sums, one per term of the activations.
     TwoTerms,
-    /// The summands were computed from the shares' products: the products are added later than on one device.
+    /// The summands were computed from the shares' products, which are added later than on one device.
     DeferredSum,
 }
 
@@ -36,9 +37,8 @@ pub struct DifferingSums {
     pub first: Value,
 }
 
-/// Finds the programs' sums over devices that may differ from one device in their bits. The map is empty if all sums
-/// are the same. Products that read at most `two_terms` quantised weights for a token take their activations in two
-/// terms.
+/// Finds the programs' sums over devices that may differ from one device in their bits; empty if all are the same.
+/// Products that read at most `two_terms` quantised weights per token use two-term activations.
 pub fn find_differing_sums(
     programs: &Graph,
     two_terms: u64,
@@ -65,7 +65,7 @@ pub fn find_differing_sums(
     out
 }
 
-/// Returns the reason that the sum of these values, one per device, may differ in its bits.
+/// Returns the reason why the sum of these values, one per device, may differ in its bits.
 fn difference_cause(
     programs: &Graph,
     parts: &[Value],
@@ -100,7 +100,6 @@ fn difference_cause(
     small.then_some(DifferenceCause::TwoTerms)
 }
 
-/// Returns the instruction that computes the elements of a value, found through views and row selections.
 fn moved_inst(programs: &Graph, mut v: Value) -> &InstData {
     loop {
         let data = programs.inst(programs.value(v).def.0);
@@ -111,8 +110,8 @@ fn moved_inst(programs: &Graph, mut v: Value) -> &InstData {
     }
 }
 
-/// Returns the interval of K that a product sums over; an empty interval if it sums over several. Returns `None` if the
-/// value is not a product with a weight.
+/// Returns the interval of K that a product sums over, empty for several; `None` for a value other than a product with
+/// a weight.
 fn product_share(programs: &Graph, v: Value) -> Option<Interval> {
     let product = moved_inst(programs, v);
     let (Op::MulMat(_) | Op::MulMatId(_)) = &product.op else {

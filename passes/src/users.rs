@@ -2,7 +2,7 @@
 
 use tpc_ir::{Graph, Inst, Value};
 
-/// The instructions that read each value of a graph.
+/// The instructions that read each value.
 #[derive(Clone, Debug)]
 pub struct Users {
     users: Vec<Vec<Inst>>,
@@ -10,7 +10,7 @@ pub struct Users {
 }
 
 impl Users {
-    /// Returns the users of every value of `graph`.
+    /// Returns the readers of every value.
     pub fn of_graph(graph: &Graph) -> Users {
         let n = graph.values().len();
         let mut out = Users {

@@ -1,4 +1,4 @@
-//! Factor trees in words, for messages.
+//! Factor trees as text, for messages.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::label::Label;
 use super::space::{Space, Var};
 
 impl Space {
-    /// Describes the tree of `v`: the sizes of its factors and segments, with the class of each split leaf.
+    /// Describes a tree: the sizes of factors and segments, and the class of each split leaf.
     pub fn describe(&self, v: Var) -> String {
         struct VarDisplay<'a>(&'a Space, Var);
         impl fmt::Display for VarDisplay<'_> {

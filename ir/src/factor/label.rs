@@ -1,17 +1,17 @@
-//! Labels: the facts about a leaf that a sharding states.
+//! Labels: the facts that a sharding states about leaves.
 
 use crate::sharding::ClassRef;
 
-/// A label of a leaf: how devices hold it.
+/// A label: how devices hold a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Label {
-    /// Unknown so far.
+    /// Unknown.
     Free,
     /// Whole on every device.
     Whole,
     /// Split by this class.
     Split(ClassRef),
-    /// A minor part of a factor split by this class, directly after the major part `class / div`.
+    /// A minor part of a factor split by this class, directly after its major part `class / div`.
     Minor(ClassRef),
 }
 

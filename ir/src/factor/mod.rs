@@ -1,9 +1,9 @@
-//! The algebra of factor trees: unification with in-place refinement.
+//! The algebra of factor trees.
 //!
-//! An axis is an ordered product (major → minor) of variables; a variable is a leaf, a product, or a sum
-//! (concatenation) of variables. Refinement is in place, so that every axis that runs through a variable sees it.
-//! Inference works on unlabelled leaves. The verifier works on leaves that carry a sharding's [`Label`], and unifying
-//! two leaves with different labels is an error.
+//! An axis is an ordered product (major → minor) of variables. A variable is a leaf, a product, or a sum
+//! (concatenation) of variables. Unification refines variables in place, so every axis that uses a variable sees the
+//! change. Inference does not label leaves; the verifier labels them ([`Label`]) and rejects unification of different
+//! labels.
 
 mod describe;
 mod label;

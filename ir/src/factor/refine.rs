@@ -1,4 +1,4 @@
-//! Refinement: variables cut into factors and segments, in place, so that every axis that runs through them sees it.
+//! Refinement: cuts variables into factors and segments, in place.
 
 use super::label::Label;
 use super::space::{MAX_SEGMENTS, Node, Space, Var};
@@ -6,11 +6,9 @@ use super::unify_error::UnifyError;
 use crate::dims::Dim;
 use crate::sharding::ClassRef;
 
-/// A product cut in two: its major part and its minor part.
 type Halves = (Vec<Var>, Vec<Var>);
 
 impl Space {
-    /// Refines `v` into a major factor and a minor one of `r` indices.
     fn split_off(&mut self, v: Var, r: &Dim) -> Result<Halves, UnifyError> {
         self.with_depth_limit(|s| s.split_off_inner(v, r))
     }
@@ -80,7 +78,6 @@ impl Space {
         Ok((vec![a], low))
     }
 
-    /// Cuts a product into a major part and a minor part of `k` indices.
     pub(super) fn split_minor(&mut self, seq: &[Var], k: &Dim) -> Result<Halves, UnifyError> {
         let mut high = self.factors(seq);
         let mut low: Vec<Var> = Vec::new();
@@ -105,7 +102,7 @@ impl Space {
         Ok((high, low))
     }
 
-    /// Returns the segment `[start, start + len)` of `v`, and turns `v` into a sum.
+    /// Returns the segment `[start, start + len)` of `v`; `v` becomes a sum.
     pub(super) fn slice_var(&mut self, v: Var, start: &Dim, len: &Dim) -> Result<Var, UnifyError> {
         let v = self.find(v);
         let size = self.size(v).clone();
@@ -176,7 +173,7 @@ impl Space {
     /// Returns the slice `[start, start + len)` of a product, as a product.
     ///
     /// # Errors
-    /// Returns an error if a boundary cuts a factor that cannot be cut there.
+    /// If a factor cannot be cut at a boundary.
     pub fn slice(&mut self, seq: &[Var], start: &Dim, len: &Dim) -> Result<Vec<Var>, UnifyError> {
         self.with_depth_limit(|s| s.slice_inner(seq, start, len))
     }

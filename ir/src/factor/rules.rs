@@ -1,4 +1,4 @@
-//! Applying an op's rule to the factor trees of its operands and results.
+//! Applies an op's rule to the factor trees of its operands and results.
 
 use super::label::Label;
 use super::space::{Space, Var};
@@ -10,10 +10,10 @@ use crate::types::RANK;
 /// The variables of a tensor's axes.
 pub type Axes = [Var; RANK];
 
-/// Solves every equation of `rule`, refining `space`.
+/// Solves the equations of `rule`, refining `space`.
 ///
 /// # Errors
-/// Returns the first equation that cannot hold, by its position.
+/// Returns the index of the first equation that cannot hold.
 pub fn solve(
     space: &mut Space,
     rule: &Rule,
@@ -29,7 +29,6 @@ pub fn solve(
     Ok(())
 }
 
-/// Returns the variable of an axis.
 const fn axis_of(slot: Slot, axis: usize, operands: &[Axes], results: &[Axes]) -> Var {
     match slot {
         Slot::Operand(i) => operands[i][axis],
@@ -37,7 +36,6 @@ const fn axis_of(slot: Slot, axis: usize, operands: &[Axes], results: &[Axes]) -
     }
 }
 
-/// Returns the factors of an expression; refines `space` at the bounds of slices.
 fn eval(
     space: &mut Space,
     expr: &Expr,
@@ -82,7 +80,7 @@ fn eval(
 }
 
 impl Rule {
-    /// Returns the variable of a role's axis; `None` for any other kind of expression, which roles do not use.
+    /// Returns the variable of a role's axis; `None` for expressions other than axes, which roles do not use.
     pub fn role_var(expr: &Expr, operands: &[Axes], results: &[Axes]) -> Option<Var> {
         match expr {
             Expr::Axis(slot, axis) => Some(axis_of(*slot, *axis, operands, results)),

@@ -1,4 +1,4 @@
-//! The table of variables: how they are made, found and sized.
+//! The table of variables.
 
 use super::label::Label;
 use super::unify_error::UnifyError;
@@ -15,12 +15,9 @@ impl Var {
     }
 }
 
-/// The state of a variable.
 #[derive(Clone, Debug)]
 pub(super) enum Node {
-    /// A factor that is not refined.
     Leaf(Label),
-    /// Unified with another variable, its representative.
     Alias(Var),
     /// Factors, major first.
     Product(Vec<Var>),
@@ -39,16 +36,15 @@ pub(super) struct VarData {
 pub struct Space {
     pub(super) vars: Vec<VarData>,
     depth: u32,
-    /// Factors and segments that were visited to refine others.
+    /// Factors and segments visited for refinements.
     work: u64,
-    /// The most that may be; `None` for any number.
     most_work: Option<u64>,
 }
 
-/// The maximum number of segments of a sum: more than any model has, and few enough to visit each.
+/// More than in any model, and cheap to visit.
 pub(super) const MAX_SEGMENTS: usize = 1 << 10;
 
-/// The maximum depth of recursive calls; the trees of models nest far less.
+/// Trees of models nest far less.
 const MAX_DEPTH: u32 = 200;
 
 impl Space {
@@ -57,7 +53,7 @@ impl Space {
         Space::default()
     }
 
-    /// Returns an empty space that stops refining after visiting `most` factors.
+    /// Returns an empty space that stops refining after `most` visits.
     pub fn with_limit(most: u64) -> Space {
         Space {
             most_work: Some(most),
@@ -65,20 +61,16 @@ impl Space {
         }
     }
 
-    /// Makes room for this many more variables.
+    /// Reserves capacity.
     pub fn reserve(&mut self, vars: usize) {
         self.vars.reserve(vars);
     }
 
-    /// Returns the number of factors and segments visited for refinements.
+    /// Returns the number of visited factors and segments.
     pub const fn work(&self) -> u64 {
         self.work
     }
 
-    /// Counts `n` visited factors.
-    ///
-    /// # Errors
-    /// Returns an error if the total exceeds the limit.
     pub(super) fn visit(&mut self, n: usize) -> Result<(), UnifyError> {
         self.work = self.work.saturating_add(1 + n as u64);
         match self.most_work {
@@ -87,13 +79,12 @@ impl Space {
         }
     }
 
-    /// Adds a variable.
     pub(super) fn make(&mut self, size: Dim, node: Node) -> Var {
         self.vars.push(VarData { size, node });
         Var(u32::try_from(self.vars.len() - 1).expect("invariant: fewer than 2^32 factors"))
     }
 
-    /// Adds a leaf of this size with the label [`Label::Free`].
+    /// Adds a leaf labelled [`Label::Free`].
     pub fn leaf(&mut self, size: Dim) -> Var {
         self.make(size, Node::Leaf(Label::Free))
     }
@@ -112,7 +103,7 @@ impl Space {
         self.make(size, Node::Product(parts))
     }
 
-    /// Adds a sum of segments; empty segments are dropped.
+    /// Adds a sum; drops empty segments.
     pub fn sum(&mut self, parts: Vec<Var>) -> Var {
         let parts: Vec<Var> = parts
             .into_iter()
@@ -136,8 +127,8 @@ impl Space {
         v
     }
 
-    /// Points every variable at its representative, to shorten the chains that [`Self::find`] follows. Without it, a
-    /// chain may be as long as the model has layers.
+    /// Points every variable at its representative. Otherwise the chains that [`Self::find`] follows may grow with the
+    /// number of layers.
     pub fn compress(&mut self) {
         for i in 0..self.vars.len() {
             let mut v = Var(u32::try_from(i).expect("invariant: fewer than 2^32 factors"));
@@ -149,12 +140,12 @@ impl Space {
         }
     }
 
-    /// Returns the number of variables in the space.
+    /// Returns the number of variables.
     pub fn len(&self) -> usize {
         self.vars.len()
     }
 
-    /// True if no variable was made.
+    /// True if the space is empty.
     pub fn is_empty(&self) -> bool {
         self.vars.is_empty()
     }
@@ -164,8 +155,8 @@ impl Space {
         &self.vars[self.find(v).index()].size
     }
 
-    /// Returns the size of `v` if the variables known to `new` have other sizes; `None` on overflow. `new` receives
-    /// representative variables ([`Self::find`]), from the top of the tree down.
+    /// Returns the size of `v` after the variables known to `new` change size; `None` on overflow. `new` receives
+    /// representatives ([`Self::find`]), top of the tree first.
     pub fn resize(&self, v: Var, new: &dyn Fn(Var) -> Option<Dim>) -> Option<Dim> {
         let v = self.find(v);
         if let Some(size) = new(v) {
@@ -182,7 +173,7 @@ impl Space {
         }
     }
 
-    /// Returns the label of `v` if it is a leaf.
+    /// Returns the label of a leaf.
     pub fn label(&self, v: Var) -> Option<Label> {
         match self.vars[self.find(v).index()].node {
             Node::Leaf(label) => Some(label),
@@ -190,18 +181,15 @@ impl Space {
         }
     }
 
-    /// Returns the number of indices of a product.
     pub(super) fn product_size(&self, seq: &[Var]) -> Dim {
         Dim::product(seq.iter().map(|&v| self.size(v))).unwrap_or(Dim::ZERO)
     }
 
-    /// Replaces the node of the representative of `v`.
     pub(super) fn set(&mut self, v: Var, node: Node) {
         let v = self.find(v);
         self.vars[v.index()].node = node;
     }
 
-    /// Returns a product as one variable.
     pub(super) fn wrap(&mut self, seq: &[Var]) -> Var {
         let seq = self.factors(seq);
         match seq.as_slice() {
@@ -213,7 +201,7 @@ impl Space {
         }
     }
 
-    /// Runs `f` one level deeper; fails if the nesting exceeds the maximum depth.
+    /// Runs `f` one level deeper; fails beyond the maximum depth.
     pub(super) fn with_depth_limit<T>(
         &mut self,
         f: impl FnOnce(&mut Self) -> Result<T, UnifyError>,

@@ -1,15 +1,15 @@
-//! Trees below a variable: their factors, segments, leaves and terms, and the way from and to a sharding's tree.
+//! Trees below a variable: factors, segments, leaves, summands, and conversion from and to a sharding's tree.
 
 use super::label::Label;
 use super::space::{MAX_SEGMENTS, Node, Space, Var};
 use super::unify_error::UnifyError;
 use crate::sharding::{AxisTree, ClassRef};
 
-/// The class that splits the first of these factors, and the number of factors that it takes.
+/// The class that splits the first factor, and the number of factors it covers.
 pub type SplitOf<'a> = dyn Fn(&[Var]) -> Option<(ClassRef, usize)> + 'a;
 
 impl Space {
-    /// Adds the variables of a sharding's tree. Leaves that are not split are [`Label::Whole`].
+    /// Adds the variables of a sharding's tree. Unsplit leaves are [`Label::Whole`].
     pub fn import(&mut self, tree: &AxisTree) -> Var {
         match tree {
             AxisTree::Leaf { size, split } => {
@@ -26,7 +26,7 @@ impl Space {
         }
     }
 
-    /// Returns the factors of a product, major first: nested products flattened, factors of 1 dropped.
+    /// Returns the factors of a product, major first, flattened and without factors of 1.
     pub fn factors(&self, seq: &[Var]) -> Vec<Var> {
         let mut out = Vec::with_capacity(seq.len());
         self.expand_into(seq, &mut out);
@@ -45,7 +45,7 @@ impl Space {
         }
     }
 
-    /// Returns the segments of a sum with nested sums flattened; `None` if `v` is not a sum.
+    /// Returns the flattened segments of a sum; `None` if `v` is not a sum.
     pub fn segments(&self, v: Var) -> Option<Vec<Var>> {
         let v = self.find(v);
         let Node::Sum(_) = &self.vars[v.index()].node else {
@@ -56,16 +56,14 @@ impl Space {
         Some(out)
     }
 
-    /// Returns the number of [segments](Self::segments) of a sum; 1 if `v` is not a sum.
     fn segment_count(&self, v: Var) -> usize {
         let mut n = 0;
         self.each_segment(v, &mut |_| n += 1);
         n
     }
 
-    /// Visits the segments of `v` in order, with nested sums flattened; visits `v` itself if it is not a sum.
     fn each_segment(&self, v: Var, visit: &mut dyn FnMut(Var)) {
-        // The variables still to visit, the next one last. An explicit stack: a chain of sums is as deep as it is long.
+        // An explicit stack, next one last: a chain of sums is as deep as it is long.
         let mut open = vec![self.find(v)];
         while let Some(v) = open.pop() {
             match &self.vars[v.index()].node {
@@ -75,8 +73,7 @@ impl Space {
         }
     }
 
-    /// Returns the factor of a product of one factor and any number of ones. Returns `v` itself for any other number of
-    /// factors.
+    /// Returns the only factor other than 1; otherwise `v` itself.
     fn only_factor(&self, v: Var) -> Var {
         let v = self.find(v);
         match &self.vars[v.index()].node {
@@ -88,7 +85,6 @@ impl Space {
         }
     }
 
-    /// Checks that a sum of these has few enough segments, nested sums flattened.
     pub(super) fn check_segment_count(&mut self, segments: &[Var]) -> Result<(), UnifyError> {
         let mut n = 0;
         for &s in segments {
@@ -101,7 +97,7 @@ impl Space {
         Ok(())
     }
 
-    /// Returns the number of [summands](Self::summands) of `v`.
+    /// Returns the number of [summands](Self::summands).
     pub fn summand_count(&self, v: Var) -> u64 {
         let mut out = 1_u64;
         for f in self.factors(&[v]) {
@@ -115,7 +111,7 @@ impl Space {
 
     /// Appends the leaves below `v` to `out`, in order.
     pub fn leaves(&self, v: Var, out: &mut Vec<Var>) {
-        // The variables still to visit, the next one last. An explicit stack: a chain of sums is as deep as it is long.
+        // An explicit stack, next one last: a chain of sums is as deep as it is long.
         let mut open = vec![v];
         while let Some(v) = open.pop() {
             let v = self.find(v);
@@ -128,7 +124,7 @@ impl Space {
         }
     }
 
-    /// Distributes the products below `v` over the sums: one list of leaves (major first) per term, in order.
+    /// Distributes products over sums: one list of leaves (major first) per term, in order.
     pub fn summands(&self, v: Var) -> Vec<Vec<Var>> {
         let mut out = vec![Vec::new()];
         for f in self.factors(&[v]) {
@@ -151,8 +147,8 @@ impl Space {
         out
     }
 
-    /// Returns the sharding's tree of `v`; `split` gives the class of each leaf. `split` receives the factors of the
-    /// product from the leaf on, and returns the number of factors that the class covers.
+    /// Returns the sharding's tree of `v`. `split` receives the factors of a product from a leaf on, and returns the
+    /// class and the number of factors that it covers.
     pub fn export(&self, v: Var, split: &SplitOf<'_>) -> AxisTree {
         let factors = self.factors(&[v]);
         let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Unification: two trees become the same, by refining both where their boundaries differ.
+//! Unification: makes two trees the same by refining both at each other's boundaries.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ impl Space {
     /// Makes two products equal.
     ///
     /// # Errors
-    /// Returns an error if their sizes differ, or a boundary of one cuts a factor of the other that cannot be cut there.
+    /// If their sizes differ, or a factor cannot be cut at a boundary.
     pub fn unify(&mut self, a: &[Var], b: &[Var]) -> Result<(), UnifyError> {
         self.with_depth_limit(|s| s.unify_inner(a, b))
     }
@@ -70,7 +70,6 @@ impl Space {
         ))
     }
 
-    /// Makes two variables of one size the same; neither is a product.
     fn join(&mut self, x: Var, y: Var) -> Result<(), UnifyError> {
         let (x, y) = (self.find(x), self.find(y));
         if x == y {
@@ -117,14 +116,13 @@ impl Space {
         }
     }
 
-    /// True if `v` occurs below `tree`.
     fn occurs(&self, v: Var, tree: Var) -> bool {
         let mut leaves = Vec::new();
         self.leaves(tree, &mut leaves);
         leaves.contains(&v)
     }
 
-    /// Unifies a whole leaf with a sum: every leaf of the sum must be whole.
+    /// Unifies a whole leaf with a sum, whose leaves must all be whole.
     fn join_whole(&mut self, whole: Var, sum: Var) -> Result<(), UnifyError> {
         let mut leaves = Vec::new();
         self.leaves(sum, &mut leaves);
@@ -144,7 +142,6 @@ impl Space {
         Ok(())
     }
 
-    /// Makes two sums of one size the same, segment by segment.
     fn join_sums(&mut self, x: Var, y: Var) -> Result<(), UnifyError> {
         let sizes = |s: &Self, v: Var| -> Vec<Dim> {
             s.segments(v)

@@ -1,4 +1,4 @@
-//! The reasons that two factor trees cannot be the same.
+//! Errors of unification.
 
 use crate::dims::Dim;
 use crate::sharding::ClassRef;
@@ -14,7 +14,7 @@ pub enum UnifyError {
     Factor {
         /// The factor's size.
         size: Dim,
-        /// The boundary, counted in indices of the factor.
+        /// The boundary, in indices of the factor.
         boundary: Dim,
     },
     /// A boundary falls inside a split factor.
@@ -24,10 +24,10 @@ pub enum UnifyError {
         class: ClassRef,
         /// The factor's size.
         size: Dim,
-        /// The boundary, counted in indices of the factor.
+        /// The boundary, in indices of the factor.
         boundary: Dim,
     },
-    /// The labels differ: one tree is split in a way that the other is not.
+    /// The labels differ: only one tree is split this way.
     #[error("{left} against {right}")]
     Labels {
         /// One tree, with its classes.
@@ -35,11 +35,11 @@ pub enum UnifyError {
         /// The other tree.
         right: String,
     },
-    /// A sum has more segments than any model's.
-    #[error("an axis of {0} segments or more")]
+    /// A sum has more segments than in any model.
+    #[error("an axis has {0} segments or more")]
     Segments(usize),
-    /// The limit of visited factors is reached: no more are refined.
-    #[error("more factors than may be looked at")]
+    /// The limit of visited factors is reached.
+    #[error("the limit of refined factors is exceeded")]
     Work,
     /// The trees nest deeper than in any model.
     #[error("factor trees nest too deeply")]

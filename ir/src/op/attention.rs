@@ -15,18 +15,18 @@ use crate::dims::Dim;
 use crate::interval::Interval;
 use crate::types::TensorType;
 
-/// `softmax(scale · x + slope · mask)` over axis 0. ALiBi gives each head (axis 2) its slope; without ALiBi the slope is
+/// `softmax(scale · x + slope · mask)` over axis 0. With ALiBi, `slope` depends on the head (axis 2); otherwise it is
 /// 1.
 ///
-/// Operands: `x: [n, rows, H, …]`, optionally `mask: [n, rows, …]`, whose further axes repeat, and then optionally
-/// `sinks: [H]` (a logit per head that takes weight and has no result). The result has the shape of `x`.
+/// Operands: `x: [n, rows, H, …]`, optionally `mask: [n, rows, …]`, whose further axes repeat, and optionally
+/// `sinks: [H]` (a logit per head that takes weight without a result). The result has the shape of `x`.
 #[derive(Clone, Debug)]
 pub struct SoftMax {
     /// Factor on `x`.
     pub scale: f32,
-    /// ALiBi's largest slope exponent; 0 for none.
+    /// ALiBi's largest slope exponent; 0 without ALiBi.
     pub max_bias: f32,
-    /// The heads of this part; `None` if it has all heads or ALiBi is off.
+    /// The heads of this part; `None` for all heads or without ALiBi.
     pub heads: Option<HeadWindow>,
 }
 
@@ -124,8 +124,8 @@ impl OpDef for SoftMax {
     }
 }
 
-/// Adds the rule for an axis of a mask that repeats along an axis of operand 0. If both have the same size, they are
-/// split alike; otherwise both must be whole unless the mask's size is 1.
+/// Adds the rule for a mask axis that repeats along an axis of operand 0: split alike if the sizes are equal, otherwise
+/// whole unless the mask's size is 1.
 fn mask_axis_rule(rule: Rule, operands: &[&TensorType], mask: (usize, usize), axis: usize) -> Rule {
     let (of_mask, of_x) = (&operands[mask.0].dims[mask.1], &operands[0].dims[axis]);
     if of_mask == of_x {
@@ -134,7 +134,7 @@ fn mask_axis_rule(rule: Rule, operands: &[&TensorType], mask: (usize, usize), ax
     whole_unless_one(rule, operands, mask, axis)
 }
 
-/// Requires an axis of a mask, and the axis of operand 0 along which it repeats, to be whole unless the mask's size is 1.
+/// Requires a mask axis, and the axis of operand 0 along which it repeats, to be whole unless the mask's size is 1.
 fn whole_unless_one(
     rule: Rule,
     operands: &[&TensorType],
@@ -149,7 +149,7 @@ fn whole_unless_one(
     }
 }
 
-/// The heads of the model that an op sees, for attributes that depend on a head's index among all.
+/// The heads that an op sees, for attributes that depend on a head's index in the model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HeadWindow {
     /// The heads, in order.
@@ -159,7 +159,6 @@ pub struct HeadWindow {
 }
 
 impl HeadWindow {
-    /// Takes the window from an op's attributes.
     fn parse(attrs: &mut AttrReader) -> Result<Option<HeadWindow>, AttrError> {
         let Some(heads) = attrs.intervals("heads")? else {
             return Ok(None);
@@ -170,8 +169,8 @@ impl HeadWindow {
         }))
     }
 
-    /// Returns the window of a device's part of operand 0, whose axis 2 has the heads. Returns `Some(None)` if the part
-    /// has all heads or ALiBi is off.
+    /// Returns the window of a device's part of operand 0, whose axis 2 has the heads; `Some(None)` for all heads or
+    /// without ALiBi.
     fn of_part(max_bias: f32, ctx: &LocalCtx<'_>) -> Option<Option<HeadWindow>> {
         let x = ctx.tensor(Slot::Operand(0));
         if max_bias <= 0.0 || x.sharding.axes[2].is_none() {
@@ -183,7 +182,6 @@ impl HeadWindow {
         }))
     }
 
-    /// Checks that the window has `heads` heads, all within the model's.
     fn check(&self, heads: &Dim) -> Result<(), TypeError> {
         let total = self.total;
         let within = |h: &Interval| h.end() <= total && h.len <= total;
@@ -201,7 +199,6 @@ impl HeadWindow {
     }
 }
 
-/// Appends the attributes of ALiBi.
 fn alibi_attrs(max_bias: f32, heads: Option<&HeadWindow>, out: &mut Attrs) {
     if max_bias.to_bits() != 0 {
         out.push(("max_bias", Attr::Float(max_bias)));
@@ -215,16 +212,16 @@ fn alibi_attrs(max_bias: f32, heads: Option<&HeadWindow>, out: &mut Attrs) {
 /// Scaled dot-product attention with grouped heads: query head `h` uses KV head `h / (H / Hk)`.
 ///
 /// Operands: `q: [dk, n_tokens, H]`, `k: [dk, n_kv, Hk]`, `v: [dv, n_kv, Hk]`, `mask: [n_kv, n_tokens]`, and optionally
-/// `sinks: [H]` (a logit per head that takes weight and adds zero to the sum). The result is `[dv, H, n_tokens]`.
+/// `sinks: [H]` (a logit per head that takes weight and adds zero). The result is `[dv, H, n_tokens]`.
 #[derive(Clone, Debug)]
 pub struct FlashAttn {
     /// Factor on the dot products.
     pub scale: f32,
-    /// ALiBi's largest slope exponent; 0 for none.
+    /// ALiBi's largest slope exponent; 0 without ALiBi.
     pub max_bias: f32,
-    /// Bound `c` of `c · tanh(x / c)` on the logits; 0 for none.
+    /// Bound `c` of `c · tanh(x / c)` on the logits; 0 disables it.
     pub softcap: f32,
-    /// The heads of this part; `None` if it has all heads or ALiBi is off.
+    /// The heads of this part; `None` for all heads or without ALiBi.
     pub heads: Option<HeadWindow>,
 }
 
@@ -281,7 +278,7 @@ impl OpDef for FlashAttn {
         check_equal("head size of q and k", &q.dims[0], &k.dims[0])?;
         check_equal("cells of k and v", &k.dims[1], &v.dims[1])?;
         check_equal("KV heads of k and v", &k.dims[2], &v.dims[2])?;
-        divides("KV heads in heads", &k.dims[2], &q.dims[2])?;
+        divides("KV heads must divide heads", &k.dims[2], &q.dims[2])?;
         check_equal("cells of k and mask", &k.dims[1], &mask.dims[0])?;
         check_equal("tokens of q and mask", &q.dims[1], &mask.dims[1])?;
         check_equal("streams of q and k", &q.dims[3], &k.dims[3])?;
@@ -327,7 +324,7 @@ impl OpDef for FlashAttn {
             }
             _ => rule.eq(opd(0, 2), opd(1, 2)),
         };
-        // Heads are cut into groups, along which no mask is cut.
+        // Heads are cut into groups; no mask may be cut along them.
         rule = whole_unless_one(rule, operands, (3, 2), 2);
         rule = mask_axis_rule(rule, operands, (3, 3), 3);
         if operands.len() == 5 {

@@ -24,7 +24,7 @@ pub enum Attr {
     List(Vec<Attr>),
 }
 
-/// Escapes `s` for text: quotes, backslashes and control characters.
+/// Escapes quotes, backslashes and control characters.
 pub fn quoted(s: &str) -> String {
     let mut out = String::with_capacity(s.len() + 2);
     out.push('"');
@@ -83,21 +83,21 @@ impl From<&[Interval]> for Attr {
     }
 }
 
-/// Named attributes in the order they print.
+/// Named attributes in print order.
 pub type Attrs = Vec<(&'static str, Attr)>;
 
-/// The reason that attributes do not make an op.
+/// The reason why attributes do not make an op.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttrError {
-    /// A required attribute is absent.
+    /// A required attribute is missing.
     #[error("attribute `{0}` is missing")]
     Missing(&'static str),
-    /// An attribute's value is of the wrong kind.
+    /// An attribute has the wrong kind.
     #[error("attribute `{name}` must be {expected}")]
     Kind {
         /// The attribute.
         name: &'static str,
-        /// The kind of value that the op takes.
+        /// The expected kind.
         expected: &'static str,
     },
     /// The op does not have this attribute.
@@ -105,22 +105,22 @@ pub enum AttrError {
     Unknown(String),
 }
 
-/// The attributes of an op in text, which the op's parser takes one by one.
+/// The attributes of an op in text, taken one by one.
 #[derive(Debug)]
 pub struct AttrReader {
     attrs: Vec<(String, Attr)>,
 }
 
 impl AttrReader {
-    /// Returns a reader of these attributes.
+    /// Returns a reader.
     pub fn new(attrs: Vec<(String, Attr)>) -> AttrReader {
         AttrReader { attrs }
     }
 
-    /// Checks that every given attribute was read.
+    /// Checks that every attribute was read.
     ///
     /// # Errors
-    /// Returns [`AttrError::Unknown`] with its name.
+    /// Returns [`AttrError::Unknown`] with the first unread name.
     pub fn finish(self) -> Result<(), AttrError> {
         self.attrs
             .into_iter()
@@ -128,7 +128,7 @@ impl AttrReader {
             .map_or(Ok(()), |(n, _)| Err(AttrError::Unknown(n)))
     }
 
-    /// Takes the attribute of that name, if given.
+    /// Takes an attribute, if given.
     pub fn take(&mut self, name: &'static str) -> Option<Attr> {
         let i = self.attrs.iter().position(|(n, _)| n == name)?;
         Some(self.attrs.remove(i).1)
@@ -145,10 +145,7 @@ impl AttrReader {
             .transpose()
     }
 
-    /// Reads a number; a whole number may be written as an integer.
-    ///
-    /// # Errors
-    /// Returns an error if the attribute is not a number.
+    /// Reads a number; accepts an integer.
     pub fn float(&mut self, name: &'static str) -> Result<Option<f32>, AttrError> {
         self.take_typed(name, "a number", |a| match a {
             Attr::Float(x) => Some(x),
@@ -161,25 +158,16 @@ impl AttrReader {
     }
 
     /// Reads a size.
-    ///
-    /// # Errors
-    /// Returns an error if the attribute is not a size.
     pub fn dim(&mut self, name: &'static str) -> Result<Option<Dim>, AttrError> {
         self.take_typed(name, "a size", dim)
     }
 
-    /// Reads a constant.
-    ///
-    /// # Errors
-    /// Returns an error if the attribute is not a non-negative integer.
+    /// Reads a non-negative integer.
     pub fn int(&mut self, name: &'static str) -> Result<Option<u64>, AttrError> {
         self.take_typed(name, "a non-negative integer", |a| dim(a)?.as_const())
     }
 
     /// Reads a keyword.
-    ///
-    /// # Errors
-    /// Returns an error if the attribute is not a word.
     pub fn word(&mut self, name: &'static str) -> Result<Option<String>, AttrError> {
         self.take_typed(name, "a word", |a| match a {
             Attr::Word(w) => Some(w),
@@ -188,9 +176,6 @@ impl AttrReader {
     }
 
     /// Reads quoted text.
-    ///
-    /// # Errors
-    /// Returns an error if the attribute is not text.
     pub fn str(&mut self, name: &'static str) -> Result<Option<String>, AttrError> {
         self.take_typed(name, "text in quotes", |a| match a {
             Attr::Str(w) => Some(w),
@@ -199,35 +184,23 @@ impl AttrReader {
     }
 
     /// Reads a list of sizes.
-    ///
-    /// # Errors
-    /// Returns an error if the attribute is not such a list.
     pub fn dims(&mut self, name: &'static str) -> Result<Option<Vec<Dim>>, AttrError> {
         self.take_typed(name, "a list of sizes", |a| {
             list(a)?.into_iter().map(dim).collect()
         })
     }
 
-    /// Reads an interval.
-    ///
-    /// # Errors
-    /// Returns an error if the attribute is not `start:len`.
+    /// Reads an interval `start:len`.
     pub fn interval(&mut self, name: &'static str) -> Result<Option<Interval>, AttrError> {
         self.take_typed(name, "a range `start:len`", |a| interval(&a))
     }
 
     /// Reads a list of intervals.
-    ///
-    /// # Errors
-    /// Returns an error if the attribute is not such a list.
     pub fn intervals(&mut self, name: &'static str) -> Result<Option<Vec<Interval>>, AttrError> {
         self.take_typed(name, "a list of ranges `start:len`", intervals)
     }
 
     /// Reads a list of lists of intervals.
-    ///
-    /// # Errors
-    /// Returns an error if the attribute is not such a list.
     pub fn interval_lists(
         &mut self,
         name: &'static str,
@@ -263,10 +236,6 @@ fn intervals(a: Attr) -> Option<Vec<Interval>> {
     list(a)?.iter().map(interval).collect()
 }
 
-/// Turns an absent attribute into an error.
-///
-/// # Errors
-/// Returns [`AttrError::Missing`].
 pub(super) fn require<T>(name: &'static str, value: Option<T>) -> Result<T, AttrError> {
     value.ok_or(AttrError::Missing(name))
 }

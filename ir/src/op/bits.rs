@@ -1,12 +1,12 @@
-//! Equality and hashing of ops with floating-point attributes: by bits, so that ops can be keys.
+//! Bitwise equality and hashing of ops with float attributes, so that ops can be keys.
 
-/// Returns the bits for comparisons: zeros of different sign differ, and all NaNs are equal, as in text.
+/// Zeros of different sign differ, and all NaNs are equal, as in text.
 pub(super) fn bits(x: f32) -> u32 {
     if x.is_nan() { f32::NAN } else { x }.to_bits()
 }
 
-/// Implements `PartialEq`, `Eq` and `Hash` for a struct, with the fields before the semicolon compared by their bits.
-/// A field that is not listed does not compile.
+/// Implements `PartialEq`, `Eq` and `Hash` for a struct; compares the fields before the semicolon by their bits.
+/// Omitting a field is a compile error.
 macro_rules! eq_by_bits {
     ($op:ident { $($float:ident),+ $(; $($field:ident),+)? }) => {
         impl PartialEq for $op {

@@ -1,4 +1,4 @@
-//! Inputs about blocks: runs of the same number of consecutive tokens of a sequence, counted from its first token.
+//! Inputs about blocks: runs of equally many consecutive tokens of a sequence, counted from its first token.
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use crate::dims::{Dim, Symbol};
@@ -8,20 +8,20 @@ use crate::types::TensorType;
 /// The fact about blocks that an input states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockPart {
-    /// Mask of cells with the last token of a block, `f32[n_kv, n_tokens]`: 0 if the token sees the whole block, −∞
-    /// otherwise.
+    /// Mask of cells with the last token of a block, `f32[n_kv, n_tokens]`: 0 if the token sees the whole block, else
+    /// −∞.
     Seen,
-    /// Mask of the other visible cells, `f32[n_kv, n_tokens]`: 0 if the token sees the cell but not the whole block, −∞
-    /// otherwise.
+    /// Mask of the other visible cells, `f32[n_kv, n_tokens]`: 0 if the token sees the cell but not the whole block,
+    /// else −∞.
     Tail,
-    /// Per cell, the cell of the last token of its block; the cell itself if that token is not in a cell. `i32[n_kv]`.
+    /// Per cell, the cell of its block's last token, or itself if that token is not in a cell. `i32[n_kv]`.
     Last,
-    /// Position of the first token of each token's block, as [`PositionsMrope`](super::InputKind::PositionsMrope),
-    /// `i32[4 · n_tokens]`.
+    /// Position of the first token of each token's block, laid out as
+    /// [`PositionsMrope`](super::InputKind::PositionsMrope), `i32[4 · n_tokens]`.
     Start,
     /// Per token, the number of earlier tokens in its block, `i32[n_tokens]`.
     Place,
-    /// Per token, 1 if its sequence has a block before the token's, 0 otherwise, `f32[1, n_tokens]`.
+    /// Per token, 1 if its sequence has an earlier block, else 0, `f32[1, n_tokens]`.
     Follows,
 }
 
@@ -59,7 +59,7 @@ pub struct BlockInput {
 }
 
 impl BlockInput {
-    /// Returns the type of the input in a batch of `tokens` tokens; `None` on overflow.
+    /// Returns the type for `tokens` tokens; `None` on overflow.
     pub fn ty(self, tokens: &Dim) -> Option<TensorType> {
         let cells = || Dim::symbol(Symbol::NKv);
         Some(match self.part {
@@ -83,7 +83,6 @@ impl BlockInput {
         ]
     }
 
-    /// Returns the input of that kind; `None` for a kind that is not about blocks.
     pub(super) fn parse(
         word: &str,
         attrs: &mut AttrReader,
@@ -95,7 +94,7 @@ impl BlockInput {
         let tokens = u32::try_from(tokens).ok().filter(|&n| n > 0);
         let tokens = tokens.ok_or(AttrError::Kind {
             name: "tokens",
-            expected: "a number of tokens from 1 on",
+            expected: "an integer, at least 1",
         })?;
         Ok(Some(BlockInput { part, tokens }))
     }

@@ -9,7 +9,7 @@ use super::{OpCategory, OpDef};
 use crate::dtype::DType;
 use crate::types::TensorType;
 
-/// The same numbers in another floating-point type, rounded to nearest, ties to even; `ggml_cast`.
+/// Conversion to another floating-point type, rounded to nearest, ties to even; `ggml_cast`.
 ///
 /// Operand: `x`, any shape, of a real type; result of the same shape and type `to`: `f32`, `f16` or `bf16`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -19,7 +19,7 @@ pub struct Cast {
 }
 
 impl Cast {
-    /// The types that results may have.
+    /// The types of results.
     pub const TYPES: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
 }
 

@@ -1,21 +1,21 @@
-//! Categories of ops. Passes treat all ops of a category in the same way.
+//! Categories of ops. Passes treat all ops of a category alike.
 
-/// The category of an op. Every op states one. Passes query it to treat several ops in the same way.
+/// The category of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpCategory {
     /// A leaf that stays in memory between batches: a weight or a state.
     Stored,
-    /// A leaf that the caller provides with every batch.
+    /// A leaf that the caller provides per batch.
     Input,
     /// A leaf that every place can compute locally.
     Constant,
-    /// All elements of operand 0 under other sizes or another order of axes, as a view of its memory.
+    /// All elements of operand 0 with other sizes or axis order, as a view of its memory.
     Layout,
     /// Some elements of operand 0, as a view of its memory.
     Selection,
     /// The elements of operand 0 repeated, in new memory.
     Repetition,
-    /// All elements of the operands, in their order or between zeros, in new memory.
+    /// All elements of the operands, in order or between zeros, in new memory.
     Assembly,
     /// Operand 0 with some elements replaced, in its memory.
     Update,
@@ -23,11 +23,11 @@ pub enum OpCategory {
     Copy,
     /// An exchange among all devices of a group.
     Collective(Collective),
-    /// A matrix product: axis 0 of operand 0 is contracted with axis 0 of operand 1.
+    /// A matrix product, contracting axis 0 of operands 0 and 1.
     Product,
-    /// Other computation that costs far more than moving its operands: it runs at the place of its layer.
+    /// Other computation, far more expensive than moving its operands. It runs at the place of its layer.
     Heavy,
-    /// Other computation: it runs at its operands' place or its reader's.
+    /// Other computation. It runs at its operands' place or its reader's.
     Light,
 }
 
@@ -36,7 +36,7 @@ pub enum OpCategory {
 pub enum Collective {
     /// The sum, on every device.
     AllReduce,
-    /// The parts one after another, on every device.
+    /// The concatenated parts, on every device.
     AllGather,
     /// The sum, each device with a part of it.
     ReduceScatter,
@@ -90,7 +90,7 @@ impl OpCategory {
         }
     }
 
-    /// True if the op only moves data: its result holds elements of the operands, each at most once, and zeros.
+    /// True if the op only moves data: the result holds zeros and elements of the operands, each at most once.
     pub const fn is_movement(self) -> bool {
         match self {
             OpCategory::Layout
@@ -127,8 +127,7 @@ impl OpCategory {
         }
     }
 
-    /// Returns the operand that shares its memory with the result, as a view or an update in place; `None` if the result
-    /// has memory of its own.
+    /// Returns the operand whose memory the result shares, as a view or an update; `None` for new memory.
     pub const fn aliases(self) -> Option<usize> {
         match self {
             OpCategory::Layout | OpCategory::Selection | OpCategory::Update => Some(0),

@@ -1,7 +1,7 @@
-//! Copies and collectives: the only ops that see more than one place.
+//! Copies and collectives: the only ops across places.
 //!
-//! On a group's value a collective has one operand and one result. In per-device programs it has one operand and one
-//! result per participant, in rank order.
+//! A collective on a group's value has one operand and one result. In per-device programs it has one of each per
+//! participant, in rank order.
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::resize::size_independent;
@@ -12,8 +12,8 @@ use super::{Collective, OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::{RANK, TensorType};
 
-/// A copy of the operand at the place of the result. From the host to a group, the result may be mirrored or split; each
-/// device then fetches its part. From a group to the host, a split value becomes whole.
+/// A copy of the operand at the place of the result. From the host to a group, the result may be mirrored or split, and
+/// each device fetches its part. From a group to the host, a split value becomes whole.
 ///
 /// Operand: `x`, any type and shape; the result has the same type and shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -70,7 +70,7 @@ fn check_same_types(operands: &[&TensorType], except: Option<usize>) -> Result<(
 
 /// The sum over the participants in rank order, on each participant.
 ///
-/// Operands: one per participant, of the same shape; results: one per participant, of that shape.
+/// Operands: one per participant, of one shape; results: one per participant, of that shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllReduce;
 
@@ -102,7 +102,7 @@ impl OpDef for AllReduce {
 
 /// The participants' parts concatenated along `axis`, on each participant.
 ///
-/// Operands: one per participant, of the same shape except along `axis`; results: one per participant, with all indices
+/// Operands: one per participant, of one shape except along `axis`; results: one per participant, with all indices
 /// along `axis`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllGather {
@@ -169,7 +169,7 @@ fn parse_counts(attrs: &mut AttrReader) -> Result<Vec<u64>, AttrError> {
 fn cut(operands: &[&TensorType], axis: usize, counts: &[u64]) -> Result<(), TypeError> {
     if counts.len() != operands.len() {
         return Err(TypeError::Arity {
-            expected: "as many as counts",
+            expected: "operands, and entries of counts",
             found: operands.len(),
         });
     }
@@ -189,7 +189,7 @@ fn cut(operands: &[&TensorType], axis: usize, counts: &[u64]) -> Result<(), Type
 pub struct ReduceScatter {
     /// The axis.
     pub axis: u64,
-    /// Indices per participant; empty for a value on a group, since the result's sharding states them.
+    /// Indices per participant; empty for a value on a group, whose sharding states them.
     pub counts: Vec<u64>,
 }
 
@@ -242,9 +242,9 @@ impl OpDef for ReduceScatter {
 }
 
 /// An exchange of parts along `join` for parts along `cut`. Every participant cuts its operand along `cut` by `counts`.
-/// Participant `p` gets the `p`-th piece of each operand and concatenates them along `join`.
+/// Participant `p` concatenates the `p`-th pieces along `join`.
 ///
-/// Operands: one per participant, of the same shape except along `join`; results: one per participant, with all indices
+/// Operands: one per participant, of one shape except along `join`; results: one per participant, with all indices
 /// along `join` and `counts[p]` along `cut`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllToAll {
@@ -252,7 +252,7 @@ pub struct AllToAll {
     pub cut: u64,
     /// The axis that becomes whole.
     pub join: u64,
-    /// Indices along `cut` per participant; empty for a value on a group, since the result's sharding states them.
+    /// Indices along `cut` per participant; empty for a value on a group, whose sharding states them.
     pub counts: Vec<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Constants: leaves that every place can compute for itself.
+//! Constants: leaves that every place can compute.
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
@@ -11,8 +11,8 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// The normalised Walsh–Hadamard matrix of order `n` (Sylvester's, rows in natural order), `f32[n, n]`. It is symmetric
-/// and orthogonal, hence its own inverse. Element `(i, j)` is `(−1)^(number of ones in i & j) / √n`. Operands: none.
+/// The normalised Walsh–Hadamard matrix of order `n` (Sylvester's, natural row order), `f32[n, n]`, symmetric and its
+/// own inverse. Element `(i, j)` is `(−1)^(number of ones in i & j) / √n`. Operands: none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Hadamard {
     /// The order, a power of two.
@@ -20,7 +20,7 @@ pub struct Hadamard {
 }
 
 impl Hadamard {
-    /// The largest order that text may name: beyond any head, and no more than 64 MiB.
+    /// Beyond any head, and at most 64 MiB.
     const MAX: u64 = 4096;
 }
 
@@ -49,7 +49,7 @@ impl OpDef for Hadamard {
         Ok(f32_of([n(), n(), Dim::ONE, Dim::ONE]).into())
     }
 
-    /// Requires the whole matrix on every device: a rotation contracts whole rows.
+    /// Requires whole matrices: a rotation contracts whole rows.
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::opaque()
             .role(Role::Whole, res(0))

@@ -1,4 +1,4 @@
-//! Functions of one number with parameters.
+//! Parametrised functions of one number.
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
@@ -55,8 +55,7 @@ impl OpDef for LeakyRelu {
 }
 
 /// The expanded integral of ELU (arXiv 2411.13010): `alpha_p · x² + beta · x` above 0, and
-/// `alpha_n · (e^min(x, eps) − 1 − x) + beta · x` up to 0. Operand: `x`, any shape; result
-/// of the same shape.
+/// `alpha_n · (e^min(x, eps) − 1 − x) + beta · x` up to 0. Operand: `x`, any shape; result of the same shape.
 #[derive(Clone, Debug)]
 pub struct Xielu {
     /// Factor of the lower branch.
@@ -108,7 +107,7 @@ impl OpDef for Xielu {
         curve(operands)
     }
 
-    /// Returns a pointwise rule that does not keep zeros: with `eps` below 0 the function of 0 is not 0.
+    /// Does not keep zeros: with `eps` below 0, the function of 0 is not 0.
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::pointwise()
     }
@@ -120,8 +119,7 @@ impl OpDef for Xielu {
     size_independent!();
 }
 
-/// A constant for every element. Operand: `x`, any shape, whose elements are not read; the result has the same type and
-/// shape.
+/// A constant for every element. Operand: `x`, any shape, unread; the result has the same type and shape.
 #[derive(Clone, Debug)]
 pub struct Fill {
     /// The number.

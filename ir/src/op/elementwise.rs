@@ -24,7 +24,7 @@ macro_rules! kinds {
             pub const ALL: &'static [$name] = &[$($name::$variant),*];
             const NAMES: &'static [&'static str] = &[$($text),*];
 
-            /// Returns the op's name in text.
+            /// Returns the name in text.
             pub const fn name(self) -> &'static str {
                 match self { $($name::$variant => $text,)* }
             }
@@ -38,7 +38,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// A function of one number. `f(x)` as ggml computes it; formulas in the reference interpreter.
+    /// A function of one number, as in ggml. The reference interpreter has the formulas.
     UnaryKind {
         /// `x · σ(x)`
         Silu = "silu",
@@ -191,8 +191,7 @@ kinds! {
     }
 }
 
-/// Arithmetic on every element, with `b` repeated over `a`: index `i` of an axis of `a` uses index `i mod n` of the `n`
-/// indices of `b`.
+/// Element-wise arithmetic. `b` repeats over `a`: index `i` of an axis uses index `i mod n` of the `n` indices of `b`.
 ///
 /// Operands: `a`, any shape; `b`, whose sizes divide the sizes of `a`. The result has the shape of `a`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -201,7 +200,6 @@ pub struct Binary {
     pub kind: BinaryKind,
 }
 
-/// Repeats `axis` of operand `operand`, of size `part`, to the size of the same axis of operand 0.
 fn broadcast(rule: Rule, operand: usize, axis: usize, part: &Dim, whole: &Dim) -> Rule {
     if part == whole {
         return rule.eq(opd(0, axis), opd(operand, axis));
@@ -234,7 +232,11 @@ impl OpDef for Binary {
         check_real("a", a)?;
         check_real("b", b)?;
         for i in 0..RANK {
-            divides("size of b in that of a", &b.dims[i], &a.dims[i])?;
+            divides(
+                "size of b must divide the size of a",
+                &b.dims[i],
+                &a.dims[i],
+            )?;
         }
         Ok(f32_of(a.dims.clone()).into())
     }
@@ -398,15 +400,14 @@ impl GluKind {
 
 /// A gated activation.
 ///
-/// Operands: `gate` and `up`, both `[n, …]`; or one operand `[2·n, …]`, `gate` before `up` along axis 0; result
-/// `[n, …]`.
+/// Operands: `gate` and `up`, both `[n, …]`, or one operand `[2·n, …]` with `gate` first along axis 0; result `[n, …]`.
 #[derive(Clone, Debug)]
 pub struct Glu {
     /// The activation.
     pub kind: GluKind,
-    /// Slope of `swiglu_oai`; unused by the others.
+    /// Slope of `swiglu_oai`.
     pub alpha: f32,
-    /// Bound of `swiglu_oai` and `swiglu_clamp`; unused by the others.
+    /// Bound of `swiglu_oai` and `swiglu_clamp`.
     pub limit: f32,
 }
 

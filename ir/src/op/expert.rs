@@ -21,11 +21,11 @@ fn window_attr(window: Option<Interval>) -> Attrs {
         .collect()
 }
 
-/// `out[:, u, t] = w[:, :, ids[u, t]] · x[:, u, t]`. Operands: `w: [k, m, n_expert]`, `x: [k, n_used or 1, n_tokens]`,
-/// `ids: [n_used, n_tokens]`; result `[m, n_used, n_tokens]`.
+/// `out[:, u, t] = w[:, :, ids[u, t]] · x[:, u, t]`. Operands: `w: [k, m, n_expert]`,
+/// `x: [k, n_used or 1, n_tokens]`, `ids: [n_used, n_tokens]`; result `[m, n_used, n_tokens]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MulMatId {
-    /// The interval of experts that `w` holds; `None` for all. Rows of experts outside of it are zero in the result.
+    /// The experts that `w` holds; `None` for all. Rows of other experts are zero in the result.
     pub window: Option<Interval>,
 }
 
@@ -58,7 +58,7 @@ impl OpDef for MulMatId {
         check_equal("rows of w and x", &w.dims[0], &x.dims[0])?;
         check_equal("tokens of x and ids", &x.dims[2], &ids.dims[1])?;
         divides(
-            "rows per token of x in those of ids",
+            "rows per token of x must divide the rows of ids",
             &x.dims[1],
             &ids.dims[0],
         )?;
@@ -134,7 +134,7 @@ impl OpDef for MulMatId {
 /// `ids: [n_used, n_tokens]`; result as `x`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AddId {
-    /// The interval of experts that `bias` holds; `None` for all. Rows of experts outside of it stay as they are.
+    /// The experts that `bias` holds; `None` for all. Rows of other experts are unchanged.
     pub window: Option<Interval>,
 }
 

@@ -1,26 +1,25 @@
-//! Head groups: groups of query indices that each use one KV index.
+//! Head groups: groups of query indices that share one KV index.
 //!
-//! The terms come from grouped-query attention, in which each KV head serves a group of query heads. The same grouping
-//! holds for the batches of a matrix product, whose right operand has the queries, and for the heads and groups of a
-//! scan.
+//! The terms come from grouped-query attention. The batches of a matrix product, whose right operand has the queries,
+//! and the heads and groups of a scan are grouped alike.
 
 use crate::interval::Interval;
 
-/// The axes of an op with grouped heads: query head `i` uses KV head `i / (query heads / KV heads)`. Every axis is given
-/// as (operand, axis).
+/// The axes of an op with grouped heads, as (operand, axis). Query head `i` uses KV head
+/// `i / (query heads / KV heads)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeadGrouping {
     /// The axis of the query heads.
     pub query: (usize, usize),
-    /// The axes of the KV heads, all with the same split.
+    /// The axes of the KV heads, all split alike.
     pub kv: &'static [(usize, usize)],
-    /// Other axes that run along the query heads; an operand that the instruction lacks does not count.
+    /// Other axes along the query heads; absent operands do not count.
     pub per_query: &'static [(usize, usize)],
     /// Per result, the axis of the query heads.
     pub results: &'static [usize],
 }
 
-/// A run of a device's KV heads that each serve the same number of its query heads.
+/// A run of a device's KV heads that serve equally many of its query heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeadGroups {
     /// Local indices of the query heads.
@@ -29,12 +28,12 @@ pub struct HeadGroups {
     pub kv: Interval,
 }
 
-/// Cuts the heads of a device into the minimal number of runs of equal groups, in order.
+/// Cuts the heads of a device into the fewest runs of equal groups, in order.
 ///
-/// `query` and `kv` are the global indices that the device holds, and `group` is the number of query heads per KV head in
-/// the whole model. Returns `None` if a query head uses a KV head that the device does not hold.
+/// `query` and `kv` are the device's global indices, and `group` is the number of query heads per KV head in the model.
+/// Returns `None` if a query head uses a KV head of another device.
 pub fn head_groups(query: &[Interval], kv: &[Interval], group: u64) -> Option<Vec<HeadGroups>> {
-    // The local index of a global KV head, and the number of KV heads from it on that are consecutive in both.
+    // The local index of a global KV head, and the number of following KV heads consecutive in both.
     let position = |global: u64| {
         let mut at = 0;
         for r in kv {
@@ -45,8 +44,7 @@ pub fn head_groups(query: &[Interval], kv: &[Interval], group: u64) -> Option<Ve
         }
         None
     };
-    // Runs, each with the query heads per KV head in it. Heads may be many: whole groups are counted, not walked
-    // through.
+    // Runs, each with its query heads per KV head. Whole groups are counted, because there may be many heads.
     let mut out: Vec<(HeadGroups, u64)> = Vec::new();
     let mut local = 0;
     for r in query {
@@ -68,7 +66,6 @@ pub fn head_groups(query: &[Interval], kv: &[Interval], group: u64) -> Option<Ve
     Some(join_runs(out))
 }
 
-/// Joins neighbouring runs of equal groups.
 fn join_runs(runs: Vec<(HeadGroups, u64)>) -> Vec<HeadGroups> {
     let mut out: Vec<(HeadGroups, u64)> = Vec::new();
     for (run, each) in runs {
@@ -83,8 +80,8 @@ fn join_runs(runs: Vec<(HeadGroups, u64)>) -> Vec<HeadGroups> {
     out.into_iter().map(|(run, _)| run).collect()
 }
 
-/// Appends `count` KV heads from local index `at`, each with `each` query heads from local index `first`. If the last run
-/// ends with the first of these KV heads, this run holds more of that head's queries.
+/// Appends `count` KV heads from local index `at`, each with `each` query heads from local index `first`. If the last
+/// run ends with the first of these KV heads, the queries join that run.
 fn append(out: &mut Vec<(HeadGroups, u64)>, first: u64, at: u64, each: u64, count: u64) {
     let run = |first, at, each, count| {
         let query = Interval {
@@ -145,7 +142,6 @@ mod tests {
         assert_eq!(head_groups(&[], &[interval(0, 2)], 4), Some(vec![]));
     }
 
-    /// Computes the same groups index by index.
     fn walked(query: &[Interval], kv: &[Interval], group: u64) -> Option<Vec<HeadGroups>> {
         let held: Vec<u64> = kv.iter().flat_map(|r| r.start..r.end()).collect();
         let mut met: Vec<(u64, u64)> = Vec::new();

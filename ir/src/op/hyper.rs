@@ -12,9 +12,9 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// The matrix that mixes `hc` residual streams, per token, nearly doubly stochastic. The logits are the elements of
-/// `mixes` from `2·hc` on. `scale[2] · mixes + base` goes through a softmax over destinations, and `eps` is added. Then
-/// columns are divided by their sums plus `eps`, followed by rows and columns `iterations − 1` times.
+/// Mixes `hc` residual streams per token by a nearly doubly stochastic matrix. The logits are
+/// `scale[2] · mixes[2·hc..] + base[2·hc..]`. They go through a softmax over destinations, plus `eps`. Then columns are
+/// divided by their sums plus `eps`, followed by rows and columns `iterations − 1` times.
 ///
 /// Operands: `mixes: [(2 + hc)·hc, tokens]`, `scale: [3 or more]`, `base: [(2 + hc)·hc]`; result `[hc, hc, tokens]`,
 /// destinations along axis 0.
@@ -22,18 +22,17 @@ use crate::types::TensorType;
 pub struct HcComb {
     /// Summand on divisors.
     pub eps: f32,
-    /// Times that columns are normalised, at least 1.
+    /// Column normalisations, at least 1.
     pub iterations: u64,
 }
 
 eq_by_bits!(HcComb { eps; iterations });
 
 impl HcComb {
-    /// The maximum number of iterations: far more than convergence needs.
+    /// Far more than convergence needs.
     const MAX_ITERATIONS: u64 = 1024;
 }
 
-/// Returns the number of streams for mixes of `n` numbers.
 fn streams(n: u64) -> Option<u64> {
     let hc = (n + 1).isqrt().checked_sub(1)?;
     (hc > 0 && (2 + hc) * hc == n).then_some(hc)
@@ -63,9 +62,9 @@ impl OpDef for HcComb {
             check_real(what, t)?;
         }
         let eps = self.eps.is_finite() && self.eps >= 0.0;
-        parameter("eps", "a finite number from 0 on", eps)?;
+        parameter("eps", "finite and at least 0", eps)?;
         let iterations = (1..=Self::MAX_ITERATIONS).contains(&self.iterations);
-        parameter("iterations", "a number from 1 to 1024", iterations)?;
+        parameter("iterations", "an integer from 1 to 1024", iterations)?;
         check_equal("entries of mixes and base", &mixes.dims[0], &base.dims[0])?;
         let misfit = |what, found: &Dim, least: u64| TypeError::Sizes {
             what,

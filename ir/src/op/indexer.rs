@@ -16,7 +16,7 @@ pub struct LightningIndexer;
 
 impl OpDef for LightningIndexer {
     const NAMES: &'static [&'static str] = &["lightning_indexer"];
-    /// It may run where its operands are: it reads one key head.
+    /// It reads one key head.
     const CATEGORY: OpCategory = OpCategory::Light;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {
@@ -39,7 +39,7 @@ impl OpDef for LightningIndexer {
         Ok(f32_of([cells, tokens, Dim::ONE, q.dims[3].clone()]).into())
     }
 
-    /// Requires whole rows for each term of the sum over heads.
+    /// The terms of the sum over heads need whole rows.
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::opaque()
             .eq(opd(0, 0), opd(1, 0))

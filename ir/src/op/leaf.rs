@@ -19,8 +19,8 @@ fn no_operands(operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
     Ok(InferredTypes::Declared)
 }
 
-/// Returns the intervals per axis that a device holds; `Some(None)` if it holds the whole tensor. An axis whose size is
-/// known only at run time is whole and has an empty list.
+/// Returns the intervals per axis that a device holds; `Some(None)` for the whole tensor. An axis of run-time size is
+/// whole and has an empty list.
 fn local_parts(ctx: &LocalCtx<'_>) -> Option<Option<Vec<Vec<Interval>>>> {
     let t = ctx.results[0];
     if !t.sharding.is_split() {
@@ -45,7 +45,7 @@ fn parts_attr(parts: Option<&[Vec<Interval>]>) -> Option<(&'static str, Attr)> {
     })
 }
 
-/// The definition of an op whose result is stored: a name, and the parts of the tensor or state that a device holds.
+/// Defines an op whose result is stored, with a name and the parts that a device holds.
 macro_rules! stored_op {
     ($op:ident, $spelling:literal, $name:ident) => {
         impl OpDef for $op {
@@ -95,20 +95,19 @@ macro_rules! stored_op {
     };
 }
 
-/// A tensor of the model file, or the packed part of it that a device stores. Operands: none; result: any type and shape,
-/// as declared.
+/// A tensor of the model file, or the packed part of it on a device. Operands: none; result: any type and shape, as
+/// declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Weight {
     /// The tensor's name in the file.
     pub tensor: String,
-    /// Per axis, the stored intervals of the tensor's indices; `None` for the whole tensor.
+    /// Per axis, the stored intervals; `None` for the whole tensor.
     pub parts: Option<Vec<Vec<Interval>>>,
 }
 
 stored_op!(Weight, "weight", tensor);
 
 impl Weight {
-    /// Returns the run of axis 0 of the file's tensor that a part covers; `None` for a whole tensor or several runs.
     fn run(&self) -> Option<Interval> {
         match self.parts.as_ref()?.first()?.as_slice() {
             [only] => Some(*only),
@@ -116,13 +115,13 @@ impl Weight {
         }
     }
 
-    /// Returns the first index along axis 0 of the file's tensor; 0 for a whole tensor or several runs.
+    /// Returns the first index along axis 0 of the file's tensor; 0 for several runs.
     pub fn row_start(&self) -> u64 {
         self.run().map_or(0, |run| run.start)
     }
 
-    /// Returns the alignment of its rows' ends in the file's tensor, in elements. This is a [granule](DType::granule) for
-    /// a part of one run, and a block otherwise.
+    /// Returns the alignment of row ends in the file's tensor, in elements: a [granule](DType::granule) for a part of
+    /// one run, otherwise a block.
     pub fn row_granule(&self, dtype: DType) -> u64 {
         match self.run() {
             Some(_) => dtype.granule(),
@@ -130,7 +129,7 @@ impl Weight {
         }
     }
 
-    /// True if its rows begin or end inside blocks of the file, whose elements have that type.
+    /// True if rows begin or end inside the file's blocks of type `dtype`.
     pub fn cuts_blocks(&self, dtype: DType) -> bool {
         let block = dtype.block_len();
         let is_cut =
@@ -139,7 +138,7 @@ impl Weight {
     }
 }
 
-/// A factor on queries that grows with the position: `1 + scale · ln(1 + ⌊(position + offset) / length⌋)`.
+/// A position-dependent factor on queries: `1 + scale · ln(1 + ⌊(position + offset) / length⌋)`.
 #[derive(Clone, Copy, Debug)]
 pub struct Temperature {
     /// Weight of the logarithm.
@@ -165,34 +164,33 @@ impl Temperature {
 pub enum InputKind {
     /// Token ids, `i32[n_tokens]`.
     Tokens,
-    /// Id of the token `n` positions (at least 1) after each token of the batch, `i32[n_tokens]`.
+    /// Id of the token `n ≥ 1` positions after each token, `i32[n_tokens]`.
     NextTokens(u32),
     /// Position of each token in its sequence, `i32[n_tokens]`.
     Positions,
-    /// The four positions of each token, for rope with sections, `i32[4 · n_tokens]`: time for all tokens, then height,
-    /// width and the fourth.
+    /// The four positions per token for rope with sections, `i32[4 · n_tokens]`: time of all tokens, then height, width
+    /// and the fourth.
     PositionsMrope,
-    /// The KV-cache cell that stores each token, `i64[n_tokens]`.
+    /// The KV-cache cell of each token, `i64[n_tokens]`.
     CacheRows,
     /// The cell of each token in the cache of sliding-window layers.
     CacheRowsSwa,
-    /// 0 if a token attends to a cell and −∞ otherwise, `f32[n_kv, n_tokens]`.
+    /// 0 if a token attends to a cell, else −∞, `f32[n_kv, n_tokens]`.
     Mask,
     /// The mask for layers with a [`Window`](crate::Window), `f32[n_kv_swa, n_tokens]`.
     MaskSwa,
-    /// 0 if two tokens of the batch belong to the same sequence and −∞ otherwise, `f32[n_tokens, n_tokens]`. A model with
-    /// this mask attends to later tokens too.
+    /// 0 if two tokens of the batch share a sequence, else −∞, `f32[n_tokens, n_tokens]`. Tokens of a model with this
+    /// mask attend to later tokens too.
     MaskBatch,
     /// Positions in the batch of the output tokens, `i32[n_outputs]`.
     OutputRows,
-    /// Cell of the recurrent states of each sequence of the batch, `i32[n_seqs]`.
+    /// The recurrent-state cell of each sequence, `i32[n_seqs]`.
     StateCells,
-    /// Factor on the recurrent state of each sequence, `f32[1, n_seqs]`: 1 if the sequence continues, 0 if it starts,
-    /// which clears its cell.
+    /// Factor on each sequence's recurrent state, `f32[1, n_seqs]`: 1 to continue, 0 to start with a cleared cell.
     StateKept,
-    /// Factor on the queries of each token, `f32[1, 1, n_tokens]`.
+    /// Factor on each token's queries, `f32[1, 1, n_tokens]`.
     Temperature(Temperature),
-    /// The facts about blocks of tokens, per token and per cell.
+    /// Facts about blocks of tokens, per token and per cell.
     Block(BlockInput),
     /// Anything else, by name.
     Other(String),
@@ -214,14 +212,11 @@ impl InputKind {
     ];
 }
 
-/// The kind of [`InputKind::Temperature`] in text.
 const TEMPERATURE: &str = "temperature";
 
-/// The kind of [`InputKind::NextTokens`] in text.
 const NEXT_TOKENS: &str = "next_tokens";
 
-/// A value that the caller provides with every batch. Operands: none; result: the type of its kind, or any type as
-/// declared.
+/// A value that the caller provides per batch. Operands: none; result: the type of its kind, or any type as declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Input {
     /// The content.
@@ -280,7 +275,7 @@ impl OpDef for Input {
             let ahead = u32::try_from(ahead).ok().filter(|&n| n > 0);
             let kind = ahead.map(InputKind::NextTokens).ok_or(AttrError::Kind {
                 name: "ahead",
-                expected: "a number of tokens from 1 on",
+                expected: "an integer, at least 1",
             })?;
             return Ok(Input { kind });
         }
@@ -314,14 +309,14 @@ impl OpDef for Input {
     size_independent!();
 }
 
-/// A value kept between batches (a KV cache, a recurrent state), initially zero. Operands: none; result: any type and
+/// A value kept between batches (KV cache, recurrent state), initially zero. Operands: none; result: any type and
 /// shape, as declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    /// The state's name, unique in the graph (`cache_k_l0`).
+    /// The name, unique in the graph (`cache_k_l0`).
     pub name: String,
-    /// Per axis, the stored intervals of indices; `None` for the whole state. An axis whose size is known only at run
-    /// time is whole and has an empty list.
+    /// Per axis, the stored intervals; `None` for the whole state. An axis of run-time size is whole and has an empty
+    /// list.
     pub parts: Option<Vec<Vec<Interval>>>,
 }
 

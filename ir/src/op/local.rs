@@ -1,4 +1,4 @@
-//! One instruction from the view of one device; the op of that device is derived from it.
+//! One instruction as seen by one device, to derive the device's op.
 
 use super::rule::Slot;
 use crate::dims::Dim;
@@ -15,7 +15,7 @@ pub struct ShardedTensor<'a> {
     pub sharding: &'a Sharding,
 }
 
-/// One instruction of a group, from the view of one device.
+/// One instruction of a group, as seen by one device.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalCtx<'a> {
     /// The operands, over all devices.
@@ -37,20 +37,20 @@ impl<'a> LocalCtx<'a> {
         }
     }
 
-    /// Returns the type of this device's part.
+    /// Returns the type of the device's part.
     pub fn local_type(&self, slot: Slot) -> Option<TensorType> {
         let t = self.tensor(slot);
         t.sharding.local_type(t.ty, self.classes, self.rank)
     }
 
-    /// Returns the global indices along an axis that this device holds; `None` if the size is symbolic.
+    /// Returns the device's global indices along an axis; `None` if the size is symbolic.
     pub fn intervals(&self, slot: Slot, axis: usize) -> Option<Vec<Interval>> {
         let t = self.tensor(slot);
         t.sharding
             .intervals(axis, &t.ty.dims[axis], self.classes, self.rank)
     }
 
-    /// Returns the number of indices below `bound` along an axis that this device holds.
+    /// Returns the number of the device's indices below `bound` along an axis.
     pub fn local_index(&self, slot: Slot, axis: usize, bound: &Dim) -> Option<Dim> {
         let t = self.tensor(slot);
         if t.sharding.axes[axis].is_none() {
@@ -65,10 +65,10 @@ impl<'a> LocalCtx<'a> {
         ))
     }
 
-    /// Returns the window of this device along a split axis: the interval of global indices that it owns as the primary
-    /// owner. The device serves these indices if an operand selects along the axis.
+    /// Returns the device's window of a split axis: the interval of global indices that it owns as the primary owner,
+    /// and serves when an operand selects along the axis.
     ///
-    /// Returns `Some(None)` if the axis is whole, and `None` if the device's indices are not one interval.
+    /// Returns `Some(None)` if the axis is whole; `None` if the indices are not one interval.
     pub fn window(&self, slot: Slot, axis: usize) -> Option<Option<Interval>> {
         let Some(tree) = &self.tensor(slot).sharding.axes[axis] else {
             return Some(None);

@@ -13,8 +13,8 @@ use crate::types::TensorType;
 
 /// `out[m, n] = Σₖ a[k, m] · b[k, n]` per batch.
 ///
-/// Operands: `a: [k, m, p, q]`, `b: [k, n, P, Q]` where `p` divides `P`
-/// and `q` divides `Q` (batch `i` of `b` meets batch `i / (P/p)` of `a`); result `[m, n, P, Q]`.
+/// Operands: `a: [k, m, p, q]`, `b: [k, n, P, Q]`, with `p` dividing `P` and `q` dividing `Q` (batch `i` of `b` uses
+/// batch `i / (P/p)` of `a`); result `[m, n, P, Q]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MulMat;
 
@@ -31,8 +31,16 @@ impl OpDef for MulMat {
         check_real("a", a)?;
         check_real("b", b)?;
         check_equal("rows of a and b", &a.dims[0], &b.dims[0])?;
-        divides("batches of a in those of b", &a.dims[2], &b.dims[2])?;
-        divides("batches of a in those of b", &a.dims[3], &b.dims[3])?;
+        divides(
+            "batches of a must divide the batches of b",
+            &a.dims[2],
+            &b.dims[2],
+        )?;
+        divides(
+            "batches of a must divide the batches of b",
+            &a.dims[3],
+            &b.dims[3],
+        )?;
         Ok(f32_of([
             a.dims[1].clone(),
             b.dims[1].clone(),

@@ -1,10 +1,10 @@
-//! Ops: a closed set, one struct each, with its text form, types, sharding rule, work and local form in one place. An op
-//! that ggml has computes the same function as in ggml; the reference interpreter defines it in code.
+//! Ops: a closed set, one struct each, with its text form, types, sharding rule, work and local form. An op that ggml
+//! has computes the same function as in ggml; the reference interpreter defines it in code.
 //!
-//! The docs of ops give shapes in ggml's axis order, contiguous axis first, and omit trailing sizes of 1. Unless the docs
-//! give a type, operands have any real type and results are f32.
+//! Shapes are in ggml's axis order, contiguous axis first, without trailing sizes of 1. By default, operands have any
+//! real type and results are f32.
 //!
-//! Adding an op is one struct that implements [`OpDef`] and one line in the `ops!` list of `registry.rs`.
+//! A new op is one struct that implements [`OpDef`] and one line in the `ops!` list of `registry.rs`.
 
 mod attention;
 mod attrs;

@@ -14,20 +14,19 @@ use crate::dtype::DType;
 use crate::interval::Interval;
 use crate::types::TensorType;
 
-/// Table rows selected by the n-grams that end with each token. The hash of `n` tokens is the exclusive or of
-/// `factors[j]` times the id of token `j` before the last, modulo 2⁶⁴. The row is the table's first row plus the hash
-/// modulo the table's length. Before a token without a predecessor, or with `end` as its predecessor, every token counts
-/// as `end`.
+/// Table rows selected by the n-grams that end with each token. The hash of an n-gram is the exclusive or, over `j`, of
+/// `factors[j]` times the id of the `j`-th token before the last, modulo 2⁶⁴. The row is the table's first row plus the
+/// hash modulo the table's length. At a missing predecessor or at the token `end`, all earlier tokens count as `end`.
 ///
-/// Operand: `x: [factors − 1 + n_t, n_s]`, token ids plus 1, or 0 for a missing token. It has the last tokens before the
+/// Operand: `x: [factors − 1 + n_t, n_s]`, token ids plus 1, or 0 for a missing token: the last tokens before the
 /// batch, then the batch's tokens. Result: `i32[tables, n_t, n_s]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NgramRows {
-    /// A factor for each token of the longest n-grams, at least two.
+    /// A factor per token of the longest n-grams, at least two.
     pub factors: Vec<u64>,
-    /// The rows of each table, bigrams first, with the same number of tables for each length.
+    /// The rows of each table, bigrams first, equally many tables per length.
     pub tables: Vec<Interval>,
-    /// The token that replaces missing tokens.
+    /// The substitute for missing tokens.
     pub end: u64,
 }
 
@@ -35,7 +34,7 @@ impl NgramRows {
     /// Rows per table in small models.
     const SMALL: u64 = 2;
 
-    /// Returns the selected rows of one token, given the ids plus 1 of the token and of its predecessors, latest first.
+    /// Returns the rows selected by one token, given the ids plus 1 of the token and its predecessors, latest first.
     pub fn rows<'a>(
         &'a self,
         ids: impl Iterator<Item = f64> + 'a,
@@ -61,7 +60,7 @@ impl NgramRows {
         })
     }
 
-    /// Returns the last row of all tables plus one.
+    /// Returns the end of all tables' rows.
     pub fn end_row(&self) -> u64 {
         self.tables.iter().map(|t| t.end()).max().unwrap_or(0)
     }
@@ -101,7 +100,7 @@ impl OpDef for NgramRows {
         parameter("factors", "a list of two or more", lengths > 0)?;
         let tables = self.tables.len() as u64;
         let equal = tables > 0 && tables.is_multiple_of(lengths.max(1));
-        parameter("tables", "as many tables for each length", equal)?;
+        parameter("tables", "equally many tables for each length", equal)?;
         let held = |t: &Interval| {
             let end = t.start.checked_add(t.len);
             t.len > 0 && end.is_some_and(|end| end <= 1 << 31)
@@ -134,7 +133,6 @@ impl OpDef for NgramRows {
         Some(self.clone())
     }
 
-    /// Tables of small models are short.
     fn resize(&self, _: &dyn NewSizes) -> Self {
         let table = |(i, t): (u64, &Interval)| Interval {
             start: i * NgramRows::SMALL,

@@ -1,4 +1,4 @@
-//! Normalisation over axis 0, whole and in two steps for a split axis.
+//! Normalisation over axis 0, in one step or, for a split axis, in two.
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
@@ -45,7 +45,7 @@ impl NormKind {
         })
     }
 
-    /// Numbers per row in the statistic: `Σx²`, or `Σx` and `Σx²`.
+    /// Returns the numbers per row in the statistic: `Σx²`, or `Σx` and `Σx²`.
     pub const fn stats(self) -> u64 {
         match self {
             NormKind::Rms | NormKind::L2 => 1,
@@ -54,7 +54,7 @@ impl NormKind {
     }
 }
 
-/// Every row (axis 0) normalised.
+/// Normalises every row (axis 0).
 ///
 /// Operand: `x: [n, …]`; result of the same shape.
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ impl OpDef for Norm {
         let [x] = expect_operands(operands, "1")?;
         parameter(
             "eps",
-            "a finite number from 0 on",
+            "finite and at least 0",
             self.eps.is_finite() && self.eps >= 0.0,
         )?;
         check_real("x", x)?;
@@ -117,7 +117,7 @@ impl OpDef for Norm {
     size_independent!();
 }
 
-/// The statistic of every row, an unreduced sum if axis 0 is split.
+/// The statistic of every row; an unreduced sum if axis 0 is split.
 ///
 /// Operand: `x: [n, …]`; result `[1, …]`, or `[2, …]` for a layer norm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -160,7 +160,7 @@ impl OpDef for NormStats {
     size_independent!();
 }
 
-/// Rows, or parts of them, normalised by the statistic of whole rows.
+/// Normalises rows, or parts of rows, by the statistic of whole rows.
 ///
 /// Operands: `x: [n or fewer, …]`; the result of [`NormStats`], `[1 or 2, …]`; result as `x`.
 #[derive(Clone, Debug)]
@@ -199,7 +199,7 @@ impl OpDef for NormApply {
         let [x, stats] = expect_operands(operands, "2")?;
         parameter(
             "eps",
-            "a finite number from 0 on",
+            "finite and at least 0",
             self.eps.is_finite() && self.eps >= 0.0,
         )?;
         parameter("n", "at least 1", self.n > 0)?;

@@ -10,40 +10,40 @@ use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::types::{RANK, TensorType};
 
-/// An op of ggml without a rule: its operands and its result stay whole. Executors run it by ggml's name if they support
-/// it.
+/// An op of ggml without a rule: operands and result stay whole. Executors run it by ggml's name if they support it.
 ///
-/// Operands: any number, any type and shape; result: any type and shape, as declared. An op with a [`MemoryView`] writes
-/// through it: operand 0 is the old content of the memory, and the result the new one. The op `view` reads through it.
+/// Operands: any number, any type and shape; result: any type and shape, as declared. An op with a [`MemoryView`]
+/// writes through it: operand 0 is the old content of the memory, and the result the new content. The op `view` reads
+/// through it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Opaque {
     /// ggml's name, in lower case.
     pub name: String,
     /// The words of ggml's `op_params`.
     pub params: Vec<i32>,
-    /// Per operand, its position among ggml's sources; empty if the operands are exactly ggml's sources.
+    /// Per operand, its position among ggml's sources; empty if operands and sources are the same.
     pub sources: Vec<u64>,
-    /// The elements of a memory that it reads or writes.
+    /// The accessed elements of a memory.
     pub view: Option<MemoryView>,
 }
 
-/// Elements of a memory: `Σ index·stride` bytes from `offset` on.
+/// Elements of a memory: bytes from `offset + Σ index·stride`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MemoryView {
-    /// The type of the memory's own elements.
+    /// The element type of the memory.
     pub memory: DType,
-    /// The type of the view's elements.
+    /// The element type of the view.
     pub dtype: DType,
     /// The view's sizes.
     pub ne: [u64; RANK],
-    /// Distances in bytes between neighbours along each axis; along axis 0, between blocks.
+    /// Strides in bytes; along axis 0, between blocks.
     pub nb: [u64; RANK],
     /// The first byte.
     pub offset: u64,
 }
 
 impl Opaque {
-    /// Returns an op of that name without parameters, sources or view.
+    /// Returns an op without parameters, sources or view.
     pub fn with_name(name: &str) -> Opaque {
         Opaque {
             name: name.to_owned(),
@@ -53,8 +53,8 @@ impl Opaque {
         }
     }
 
-    /// Returns the position of an operand among ggml's sources. Without a list of sources, it is the position among the
-    /// operands. For an op that writes through a view, `operand` does not count operand 0, the memory.
+    /// Returns the position of an operand among ggml's sources; without a list of sources, among the operands. If the
+    /// op writes through a view, `operand` does not count operand 0, the memory.
     pub fn source(&self, operand: usize) -> usize {
         let given = self.sources.get(operand);
         given.map_or(operand, |&at| usize::try_from(at).unwrap_or(usize::MAX))
@@ -72,7 +72,6 @@ fn integer(n: i32) -> Attr {
     }
 }
 
-/// Converts a list of 32-bit integers.
 fn words(attr: Attr) -> Option<Vec<i32>> {
     let Attr::List(all) = attr else {
         return None;

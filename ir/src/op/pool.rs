@@ -9,12 +9,12 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// The function of a window's elements.
+/// The pooling function of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PoolKind {
     /// The largest.
     Max,
-    /// Their sum divided by the window's area, padding included.
+    /// The sum divided by the window's area, padding included.
     Avg,
 }
 
@@ -30,10 +30,10 @@ impl PoolKind {
     }
 }
 
-/// Windows of axes 0 and 1, each pooled to one element. Windows extend up to `pad` elements beyond both ends.
+/// Pools windows of axes 0 and 1 to one element each. Windows extend up to `pad` elements beyond both ends.
 ///
-/// Operand: `x: [w, h, channels, n]`; result `[(w + 2 pad[0] − window[0]) / stride[0] + 1, …, channels, n]`; axis 1 has
-/// the same form.
+/// Operand: `x: [w, h, channels, n]`; result `[(w + 2 pad[0] − window[0]) / stride[0] + 1, …, channels, n]`, axis 1
+/// alike.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pool2d {
     /// The function.
@@ -56,7 +56,6 @@ fn pair(name: &'static str, attrs: &mut AttrReader) -> Result<[u64; 2], AttrErro
 }
 
 impl Pool2d {
-    /// Windows along an axis of `n` elements.
     fn windows(&self, axis: usize, n: u64) -> Option<u64> {
         let reach = n.checked_add(self.pad[axis].checked_mul(2)?)?;
         let free = reach.checked_sub(self.window[axis])?;

@@ -1,4 +1,4 @@
-//! Ops whose elements depend on their position along an axis, which no device may split.
+//! Ops whose elements depend on their position along an axis, which must not be split.
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
@@ -10,7 +10,7 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// The sums of the first 1, 2, … elements of every row.
+/// Prefix sums of every row.
 ///
 /// Operand: `x`, any shape; result of the same shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,11 +49,11 @@ impl OpDef for Cumsum {
 pub enum Side {
     /// Below the diagonal.
     Lower,
-    /// Below it and on it.
+    /// Below and on it.
     LowerDiag,
     /// Above the diagonal.
     Upper,
-    /// Above it and on it.
+    /// Above and on it.
     UpperDiag,
 }
 
@@ -71,17 +71,17 @@ impl Side {
     }
 }
 
-/// The matrix of axes 0 and 1 with one side of a diagonal kept and the rest replaced by `fill`. The diagonal holds the
-/// elements whose index along axis 0 is `offset` more than their index along axis 1.
+/// The matrix of axes 0 and 1 with one side of a diagonal kept and the rest replaced by `fill`. On the diagonal, the
+/// index along axis 0 is `offset` more than the index along axis 1.
 ///
 /// Operand: `x: [n, m, …]`; result of the same shape.
 #[derive(Clone, Debug)]
 pub struct Tri {
-    /// The side that is kept.
+    /// The kept side.
     pub keep: Side,
     /// Distance of the diagonal from the main one, to the right.
     pub offset: u64,
-    /// The number that replaces all other elements.
+    /// The replacement for all other elements.
     pub fill: f32,
 }
 
@@ -136,7 +136,7 @@ impl OpDef for Tri {
     size_independent!();
 }
 
-/// Matrices with the rows of the operand on their diagonals, and 0 elsewhere.
+/// Matrices with the operand's rows on their diagonals, and 0 elsewhere.
 ///
 /// Operand: `x: [n, 1, p, q]`; result `[n, n, p, q]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -158,7 +158,7 @@ impl OpDef for Diag {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        // Both axes of the result have the size of the operand's axis 0: a symbol for one is a symbol for the other.
+        // Both axes of the result have the size of the operand's axis 0, also when it is symbolic.
         Rule::opaque()
             .same(0, &[2, 3])
             .eq(opd(0, 0), res(0))

@@ -1,6 +1,6 @@
 //! Recurrences over the tokens of a sequence: the short convolution, Mamba's selective scan and the gated delta rule.
 //!
-//! The scans define two values: the output of each token, and the state after the last token.
+//! A scan has two results: the output of each token, and the state after the last token.
 
 use super::attrs::{AttrError, AttrReader};
 use super::head_groups::HeadGrouping;
@@ -15,7 +15,7 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// Returns the work of a scan: the state, result 1, is read and written once, and updated by every token.
+/// The state (result 1) is read and written once, and updated per token.
 fn scan_work(on: &dyn Extents) -> Work {
     let state = on.elements(Slot::Result(1));
     let tokens = on.size(Slot::Result(0), 2).unwrap_or(1) as f64;
@@ -27,7 +27,7 @@ fn scan_work(on: &dyn Extents) -> Work {
 
 /// A convolution along time, per channel: `out[c, t, s] = Σₖ taps[k, c] · x[t + k, c, s]`.
 ///
-/// Operands: `x: [d_conv − 1 + n_t, channels, n_s]` (the last steps before the batch, then the batch's tokens) and
+/// Operands: `x: [d_conv − 1 + n_t, channels, n_s]` (the last steps before the batch, then the batch) and
 /// `taps: [d_conv, channels]`; result `[channels, n_t, n_s]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SsmConv;
@@ -44,7 +44,7 @@ impl OpDef for SsmConv {
         let [x, taps] = expect_operands(operands, "2")?;
         for (what, t, rank) in [("x", x, 3), ("taps", taps, 2)] {
             check_real(what, t)?;
-            rank_at_most(rank, "axes beyond those of a convolution", t)?;
+            rank_at_most(rank, "axes beyond the convolution's", t)?;
         }
         check_equal("channels of x and taps", &x.dims[1], &taps.dims[1])?;
         let steps = x.dims[0]
@@ -83,11 +83,10 @@ impl OpDef for SsmConv {
 /// `y[d, h] = Σᵢ state[i, d, h] · C[i, group]`.
 ///
 /// Operands: `state: [d_state, head_dim, heads, cells]`, `x: [head_dim, heads, n_t, n_s]`, `dt: [heads, n_t, n_s]`,
-/// `A: [d_state or 1, heads]`, `B` and `C: [d_state, groups, n_t, n_s]`, and `ids: [n_s]`, the cell that each sequence
-/// starts from; without ids there is a cell per sequence, in order. Results: `y` as `x`, and
-/// `[d_state, head_dim, heads, n_s]`.
+/// `A: [d_state or 1, heads]`, `B` and `C: [d_state, groups, n_t, n_s]`, and `ids: [n_s]`, the initial cell of each
+/// sequence; without ids, one cell per sequence, in order. Results: `y` as `x`, and `[d_state, head_dim, heads, n_s]`.
 ///
-/// Mamba-1 has a head of one element per channel, Mamba-2 an `A` of one number per head.
+/// Mamba-1 has one head of one element per channel; in Mamba-2, `A` has one number per head.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SsmScan;
 
@@ -115,7 +114,7 @@ impl OpDef for SsmScan {
         ];
         for (what, t, rank) in reals {
             check_real(what, t)?;
-            rank_at_most(rank, "axes beyond those of a scan", t)?;
+            rank_at_most(rank, "axes beyond the scan's", t)?;
         }
         let [head_dim, heads, n_t, n_s] = &x.dims;
         let d_state = &state.dims[0];
@@ -129,7 +128,7 @@ impl OpDef for SsmScan {
         }
         check_equal("heads of A and x", &a.dims[1], heads)?;
         check_equal("state size of B and the state", &b.dims[0], d_state)?;
-        divides("groups in heads", &b.dims[1], heads)?;
+        divides("groups must divide heads", &b.dims[1], heads)?;
         check_equal("tokens of B and x", &b.dims[2], n_t)?;
         check_equal("sequences of B and x", &b.dims[3], n_s)?;
         for (b, c) in b.dims.iter().zip(&c.dims) {
@@ -138,7 +137,7 @@ impl OpDef for SsmScan {
         match ids {
             Some(ids) => {
                 check_integer("ids", ids)?;
-                rank_at_most(1, "axes beyond those of ids", ids)?;
+                rank_at_most(1, "axes of ids beyond the first", ids)?;
                 check_equal("sequences of ids and x", &ids.dims[0], n_s)?;
             }
             None => check_equal("sequences of the state and x", &state.dims[3], n_s)?,
@@ -211,7 +210,7 @@ impl OpDef for SsmScan {
     size_independent!();
 }
 
-/// The gated delta rule. Per head `h`, which meets key head `h mod key_heads`, each token forgets
+/// The gated delta rule. For head `h` and key head `h mod key_heads`, each token forgets
 /// `state[i, j] ← state[i, j] · e^(g[i])`, corrects
 /// `state[i, j] ← state[i, j] + k[i] · β · (v[j] − Σᵢ state[i, j] · k[i])` and reads
 /// `y[j] = Σᵢ state[i, j] · q[i] / √dk`.
@@ -241,7 +240,7 @@ impl OpDef for GatedDeltaNet {
         for (q, k) in q.dims.iter().zip(&k.dims) {
             check_equal("sizes of q and k", q, k)?;
         }
-        divides("key heads in heads", &k.dims[1], heads)?;
+        divides("key heads must divide heads", &k.dims[1], heads)?;
         for t in [k, g, beta] {
             check_equal("tokens of k, g or beta and v", &t.dims[2], n_t)?;
             check_equal("sequences of k, g or beta and v", &t.dims[3], n_s)?;
@@ -289,7 +288,7 @@ impl OpDef for GatedDeltaNet {
         if !operands[g].dims[0].is_one() {
             rule = rule.eq(opd(g, 0), opd(k, 0));
         }
-        // Key heads are the minor factor: a device with some of them has, of every run of key heads, the same ones.
+        // Key heads are the minor factor: a device holds the same key heads of every run.
         let (heads, key_heads) = (&operands[v].dims[1], &operands[k].dims[1]);
         match heads.checked_div(key_heads) {
             Some(times) if !times.is_one() => rule.eq(
@@ -329,7 +328,7 @@ mod tests {
         }
     }
 
-    /// Returns every operand in turn with the size of one axis changed.
+    /// Returns the operands with one size changed, for each size in turn.
     fn misfits(operands: &[TensorType]) -> impl Iterator<Item = (usize, usize, Vec<TensorType>)> {
         let all = operands.to_vec();
         (0..operands.len())
@@ -378,13 +377,13 @@ mod tests {
             assert_eq!(types(&SsmScan, &operands).expect("fits"), expected);
         }
         assert!(types(&SsmScan, &scan(3)).is_err());
-        // Without ids there is a cell per sequence.
+        // Without ids, one cell per sequence.
         let mut operands = scan(2);
         operands.pop();
         assert!(types(&SsmScan, &operands).is_err());
         operands[0] = f32s([5, 3, 4, 2]);
         assert_eq!(types(&SsmScan, &operands).expect("fits"), expected);
-        // A state of any number of cells is fine, any other size must fit.
+        // The number of cells is free; any other size must fit.
         for (operand, axis, operands) in misfits(&scan(2)) {
             let fits = types(&SsmScan, &operands).is_ok();
             assert_eq!(fits, (operand, axis) == (0, 3), "{operand} {axis}");

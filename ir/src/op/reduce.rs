@@ -18,7 +18,7 @@ use crate::types::{RANK, TensorType};
 /// Operand: `x`, any shape; result as `x`, with one index along `axis`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sum {
-    /// The axis summed over.
+    /// The summed axis.
     pub axis: u64,
 }
 
@@ -62,7 +62,7 @@ impl OpDef for Sum {
 
 /// The sum of every row divided by `n`.
 ///
-/// Operand: `x: [row, …]`; a device may hold part of a row. Result: `[1, …]`.
+/// Operand: `x: [row, …]`, possibly a device's part of the row. Result: `[1, …]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mean {
     /// Elements of a whole row.
@@ -110,7 +110,7 @@ impl OpDef for Mean {
     }
 }
 
-/// The indices of the `k` largest elements of every row, largest first; of equal elements, lowest index first.
+/// The indices of the `k` largest elements of every row, largest first, then lowest index first.
 ///
 /// Operand: `x: [n, …]`; result `i32[k, …]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -158,8 +158,8 @@ impl OpDef for TopK {
     size_independent!();
 }
 
-/// A mask of every row: 0 at its `k` largest elements, −∞ at the others; of equal elements, the lowest indices count. A row
-/// of at most `k` elements is 0 throughout.
+/// A mask of every row: 0 at its `k` largest elements, −∞ elsewhere; among equal elements, the lowest indices win. Rows
+/// of at most `k` elements are all 0.
 ///
 /// Operand: `x`, any shape; result f32 of the same shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -199,7 +199,6 @@ impl OpDef for TopMask {
     size_independent!();
 }
 
-/// Returns the rule of an op that reads whole rows and returns indices into them.
 fn whole_rows() -> Rule {
     Rule::opaque()
         .same(0, &[1, 2, 3])
@@ -228,7 +227,7 @@ impl SortOrder {
     }
 }
 
-/// The indices that sort every row; of equal elements, lowest index first.
+/// The indices that sort every row; equal elements by index.
 ///
 /// Operand: `x`, any shape; result i32 of the same shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

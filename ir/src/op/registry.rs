@@ -1,4 +1,4 @@
-//! The list of ops, and the enum that holds one of them.
+//! The list of ops, and their enum.
 
 use super::{
     AddId, AllGather, AllReduce, AllToAll, Arange, ArgSort, AttrError, AttrReader, Attrs, Binary,
@@ -26,13 +26,13 @@ macro_rules! ops {
         })*
 
         impl Op {
-            /// Every op name.
+            /// The names of every op.
             pub const NAMES: &'static [&'static [&'static str]] = &[$(<$variant as OpDef>::NAMES),*];
 
-            /// Parses the op of that name with these attributes; `None` for an unknown name.
+            /// Parses an op; `None` for an unknown name.
             ///
             /// # Errors
-            /// Returns an error if an attribute is missing, unknown or of the wrong kind.
+            /// If an attribute is missing, unknown or of the wrong kind.
             pub fn parse(name: &str, mut attrs: AttrReader) -> Option<Result<Op, AttrError>> {
                 $(if <$variant as OpDef>::NAMES.contains(&name) {
                     return Some(<$variant as OpDef>::parse(name, &mut attrs).and_then(|op| {
@@ -43,12 +43,12 @@ macro_rules! ops {
                 None
             }
 
-            /// Returns the printed name of this op.
+            /// Returns the printed name.
             pub fn name(&self) -> &'static str {
                 match self { $(Op::$variant(op) => op.name(),)* }
             }
 
-            /// Returns the printed attributes of this op.
+            /// Returns the printed attributes.
             pub fn attrs(&self) -> Attrs {
                 match self { $(Op::$variant(op) => op.attrs(),)* }
             }
@@ -56,12 +56,12 @@ macro_rules! ops {
             /// Infers the types of the results.
             ///
             /// # Errors
-            /// Returns an error if the number or the types of the operands are wrong.
+            /// If the number or the types of the operands are wrong.
             pub fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
                 match self { $(Op::$variant(op) => op.infer(operands),)* }
             }
 
-            /// Returns the sharding rule for operands and results of types that [`Self::infer`] accepts.
+            /// Returns the sharding rule for types that [`Self::infer`] accepts.
             pub fn rule(&self, operands: &[&TensorType], results: &[&TensorType]) -> Rule {
                 match self { $(Op::$variant(op) => op.rule(operands, results),)* }
             }
@@ -71,7 +71,7 @@ macro_rules! ops {
                 match self { $(Op::$variant(op) => op.head_groupings(),)* }
             }
 
-            /// Returns the category; passes use it to treat several ops in the same way.
+            /// Returns the category.
             pub const fn category(&self) -> OpCategory {
                 match self { $(Op::$variant(_) => <$variant as OpDef>::CATEGORY,)* }
             }
@@ -81,7 +81,7 @@ macro_rules! ops {
                 match self { $(Op::$variant(op) => op.work(on),)* }
             }
 
-            /// Returns the op that one device runs on its parts; `None` if attributes cannot be adapted to its part.
+            /// Returns the op that one device runs on its parts; `None` if the attributes cannot be adapted.
             pub fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Op> {
                 match self { $(Op::$variant(op) => op.localise(ctx).map(Op::$variant),)* }
             }
@@ -92,7 +92,7 @@ macro_rules! ops {
                 match self { $(Op::$variant(op) => op.resize(to).into(),)* }
             }
 
-            /// Returns the op with `f` applied to every size among its attributes; `None` if `f` returns `None`.
+            /// Applies `f` to every size among the attributes; `None` if `f` returns `None`.
             pub fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Op> {
                 match self { $(Op::$variant(op) => op.map_dims(f).map(Op::$variant),)* }
             }
@@ -162,18 +162,18 @@ impl Op {
         self.category().is_leaf()
     }
 
-    /// True if the op is a leaf that stays in memory from batch to batch: a weight or a state.
+    /// True for a leaf that stays in memory between batches: a weight or a state.
     pub const fn is_stored(&self) -> bool {
         matches!(self.category(), OpCategory::Stored)
     }
 
-    /// True if every place can compute the op's result for itself.
+    /// True if every place can compute the result.
     pub const fn is_constant(&self) -> bool {
         matches!(self.category(), OpCategory::Constant)
     }
 
-    /// True if the result holds elements of operand 0 as they are, at the same place: views of it, repetitions, and rows
-    /// chosen from it. Rows of a window are not: a device without them has zeros.
+    /// True if the result holds unchanged elements of operand 0 at the same place: views, repetitions, and selected
+    /// rows. Rows of a window are excluded, because a device without them has zeros.
     pub const fn moves_elements(&self) -> bool {
         match self {
             Op::GetRows(op) => op.window.is_none(),
@@ -194,7 +194,7 @@ impl Op {
         matches!(self.category(), OpCategory::Collective(_))
     }
 
-    /// True if the result holds all elements of the operand, only under other sizes or another order of axes.
+    /// True if the result holds all elements of the operand with other sizes or axis order.
     pub const fn is_layout(&self) -> bool {
         matches!(self.category(), OpCategory::Layout)
     }
@@ -209,22 +209,22 @@ impl Op {
         matches!(self.category(), OpCategory::Update)
     }
 
-    /// True if the op is a matrix product, which contracts axis 0 of operands 0 and 1.
+    /// True for a matrix product, which contracts axis 0 of operands 0 and 1.
     pub const fn is_product(&self) -> bool {
         matches!(self.category(), OpCategory::Product)
     }
 
-    /// True if the op only moves data: its result holds elements of the operands, each at most once, and zeros.
+    /// True if the op only moves data: the result holds zeros and elements of the operands, each at most once.
     pub const fn is_movement(&self) -> bool {
         self.category().is_movement()
     }
 
-    /// Returns the operand that shares its memory with the result, as a view or an update in place.
+    /// Returns the operand whose memory the result shares, as a view or an update.
     pub const fn aliases(&self) -> Option<usize> {
         self.category().aliases()
     }
 
-    /// Returns the intervals per axis that a stored leaf holds; `None` if it holds the whole tensor, and for other ops.
+    /// Returns the intervals per axis of a stored leaf; `None` for the whole tensor and for other ops.
     pub fn parts(&self) -> Option<&[Vec<Interval>]> {
         match self {
             Op::Weight(w) => w.parts.as_deref(),
@@ -233,7 +233,7 @@ impl Op {
         }
     }
 
-    /// Returns the alignment, in elements, of the bounds of the result's rows if its elements have type `dtype`.
+    /// Returns the alignment, in elements, of the result's row bounds, for elements of type `dtype`.
     pub fn row_granule(&self, dtype: DType) -> u64 {
         match self {
             Op::Weight(w) => w.row_granule(dtype),
@@ -241,7 +241,7 @@ impl Op {
         }
     }
 
-    /// Returns the op without the name of the tensor that it reads.
+    /// Returns the op without its tensor's name.
     #[must_use]
     pub fn without_tensor_name(&self) -> Op {
         match self {

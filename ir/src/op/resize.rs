@@ -1,23 +1,23 @@
-//! An op of a graph whose tensors get other sizes.
+//! Ops of a graph whose tensors change size.
 
 use super::rule::Slot;
 use crate::dims::Dim;
 use crate::types::{RANK, TensorType};
 
-/// The sizes that the tensors of one instruction get.
+/// The new sizes of one instruction's tensors.
 pub trait NewSizes {
-    /// Returns the type of a tensor before the change.
+    /// Returns the old type of a tensor.
     fn old(&self, slot: Slot) -> &TensorType;
 
     /// Returns the new sizes of a tensor.
     fn dims(&self, slot: Slot) -> [Dim; RANK];
 
-    /// Returns the new start, along `axis` of an operand, of the `len` indices that start at `start` now.
+    /// Returns the new start, along `axis` of an operand, of the `len` indices from `start`.
     fn start(&self, operand: usize, axis: usize, start: &Dim, len: &Dim) -> Dim;
 }
 
-/// Implements `localise`, `resize` and `map_dims` of [`OpDef`](super::OpDef) for a size-independent op. Its attributes
-/// contain neither sizes nor indices along an axis that may be split, so they hold for every part and size.
+/// Implements `localise`, `resize` and `map_dims` of [`OpDef`](super::OpDef) for an op without sizes or split-axis
+/// indices among its attributes.
 macro_rules! size_independent {
     () => {
         fn localise(&self, _: &$crate::op::LocalCtx<'_>) -> Option<Self> {

@@ -13,20 +13,20 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// The pairs of a row's elements that are rotated together.
+/// The pairs of elements that rotate together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RopeMode {
     /// Neighbours: `2i` and `2i + 1`.
     Norm,
     /// Halves: `i` and `i + n_dims/2`.
     Neox,
-    /// Halves, with four positions per token (time, height, width and a fourth): consecutive sections of pairs turn by
-    /// one position each.
+    /// Halves, with four positions per token (time, height, width and a fourth): each section of consecutive pairs uses
+    /// one position.
     Mrope {
         /// Pairs per position; the sections repeat.
         sections: [u64; 4],
     },
-    /// Pairing as in [`RopeMode::Mrope`], but the first three positions alternate pair by pair, each up to its section.
+    /// As [`RopeMode::Mrope`], but the first three positions alternate pair by pair, each up to its section.
     Imrope {
         /// Pairs per position; the sections repeat.
         sections: [u64; 4],
@@ -43,7 +43,7 @@ impl RopeMode {
         }
     }
 
-    /// Returns the pairs per position, if tokens have four positions.
+    /// Returns the pairs per position for modes with four positions.
     pub const fn sections(self) -> Option<[u64; 4]> {
         match self {
             RopeMode::Norm | RopeMode::Neox => None,
@@ -51,7 +51,7 @@ impl RopeMode {
         }
     }
 
-    /// Returns the number of positions per token.
+    /// Returns the positions per token.
     pub const fn positions(self) -> u64 {
         match self.sections() {
             None => 1,
@@ -91,24 +91,24 @@ fn sections(attrs: &mut AttrReader) -> Result<[u64; 4], AttrError> {
         })
 }
 
-/// Rotates the first `n_dims` elements of every row by angles that grow with the position; YaRN follows ggml.
+/// Rotates the first `n_dims` elements of every row by position-dependent angles; YaRN follows ggml.
 ///
-/// Operands: `x: [d, heads, n_tokens]`, `positions: [n_tokens]`, and optionally `factors: [n_dims / 2]`, the divisors of
-/// the frequencies. With sections, `positions: [4 · n_tokens]` has the time of all tokens, then their height, and then
-/// the rest. The result has the shape of `x`.
+/// Operands: `x: [d, heads, n_tokens]`, `positions: [n_tokens]`, and optionally `factors: [n_dims / 2]`, the divisors
+/// of the frequencies. With sections, `positions: [4 · n_tokens]` has the time of all tokens, then their height, and
+/// then the rest. The result has the shape of `x`.
 #[derive(Clone, Debug)]
 pub struct Rope {
     /// Pairing.
     pub mode: RopeMode,
-    /// Elements rotated; the rest of the row is copied.
+    /// Rotated elements; the rest of the row is copied.
     pub n_dims: u64,
-    /// Context length of training, for YaRN's ramp.
+    /// Training context length, for YaRN's ramp.
     pub n_ctx_orig: u64,
     /// Base of the frequencies.
     pub freq_base: f32,
     /// Factor on positions.
     pub freq_scale: f32,
-    /// YaRN's mix of extrapolation; 0 switches YaRN off.
+    /// YaRN's extrapolation mix; 0 disables YaRN.
     pub ext_factor: f32,
     /// Factor on the rotated elements.
     pub attn_factor: f32,
@@ -119,8 +119,7 @@ pub struct Rope {
 }
 
 impl Rope {
-    /// Returns a rotation of `n_dims` elements with ggml's defaults: base 10,000, without scaling, trained with 4096
-    /// tokens.
+    /// Returns a rotation with ggml's defaults: base 10,000, unscaled, trained with 4096 tokens.
     pub const fn with_defaults(mode: RopeMode, n_dims: u64) -> Rope {
         Rope {
             mode,
@@ -207,14 +206,14 @@ impl OpDef for Rope {
         check_integer("positions", positions)?;
         let needed = x.dims[2].checked_mul(&self.mode.positions().into());
         check_equal(
-            "positions of the tokens of x and those given",
+            "positions required by x and positions given",
             &needed.ok_or(TypeError::Overflow)?,
             &positions.dims[0],
         )?;
         if self.mode.sections().is_some_and(|s| s == [0; 4]) {
             let (left, right) = (Dim::ZERO, Dim::ONE);
             return Err(TypeError::Sizes {
-                what: "sections must hold some pairs",
+                what: "the sections must hold at least one pair",
                 left,
                 right,
             });
@@ -236,7 +235,7 @@ impl OpDef for Rope {
             .linear(Linearity::PerOperand(vec![0]));
         rule = match self.mode.sections() {
             None => rule.eq(opd(1, 0), opd(0, 2)),
-            // All four positions of a token are needed on the device that has the token.
+            // The device that has a token needs all four positions.
             Some(_) => rule
                 .role(Role::Whole, opd(1, 0))
                 .role(Role::Whole, opd(0, 2)),

@@ -15,11 +15,11 @@ use crate::dtype::DType;
 use crate::interval::Interval;
 use crate::types::{RANK, TensorType};
 
-/// `out[:, r, i, j] = data[:, index[r, i, j], i, j]`. Operands: `data: [n, rows, p, q]`, `index: [r, p, q]`; result
-/// `[n, r, p, q]`, f32 (i32 for integer data).
+/// `out[:, r, i, j] = data[:, index[r, i, j], i, j]`. Operands: `data: [n, rows, p, q]`,
+/// `index: [r, p, q]`; result `[n, r, p, q]`, f32 (i32 for integer data).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetRows {
-    /// The interval of the table's rows that `data` holds; `None` for all. Rows outside of it are zero in the result.
+    /// The table rows that `data` holds; `None` for all. Other rows are zero in the result.
     pub window: Option<Interval>,
 }
 
@@ -92,18 +92,18 @@ impl OpDef for GetRows {
     }
 }
 
-/// `dst` with slices along `axis` replaced in place: `dst[…, index[i], …] = rows[…, i, …]`, converted to its type.
+/// Replaces slices of `dst` along `axis` in place: `dst[…, index[i], …] = rows[…, i, …]`, converted to its type.
 ///
-/// Operands: `dst`, any shape; `rows`, the same shape with `n` indices along `axis`; `index: [n]`. Along axis 1, `index`
-/// may be `[n, p, q]`, with entries for each batch of `dst: [_, _, p, q]`; `p` or `q` may be 1. The result has the shape
-/// of `dst`.
+/// Operands: `dst`, any shape; `rows`, the same shape with `n` indices along `axis`; `index: [n]`. Along axis 1,
+/// `index` may be `[n, p, q]`, with entries for each batch of `dst: [_, _, p, q]`; `p` or `q` may be 1. The result has
+/// the shape of `dst`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetRows {
-    /// The axis along which slices are replaced.
+    /// The axis of the slices.
     pub axis: u64,
 }
 
-/// The axes of an index that are batches, each with the axis of the destination.
+/// Batch axes: (axis of the index, axis of the destination).
 const BATCHES: [(usize, usize); 2] = [(1, 2), (2, 3)];
 
 impl OpDef for SetRows {
@@ -174,7 +174,7 @@ impl OpDef for SetRows {
     size_independent!();
 }
 
-/// `dst` with the slice from `start` on along `axis` replaced by `src`, in place, converted to its type.
+/// Replaces the slice of `dst` from `start` along `axis` by `src`, in place, converted to its type.
 ///
 /// Operands: `dst`, any shape; `src`, the same but shorter along `axis`; result as `dst`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -219,7 +219,7 @@ impl OpDef for SetSlice {
         Ok((*dst).clone().into())
     }
 
-    /// Relates the slice to a segment of the axis; the axis is whole if a size is known only at run time.
+    /// Relates the slice to a segment of the axis; an axis of run-time size is whole.
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
         let axis = axis_index(self.axis).unwrap_or(0);
         let len = &operands[1].dims[axis];

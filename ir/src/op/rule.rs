@@ -1,5 +1,5 @@
-//! The language of sharding rules: equations between the factor trees of an op's axes, the roles of factors, and the op's
-//! linearity. The linearity determines how an unreduced sum passes.
+//! Sharding rules: equations between the factor trees of an op's axes, the roles of factors, and the op's linearity,
+//! which determines how it treats unreduced sums.
 
 use crate::dims::Dim;
 
@@ -12,19 +12,19 @@ pub enum Slot {
     Result(usize),
 }
 
-/// An expression for a factor tree. `Product([opd(1, 2), Fresh(0, 4)])` is the tree of axis 2 of operand 1 with four
-/// indices below each of its indices.
+/// An expression for a factor tree. `Product([opd(1, 2), Fresh(0, 4)])` is axis 2 of operand 1 times a minor factor of
+/// 4.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// The tree of an axis.
     Axis(Slot, usize),
-    /// A factor of this size that occurs in this instruction alone, by its number within the rule.
+    /// A factor of this size, private to the instruction, numbered within the rule.
     Fresh(usize, Dim),
     /// The product of factors, major first.
     Product(Vec<Expr>),
     /// The concatenation of segments, in order.
     Sum(Vec<Expr>),
-    /// A segment of a tree: its start, and its length.
+    /// A segment: tree, start, length.
     Slice(Box<Expr>, Dim, Dim),
 }
 
@@ -43,55 +43,51 @@ pub const fn res_of(result: usize, axis: usize) -> Expr {
     Expr::Axis(Slot::Result(result), axis)
 }
 
-/// The consequence of a split of a factor. A factor without a role may be split freely: each device runs the op on its
-/// part.
+/// The effect of splitting a factor. A factor without a role splits freely: each device runs the op on its part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// The factor must be whole on every device.
+    /// Must be whole on every device.
     Whole,
-    /// The factor is contracted: a split leaves the result an unreduced sum.
+    /// Contracted: the result of a split is an unreduced sum.
     Reduce,
-    /// The factor is normalised over: a split needs the statistic exchanged first.
+    /// Normalised over: a split exchanges the statistic first.
     Norm,
-    /// The factor is looked up by index: a split leaves each device the rows that it owns, and the result an unreduced
-    /// sum.
+    /// Looked up by index: with a split, each device has the rows that it owns, and the result is an unreduced sum.
     Gather,
-    /// The factor is selected by expert index: with a split each device computes the rows of its experts, and zeros for
-    /// others.
+    /// Selected by expert index: with a split, each device computes its experts' rows, and zeros for others.
     Expert,
 }
 
-/// The effect of an op on an unreduced sum among its operands.
+/// The effect of an op on unreduced operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Linearity {
     /// The op requires reduced operands.
     Opaque,
-    /// The op is linear in all operands taken together (views, concatenation): either all are unreduced, or all are
-    /// reduced.
+    /// Linear in all operands together (views, concatenation): all unreduced, or all reduced.
     Joint,
-    /// The result is the sum or difference of the operands: a whole operand counts on one device only.
+    /// The sum or difference of the operands: a whole operand counts on one device only.
     Additive,
-    /// The op is linear in the first operand and adds the second (`add_id`), which counts on one device only.
+    /// Linear in the first operand, plus the second (`add_id`), which counts on one device only.
     AdditiveFirst,
-    /// The op is linear in each of these operands while the others are reduced and whole.
+    /// Linear in each of these operands while the others are reduced and whole.
     PerOperand(Vec<usize>),
 }
 
 /// An op's sharding rule for the shapes of one instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Pairs of trees that are equal.
+    /// Pairs of equal trees.
     pub equations: Vec<(Expr, Expr)>,
     /// Roles of factors.
     pub roles: Vec<(Role, Expr)>,
     /// The effect on an unreduced sum.
     pub linearity: Linearity,
-    /// True if zero rows of the operands become zero rows of the result. Owner-masked rows then stay owner-masked.
+    /// True if zero rows of the operands give zero rows of the result: owner-masked rows stay owner-masked.
     pub keeps_zero: bool,
 }
 
 impl Rule {
-    /// Returns a rule without equations: no axes are related, and no unreduced sum passes.
+    /// Returns a rule that relates no axes and passes no unreduced sum.
     pub const fn opaque() -> Rule {
         Rule {
             equations: Vec::new(),
@@ -106,7 +102,7 @@ impl Rule {
         Rule::opaque().same(0, &[0, 1, 2, 3])
     }
 
-    /// Equates these axes of `operand` with the same axes of the first result.
+    /// Equates these axes of `operand` and the first result.
     #[must_use]
     pub fn same(mut self, operand: usize, axes: &[usize]) -> Rule {
         self.equations

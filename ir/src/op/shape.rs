@@ -1,4 +1,4 @@
-//! Views as values: the same elements in another shape, order or selection.
+//! Views: the same elements in another shape, order or selection.
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::local::LocalCtx;
@@ -40,7 +40,7 @@ fn map_all(dims: &[Dim; RANK], f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option
     Some([f(a)?, f(b)?, f(c)?, f(d)?])
 }
 
-/// The same elements in the same order under other sizes, a view.
+/// A view with other sizes and the same order of elements.
 ///
 /// Operand: `x`, any type and shape; result `dims`, with the same number of elements and the same type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -105,7 +105,7 @@ impl OpDef for Reshape {
     }
 }
 
-/// Axis `i` of the operand becomes axis `axes[i]` of the result, a view.
+/// A view with axis `i` of the operand as axis `axes[i]` of the result.
 ///
 /// Operand: `x`, any type and shape; result of the same type, sizes permuted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -169,7 +169,7 @@ impl OpDef for Permute {
     size_independent!();
 }
 
-/// `len` indices along `axis` from `start` on, a view.
+/// A view of `len` indices from `start` along `axis`.
 ///
 /// Operand: `x`, any type and shape; result as `x`, with `len` indices along `axis`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -216,8 +216,7 @@ impl OpDef for Slice {
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
         let axis = axis_index(self.axis).unwrap_or(0);
         let rule = Rule::opaque().linear(Linearity::Joint);
-        // If the size is known only at run time (the last steps of a convolution's input), then the factor boundaries are
-        // unknown too. Such an axis is not split.
+        // An axis of run-time size (the input of a convolution) has unknown factor boundaries, so it is not split.
         let inside = operands[0].dims[axis].as_const().is_none() && !self.start.is_zero();
         let mut rule = if inside {
             rule.role(Role::Whole, opd(0, axis))
@@ -268,7 +267,8 @@ impl OpDef for Slice {
 
 /// The operands concatenated along `axis`.
 ///
-/// Operands: one or more of one type and, except along `axis`, one shape. The result has all their indices along `axis`.
+/// Operands: one or more, of one type and, except along `axis`, one shape. The result has all their indices along
+/// `axis`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Concat {
     /// The axis.
@@ -363,7 +363,7 @@ impl OpDef for Repeat {
     fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
         let [x] = expect_operands(operands, "1")?;
         for (from, to) in x.dims.iter().zip(&self.dims) {
-            divides("size in its repetition", from, to)?;
+            divides("size must divide its repetition", from, to)?;
         }
         Ok(TensorType {
             dtype: x.dtype,

@@ -1,4 +1,4 @@
-//! Errors and results of type inference, and the checks that ops share.
+//! Results and errors of type inference, and shared checks.
 
 use crate::dims::Dim;
 use crate::dtype::DType;
@@ -7,9 +7,9 @@ use crate::types::TensorType;
 /// The types of an op's results.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InferredTypes {
-    /// They follow from the operands.
+    /// Inferred from the operands.
     Types(Vec<TensorType>),
-    /// The graph declares them (leaves, and ops without a rule).
+    /// Declared by the graph (leaves, and ops without a rule).
     Declared,
 }
 
@@ -25,12 +25,12 @@ pub enum TypeError {
     /// The number of operands is wrong.
     #[error("takes {expected} operands, has {found}")]
     Arity {
-        /// The number that the op takes.
+        /// The operands that the op takes.
         expected: &'static str,
-        /// The number that it has.
+        /// The operands that it has.
         found: usize,
     },
-    /// Two sizes that must agree do not.
+    /// Two sizes that must agree differ.
     #[error("{what}: {left} against {right}")]
     Sizes {
         /// The sizes, by name.
@@ -40,20 +40,20 @@ pub enum TypeError {
         /// The second.
         right: Dim,
     },
-    /// An operand's elements are of an unfit type.
+    /// An operand has the wrong element type.
     #[error("{what} must be {expected}, is {found}")]
     Elements {
         /// The operand, by name.
         what: &'static str,
-        /// The types that the op takes.
+        /// The valid types.
         expected: &'static str,
-        /// The type that the operand has.
+        /// The operand's type.
         found: DType,
     },
-    /// An axis number is beyond 3, or repeated in a permutation.
+    /// An axis is beyond 3, or repeated in a permutation.
     #[error("{0} is not an axis (0 to 3)")]
     Axis(u64),
-    /// A size does not fit 64 bits.
+    /// A size exceeds 64 bits.
     #[error("the number of elements overflows")]
     Overflow,
     /// A parameter outside the op's domain.
@@ -66,7 +66,6 @@ pub enum TypeError {
     },
 }
 
-/// Checks that a parameter has a valid value.
 pub(super) fn parameter(
     name: &'static str,
     expected: &'static str,
@@ -79,7 +78,6 @@ pub(super) fn parameter(
     }
 }
 
-/// Checks that these parameters are finite.
 pub(super) fn check_finite<const N: usize>(
     parameters: [(&'static str, f32); N],
 ) -> Result<(), TypeError> {
@@ -88,7 +86,6 @@ pub(super) fn check_finite<const N: usize>(
         .try_for_each(|(name, x)| parameter(name, "a finite number", x.is_finite()))
 }
 
-/// Checks that `end` indices are within an axis for every batch.
 pub(super) fn check_within(what: &'static str, end: &Dim, size: &Dim) -> Result<(), TypeError> {
     if end.at_most(size) {
         Ok(())
@@ -101,7 +98,6 @@ pub(super) fn check_within(what: &'static str, end: &Dim, size: &Dim) -> Result<
     }
 }
 
-/// Returns `operands` as an array if there are `N`.
 pub(super) fn expect_operands<'a, 'b, const N: usize>(
     operands: &'a [&'b TensorType],
     expected: &'static str,
@@ -112,7 +108,6 @@ pub(super) fn expect_operands<'a, 'b, const N: usize>(
     })
 }
 
-/// Checks that the sizes are equal.
 pub(super) fn check_equal(what: &'static str, left: &Dim, right: &Dim) -> Result<(), TypeError> {
     if left == right {
         Ok(())
@@ -125,7 +120,6 @@ pub(super) fn check_equal(what: &'static str, left: &Dim, right: &Dim) -> Result
     }
 }
 
-/// Returns `whole / part`, which must be exact.
 pub(super) fn divides(what: &'static str, part: &Dim, whole: &Dim) -> Result<Dim, TypeError> {
     if whole == part {
         return Ok(Dim::ONE);
@@ -137,7 +131,6 @@ pub(super) fn divides(what: &'static str, part: &Dim, whole: &Dim) -> Result<Dim
     })
 }
 
-/// Checks that the elements are real numbers.
 pub(super) fn check_real(what: &'static str, t: &TensorType) -> Result<(), TypeError> {
     if t.dtype.is_integer() {
         return Err(TypeError::Elements {
@@ -149,7 +142,6 @@ pub(super) fn check_real(what: &'static str, t: &TensorType) -> Result<(), TypeE
     Ok(())
 }
 
-/// Checks that the elements are integers.
 pub(super) fn check_integer(what: &'static str, t: &TensorType) -> Result<(), TypeError> {
     if t.dtype.is_integer() {
         return Ok(());
@@ -161,7 +153,6 @@ pub(super) fn check_integer(what: &'static str, t: &TensorType) -> Result<(), Ty
     })
 }
 
-/// Checks that a tensor has at most `rank` axes.
 pub(super) fn rank_at_most(
     rank: usize,
     what: &'static str,
@@ -175,7 +166,7 @@ pub(super) fn rank_at_most(
 /// Converts an attribute to an axis index.
 ///
 /// # Errors
-/// Returns an error if it is beyond the last axis.
+/// If it is beyond the last axis.
 pub fn axis_index(n: u64) -> Result<usize, TypeError> {
     usize::try_from(n)
         .ok()
@@ -183,7 +174,6 @@ pub fn axis_index(n: u64) -> Result<usize, TypeError> {
         .ok_or(TypeError::Axis(n))
 }
 
-/// Returns the f32 type of these sizes.
 pub(super) fn f32_of(dims: [Dim; 4]) -> TensorType {
     TensorType {
         dtype: DType::F32,

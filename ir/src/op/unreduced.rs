@@ -1,4 +1,4 @@
-//! The laws of unreduced sums: the state of a result, from the states of its operands and the factors that are split.
+//! Unreduced sums: the state of a result, from the states of its operands and the split factors.
 
 use super::rule::{Linearity, Rule};
 use crate::entity::Class;
@@ -7,9 +7,9 @@ use crate::sharding::Unreduced;
 /// The state of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OperandState {
-    /// The sum over devices that it awaits.
+    /// Its pending sum over devices.
     pub unreduced: Unreduced,
-    /// True if any of its axes is split.
+    /// True if an axis is split.
     pub split: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct ActiveRoles {
 /// Returns the state of the result.
 ///
 /// # Errors
-/// Returns the positions of the operands that must be reduced first.
+/// Returns the operands that must be reduced first.
 pub fn unreduced_result(
     rule: &Rule,
     operands: &[OperandState],
@@ -48,8 +48,8 @@ pub fn unreduced_result(
             .copied()
             .filter(|&i| i + 1 == operands.len() || !fits(data[i].unreduced))
             .collect();
-        // Each device adds the rows of its own experts: to an unreduced sum, or to a whole value that counts on one
-        // device only.
+        // Each device adds its own experts' rows: to an unreduced sum, or to a whole value that counts on one device
+        // only.
         if rule.linearity == Linearity::AdditiveFirst {
             match data[0].unreduced {
                 Unreduced::Partial if bad == [0] => return Ok(Unreduced::Partial),

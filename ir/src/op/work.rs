@@ -13,13 +13,13 @@ pub struct Work {
 }
 
 impl Work {
-    /// Zero work: the op is free, or its time is counted as a transfer.
+    /// Zero work: free, or timed as a transfer.
     pub const NONE: Work = Work {
         flops: 0.0,
         bytes: 0.0,
     };
 
-    /// Returns the work of one operation per element of the first result, each element read and written once in f32.
+    /// Returns one operation per element of the first result, each element read and written once in f32.
     pub fn per_element(on: &dyn Extents) -> Work {
         let out = on.elements(Slot::Result(0));
         Work {
@@ -29,32 +29,32 @@ impl Work {
     }
 }
 
-/// The extents of an instruction's operands and results on one device, for one batch.
+/// The sizes of an instruction's tensors on one device, for one batch.
 pub trait Extents {
     /// Returns the element type.
     fn dtype(&self, slot: Slot) -> DType;
 
-    /// Returns the indices along an axis over all devices; `None` if the batch does not determine the size.
+    /// Returns the indices along an axis over all devices; `None` if the batch does not determine them.
     fn size(&self, slot: Slot, axis: usize) -> Option<u64>;
 
-    /// Returns the number of elements on this device.
+    /// Returns the elements on this device.
     fn elements(&self, slot: Slot) -> f64;
 
-    /// Returns the number of elements over all devices.
+    /// Returns the elements over all devices.
     fn total_elements(&self, slot: Slot) -> f64;
 
-    /// Returns the bytes of a weight operand that this device stores.
+    /// Returns the bytes of a weight operand stored on this device.
     fn stored_bytes(&self, operand: usize) -> f64;
 
-    /// Returns the expected load of the busiest device for `draws` draws of experts, and the experts of this device.
-    /// Returns `None` unless the experts, along axis 2 of operand 0, are split.
+    /// Returns the expected load of the busiest device for `draws` draws of experts, and this device's experts. `None`
+    /// unless the experts, along axis 2 of operand 0, are split.
     fn expert_load(&self, draws: f64) -> Option<ExpertShare>;
 }
 
-/// The share of one device in a product whose experts are split.
+/// The share of one device in a product with split experts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpertShare {
-    /// Draws that the busiest device is expected to serve.
+    /// Draws expected on the busiest device.
     pub busiest: f64,
     /// Experts of this device.
     pub own: f64,

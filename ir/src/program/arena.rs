@@ -4,15 +4,15 @@ use super::storage_format::StorageFormat;
 use crate::entity::Arena;
 use crate::place::Place;
 
-/// The alignment of every buffer in bytes: the widest element that every device loads at once.
+/// The minimum alignment of buffers in bytes: the widest load common to all devices.
 pub const ALIGNMENT: u64 = 16;
 
 /// The content of an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ArenaKind {
-    /// Weights: written when the program is loaded.
+    /// Weights, written when the program is loaded.
     Weights,
-    /// KV caches and recurrent states, which persist between batches.
+    /// KV caches and recurrent states, kept between batches.
     States,
     /// Inputs, intermediate values and outputs of a batch.
     Work,
@@ -22,7 +22,7 @@ impl ArenaKind {
     /// Every kind.
     pub const ALL: [ArenaKind; 3] = [ArenaKind::Weights, ArenaKind::States, ArenaKind::Work];
 
-    /// Returns the word of the text form.
+    /// Returns the word used in text.
     pub const fn name(self) -> &'static str {
         match self {
             ArenaKind::Weights => "weights",
@@ -58,7 +58,7 @@ impl Extent {
         self.offset.saturating_add(self.bytes)
     }
 
-    /// True if the two have a byte in common.
+    /// True if they share a byte.
     pub const fn overlaps(&self, other: &Extent) -> bool {
         self.offset < other.end() && other.offset < self.end()
     }
@@ -71,12 +71,12 @@ pub struct BufferData {
     pub arena: Arena,
     /// The storage format; [`StorageFormat::FILE`] except for weights.
     pub format: StorageFormat,
-    /// Its byte ranges: one per batch shape for work arenas, otherwise one.
+    /// Its byte ranges: one per batch shape in work arenas, otherwise one.
     pub extents: Vec<Extent>,
 }
 
 impl BufferData {
-    /// Returns its byte range for batches of a shape.
+    /// Returns its byte range for a shape.
     pub fn extent(&self, shape: usize) -> Extent {
         let of = self.extents.get(shape).or(self.extents.first());
         of.copied().unwrap_or(Extent {

@@ -2,10 +2,10 @@
 
 use crate::dims::{Bindings, Symbol};
 
-/// The batches that share one set of addresses: batches up to these sizes.
+/// The batches up to these sizes, which share one set of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchShape {
-    /// The largest value of each symbol. `n_ctx`, `n_ctx_swa` and `n_seq_max` are the same in all shapes of a program.
+    /// The largest value of each symbol. `n_ctx`, `n_ctx_swa` and `n_seq_max` are equal in all shapes of a program.
     pub most: Bindings,
 }
 

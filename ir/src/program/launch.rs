@@ -6,13 +6,12 @@ use crate::place::Place;
 /// The work of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// The instructions that it covers, in program order; the launch computes them. The first may be a collective. Then
-    /// every participant runs the launch with the instructions at its place, and each waits for all participants.
+    /// The instructions that the launch computes, in program order. The first may be a collective: then every
+    /// participant runs the launch with the instructions at its place, and waits for all participants.
     Compute(Vec<Inst>),
-    /// A copy, which reads the memory of the operand's place; or a collective. Every participant of a collective runs the
-    /// launch and waits for all participants.
+    /// A copy, reading the memory of the operand's place, or a collective, which waits for all participants.
     Transfer(Inst),
-    /// A copy of a state's new content from another buffer to the state's memory. The number selects the output.
+    /// A copy of a state's new content into the state's memory. The number selects the output.
     Store(usize),
 }
 
@@ -21,7 +20,7 @@ pub enum Work {
 pub struct LaunchData {
     /// The kernel's name.
     pub kernel: String,
-    /// The places whose queues contain it: one, or the participants of a collective in their order.
+    /// The places whose queues contain it: one, or the participants of a collective in order.
     pub places: Vec<Place>,
     /// Its work.
     pub work: Work,

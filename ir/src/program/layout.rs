@@ -1,4 +1,4 @@
-//! Layouts: the positions of a value's elements in a buffer.
+//! Layouts: the positions of values in buffers.
 
 use crate::dims::{Bindings, Dim};
 use crate::dtype::DType;
@@ -11,12 +11,12 @@ use crate::types::{RANK, TensorType};
 pub struct Home {
     /// The buffer.
     pub buffer: Buffer,
-    /// The positions of its elements in the buffer.
+    /// The position in the buffer.
     pub layout: Layout,
 }
 
-/// The positions of a value's elements in a buffer. Element `i` is at `offset + Σ i[axis]·strides[axis]`; the index of
-/// axis 0 counts blocks.
+/// The position of a value in a buffer. Element `i` is at `offset + Σ i[axis]·strides[axis]`; the index of axis 0
+/// counts blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Bytes from the start of the buffer to the first element.
@@ -37,9 +37,8 @@ pub struct BatchLayout {
 }
 
 impl Layout {
-    /// Returns the layout of a value that fills a buffer: axis 0 contiguous, rows one after another. Returns `None` on
-    /// overflow or if rows are not whole blocks. A row of constant length that ends inside a block includes the whole
-    /// block.
+    /// Returns the dense layout: axis 0 contiguous, rows one after another. `None` on overflow or if rows are not whole
+    /// blocks. A row of constant length that ends inside a block includes the whole block.
     pub fn dense(ty: &TensorType) -> Option<Layout> {
         let block = Dim::constant(ty.dtype.block_bytes());
         let count = match ty.dims[0].as_const() {
@@ -57,8 +56,8 @@ impl Layout {
         })
     }
 
-    /// Returns the layout of `op`'s result as a view of an operand of that type and layout. Returns `None` if the op is
-    /// not a view or the elements are not evenly spaced.
+    /// Returns the layout of `op`'s result as a view of an operand; `None` if the op is not a view or the elements are
+    /// unevenly spaced.
     pub fn view(&self, op: &Op, operand: &TensorType, result: &TensorType) -> Option<Layout> {
         match op {
             Op::Permute(op) => {
@@ -92,7 +91,6 @@ impl Layout {
         }
     }
 
-    /// Returns the strides after a change of sizes.
     fn reshape_strides(&self, operand: &TensorType, result: &TensorType) -> Option<[Dim; RANK]> {
         let mut runs = self.contiguous_runs(operand)?.into_iter();
         let mut strides = [const { Dim::ZERO }; RANK];
@@ -122,7 +120,7 @@ impl Layout {
         if run.is_some() || runs.next().is_some() {
             return None;
         }
-        // Axes of one index get the strides of a dense tensor, so that equal layouts compare equal.
+        // Axes of one index get dense strides, so that equal layouts compare equal.
         for axis in 1..RANK {
             if result.dims[axis].is_one() {
                 let below = match axis {
@@ -135,7 +133,6 @@ impl Layout {
         Some(strides)
     }
 
-    /// Returns the axes of a value with contiguous axes joined. Axis 0 begins the first run.
     fn contiguous_runs(&self, ty: &TensorType) -> Option<Vec<Run>> {
         let mut out: Vec<Run> = Vec::new();
         for (axis, size) in ty.dims.iter().enumerate() {
@@ -158,8 +155,8 @@ impl Layout {
         Some(out)
     }
 
-    /// Returns the bytes from the start of the buffer to the end of the last element, for the largest batch of a shape.
-    /// Returns 0 for an empty value, and `None` on overflow.
+    /// Returns the bytes from the buffer's start to the last element's end, for the largest batch of a shape. Returns 0
+    /// for an empty value; `None` on overflow.
     pub fn span_bytes(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         if ty.dims.iter().any(|d| d.upper_bound(most) == Some(0)) {
             return Some(0);
@@ -170,7 +167,7 @@ impl Layout {
         }
     }
 
-    /// Returns a bound on the span, from the largest size and the largest stride of every axis.
+    /// Returns a bound on the span from the largest size and stride of every axis.
     fn each_axis(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         let mut end = self.offset.upper_bound(most)?;
         let last = ty.dtype.block_bytes().checked_add(ty.dtype.row_extra())?;
@@ -187,8 +184,7 @@ impl Layout {
         Some(end)
     }
 
-    /// Returns a bound on the span as one polynomial, which bounds dependent axes together: `n_seqs` times `n_seq_tokens`
-    /// is at most `n_tokens`.
+    /// Returns one polynomial as a bound, for dependent axes (`n_seqs · n_seq_tokens ≤ n_tokens`).
     fn all_axes(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         let mut end = self.offset.checked_add(&Dim::constant(
             ty.dtype.block_bytes().checked_add(ty.dtype.row_extra())?,
@@ -219,31 +215,25 @@ impl Layout {
         Some(out)
     }
 
-    /// True if the value fills the bytes from its first element on without gaps.
+    /// True if the value is contiguous.
     pub fn is_dense(&self, ty: &TensorType) -> bool {
         Layout::dense(ty).is_some_and(|d| d.strides == self.strides)
     }
 }
 
-/// Axes without gaps between them.
 struct Run {
     /// True if they begin with axis 0, whose stride counts blocks.
     in_blocks: bool,
-    /// The number of elements.
     size: Dim,
-    /// Bytes between neighbours, or between blocks.
     step: Dim,
-    /// The elements that axes of the result have used so far.
     taken: Dim,
 }
 
 impl Run {
-    /// Returns the bytes between consecutive indices of the result's next axis.
     fn stride(&self, dtype: DType) -> Option<Dim> {
         self.bytes(&self.taken, dtype)
     }
 
-    /// Returns the bytes from its first element to the end of its last.
     fn end_offset(&self, dtype: DType) -> Option<Dim> {
         self.bytes(&self.size, dtype)
     }
@@ -256,7 +246,6 @@ impl Run {
     }
 }
 
-/// Returns the number of blocks in `elements`; `None` if the elements are not whole blocks.
 fn blocks(elements: &Dim, dtype: DType) -> Option<Dim> {
     elements.checked_div(&Dim::constant(dtype.block_len()))
 }

@@ -1,15 +1,15 @@
-//! Programs that run: a proved graph with an address for every value, and the order of all work.
+//! Executable programs: a proved graph with an address per value and an order of all work.
 //!
-//! A [`Program`] keeps the proved graph. Its additions do not change the computed results:
+//! A [`Program`] adds the following to the graph, without changing the computed results:
 //!
-//! - *arenas*: the memory of each place, one for weights, one for states and one for the work of a batch;
+//! - *arenas*: the memory of each place, one each for weights, states and the work of a batch;
 //! - *buffers*: ranges of arenas, for each [shape](BatchShape) of batches;
-//! - *homes*: the buffer of a value, and its [layout](Layout) in the buffer. A view shares the buffer of its operand;
-//! - *launches*: a kernel and the instructions that it covers; the launch computes the covered subgraph;
+//! - *homes*: the buffer and the [layout](Layout) of each value. A view shares the buffer of its operand;
+//! - *launches*: kernels and the instructions that each computes;
 //! - *phases*: per place a queue of launches and waits. Work that needs tokens after the batch is in a later phase.
 //!
-//! A size that differs between batches stays a polynomial in the [symbols](crate::Symbol). A batch of a shape has at most
-//! the shape's sizes; it runs at the shape's offsets with its own sizes. All decisions are made before it runs.
+//! A size that differs between batches stays a polynomial in the [symbols](crate::Symbol). A batch runs at the offsets
+//! of a shape that holds it, with its own sizes. All decisions are made before it runs.
 //!
 //! [`verify()`] checks the invariants in [its module](mod@verify).
 
@@ -39,18 +39,18 @@ pub use verify::verify;
 use crate::entity::{Arena, Buffer, Launch, Value};
 use crate::verify::{Verified, stage};
 
-/// A program that runs.
+/// An executable program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
     /// The graph that it computes.
     pub graph: Verified<stage::Programs>,
-    /// The shapes of batches that it runs, the smallest first.
+    /// The shapes of its batches, smallest first.
     pub shapes: Vec<BatchShape>,
     /// The memories.
     pub arenas: Vec<ArenaData>,
-    /// The ranges of the memories that hold values.
+    /// The ranges that hold values.
     pub buffers: Vec<BufferData>,
-    /// Per value, its home; `None` if it never reaches memory.
+    /// The home of each value; `None` if it never reaches memory.
     pub homes: Vec<Option<Home>>,
     /// The launches.
     pub launches: Vec<LaunchData>,
@@ -74,18 +74,17 @@ impl Program {
         &self.launches[launch.index()]
     }
 
-    /// Returns the home of a value, if any.
+    /// Returns the home of a value.
     pub fn home(&self, value: Value) -> Option<&Home> {
         self.homes.get(value.index())?.as_ref()
     }
 
-    /// Returns the position of the smallest shape that holds a batch of these sizes.
+    /// Returns the smallest shape that holds a batch of these sizes.
     pub fn shape_for(&self, sizes: &crate::Bindings) -> Option<usize> {
         self.shapes.iter().position(|s| s.holds(sizes))
     }
 
-    /// Returns the position of the phase that computes a value. A view has the phase of its operand; leaves have the
-    /// first phase.
+    /// Returns the phase that computes a value. A view has the phase of its operand; leaves have phase 0.
     pub fn phase_of(&self, value: Value) -> usize {
         let mut inst = self.graph.value(value).def.0;
         loop {

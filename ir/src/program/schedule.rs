@@ -6,12 +6,11 @@ use crate::place::Place;
 /// A step of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A launch, which runs to its end. A collective waits until all its participants have arrived, and ends on all at
-    /// once.
+    /// A launch, run to completion. Participants of a collective wait for each other and end together.
     Launch(Launch),
-    /// The queue waits until another queue of the phase has completed this number of steps.
+    /// Waits until another queue of the phase has completed this number of steps.
     Wait {
-        /// The other queue, by its position in the phase.
+        /// The other queue's position in the phase.
         queue: usize,
         /// The number of completed steps.
         steps: usize,
@@ -27,10 +26,10 @@ pub struct Queue {
     pub steps: Vec<Step>,
 }
 
-/// A part of a batch. All queues start together, after the phase before it has ended.
+/// A part of a batch. All queues start when the previous phase has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// The number of tokens after the batch that it needs.
+    /// The number of tokens needed after the batch.
     pub lookahead: u32,
     /// The queues.
     pub queues: Vec<Queue>,

@@ -4,17 +4,16 @@ use crate::dtype::DType;
 
 /// The storage format of a weight in a buffer.
 ///
-/// A backend defines the formats of its kernels as constants, and only its kernels know their bytes. The IR contains the
-/// names of formats, the places where rows may be cut, and one format: [`StorageFormat::FILE`].
+/// A backend defines its formats as constants, and only its kernels know their bytes. The IR knows the names of
+/// formats, valid row cuts, and one format: [`StorageFormat::FILE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StorageFormat {
     name: &'static str,
-    /// True if a part of a block is stored without the rest of the block.
     splits_blocks: bool,
 }
 
 impl StorageFormat {
-    /// The format of the file: the blocks of one row after another.
+    /// The format of the file: row after row of blocks.
     pub const FILE: StorageFormat = StorageFormat::of_blocks("file");
 
     /// Returns a format that stores whole blocks of the file's type.
@@ -41,7 +40,7 @@ impl StorageFormat {
         }
     }
 
-    /// Returns the word of the text form.
+    /// Returns the word used in text.
     pub const fn name(self) -> &'static str {
         self.name
     }

@@ -1,10 +1,10 @@
-//! The order in which a product sums over K: the same for any number of devices and threads.
+//! The summation order of products over K, the same for any number of devices and threads.
 //!
-//! The whole of K, `⌈K/32⌉` blocks of 32 elements, is cut into 8 chunks; chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`.
-//! The products of a chunk are summed in sequence, and the chunks as a binary tree. A device that holds a subtree
-//! computes its sum. A collective over 2, 4 or 8 devices adds these sums as the rest of the tree.
+//! The `⌈K/32⌉` blocks of K are cut into 8 chunks; chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. Each chunk is summed
+//! in sequence, and the chunks as a binary tree. A device that holds a subtree computes its sum. A collective over 2, 4
+//! or 8 devices adds these sums as the rest of the tree.
 
-/// Elements that share an activation scale: the unit for cutting K.
+/// Elements per activation scale: the unit for cutting K.
 pub const SUM_BLOCK: u64 = 32;
 
 /// Chunks of K.
@@ -13,24 +13,24 @@ pub const SUM_CHUNKS: u64 = 8;
 /// The order of sums over devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SumOrder {
-    /// The order of one device if its extra cost is small, otherwise the cheapest order.
+    /// The single-device order if its extra cost is small, otherwise the cheapest.
     #[default]
     Auto,
-    /// The order of one device wherever it is possible.
+    /// The single-device order if possible.
     OneDevice,
-    /// The cheapest.
+    /// The cheapest order.
     Cheapest,
 }
 
 /// Returns the first block of chunk `c` of `k` elements; chunk 8 is the end.
 pub const fn chunk_start(k: u64, c: u64) -> u64 {
     let blocks = k.div_ceil(SUM_BLOCK);
-    // Not `blocks * c / 8`, which may overflow.
+    // `blocks * c / 8` may overflow.
     blocks / SUM_CHUNKS * c + blocks % SUM_CHUNKS * c / SUM_CHUNKS
 }
 
-/// Returns the start and the end of the elements of device `rank`, if each of `devices` devices holds an equal subtree of
-/// the sum over `k`. Returns `None` unless there are 1, 2, 4 or 8 devices.
+/// Returns the elements (start and end) of device `rank` if `devices` devices hold equal subtrees of the sum over `k`.
+/// `None` unless there are 1, 2, 4 or 8 devices.
 pub const fn subtree(k: u64, rank: u64, devices: u64) -> Option<(u64, u64)> {
     if devices == 0 || !SUM_CHUNKS.is_multiple_of(devices) || rank >= devices {
         return None;

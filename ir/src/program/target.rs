@@ -1,4 +1,4 @@
-//! Targets: the storage of weights, fused kernels and the alignment of a kind of device.
+//! Targets: weight storage, fused kernels and alignment of a kind of device.
 
 use super::{Layout, StorageFormat};
 use crate::dims::Bindings;
@@ -18,17 +18,17 @@ pub struct WeightStorage {
     pub bytes: u64,
 }
 
-/// The weight, or the part of one, that a place stores.
+/// The weight, or its part, that a place stores.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightPart<'a> {
     /// Its type.
     pub ty: &'a TensorType,
-    /// The first index along axis 0 of the file's tensor; 0 if the rows are several runs of blocks.
+    /// The first index along axis 0 of the file's tensor; 0 for several runs of blocks.
     pub start: u64,
 }
 
 impl<'a> WeightPart<'a> {
-    /// Returns the part that a weight of this type stores.
+    /// Returns the part that a weight stores.
     pub fn of(op: &Weight, ty: &'a TensorType) -> WeightPart<'a> {
         WeightPart {
             ty,
@@ -42,7 +42,7 @@ impl<'a> WeightPart<'a> {
     }
 }
 
-/// The graph around the instructions that a target may fuse into one launch.
+/// The graph around instructions that a target may fuse.
 pub trait FusionContext {
     /// Returns the graph.
     fn graph(&self) -> &Graph;
@@ -53,14 +53,13 @@ pub trait FusionContext {
     /// Returns the storage format of a value.
     fn format(&self, value: Value) -> StorageFormat;
 
-    /// True if an instruction is a view, which needs no launch.
+    /// True for views, which need no launch.
     fn is_view(&self, inst: Inst) -> bool;
 }
 
 /// A kind of device that programs are compiled for.
 pub trait Target: std::fmt::Debug + Sync {
-    /// Returns the storage of a weight at a place. Each reader is an op and the number of the operand. Returns `None` if
-    /// the number of bytes overflows.
+    /// Returns the storage of a weight at a place; `None` on overflow. A reader is an op and an operand number.
     fn weight_storage(
         &self,
         place: Place,
@@ -68,14 +67,14 @@ pub trait Target: std::fmt::Debug + Sync {
         readers: &[(&Op, usize)],
     ) -> Option<WeightStorage>;
 
-    /// Returns the smallest separately stored part of a weight, in elements along axis 0, if only products read the
-    /// weight. This is a block of the file, or less if the place repacks blocks.
+    /// Returns the smallest separately stored part of a weight read only by products, in elements along axis 0. This is
+    /// a block of the file, or less if the place repacks blocks.
     fn granule(&self, _place: Place, dtype: DType) -> u64 {
         StorageFormat::FILE.granule(dtype)
     }
 
-    /// Returns the sets of instructions that one kernel can compute, each in program order and the preferred sets first.
-    /// Views between the instructions belong to the set.
+    /// Returns the sets of instructions that one kernel can compute, preferred sets first. A set is in program order
+    /// and contains the views between its instructions.
     ///
     /// The caller uses the sets that form valid launches. It uses each instruction once, and stores every value that
     /// other launches read.
@@ -87,7 +86,7 @@ pub trait Target: std::fmt::Debug + Sync {
     fn alignment(&self) -> u64;
 }
 
-/// A device that stores weights as the file does.
+/// A device with the file's storage.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileTarget;
 

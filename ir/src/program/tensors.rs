@@ -1,4 +1,4 @@
-//! The tensors that the weights of programs are parts of.
+//! The file's tensors for the weights of programs.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use crate::graph::Graph;
 use crate::op::{Op, Weight};
 use crate::types::RANK;
 
-/// The sizes, by name, of the file's tensors that a program's weights are parts of.
+/// The sizes, by name, of the file's tensors for a program's weights.
 ///
-/// Decisions that use them do not depend on the number of devices that share a tensor.
+/// Decisions based on them do not depend on the number of devices that share a tensor.
 #[derive(Clone, Debug, Default)]
 pub struct Tensors(BTreeMap<String, [u64; RANK]>);
 
 impl Tensors {
-    /// Returns the tensors of a graph of programs that together hold every part of each tensor.
+    /// Returns the tensors of programs that together hold every part of each.
     pub fn of(programs: &Graph) -> Tensors {
         let mut out = Tensors::default();
         for (_, data) in programs.insts() {
@@ -35,7 +35,7 @@ impl Tensors {
         self.0.get(tensor).copied()
     }
 
-    /// True if an op is a product that reads at most `most` quantised weights for a token: of experts, those that it uses.
+    /// True for a product that reads at most `most` quantised weights per token, counting only the experts used.
     pub fn reads_at_most(
         &self,
         programs: &Graph,
@@ -46,7 +46,7 @@ impl Tensors {
         read.is_some_and(|read| read <= most)
     }
 
-    /// Returns the number of quantised weights that a product reads for a token; `None` for any other op or operand.
+    /// Returns the quantised weights that a product reads per token; `None` for any other op or operand.
     fn read(&self, programs: &Graph, op: &Op, operands: &[Value]) -> Option<u64> {
         let &weight = operands.first()?;
         let Op::Weight(data) = programs.def_op(weight) else {
@@ -64,7 +64,7 @@ impl Tensors {
     }
 }
 
-/// Returns the end of a weight's indices on an axis; `None` if it holds the whole tensor.
+/// Returns the end of a weight's indices on an axis; `None` for the whole tensor.
 fn end(weight: &Weight, axis: usize) -> Option<u64> {
     let parts = weight.parts.as_ref()?.get(axis)?;
     parts.iter().map(|p| p.end()).max()

@@ -1,4 +1,4 @@
-//! The factor tree of one axis, with the split leaves marked.
+//! The factor tree of an axis, with its split leaves.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use crate::dims::Dim;
 use crate::entity::Class;
 use crate::interval::Interval;
 
-/// A leaf's class, or the major part of a chain class: indices of the class divided by `div`.
+/// A leaf's class, or the major part of a chain class: its indices divided by `div`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClassRef {
     /// The class.
     pub class: Class,
-    /// 1, or the size of the minor factors that this reference leaves out (`kv` of a chain `kv·g` has `g`).
+    /// 1, or the size of the omitted minor factors (`g` for `kv` of a chain `kv·g`).
     pub div: u64,
 }
 
@@ -30,7 +30,7 @@ pub fn total_len(runs: &[Interval]) -> u64 {
     runs.iter().map(|r| r.len).sum()
 }
 
-/// Widens the runs to whole blocks of `block` indices and merges runs that touch.
+/// Widens the runs to whole blocks of `block` indices and merges touching runs.
 pub fn granule_intervals(runs: &[Interval], block: u64) -> Vec<Interval> {
     let mut out: Vec<Interval> = Vec::new();
     for r in runs.iter().filter(|r| r.len > 0) {
@@ -45,22 +45,22 @@ pub fn granule_intervals(runs: &[Interval], block: u64) -> Vec<Interval> {
     out
 }
 
-/// The maximum number of runs in a device's part of an axis: more than any model needs, and few enough for hostile graphs.
+/// The maximum number of runs in a device's part of an axis: more than any model needs, and safe for hostile graphs.
 pub const MAX_INTERVALS: usize = 1 << 16;
 
-/// A dimension as a tree of factors.
+/// An axis as a tree of factors.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AxisTree {
-    /// A factor of `size` indices, whole on every device or split by a class.
+    /// A factor, whole on every device or split by a class.
     Leaf {
         /// Number of indices over all devices.
         size: Dim,
         /// The class that splits it.
         split: Option<ClassRef>,
     },
-    /// Factors, major first: the index is mixed-radix in their sizes.
+    /// Factors, major first; the index is mixed-radix.
     Product(Vec<AxisTree>),
-    /// Segments, one after another.
+    /// Segments, in order.
     Sum(Vec<AxisTree>),
 }
 
@@ -109,7 +109,7 @@ impl AxisTree {
         }
     }
 
-    /// Returns the number of indices on the device of rank `rank`.
+    /// Returns the number of indices on device `rank`.
     pub fn local_size(&self, classes: &[ClassData], rank: usize) -> Option<Dim> {
         match self {
             AxisTree::Leaf { size, split: None } => Some(size.clone()),
@@ -125,13 +125,13 @@ impl AxisTree {
         }
     }
 
-    /// Returns the global indices on the device of rank `rank` in ascending order. Returns `None` if a size is symbolic
-    /// or there are more than [`MAX_INTERVALS`] runs.
+    /// Returns the global indices on device `rank`, ascending. `None` if a size is symbolic or there are more than
+    /// [`MAX_INTERVALS`] runs.
     pub fn intervals(&self, classes: &[ClassData], rank: usize) -> Option<Vec<Interval>> {
         self.runs_by(&|c| classes.get(c.class.index())?.range(rank, c.div))
     }
 
-    /// Returns the [`Self::intervals`] of the indices whose primary owner is the device of rank `rank`.
+    /// Returns the [`Self::intervals`] of the indices whose primary owner is device `rank`.
     pub fn owned_runs(&self, classes: &[ClassData], rank: usize) -> Option<Vec<Interval>> {
         self.runs_by(&|c| classes.get(c.class.index())?.owned_range(rank, c.div))
     }
@@ -187,8 +187,8 @@ impl AxisTree {
         Some(out)
     }
 
-    /// Returns the maximum number of runs in a device's part, by the tree's form alone. A split minor factor repeats its
-    /// runs for each index of the factors before it.
+    /// Returns the maximum number of runs in a device's part, from the tree's form alone. A split minor factor repeats
+    /// its runs per index of the factors before it.
     pub fn most_runs(&self) -> u64 {
         match self {
             AxisTree::Leaf { .. } => 1,
@@ -210,7 +210,7 @@ impl AxisTree {
         }
     }
 
-    /// Returns the tree with nested products and sums flattened and unsplit subtrees merged into leaves.
+    /// Flattens nested products and sums, and merges unsplit subtrees into leaves.
     #[must_use]
     pub fn simplify(&self) -> AxisTree {
         let whole = |t: &AxisTree| match t {
@@ -276,7 +276,7 @@ impl AxisTree {
         }
     }
 
-    /// Appends the classes that split the tree to `out`, in order of appearance.
+    /// Appends the classes that split the tree, in order of appearance.
     pub fn classes(&self, out: &mut Vec<ClassRef>) {
         match self {
             AxisTree::Leaf { split, .. } => out.extend(split),
@@ -285,8 +285,8 @@ impl AxisTree {
     }
 }
 
-/// `c0*128 + 64`: a split leaf prints as its class, with `:size` if it refers to a part of the class. Other leaves print
-/// as sizes. Products bind tighter than sums.
+/// Prints a split leaf as its class, with `:size` for a part of the class, and other leaves as sizes (`c0*128 + 64`).
+/// Products bind tighter than sums.
 impl fmt::Display for AxisTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |f: &mut fmt::Formatter<'_>,

@@ -1,7 +1,7 @@
-//! Shardings: how the devices of a group divide a value.
+//! Shardings: the division of a value among the devices of a group.
 //!
-//! A dimension is a tree of factors. A sharding names, per dimension, the split leaves, each with its [class]. The ranges
-//! of the class are the indices of each device. User-visible data (`axis 1`, extents per device) is derived from this.
+//! A sharding names, per axis, the split leaves of its factor tree, each with its [class]. The ranges of the class are
+//! the indices of each device. User-visible data (`axis 1`, extents per device) is derived from this.
 //!
 //! [class]: ClassData
 
@@ -23,20 +23,19 @@ pub enum Unreduced {
     None,
     /// The value is the sum over the group's devices.
     Partial,
-    /// [`Unreduced::Partial`], and each row is zero except on the device that owns its expert in the class.
+    /// [`Unreduced::Partial`], with each row zero except on the device that owns its expert in the class.
     OwnerMasked(Class),
 }
 
-/// The division of a value among the devices of a group. On the host or on one device it is always
-/// [`Sharding::mirrored`].
+/// The division of a value among devices; [`Sharding::mirrored`] on the host and on single devices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sharding {
-    /// Per axis, the factor tree with its split leaves; `None` if the axis is not split.
+    /// Per axis, the factor tree with its split leaves; `None` for a whole axis.
     pub axes: [Option<Box<AxisTree>>; RANK],
     /// A pending sum over the devices. A value is never both split and unreduced.
     pub unreduced: Unreduced,
-    /// Storage granule of axis 0 in elements: each device stores the whole blocks of this size that its range touches. It
-    /// exceeds 1 for a quantised tensor whose ranges do not end at blocks; otherwise it is 1.
+    /// Storage granule of axis 0 in elements: each device stores the whole blocks of this size that its range touches.
+    /// It is 1 except for a quantised tensor whose ranges end inside blocks.
     pub granule: u64,
 }
 
@@ -47,7 +46,7 @@ impl Default for Sharding {
 }
 
 impl Sharding {
-    /// Returns the sharding of a value that every device holds whole.
+    /// Returns the sharding of a value that is whole on every device.
     pub const fn mirrored() -> Sharding {
         Sharding {
             axes: [None, None, None, None],
@@ -65,7 +64,7 @@ impl Sharding {
         }
     }
 
-    /// Returns the sharding with these trees; axes without a split leaf count as whole.
+    /// Returns the sharding with these trees; unsplit trees count as whole.
     pub fn split(axes: [AxisTree; RANK]) -> Sharding {
         Sharding {
             axes: axes.map(|a| a.is_split().then(|| Box::new(a.simplify()))),
@@ -100,7 +99,7 @@ impl Sharding {
         }
     }
 
-    /// Returns the tree of an axis of that size: one whole leaf if the axis is not split.
+    /// Returns the tree of an axis; one whole leaf if it is not split.
     pub fn tree(&self, axis: usize, size: &Dim) -> AxisTree {
         self.axes[axis]
             .as_deref()
@@ -108,7 +107,7 @@ impl Sharding {
             .unwrap_or_else(|| AxisTree::whole(size.clone()))
     }
 
-    /// Returns the type of the local tensor on the device of rank `rank`.
+    /// Returns the type of the local tensor on device `rank`.
     pub fn local_type(
         &self,
         ty: &TensorType,
@@ -128,7 +127,7 @@ impl Sharding {
         Some(out)
     }
 
-    /// Returns the runs of global indices along `axis`, of size `size`, that the device of rank `rank` stores.
+    /// Returns the runs of global indices along `axis` that device `rank` stores.
     pub fn intervals(
         &self,
         axis: usize,

@@ -12,24 +12,20 @@ use crate::op::Attr;
 
 const NUMBER: &str = "an integer or a symbol such as `n_tokens`";
 
-/// A sum of products, positive and negative terms apart.
+/// A sum of products, positive and negative terms separate.
 struct Polynomial {
     plus: Dim,
     minus: Dim,
 }
 
-/// The part of a polynomial that is already read.
 #[derive(Clone, Copy)]
 enum PolynomialPrefix {
     Nothing,
-    /// A sign before the first term.
     Minus,
-    /// The first factor.
     Int(u64),
 }
 
 impl Parser<'_> {
-    /// Reads a size: a polynomial other than a negative constant.
     pub(crate) fn dim(&mut self) -> Result<Dim, ParseError> {
         let start = self.peek()?.1;
         let p = self.polynomial(PolynomialPrefix::Nothing)?;
@@ -91,13 +87,11 @@ impl Parser<'_> {
         Ok(factor)
     }
 
-    /// Reads a range `start:len`.
     pub(crate) fn range(&mut self) -> Result<Interval, ParseError> {
         let (start, span) = self.int("a range `start:len`")?;
         self.range_from(start, span)
     }
 
-    /// Reads a range whose start is already read.
     fn range_from(&mut self, start: u64, span: Span) -> Result<Interval, ParseError> {
         self.expect(b':', "`:` and the number of indices")?;
         let (len, _) = self.int("the number of indices")?;
@@ -110,7 +104,6 @@ impl Parser<'_> {
         Ok(Interval { start, len })
     }
 
-    /// Reads attributes after `{`.
     pub(super) fn attrs(&mut self) -> Result<Vec<(String, Attr)>, ParseError> {
         let mut seen = HashSet::new();
         self.list(b'}', "`,` or `}`", |parser| {
@@ -189,7 +182,6 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a size or a negative integer that begins at `start`.
     fn number(&mut self, taken: PolynomialPrefix, start: Span) -> Result<Attr, ParseError> {
         let p = self.polynomial(taken)?;
         if let Some(d) = p.plus.checked_sub(&p.minus) {

@@ -50,13 +50,9 @@ impl std::error::Error for ParseError {
     }
 }
 
-/// The kinds of defect; [`ParseErrorKind::code`] numbers them and [`super::CODES`] explains them. Pieces of the text
-/// are shortened.
+/// The kinds of defects. [`super::CODES`] explains their codes. Quoted pieces of the text are shortened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(
-    missing_docs,
-    reason = "the message of each variant says what its fields hold"
-)]
+#[expect(missing_docs, reason = "the message of each variant names its fields")]
 pub enum ParseErrorKind {
     #[error("not a tpir text: expected the line `tpir 1` first, found {found}")]
     NotTpir { found: String },
@@ -104,7 +100,7 @@ pub enum ParseErrorKind {
     Sharding { defect: &'static str },
     #[error("expected 1 to 4 sizes, found {found}")]
     Rank { found: usize },
-    #[error("the text is {found} bytes long: at most {MAX_TEXT} are read")]
+    #[error("the text has {found} bytes, more than the maximum of {MAX_TEXT}")]
     TooLong { found: usize },
 }
 
@@ -141,7 +137,7 @@ impl ParseErrorKind {
     pub fn help(&self) -> String {
         match self {
             ParseErrorKind::NotTpir { .. } => {
-                "give a text that `tpc` printed; comments may stand before its first line".to_owned()
+                "give a text printed by `tpc`; only comments may precede its first line".to_owned()
             }
             ParseErrorKind::Version { .. } => {
                 "print the graph again with this version of `tpc`".to_owned()
@@ -158,8 +154,8 @@ impl ParseErrorKind {
             }
             ParseErrorKind::Syntax { expected, .. } => format!("write {expected} here"),
             ParseErrorKind::Statement { .. } => {
-                "a line begins with graph, device, group, class, layer, output, or the value it defines (v0); in programs also \
-                 with shape, arena, buffer, home, launch, phase or queue"
+                "a line begins with graph, device, group, class, layer, output, or a value to define (v0); in \
+                programs also with shape, arena, buffer, home, launch, phase or queue"
                     .to_owned()
             }
             ParseErrorKind::ElementType { .. } => {
@@ -171,7 +167,7 @@ impl ParseErrorKind {
             ParseErrorKind::Undefined { .. } => {
                 "define it above; values are defined before they are used".to_owned()
             }
-            ParseErrorKind::Redefined { .. } => "give one of the two another number".to_owned(),
+            ParseErrorKind::Redefined { .. } => "give one of the definitions another number".to_owned(),
             ParseErrorKind::UnknownOp {
                 nearest: Some(name),
                 ..
@@ -182,7 +178,7 @@ impl ParseErrorKind {
             ParseErrorKind::Attributes {
                 source: AttrError::Missing(name),
                 ..
-            } => format!("add {{{name} = …}} behind the operands"),
+            } => format!("add {{{name} = …}} after the operands"),
             ParseErrorKind::Attributes {
                 source: AttrError::Kind { expected, .. },
                 ..
@@ -191,10 +187,11 @@ impl ParseErrorKind {
                 source: AttrError::Unknown(_),
                 ..
             } => "remove it".to_owned(),
-            ParseErrorKind::RepeatedAttribute { .. } => "remove one of the two".to_owned(),
+            ParseErrorKind::RepeatedAttribute { .. } => "remove one of the definitions".to_owned(),
             ParseErrorKind::Limit { .. } => "write it with fewer".to_owned(),
             ParseErrorKind::ClassPart { .. } => {
-                "`c0/4` is the class without factors of 4 indices in all; the divisor must divide its size".to_owned()
+                "the divisor must divide the size of the class; `c0/4` is `c0` without minor factors of 4 \
+                indices in all".to_owned()
             }
             ParseErrorKind::RangeEnd { .. } => {
                 "a range is `start:len`, not `start:end`".to_owned()
@@ -206,7 +203,7 @@ impl ParseErrorKind {
                 "write `split(0: c0*128, 1: c1)`, `split(0: c0 granule 256)`, `partial` or `owner_masked(c0)`".to_owned()
             }
             ParseErrorKind::Rank { .. } => "tensors have four axes; trailing sizes of 1 may be left out".to_owned(),
-            ParseErrorKind::TooLong { .. } => "split the graph".to_owned(),
+            ParseErrorKind::TooLong { .. } => "split the graph into several texts".to_owned(),
         }
     }
 }

@@ -3,30 +3,23 @@
 use super::error::{ParseError, ParseErrorKind};
 use super::spans::Span;
 
-/// A piece of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Token<'a> {
-    /// A keyword, name or handle.
     Word(&'a str),
-    /// An integer without sign.
     Int(u64),
-    /// A number with a fraction or an exponent, without sign.
     Float(f32),
     /// The text between quotes, with its escapes as written.
     Quoted(&'a str),
     /// One of the characters in [`PUNCTUATION`].
     Punct(u8),
-    /// The end of the line, or a comment.
     End,
 }
 
 const PUNCTUATION: &[u8] = b":,=@*+-/()[]{}";
 
-/// A reader of the tokens of one line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexer<'a> {
     line: &'a str,
-    /// Offset of the line in the text.
     base: usize,
     at: usize,
 }
@@ -57,7 +50,7 @@ impl<'a> Lexer<'a> {
     /// Returns the next token and its span.
     ///
     /// # Errors
-    /// Returns an error for an unknown character, an unclosed quote or a malformed number.
+    /// For an unknown character, an unclosed quote or a malformed number.
     pub(super) fn next(&mut self) -> Result<(Token<'a>, Span), ParseError> {
         self.skip(|b| matches!(b, b' ' | b'\t' | b'\r'));
         let start = self.at;
@@ -93,7 +86,7 @@ impl<'a> Lexer<'a> {
                     self.at += 1;
                     return Ok(Token::Quoted(inner));
                 }
-                // The escaped character may be a quote; in any other, no byte is one.
+                // The escaped character may be a quote; no byte of a non-ASCII character is one.
                 Some(_) if self.byte(1).is_some_and(|b| b.is_ascii()) => self.at += 2,
                 Some(_) => self.at += 1,
                 None => {
@@ -113,7 +106,7 @@ impl<'a> Lexer<'a> {
             float = true;
             self.at += 1;
             if !self.byte(0).is_some_and(|b| b.is_ascii_digit()) {
-                return Err(bad(self, "no digit behind the point"));
+                return Err(bad(self, "no digit after the point"));
             }
             self.skip(|b| b.is_ascii_digit());
         }
@@ -147,10 +140,10 @@ fn is_word(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_'
 }
 
-/// Returns the text of the literal `quoted`, found at `span`.
+/// Returns the text of a quoted literal.
 ///
 /// # Errors
-/// Returns an error for an unknown escape.
+/// For an unknown escape.
 pub(super) fn unescape(quoted: &str, span: Span) -> Result<String, ParseError> {
     let bad = |defect| ParseError::new(ParseErrorKind::Quoted { defect }, span);
     let mut out = String::with_capacity(quoted.len());
@@ -171,7 +164,7 @@ pub(super) fn unescape(quoted: &str, span: Span) -> Result<String, ParseError> {
                 let code = u32::from_str_radix(hex, 16).ok().and_then(char::from_u32);
                 let hex_only = hex.bytes().all(|b| b.is_ascii_hexdigit());
                 let code = code.filter(|_| hex_only);
-                out.push(code.ok_or_else(|| bad("\\u{…} is no character"))?);
+                out.push(code.ok_or_else(|| bad("\\u{…} is not a character"))?);
                 chars = tail[hex.len() + 1..].chars();
             }
             Some(_) | None => return Err(bad("unknown escape")),
@@ -182,7 +175,6 @@ pub(super) fn unescape(quoted: &str, span: Span) -> Result<String, ParseError> {
     Ok(out)
 }
 
-/// Describes a token, for messages.
 pub(super) fn describe(token: Token<'_>) -> String {
     match token {
         Token::Word(w) => format!("`{}`", shorten(w)),
@@ -194,7 +186,6 @@ pub(super) fn describe(token: Token<'_>) -> String {
     }
 }
 
-/// Returns at most the first 40 characters of `s`.
 pub(super) fn shorten(s: &str) -> String {
     match s.char_indices().nth(40) {
         None => s.to_owned(),

@@ -19,9 +19,8 @@
 //! output state v10 = v88
 //! ```
 //!
-//! One statement per line; `;` begins a comment. `tpir 1` comes first, and `graph` appears once. Every device, group,
-//! class and value is defined before it is used. Handles may use any distinct numbers: the parser renumbers entities in
-//! the order of their lines.
+//! One statement per line; `;` begins a comment. `tpir 1` comes first; `graph` appears once. Devices, groups, classes
+//! and values are defined before use. Handles may use any distinct numbers: the parser renumbers them by line.
 //!
 //! | part | form |
 //! |---|---|
@@ -38,12 +37,12 @@
 //!
 //! Invariants:
 //!
-//! - For every graph that the [verifier](crate::verify) accepts, parsing the output of [`print()`] yields an equal graph.
-//!   Trees of more than [`MAX_LEAVES`] leaves or [`MAX_DEPTH`] levels are the exception: they print, but do not parse.
+//! - Every graph that the [verifier](crate::verify) accepts survives [`print()`] and parsing. Trees of more than
+//!   [`MAX_LEAVES`] leaves or [`MAX_DEPTH`] levels are the exception: they do not parse.
 //! - Printing a parsed graph is canonical: the text depends on the graph alone.
-//! - The parser never panics, recurses at most [`MAX_DEPTH`] levels and takes linear time. Its memory is at most a small
-//!   multiple of the text's length.
-//! - A defect rejects only its line: parsing continues after it, up to [`MAX_ERRORS`] errors.
+//! - The parser never panics, recurses at most [`MAX_DEPTH`] levels and takes linear time. Its memory is at most a
+//!   small multiple of the text's length.
+//! - A defect rejects only its line; parsing stops after [`MAX_ERRORS`] errors.
 
 mod attr;
 mod codes;

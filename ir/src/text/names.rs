@@ -1,4 +1,4 @@
-//! The entities that the handles of a text refer to.
+//! The referents of handles.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,6 @@ use super::error::{ParseError, ParseErrorKind};
 use super::lexer::shorten;
 use super::spans::Span;
 
-/// A kind of entity that has handles in text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Device,
@@ -65,7 +64,7 @@ impl Kind {
         }
     }
 
-    /// Returns the number in a handle of this kind; `None` if `word` is not such a handle or the number exceeds 64 bits.
+    /// Returns the number in a handle of this kind; `None` for other words and beyond 64 bits.
     pub(crate) fn number(self, word: &str) -> Option<u64> {
         let digits = word.strip_prefix(self.prefix())?;
         let numeric = digits.bytes().all(|b| b.is_ascii_digit());
@@ -73,16 +72,13 @@ impl Kind {
     }
 }
 
-/// The entity that a handle refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Referent {
-    /// The entity at this index of its table.
     Entity(usize),
-    /// An entity whose definition was rejected, and reported.
+    /// An entity with a rejected, already reported definition.
     Rejected,
 }
 
-/// The handles defined so far.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     tables: [HashMap<u64, Referent>; Kind::ALL.len()],
@@ -103,7 +99,6 @@ impl Names {
         })
     }
 
-    /// Checks that the handle is not defined yet.
     pub(crate) fn define(
         &mut self,
         kind: Kind,
@@ -122,7 +117,7 @@ impl Names {
         Ok(())
     }
 
-    /// Records that a definition was rejected, unless another line defines the same handle.
+    /// Records a rejected definition, unless another line defines the handle.
     pub(crate) fn reject(&mut self, kind: Kind, number: u64) {
         self.tables[kind as usize]
             .entry(number)

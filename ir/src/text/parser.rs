@@ -1,4 +1,4 @@
-//! The parser's frame: lines, tokens and recovery. Each statement is in [`super::statement`].
+//! The parser's frame: lines, tokens and recovery; statements are in [`super::statement`].
 
 use super::error::{MAX_TEXT, ParseError, ParseErrorKind};
 use super::lexer::{Lexer, Token, describe, shorten, unescape};
@@ -9,34 +9,31 @@ use crate::graph::Graph;
 /// The number of errors that stops parsing.
 pub const MAX_ERRORS: usize = 20;
 
-/// The maximum nesting of brackets in a tree or an attribute.
+/// The maximum nesting of brackets.
 pub const MAX_DEPTH: usize = 32;
 
-/// A graph and the positions of its entities in the text.
+/// An unverified graph and the positions of its entities in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedGraph {
-    /// The graph; not verified.
+    /// The graph.
     pub graph: Graph,
-    /// The spans of its entities.
+    /// The spans.
     pub spans: Spans,
 }
 
-/// Reads a graph from its text form, described in [the module](super).
-///
-/// Takes time and memory linear in the length of the text.
+/// Parses a graph in [this form](super), in time and memory linear in the length of the text.
 ///
 /// # Errors
-/// Returns the defects in the order of their lines, at most one a line and [`MAX_ERRORS`] in all.
+/// Returns the defects by line, at most one per line and [`MAX_ERRORS`] in all.
 pub fn parse(text: &str) -> Result<ParsedGraph, Vec<ParseError>> {
     parse_with(text, &mut |_, _, _| Ok(false))
 }
 
-/// The parser of statements after a graph. Given the first word of a line and its span, it reads the rest of the line. It
-/// returns false if the word does not begin a statement.
+/// The parser of statements after a graph. Given the first word of a line, it reads the rest; it returns false if the
+/// word does not begin a statement.
 pub(crate) type Statements<'a, 's> =
     &'s mut dyn FnMut(&mut Parser<'a>, &'a str, Span) -> Result<bool, ParseError>;
 
-/// Parses like [`parse`] a text with statements in addition to its graph.
 pub(crate) fn parse_with<'a>(
     text: &'a str,
     others: Statements<'a, '_>,
@@ -96,11 +93,9 @@ pub(crate) fn parse_with<'a>(
     }
 }
 
-/// The state of a parse.
 pub(crate) struct Parser<'a> {
     lexer: Lexer<'a>,
     peeked: Option<(Token<'a>, Span)>,
-    /// The end of the last token read.
     end: usize,
     pub(crate) graph: Graph,
     pub(super) spans: Spans,
@@ -115,7 +110,7 @@ impl<'a> Parser<'a> {
         self.end = base;
     }
 
-    /// Reads the line `tpir 1`; returns `None` for an empty line.
+    /// Reads the line `tpir 1`; `None` for an empty line.
     fn header(&mut self) -> Result<Option<Span>, ParseError> {
         match self.peek() {
             Ok((Token::End, _)) => Ok(None),
@@ -139,7 +134,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Records the handles that a rejected line defines, so that their uses are not reported as well.
     fn reject_definitions(&mut self) {
         loop {
             match self.next() {
@@ -157,7 +151,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns the next token without consuming it.
     pub(crate) fn peek(&mut self) -> Result<(Token<'a>, Span), ParseError> {
         match self.peeked {
             Some(t) => Ok(t),
@@ -169,7 +162,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes the next token.
     pub(crate) fn next(&mut self) -> Result<(Token<'a>, Span), ParseError> {
         let (token, span) = self.peek()?;
         self.peeked = None;
@@ -179,12 +171,10 @@ impl<'a> Parser<'a> {
         Ok((token, span))
     }
 
-    /// Returns the span from the beginning of `start` to the end of the last token read.
     pub(crate) fn span_from(&self, start: Span) -> Span {
         Span::new(start.start, self.end.max(start.start))
     }
 
-    /// Returns the error that the next token is not `expected`.
     pub(crate) fn expected_error<T>(&mut self, expected: &'static str) -> Result<T, ParseError> {
         let (token, span) = self.peek()?;
         let found = describe(token);
@@ -194,7 +184,6 @@ impl<'a> Parser<'a> {
         ))
     }
 
-    /// Takes the next token if it is this character.
     pub(crate) fn eat(&mut self, punct: u8) -> Result<bool, ParseError> {
         let found = self.peek()?.0 == Token::Punct(punct);
         if found {
@@ -203,7 +192,6 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    /// Takes this character.
     pub(crate) fn expect(&mut self, punct: u8, expected: &'static str) -> Result<(), ParseError> {
         if self.eat(punct)? {
             Ok(())
@@ -212,7 +200,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes the next token if it is this word.
     pub(crate) fn eat_word(&mut self, word: &str) -> Result<bool, ParseError> {
         let found = self.peek()?.0 == Token::Word(word);
         if found {
@@ -221,7 +208,6 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    /// Takes this word.
     pub(crate) fn expect_word(
         &mut self,
         word: &str,
@@ -234,7 +220,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes the end of the line.
     pub(crate) fn expect_end(&mut self) -> Result<(), ParseError> {
         match self.peek()?.0 {
             Token::End => Ok(()),
@@ -242,7 +227,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes any word.
     pub(crate) fn word(&mut self, expected: &'static str) -> Result<(&'a str, Span), ParseError> {
         match self.peek()? {
             (Token::Word(word), span) => {
@@ -253,7 +237,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes an integer.
     pub(crate) fn int(&mut self, expected: &'static str) -> Result<(u64, Span), ParseError> {
         match self.peek()? {
             (Token::Int(n), span) => {
@@ -264,7 +247,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes text in quotes.
     pub(crate) fn string_literal(&mut self, expected: &'static str) -> Result<String, ParseError> {
         match self.peek()? {
             (Token::Quoted(text), span) => {
@@ -275,7 +257,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes a handle.
     pub(crate) fn handle(&mut self, kind: Kind) -> Result<(u64, &'a str, Span), ParseError> {
         if let (Token::Word(word), span) = self.peek()?
             && let Some(n) = kind.number(word)
@@ -287,7 +268,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads the handle of a defined entity and returns its index. A line that refers to a rejected entity is still
-    /// checked, with an arbitrary entity in its place: the parser does not return such a graph.
+    /// checked, with an arbitrary index; the parser does not return such a graph.
     pub(crate) fn reference(&mut self, kind: Kind) -> Result<usize, ParseError> {
         Ok(match self.referent(kind)? {
             Referent::Entity(i) => i,
@@ -295,13 +276,11 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Takes the handle of a defined entity.
     pub(crate) fn referent(&mut self, kind: Kind) -> Result<Referent, ParseError> {
         let (n, word, span) = self.handle(kind)?;
         self.names.get(kind, n, word, span)
     }
 
-    /// Reads items separated by commas up to and including `close`; the opening token is already read.
     pub(crate) fn list<T>(
         &mut self,
         close: u8,
@@ -321,7 +300,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Shortens a word of the text for a message or an op.
     pub(super) fn short(word: &str) -> String {
         shorten(word)
     }

@@ -14,11 +14,11 @@ use crate::sharding::{Sharding, Unreduced};
 pub struct PrintedGraph {
     /// The text.
     pub text: String,
-    /// The spans of the graph's entities.
+    /// The spans.
     pub spans: Spans,
 }
 
-/// Prints a graph, valid or not, in the form that [`parse`](super::parse()) reads.
+/// Prints a graph, valid or not, for [`parse`](super::parse()).
 pub fn print(graph: &Graph) -> PrintedGraph {
     let mut p = Printer::default();
     p.graph(graph);
@@ -34,7 +34,6 @@ impl fmt::Display for Graph {
     }
 }
 
-/// A text under construction.
 #[derive(Default)]
 pub(crate) struct Printer {
     pub(crate) text: String,
@@ -42,7 +41,6 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    /// Prints a graph.
     pub(crate) fn graph(&mut self, graph: &Graph) {
         self.header(graph);
         let mut layer = None;
@@ -67,7 +65,6 @@ impl Printer {
             .expect("invariant: writing to a String does not fail");
     }
 
-    /// Ends the line; returns the span of the text from `start` on.
     pub(crate) fn end_line(&mut self, start: usize) -> Span {
         let span = Span::new(start, self.text.len());
         self.text.push('\n');
@@ -113,7 +110,6 @@ impl Printer {
         }
     }
 
-    /// Prints items with commas between them.
     pub(crate) fn list(&mut self, items: impl Iterator<Item = impl fmt::Display>) {
         for (i, item) in items.enumerate() {
             let comma = if i > 0 { ", " } else { "" };

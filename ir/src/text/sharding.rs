@@ -10,7 +10,7 @@ use crate::entity::Class;
 use crate::sharding::{AxisTree, ClassRef, Sharding, Unreduced};
 use crate::types::RANK;
 
-/// Leaves of the largest axis tree that is read.
+/// The maximum number of leaves of an axis tree.
 pub const MAX_LEAVES: usize = 256;
 
 fn error(defect: &'static str, span: Span) -> ParseError {
@@ -18,7 +18,6 @@ fn error(defect: &'static str, span: Span) -> ParseError {
 }
 
 impl Parser<'_> {
-    /// Parses a sharding; an empty text means mirrored.
     pub(super) fn sharding(&mut self) -> Result<Sharding, ParseError> {
         let mut out = Sharding::mirrored();
         while let (Token::Word(word), span) = self.peek()? {
@@ -56,7 +55,6 @@ impl Parser<'_> {
         Ok(out)
     }
 
-    /// Reads the axes of a split; the word `split` is already read.
     fn split(&mut self, out: &mut Sharding) -> Result<(), ParseError> {
         self.expect(b'(', "`(` and an axis")?;
         loop {
@@ -88,7 +86,6 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reads a sum of products.
     fn tree(&mut self, depth: usize, leaves: &mut usize) -> Result<AxisTree, ParseError> {
         let first = self.product(depth, leaves)?;
         if self.peek()?.0 != Token::Punct(b'+') {
@@ -149,7 +146,7 @@ impl Parser<'_> {
         let start = self.peek()?.1;
         let referent = self.referent(Kind::Class)?;
         let div = if self.eat(b'/')? {
-            self.int("what the class is divided by")?.0
+            self.int("the divisor of the class")?.0
         } else {
             1
         };

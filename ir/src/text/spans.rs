@@ -25,7 +25,7 @@ impl Span {
         self.start..self.end
     }
 
-    /// Returns the line of `text`, counted from 1, that contains the start of the span.
+    /// Returns the line, from 1, of the start of the span.
     pub fn line(self, text: &str) -> usize {
         let before = text.as_bytes().get(..self.start);
         let before = before.unwrap_or(text.as_bytes());
@@ -33,10 +33,10 @@ impl Span {
     }
 }
 
-/// An entity of a graph that a diagnostic may point at.
+/// An entity of a graph, for diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Entity {
-    /// The graph as a whole.
+    /// The whole graph.
     Graph,
     /// A device.
     Device(Device),
@@ -66,10 +66,10 @@ impl fmt::Display for Entity {
     }
 }
 
-/// The span of every entity of a graph, each list in the order of the graph's table.
+/// The span of every entity, by the graph's tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spans {
-    /// The line that names the graph.
+    /// The line `graph`.
     pub graph: Span,
     /// The lines of the devices.
     pub devices: Vec<Span>,
@@ -79,14 +79,14 @@ pub struct Spans {
     pub classes: Vec<Span>,
     /// The lines of the instructions.
     pub insts: Vec<Span>,
-    /// The definitions of the values: handle, name, type, place and sharding.
+    /// The definitions of the values, up to the sharding.
     pub values: Vec<Span>,
     /// The lines of the outputs.
     pub outputs: Vec<Span>,
 }
 
 impl Spans {
-    /// Returns the span of an entity; `None` if the graph does not have the entity.
+    /// Returns the span of an entity; `None` for an absent entity.
     pub fn get(&self, entity: Entity) -> Option<Span> {
         match entity {
             Entity::Graph => Some(self.graph),

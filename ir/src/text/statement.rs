@@ -1,4 +1,4 @@
-//! Parsing of statements, one a line.
+//! Parsing of statements, one per line.
 
 use super::error::{ParseError, ParseErrorKind};
 use super::lexer::{Token, describe, shorten};
@@ -14,7 +14,6 @@ use crate::place::{DeviceData, GroupData, Place};
 use crate::sharding::{ClassData, Sharding};
 use crate::types::{RANK, TensorType};
 
-/// A result of an instruction as its line declares it.
 struct ResultDecl {
     number: u64,
     handle: Span,
@@ -26,7 +25,6 @@ struct ResultDecl {
 }
 
 impl<'a> Parser<'a> {
-    /// Reads any line after the header.
     pub(super) fn statement(&mut self, others: Statements<'a, '_>) -> Result<(), ParseError> {
         let (token, start) = self.peek()?;
         if let Token::Word(word) = token
@@ -59,7 +57,7 @@ impl<'a> Parser<'a> {
         let name = self.string_literal("the graph's name in quotes")?;
         self.expect_end()?;
         if self.spans.graph != Span::default() {
-            let defect = "stands twice";
+            let defect = "is given twice";
             return Err(ParseError::new(ParseErrorKind::GraphLine { defect }, start));
         }
         self.graph.name = name;
@@ -178,7 +176,6 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Appends an instruction if none of its results is defined already.
     fn push(
         &mut self,
         op: Op,
@@ -247,7 +244,6 @@ impl<'a> Parser<'a> {
         Ok(TensorType { dtype, dims })
     }
 
-    /// Reads a place after `@`.
     pub(crate) fn place(&mut self) -> Result<Place, ParseError> {
         if self.eat_word("host")? {
             return Ok(Place::Host);
@@ -264,7 +260,6 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns the op with the name at `name_span` and the attributes at `attrs_span`.
 fn op(name: &str, name_span: Span, attrs: AttrReader, attrs_span: Span) -> Result<Op, ParseError> {
     let Some(op) = Op::parse(name, attrs) else {
         let found = shorten(name);
@@ -282,7 +277,7 @@ fn ops() -> impl Iterator<Item = &'static str> {
     Op::NAMES.iter().flat_map(|names| names.iter().copied())
 }
 
-/// Returns the name of the op that differs from `name` in the fewest letters, at most two.
+/// Returns the op name closest to `name`, at most two letters away.
 fn closest_op_name(name: &str) -> Option<&'static str> {
     if name.len() > 24 {
         return None;

@@ -174,7 +174,6 @@ fn sizes_that_arithmetic_cannot_hold_are_errors() {
     assert_eq!(ty, "f32[18446744073709551615, 0, -n_kv + 3, 6*n_kv*n_ctx]");
 }
 
-/// Everything a text of one megabyte may repeat is read in linear time.
 #[test]
 fn a_megabyte_is_read_in_no_time() {
     let head = "tpir 1\ngraph \"\"\n";
@@ -213,7 +212,7 @@ fn a_megabyte_is_read_in_no_time() {
     }
 }
 
-/// Checks that parsed text also prints, and that the output parses to the same graph unless it contains a NaN.
+/// Checks that parsed text prints, and parses to the same graph except for NaN.
 fn check_hostile(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match parse(&text) {
@@ -264,7 +263,7 @@ fn mutated_texts_do_not_panic() {
     let mut rng = SplitMix64::new(1);
     let lines: Vec<&str> = SAMPLE.split_inclusive('\n').collect();
     for _ in 0..100_000 {
-        // A few of the lines keep a case short; the declarations stay, so that most lines have their entities.
+        // A few lines keep a case short; the declarations stay, so that most lines have their entities.
         let mut bytes: Vec<u8> = lines[1..9].concat().into_bytes();
         for _ in 0..3 {
             bytes.extend_from_slice(lines[9 + rng.below(lines.len() - 9)].as_bytes());

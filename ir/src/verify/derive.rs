@@ -1,4 +1,4 @@
-//! Derivation of shardings: an op's results from its operands, and an operand from the result.
+//! Derivation of shardings: results from operands, and an operand from the result.
 
 use super::shardings::roles;
 use crate::factor::{Axes, Label, Space, Var, solve};
@@ -6,10 +6,10 @@ use crate::op::{Op, OperandState, Rule, ShardedTensor, unreduced_result};
 use crate::sharding::{AxisTree, ClassRef, Sharding, Unreduced};
 use crate::types::{RANK, TensorType};
 
-/// Returns the shardings of an op's results of these types, given its operands' shardings; `None` if the op cannot run on
-/// them. The op is neither a leaf nor a transfer.
+/// Returns the shardings of an op's results, given its operands' shardings; `None` if the op cannot run on them. The op
+/// is neither a leaf nor a transfer.
 ///
-/// The derived shardings pass [`verify`](super::verify): both apply the op's rule and the laws of pending sums.
+/// The result passes [`verify`](super::verify): both apply the op's rule and the laws of pending sums.
 pub fn derive(
     op: &Op,
     operands: &[ShardedTensor<'_>],
@@ -36,7 +36,7 @@ pub fn derive(
         .collect()
 }
 
-/// Returns the sharding of an op's only operand that gives `result` its sharding; `None` if no such sharding exists.
+/// Returns the sharding of an op's only operand that gives `result` its sharding, if one exists.
 pub fn derive_operand(
     op: &Op,
     operand: &TensorType,
@@ -76,8 +76,7 @@ fn free_axes(space: &mut Space, types: &[&TensorType]) -> Vec<Axes> {
         .collect()
 }
 
-/// Returns the pending state of the results. Returns `None` if a factor is split that the op needs whole, or if the op
-/// does not accept a pending sum.
+/// Returns the pending state of the results; `None` if a whole factor is split or a pending sum is not accepted.
 fn derive_unreduced(
     space: &Space,
     rule: &Rule,
@@ -106,7 +105,7 @@ fn export_sharding(space: &Space, axes: &[Var; RANK]) -> Option<Sharding> {
     Some(Sharding::split([a, b, c, d]))
 }
 
-/// Returns the tree of an axis; `None` if it holds the minor part of a split factor without the major part before it.
+/// Returns the tree of an axis; `None` for a minor part of a split factor without its major part.
 fn tree(space: &Space, v: Var) -> Option<AxisTree> {
     let whole = std::cell::Cell::new(true);
     let class = |factors: &[Var]| match space.label(factors[0]) {

@@ -21,7 +21,7 @@ use crate::types::TensorType;
 pub struct VerifyError {
     /// The violated invariant.
     pub kind: VerifyErrorKind,
-    /// The entity that violates it.
+    /// The violating entity.
     pub entity: Entity,
 }
 
@@ -54,16 +54,16 @@ impl std::error::Error for VerifyError {
     }
 }
 
-/// A defect of the parts of a weight or a state.
+/// A defect in the parts of a weight or a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PartsDefect {
     /// The value is on a group.
-    #[error("the value is on a group, where its sharding gives the parts")]
+    #[error("the value is on a group, and its sharding gives the parts")]
     OnGroup,
     /// The number of lists is not four.
     #[error("expected a list per axis, 4 in all, found {0}")]
     Axes(usize),
-    /// A range is empty, or begins before the end of the one before.
+    /// A range is empty, or begins before the end of the previous one.
     #[error("the ranges of axis {axis} are empty, overlap or do not ascend")]
     Order {
         /// The axis.
@@ -75,36 +75,33 @@ pub enum PartsDefect {
         /// Elements of a block.
         block: u64,
     },
-    /// The ranges have more or fewer indices than the axis.
-    #[error("the ranges of axis {axis} do not have as many indices as the axis")]
+    /// The ranges and the axis differ in indices.
+    #[error("the ranges of axis {axis} and the axis differ in the number of indices")]
     Count {
         /// The axis.
         axis: usize,
     },
 }
 
-/// The kinds of violation; [`VerifyErrorKind::code`] numbers them and [`super::CODES`] explains them.
+/// The kinds of violations. [`super::CODES`] explains their codes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(
-    missing_docs,
-    reason = "the message of each variant says what its fields hold"
-)]
+#[expect(missing_docs, reason = "the message of each variant names its fields")]
 pub enum VerifyErrorKind {
     #[error("{detail}")]
     Sharding { rule: ShardingRule, detail: String },
-    #[error("refers to {referent}, which the graph does not have")]
+    #[error("refers to {referent}, which does not exist")]
     Dangling { referent: Entity },
     #[error("reads {operand}, which no earlier instruction defines")]
     UsedBeforeDefined { operand: Value },
     #[error("{value} is among its results, but names another definition")]
     BackReference { value: Value },
-    #[error("it has no output")]
+    #[error("the graph does not have an output")]
     NoOutputs,
-    #[error("output {first} is called {name:?} as well")]
+    #[error("output {first} also has the name {name:?}")]
     OutputName { name: String, first: usize },
     #[error("{value} is not defined by `state`")]
     NotAState { value: Value },
-    #[error("output {first} updates {state} as well")]
+    #[error("output {first} also updates {state}")]
     UpdatedTwice { state: Value, first: usize },
     #[error("the new content {value} has another {what} than the state {state}")]
     StateChanges {
@@ -114,7 +111,7 @@ pub enum VerifyErrorKind {
     },
     #[error("the state {name:?} is already defined by {first} at the same place")]
     StateName { name: String, first: Value },
-    #[error("it has no devices")]
+    #[error("the group is empty")]
     EmptyGroup,
     #[error("{device} is in it twice")]
     RepeatedDevice { device: Device },
@@ -124,7 +121,7 @@ pub enum VerifyErrorKind {
         range: Interval,
         size: u64,
     },
-    #[error("the range of rank {rank} begins before that of a lower rank")]
+    #[error("the range of rank {rank} begins before the range of a lower rank")]
     ClassOrder { rank: usize },
     #[error("no device has index {index}")]
     ClassGap { index: u64 },
@@ -144,7 +141,7 @@ pub enum VerifyErrorKind {
         found: Dim,
         size: u64,
     },
-    #[error("the tree of axis {axis} has no split leaf")]
+    #[error("the tree of axis {axis} does not have a split leaf")]
     Unsplit { axis: usize },
     #[error("the tree `{found}` of axis {axis} is not in normal form: expected `{expected}`")]
     NotNormal {
@@ -158,7 +155,7 @@ pub enum VerifyErrorKind {
     Layer { layer: u32 },
     #[error("the number of elements of {ty} overflows")]
     TooLarge { ty: TensorType },
-    #[error("the size {size} of axis {axis} of a weight is no number")]
+    #[error("the size {size} of axis {axis} of a weight is not a number")]
     WeightSize { axis: usize, size: Dim },
     #[error("`{op}` does not accept its operands: {source}")]
     Operands { op: &'static str, source: TypeError },
@@ -215,7 +212,7 @@ pub enum VerifyErrorKind {
         found: Place,
     },
     #[error(
-        "operand {operand} of `{op}` is on {place}: expected one group, or as many different devices as operands"
+        "operand {operand} of `{op}` is on {place}: expected one group, or one distinct device per operand"
     )]
     Participant {
         op: &'static str,
@@ -233,7 +230,7 @@ pub enum VerifyErrorKind {
     InputPlace { place: Place },
     #[error("it has a sharding, but {place} is not a group")]
     ShardedAlone { place: Place },
-    #[error("it {broken}, which the stage `{stage}` rules out")]
+    #[error("it {broken}, which the stage `{stage}` does not allow")]
     Stage {
         stage: &'static str,
         broken: &'static str,
@@ -299,10 +296,10 @@ impl VerifyErrorKind {
                 "move the instruction that defines it further up"
             }
             VerifyErrorKind::BackReference { .. } => {
-                "leave `def` as `Graph::push` sets it; define another value instead"
+                "keep the `def` that `Graph::push` sets; define another value instead"
             }
             VerifyErrorKind::NoOutputs => "add `output \"logits\" = …`",
-            VerifyErrorKind::OutputName { .. } => "name the two differently",
+            VerifyErrorKind::OutputName { .. } => "give them different names",
             VerifyErrorKind::NotAState { .. } => {
                 "name the value of the `state` instruction on the left of `=`"
             }
@@ -310,9 +307,9 @@ impl VerifyErrorKind {
                 "apply the two updates one after the other and output the last"
             }
             VerifyErrorKind::StateChanges { .. } => {
-                "bring the new content to the type, the place and the sharding of the state"
+                "give the new content the type, the place and the sharding of the state"
             }
-            VerifyErrorKind::StateName { .. } => "name the two differently, or make them one",
+            VerifyErrorKind::StateName { .. } => "give them different names, or merge them",
             VerifyErrorKind::EmptyGroup => "give it a device, or use the device without a group",
             VerifyErrorKind::RepeatedDevice { .. } => "list each device once",
             VerifyErrorKind::ClassRange { .. } => "shorten the range; it is written `start:len`",
@@ -324,14 +321,16 @@ impl VerifyErrorKind {
                 "give the class one range per device; an idle device has an empty one"
             }
             VerifyErrorKind::LeafSize { .. } => {
-                "the size of the leaf is that of the class divided by the divisor"
+                "give the leaf the size of the class divided by the divisor"
             }
-            VerifyErrorKind::Unsplit { .. } => "leave the axis out; what is not named is whole",
+            VerifyErrorKind::Unsplit { .. } => {
+                "leave the axis out; axes that are not named are whole"
+            }
             VerifyErrorKind::NotNormal { .. } => {
                 "write the normal form; `Sharding::split` makes it"
             }
             VerifyErrorKind::OpText { .. } => {
-                "parameters are numbers, not NaN, and those that the op does not use are zero"
+                "parameters must not be NaN, and unused parameters must be zero"
             }
             VerifyErrorKind::Operands { .. } => "correct the operands, or the op's attributes",
             VerifyErrorKind::ResultCount { .. } => "declare one result per result of the op",
@@ -353,14 +352,14 @@ impl VerifyErrorKind {
             VerifyErrorKind::Summed { .. } => "sum f32, f16 or bf16 elements",
             VerifyErrorKind::Blocks { .. } => "decode it with an op that reads quantised elements",
             VerifyErrorKind::CutBlocks { .. } => {
-                "keep axis 0 where it is, and begin slices of it at blocks"
+                "keep axis 0 in place, and begin its slices at blocks"
             }
             VerifyErrorKind::PartOfBlock { .. } => {
-                "products alone read such weights; end the part's rows at blocks"
+                "only products read such weights; end the part's rows at blocks"
             }
             VerifyErrorKind::TwoPlaces { .. } => "bring the operand there with `copy`",
             VerifyErrorKind::ResultPlace { .. } => {
-                "an op runs where its operands are; move the result with `copy`"
+                "an op runs at the place of its operands; move the result with `copy`"
             }
             VerifyErrorKind::Participant { .. } => {
                 "give the collective one value of a group, or one value per device"
@@ -372,12 +371,12 @@ impl VerifyErrorKind {
                 "declare it on the host and bring it to the devices with `copy`"
             }
             VerifyErrorKind::ShardedAlone { .. } => "remove the sharding; a place holds all of it",
-            VerifyErrorKind::Stage { .. } => "run the pass that leads to the stage",
+            VerifyErrorKind::Stage { .. } => "run the pass that produces this stage",
             VerifyErrorKind::Layer { .. } => "number the layers from 0 on",
         }
     }
 
-    /// True if this violation prevents the checks of shardings: the rules of ops and the ranges of classes rely on it.
+    /// True if later sharding checks rely on the violated invariant.
     pub(super) const fn blocks_rule_checks(&self) -> bool {
         !matches!(
             self,

@@ -1,7 +1,7 @@
 //! The verifier: the invariants of every graph that passes and executors receive.
 //!
-//! [`verify`] checks the invariants below and reports every violation with its entity. A [`Verified`] graph proves that
-//! it passed; passes and executors take a verified graph of their [stage] and do not check again.
+//! [`verify`] reports every violation with its entity. A [`Verified`] graph has passed; passes and executors take a
+//! verified graph of their [stage] and do not check again.
 //!
 //! # Structure
 //!
@@ -29,8 +29,8 @@
 //! - TPC0238: a weight, an input and a state define one value.
 //! - TPC0239: rows of quantised elements are whole blocks if their length is constant. A weight part whose rows are one
 //!   run of indices may instead be cut at the [granule](crate::DType::granule) of its type.
-//! - TPC0240: the parts of a weight or a state are ascending, disjoint ranges per axis. They consist of whole blocks (or
-//!   of granules, as above) and have as many indices as the axis. They are on a single device or on the host.
+//! - TPC0240: the parts of a weight or a state are ascending, disjoint ranges per axis. They consist of whole blocks
+//!   (or of granules, as above) and cover the axis. They are on a single device or on the host.
 //! - TPC0241: an input has the type that its kind prescribes.
 //! - TPC0242: sums over devices have plain real elements.
 //! - TPC0243: only ops that decode or move whole blocks read quantised elements; only products read a weight whose rows
@@ -47,18 +47,18 @@
 //!
 //! # Shardings
 //!
-//! The verifier checks them if the graph keeps all invariants that the sharding rules of ops rely on.
+//! These are checked only if the invariants used by sharding rules hold.
 //!
 //! - TPC0250: class references exist, and the product of a tree's factors is the axis's size.
 //! - TPC0251: no value is both split and unreduced.
 //! - TPC0252: no term of a value is split by two classes.
-//! - TPC0253: only weights split on axis 0 have a storage granule, the block of their type or a multiple of the
+//! - TPC0253: only weights split on axis 0 have a storage granule: the block of their type, or a multiple of the
 //!   [granule](crate::DType::granule) that divides it.
 //! - TPC0254: a device holds whole blocks, or whole storage granules in one run.
 //! - TPC0255: the equations of each op's rule hold.
 //! - TPC0256: factors that an op needs whole are whole.
 //! - TPC0257: norms over a split axis exchange their statistic.
-//! - TPC0258: an indexed axis is one range per device; contractions are split in all segments or in none.
+//! - TPC0258: an indexed axis is one range per device; contractions are split in all segments or not at all.
 //! - TPC0259: a result is unreduced exactly if its op and the operands imply it.
 //! - TPC0260: an op accepts its unreduced operands.
 //! - TPC0261: copies and gathers move only reduced values; reductions take only unreduced values.
@@ -104,8 +104,8 @@ use crate::graph::Graph;
 /// Checks the invariants of all stages.
 ///
 /// # Errors
-/// Returns all violations by section, in program order within each. Dangling handles and uses before definition suppress
-/// later checks; errors of types and places suppress the checks of shardings.
+/// Returns the violations by section, in program order. Dangling handles and uses before definition suppress later
+/// checks; errors of types and places suppress the checks of shardings.
 pub fn verify(graph: &Graph) -> Result<(), Vec<VerifyError>> {
     let mut errors = Vec::new();
     structure::handles(graph, &mut errors);

@@ -1,4 +1,4 @@
-//! The invariants of shardings, each with its code and its cure.
+//! The invariants of shardings, with their codes and cures.
 
 use super::codes;
 use crate::code::Code;
@@ -30,9 +30,10 @@ rules! {
     SplitAndUnreduced = SHARDING_SPLIT_AND_UNREDUCED, "reduce the value before it is split";
     /// No term is split by two classes.
     SplitTwice = SHARDING_SPLIT_TWICE, "split one factor of each term";
-    /// Only weights split on axis 0 have a storage granule, the block of their type or a part of it that devices may store.
-    Granule = SHARDING_GRANULE, "remove `granule`, or give a weight that is split on axis 0 the block length of its type, or 32 where blocks are longer";
-    /// No device holds parts of blocks, but of the storage granule of a weight, one run each.
+    /// Only weights split on axis 0 have a storage granule: their block, or a part of it that devices may store.
+    Granule = SHARDING_GRANULE, "remove `granule`, or give a weight that is split on axis 0 the block length of \
+    its type, or 32 if blocks are longer";
+    /// Devices hold whole blocks, or one run of whole storage granules of a weight.
     Blocks = SHARDING_BLOCKS, "end ranges at block boundaries, or give the weight a storage granule";
     /// The equations of the op's rule hold.
     Equation = SHARDING_EQUATION, "operands and results must be split by the same factors";
@@ -40,10 +41,10 @@ rules! {
     Whole = SHARDING_WHOLE, "gather the operand first, or split another factor";
     /// Norms over a split axis exchange their statistic.
     Norm = SHARDING_NORM, "use norm_stats, all_reduce and norm_apply";
-    /// An indexed axis is one range per device, and contractions are split in all segments or none.
+    /// An indexed axis is one range per device; contractions are split in all segments or not at all.
     OneRange = SHARDING_ONE_RANGE, "split the whole of an indexed axis, and all segments of a contraction";
     /// A result is unreduced exactly if its operands and the op imply it.
-    UnreducedResult = SHARDING_UNREDUCED_RESULT, "declare the result as the message says";
+    UnreducedResult = SHARDING_UNREDUCED_RESULT, "declare the result as stated in the message";
     /// An op accepts its unreduced operands.
     UnreducedOperand = SHARDING_UNREDUCED_OPERAND, "all_reduce the operand first";
     /// Copies and gathers move only reduced values; reductions take only unreduced values.

@@ -1,4 +1,4 @@
-//! Stages of compilation, and graphs verified at one.
+//! Stages of compilation, and verified graphs of a stage.
 //!
 //! | stage | graph | its own invariant |
 //! |---|---|---|
@@ -7,8 +7,7 @@
 //! | [`Sharded`] | the same with shardings, copies and collectives | none |
 //! | [`Programs`] | one program per device, sizes local | no value is on a group |
 //!
-//! A [`Verified`] graph proves that it was checked: a pass that takes `&Verified<Sharded>` does not check again, and does
-//! not accept a graph of another stage.
+//! A pass that takes `&Verified<Sharded>` does not check again, and cannot receive a graph of another stage.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -26,10 +25,10 @@ mod sealed {
 
     /// The invariant of a stage.
     pub trait Invariant {
-        /// The name of the stage in messages.
+        /// The name in messages.
         const NAME: &'static str;
 
-        /// Returns the invariant as a predicate of a value that breaks it; `None` if the value keeps it.
+        /// Returns a predicate that describes how a value breaks the invariant, if it does.
         fn violation(value: &ValueData) -> Option<&'static str>;
     }
 }
@@ -39,7 +38,7 @@ use sealed::Invariant;
 /// A stage of compilation.
 pub trait Stage: Invariant {}
 
-/// A stage whose graphs run as they are.
+/// A stage whose graphs can run.
 pub trait Executable: Stage {}
 
 macro_rules! stages {
@@ -63,18 +62,18 @@ macro_rules! stages {
 stages! {
     /// The whole model, on the host.
     Model = "model", |v| (v.place != Place::Host).then_some("is not on the host");
-    /// The model on devices and groups, not yet divided.
+    /// The model on devices and groups, undivided.
     Placed = "placed", |v| (v.sharding != Sharding::mirrored()).then_some("has a sharding");
-    /// The model divided among the devices of groups; sizes are global.
+    /// The model divided among the devices of groups, with global sizes.
     Sharded = "sharded", |_v| None;
-    /// The programs of the host and of every device; sizes are local.
+    /// The programs of the host and of every device, with local sizes.
     Programs = "programs", |v| matches!(v.place, Place::Group(_)).then_some("is on a group");
 }
 
 impl Executable for Model {}
 impl Executable for Programs {}
 
-/// A graph that keeps all invariants, including the invariant of stage `S`.
+/// A graph that keeps the invariants of stage `S`.
 #[derive(Debug)]
 pub struct Verified<S> {
     graph: Graph,
@@ -85,7 +84,7 @@ impl<S: Stage> Verified<S> {
     /// Verifies a graph.
     ///
     /// # Errors
-    /// Returns all violations, and the graph itself.
+    /// Returns the violations, and the graph itself.
     pub fn new(graph: Graph) -> Result<Verified<S>, Violations> {
         let mut errors = super::verify(&graph).err().unwrap_or_default();
         errors.extend(
@@ -104,15 +103,15 @@ impl<S: Stage> Verified<S> {
         })
     }
 
-    /// Returns the graph as verified without a check, so that tests can give a stage an invalid graph. A test of the
-    /// source tree forbids other uses.
+    /// Skips verification, so that tests can give a stage an invalid graph. A test of the source tree forbids other
+    /// uses.
     #[doc(hidden)]
     pub const fn unchecked(graph: Graph) -> Verified<S> {
         let stage = PhantomData;
         Verified { graph, stage }
     }
 
-    /// Returns the graph for changes.
+    /// Returns the graph, for changes.
     pub fn into_graph(self) -> Graph {
         self.graph
     }
@@ -133,7 +132,7 @@ impl<S> Deref for Verified<S> {
     }
 }
 
-// By hand: a derived impl would require `S: Clone`.
+// A derived impl would require `S: Clone`.
 impl<S> Clone for Verified<S> {
     fn clone(&self) -> Verified<S> {
         Verified {
@@ -149,21 +148,20 @@ impl<S> PartialEq for Verified<S> {
     }
 }
 
-/// The text form of the graph.
 impl<S> fmt::Display for Verified<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.graph.fmt(f)
     }
 }
 
-/// A graph that does not verify. It is a fault of the pass that made it.
+/// A graph that does not verify, because of a bug in the pass that made it.
 #[derive(Clone, Debug)]
 pub struct Violations {
-    /// The stage that the graph was to be of (`placed`).
+    /// The stage to verify (`placed`).
     pub stage: &'static str,
     /// The graph.
     pub graph: Box<Graph>,
-    /// The violations; at least one.
+    /// The violations, at least one.
     pub errors: Vec<VerifyError>,
 }
 

@@ -11,7 +11,7 @@ use crate::place::Place;
 use crate::sharding::{AxisTree, ClassData, ClassRef, Sharding, Unreduced};
 use crate::text::Entity;
 
-/// Checks TPC0220 to TPC0222, which every other check relies on.
+/// Checks TPC0220 to TPC0222, which the other checks rely on.
 pub(super) fn handles(graph: &Graph, errors: &mut Vec<VerifyError>) {
     let mut dangling = |referent: Entity, entity: Entity| {
         let exists = match referent {
@@ -57,7 +57,6 @@ pub(super) fn handles(graph: &Graph, errors: &mut Vec<VerifyError>) {
     definitions(graph, errors);
 }
 
-/// Returns every class that a sharding names.
 fn classes(sharding: &Sharding) -> Vec<Class> {
     let mut refs = Vec::new();
     for tree in sharding.axes.iter().flatten() {
@@ -76,7 +75,7 @@ fn definitions(graph: &Graph, errors: &mut Vec<VerifyError>) {
     for (inst, data) in graph.insts() {
         let entity = Entity::Inst(inst);
         for &operand in &data.operands {
-            // Operands that do not exist are reported as such.
+            // Missing operands are reported above.
             if defined.get(operand.index()) == Some(&false) {
                 errors.push(VerifyError::new(
                     Kind::UsedBeforeDefined { operand },
@@ -123,7 +122,7 @@ pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
             errors.push(VerifyError::new(Kind::Layer { layer }, Entity::Inst(inst)));
         }
     }
-    // Every layer and the program of every device repeat the same ops.
+    // Layers and devices repeat the same ops.
     let mut expressible = HashSet::new();
     let mut last = None;
     for (inst, data) in graph.insts() {
@@ -285,7 +284,6 @@ fn trees(graph: &Graph, value: Value, data: &ValueData, errors: &mut Vec<VerifyE
     }
 }
 
-/// Calls `f` with the class and the size of every split leaf.
 fn leaves(tree: &AxisTree, f: &mut dyn FnMut(ClassRef, &Dim)) {
     match tree {
         AxisTree::Leaf { split: None, .. } => {}
@@ -297,7 +295,7 @@ fn leaves(tree: &AxisTree, f: &mut dyn FnMut(ClassRef, &Dim)) {
     }
 }
 
-/// True if the op's text form parses to the op and all its numbers are numbers.
+/// True if the op's text parses to the same op, without NaN.
 fn survives_text(op: &Op) -> bool {
     let attrs = op.attrs();
     let is_nan = |(_, value): &(_, Attr)| matches!(value, Attr::Float(x) if x.is_nan());

@@ -1,4 +1,4 @@
-//! Tests of graphs that text cannot express, and of the catalogue. Everything else is in the file tests.
+//! Graphs that text cannot express, and the catalogue; the file tests cover the rest.
 
 use super::stage::{self, Stage};
 use super::{CODES, Entity, Verified, VerifyErrorKind, verify};
@@ -12,7 +12,7 @@ fn ty() -> TensorType {
     TensorType::new(DType::F32, [Dim::constant(8)])
 }
 
-/// Returns a graph with an input and its `relu` on the host, a group of one device, and a class of size 8 for it.
+/// Returns a graph with an input and its `relu` on the host, a group of one device, and a class of size 8.
 fn graph() -> Graph {
     let mut g = Graph::new("g");
     g.devices.push(DeviceData { name: "d".into() });
@@ -55,7 +55,6 @@ fn a_sound_graph_is_verified() {
     assert_eq!(verify(&g), Ok(()));
 }
 
-/// Returns the codes that a graph violates at stage `S`.
 fn of_stage<S: Stage>(g: &Graph) -> Vec<&'static str> {
     let violations = Verified::<S>::new(g.clone()).err();
     let errors = violations.into_iter().flat_map(|v| v.errors);
@@ -104,7 +103,7 @@ fn each_stage_has_its_invariant() {
     let violations = Verified::<stage::Programs>::new(split).expect_err("a value is on a group");
     assert_eq!(
         violations.to_string(),
-        "programs graph: TPC0263: v2: it is on a group, which the stage `programs` rules out"
+        "programs graph: TPC0263: v2: it is on a group, which the stage `programs` does not allow"
     );
 }
 
@@ -142,7 +141,7 @@ fn every_dangling_handle_is_reported() {
         Entity::Output(1),
     ];
     assert_eq!(found(&g), expected.map(|e| ("TPC0220", e)));
-    // Graphs that do not verify also print.
+    // Invalid graphs also print.
     assert!(
         g.to_string()
             .contains("split(3: c3/0) granule(0) owner_masked(c4)")
@@ -221,7 +220,7 @@ fn unsound_graphs_accumulate_errors_of_all_sections() {
     assert!(!VerifyErrorKind::NoOutputs.blocks_rule_checks());
 }
 
-/// The catalogues are in order, complete in form, and every invariant is in the list at the head of the module.
+/// The catalogues are ordered and complete, and the module docs list every invariant.
 #[test]
 fn catalogues_are_well_formed() {
     let head = include_str!("mod.rs");

@@ -13,7 +13,7 @@ use crate::types::{RANK, TensorType};
 
 /// Checks TPC0236 to TPC0243, TPC0265 and TPC0266.
 pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
-    // The last instruction whose types are right: devices run the same op one after another.
+    // The last well-typed instruction: devices run the same op one after another.
     let mut right: Option<&InstData> = None;
     for (inst, data) in graph.insts() {
         let known = right.is_some_and(|r| graph.is_alike(r, data));
@@ -129,18 +129,16 @@ fn leaf(graph: &Graph, data: &InstData, errors: &mut Vec<VerifyError>) {
     }
 }
 
-/// Returns the first axis whose size depends on the batch.
 fn first_varying_axis(ty: &TensorType) -> Option<(usize, &Dim)> {
     let mut axes = ty.dims.iter().enumerate();
     axes.find(|(_, d)| d.as_const().is_none())
 }
 
-/// Returns the number of tokens in a batch of sequences of one length.
+/// Returns the tokens in a batch of sequences of equal length.
 fn seq_tokens() -> Option<Dim> {
     Dim::symbol(Symbol::NSeqs).checked_mul(&Symbol::NSeqTokens.into())
 }
 
-/// Returns the type of an input in a batch of `tokens` tokens.
 fn input_type(kind: &InputKind, tokens: &Dim) -> Option<TensorType> {
     let row = |dtype, n: &Dim| Some(TensorType::new(dtype, [n.clone()]));
     let mask = |n: Symbol| Some(TensorType::new(DType::F32, [n.into(), tokens.clone()]));
@@ -201,7 +199,7 @@ fn check_parts(
             // Disjoint ranges below 2^64 have fewer than 2^64 indices.
             count += r.len;
         }
-        // An axis whose size is known only at run time is whole, with an empty list of runs.
+        // An axis of run-time size is whole, with an empty list of runs.
         let is_whole = runs.is_empty() && size.as_const().is_none();
         if *size != count && !is_whole {
             return Err(PartsDefect::Count { axis });
@@ -235,20 +233,19 @@ fn blocks(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyErr
     }
 }
 
-/// True if an op can read an operand of this type. An op reads quantised elements only if it decodes their blocks or
-/// moves them whole.
+/// True if an op can read an operand of this type; quantised elements only if it decodes their blocks or moves them
+/// whole.
 pub fn reads(op: &Op, operand: usize, dtype: DType) -> bool {
     !dtype.is_quantised() || blocks_of(op, operand, dtype) == BlockAccess::Read
 }
 
-/// The ways in which an op accesses the blocks of a quantised operand.
+/// How an op accesses the blocks of a quantised operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BlockAccess {
-    /// It decodes them, or moves them whole.
+    /// Decodes them, or moves them whole.
     Read,
-    /// It would cut blocks apart. TPC0239 covers sizes that are not whole blocks.
+    /// Would cut blocks. TPC0239 covers sizes that are not whole blocks.
     Cut,
-    /// It reads plain elements only.
     Unread,
 }
 
@@ -270,7 +267,6 @@ impl BlockAccess {
     }
 }
 
-/// Returns how an op accesses the blocks of that operand, whose elements are quantised.
 fn blocks_of(op: &Op, operand: usize, dtype: DType) -> BlockAccess {
     let inside = |d: &Dim| !d.as_const().unwrap_or(0).is_multiple_of(dtype.block_len());
     match op {

@@ -6,7 +6,6 @@ use tpc_ir::{Graph, Output, Value};
 use crate::layout::Layouts;
 use crate::schedule::Order;
 
-/// Returns the values that a launch reads.
 pub(super) fn reads<'a>(
     graph: &'a Graph,
     launch: &'a LaunchData,
@@ -21,7 +20,6 @@ pub(super) fn reads<'a>(
         .chain(launch.covered_insts().iter().flat_map(operands))
 }
 
-/// Returns the values that a launch writes.
 pub(super) fn writes<'a>(
     graph: &'a Graph,
     launch: &'a LaunchData,
@@ -39,8 +37,8 @@ pub(super) fn writes<'a>(
         .chain(launch.covered_insts().iter().flat_map(results))
 }
 
-/// Returns, per value that is not a view, the position of the last launch that reads the value or a view of it. The
-/// entry is `None` if no launch reads the value, if it is an output, or if a later phase reads it.
+/// Returns, per non-view value, the last launch that reads it or a view of it. `None` if no launch reads the value, if
+/// it is an output, or if a later phase reads it.
 pub(super) fn last_reads(
     graph: &Graph,
     layouts: &Layouts,

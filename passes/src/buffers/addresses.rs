@@ -8,22 +8,18 @@ use super::free_list::FreeList;
 use super::lifetimes::Lifetimes;
 use super::memory::Memory;
 
-/// A buffer of the work and its lifetime.
 #[derive(Clone, Copy)]
 struct LiveBuffer {
     buffer: Buffer,
     arena: Arena,
-    /// The first and the last position at which the value is live.
     life: (usize, usize),
-    /// True if a copy or a collective writes its content.
     is_staged: bool,
 }
 
-/// The used bytes of an arena at a position.
 #[derive(Clone, Default)]
 struct ArenaState {
     free: FreeList,
-    /// Live bytes that copies and collectives have written, and their peak.
+    /// Live bytes written by copies and collectives, and their peak.
     staged: u64,
     most_staged: u64,
 }
@@ -46,8 +42,7 @@ impl ArenaState {
     }
 }
 
-/// Assigns addresses to the values of a batch, for each shape. Values inside launches have no address. Returns `None`
-/// if a size overflows.
+/// Assigns addresses to the values of a batch, per shape, except to values inside launches. `None` on overflow.
 pub(super) fn assign_addresses(
     (graph, inside): (&Graph, &[bool]),
     shared: &Aliases,
@@ -89,7 +84,6 @@ pub(super) fn assign_addresses(
     Some(())
 }
 
-/// Returns the buffers of the work without addresses, and for each its bytes for each shape.
 fn buffers(
     (graph, inside): (&Graph, &[bool]),
     shared: &Aliases,
@@ -98,7 +92,7 @@ fn buffers(
     memory: &mut Memory,
 ) -> Option<(Vec<LiveBuffer>, Vec<u64>)> {
     let (mut lived, mut bytes) = (Vec::new(), Vec::new());
-    // Devices have tensors of the same types one after another.
+    // Consecutive devices have tensors of the same types.
     let mut last: Option<&TensorType> = None;
     for (value, data) in graph.values() {
         let op = graph.def_op(value);

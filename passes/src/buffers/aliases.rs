@@ -1,4 +1,4 @@
-//! Aliases: results that reuse the memory of an operand, and states whose new content is stored elsewhere.
+//! Aliases: results in the memory of an operand, and states with new content elsewhere.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::program::{LaunchData, Layout, Work};
@@ -8,17 +8,15 @@ use super::accesses::last_reads;
 use crate::layout::{Layouts, Storage};
 use crate::schedule::Order;
 
-/// The owner of each value's buffer: another value for views and for updates in place.
+/// The owner of each value's buffer: another value for views and in-place updates.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Aliases {
     pub(super) owners: Vec<Value>,
-    /// Layouts of values that differ from the layouts of their ops: results written over a part of another value, and
-    /// views of such results.
+    /// Layouts other than the op's own: results over a part of another value, and their views.
     moved: FxHashMap<Value, Layout>,
 }
 
 impl Aliases {
-    /// Returns the layout of a value in the buffer of its owner; `None` if a size overflows.
     pub(super) fn layout(&self, graph: &Graph, layouts: &Layouts, value: Value) -> Option<Layout> {
         match self.moved.get(&value) {
             Some(layout) => Some(layout.clone()),
@@ -26,7 +24,6 @@ impl Aliases {
         }
     }
 
-    /// Puts a result into the memory of an operand.
     fn alias_operand(&mut self, graph: &Graph, layouts: &Layouts, over: Value) -> Option<()> {
         let result = Value::new(self.owners.len());
         let alike =
@@ -39,7 +36,6 @@ impl Aliases {
         Some(())
     }
 
-    /// Puts a view into the memory of the value that it views.
     fn alias_view(&mut self, graph: &Graph, value: Value) -> Option<()> {
         let inst = graph.inst(graph.value(value).def.0);
         let operand = inst.operands[0];
@@ -53,7 +49,6 @@ impl Aliases {
     }
 }
 
-/// Decides which results take the memory of an operand.
 pub(super) fn find_aliases(
     graph: &Graph,
     layouts: &Layouts,
@@ -61,8 +56,7 @@ pub(super) fn find_aliases(
     order: &Order,
 ) -> Option<Aliases> {
     let readers = last_reads(graph, layouts, launches, order);
-    // Per instruction that may write over an operand, the position of its launch and the launch's instructions. These
-    // are updates, and instructions that have a launch of their own.
+    // Per update, or instruction with a launch of its own, its launch.
     let mut may: Vec<Option<LaunchSite<'_>>> = vec![None; graph.insts().len()];
     let all = order.phases.iter().flat_map(|(_, launches)| launches);
     for (position, launch) in all.enumerate() {
@@ -95,14 +89,13 @@ pub(super) fn find_aliases(
     Some(out)
 }
 
-/// A launch: its position, and the instructions that it covers.
 #[derive(Clone, Copy)]
 struct LaunchSite<'a> {
     position: usize,
     insts: &'a [Inst],
 }
 
-/// Returns the operand over which a result is written: one that ends with the launch.
+/// Returns the operand to overwrite: one that is last read by the launch.
 fn find_overwritten_operand(
     graph: &Graph,
     layouts: &Layouts,
@@ -127,8 +120,7 @@ fn find_overwritten_operand(
         if !update && (!own || lasting(of) || lasting(owner) || at.insts.len() > 1) {
             return None;
         }
-        // The launch must not read another operand in this buffer. Values that the launch computes itself have no
-        // buffer.
+        // The launch must not read another operand in this buffer. Values that it computes itself are not in buffers.
         let there = |v: &Value| shared.owners.get(v.index()) == Some(&owner);
         let others = data.operands.iter().enumerate().filter(|(j, _)| *j != i);
         let meets = |(j, v): (usize, &Value)| {
@@ -141,7 +133,7 @@ fn find_overwritten_operand(
     data.operands.iter().enumerate().find_map(may)
 }
 
-/// Adds a launch for each state whose new content is stored elsewhere.
+/// Adds a launch per state with new content elsewhere.
 pub(super) fn add_stores(
     graph: &Graph,
     layouts: &Layouts,

@@ -2,17 +2,16 @@
 
 use tpc_ir::program::Extent;
 
-/// The free ranges of an arena without an end. The smallest range that fits is taken.
+/// The free ranges of an endless arena, allocated by best fit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FreeList {
-    /// Free ranges as (first byte, end), ascending, below `end`. The end is exclusive.
+    /// Free ranges `[first byte, end)`, ascending, below `end`.
     ranges: Vec<(u64, u64)>,
-    /// The end of the highest range that was ever taken.
     end: u64,
 }
 
 impl FreeList {
-    /// Takes a range of at least one unit of `alignment`; `None` on overflow.
+    /// Takes at least one unit of `alignment`; `None` on overflow.
     pub(super) fn take(&mut self, bytes: u64, alignment: u64) -> Option<u64> {
         let bytes = bytes.max(1).checked_next_multiple_of(alignment)?;
         let fits = |&(_, (start, end)): &(usize, &(u64, u64))| end - start >= bytes;
@@ -25,7 +24,7 @@ impl FreeList {
             }
             return Some(start);
         }
-        // If the last range is free, it grows.
+        // A free last range grows.
         let start = match self.ranges.last() {
             Some(&(start, end)) if end == self.end => {
                 self.ranges.pop();
@@ -37,7 +36,6 @@ impl FreeList {
         Some(start)
     }
 
-    /// Returns a range to the list.
     pub(super) fn give(&mut self, extent: Extent, alignment: u64) {
         let bytes = extent.bytes.max(1).next_multiple_of(alignment);
         let (start, end) = (extent.offset, extent.offset + bytes);
@@ -55,7 +53,6 @@ impl FreeList {
         }
     }
 
-    /// Returns the bytes that the arena needs.
     pub(super) const fn peak(&self) -> u64 {
         self.end
     }
@@ -80,10 +77,8 @@ mod tests {
         assert_eq!([a.offset, b.offset, c.offset], [0, 128, 192]);
         free.give(a, 64);
         free.give(b, 64);
-        // The two ranges are merged.
         assert_eq!(take(&mut free, 190).offset, 0);
         free.give(c, 64);
-        // The last grows.
         assert_eq!(take(&mut free, 300).offset, 192);
         assert_eq!(free.peak(), 192 + 320);
     }

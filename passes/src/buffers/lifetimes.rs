@@ -7,9 +7,7 @@ use super::accesses::{reads, writes};
 use super::aliases::Aliases;
 use crate::schedule::Order;
 
-/// The lifetime of the buffer of each value that has one of its own.
 pub(super) struct Lifetimes {
-    /// The first and the last position at which each value is live.
     pub(super) of: Vec<(usize, usize)>,
 }
 

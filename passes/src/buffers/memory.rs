@@ -1,4 +1,4 @@
-//! The memory of a program: its arenas and buffers.
+//! The arenas and buffers of a program.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,12 @@ pub struct Memory {
     pub buffers: Vec<BufferData>,
     /// Per value, its buffer.
     pub of: Vec<Option<Buffer>>,
-    /// Per place, the most bytes of its work that results of copies and collectives take at one time.
+    /// Per place, the peak bytes of work held by results of copies and collectives.
     pub staging: BTreeMap<Place, u64>,
     pub(super) shared: Aliases,
 }
 
 impl Memory {
-    /// Returns the arena of a place for a kind.
     pub(super) fn arena(&mut self, place: Place, kind: ArenaKind) -> Arena {
         let found = self
             .arenas
@@ -36,7 +35,6 @@ impl Memory {
         }))
     }
 
-    /// Appends a buffer that lasts from batch to batch to its arena.
     pub(super) fn push_persistent(
         &mut self,
         place: Place,
@@ -61,7 +59,7 @@ impl Memory {
         Buffer::new(self.buffers.len() - 1)
     }
 
-    /// Returns the home of each value; `None` if a size overflows.
+    /// Returns the home of each value; `None` on overflow.
     pub fn homes(&self, graph: &Graph, layouts: &Layouts) -> Option<Vec<Option<Home>>> {
         let home = |(value, _)| {
             let layout = self.shared.layout(graph, layouts, value)?;

@@ -1,10 +1,9 @@
 //! Buffers: an address for every value.
 //!
-//! Weights and states are stored one after another. The values of a batch share memory. A buffer lives from the launch
-//! that writes it to the last launch that reads it or a view of it. A result takes the memory of an operand that is
-//! last read there, if the op allows it. A value that a later phase reads lives to the end, so that a phase may run
-//! again. Addresses follow a linear order of all launches. For places that run in parallel, the
-//! [schedule](crate::schedule) adds waits.
+//! Weights and states are stored consecutively; the values of a batch share memory. A buffer lives from the launch that
+//! writes it to the last launch that reads it or a view of it. A result takes the memory of an operand that is last
+//! read there, if the op allows it. A value that a later phase reads lives to the end, so that a phase may run again.
+//! Addresses follow a linear order of all launches; for parallel places, the [schedule](crate::schedule) adds waits.
 
 mod accesses;
 mod addresses;
@@ -30,7 +29,7 @@ use addresses::assign_addresses;
 use aliases::{add_stores, find_aliases};
 use lifetimes::Lifetimes;
 
-/// Finds the values that stay inside a launch: all readers of such a value are in its launch.
+/// Finds the values with all readers in their own launch.
 fn find_internal_values(graph: &Graph, launches: &[LaunchData]) -> Vec<bool> {
     let users = Users::of_graph(graph);
     let mut out = vec![false; graph.values().len()];
@@ -46,8 +45,7 @@ fn find_internal_values(graph: &Graph, launches: &[LaunchData]) -> Vec<bool> {
     out
 }
 
-/// Assigns addresses to all values of programs, and adds the stores that write new contents of states back. Returns
-/// `None` if a size overflows.
+/// Assigns addresses to all values, and adds the stores of new state contents. Returns `None` on overflow.
 pub fn buffers(
     graph: &Verified<stage::Programs>,
     layouts: &Layouts,

@@ -1,4 +1,4 @@
-//! The text form of a program's memory: arenas, their buffers, and the values that share each buffer.
+//! The text form of a program's memory: arenas, buffers, and their values.
 
 use std::fmt::Write;
 
@@ -23,12 +23,11 @@ pub fn print(program: &Program) -> String {
     let values = program.graph.values().map(|(v, _)| v);
     let values: Vec<String> = values.filter(has_no_home).map(|v| v.to_string()).collect();
     if !values.is_empty() {
-        let _ = writeln!(out, "no memory: {}", values.join(", "));
+        let _ = writeln!(out, "not in memory: {}", values.join(", "));
     }
     out
 }
 
-/// Lists the values in a buffer, each with its op, and with its offset unless that is 0.
 fn values_in(program: &Program, buffer: Buffer) -> impl Iterator<Item = String> {
     program.graph.values().filter_map(move |(value, _)| {
         let home = program.home(value).filter(|h| h.buffer == buffer)?;

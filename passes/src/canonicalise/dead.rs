@@ -2,8 +2,8 @@
 
 use tpc_ir::{Graph, Op};
 
-/// Returns, per instruction, true if an output depends on it. Leaves always count as needed: they are the signature of
-/// the programs, and the plan reports them.
+/// True per instruction that an output needs. Leaves always count: they are the programs' signature and part of the
+/// plan.
 fn alive(graph: &Graph) -> Vec<bool> {
     let mut needed = vec![false; graph.values().len()];
     for output in &graph.outputs {
@@ -23,7 +23,6 @@ fn alive(graph: &Graph) -> Vec<bool> {
     alive
 }
 
-/// Drops the instructions that no output needs.
 pub(super) fn drop_dead(graph: &mut Graph) {
     let alive = alive(graph);
     if alive.contains(&false) {

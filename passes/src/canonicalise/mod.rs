@@ -1,19 +1,15 @@
 //! Removes dead, duplicate and redundant work from programs.
 //!
-//! Lowering may slice a value that the instruction before concatenated. It may also compute a value twice on a device
-//! if two parts of the device need it. This pass runs between lowering and the proof, so the proof covers the final
-//! programs.
+//! Lowering may slice a value that it has just concatenated, or compute a value twice for two parts on a device. This
+//! pass runs before the proof, which thus covers the final programs.
 //!
-//! - A slice of a slice becomes one slice. Adjacent slices of one value that are concatenated again become one slice.
+//! - A slice of a slice, or a concatenation of adjacent slices, becomes one slice.
 //! - A slice of a concatenation or of a padded value reads the operand that contains it.
 //! - Equal instructions of a layer at one place become one.
 //! - Instructions that no output needs are dropped.
 //!
-//! Other views stay as they are, and so do pads by 0 elements: they cost little, and the proof follows the model step
-//! by step.
-//!
-//! Leaves stay even if they are not read. Inputs are the signature of the programs; weights and states are listed in
-//! the plan as held by devices.
+//! Other views and pads by 0 elements stay: they cost little, and the proof follows the model step by step. Unread
+//! leaves stay too: inputs are the programs' signature, and the plan lists the weights and states of each device.
 
 mod dead;
 mod simplify;
@@ -27,28 +23,26 @@ use tpc_ir::{Graph, InstData, Op, Output, Place, Value};
 
 use simplify::Simplification;
 
-/// Removes dead, duplicate and redundant work from programs. The result has the same outputs.
+/// Removes dead, duplicate and redundant work; keeps the outputs.
 ///
-/// The programs need not be verified, but must be well formed: definitions before uses.
+/// The programs may be unverified, but define values before their use.
 pub fn canonicalise(mut programs: Graph) -> Graph {
     dead::drop_dead(&mut programs);
     if is_canonical(&programs) {
         return programs;
     }
     let mut out = simplify_all(&programs);
-    // Simplification may have removed the last reader of a value, so dead code is dropped again.
+    // Simplification may have removed the last reader of a value.
     dead::drop_dead(&mut out);
     out
 }
 
-/// The most instructions that are compared with each other; a hash table finds equal ones among more.
+/// Up to this number, instructions are compared pairwise; above, by a hash table.
 const MOST_ALIKE: usize = 64;
 
-/// True if no instruction can be simplified or merged. Most programs are canonical, and this check is cheaper than
-/// rebuilding them.
+/// True if the programs are canonical, as most are. This check is cheaper than a rebuild.
 fn is_canonical(programs: &Graph) -> bool {
-    // Instructions by a few cheap properties that equal ones share. Only instructions with equal properties are
-    // compared.
+    // Instructions by cheap properties that equal ones share; only these are compared.
     let mut alike: FxHashMap<_, SmallVec<[&InstData; 1]>> = FxHashMap::default();
     let merged = || programs.insts().filter(|(_, data)| is_merged(&data.op));
     alike.reserve(merged().count());
@@ -68,7 +62,6 @@ fn is_canonical(programs: &Graph) -> bool {
     })
 }
 
-/// The key that is equal for equal instructions.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     op: Op,
@@ -77,7 +70,6 @@ struct Key {
     layer: Option<u32>,
 }
 
-/// Returns the graph of the same instructions, each simplified, and equal ones merged.
 fn simplify_all(from: &Graph) -> Graph {
     let mut out = empty_like(from);
     out.reserve(from.values().len(), from.insts().len());
@@ -111,7 +103,7 @@ fn simplify_all(from: &Graph) -> Graph {
     out
 }
 
-/// True if equal instructions of this op are merged: ops whose only effect is their results.
+/// True if equal instructions are merged: ops without effects besides their results.
 const fn is_merged(op: &Op) -> bool {
     !matches!(
         op,
@@ -119,7 +111,6 @@ const fn is_merged(op: &Op) -> bool {
     )
 }
 
-/// Returns a graph without instructions on the same devices.
 fn empty_like(from: &Graph) -> Graph {
     let mut out = Graph::new(from.name.clone());
     out.devices.clone_from(&from.devices);
@@ -128,7 +119,6 @@ fn empty_like(from: &Graph) -> Graph {
     out
 }
 
-/// Appends an instruction whose results are like `results` of `from`.
 fn append(out: &mut Graph, from: &Graph, results: &[Value], key: &Key) -> Vec<Value> {
     let types = results.iter().map(|&v| from.value(v).ty.clone()).collect();
     let (op, operands) = (key.op.clone(), key.operands.clone());

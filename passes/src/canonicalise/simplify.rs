@@ -3,15 +3,12 @@
 use tpc_ir::op::{Concat, Slice};
 use tpc_ir::{Dim, Graph, Op, Value};
 
-/// The simplest form of an instruction.
 pub(super) enum Simplification {
-    /// An existing value.
     Value(Value),
-    /// An op on operands; the op may differ from the original.
     Op(Op, Vec<Value>),
 }
 
-/// Returns the simplest form of an op on operands of `graph`. Values of the same type and the same elements come out.
+/// Returns the simplest form of an op, with the same type and elements.
 pub(super) fn simplify(graph: &Graph, op: &Op, operands: Vec<Value>) -> Simplification {
     let mut now = (op.clone(), operands);
     // Each step replaces an operand by an earlier value, so the loop ends.
@@ -24,12 +21,10 @@ pub(super) fn simplify(graph: &Graph, op: &Op, operands: Vec<Value>) -> Simplifi
     }
 }
 
-/// True if an op on operands of `graph` has a simpler form.
 pub(super) fn has_simpler_form(graph: &Graph, op: &Op, operands: &[Value]) -> bool {
     step(graph, op, operands).is_some()
 }
 
-/// Takes one step towards the simplest form; returns `None` if the instruction has reached it.
 fn step(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Simplification> {
     let &x = operands.first()?;
     match op {
@@ -39,7 +34,6 @@ fn step(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Simplification> {
     }
 }
 
-/// Returns the op that defines a value, with its operands.
 fn definition(graph: &Graph, v: Value) -> (&Op, &[Value]) {
     let data = graph.inst(graph.value(v).def.0);
     (&data.op, &data.operands)
@@ -60,7 +54,7 @@ fn slice(graph: &Graph, s: &Slice, x: Value) -> Option<Simplification> {
         Simplification::Op(s.into(), vec![v])
     };
     match definition(graph, x) {
-        // The proof does not follow a part of a cut whose start is known only at run time.
+        // The proof does not follow cuts with a run-time start.
         (Op::Slice(inner), [below]) if inner.axis == s.axis && inner.start.as_const().is_some() => {
             Some(within(*below, inner.start.checked_add(&s.start)?))
         }
@@ -71,7 +65,7 @@ fn slice(graph: &Graph, s: &Slice, x: Value) -> Option<Simplification> {
                 if first.at_most(&s.start) && s.start.checked_add(&s.len)?.at_most(&next) {
                     let start = s.start.checked_sub(&first)?;
                     let whole = start.is_zero() && Some(&s.len) == len_of(part);
-                    // The proof does not follow a cut at the end of a part whose length is known only at run time.
+                    // The proof does not follow cuts at a run-time end.
                     let fixed = start.as_const().is_some() && first.as_const().is_some();
                     return (whole || fixed).then(|| within(part, start));
                 }
@@ -96,7 +90,7 @@ fn concat(graph: &Graph, c: &Concat, operands: &[Value]) -> Option<Simplificatio
     if let [only] = operands {
         return Some(Simplification::Value(*only));
     }
-    // Adjacent slices of one value are one slice of it.
+    // Adjacent slices of one value are one slice.
     let cut = |v: Value| match definition(graph, v) {
         (Op::Slice(s), [below]) if s.axis == c.axis => Some((s, *below)),
         _ => None,

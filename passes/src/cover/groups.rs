@@ -1,4 +1,4 @@
-//! Launches of several instructions: the sets that a target proposes, if they can be launches.
+//! Launches of several instructions: the target's proposals that can be launches.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,15 @@ use crate::layout::Layouts;
 use crate::lookahead::lookahead_tokens;
 use crate::users::Users;
 
-/// The sets that share a launch.
 pub(super) struct Groups<'a> {
     seen: GraphContext<'a>,
     ahead: Vec<u32>,
-    /// Per instruction, the instruction at whose position its launch runs.
+    /// Per instruction, the position of its launch.
     at: Vec<Inst>,
-    /// Per instruction, true if it is in a set.
     taken: Vec<bool>,
-    /// The sets, by the instruction at whose position the launch runs.
     sets: BTreeMap<Inst, Vec<Inst>>,
 }
 
-/// The graph as the target sees it.
 struct GraphContext<'a> {
     graph: &'a Graph,
     layouts: &'a Layouts,
@@ -47,7 +43,6 @@ impl FusionContext for GraphContext<'_> {
 }
 
 impl<'a> Groups<'a> {
-    /// Returns the groups of a graph.
     pub(super) fn of(graph: &'a Graph, layouts: &'a Layouts, target: &dyn Target) -> Groups<'a> {
         let seen = GraphContext {
             graph,
@@ -75,17 +70,15 @@ impl<'a> Groups<'a> {
         out
     }
 
-    /// True if an instruction shares its launch.
     pub(super) fn contains(&self, inst: Inst) -> bool {
         self.taken[inst.index()]
     }
 
-    /// Returns the set whose launch runs at the position of this instruction.
     pub(super) fn launch_at(&self, inst: Inst) -> Option<&[Inst]> {
         self.sets.get(&inst).map(Vec::as_slice)
     }
 
-    /// Returns the instruction at whose position the set can run; `None` if the set cannot be a launch.
+    /// Returns the position of a set's launch; `None` if the set cannot be a launch.
     fn place(&self, insts: &[Inst]) -> Option<Inst> {
         let sorted = insts.len() > 1 && insts.windows(2).all(|w| w[0] < w[1]);
         let fits = sorted && self.is_one(insts) && insts.iter().all(|i| self.fits(insts, *i));
@@ -93,8 +86,8 @@ impl<'a> Groups<'a> {
         places.find(|at| self.is_between(insts, **at)).copied()
     }
 
-    /// True if the instructions are free and in one phase, and all run at one place. The first may also be a
-    /// collective: the others then run at places that take part in it.
+    /// True if the instructions are free, in one phase and at one place. After a collective as the first, the others
+    /// run at its participants.
     fn is_one(&self, insts: &[Inst]) -> bool {
         let graph = self.seen.graph;
         let place = |v: &Value| graph.value(*v).place;
@@ -110,13 +103,13 @@ impl<'a> Groups<'a> {
         single && rest && insts.iter().all(free)
     }
 
-    /// True if the instruction can belong to the set. A view needs its operand in the set, and only the set may read
-    /// the operand or the view. An update may not share the updated value with another instruction of the set.
+    /// True if the instruction can join the set. A view needs its operand in the set, and only the set may read either.
+    /// An update must not share the updated value with another instruction of the set.
     fn fits(&self, insts: &[Inst], inst: Inst) -> bool {
         let (graph, layouts) = (self.seen.graph, self.seen.layouts);
         let data = graph.inst(inst);
         let within = |v: &Value| insts.contains(&graph.value(*v).def.0);
-        // A view outside the set may not pass a value of the set on to this instruction.
+        // A view outside the set must not pass a value of the set to this instruction.
         let behind = |v: &&Value| !within(v) && within(&layouts.base(**v));
         if data.operands.iter().any(|v| behind(&v)) {
             return false;
@@ -137,14 +130,12 @@ impl<'a> Groups<'a> {
         layouts.is_launched(graph, inst)
     }
 
-    /// True if the set has all readers of the value, and the value is not an output.
     fn is_inside(&self, insts: &[Inst], value: Value) -> bool {
         let users = self.seen.users.of(value);
         !self.seen.users.is_output(value) && users.iter().all(|u| insts.contains(u))
     }
 
-    /// True if a launch at this position comes after all values that the set reads and before all readers of its
-    /// results.
+    /// True if the position is after all operands of the set and before all readers of its results.
     fn is_between(&self, insts: &[Inst], at: Inst) -> bool {
         insts.iter().all(|&i| {
             let data = self.seen.graph.inst(i);

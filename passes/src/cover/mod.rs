@@ -1,8 +1,8 @@
 //! Cover: the instructions as launches.
 //!
-//! One launch covers every instruction that computes or moves data. Leaves have no launch, and neither do views outside
-//! of fused launches. A launch covers several instructions if the target has a kernel that computes them at once.
-//! Values that only their own launch reads have no buffer.
+//! One launch covers every instruction that computes or moves data. Leaves, and views outside of fused launches, need
+//! no launch. A launch covers several instructions if the target has a kernel for them. Values read only by their own
+//! launch need no buffer.
 
 mod groups;
 mod print;
@@ -16,7 +16,7 @@ use tpc_ir::{Graph, Inst};
 use crate::layout::Layouts;
 use groups::Groups;
 
-/// Returns the launches of a graph in program order. A launch of several instructions has the position of one of them.
+/// Returns the launches in program order. A fused launch has the position of one of its instructions.
 pub fn cover(graph: &Graph, layouts: &Layouts, target: &dyn Target) -> Vec<LaunchData> {
     let groups = Groups::of(graph, layouts, target);
     graph
@@ -29,7 +29,6 @@ pub fn cover(graph: &Graph, layouts: &Layouts, target: &dyn Target) -> Vec<Launc
         .collect()
 }
 
-/// Returns the launch that covers these instructions.
 fn launch(graph: &Graph, insts: Vec<Inst>) -> LaunchData {
     let first = insts[0];
     let data = graph.inst(first);
@@ -38,7 +37,7 @@ fn launch(graph: &Graph, insts: Vec<Inst>) -> LaunchData {
     if !transfer {
         places.dedup();
     }
-    // Behind a collective all places do the same, which is named once.
+    // After a collective all places do the same, which is named once.
     let at_first = |i: &&Inst| {
         let results = &graph.inst(**i).results;
         !transfer || **i == first || graph.value(results[0]).place == places[0]

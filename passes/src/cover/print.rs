@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tpc_ir::program::{LaunchData, Work};
 use tpc_ir::{Graph, Inst, Launch};
 
-/// Prints each launch with its places and the instructions that it covers, each by its first result.
+/// Prints each launch with its places and instructions, named by their first results.
 pub fn print(graph: &Graph, launches: &[LaunchData]) -> String {
     let mut out = String::new();
     for (i, launch) in launches.iter().enumerate() {
@@ -16,7 +16,6 @@ pub fn print(graph: &Graph, launches: &[LaunchData]) -> String {
     out
 }
 
-/// Returns the instructions of a launch, or the output that it stores.
 pub(crate) fn work(graph: &Graph, launch: &LaunchData) -> String {
     let result = |i: &Inst| graph.inst(*i).results[0].to_string();
     match &launch.work {

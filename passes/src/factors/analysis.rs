@@ -16,7 +16,7 @@ use super::Factors;
 use crate::place::group_of;
 use crate::users::Users;
 
-/// The name of the pass, for errors of the budget.
+/// The name in budget errors.
 const TABLES: &str = "planning";
 
 /// A placed graph and its analyses.
@@ -32,7 +32,7 @@ pub struct GraphFacts<'a> {
     pub users: &'a Users,
 }
 
-/// One summand of a tensor: the leaves of each axis, major first. A tensor without sums has one summand.
+/// A summand of a tensor: the leaves of each axis, major first. Tensors without sums have one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summand {
     /// Leaves per axis.
@@ -46,69 +46,69 @@ impl Summand {
     }
 }
 
-/// A role of an op with the summands of the factor it concerns.
+/// A role of an op, with its factor.
 #[derive(Clone, Debug)]
 pub struct RoleUse {
     /// The role.
     pub role: Role,
-    /// The leaves of each summand of the factor, major first.
+    /// The leaves of each summand, major first.
     pub summands: Vec<Vec<Var>>,
 }
 
 /// The roles of one instruction's factors.
 #[derive(Clone, Debug, Default)]
 pub struct InstFacts {
-    /// Roles with the factors they concern.
+    /// Roles with their factors.
     pub roles: Vec<RoleUse>,
 }
 
 /// Facts about a leaf.
 #[derive(Clone, Debug, Default)]
 pub struct LeafFacts {
-    /// Instructions that need it whole.
+    /// Instructions that need the leaf whole.
     pub whole: Vec<Inst>,
     /// A value with the leaf twice in one summand.
     pub repeated: Option<Value>,
-    /// An instruction that looks up or selects by an index along the leaf, if the leaf is only a part of the axis.
+    /// An instruction that indexes along the leaf, if the leaf is only a part of the axis.
     pub indexed_part: Option<Inst>,
-    /// The leaves right before it, over every axis that it occurs in; `None` if it is the first of an axis.
+    /// The preceding leaves, over every axis; `None` if it is the first of an axis.
     pub before: BTreeSet<Option<Var>>,
-    /// The other leaves of the summands that it occurs in.
+    /// The other leaves of its summands.
     pub co_occurring: BTreeSet<Var>,
-    /// Weights of groups, and states, that it runs through, in order.
+    /// Its weights of groups and states, in order.
     pub stored: Vec<Value>,
-    /// A value of a group that the user wants whole on every device.
+    /// A value of a group that the user wants whole.
     pub pinned_whole: Option<Value>,
 }
 
 /// Tables over values, instructions and leaves.
 #[derive(Clone, Debug)]
 pub struct Analysis {
-    /// Per value, its summands; values of the same factors share them.
+    /// Per value, its summands, shared by values of the same factors.
     pub summands: Vec<Arc<[Summand]>>,
     /// Per instruction, its roles.
     pub insts: Vec<InstFacts>,
-    /// Per leaf that occurs anywhere, its facts.
+    /// Per leaf, its facts.
     pub leaves: BTreeMap<Var, LeafFacts>,
-    /// Per value, the granule along axis 0: the smallest number of elements that devices store separately. The granule
-    /// is a block of the file's type, unless [`Self::store_as`] changes it.
+    /// Per value, the granule along axis 0: the smallest separately stored number of elements. This is a block of the
+    /// file's type, unless [`Self::store_as`] changes it.
     pub granules: Vec<u64>,
 }
 
 impl Analysis {
-    /// Returns the tables of a placed graph. Only instructions on groups of devices restrict splits.
+    /// Returns the tables of a placed graph. Only instructions on groups restrict splits.
     ///
     /// # Panics
     /// Never.
     pub fn new(graph: &Graph, factors: &Factors) -> Analysis {
         let found = Analysis::new_within(graph, factors, &Budget::new(Limits::NONE));
-        found.expect("invariant: there are no limits")
+        found.expect("invariant: the budget is unlimited")
     }
 
-    /// Builds the tables as [`Self::new`] does, within a budget.
+    /// Builds the tables of [`Self::new`] within a budget.
     ///
     /// # Errors
-    /// Returns the instruction at which the budget runs out.
+    /// Returns the instruction that exhausts the budget.
     pub fn new_within(
         graph: &Graph,
         factors: &Factors,
@@ -120,7 +120,7 @@ impl Analysis {
             leaves: BTreeMap::new(),
             granules: Vec::with_capacity(graph.values().len()),
         };
-        // The summands of these axes, and whether the facts of their leaves are entered.
+        // The summands of these axes; true if the facts of their leaves are entered.
         let mut known: HashMap<Axes, (Arc<[Summand]>, bool)> = HashMap::new();
         for (value, data) in graph.values() {
             out.granules.push(data.ty.dtype.block_len());
@@ -159,7 +159,7 @@ impl Analysis {
         Ok(out)
     }
 
-    /// Adds a value's summands to the facts of their leaves, unless a value with the same axes was already added.
+    /// Adds a value's summands to the facts of their leaves, once per set of axes.
     fn value(
         &mut self,
         graph: &Graph,
@@ -200,7 +200,7 @@ impl Analysis {
         }
     }
 
-    /// Returns the roles of an instruction. Enters them into the facts of their leaves.
+    /// Returns the roles of an instruction, and enters them into the facts of their leaves.
     fn inst(&mut self, graph: &Graph, factors: &Factors, inst: Inst) -> InstFacts {
         let data = graph.inst(inst);
         let axes =
@@ -224,11 +224,11 @@ impl Analysis {
                         Role::Gather if position > 0 || summands.len() > 1 => {
                             facts.indexed_part = Some(inst);
                         }
-                        // A class alone tells which rows are masked: it must split the whole of the experts.
+                        // Masked rows are identified by the class alone, so it must split the whole of the experts.
                         Role::Expert if summand.len() > 1 || summands.len() > 1 => {
                             facts.indexed_part = Some(inst);
                         }
-                        // A split would make an unreduced sum, and sums of integers are not supported.
+                        // A split would give an unreduced sum of integers, which is not supported.
                         Role::Reduce | Role::Gather | Role::Expert if integers => {
                             facts.whole.push(inst);
                         }
@@ -244,7 +244,6 @@ impl Analysis {
         out
     }
 
-    /// Keeps all operands and results of an instruction whole. Returns the number of their leaves.
     fn opaque(&mut self, graph: &Graph, inst: Inst) -> u64 {
         let data = graph.inst(inst);
         let values = data.operands.iter().chain(&data.results);
@@ -259,7 +258,7 @@ impl Analysis {
         leaves.len() as u64
     }
 
-    /// Keeps these values whole on every device of their groups.
+    /// Keeps these values whole.
     pub fn keep_whole(&mut self, values: &[Value]) {
         for &v in values {
             for leaf in self.summands[v.index()].iter().flat_map(Summand::leaves) {
@@ -268,7 +267,7 @@ impl Analysis {
         }
     }
 
-    /// Applies a target's storage of weights: weights that only products read may be cut at the target's granules.
+    /// Applies a target's storage: weights read only by products may be cut at its granules.
     pub fn store_as(&mut self, target: &dyn Target, graph: &Graph, users: &Users) {
         for (value, data) in graph.values() {
             let multiplied = |&inst: &Inst| {
@@ -287,13 +286,12 @@ impl Analysis {
         }
     }
 
-    /// Returns the product of the sizes of some leaves.
+    /// Returns the product of the leaves' sizes.
     pub fn product(factors: &Factors, leaves: &[Var]) -> Dim {
         Dim::product(leaves.iter().map(|&v| factors.space.size(v))).unwrap_or(Dim::ZERO)
     }
 }
 
-/// Returns the summands of a value with these axes: one per combination of the summands of its axes.
 fn summands(space: &Space, axes: &Axes) -> Vec<Summand> {
     let mut out = vec![Summand {
         axes: Default::default(),

@@ -1,4 +1,4 @@
-//! Reshapes that cut a factor, and sizes with which they would not.
+//! Reshapes that cut a factor, and sizes that would not.
 
 use tpc_ir::factor::{Label, Var, solve};
 use tpc_ir::op::{OpDef, Reshape};
@@ -7,20 +7,19 @@ use tpc_ir::{Dim, Graph, Inst, Op, RANK};
 use super::Factors;
 use crate::gcd::gcd;
 
-/// A factor that a reshape cuts.
+/// A factor cut by a reshape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutReshape {
     /// The factor.
     pub factor: Var,
-    /// The offset in the factor at which an axis of the result begins.
+    /// The start of an axis of the result, as an offset in the factor.
     pub at: Dim,
-    /// Sizes that cut no factor. They are the reshape's own sizes, but each axis that cuts a factor ends at a factor's
-    /// end.
+    /// Sizes that cut no factor: the reshape's own, with each cutting axis ended at a factor's end.
     pub instead: Option<[Dim; RANK]>,
 }
 
-/// Returns the factor that a reshape cuts. Returns `None` for other ops, for reshapes that cut no factor, and for
-/// tensors of several segments.
+/// Returns the factor that a reshape cuts. `None` for other ops, if no factor is cut, and for tensors of several
+/// segments.
 pub fn cut_reshape(graph: &Graph, factors: &Factors, inst: Inst) -> Option<CutReshape> {
     let data = graph.inst(inst);
     let Op::Reshape(reshape) = &data.op else {
@@ -33,7 +32,7 @@ pub fn cut_reshape(graph: &Graph, factors: &Factors, inst: Inst) -> Option<CutRe
         return None;
     }
     leaves.reverse();
-    // Elements up to the end of each factor, minor first, beginning with 1 for no factors.
+    // Elements up to the end of each factor, minor first, from 1 for no factors.
     let mut ends = vec![Dim::ONE];
     for &l in &leaves {
         ends.push(ends.last()?.checked_mul(factors.space.size(l))?);
@@ -64,13 +63,12 @@ pub fn cut_reshape(graph: &Graph, factors: &Factors, inst: Inst) -> Option<CutRe
     })
 }
 
-/// Returns the index of the factor that contains `end`, and the offset of `end` in it.
+/// Returns the factor that contains `end`, and the offset of `end` in it.
 fn position(ends: &[Dim], end: &Dim) -> Option<(usize, Dim)> {
     let divided = |(i, e): (usize, &Dim)| Some((i, end.checked_div(e)?));
     ends.iter().enumerate().rev().find_map(divided)
 }
 
-/// Adds a bound if it is a proper multiple of the last one.
 fn add(bounds: &mut Vec<Dim>, bound: Dim) {
     let last = bounds.last().and_then(|l| bound.checked_div(l));
     if last.is_some_and(|n| !n.is_one()) {
@@ -78,7 +76,7 @@ fn add(bounds: &mut Vec<Dim>, bound: Dim) {
     }
 }
 
-/// Returns axes between the bounds; the last takes all that is left.
+/// Returns axes between the bounds; the last takes the rest.
 fn sizes(bounds: &[Dim], total: &Dim) -> Option<[Dim; RANK]> {
     let mut out = [Dim::ONE, Dim::ONE, Dim::ONE, Dim::ONE];
     let bounds = &bounds[..bounds.len().min(RANK)];
@@ -88,7 +86,6 @@ fn sizes(bounds: &[Dim], total: &Dim) -> Option<[Dim; RANK]> {
     Some(out)
 }
 
-/// True if a reshape to these sizes cuts no factor.
 fn has_no_cut(factors: &Factors, operand: &[Var; RANK], dims: &[Dim; RANK]) -> bool {
     let mut space = factors.space.clone();
     let result = dims

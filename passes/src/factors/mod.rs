@@ -1,7 +1,7 @@
-//! Factor inference: unifies the factor trees of all operands and results, op by op, by the ops' rules.
+//! Factor inference: unifies the factor trees of operands and results by the ops' rules.
 //!
-//! The result is a set of *leaves*: factors that no op cuts. Each runs through axes of weights, activations and
-//! caches. Choosing a plan is choosing which of them to split.
+//! The result is a set of *leaves*: factors that no op cuts, each in axes of weights, activations and caches. A plan
+//! chooses the leaves to split.
 
 mod analysis;
 mod cut;
@@ -25,10 +25,9 @@ use tpc_ir::{
 
 use rule_cache::RuleCache;
 
-/// The name of the pass, for errors of the budget.
+/// The name in budget errors.
 const FACTORS: &str = "the inference of factors";
 
-/// Returns the value that `v` is a copy of, or `v`.
 fn copy_source(graph: &Graph, mut v: Value) -> Value {
     while let Op::Copy(_) = graph.def_op(v) {
         v = graph.inst(graph.value(v).def.0).operands[0];
@@ -41,16 +40,16 @@ fn copy_source(graph: &Graph, mut v: Value) -> Value {
 pub struct Factors {
     /// The variables.
     pub space: Space,
-    /// Per value, its axes.
+    /// The axes of each value.
     pub axes: Vec<Axes>,
-    /// Per instruction, its rule; instructions that differ only in names share one.
+    /// The rule of each instruction, shared by those that differ only in names.
     pub rules: Vec<Arc<Rule>>,
-    /// Instructions whose equations have no solution, with the reason: their operands and results stay whole.
+    /// Instructions without a solution, with the reason: their operands and results stay whole.
     pub opaque: Vec<(Inst, UnifyError)>,
 }
 
 impl Factors {
-    /// Infers the factors of `graph`, which must be valid. Instructions beyond a command's budget stay opaque.
+    /// Infers the factors of a valid graph. Instructions beyond a command's budget stay opaque.
     pub fn infer(graph: &Graph) -> Factors {
         Factors::infer_in(
             graph,
@@ -59,10 +58,10 @@ impl Factors {
         .0
     }
 
-    /// Infers factors as [`Self::infer`] does, within a budget.
+    /// Infers factors within a budget.
     ///
     /// # Errors
-    /// Returns the instruction at which the budget runs out.
+    /// Returns the instruction that exhausts the budget.
     pub fn infer_within(graph: &Graph, budget: &Budget) -> Result<Factors, BudgetExceeded> {
         let most = budget.remaining(Resource::Steps);
         let (out, stopped) = Factors::infer_in(graph, Space::with_limit(most));
@@ -71,8 +70,7 @@ impl Factors {
         Ok(out)
     }
 
-    /// Infers the factors of `graph` in an empty space. Also returns the first instruction that does not fit in the
-    /// space.
+    /// Infers factors in an empty space. Also returns the first instruction that does not fit.
     fn infer_in(graph: &Graph, mut space: Space) -> (Factors, Option<Inst>) {
         let unit = space.leaf_with_label(Dim::ONE, Label::Free);
         // About three axes of a value are not 1, and an op adds few factors.
@@ -102,7 +100,7 @@ impl Factors {
             if let Err((_, cut)) = solve(&mut out.space, &rule, &operands, &results) {
                 out.opaque.push((inst, cut));
             }
-            // Experts are numbered alike for all users of the same ids.
+            // Users of the same ids number experts alike.
             for (role, expr) in &rule.roles {
                 let (Role::Expert, Some(var)) = (role, Rule::role_var(expr, &operands, &results))
                 else {
@@ -128,7 +126,7 @@ impl Factors {
                 for axis in 0..RANK {
                     let (a, b) = (out.axes[state.index()][axis], out.axes[value.index()][axis]);
                     if let Err(cut) = out.space.unify(&[a], &[b]) {
-                        // The new content may not be split, and neither may the state.
+                        // Neither the new content nor the state may be split.
                         out.opaque.push((graph.value(*state).def.0, cut.clone()));
                         out.opaque.push((graph.value(*value).def.0, cut));
                     }
@@ -143,7 +141,7 @@ impl Factors {
         (out, stopped)
     }
 
-    /// True if running every rule a second time would refine anything.
+    /// True if a second run of all rules would not refine a factor.
     pub fn is_stable(&self, graph: &Graph) -> bool {
         let mut again = self.clone();
         // Leaves are compared by their first appearance, because another variable may represent the same leaf.

@@ -1,4 +1,4 @@
-//! The flow of unreduced sums: the ops that make them, the ops they pass through, and the points of reduction.
+//! The flow of unreduced sums, from definition to reduction.
 
 use std::collections::BTreeSet;
 
@@ -9,40 +9,40 @@ use tpc_ir::{Class, Graph, Group, Inst, InstData, Place, Unreduced, Value};
 use super::{Analysis, GraphFacts};
 use crate::place::group_of;
 
-/// The split leaves, with the class that splits each.
+/// The split leaves and their classes.
 pub trait Selection {
-    /// Returns the class that splits `leaf` among the devices of `group`, alone or in a chain.
+    /// Returns the class that splits `leaf` in `group`, alone or in a chain.
     fn class_of(&self, group: Group, leaf: Var) -> Option<Class>;
 }
 
 /// The flow of unreduced sums through a range of instructions.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
-    /// The values that arise unreduced, before any reduction. All others are [`Unreduced::None`].
+    /// The unreduced values before any reduction. All others are [`Unreduced::None`].
     pub defined: Vec<(Value, Unreduced)>,
-    /// Values that are reduced right after their definition.
+    /// Values reduced at their definition.
     pub reduced: Vec<Value>,
     /// Norms over a split axis.
     pub norms: Vec<Inst>,
 }
 
-/// The reason that a selection cannot be carried out.
+/// The reason why a selection is not possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PropagationConflict {
-    /// A contraction over several segments is split in some of them only.
+    /// Only some segments of a contraction are split.
     MixedSegments(Inst),
-    /// A value would be unreduced and split at once.
+    /// A value would be both unreduced and split.
     UnreducedAndSplit(Value),
 }
 
-/// Propagates unreduced sums through `insts`. These are in program order and closed under dependency, except for whole
+/// Propagates unreduced sums through `insts`, which are in program order and closed under dependency, except for whole
 /// values from outside.
 ///
 /// Each sum is delayed as far as the ops' rules allow. If an unreduced value has several readers, one reduction at the
-/// value itself is compared with one reduction per reader.
+/// value is compared with one per reader.
 ///
 /// # Errors
-/// Returns an error if the selection cannot be carried out.
+/// If the selection is not possible.
 pub fn propagate(
     facts: GraphFacts<'_>,
     insts: &[Inst],
@@ -70,8 +70,7 @@ pub fn propagate(
     Ok(flow)
 }
 
-/// Returns the flow with reductions at `reduce_at`. Other values that turn out to need a reduction are added to
-/// `reduce_at`.
+/// Returns the flow with reductions at `reduce_at`, and adds further required reductions to it.
 fn fixpoint(
     facts: GraphFacts<'_>,
     insts: &[Inst],
@@ -101,7 +100,7 @@ fn fixpoint(
 /// Returns the roles of `inst` that meet a selected leaf.
 ///
 /// # Errors
-/// Returns an error if a contraction is split in some segments only.
+/// If only some segments of a contraction are split.
 pub fn active_roles(
     graph: &Graph,
     analysis: &Analysis,
@@ -138,14 +137,13 @@ pub fn active_roles(
     Ok(active)
 }
 
-/// One pass over a range of instructions.
 struct Pass<'a> {
     facts: GraphFacts<'a>,
     insts: &'a [Inst],
     selection: &'a dyn Selection,
-    /// Values that are reduced at their definition. The pass adds the ones that it finds.
+    /// Values reduced at their definition. The pass adds to them.
     reduce_at: &'a mut BTreeSet<Value>,
-    /// Values of the range that are not reduced yet; there are few at any time.
+    /// Unreduced values so far; there are few at any time.
     unreduced: Vec<(Value, Unreduced)>,
     flow: Flow,
 }
@@ -202,7 +200,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Returns the state of an instruction's results. Operands that it cannot take unreduced are to be reduced.
+    /// Returns the state of an instruction's results; demands reduction of the operands it cannot take unreduced.
     fn result(
         &mut self,
         data: &InstData,
@@ -222,7 +220,7 @@ impl Pass<'_> {
         };
         match result {
             Ok(u) => {
-                // A sum that is unreduced cannot be split.
+                // An unreduced sum cannot be split.
                 let lands_split = data.results.iter().any(|&v| self.is_split(v));
                 if u != Unreduced::None && lands_split {
                     self.reduce(data, &unreduced);
@@ -241,7 +239,6 @@ impl Pass<'_> {
         }
     }
 
-    /// Demands that these operands are reduced.
     fn reduce(&mut self, data: &InstData, operands: &[usize]) {
         for &i in operands {
             let at = self.producer(data.operands[i]);
@@ -277,8 +274,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Returns the value to reduce for `v`: the result of the op that defines its elements, before views select among
-    /// them.
+    /// Returns the value to reduce for `v`: the op result that its views select from.
     fn producer(&self, mut v: Value) -> Value {
         let graph = self.facts.graph;
         loop {

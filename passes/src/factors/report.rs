@@ -1,28 +1,27 @@
-//! Positions of a factor: the axes of the tensors that it runs through.
+//! Positions of a factor in tensors.
 
 use tpc_ir::factor::Var;
 use tpc_ir::{Graph, RANK, Value};
 
 use super::{Analysis, Summand};
 
-/// One place of a factor in a tensor.
+/// A position of a factor in a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FactorPosition {
     /// The tensor.
     pub value: Value,
     /// The axis.
     pub axis: usize,
-    /// The segment of the tensor, counted from 0; `None` if the factor is in all segments.
+    /// The segment, from 0; `None` if the factor is in all segments.
     pub segment: Option<usize>,
     /// Segments of the tensor.
     pub segments: usize,
-    /// The factor's position among the factors of the axis, major first.
+    /// The position among the factors of the axis, major first.
     pub position: usize,
     /// Factors of the axis.
     pub factors: usize,
 }
 
-/// Returns the positions of `leaf` in `value`, axis by axis, segment by segment.
 fn places(analysis: &Analysis, leaf: Var, value: Value) -> Vec<FactorPosition> {
     let summands = &analysis.summands[value.index()];
     let mut out: Vec<FactorPosition> = Vec::new();
@@ -57,14 +56,14 @@ fn places(analysis: &Analysis, leaf: Var, value: Value) -> Vec<FactorPosition> {
     out
 }
 
-/// Returns the weights and states that `leaf` runs through, in program order, with its place in each.
+/// Returns the positions of `leaf` in weights and states, in program order.
 pub fn factor_positions(analysis: &Analysis, leaf: Var) -> Vec<FactorPosition> {
     let stored = analysis.leaves.get(&leaf).map_or(&[][..], |f| &f.stored);
     let all = stored.iter().flat_map(|&v| places(analysis, leaf, v));
     all.collect()
 }
 
-/// Returns the other values that `leaf` runs through, in program order.
+/// Returns the other values with `leaf`, in program order.
 pub fn activations(graph: &Graph, analysis: &Analysis, leaf: Var) -> Vec<Value> {
     let stored = |v: Value| graph.def_op(v).is_stored();
     let has = |v: Value| {

@@ -1,4 +1,4 @@
-//! The sharding rules of a graph, one for all instructions that differ only in names.
+//! Sharding rules, shared by instructions that differ only in names.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -7,18 +7,17 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use tpc_ir::op::Rule;
 use tpc_ir::{Graph, Inst, TensorType, Value};
 
-/// The rules made so far, by the hash of op and types, each with the first instruction that has it.
+/// The rules by hash of op and types, each with its first instruction.
 #[derive(Default)]
 pub(super) struct RuleCache {
     by_hash: FxHashMap<u64, Vec<(Inst, Arc<Rule>)>>,
 }
 
 impl RuleCache {
-    /// Returns the rule of an instruction.
     pub(super) fn rule(&mut self, graph: &Graph, inst: Inst) -> Arc<Rule> {
         let data = graph.inst(inst);
         if data.op.is_leaf() {
-            // Computing a leaf's rule is cheaper than looking it up.
+            // A leaf's rule is cheaper to compute than to look up.
             return Arc::new(make_rule(graph, inst));
         }
         let alike = |a: &[Value], b: &[Value]| {
@@ -41,7 +40,6 @@ impl RuleCache {
     }
 }
 
-/// Asks the op for its rule on its types.
 fn make_rule(graph: &Graph, inst: Inst) -> Rule {
     let data = graph.inst(inst);
     let types =
@@ -49,7 +47,6 @@ fn make_rule(graph: &Graph, inst: Inst) -> Rule {
     data.op.rule(&types(&data.operands), &types(&data.results))
 }
 
-/// Returns the hash of an instruction's op and types.
 fn hash(graph: &Graph, inst: Inst) -> u64 {
     let data = graph.inst(inst);
     let mut hasher = FxBuildHasher.build_hasher();

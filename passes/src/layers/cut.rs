@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use tpc_ir::{Graph, Inst};
 
-/// Returns the instructions of every layer of a graph, in program order.
+/// Returns the instructions of every layer, in program order.
 pub fn insts_by_layer(graph: &Graph) -> BTreeMap<u32, Vec<Inst>> {
     let mut out: BTreeMap<u32, Vec<Inst>> = BTreeMap::new();
     for (inst, data) in graph.insts() {
@@ -16,7 +16,7 @@ pub fn insts_by_layer(graph: &Graph) -> BTreeMap<u32, Vec<Inst>> {
     out
 }
 
-/// True if each value, by index, is read outside its layer or is an output.
+/// True for values, by index, that are read outside their layer or are outputs.
 pub fn live_out(graph: &Graph) -> Vec<bool> {
     let mut out = vec![false; graph.values().len()];
     for (_, data) in graph.insts() {
@@ -31,8 +31,7 @@ pub fn live_out(graph: &Graph) -> Vec<bool> {
     out
 }
 
-/// Returns the graph as consecutive runs of instructions, by index: a run begins with the first instruction of each
-/// layer, and has at most `longest` instructions.
+/// Cuts a graph into runs of at most `longest` instructions; the first instruction of each layer begins a run.
 pub fn layer_runs(graph: &Graph, longest: usize) -> Vec<Range<usize>> {
     let mut seen: BTreeSet<u32> = BTreeSet::new();
     let mut starts = vec![0];

@@ -1,13 +1,12 @@
-//! The prologue: the instructions before the layers. Instructions that are neither in a layer nor in the prologue form
-//! the epilogue.
+//! The prologue before the layers and the epilogue after them.
 
 use tpc_ir::{Graph, Inst, InstData};
 
 /// The ops before the layers of a graph.
 ///
-/// The prologue ends at the first op outside the layers that reads a result of a layer. It ends earlier if the last op
-/// of a layer comes first. The output of a model therefore belongs to the epilogue. This also holds if blocks follow
-/// that do not need it, such as blocks that predict several tokens. A graph without layers has an empty prologue.
+/// The prologue ends at the first op outside the layers that reads a layer's result, or earlier, at a layer's last op.
+/// The output of a model therefore belongs to the epilogue, even before blocks that do not need it, such as blocks that
+/// predict several tokens. A graph without layers has an empty prologue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prologue(Option<Inst>);
 
@@ -29,7 +28,7 @@ impl Prologue {
         Prologue(last.map(|last| reads.next().map_or(last, |first| first.min(last))))
     }
 
-    /// Returns the section of an instruction, which belongs to this layer.
+    /// Returns the section of an instruction of this layer.
     pub fn section(self, inst: Inst, layer: Option<u32>) -> Section {
         match layer {
             Some(l) => Section::Layer(l),
@@ -38,13 +37,12 @@ impl Prologue {
         }
     }
 
-    /// True if an op outside all layers precedes them.
     fn contains(self, inst: Inst) -> bool {
         Some(inst) < self.0
     }
 }
 
-/// The part of a graph that an instruction belongs to.
+/// A part of a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
     /// Before the layers.

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use tpc_ir::{Graph, Inst, Op, Value};
 
-/// The caller's view of ops and values. Layers are alike if the view shows equal properties for both.
+/// The caller's view of ops and values. Alike layers have equal views.
 pub trait View {
     /// An op in a shape.
     type Op;
@@ -13,7 +13,7 @@ pub trait View {
     /// Returns the op of an instruction.
     fn op(&mut self, op: &Op) -> Self::Op;
 
-    /// Returns an operand that no instruction of the layer defines.
+    /// Returns an operand defined outside the layer.
     fn external(&mut self, v: Value) -> Self::Value;
 
     /// Returns a result of an instruction of the layer.
@@ -23,7 +23,7 @@ pub trait View {
 /// An operand of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operand<V> {
-    /// A result of an earlier step, counting all results from 0.
+    /// A result of an earlier step, counting results from 0.
     Internal(usize),
     /// A value from outside the layer.
     External(V),
@@ -43,7 +43,7 @@ pub struct Step<O, V> {
 /// The steps of a layer, in program order.
 pub type Shape<O, V> = Vec<Step<O, V>>;
 
-/// Returns the shape of some instructions of a graph. The view sees each instruction's operands, then its results.
+/// Returns the shape of some instructions. The view sees each instruction's operands, then its results.
 pub fn shape<W: View>(graph: &Graph, insts: &[Inst], view: &mut W) -> Shape<W::Op, W::Value> {
     let mut inside: FxHashMap<Value, usize> = FxHashMap::default();
     let mut out = Vec::with_capacity(insts.len());

@@ -1,7 +1,7 @@
-//! Layout: the storage of weights, and the values that are views.
+//! Layout: the storage of weights, and which values are views.
 //!
-//! A view (`reshape`, `permute`, `slice`) is free if its elements have regular strides in its operand. Otherwise it is
-//! a copy and needs a launch. Weights that are stored in a kernel's own format have no views.
+//! A view (`reshape`, `permute`, `slice`) is free if its elements are evenly strided in its operand. Otherwise it is a
+//! copy with a launch. Weights in a kernel's own format cannot be viewed.
 
 use tpc_ir::program::{Layout, StorageFormat, Target, WeightPart, WeightStorage};
 use tpc_ir::{Graph, Inst, Op, Value, Verified, stage};
@@ -10,12 +10,12 @@ mod print;
 
 pub use print::print;
 
-/// Storage of a value: its own buffer, or a view of another value, as far as its op decides it.
+/// The storage that an op implies for its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// Memory of its own, without gaps.
+    /// Own memory, without gaps.
     Owned,
-    /// A part of the memory of another value, which is not a view itself.
+    /// A part of the memory of another value, which is not a view.
     View(Value, Box<Layout>),
 }
 
@@ -29,7 +29,7 @@ pub struct Layouts {
 }
 
 impl Layouts {
-    /// Returns the layouts of programs for a target. `None` if a size overflows.
+    /// Returns the layouts of programs for a target; `None` on overflow.
     pub fn of(graph: &Verified<stage::Programs>, target: &dyn Target) -> Option<Layouts> {
         let weight_storage = store_weights(graph, target)?;
         let mut out = Layouts {
@@ -63,8 +63,7 @@ impl Layouts {
         }
     }
 
-    /// Returns the value that owns the memory of `value`, and the layout of `value` in it. Returns `None` if a size
-    /// overflows.
+    /// Returns the owner of a value's memory, and the value's layout in it; `None` on overflow.
     pub fn layout(&self, graph: &Graph, value: Value) -> Option<(Value, Layout)> {
         match &self.storage[value.index()] {
             Storage::Owned => Some((value, Layout::dense(&graph.value(value).ty)?)),
@@ -72,13 +71,13 @@ impl Layouts {
         }
     }
 
-    /// True if an instruction is a view, and so needs no launch.
+    /// True for views, which need no launch.
     pub fn is_view(&self, graph: &Graph, inst: Inst) -> bool {
         let data = graph.inst(inst);
         data.op.is_view() && matches!(self.storage[data.results[0].index()], Storage::View(..))
     }
 
-    /// True if an instruction computes or moves, and so needs a launch.
+    /// True for instructions that compute or move, and need a launch.
     pub fn is_launched(&self, graph: &Graph, inst: Inst) -> bool {
         let op = &graph.inst(inst).op;
         let leaf = op.is_stored() || matches!(op, Op::Input(_));
@@ -95,7 +94,6 @@ impl Layouts {
     }
 }
 
-/// Asks the target for the storage of each weight.
 fn store_weights(graph: &Graph, target: &dyn Target) -> Option<Vec<Option<WeightStorage>>> {
     let mut readers: Vec<Vec<(&Op, usize)>> = vec![Vec::new(); graph.values().len()];
     for (_, data) in graph.insts() {

@@ -1,5 +1,4 @@
-//! The text form of layouts: the storage of each weight, and each result of `reshape`, `permute` and `slice` as a view or
-//! a copy.
+//! The text form of layouts.
 
 use std::fmt::Write;
 
@@ -8,7 +7,7 @@ use tpc_ir::{Dim, Graph, Op, Value};
 
 use super::Layouts;
 
-/// Prints the layouts of weights and of results of view ops.
+/// Prints the layouts of weights, and each result of a view op as a view or a copy.
 pub fn print(graph: &Graph, layouts: &Layouts) -> String {
     let mut out = String::new();
     for (inst, data) in graph.insts() {
@@ -30,8 +29,8 @@ pub fn print(graph: &Graph, layouts: &Layouts) -> String {
     out
 }
 
-/// Prints ` of v3 at 128 strides [4, 256, 64, 256]`. The offset is omitted if it is 0; the strides are omitted unless
-/// the view has gaps or another order of axes.
+/// Prints ` of v3 at 128 strides [4, 256, 64, 256]`, without a zero offset, and without strides unless the view has
+/// gaps or permuted axes.
 fn place(graph: &Graph, layouts: &Layouts, value: Value) -> String {
     let Some((base, layout)) = layouts.layout(graph, value) else {
         return String::new();

@@ -1,4 +1,4 @@
-//! Contractions and look-ups over split factors: each index counts on one device only, and operands meet index by
+//! Contractions and look-ups over split factors: each index counts on one device only, and operands are aligned by
 //! index.
 
 use tpc_ir::op::{Expr, LocalCtx, Pad, Role, Slot};
@@ -9,7 +9,7 @@ use super::intervals::{overlaps, positions};
 use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
-    /// Aligns the operands of a contraction, so that each index is contracted on one device only.
+    /// Aligns operands so that one device contracts each index.
     pub(super) fn align_contraction(
         &mut self,
         site: Site<'_>,
@@ -52,7 +52,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Returns the indices of a device's part that the device is the primary owner of.
+    /// Returns the part of a device that it primarily owns.
     fn select_owned(
         &mut self,
         site: Site<'_>,
@@ -67,7 +67,7 @@ impl Lowering<'_> {
         self.select(site, part, axis, &positions(&held, &owned))
     }
 
-    /// Returns a device's part with zeros around it, up to the ends of the storage granules that a weight holds whole.
+    /// Pads a device's part with zeros to the storage granules that a weight holds whole.
     fn pad_to_granules(
         &mut self,
         site: Site<'_>,

@@ -3,11 +3,10 @@
 use tpc_ir::BudgetExceeded;
 use tpc_ir::op::TypeError;
 
-/// The reason that a sharded graph has no programs. Unless the budget ran out, this is a bug in the verifier, which
-/// should have rejected the graph.
+/// The reason why a sharded graph cannot be lowered. Except for the budget, this is a bug in the verifier.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LowerError {
-    /// An op's parameters cannot be re-based to a device's part.
+    /// An op's parameters cannot be adapted to a device's part.
     #[error("`{op}` of `{value}` cannot run on the part that device {rank} holds")]
     Rebase {
         /// The op.
@@ -17,7 +16,7 @@ pub enum LowerError {
         /// The device's rank.
         rank: usize,
     },
-    /// A local op does not accept its local operands.
+    /// A local op rejects its local operands.
     #[error("`{op}` of `{value}` on device {rank}: {source}")]
     Type {
         /// The op.
@@ -29,11 +28,13 @@ pub enum LowerError {
         /// The type error of the op.
         source: TypeError,
     },
-    /// The budget does not suffice. This is not a bug.
+    /// The budget is exhausted.
     #[error(transparent)]
     Budget(#[from] BudgetExceeded),
-    /// A local op's result is not the part that the sharding promises.
-    #[error("`{op}` of `{value}` on device {rank} gives {found}, its sharding says {expected}")]
+    /// A local op's result differs from the sharding's part.
+    #[error(
+        "`{op}` of `{value}` on device {rank} gives {found}, but its sharding requires {expected}"
+    )]
     Part {
         /// The op.
         op: &'static str,

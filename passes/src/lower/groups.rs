@@ -1,4 +1,4 @@
-//! Head groups: query heads that meet KV heads, or channels that meet groups of a scan, in unequal numbers on a device.
+//! Head groups of unequal size on a device: query heads per KV head, or channels per group of a scan.
 
 use tpc_ir::op::{FlashAttn, LocalCtx, Slot, head_groups};
 use tpc_ir::{Op, Value};
@@ -8,9 +8,7 @@ use super::intervals::at_positions;
 use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
-    /// Runs an op once per kind of head group, if the groups of this device have several sizes.
-    ///
-    /// Returns the op's results, or `None` if one run covers all groups.
+    /// Runs an op once per size of head group; `None` if one run covers all groups.
     pub(super) fn run_by_head_group(
         &mut self,
         site: Site<'_>,
@@ -28,7 +26,7 @@ impl Lowering<'_> {
         };
         let size = |(o, a): (usize, usize)| ctx.operands[o].ty.dims[a].as_const();
         let held = |(o, a): (usize, usize)| ctx.intervals(Slot::Operand(o), a);
-        // Axes whose sizes are known at run time only are never grouped.
+        // Axes of run-time size are never grouped.
         let (Some(query), Some(kv)) = (size(grouping.query), size(grouping.kv[0])) else {
             return Ok(None);
         };
@@ -43,7 +41,7 @@ impl Lowering<'_> {
             [one] if one.kv.len == tpc_ir::sharding::total_len(&held_kv) => return Ok(None),
             _ => {}
         }
-        // Per result of the op, its values by group.
+        // Per result, its values by group.
         let mut results: Vec<Vec<Value>> = vec![Vec::new(); grouping.results.len()];
         for group in groups {
             let mut operands = local.to_vec();

@@ -1,11 +1,10 @@
 //! Arithmetic on intervals of indices.
 //!
-//! The proof has the same arithmetic in `prove/index_set/`, on purpose. It checks the results of lowering, and shared
-//! code would share its errors. Neither may call the other.
+//! The proof deliberately duplicates it in `prove/index_set/`: it checks the results of lowering, and shared code would
+//! share its errors.
 
 use tpc_ir::{AxisTree, ClassData, Interval};
 
-/// True if devices share indices of a class that splits the axis.
 pub(super) fn overlaps(tree: &AxisTree, classes: &[ClassData]) -> bool {
     let mut refs = Vec::new();
     tree.classes(&mut refs);
@@ -13,7 +12,6 @@ pub(super) fn overlaps(tree: &AxisTree, classes: &[ClassData]) -> bool {
         .any(|c| classes[c.class.index()].overlaps(c.div))
 }
 
-/// Returns the indices of `intervals` that are not among `taken`.
 pub(super) fn subtract(intervals: &[Interval], taken: &[Interval]) -> Vec<Interval> {
     let mut left = intervals.to_vec();
     for t in taken {
@@ -34,7 +32,7 @@ pub(super) fn subtract(intervals: &[Interval], taken: &[Interval]) -> Vec<Interv
     left
 }
 
-/// Returns the indices at these positions of the list that `intervals` spell out.
+/// Returns the indices at these positions of `intervals`.
 pub(super) fn at_positions(intervals: &[Interval], positions: Interval) -> Vec<Interval> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -52,7 +50,7 @@ pub(super) fn at_positions(intervals: &[Interval], positions: Interval) -> Vec<I
     out
 }
 
-/// Returns the positions of the indices `inner` in the list that `outer` spells out, which holds them all.
+/// Returns the positions of `inner` in its superset `outer`.
 pub(super) fn positions(outer: &[Interval], inner: &[Interval]) -> Vec<Interval> {
     let mut out = Vec::new();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Lowering instruction by instruction: the local ops, their names and their types.
+//! Lowering of single instructions: local ops, names and types.
 
 use tpc_ir::op::{
     Concat, InferredTypes, LocalCtx, ReduceScatter, Rule, ShardedTensor, Slice, Slot, TypeError,
@@ -10,21 +10,21 @@ use tpc_ir::{
 
 use super::LowerError;
 
-/// The name of the pass, for errors of the budget.
+/// The name in budget errors.
 const PROGRAMS: &str = "lowering to programs";
 
 /// Returns the programs of all devices and of the host, in one graph.
 ///
 /// # Errors
-/// Returns an error if the verifier admits a graph that it should not.
+/// If the verifier wrongly admits a graph.
 pub fn lower(sharded: &Verified<stage::Sharded>) -> Result<Graph, LowerError> {
     lower_within(sharded, &Budget::default())
 }
 
-/// Lowers as [`lower`] does, within a budget.
+/// Lowers within a budget.
 ///
 /// # Errors
-/// Returns an error if the verifier admits a graph that it should not, or the budget runs out.
+/// If the verifier wrongly admits a graph, or the budget runs out.
 pub fn lower_within(
     sharded: &Verified<stage::Sharded>,
     budget: &Budget,
@@ -42,8 +42,7 @@ pub fn lower_within(
         values += data.results.iter().map(ranks).sum::<usize>();
         insts += data.results.first().map_or(0, ranks);
     }
-    // Devices have instructions that the sharded graph does not have: parts of uneven splits are joined from several
-    // parts.
+    // Parts of uneven splits are joined from several parts, by additional instructions.
     lowering.out.reserve(values + values / 4, insts + insts / 4);
     for (inst, data) in sharded.insts() {
         lowering.spend(inst, budget)?;
@@ -72,28 +71,24 @@ pub fn lower_within(
     Ok(lowering.out)
 }
 
-/// The lowering of a graph.
 pub(super) struct Lowering<'a> {
     pub(super) from: &'a Graph,
     pub(super) out: Graph,
-    /// Per value of the sharded graph, its parts by rank (one for values on the host or on one device).
+    /// Per value of the sharded graph, its parts by rank (one on the host or on one device).
     pub(super) map: Vec<Vec<Value>>,
 }
 
-/// The point at which local ops are appended: an instruction of the sharded graph, as one device runs it.
-///
-/// The new ops take the layer and the name of the instruction. Errors name the instruction.
+/// An instruction of the sharded graph, as run by one device. Local ops appended here take its layer and name; errors
+/// name the instruction.
 #[derive(Clone, Copy)]
 pub(super) struct Site<'a> {
     pub(super) data: &'a InstData,
-    /// The device's rank in its group; 0 on the host and on a single device.
+    /// The rank in the group; 0 on the host and on a single device.
     pub(super) rank: usize,
-    /// The place that runs the ops.
     pub(super) place: Place,
 }
 
 impl<'a> Site<'a> {
-    /// Returns the same instruction and rank on another place.
     pub(super) const fn on(self, place: Place) -> Site<'a> {
         Site { place, ..self }
     }
@@ -106,7 +101,7 @@ impl<'a> Lowering<'a> {
             .map_or_else(String::new, |&v| self.from.value(v).name.clone())
     }
 
-    /// Returns the error that the instruction's parameters cannot be re-based to the part of this device.
+    /// Returns the error that the parameters cannot be adapted to this part.
     pub(super) fn rebase(&self, site: Site<'_>) -> LowerError {
         LowerError::Rebase {
             op: site.data.op.name(),
@@ -115,7 +110,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Infers the types of an op's results on these operands; returns `None` if the op declares its types.
+    /// Infers the types of an op's results; `None` if the op declares them.
     pub(super) fn infer(
         &self,
         site: Site<'_>,
@@ -139,7 +134,6 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Appends an op with one result.
     pub(super) fn push(
         &mut self,
         site: Site<'_>,
@@ -155,7 +149,6 @@ impl<'a> Lowering<'a> {
         Ok(v)
     }
 
-    /// Appends an op whose results have these types and the names of the instruction's results.
     pub(super) fn push_with_type(
         &mut self,
         site: Site<'_>,
@@ -171,7 +164,6 @@ impl<'a> Lowering<'a> {
         new
     }
 
-    /// Gives values the names of an instruction's results.
     fn give_names(&mut self, data: &InstData, new: &[Value]) {
         for (&v, &new) in data.results.iter().zip(new) {
             let name = &self.from.value(v).name;
@@ -179,7 +171,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Charges the budget for an instruction: one segment per run of indices that a device holds, reads or fetches.
+    /// Charges one segment per run of indices that a device holds, reads or fetches.
     fn spend(&self, inst: Inst, budget: &Budget) -> Result<(), LowerError> {
         let from = self.from;
         let data = from.inst(inst);
@@ -195,7 +187,7 @@ impl<'a> Lowering<'a> {
         }
         let spot = || Some(OpLocation::of(from, inst));
         budget.spend(Resource::Segments, segments, PROGRAMS, spot)?;
-        // Runs that are gathered or cut are compared with one another.
+        // Gathered and cut runs are compared with one another.
         Ok(budget.spend(Resource::Steps, pairs / 256, PROGRAMS, spot)?)
     }
 
@@ -219,7 +211,6 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Appends the one instruction with which all devices of a group take part in a collective.
     fn collective(&mut self, data: &InstData, group: Group) -> Result<(), LowerError> {
         let devices = &self.from.group(group).devices;
         let places: Vec<Place> = devices.iter().map(|&d| Place::Device(d)).collect();
@@ -242,8 +233,7 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    /// Returns the form of a collective that all devices run: a reduce-scatter states how many indices each device
-    /// keeps.
+    /// Returns the per-device form of a collective: a reduce-scatter states each device's indices.
     fn with_counts(&self, data: &InstData) -> Result<Op, LowerError> {
         let Op::ReduceScatter(scatter) = &data.op else {
             return Ok(data.op.clone());
@@ -271,7 +261,6 @@ impl<'a> Lowering<'a> {
         .into())
     }
 
-    /// Returns the sharding rule of an instruction.
     pub(super) fn rule(&self, data: &InstData) -> Rule {
         let types = |vs: &[Value]| -> Vec<&TensorType> {
             vs.iter().map(|&v| &self.from.value(v).ty).collect()
@@ -279,7 +268,6 @@ impl<'a> Lowering<'a> {
         data.op.rule(&types(&data.operands), &types(&data.results))
     }
 
-    /// Appends one device's form of an instruction.
     fn local(&mut self, site: Site<'_>) -> Result<(), LowerError> {
         let data = site.data;
         let (operands, results) = (
@@ -324,7 +312,7 @@ impl<'a> Lowering<'a> {
         sharded.collect()
     }
 
-    /// Appends an op, and checks that its results are the parts that their shardings require.
+    /// Appends an op, and checks its results' types against their shardings.
     fn as_sharded(
         &mut self,
         site: Site<'_>,
@@ -358,13 +346,12 @@ impl<'a> Lowering<'a> {
         Ok(self.push_with_type(site, op, operands, expected))
     }
 
-    /// Returns the part of a value that the device of rank `rank` holds.
     pub(super) fn part(&self, v: Value, rank: usize) -> Value {
         let parts = &self.map[v.index()];
         parts[rank.min(parts.len() - 1)]
     }
 
-    /// Returns the given intervals of local indices along `axis`, one after another.
+    /// Returns the given intervals of local indices along `axis`, concatenated.
     pub(super) fn select(
         &mut self,
         site: Site<'_>,
@@ -396,7 +383,7 @@ impl<'a> Lowering<'a> {
         self.concat(site, axis as usize, slices)
     }
 
-    /// Returns values one after another along `axis`; a single one as it is.
+    /// Concatenates values along `axis`; a single one stays.
     pub(super) fn concat(
         &mut self,
         site: Site<'_>,

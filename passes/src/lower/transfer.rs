@@ -1,5 +1,5 @@
-//! Copies between the host and a group: each device fetches its own part; the host puts a split value together. Between
-//! groups, each device puts the value together and keeps its part.
+//! Copies between the host and a group: each device fetches its part; the host assembles a split value. Between groups,
+//! each device assembles the value and keeps its part.
 
 use tpc_ir::op::{Concat, Copy, Reshape, Slice};
 use tpc_ir::{
@@ -48,7 +48,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Cuts the part of the site's rank out of a whole value, with the sharding of `target`.
+    /// Cuts the site's part out of a whole value, with the sharding of `target`.
     fn cut(
         &mut self,
         site: Site<'_>,
@@ -75,8 +75,8 @@ impl Lowering<'_> {
         Ok(whole)
     }
 
-    /// Gathers a group's value on the site. Each device sends the indices of which it is the primary owner. If all
-    /// devices hold the value, the site's own device comes first, then the others in order.
+    /// Gathers a group's value on the site from the primary owners. If all devices hold it, the site's own device comes
+    /// first, then the others in order.
     fn gather(&mut self, site: Site<'_>, source: &ValueData) -> Result<Value, LowerError> {
         let from = self.from;
         let (sharding, ty) = (&source.sharding, &source.ty);
@@ -114,7 +114,6 @@ impl Lowering<'_> {
         self.push(site, Reshape { dims }, vec![whole])
     }
 
-    /// Returns the site of the device that holds a part.
     fn sender<'s>(&self, site: Site<'s>, rank: usize, part: Value) -> Site<'s> {
         Site {
             rank,
@@ -122,7 +121,6 @@ impl Lowering<'_> {
         }
     }
 
-    /// Gathers an axis on the site from the parts of the devices.
     fn gather_axis(
         &mut self,
         site: Site<'_>,
@@ -147,7 +145,7 @@ impl Lowering<'_> {
             let held = tree.intervals(classes, rank);
             let owned = tree.owned_runs(classes, rank);
             let (held, owned) = held.zip(owned).ok_or_else(|| self.rebase(there))?;
-            // Segments that are not split come from the first device.
+            // Unsplit segments come from the first device.
             let sent: Vec<Interval> = received.iter().map(|(i, _)| *i).collect();
             let owned = subtract(&owned, &sent);
             if owned.is_empty() {
@@ -173,7 +171,6 @@ impl Lowering<'_> {
         self.concat(site, axis, in_order)
     }
 
-    /// Gathers an axis segment by segment, if sizes are known only at run time.
     fn gather_segments(
         &mut self,
         site: Site<'_>,
@@ -199,7 +196,6 @@ impl Lowering<'_> {
         self.push(site, Concat { axis: axis as u64 }, wholes)
     }
 
-    /// Cuts the part of the site's rank out of an axis of a whole value.
     fn cut_axis(
         &mut self,
         site: Site<'_>,
@@ -229,7 +225,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Returns the slice of `len` indices from `start` on. Moves `start` to the end of the slice. `None` on overflow.
+/// Returns the slice of `len` indices from `start`, and moves `start` to its end; `None` on overflow.
 fn next_slice(axis: usize, start: &mut Dim, len: Dim) -> Option<Slice> {
     let next = start.checked_add(&len)?;
     Some(Slice {
@@ -239,8 +235,7 @@ fn next_slice(axis: usize, start: &mut Dim, len: Dim) -> Option<Slice> {
     })
 }
 
-/// A split factor of a value as an axis of its own: the value's elements as `[inner, factor, outer]`, whatever the
-/// sizes around it, symbolic ones included.
+/// A split factor as an axis of its own: `[inner, factor, outer]`, also with symbolic sizes around it.
 struct FactorAxes {
     class: ClassRef,
     size: Dim,
@@ -249,8 +244,7 @@ struct FactorAxes {
 }
 
 impl FactorAxes {
-    /// Returns the only split leaf of a value. Returns `None` if there are several, if the leaf is in a sum, and if
-    /// each axis is a single leaf.
+    /// Returns the only split leaf; `None` if there are several, if it is in a sum, or if each axis is a single leaf.
     fn new(sharding: &Sharding, ty: &TensorType) -> Option<FactorAxes> {
         let mut out: Option<FactorAxes> = None;
         let mut inner = Dim::ONE;
@@ -289,7 +283,6 @@ impl FactorAxes {
         })
     }
 
-    /// Returns the sizes of the value, with `size` indices of the factor.
     fn dims(&self, size: Dim) -> [Dim; RANK] {
         [self.inner.clone(), size, self.outer.clone(), Dim::ONE]
     }

@@ -1,4 +1,4 @@
-//! Whole operands of unreduced sums: they count on the first device only.
+//! Whole operands of unreduced sums count on the first device only.
 
 use tpc_ir::op::{Binary, BinaryKind, Linearity, Pad, Repeat, Scale, Slice};
 use tpc_ir::{Dim, Op, Unreduced, Value};
@@ -7,8 +7,7 @@ use super::LowerError;
 use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
-    /// Returns the local form of a sum with a whole operand, on all devices except the first: the unreduced operand
-    /// alone.
+    /// Returns the other devices' form of a sum with a whole operand: the unreduced operand alone.
     pub(super) fn count_elsewhere(
         &mut self,
         site: Site<'_>,
@@ -51,8 +50,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Replaces a whole operand by zeros on all devices except the first. Each device adds the biases of its own
-    /// experts to the operand. The sum over the devices then counts the operand once.
+    /// Replaces a whole operand by zeros on all devices except the first, so that the sum counts it once. Each device
+    /// adds the biases of its own experts.
     pub(super) fn count_once(
         &mut self,
         site: Site<'_>,

@@ -1,4 +1,4 @@
-//! The back ends of ggml: the libraries that compute on devices.
+//! The back ends of ggml.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize,
 )]
 pub enum Backend {
-    /// NVIDIA's cards.
+    /// NVIDIA GPUs.
     #[default]
     #[serde(rename = "CUDA")]
     Cuda,
-    /// AMD's cards by HIP.
+    /// AMD GPUs (HIP).
     #[serde(rename = "ROCm")]
     Rocm,
-    /// Any card by Vulkan.
+    /// Any GPU (Vulkan).
     Vulkan,
-    /// Intel's cards.
+    /// Intel GPUs.
     #[serde(rename = "SYCL")]
     Sycl,
-    /// Apple's processors.
+    /// Apple processors.
     Metal,
-    /// The processor.
+    /// The CPU.
     #[serde(rename = "CPU")]
     Cpu,
     /// Devices of other processes or machines.
@@ -41,7 +41,7 @@ impl Backend {
         Backend::Rpc,
     ];
 
-    /// Returns its name, with which llama.cpp's device names begin.
+    /// Returns the prefix of llama.cpp's device names.
     pub const fn name(self) -> &'static str {
         match self {
             Backend::Cuda => "CUDA",
@@ -54,8 +54,7 @@ impl Backend {
         }
     }
 
-    /// Returns the back end with this name, in upper or lower case. Other names of `hip`, `mtl` and `cuda` builds are
-    /// also accepted.
+    /// Returns the back end with this name, ignoring case; also accepts other names of `hip`, `mtl` and `cuda` builds.
     pub fn from_name(name: &str) -> Option<Backend> {
         let name = name.trim();
         let same = |b: &Backend| b.name().eq_ignore_ascii_case(name);

@@ -4,29 +4,29 @@ use serde::Serialize;
 
 use super::{Engine, EngineProfile, Way};
 
-/// Factors of one machine on the profile of an engine, fitted to measurements on that machine.
+/// One machine's factors on an engine's profile, fitted to measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Calibration {
-    /// The engine that was measured.
+    /// The measured engine.
     #[serde(serialize_with = "name")]
     pub engine: Engine,
-    /// The factor on the speed of reading weights and caches.
+    /// Factor on the speed of reading weights and caches.
     pub bandwidth: f64,
-    /// The factor on the arithmetic of prompts.
+    /// Factor on prompt arithmetic.
     pub compute: f64,
-    /// The factor on fixed times.
+    /// Factor on fixed times.
     pub launches: f64,
-    /// The factor on the time of reductions.
+    /// Factor on reduction times.
     pub reductions: f64,
-    /// The factor on the time from stage to stage.
+    /// Factor on the time between stages.
     pub handover: f64,
-    /// Measured rows.
+    /// Number of measured rows.
     pub rows: u32,
-    /// The error of decoding that remains, as |ln(estimated / measured)|.
+    /// Remaining decoding error, |ln(estimated / measured)|.
     pub residual: f64,
-    /// The remaining error of prompts, as |ln(estimated / measured)|.
+    /// Remaining prompt error, |ln(estimated / measured)|.
     pub prompt_residual: f64,
-    /// The ways in which devices worked together in the measurements.
+    /// The measured ways to use devices.
     #[serde(skip)]
     pub ways: Ways,
 }
@@ -36,12 +36,12 @@ pub struct Calibration {
 pub struct Ways(u8);
 
 impl Ways {
-    /// True if a way is among them.
+    /// True if the set contains `way`.
     pub const fn contains(self, way: Way) -> bool {
         self.0 & (1 << way as u8) != 0
     }
 
-    /// Returns these ways and one more.
+    /// Adds `way`.
     #[must_use]
     pub const fn with(self, way: Way) -> Ways {
         Ways(self.0 | (1 << way as u8))
@@ -69,10 +69,10 @@ impl Calibration {
         }
     }
 
-    /// The least and the largest factor that a file may state.
+    /// The valid range of factors in a file.
     pub const WITHIN: (f64, f64) = (0.05, 20.0);
 
-    /// Returns the profile of the machine.
+    /// Returns the machine's profile.
     pub fn apply_to(&self, profile: &EngineProfile) -> EngineProfile {
         let mut p = *profile;
         p.bandwidth_share *= self.bandwidth;

@@ -1,4 +1,4 @@
-//! Classes of devices: the generations whose kernels differ.
+//! Device classes: generations with different kernels.
 
 use serde::Serialize;
 
@@ -9,12 +9,12 @@ use super::Backend;
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, serde::Deserialize,
 )]
 pub enum CardClass {
-    /// Not known.
+    /// Unknown.
     #[default]
     Unknown,
-    /// NVIDIA's cards before Pascal.
+    /// NVIDIA before Pascal.
     OldNvidia,
-    /// Pascal with fast 16-bit arithmetic and without dot products of 8-bit integers: P100.
+    /// Pascal with fast 16-bit arithmetic, without dot products of 8-bit integers: P100.
     PascalHbm,
     /// Pascal with slow 16-bit arithmetic: P40, GTX 10.
     Pascal,
@@ -22,43 +22,43 @@ pub enum CardClass {
     Volta,
     /// Turing: RTX 20, T4.
     Turing,
-    /// Ampere with graphics memory: RTX 30, A6000.
+    /// Ampere with GDDR: RTX 30, A6000.
     AmpereGddr,
-    /// Ampere with stacked memory: A100.
+    /// Ampere with HBM: A100.
     AmpereHbm,
     /// Ada: RTX 40, L40S.
     Ada,
     /// Hopper: H100, H200.
     Hopper,
-    /// Blackwell with graphics memory: RTX 50, RTX PRO 6000.
+    /// Blackwell with GDDR: RTX 50, RTX PRO 6000.
     BlackwellGddr,
-    /// Blackwell with stacked memory: B200.
+    /// Blackwell with HBM: B200.
     BlackwellHbm,
-    /// NVIDIA's processors that share the host's memory: GB10.
+    /// NVIDIA processors with shared memory: GB10.
     UnifiedNvidia,
-    /// AMD's Polaris and older: RX 580.
+    /// AMD Polaris and older: RX 580.
     Polaris,
-    /// AMD's Vega: MI50.
+    /// AMD Vega: MI50.
     Vega,
-    /// AMD's RX 5000.
+    /// AMD RX 5000.
     Rdna1,
-    /// AMD's RX 6000.
+    /// AMD RX 6000.
     Rdna2,
-    /// AMD's RX 7000.
+    /// AMD RX 7000.
     Rdna3,
-    /// AMD's RX 9000 and R9700.
+    /// AMD RX 9000 and R9700.
     Rdna4,
-    /// AMD's accelerators with matrix cores: MI100, MI300X.
+    /// AMD accelerators with matrix cores: MI100, MI300X.
     Cdna,
-    /// AMD's processors that share the host's memory: Strix Halo.
+    /// AMD processors with shared memory: Strix Halo.
     UnifiedAmd,
     /// Intel's first Arc: A770.
     Alchemist,
     /// Intel's second Arc: B580, B70.
     Battlemage,
-    /// Apple's processors.
+    /// Apple processors.
     Apple,
-    /// A processor that computes as a device.
+    /// A CPU that computes as a device.
     Processor,
 }
 
@@ -92,7 +92,7 @@ impl CardClass {
         CardClass::Processor,
     ];
 
-    /// True if engines run ported kernels on it, which were written for processors of another maker.
+    /// True if engines run kernels on it that were ported from another vendor's hardware.
     pub const fn is_ported(self) -> bool {
         !matches!(
             self.usual_back_end(),
@@ -100,8 +100,8 @@ impl CardClass {
         )
     }
 
-    /// True if its devices wait for each other through the host, which takes several hundred microseconds. They are
-    /// older than the engines' kernels for reductions.
+    /// True if devices synchronise through the host, which takes several hundred microseconds; engines' reduction
+    /// kernels need newer devices.
     pub const fn waits_on_host(self) -> bool {
         matches!(
             self,
@@ -109,9 +109,8 @@ impl CardClass {
         )
     }
 
-    /// Returns operations per unit and cycle for classes without matrix units that otherwise have usual units. If the
-    /// units of a processor are not stated, its unit-cycles follow from this number and the arithmetic throughput.
-    /// Returns `None` for other classes.
+    /// Returns operations per unit and cycle for classes with usual units but no matrix units; `None` for other
+    /// classes. If the number of units is unknown, unit-cycles follow from this number and the arithmetic throughput.
     pub const fn operations_per_cycle(self) -> Option<f64> {
         match self {
             CardClass::Polaris | CardClass::Rdna1 | CardClass::Pascal => Some(128.0),
@@ -119,7 +118,7 @@ impl CardClass {
         }
     }
 
-    /// Returns the devices of the class, in words.
+    /// Returns the plural name of the class in messages.
     pub const fn words(self) -> &'static str {
         match self {
             CardClass::Unknown => "devices of an unknown class",
@@ -150,7 +149,7 @@ impl CardClass {
         }
     }
 
-    /// Returns the back end that people run llama.cpp with on such a device, as far as one is usual.
+    /// Returns the back end that llama.cpp users usually choose for such a device.
     pub const fn usual_back_end(self) -> Backend {
         match self {
             CardClass::Unknown

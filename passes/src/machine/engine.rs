@@ -1,4 +1,4 @@
-//! The engines whose speed is estimated.
+//! The estimated engines.
 
 /// An engine that runs a placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -16,7 +16,7 @@ impl Engine {
     /// All engines.
     pub const ALL: [Engine; 3] = [Engine::Tpc, Engine::LlamaCpp, Engine::IkLlamaCpp];
 
-    /// Returns its name, as `--engine` takes it.
+    /// Returns the name for `--engine`.
     pub const fn name(self) -> &'static str {
         match self {
             Engine::Tpc => "tpc",

@@ -1,9 +1,9 @@
-//! The profile of each engine: as fitted to published speeds, and as measured on one machine.
+//! The profile of each engine, fitted to published speeds or measured on one machine.
 
 use super::{Engine, EngineProfile, Topology, fitted};
 
 impl EngineProfile {
-    /// Returns the profile of an engine.
+    /// Returns an engine's profile.
     pub const fn of(engine: Engine) -> &'static EngineProfile {
         match engine {
             Engine::Tpc => &TPC,
@@ -12,7 +12,7 @@ impl EngineProfile {
         }
     }
 
-    /// Returns the profile of an engine on a machine, with the constants measured on that machine.
+    /// Returns an engine's profile with the constants measured on a machine.
     pub fn on(engine: Engine, topology: &Topology) -> EngineProfile {
         let profile = EngineProfile::of(engine);
         match topology.calibration_for(engine) {
@@ -22,8 +22,8 @@ impl EngineProfile {
     }
 }
 
-/// tpc's own: a design target, since its kernels are not measured yet. Kernels as llama.cpp's, which is the least that they
-/// are built for; one-shot reductions in the program itself instead of a call between programs.
+/// tpc's profile: a design target, since its kernels are not measured yet. Kernels as in llama.cpp, the minimum goal;
+/// one-shot reductions in the program instead of a call between programs.
 static TPC: EngineProfile = EngineProfile {
     reduction_latencies: 1.0,
     reduction_growth: 0.5,

@@ -1,10 +1,9 @@
-//! The load of the busiest device if experts are split.
+//! The load of the busiest device with split experts.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Returns the expected load of the busiest device: the largest number of `draws` independent draws that fall to one
-/// device, which fall to each in proportion to `shares`.
+/// Returns the expected maximum, over devices, of `draws` independent draws in proportion to `shares`.
 pub fn expected_max(draws: u64, shares: &[f64]) -> f64 {
     let total: f64 = shares.iter().sum();
     if draws == 0 || total <= 0.0 {
@@ -49,13 +48,12 @@ pub fn expected_max(draws: u64, shares: &[f64]) -> f64 {
     (0..k).map(|m| 1.0 - at_most(m)).sum()
 }
 
-/// [`expected_max`] with its results cached: pricing asks the same for every device and most assignments.
+/// Caches [`expected_max`]: pricing repeats it for every device and most assignments.
 #[derive(Debug, Default)]
 pub struct ExpertLoad(RefCell<BTreeMap<(u64, Vec<u64>), f64>>);
 
 impl ExpertLoad {
-    /// Returns the expected largest number of `draws` independent draws that fall to one device, the devices having
-    /// these numbers of things to draw.
+    /// Returns the expected maximum of `draws` independent draws, for devices with `lens` items to draw.
     pub fn expected_max_load(&self, draws: u64, lens: Vec<u64>) -> f64 {
         let mut known = self.0.borrow_mut();
         *known

@@ -11,18 +11,18 @@ use super::work::{Parts, work};
 pub enum KernelKind {
     /// A product with one matrix.
     Product,
-    /// Products with the matrices of the experts that tokens are routed to.
+    /// Products with the matrices of routed experts.
     Experts,
     /// Attention over the cache.
     Attention,
-    /// A recurrent layer's update of its state.
+    /// A recurrent layer's state update.
     Recurrent,
-    /// Any other op: its time is the time to move its operands.
+    /// Any other op, timed by moving its operands.
     Light,
 }
 
 impl KernelKind {
-    /// Returns the kind of an op; `None` if the op has no launch or is a transfer.
+    /// Returns the kind of an op; `None` for transfers and ops without a launch.
     pub const fn of(op: &Op) -> Option<KernelKind> {
         Some(match op.category() {
             OpCategory::Stored
@@ -55,20 +55,19 @@ pub struct Kernel {
     pub kind: KernelKind,
     /// Its arithmetic and memory traffic.
     pub work: Work,
-    /// Bytes of the weights that it reads.
+    /// Bytes of weights read.
     pub weight_bytes: f64,
-    /// The element type of the weights; for a kernel without weights, the type of its result.
+    /// The element type of the weights; without weights, of the result.
     pub dtype: DType,
 }
 
 impl Kernel {
-    /// Returns the number of weights that the kernel reads.
+    /// Returns the number of weights read.
     pub fn weights(&self) -> f64 {
         self.weight_bytes / self.dtype.element_bytes()
     }
 
-    /// Returns the number of weights with codes of less than eight bits: a kernel unpacks each of them. Codes of eight
-    /// bits are used as they are.
+    /// Returns the number of weights that a kernel unpacks: codes below eight bits.
     pub fn unpacked_weights(&self) -> f64 {
         match self.dtype.element_bytes() < 1.0 {
             true => self.weights(),
@@ -76,7 +75,7 @@ impl Kernel {
         }
     }
 
-    /// Returns the tokens that each matrix is multiplied by.
+    /// Returns the tokens per matrix.
     pub fn tokens(&self) -> f64 {
         match self.weight_bytes > 0.0 {
             true => self.work.flops / (2.0 * self.weights()),
@@ -85,7 +84,7 @@ impl Kernel {
     }
 }
 
-/// Returns the kernel of an op with at least one result; `None` if the op has no launch.
+/// Returns the kernel of an op with at least one result; `None` for ops without a launch.
 pub(crate) fn kernel(
     op: &Op,
     parts: &impl Parts,
@@ -109,17 +108,17 @@ pub(crate) fn kernel(
     })
 }
 
-/// The kind of kernel that an engine uses for the products of a batch.
+/// The kind of kernels for the products of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Regime {
-    /// Few tokens: products by vectors, limited by the reading of weights.
+    /// Few tokens: matrix-vector products, limited by reading weights.
     Vectors,
-    /// Many tokens: products by matrices.
+    /// Many tokens: matrix-matrix products.
     Matrices,
 }
 
 impl Regime {
-    /// The most tokens for products by vectors, as in llama.cpp.
+    /// The most tokens for matrix-vector products, as in llama.cpp.
     pub const MOST_VECTORS: u64 = 8;
 
     /// Returns the regime of a batch.

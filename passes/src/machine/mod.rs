@@ -1,5 +1,5 @@
-//! The machine and its cost model: device and link profiles, the batches that a plan is priced for, and the time of work
-//! and transfers. The same numbers price candidates, finished plans, placements and rewrites.
+//! The machine and its cost model: device and link profiles, priced batches, and the time of work and transfers.
+//! Candidates, plans, placements and rewrites use the same numbers.
 
 mod backend;
 mod calibration;
@@ -10,7 +10,7 @@ mod engine_profiles;
 mod expert_load;
 #[allow(
     clippy::approx_constant,
-    reason = "a fitted constant may be near one of mathematics"
+    reason = "a fitted constant may be close to a mathematical constant"
 )]
 mod fitted;
 mod kernel;

@@ -1,22 +1,22 @@
-//! Memory that devices share with the host of their machine, and the bytes that do not fit.
+//! Memory shared by devices and their host, and the bytes that do not fit.
 
 use super::Topology;
 
-/// Memory that the host and devices of its machine share.
+/// Memory shared by the host and devices of its machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pool {
-    /// The positions of these devices.
+    /// The devices' positions.
     pub devices: Vec<usize>,
-    /// Bytes of it that plans may use, for the host and the devices together.
+    /// Bytes that plans may use, for host and devices together.
     pub usable: f64,
-    /// Its bytes.
+    /// Total bytes.
     pub memory: f64,
-    /// Bytes that plans leave to the system and the drivers.
+    /// Bytes left to the system and the drivers.
     pub reserve: f64,
 }
 
 impl Topology {
-    /// Returns the bytes that a device shares with the host of its machine; `None` for a device with memory of its own.
+    /// Returns the bytes that a device shares with its host; `None` for own memory.
     pub fn pool_of(&self, device: usize) -> Option<f64> {
         self.device(device).pool
     }
@@ -26,8 +26,7 @@ impl Topology {
         self.away.contains(&device)
     }
 
-    /// Returns the pool of the host and of the devices, among the first `devices`, that share its memory; `None` if no
-    /// device does.
+    /// Returns the pool of the host and the first `devices` that share its memory, if any.
     ///
     /// If the memory of the host is stated, that figure is the whole pool.
     pub fn host_pool(&self, devices: usize) -> Option<Pool> {
@@ -48,15 +47,14 @@ impl Topology {
         })
     }
 
-    /// True if the first `devices` devices that are in the host's machine all share the host's memory. Moving weights
-    /// and caches from such a device to the host then frees no memory.
+    /// True if all of the first `devices` in the host's machine share the host's memory. Moving weights and caches from
+    /// them to the host then frees no memory.
     pub fn host_is_shared(&self, devices: usize) -> bool {
         let mut here = (0..devices).filter(|&d| !self.is_remote(d));
         self.host_pool(devices).is_some() && here.all(|d| self.pool_of(d).is_some())
     }
 
-    /// Returns the bytes of the host that plans may use. If the host shares its memory, this is the pool's usable
-    /// memory.
+    /// Returns the host bytes that plans may use; the pool's usable memory if shared.
     pub fn usable_host_memory(&self, devices: usize) -> Option<f64> {
         match self.host_pool(devices) {
             Some(pool) => Some(pool.usable),
@@ -64,7 +62,7 @@ impl Topology {
         }
     }
 
-    /// True if bytes on each device and on the host fit, as far as memories are known.
+    /// True if bytes on each device and on the host fit into the known memories.
     pub fn has_room(&self, devices: &[u64], host: u64) -> bool {
         let one = |bytes: u64, room: Option<f64>| room.is_none_or(|r| bytes as f64 <= r);
         let each = devices
@@ -81,7 +79,7 @@ impl Topology {
         each && together
     }
 
-    /// True if the memory of any of `devices` devices, or of the host, is known.
+    /// True if the memory of the host or of any of `devices` devices is known.
     pub fn knows_memory(&self, devices: usize) -> bool {
         let device = |d| self.device(d).memory.is_some();
         self.host.memory.is_some() || (0..devices).any(device)

@@ -11,12 +11,12 @@ pub struct Ring {
     pub link: Link,
     /// The number of devices.
     pub n: usize,
-    /// True if one of them waits for the others through the host.
+    /// True if a device waits for the others through the host.
     pub waits: bool,
 }
 
 impl Ring {
-    /// Returns the ring of these devices of a machine.
+    /// Returns the ring of these devices.
     pub fn of(topology: &Topology, devices: &[usize]) -> Ring {
         Ring {
             link: topology.slowest_ring_link(devices),
@@ -29,9 +29,8 @@ impl Ring {
 }
 
 impl EngineProfile {
-    /// Computes the microseconds of a collective over `n` devices whose operand has `bytes` over all of them. An
-    /// all-reduce consists of a reduce-scatter and an all-gather. Either alone moves half of the bytes with the same
-    /// latency.
+    /// Returns the microseconds of a collective over `n` devices, whose operand has `bytes` over all of them. An
+    /// all-reduce is a reduce-scatter and an all-gather; either alone moves half of the bytes with the same latency.
     pub fn collective_us(&self, collective: Collective, ring: Ring, bytes: f64) -> f64 {
         match collective {
             Collective::AllReduce => self.all_reduce_us(ring, bytes),
@@ -41,7 +40,7 @@ impl EngineProfile {
         }
     }
 
-    /// Returns the microseconds of an all-reduce of `bytes` over the devices of a ring.
+    /// Returns the microseconds of an all-reduce of `bytes`.
     pub fn all_reduce_us(&self, ring: Ring, bytes: f64) -> f64 {
         let Ring { link, n, waits } = ring;
         if n < 2 {

@@ -1,12 +1,12 @@
-//! The time of a kernel on a device, as an engine runs it.
+//! The time of a kernel on a device, with an engine.
 
 use super::kernel::{Kernel, KernelKind, Regime};
 use super::{DeviceProfile, EngineProfile, Topology};
 
-/// Operations per unit and cycle of most cards with matrix units, for processors whose units are not stated.
+/// Operations per unit and cycle of most cards with matrix units, used if the units are unknown.
 const OPERATIONS_PER_CYCLE: f64 = 512.0;
 
-/// The operations per unit and cycle of processors without matrix units are below this number.
+/// Processors without matrix units have fewer operations per unit and cycle.
 const VECTOR_UNITS_ONLY: f64 = 300.0;
 
 /// Operations of attention per query, cell and head: two products of the usual head of 128 elements.
@@ -15,30 +15,28 @@ const OPERATIONS_PER_SCORE: f64 = 4.0 * 128.0;
 /// The time of a kernel in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct KernelTime {
-    /// Whatever its size.
+    /// Independent of size.
     pub fixed: f64,
-    /// The time for its bytes and operations.
+    /// For bytes and operations.
     pub busy: f64,
 }
 
 impl KernelTime {
-    /// Returns the sum of both times.
+    /// Returns the sum.
     pub fn total(self) -> f64 {
         self.fixed + self.busy
     }
 }
 
-/// The speed that an engine reaches on one device.
+/// The speed of an engine on one device.
 #[derive(Clone, Copy, Debug)]
 pub struct Speed<'a> {
     profile: &'a EngineProfile,
-    /// Bytes per second.
     bandwidth: f64,
-    /// Unit-cycles per second, if they are stated.
+    /// Unit-cycles per second, if known.
     cycles: Option<f64>,
-    /// Unit-cycles per second, estimated if they are not stated.
+    /// Unit-cycles per second, or an estimate.
     some_cycles: f64,
-    /// Operations per second of matrix units.
     matrix: f64,
     place: Place,
 }
@@ -46,7 +44,7 @@ pub struct Speed<'a> {
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Device,
-    /// The host, with the bytes per second at which a device fetches weights from it.
+    /// The host, with the bytes per second of weights fetched from it.
     Host(f64),
 }
 
@@ -64,8 +62,7 @@ impl<'a> Speed<'a> {
         };
         let class = profile.classes.of(device.class);
         let (reads, products) = (ported * class.reads, ported * class.products);
-        // Matrix units compute products of 8-bit integers either as fast as products of 16-bit numbers or twice as
-        // fast.
+        // 8-bit integer products are as fast as 16-bit products or twice as fast.
         let int8 = processor.and_then(|p| p.int8).map(|x| x / 2.0);
         let dots = match (int8, nominal) {
             (None, Some(c)) if device.flops / c < VECTOR_UNITS_ONLY => profile.no_dot_share,
@@ -81,7 +78,7 @@ impl<'a> Speed<'a> {
         }
     }
 
-    /// Returns the speed of the host of a machine.
+    /// Returns the speed of the host.
     pub fn of_host(profile: &'a EngineProfile, topology: &Topology) -> Speed<'a> {
         let host = &topology.host;
         Speed {
@@ -157,7 +154,7 @@ impl<'a> Speed<'a> {
         }
     }
 
-    /// Computes the time on the host. For a prompt, the device may fetch the weights instead and compute the product.
+    /// Returns the time on the host. For a prompt, the device may fetch the weights and compute the product instead.
     fn on_host(&self, k: &Kernel, regime: Regime, link: f64) -> KernelTime {
         let own = (k.work.bytes / self.bandwidth).max(k.work.flops / self.matrix);
         if k.kind == KernelKind::Light {

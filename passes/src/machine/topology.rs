@@ -7,27 +7,26 @@ use super::{Calibration, CardClass, Engine};
 /// The kind of a device's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum MemoryKind {
-    /// Stacked memory on the processor's package: HBM2 and its successors.
+    /// HBM2 or newer, on the processor's package.
     Hbm,
-    /// Graphics memory: GDDR5X and its successors.
+    /// GDDR5X or newer.
     Gddr,
-    /// Memory that the processor shares with the host.
+    /// Shared with the host.
     Shared,
 }
 
-/// Properties of a device's processor that limit its speed if neither memory nor arithmetic does.
+/// Processor properties that limit speed besides memory and arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Processor {
     /// Streaming multiprocessors, or compute units.
     pub units: u32,
-    /// Their boost clock in hertz.
+    /// Boost clock in hertz.
     pub clock: f64,
-    /// The kind of its memory.
+    /// Memory kind.
     pub memory: MemoryKind,
-    /// Throughput of 8-bit integers in operations per second, two per multiply-add, if it is known.
+    /// 8-bit integer throughput in operations per second, two per multiply-add, if known.
     pub int8: Option<f64>,
-    /// True if engines run kernels on it that were written for processors of another maker; `None` if its maker is not
-    /// known.
+    /// True if engines run kernels ported from another vendor's hardware; `None` if unknown.
     #[serde(default)]
     pub ported: Option<bool>,
 }
@@ -35,32 +34,31 @@ pub struct Processor {
 /// The memory and speed of a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeviceProfile {
-    /// Its name in reports.
+    /// Name in reports.
     pub name: String,
-    /// Memory in bytes. If it is `None`, the memory is not known and plans are not checked against it.
+    /// Bytes of memory; if `None`, plans are not checked against it.
     pub memory: Option<f64>,
-    /// Bytes of the memory that plans leave to the driver's context and the engine's own buffers.
+    /// Bytes left to the driver's context and the engine's own buffers.
     pub reserve: f64,
-    /// Bytes that other models and adapters of the same command hold: drafts, image encoders, LoRA adapters.
+    /// Bytes of other models and adapters of the same command: drafts, image encoders, LoRA adapters.
     #[serde(skip_serializing_if = "is_zero")]
     pub beside: f64,
-    /// Bytes of the memory that it shares with the host of its machine, both together; `None` for a device with memory
-    /// of its own.
+    /// Bytes of the memory shared with the host, both together; `None` for own memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<f64>,
     /// Memory bandwidth in bytes per second.
     pub bandwidth: f64,
-    /// Multiply-add throughput in operations per second, two per multiply-add.
+    /// Arithmetic throughput in operations per second, two per multiply-add.
     pub flops: f64,
-    /// Its processor, if it is known.
+    /// Processor, if known.
     pub processor: Option<Processor>,
-    /// Its generation.
+    /// Generation.
     #[serde(skip)]
     pub class: CardClass,
 }
 
 impl DeviceProfile {
-    /// Returns the bytes that a plan may use for the model; `None` if the memory is not known.
+    /// Returns the bytes for the model; `None` if unknown.
     pub fn usable_memory(&self) -> Option<f64> {
         self.memory
             .map(|m| (m - self.reserve - self.beside).max(0.0))
@@ -72,32 +70,32 @@ fn is_zero(bytes: &f64) -> bool {
     *bytes == 0.0
 }
 
-/// The kind of link between two places, from the fastest to the slowest.
+/// The kind of link between two places, fastest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum LinkKind {
-    /// A switch between all devices: NVSwitch, or the fabric of an MI300X board.
+    /// A switch between all devices: NVSwitch, or an MI300X board's fabric.
     #[serde(rename = "nvswitch")]
     NvSwitch,
-    /// A bridge or direct links between devices: NVLink, Infinity Fabric.
+    /// Direct links between devices: NVLink, Infinity Fabric.
     #[serde(rename = "nvlink")]
     NvLink,
-    /// PCI Express from device to device.
+    /// PCI Express between devices.
     #[serde(rename = "pcie-p2p")]
     PciePeer,
-    /// PCI Express through buffers in the host's memory: devices whose driver refuses peer copies.
+    /// PCI Express through host memory, for devices without peer copies.
     #[serde(rename = "pcie")]
     PcieHost,
     /// A network between machines.
     #[serde(rename = "network")]
     Network,
-    /// Not stated: only bandwidth and latency are known.
+    /// Unknown: only bandwidth and latency are given.
     #[default]
     #[serde(rename = "unstated")]
     Unstated,
 }
 
 impl LinkKind {
-    /// All kinds that a link may be stated to have.
+    /// The kinds that users can state.
     pub const STATED: [LinkKind; 5] = [
         LinkKind::NvSwitch,
         LinkKind::NvLink,
@@ -106,7 +104,7 @@ impl LinkKind {
         LinkKind::Network,
     ];
 
-    /// Returns its name in options, files and reports.
+    /// Returns the name in options, files and reports.
     pub const fn name(self) -> &'static str {
         match self {
             LinkKind::NvSwitch => "nvswitch",
@@ -123,7 +121,7 @@ impl LinkKind {
         matches!(self, LinkKind::NvSwitch | LinkKind::NvLink)
     }
 
-    /// Returns the default latency of a link of this kind, in microseconds.
+    /// Returns the default latency in microseconds.
     pub const fn latency_us(self) -> f64 {
         match self {
             LinkKind::NvSwitch | LinkKind::NvLink => 8.0,
@@ -142,12 +140,12 @@ pub struct Link {
     pub bandwidth: f64,
     /// Microseconds before the first byte arrives.
     pub latency_us: f64,
-    /// The way that bytes take.
+    /// The kind.
     pub kind: LinkKind,
 }
 
 impl Link {
-    /// Returns a link of this bandwidth, in bytes per second, and latency, in microseconds, of no stated kind.
+    /// Returns a link of unstated kind: bytes per second, and microseconds of latency.
     pub const fn new(bandwidth: f64, latency_us: f64) -> Link {
         Link {
             bandwidth,
@@ -156,7 +154,7 @@ impl Link {
         }
     }
 
-    /// Returns a link with the latency of its kind.
+    /// Returns a link with its kind's default latency.
     pub const fn of(kind: LinkKind, bandwidth: f64) -> Link {
         Link {
             bandwidth,
@@ -165,12 +163,12 @@ impl Link {
         }
     }
 
-    /// Returns the default network between two machines: 10 Gbit/s Ethernet.
+    /// Returns the default network: 10 Gbit/s Ethernet.
     pub const fn network() -> Link {
         Link::of(LinkKind::Network, 10e9 / 8.0)
     }
 
-    /// Returns a link as slow as two in a row: the smaller bandwidth, the longer latency, the slower kind.
+    /// Returns two links in series as one: the smaller bandwidth, the longer latency, the slower kind.
     pub fn bottleneck(self, other: Link) -> Link {
         Link {
             bandwidth: self.bandwidth.min(other.bandwidth),
@@ -183,31 +181,31 @@ impl Link {
 /// A link between two given devices.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PairLink {
-    /// One device, by position.
+    /// One device's position.
     pub a: usize,
-    /// The other.
+    /// The other's.
     pub b: usize,
     /// The link.
     pub link: Link,
 }
 
-/// The machine that a plan is for.
+/// The machine of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Topology {
-    /// The devices. A plan for `N` devices uses the first `N`; the last profile is repeated if there are fewer.
+    /// The devices. A plan for `N` devices uses the first `N`; the last profile repeats if there are fewer.
     pub devices: Vec<DeviceProfile>,
-    /// The link between two devices that are not in [`Self::links`].
+    /// The link between devices not in [`Self::links`].
     pub link: Link,
-    /// Links that differ.
+    /// Exceptions.
     pub links: Vec<PairLink>,
     /// The host.
     pub host: DeviceProfile,
     /// The link between the host and each device.
     pub host_link: Link,
-    /// Positions of the devices that are in other machines than the host.
+    /// Positions of devices in other machines than the host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub away: Vec<usize>,
-    /// The calibration by measurements on the machine.
+    /// The machine's calibration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
 }
@@ -220,15 +218,15 @@ const fn default_host_link() -> Link {
     Link::new(25e9, 10.0)
 }
 
-/// The default bandwidth and arithmetic throughput of a host: two channels of DDR5 and a matching processor.
+/// The default bandwidth and arithmetic throughput of a host: two channels of DDR5 and a matching CPU.
 const USUAL_HOST: (f64, f64) = (60e9, 1e12);
 
 impl DeviceProfile {
-    /// The name of the host's processor as a device.
+    /// The device name of the host's CPU.
     pub const PROCESSOR: &str = "cpu";
 
-    /// Returns a host whose memory has this bandwidth, in bytes per second. A processor with more channels has more
-    /// cores, so its arithmetic grows in proportion.
+    /// Returns a host with this memory bandwidth in bytes per second. Arithmetic grows in proportion, as CPUs with more
+    /// channels have more cores.
     pub fn host(bandwidth: f64) -> DeviceProfile {
         let (usual, flops) = USUAL_HOST;
         DeviceProfile {
@@ -245,16 +243,14 @@ impl DeviceProfile {
     }
 }
 
-/// Returns the link between places in the same memory. A copy reads and writes that memory, and threads wait for each
-/// other.
+/// Returns the link between places in one memory. A copy reads and writes the memory, and threads synchronise.
 const fn within(bandwidth: f64) -> Link {
     Link::new(bandwidth / 2.0, 2.0)
 }
 
 impl Topology {
-    /// Returns the topology of an unspecified machine: the defaults, with a processor for each `true`.
-    ///
-    /// The processors share the host's memory and cores evenly.
+    /// Returns the default topology of an unspecified machine, with a CPU for each `true`. The CPUs share the host's
+    /// memory and cores evenly.
     pub fn for_unnamed_machine(processors: &[bool]) -> Topology {
         let mut out = Topology::default();
         let count = processors.iter().filter(|p| **p).count();
@@ -307,7 +303,7 @@ impl Default for Topology {
 }
 
 impl Topology {
-    /// Returns the calibration for an engine, if it was measured on the machine.
+    /// Returns the calibration for an engine, if measured.
     pub fn calibration_for(&self, engine: Engine) -> Option<&Calibration> {
         self.calibration.as_ref().filter(|c| c.engine == engine)
     }
@@ -326,7 +322,7 @@ impl Topology {
         stated.map_or(self.link, |p| p.link)
     }
 
-    /// Returns the slowest link between neighbours in the ring of these devices.
+    /// Returns the slowest link between ring neighbours.
     pub fn slowest_ring_link(&self, devices: &[usize]) -> Link {
         let neighbours = devices.iter().zip(devices.iter().cycle().skip(1));
         neighbours

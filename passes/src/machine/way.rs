@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The way in which several devices work together.
+/// A way to use several devices.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -10,11 +10,11 @@ pub enum Way {
     /// One device alone.
     #[default]
     Alone,
-    /// Layer by layer.
+    /// Layer split.
     Layer,
-    /// With shared tensors.
+    /// Tensor split.
     Tensor,
-    /// With weights on the host.
+    /// Weights on the host.
     Host,
 }
 
@@ -22,7 +22,7 @@ impl Way {
     /// All ways.
     pub const ALL: [Way; 4] = [Way::Alone, Way::Layer, Way::Tensor, Way::Host];
 
-    /// Returns its name in files.
+    /// Returns the name in files.
     pub const fn name(self) -> &'static str {
         match self {
             Way::Alone => "alone",
@@ -32,7 +32,7 @@ impl Way {
         }
     }
 
-    /// Returns the way, in words that follow the name of a card.
+    /// Returns the words that follow a card's name.
     pub const fn words(self) -> &'static str {
         match self {
             Way::Alone => "without a split",

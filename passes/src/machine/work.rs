@@ -1,25 +1,21 @@
-//! The work of an op on one device, from the parts of its operands and results there.
+//! The work of an op on one device, from its local tensors.
 
 use tpc_ir::op::{ExpertShare, Extents, Slot, Work};
 use tpc_ir::{Bindings, DType, Op, TensorType};
 
 use super::ExpertLoad;
 
-/// The parts of an instruction's operands and results on one device.
+/// The tensors of an instruction on one device.
 pub(crate) trait Parts {
-    /// Returns the type over all devices.
     fn ty(&self, slot: Slot) -> &TensorType;
-    /// Returns the elements on this device.
     fn elements(&self, slot: Slot) -> f64;
-    /// Returns the elements over all devices.
     fn whole(&self, slot: Slot) -> f64;
-    /// Returns the bytes that this device stores of an operand that is a weight.
     fn stored_bytes(&self, operand: usize) -> f64;
-    /// Returns the number of experts of each device, and of this one, if axis 2 of the first operand is split.
+    /// Returns the number of experts of each device, and of this one, if axis 2 of operand 0 is split.
     fn experts(&self) -> Option<(Vec<u64>, u64)>;
 }
 
-/// Returns the work on one device of an op with at least one result, for one batch.
+/// Returns the work of an op with at least one result on one device, for one batch.
 pub(crate) fn work(op: &Op, parts: &impl Parts, b: &Bindings, expert_load: &ExpertLoad) -> Work {
     op.work(&BatchParts {
         parts,
@@ -28,7 +24,6 @@ pub(crate) fn work(op: &Op, parts: &impl Parts, b: &Bindings, expert_load: &Expe
     })
 }
 
-/// The parts of an instruction on one device in one batch.
 struct BatchParts<'a, P> {
     parts: &'a P,
     batch: &'a Bindings,

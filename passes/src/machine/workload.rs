@@ -1,28 +1,27 @@
-//! The batches that a plan is priced for, and their weights.
+//! The priced batches and their weights.
 
 use tpc_ir::{Bindings, Symbol};
 
-/// The batches that a plan is priced for, and how they are weighed.
+/// The priced batches and their weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Workload {
     /// One token after a long prompt.
     pub decode: Bindings,
-    /// One largest batch of a prompt.
+    /// One largest prompt batch.
     pub prefill: Bindings,
 }
 
 impl Workload {
-    /// Cells of context that a decoded token attends to, at most.
+    /// Maximum context cells that a decoded token attends to.
     pub const DECODE_DEPTH: u64 = 4096;
     /// Prompt tokens per generated token.
     pub const PROMPT_WEIGHT: f64 = 4.0;
-    /// Price of a byte that a device holds, in reads of a byte.
+    /// Price of a stored byte, in reads of a byte.
     pub const MEMORY_PRICE: f64 = 0.5;
-    /// Prices to try one after another until a plan fits the devices' memory.
+    /// Prices to try in turn until a plan fits the memory.
     pub const SCARCE_MEMORY: [f64; 2] = [8.0, 128.0];
 
-    /// Returns the batches for a context of `n_ctx` cells (`n_ctx_swa` in layers with a window) and batches of
-    /// `ubatch`.
+    /// Returns the batches for `n_ctx` cells (`n_ctx_swa` in layers with a window) and batches of `ubatch`.
     pub fn new(n_ctx: u64, n_ctx_swa: u64, ubatch: u64, parallel: u64) -> Workload {
         let depth = n_ctx.min(Self::DECODE_DEPTH);
         let base = Bindings::default()

@@ -8,8 +8,8 @@ use super::{LayerPlacement, PlaceOverride};
 use crate::layers::Prologue;
 use crate::machine::{Topology, Workload};
 
-/// Returns the place of each instruction, by index. A weight without an override gets its layer's place; it is stored
-/// at every place that uses it.
+/// Returns the place of each instruction. A weight without an override has its layer's place, and is stored at every
+/// place that uses it.
 pub(super) fn assign(
     graph: &Graph,
     placement: &LayerPlacement,
@@ -50,25 +50,21 @@ pub(super) fn assign(
     places.into_iter().zip(layer_places).map(place).collect()
 }
 
-/// The places that follow from the places of weights and states.
+/// The places implied by weights and states.
 struct Anchors<'a> {
     graph: &'a Graph,
     placement: &'a LayerPlacement,
-    /// Per instruction, the place of its layer.
     layer_places: Vec<Place>,
-    /// Per instruction, the place that it must have; `None` if it is free.
     places: Vec<Option<Place>>,
-    /// Per value that is computed from weights alone, the weight that decides its place.
+    /// Per value computed from weights alone, the weight that decides its place.
     weights: Vec<Option<Source>>,
-    /// Per value that is a view of a state, the place of the state.
     states: Vec<Option<Place>>,
 }
 
-/// A weight that decides the place of the ops over it: of several, one with an override, then the largest.
+/// A weight that decides the place of its ops: one with an override first, then the largest.
 #[derive(Clone, Copy)]
 struct Source {
     overridden: Option<Place>,
-    /// Its bytes, saturating.
     bytes: u64,
 }
 
@@ -100,7 +96,6 @@ impl<'a> Anchors<'a> {
         out
     }
 
-    /// Returns the place of a weight or state with an override, in a layer at `layer`.
     fn override_place(&self, v: Value, layer: Place) -> Option<Place> {
         Some(match self.placement.overrides.get(&v)? {
             PlaceOverride::Host => Place::Host,
@@ -126,8 +121,8 @@ impl<'a> Anchors<'a> {
         place
     }
 
-    /// Returns the place of an op that is not a leaf, if it must have one. An update runs at the place of its state,
-    /// and an op over weights at the place of the weights. An expensive op runs at the place of its layer.
+    /// Returns the required place of an op other than a leaf, if any: an update is at its state, an op over weights at
+    /// the weights, an expensive op at its layer.
     fn op(&mut self, op: &Op, data: &InstData, layer: Place) -> Option<Place> {
         let sources = data.operands.iter().filter_map(|v| self.weights[v.index()]);
         let source = sources.max_by_key(|s| (s.overridden.is_some(), s.bytes));
@@ -153,12 +148,11 @@ impl<'a> Anchors<'a> {
     }
 }
 
-/// True if an op is too expensive to follow its operands to another place.
+/// True if an op is too expensive to follow its operands.
 fn is_heavy(op: &Op) -> bool {
     matches!(op.category(), OpCategory::Product | OpCategory::Heavy)
 }
 
-/// Returns the places that read each value.
 pub(super) fn readers(graph: &Graph, places: &[Place]) -> Vec<Vec<Place>> {
     let mut out: Vec<Vec<Place>> = vec![Vec::new(); graph.values().len()];
     let mut read = |v: Value, place: Place| {

@@ -10,7 +10,7 @@ use super::{LayerPlacement, PlaceOverride, PlacedGraph};
 
 /// Rebuilds `graph` in `out`, which has the devices and groups, with each instruction at its place.
 ///
-/// A value is copied at most once to each place that reads it. Weights without an override to one place are stored, and
+/// A value is copied at most once to each place that reads it. Weights are stored, unless overridden to one place, and
 /// constants made, wherever they are used.
 pub(super) fn insert(
     graph: &Graph,
@@ -90,7 +90,6 @@ struct Copies<'a> {
 }
 
 impl Copies<'_> {
-    /// Appends the instruction at `place`.
     fn define(&mut self, data: &InstData, operands: Vec<Value>, place: Place) -> Vec<Value> {
         let types = data
             .results
@@ -109,15 +108,14 @@ impl Copies<'_> {
         made
     }
 
-    /// Returns the place that defines a value, and the value there.
     fn copy_source(&self, v: Value) -> (Place, Value) {
         let place = self.origin[v.index()];
         let place = place.expect("invariant: values are defined before they are used");
         (place, self.versions[v.index()][&place])
     }
 
-    /// Returns the value at `place`, copied there if need be. A copy belongs to the layer that reads it, unless the
-    /// value comes from outside all layers.
+    /// Returns the value at `place`, copying it if necessary. A copy belongs to the reading layer, unless the value
+    /// comes from outside all layers.
     fn arrive(&mut self, v: Value, place: Place, layer: Option<u32>) -> Value {
         if let Some(&there) = self.versions[v.index()].get(&place) {
             return there;

@@ -1,8 +1,7 @@
 //! The cheapest division of ops between the places of their layers and one other place, as a minimum cut.
 //!
-//! Every instruction is on one of two sides. A value that is defined on one side and used on the other costs one copy,
-//! however many users it has; an op costs its time on its side. All costs are times per decoded token, prompts weighed
-//! in.
+//! A value defined on one side and used on the other costs one copy, however many users it has; an op costs its time on
+//! its side. Costs are times per decoded token, with weighted prompts.
 
 use tpc_ir::{Bindings, Graph, Inst, Op, Output, Place, Symbol, Value};
 
@@ -10,24 +9,20 @@ use super::LayerPlacement;
 use super::min_cut::FlowNetwork;
 use crate::machine::{Link, Topology, Workload};
 
-/// The side of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// At the place of its layer, or at a third place.
     Layer,
-    /// At the other place.
     Other,
-    /// At either.
     Free,
 }
 
-/// The costs of copies and ops between the places of layers and one other place.
+/// The costs of copies and ops between layer places and one other place.
 pub(super) struct CutCosts {
     other: Place,
     link: Link,
     /// Operations per second of the other place, and of a layer's place.
     flops: [f64; 2],
-    /// The batches, with their weights.
     batches: [(Bindings, f64); 2],
 }
 
@@ -47,7 +42,7 @@ impl CutCosts {
             Place::Device(_) => topology.link,
             Place::Host | Place::Group(_) => topology.host_link,
         };
-        // In the best case, the devices of its stage share an op.
+        // At best, the devices of its stage share an op.
         let stage = placement.stages.iter();
         let stage = stage.map(|stage| stage.iter().map(|&d| device(d).flops).sum());
         let fastest = stage.fold(1.0, f64::max);
@@ -63,7 +58,6 @@ impl CutCosts {
         }
     }
 
-    /// Nanoseconds of a copy of `v`.
     fn copy_ns(&self, graph: &Graph, v: Value) -> u64 {
         let ty = &graph.value(v).ty;
         let us = self.batches.iter().map(|(batch, weight)| {
@@ -79,7 +73,7 @@ impl CutCosts {
         if data.op.is_view() {
             return [0; 2];
         }
-        // Operands that were just computed are still in caches, so their traffic does not count.
+        // Operands just computed are still in caches, so their traffic does not count.
         self.flops.map(|flops| {
             let us = self.batches.iter().map(|(batch, weight)| {
                 let bytes = |v: &Value| graph.value(*v).ty.bytes(batch).unwrap_or(u64::MAX) as f64;
@@ -91,8 +85,8 @@ impl CutCosts {
     }
 }
 
-/// Returns the batch with caches at most half full: then a slice of the cells attended to is smaller than the cache,
-/// and cheaper to copy.
+/// Returns the batch with caches at most half full, so that a slice of the attended cells is cheaper to copy than the
+/// cache.
 fn half_full(batch: Bindings) -> Bindings {
     let half = |b: Bindings, seen: Symbol, all: Symbol| {
         let most = b.get(all).div_ceil(2);
@@ -102,19 +96,18 @@ fn half_full(batch: Bindings) -> Bindings {
     half(batch, Symbol::NKvSwa, Symbol::NCtxSwa)
 }
 
-/// Costs are integers, so that flows are exact. Costs above one hour count as one hour.
+/// Integers keep flows exact. Costs are capped at one hour.
 fn nanoseconds(us: f64) -> u64 {
     (us * 1e3).clamp(0.0, 3.6e12) as u64
 }
 
-/// Microseconds of one more copy in a group of copies that cross the link together and share its latency.
+/// Microseconds of one more copy among copies that share a link's latency.
 const ENQUEUE_US: f64 = 1.0;
 
-/// The capacity of edges that no cut crosses: more than every sum of costs.
+/// The capacity of uncuttable edges: more than every sum of costs.
 const FORBIDDEN: u64 = 1 << 60;
 
-/// Returns the free instructions that run at the other place in the cheapest division. Among equally cheap divisions,
-/// the one with the fewest such instructions wins.
+/// Returns the free instructions at the other place in the cheapest division; ties go to the fewest.
 pub(super) fn cheapest_cut(
     graph: &Graph,
     side: &dyn Fn(Inst) -> Side,
@@ -170,7 +163,7 @@ pub(super) fn cheapest_cut(
             continue;
         }
         let cost = costs.copy_ns(graph, v);
-        // The copy from the layer's place to the other place: one copy for all users there.
+        // The copy from the layer's place to the other place, for all users there.
         let there = network.add_node();
         network.add_edge(maker, there, cost);
         // The copy from the other place to the layer's place.

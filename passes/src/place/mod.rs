@@ -1,15 +1,14 @@
 //! Placing: the place of every op, and the copies between places.
 //!
-//! The model's graph has no places. [`place`] gives every op one, by three rules:
+//! [`place`] applies three rules:
 //!
-//! 1. Weights and states are at the place of their layer (a stage of devices, or the host) unless an override moves
-//!    them.
+//! 1. Weights and states are at the place of their layer (a stage of devices, or the host) unless overridden.
 //! 2. An op over weights runs at their place, and an update of a state at the state's place. An expensive op without
 //!    weights or states (attention, scans) runs at the place of its layer.
 //! 3. All other ops run at the place with the cheapest copies: a minimum cut between the host and the devices.
 //!
-//! A `copy` op brings a value once to each other place that reads it. Later passes treat copies as any op: a split is
-//! inferred through them.
+//! A `copy` op brings a value once to each other place that reads it. Later passes treat copies like other ops: splits
+//! are inferred through them.
 
 mod assign;
 mod copies;
@@ -23,19 +22,18 @@ use tpc_ir::{DeviceData, Graph, Group, GroupData, Inst, Place, Value};
 use crate::layers::Section;
 use crate::machine::{Topology, Workload};
 
-/// The place of every layer of a model, and of single weights and states.
+/// The places of layers, and of single weights and states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerPlacement {
-    /// The devices of each stage, by position; layers run through the stages in order. One stage for a plain tensor
-    /// split.
+    /// The devices of each stage, by position, in layer order. One stage for a plain tensor split.
     pub stages: Vec<Vec<usize>>,
-    /// The place of the prologue.
+    /// The prologue's place.
     pub prologue: LayerPlace,
-    /// The place of each layer; layers beyond the list are in the last stage.
+    /// The place of each layer; the last stage for layers beyond the list.
     pub layers: Vec<LayerPlace>,
-    /// The place of the epilogue.
+    /// The epilogue's place.
     pub epilogue: LayerPlace,
-    /// The weights and states of the model's graph with a place of their own.
+    /// The model graph's weights and states with a place of their own.
     pub overrides: BTreeMap<Value, PlaceOverride>,
 }
 
@@ -58,14 +56,14 @@ impl LayerPlace {
     }
 }
 
-/// The place of a weight or state that is not at the place of its layer.
+/// The place of a weight or state away from its layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceOverride {
     /// On the host.
     Host,
     /// On one device, whole.
     Device(usize),
-    /// On all devices of its stage, whole on each.
+    /// Whole on all devices of its stage.
     Mirrored,
 }
 
@@ -81,7 +79,6 @@ impl LayerPlacement {
         }
     }
 
-    /// Returns the place of a section of the graph.
     pub(crate) fn of_section(&self, section: Section) -> LayerPlace {
         match section {
             Section::Layer(l) => {
@@ -94,16 +91,16 @@ impl LayerPlacement {
     }
 }
 
-/// A graph whose values have places.
+/// A graph with places.
 #[derive(Clone, Debug)]
 pub struct PlacedGraph {
-    /// The graph, with its copies.
+    /// The graph, including copies.
     pub graph: Graph,
-    /// The values that must stay whole on every device of their stage.
+    /// Values that must stay whole on every device of their stage.
     pub mirrored: Vec<Value>,
 }
 
-/// Gives every op of a model's graph its place, and inserts the copies that this takes.
+/// Places every op of a model's graph, and inserts copies.
 pub fn place(
     graph: &Graph,
     placement: &LayerPlacement,
@@ -113,7 +110,6 @@ pub fn place(
 ) -> PlacedGraph {
     let places = assign::assign(graph, placement, topology, workload);
     let mut out = Graph::new(graph.name.clone());
-    // Copies come on top.
     let (values, insts) = (graph.values().len(), graph.insts().len());
     out.reserve(values + values / 8, insts + insts / 8);
     let named = |name: &String| DeviceData { name: name.clone() };
@@ -125,8 +121,7 @@ pub fn place(
     copies::insert(graph, placement, &places, out)
 }
 
-/// Returns the group that an instruction runs on; `None` on the host and on single devices, which hold every value
-/// whole.
+/// Returns the group of an instruction; `None` on the host and on single devices.
 pub fn group_of(graph: &Graph, inst: Inst) -> Option<Group> {
     let result = graph.inst(inst).results.first()?;
     match graph.value(*result).place {
@@ -135,7 +130,7 @@ pub fn group_of(graph: &Graph, inst: Inst) -> Option<Group> {
     }
 }
 
-/// Returns the graph with everything on one group of these devices.
+/// Returns the graph with everything on one group of devices.
 pub fn place_on_group(graph: &Graph, devices: &[String]) -> Graph {
     let placement = LayerPlacement::single_stage(devices.len());
     let workload = Workload::new(1, 1, 1, 1);

@@ -13,14 +13,14 @@ use super::{Choice, PlanRequest, PlannedGraph};
 use crate::factors::propagate;
 use crate::machine::all_reduce_us;
 
-/// Times and bytes of an assignment for the layer groups concerned.
+/// Times and bytes of an assignment for the affected layer groups.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cost {
     /// One token, in µs.
     pub decode_us: f64,
-    /// One largest batch of a prompt, in µs.
+    /// One largest prompt batch, in µs.
     pub prefill_us: f64,
-    /// The price that the planner compares, in µs per token: both batches weighed, and memory.
+    /// The planner's price, in µs per token: both batches weighted, and memory.
     pub price_us: f64,
     /// Bytes of weights and states per device.
     pub bytes: Vec<f64>,
@@ -38,25 +38,20 @@ impl Cost {
     }
 }
 
-/// Prices alternatives to the plan of one group.
 pub(super) struct Alternatives<'a> {
     planned: &'a PlannedGraph,
     group: Group,
     groups: Vec<&'a LayerGroup>,
-    /// The groups of each leaf.
     spans: BTreeMap<Var, Vec<usize>>,
     pricer: Pricer<'a>,
 }
 
-/// The consequences of fixing an option.
 pub(super) struct Replacement {
-    /// The chosen classes that it excludes.
     pub(super) of: Vec<Class>,
-    /// The layers that change; `None` stands for the instructions before the first layer and after the last.
+    /// The changed layers; `None` for the prologue and the epilogue.
     pub(super) layers: Vec<Option<u32>>,
-    /// The cost of the choice there.
     pub(super) chosen: Cost,
-    /// The cost with the option; `None` if no assignment with it can be carried out.
+    /// The cost with the option; `None` if no assignment allows it.
     pub(super) cost: Option<Cost>,
 }
 
@@ -69,7 +64,7 @@ struct CostCache<'a> {
 }
 
 impl<'a> Alternatives<'a> {
-    /// Alternatives to `planned`, the plan of `request`, for a group of devices with these weights.
+    /// Alternatives to `planned`, the plan of `request`, on a group of devices with these weights.
     pub(super) fn new(
         planned: &'a PlannedGraph,
         request: &'a PlanRequest,
@@ -94,12 +89,10 @@ impl<'a> Alternatives<'a> {
         }
     }
 
-    /// Returns the groups that `leaf` runs through.
     fn span(&self, leaf: &Var) -> &[usize] {
         self.spans.get(leaf).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the options to split `leaf`.
     pub(super) fn options(&self, leaf: Var) -> Vec<SplitOption> {
         options_for(
             self.pricer.facts,
@@ -108,7 +101,7 @@ impl<'a> Alternatives<'a> {
         )
     }
 
-    /// Returns the cost of `option` in place of the chosen ones that it excludes.
+    /// Returns the cost of `option` instead of the chosen ones that it excludes.
     pub(super) fn replace(&self, option: &SplitOption) -> Replacement {
         let PlannedGraph {
             analysis, choice, ..
@@ -117,13 +110,12 @@ impl<'a> Alternatives<'a> {
         self.cost_with(Some(option), &excluded, &[])
     }
 
-    /// Returns the cost with the factors of a chosen class whole.
     pub(super) fn without(&self, class: Class) -> Replacement {
         let whole = &self.planned.choice.options[class.index()].leaves;
         self.cost_with(None, &|i| i == class.index(), whole)
     }
 
-    /// Returns the cost with `given`, without the chosen options that `excluded` names, and with `whole` left whole.
+    /// Returns the cost with `given`, without options of `excluded`, and with `whole` unsplit.
     fn cost_with(
         &self,
         given: Option<&SplitOption>,
@@ -140,7 +132,7 @@ impl<'a> Alternatives<'a> {
             .flat_map(|o| o.leaves.iter().flat_map(|l| self.span(l)))
             .copied()
             .collect();
-        // Options of factors in several groups stay if they are not given up. The rest of each group is searched.
+        // Options of factors in several groups stay unless excluded; the rest of each group is searched.
         let several = |o: &&SplitOption| o.leaves.iter().any(|l| self.span(l).len() > 1);
         let stay = kept.iter().map(|&i| &choice.options[i]).filter(several);
         let fixed: Vec<&SplitOption> = given.into_iter().chain(stay).collect();
@@ -154,7 +146,7 @@ impl<'a> Alternatives<'a> {
             };
             let now: Vec<&SplitOption> = choice.options.iter().filter(here).collect();
             let fixed: Vec<&SplitOption> = fixed.iter().copied().filter(here).collect();
-            // Alike groups have the same cost if the fixed and the chosen options split the same of their factors.
+            // Alike groups have the same cost if the fixed and the chosen options split corresponding factors.
             let place = |l: &Var| group.leaves.iter().position(|x| x == l);
             let places: Vec<Option<usize>> = fixed
                 .iter()
@@ -189,14 +181,11 @@ impl<'a> Alternatives<'a> {
         }
     }
 
-    /// True if these leaves are decided for all layer groups at once.
     fn is_global(&self, leaves: &[Var]) -> bool {
         let span = leaves.iter().map(|l| self.span(l).len()).max();
         super::problem::is_global(span.unwrap_or(0), self.groups.len())
     }
 
-    /// Returns the cost of the cheapest options for a group, given the `fixed` ones, if the factors of `whole` are not
-    /// split.
     fn find_cheapest(
         &self,
         group: &LayerGroup,
@@ -222,7 +211,7 @@ impl<'a> Alternatives<'a> {
         self.cost(group, &set, in_full)
     }
 
-    /// Returns the cost of an assignment in a layer group; `None` if it cannot be carried out.
+    /// Returns the cost of an assignment in a layer group; `None` if it is not possible.
     fn cost(&self, group: &LayerGroup, set: &[&SplitOption], in_full: bool) -> Option<Cost> {
         let p = &self.pricer;
         let graph = p.facts.graph;

@@ -1,5 +1,5 @@
-//! The bill of a batch: the kernels that each device launches, and the transfers, counted. Its price depends on the machine
-//! and on the engine alone, so that one bill can be priced for several.
+//! The bill of a batch: counted kernels per device, and transfers. Machine and engine determine its price, so one bill
+//! can be priced for several.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::factor::Var;
@@ -13,10 +13,10 @@ use super::{Breakdown, ModelKind, PlanRequest, PlannedGraph, SplitOption};
 use crate::machine::{EngineProfile, Kernel, KernelKind, Regime, Ring, Speed, Topology, Way};
 use crate::place::group_of;
 
-/// The most bytes of weights that a small model reads for a token.
+/// The most bytes of weights that a small model reads per token.
 const SMALL: f64 = 2e9;
 
-/// A kernel that is launched several times.
+/// A repeatedly launched kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KernelCount {
     /// The kernel.
@@ -25,7 +25,6 @@ pub struct KernelCount {
     pub count: f64,
 }
 
-/// A collective of a stage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Exchange {
     stage: usize,
@@ -33,13 +32,10 @@ struct Exchange {
     bytes: f64,
 }
 
-/// A copy between places.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Move {
     us: f64,
-    /// True if the host takes part.
     host: bool,
-    /// True if it brings an input of the batch.
     input: bool,
 }
 
@@ -47,9 +43,7 @@ struct Move {
 #[derive(Clone, Debug)]
 pub struct Bill {
     regime: Regime,
-    /// The devices of each stage.
     devices: Vec<Vec<usize>>,
-    /// The kernels of each device of each stage.
     stages: Vec<Vec<Vec<KernelCount>>>,
     /// The kernels of single devices outside of stages, and of the host.
     alone: Vec<(Option<usize>, KernelCount)>,
@@ -62,18 +56,18 @@ pub struct Bill {
 pub struct Times {
     /// The busiest device of each stage.
     pub stages: Vec<Breakdown>,
-    /// Work that is done once, by any place, for every split.
+    /// Work done once, by any place, for every split.
     pub rest: Breakdown,
 }
 
 impl Times {
-    /// Returns the sum of all parts, run one after another.
+    /// Returns the sum of all parts, in sequence.
     pub fn parts(&self) -> Breakdown {
         self.stages.iter().fold(self.rest, |sum, s| sum + *s)
     }
 
-    /// Returns the time of a batch among `batches` of one prompt. Stages work on successive batches at the same time,
-    /// as far as the engine overlaps them and no weight is on the host.
+    /// Returns the time of a batch among `batches` of one prompt. Stages overlap on successive batches as far as the
+    /// engine allows, if no weight is on the host.
     pub fn batch_us(&self, batches: f64, profile: &EngineProfile) -> f64 {
         let sum = self.parts().total();
         let stages = self.stages.iter().map(Breakdown::total);
@@ -131,7 +125,7 @@ impl Bill {
         out
     }
 
-    /// Returns the bill of the whole graph on one device, which fetches the inputs and gives back the outputs.
+    /// Returns the bill of the whole graph on one device, including inputs and outputs.
     pub fn on_one_device(planned: &PlannedGraph, request: &PlanRequest, batch: &Bindings) -> Bill {
         let pricer = Pricer::new(planned.graph_facts(), request, &[0], &[1.0]);
         let insts = planned.graph.insts();
@@ -158,7 +152,7 @@ impl Bill {
         }
     }
 
-    /// True if products are computed on the host.
+    /// True if the host computes products.
     pub fn uses_host(&self) -> bool {
         let heavy = |k: &Kernel| k.kind != KernelKind::Light;
         self.alone
@@ -166,7 +160,7 @@ impl Bill {
             .any(|(d, c)| d.is_none() && heavy(&c.kernel))
     }
 
-    /// Returns the kind of the model, by the kernels of the bill.
+    /// Returns the kind of the model, by its kernels.
     pub fn model_kind(&self) -> ModelKind {
         let shared = self.stages.iter().flatten().flatten();
         let all = shared.chain(self.alone.iter().map(|(_, c)| c));
@@ -184,7 +178,7 @@ impl Bill {
         }
     }
 
-    /// Returns the way in which the devices work together.
+    /// Returns the way in use of several devices.
     pub fn way(&self) -> Way {
         if self.uses_host() {
             Way::Host
@@ -197,7 +191,7 @@ impl Bill {
         }
     }
 
-    /// Returns the price of the bill on a machine, with an engine.
+    /// Returns the bill's price on a machine, with an engine.
     pub fn times(&self, topology: &Topology, profile: &EngineProfile) -> Times {
         let speed = |d: usize| Speed::of_device(profile, topology.device(d));
         let shared = &EngineProfile {
@@ -258,7 +252,6 @@ impl Bill {
     }
 }
 
-/// Returns the kernels of the host and of single devices.
 fn kernels_outside_stages(
     planned: &PlannedGraph,
     request: &PlanRequest,
@@ -278,11 +271,10 @@ fn kernels_outside_stages(
     each.collect()
 }
 
-/// The key of a layer group's kernels within a stage: its shape, and for each option the positions of its leaves and
-/// the ranges.
+/// The key of a layer group's kernels within a stage: its shape, and per option its leaf positions and ranges.
 type LayerGroupKey<'a> = (&'a Signature, Vec<(Vec<Option<usize>>, &'a [Interval])>);
 
-/// Returns the kernels of each device of a stage. Layer groups that are alike and divided alike are asked for once.
+/// Returns the kernels of each device of a stage, computed once for layer groups with equal shape and division.
 fn stage_kernels(
     planned: &PlannedGraph,
     request: &PlanRequest,
@@ -339,7 +331,6 @@ fn stage_kernels(
     out
 }
 
-/// Returns equal kernels counted together.
 fn merge_equal(all: Vec<KernelCount>) -> Vec<KernelCount> {
     let mut out: Vec<KernelCount> = Vec::new();
     let mut known: FxHashMap<(KernelKind, DType, [u64; 3]), usize> = FxHashMap::default();

@@ -2,25 +2,25 @@
 
 use std::ops::Add;
 
-/// The parts of the time of a decoded token, in microseconds. They add up to it.
+/// The parts of the time of a decoded token, in microseconds; they add up to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Breakdown {
-    /// Products with weights: the reading of the weights.
+    /// Products with weights: reading the weights.
     pub weights_us: f64,
-    /// Attention, recurrent states included.
+    /// Attention and recurrent states.
     pub attention_us: f64,
-    /// All other ops on the devices.
+    /// Other ops on the devices.
     pub other_us: f64,
-    /// The fixed time of every kernel, and of every token.
+    /// Fixed time of kernels and tokens.
     pub launches_us: f64,
     /// Collectives, and copies between devices.
     pub collectives_us: f64,
-    /// Work of the host, and copies to and from it.
+    /// Host work, and copies to and from it.
     pub host_us: f64,
 }
 
 impl Breakdown {
-    /// Returns the sum of all parts.
+    /// Returns the sum.
     pub fn total(&self) -> f64 {
         self.weights_us
             + self.attention_us

@@ -11,23 +11,23 @@ use crate::factors::Selection;
 /// The chosen options.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
-    /// The options; a class is the position in this list.
+    /// The options; the position is the class.
     pub options: Vec<SplitOption>,
     by_leaf: BTreeMap<(Group, Var), Class>,
-    /// Number of assignments that were priced.
+    /// Number of priced assignments.
     pub priced: u64,
-    /// True if every assignment was priced, so that the choice is the cheapest by the cost model.
+    /// True if every assignment was priced: the choice is the cheapest by the cost model.
     pub optimal: bool,
     /// Number of distinct problems.
     pub distinct: usize,
-    /// The price of the choice, in µs per token, as the search compares it for splits within layers.
+    /// The choice's price, in µs per token, as compared for splits within layers.
     pub cost: f64,
-    /// A lower bound on the price of every assignment. It equals [`Self::cost`] if all assignments were priced.
+    /// A lower bound on the price of every assignment; [`Self::cost`] if all were priced.
     pub lower_bound: f64,
 }
 
 impl Choice {
-    /// Returns the choice to split no factor.
+    /// Returns the choice without splits.
     pub fn none() -> Choice {
         Choice {
             optimal: true,
@@ -36,8 +36,7 @@ impl Choice {
         }
     }
 
-    /// Returns the most by which this choice can exceed the cheapest assignment, as a fraction. It is 0 if the choice
-    /// is the cheapest assignment.
+    /// Returns the maximum excess over the cheapest assignment, as a fraction; 0 if optimal.
     pub fn excess(&self) -> f64 {
         if self.optimal || self.lower_bound <= 0.0 {
             return 0.0;
@@ -52,7 +51,6 @@ impl Choice {
         out
     }
 
-    /// Adds the choice of another device group.
     pub(super) fn join(&mut self, other: Choice) {
         other.options.into_iter().for_each(|o| self.push(o));
         self.priced += other.priced;
@@ -62,7 +60,6 @@ impl Choice {
         self.lower_bound += other.lower_bound;
     }
 
-    /// Adds an option unless one of its leaves is split already.
     pub(super) fn push(&mut self, option: SplitOption) {
         let taken = |l: &Var| self.by_leaf.contains_key(&(option.group, *l));
         if option.leaves.iter().any(taken) {

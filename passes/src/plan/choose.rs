@@ -9,10 +9,9 @@ use super::price::{Price, Pricer};
 use super::problem::{OptionTable, Problem};
 use super::search::{assignments, search};
 
-/// The most assignments of global factors that are tried.
 const GLOBAL_LIMIT: usize = 256;
 
-/// The solution of a problem: the price and the options, without the global ones.
+/// The price and the options of a problem, without global ones.
 type Solution = (Price, Vec<SplitOption>);
 
 /// An assignment of the global factors, with the cheapest solution of every problem under it.
@@ -24,7 +23,7 @@ struct BestAssignment {
 
 /// Chooses the options for the layer groups of one device group.
 ///
-/// The search stops when the budget has no trials left, and keeps its best assignment.
+/// If the budget is exhausted, keeps the best assignment so far.
 pub fn choose(
     pricer: &Pricer<'_>,
     group: Group,
@@ -42,10 +41,10 @@ pub fn choose(
     choice
 }
 
-/// Finds the cheapest assignment of all factors. Counts the priced assignments in `choice`.
+/// Finds the cheapest assignment of all factors, and counts priced assignments in `choice`.
 ///
-/// A split of a global factor, such as the residual width, needs several times more collectives than other splits. The
-/// decision to split it therefore uses the full time of the collectives.
+/// Splitting a global factor, such as the residual width, needs several times more collectives than other splits. This
+/// decision therefore uses the full time of collectives.
 fn find_cheapest(
     pricer: &Pricer<'_>,
     global: &[SplitOption],
@@ -79,8 +78,7 @@ fn find_cheapest(
     best
 }
 
-/// Solves all problems with the `given` options of global factors; returns the solutions and their price. Returns
-/// `None` if a problem has no solution.
+/// Solves all problems with the `given` global options; `None` if one has no solution.
 fn solve(
     pricer: &Pricer<'_>,
     given: &[&SplitOption],
@@ -105,7 +103,6 @@ fn solve(
     Some((total, solutions))
 }
 
-/// Stores the price of the best assignment in `choice`, and the lower bound on all.
 fn price(
     pricer: &Pricer<'_>,
     global: &[SplitOption],
@@ -126,8 +123,7 @@ fn price(
     }
 }
 
-/// Adds the options of the best assignment to `choice`: the global ones, then the others in program order, so that
-/// classes are numbered as people read.
+/// Adds the options to `choice`, global ones first, then in program order, which numbers the classes.
 fn take(problems: &[Problem], best: BestAssignment, choice: &mut Choice) {
     best.global.into_iter().for_each(|o| choice.push(o));
     let mut options: Vec<(Inst, SplitOption)> = Vec::new();

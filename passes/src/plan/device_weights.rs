@@ -6,13 +6,13 @@ use super::PlanRequest;
 use crate::layers::Prologue;
 use crate::place::{LayerPlace, LayerPlacement, PlaceOverride};
 
-/// The part of a device's memory that weights and states may take; intermediate values take the rest.
+/// The fraction of a device's memory for weights and states; the rest is for intermediate values.
 const FOR_STORAGE: f64 = 0.95;
 
 impl PlanRequest {
-    /// Limits each device's part of its stage to its room, and gives the rest to the others. Weights stay in proportion
-    /// to bandwidth if memory allows. If a stage does not have room for all its tensors, its weights are in proportion
-    /// to the devices' room. A device without a known memory is not limited.
+    /// Limits each device's share of its stage to its room, and gives the rest to the others. Weights stay in
+    /// proportion to bandwidth if memory allows. If a stage lacks room for its tensors, its weights are in proportion
+    /// to the devices' room. Devices of unknown memory are not limited.
     pub fn limit_device_weights(&mut self, model: &Graph, batch: &Bindings) {
         let stored = StoredBytes::new(model, &self.layer_placement, self.devices.len(), batch);
         let mut weights = self.device_weights();
@@ -36,9 +36,9 @@ impl PlanRequest {
         }
     }
 
-    /// Shifts weights from devices whose memory a plan exceeds to devices of their stage with room. `needed` has the
-    /// bytes that the plan takes of each device. Factors of few units (heads, experts) do not follow the weights
-    /// closely. Returns true if a weight changed.
+    /// Shifts weights from devices whose memory a plan exceeds to others of their stage with room. `needed` has the
+    /// plan's bytes per device. Factors of few units (heads, experts) follow the weights only roughly. Returns true if
+    /// a weight changed.
     pub fn shift_device_weights(&mut self, needed: &[u64]) -> bool {
         let mut weights = self.device_weights();
         let mut shifted = false;
@@ -51,8 +51,7 @@ impl PlanRequest {
             if devices.len() < 2 || ratios.iter().all(|r| *r >= 1.0) {
                 continue;
             }
-            // Take the square root of the ratio, because the tensors that a device holds whole do not shrink with its
-            // weight.
+            // The square root of the ratio, because tensors that a device holds whole do not shrink with its weight.
             devices
                 .iter()
                 .zip(ratios)
@@ -65,8 +64,8 @@ impl PlanRequest {
         shifted
     }
 
-    /// True if the devices of every stage together have the memory for its weights and states, besides the `taken`
-    /// bytes of each device. If not, no plan fits.
+    /// True if every stage has the memory for its weights and states, besides the `taken` bytes of each device.
+    /// Otherwise no plan fits.
     pub fn has_room(&self, model: &Graph, batch: &Bindings, taken: &[u64]) -> bool {
         let stored = StoredBytes::new(model, &self.layer_placement, self.devices.len(), batch);
         let stages = self.layer_placement.stages.iter().zip(&stored.divided);
@@ -83,7 +82,6 @@ impl PlanRequest {
     }
 }
 
-/// Bytes of weights and states.
 struct StoredBytes {
     /// Per stage, the bytes that its devices may divide.
     divided: Vec<f64>,
@@ -129,9 +127,8 @@ impl StoredBytes {
     }
 }
 
-/// Returns weights in proportion to `weights`, each at most its room as a part of the whole. If the room does not
-/// suffice, they are in proportion to the room. The sum stays the same. Returns `None` if no weight needs to change, or
-/// if no device has room.
+/// Limits weights to the devices' room, in fractions of the total; keeps the sum. If the room does not suffice, the
+/// result is in proportion to the room. `None` if no weight needs to change, or if no device has room.
 fn limit_shares(weights: &[f64], room: &[f64]) -> Option<Vec<f64>> {
     let total: f64 = weights.iter().sum();
     let space: f64 = room.iter().sum();
@@ -203,7 +200,7 @@ mod tests {
 
     #[test]
     fn shares_follow_bandwidth_as_far_as_memory_allows() {
-        // All devices have room: no weight changes, even if some memory is not known.
+        // All devices have room: no weight changes, even with unknown memory.
         assert_eq!(limit_shares(&[1.0, 1.0], &[0.5, 0.6]), None);
         assert_eq!(limit_shares(&[3.0, 1.0], &[f64::INFINITY, 0.25]), None);
         // 24 GB and 12 GB of equal speed, for 30 GB: the small one is full, the other takes the rest.
@@ -216,7 +213,7 @@ mod tests {
             limit_shares(&[2.0, 2.0, 1.0], &[0.2, 0.45, f64::INFINITY]),
             &[1.0, 2.25, 1.75],
         );
-        // 60 GB: the room of both together does not suffice, so both exceed it by the same share.
+        // 60 GB do not fit, so both exceed their room by the same share.
         close(
             limit_shares(&[1.0, 1.0], &[0.4, 0.2]),
             &[4.0 / 3.0, 2.0 / 3.0],

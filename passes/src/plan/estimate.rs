@@ -5,40 +5,39 @@ use tpc_ir::Graph;
 use super::{Bill, Breakdown, ModelKind, PlanRequest, PlannedGraph};
 use crate::machine::{Engine, EngineProfile, Way};
 
-/// Batches of a prompt whose speed is estimated: llama.cpp's default of four physical batches in a logical one.
+/// Batches of an estimated prompt: llama.cpp's default of four physical batches per logical one.
 const PROMPT_BATCHES: f64 = 4.0;
 
 /// Estimated times, in microseconds, and speeds of one sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// The engine whose speed it is.
+    /// The engine.
     pub engine: Engine,
-    /// Tokens in the cache when a token is decoded, and before the prompt.
+    /// Tokens in the cache before the decoded token, and before the prompt.
     pub depth: u64,
     /// One token.
     pub decode_us: f64,
-    /// One largest batch of a prompt.
+    /// One largest prompt batch.
     pub prefill_us: f64,
-    /// One token on a single device of the first profile, if it had the memory.
+    /// One token on a single device of the first profile with enough memory.
     pub baseline_single_us: f64,
     /// Decoded tokens per second.
     pub decode_tps: f64,
-    /// Tokens per second of a prompt of several largest batches. If the engine overlaps stages, they process different
-    /// batches at the same time.
+    /// Tokens per second of a prompt of several largest batches, including the engine's overlap of stages.
     pub prompt_tps: f64,
-    /// The typical relative error of `decode_tps`: the median over published speeds that the constants were not fitted on,
-    /// by engine and way (one device, layers, tensors, host). Half of such estimates are nearer.
+    /// The typical relative error of `decode_tps`: the median over published speeds outside the fit, by engine and way
+    /// (one device, layers, tensors, host). Half of such estimates are nearer.
     pub error: f64,
-    /// The way in which the devices work together.
+    /// How the devices work together.
     pub way: Way,
     /// The kind of the model.
     pub kind: ModelKind,
-    /// The parts of the time of a decoded token.
+    /// The parts of `decode_us`.
     pub breakdown: Breakdown,
 }
 
-/// Estimates the times of a plan and its sharded form, for the engine and at the depth of the request. A token passes the
-/// stages one after another; so do the host and the devices.
+/// Estimates the times of a plan and its sharded form, for the request's engine and depth. A token passes the stages,
+/// the host and the devices in sequence.
 pub fn estimate(planned: &PlannedGraph, sharded: &Graph, request: &PlanRequest) -> Estimate {
     let topology = &request.topology;
     let profile = &EngineProfile::on(request.engine, topology);

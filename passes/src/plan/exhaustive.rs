@@ -1,4 +1,4 @@
-//! The planner compared with all possible plans, on models that are small enough.
+//! Compares the planner with all possible plans of small models.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +12,6 @@ use super::search::assignments;
 use super::*;
 use crate::machine::{Link, Topology, Workload};
 
-/// A model of attention and feed-forward layers.
 struct Model {
     layers: usize,
     heads: u64,
@@ -87,7 +86,6 @@ impl Model {
     }
 }
 
-/// A planned model, and all possible choices for it.
 struct Space<'a> {
     planned: &'a PlannedGraph,
     pricer: Pricer<'a>,
@@ -116,7 +114,7 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// Returns the price of an assignment over all layer groups; `None` if it cannot be carried out.
+    /// Returns the price of an assignment over all layer groups; `None` if it is not possible.
     fn price(&self, set: &[&SplitOption]) -> Option<Price> {
         let mut out = Price::default();
         for r in &self.planned.layer_groups {
@@ -133,7 +131,6 @@ impl<'a> Space<'a> {
             .any(|l| is_global(self.spans[l], self.planned.layer_groups.len()))
     }
 
-    /// Returns the compatible sets.
     fn sets(&self) -> Vec<Vec<usize>> {
         let all: Vec<usize> = (0..self.options.len()).collect();
         let conflict =
@@ -143,8 +140,8 @@ impl<'a> Space<'a> {
         sets
     }
 
-    /// Returns the price of the cheapest assignment, and the number of assignments: of each assignment of the global
-    /// factors, the best by capped collectives; of these, the best by the full time of collectives.
+    /// Returns the price of the cheapest assignment, and the number of assignments. Capped collectives choose the best
+    /// of each assignment of global factors; full collectives choose among these.
     fn cheapest(&self) -> (f64, usize) {
         let mut best: BTreeMap<Vec<usize>, Price> = BTreeMap::new();
         let sets = self.sets();
@@ -200,13 +197,13 @@ fn no_set_of_options_is_cheaper_than_the_plan() {
             let device_weights = request.stage_device_weights(0);
             let space = Space::new(&planned, &request, &device_weights);
             let chosen: Vec<&SplitOption> = planned.choice.options.iter().collect();
-            let price = space.price(&chosen).expect("a plan can be carried out");
+            let price = space.price(&chosen).expect("a plan is possible");
             let (least, sets) = space.cheapest();
             tried += sets;
             let bound = 1.0 + planned.choice.excess();
             assert!(
                 price.uncapped <= least * bound * (1.0 + 1e-9),
-                "{heads}/{kv} {width} {dtype} on {devices}: {} against {least}, bound {bound}",
+                "{heads}/{kv} {width} {dtype} on {devices}: {} instead of {least}, bound {bound}",
                 price.uncapped
             );
         }
@@ -230,7 +227,7 @@ fn no_other_ranges_are_cheaper_where_devices_share_evenly() {
         let device_weights = request.stage_device_weights(0);
         let space = Space::new(&planned, &request, &device_weights);
         let chosen: Vec<&SplitOption> = planned.choice.options.iter().collect();
-        let price = space.price(&chosen).expect("a plan can be carried out");
+        let price = space.price(&chosen).expect("a plan is possible");
         // Every cut of every option of every set.
         for set in space.sets().iter().filter(|s| s.len() <= 3) {
             let mut cut: Vec<Vec<SplitOption>> = vec![Vec::new()];

@@ -1,7 +1,7 @@
 //! The reasons for the splits of a tensor, factor by factor: the class, the refusal, or the price of a split.
 //!
-//! An alternative is priced as the choice itself was. One option of the factor is fixed, and the chosen options that it
-//! excludes are given up. Then the rest of every affected layer group is searched again.
+//! An alternative is priced like the choice: with one option fixed and its conflicting options removed, the rest of
+//! every affected layer group is searched again.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::{PlanRequest, PlannedGraph};
 use crate::factors::Selection;
 use crate::factors::{FactorPosition, Summand, factor_positions};
 
-/// The facts about a factor that do not depend on the choice.
+/// The facts about a factor, independent of the choice.
 #[derive(Clone, Debug)]
 pub struct FactorFacts {
     /// The factor.
@@ -25,22 +25,22 @@ pub struct FactorFacts {
     pub size: Dim,
     /// Its kind, for people; `None` if no weight or state has the factor.
     pub kind: Option<&'static str>,
-    /// The positions at which ranges may end.
+    /// Valid ends of ranges.
     pub granules: Granules,
-    /// The weights and states that it runs through.
+    /// Its weights and states.
     pub through: Vec<FactorPosition>,
-    /// The reason why it cannot be split, if there is one.
+    /// The reason why it cannot be split, if any.
     pub forbidden: Option<ForbiddenSplit>,
 }
 
-/// The reason that a factor cannot be split.
+/// The reason why a factor cannot be split.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForbiddenSplit {
-    /// The reason, with the first op concerned if there are several.
+    /// The reason, with the first of several ops.
     pub reason: Refusal,
-    /// The axes of that op that must be whole and contain the factor.
+    /// The axes of that op that contain the factor and must be whole.
     pub at: Vec<(Slot, usize)>,
-    /// The reason why that op's rule does not hold, if it does not.
+    /// The reason why that op's rule does not hold, if any.
     pub cut: Option<UnifyError>,
     /// Further ops that need it whole.
     pub others: usize,
@@ -53,15 +53,14 @@ pub enum Verdict {
     Split {
         /// The class.
         class: Class,
-        /// The layers that would change if it were whole; `None` stands for before the first layer and after the last.
+        /// The layers that would change if it were whole; `None` for the prologue and the epilogue.
         layers: Vec<Option<u32>>,
         /// The cost of the choice there.
         chosen: Cost,
-        /// The cost with the factors of the class whole and the best other options; `None` if that cannot be carried
-        /// out.
+        /// The cost with the class's factors whole and the best other options; `None` if that is not possible.
         whole: Option<Cost>,
     },
-    /// There is one device only.
+    /// There is only one device.
     OneDevice,
     /// The tensor is not on a group of devices.
     SplitElsewhere,
@@ -71,16 +70,16 @@ pub enum Verdict {
     Possible {
         /// The cheapest option.
         option: SplitOption,
-        /// Classes that it excludes.
+        /// Excluded classes.
         instead_of: Vec<Class>,
-        /// The layers that would change; `None` stands for before the first layer and after the last.
+        /// The layers that would change; `None` for the prologue and the epilogue.
         layers: Vec<Option<u32>>,
         /// The cost of the choice there.
         chosen: Cost,
-        /// The cost with this option and the best others that are compatible with it.
+        /// The cost with this option and the best compatible others.
         alternative: Cost,
     },
-    /// Its size allows a split, but no assignment with it can be carried out.
+    /// Its size allows a split, but no assignment with one is possible.
     Contradiction {
         /// One of its options.
         option: SplitOption,
@@ -101,13 +100,13 @@ pub struct FactorExplanation {
 pub struct SplitExplanation {
     /// The tensor, in the placed graph.
     pub value: Value,
-    /// Its segments, with the factors of each axis, major first. A tensor in one piece has one segment.
+    /// Its segments, with the factors of each axis, major first; one for a tensor in one piece.
     pub segments: Vec<Summand>,
-    /// Every factor of it, in order of first appearance.
+    /// Its factors, in order of first appearance.
     pub factors: Vec<FactorExplanation>,
 }
 
-/// Returns the facts about `leaf`; `None` if no group of devices has an instruction with it.
+/// Returns the facts about `leaf`; `None` if no instruction on a group has it.
 pub fn facts(planned: &PlannedGraph, leaf: Var) -> Option<FactorFacts> {
     let PlannedGraph {
         graph,

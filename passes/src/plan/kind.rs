@@ -8,7 +8,6 @@ use tpc_ir::{DType, Graph, Op, Value};
 
 use crate::factors::{Analysis, LeafFacts};
 
-/// Returns the kind of a chain of leaves that a weight or state has.
 pub(super) fn kind_of(graph: &Graph, analysis: &Analysis, chain: &[Var]) -> &'static str {
     if chain.len() > 1 {
         return "heads";
@@ -41,13 +40,11 @@ struct Leaf<'a> {
 }
 
 impl Leaf<'_> {
-    /// True if a value has the leaf along `axis`.
     fn is_along(&self, v: Value, axis: usize) -> bool {
         let summands = &self.analysis.summands[v.index()];
         summands.iter().any(|t| t.axes[axis].contains(&self.leaf))
     }
 
-    /// True if some op has the leaf along `axis` of one of these operands.
     fn meets(&self, operands: fn(&Op) -> &'static [usize], axis: usize) -> bool {
         let mut insts = self.graph.insts();
         insts.any(|(_, i)| {
@@ -93,7 +90,6 @@ impl Leaf<'_> {
     }
 }
 
-/// Returns the operands of an op that are the keys and values of attention.
 fn kv_operands(op: &Op) -> &'static [usize] {
     if matches!(op, Op::FlashAttn(_)) {
         &[1, 2]
@@ -102,7 +98,6 @@ fn kv_operands(op: &Op) -> &'static [usize] {
     }
 }
 
-/// Returns the operands of an op that are the queries of attention.
 fn queries(op: &Op) -> &'static [usize] {
     if matches!(op, Op::FlashAttn(_)) {
         &[0]
@@ -111,7 +106,6 @@ fn queries(op: &Op) -> &'static [usize] {
     }
 }
 
-/// Returns the operand of an op that is the state of a recurrence.
 fn recurrent_state(op: &Op) -> &'static [usize] {
     if matches!(op, Op::SsmScan(_)) {
         &[0]

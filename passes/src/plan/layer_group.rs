@@ -1,4 +1,4 @@
-//! Layer groups: the units of planning, and which of them are alike.
+//! Layer groups, the units of planning, and which of them are alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,18 +18,17 @@ pub struct LayerGroup {
     pub layer: Option<u32>,
     /// Instructions, in program order.
     pub insts: Vec<Inst>,
-    /// Leaves that occur in it, in order of first appearance: alike layer groups have corresponding lists.
+    /// Leaves in order of first appearance; corresponding in alike layer groups.
     pub leaves: Vec<Var>,
-    /// The signature: equal for layer groups that differ only in the names of weights and states.
+    /// Equal for layer groups that differ only in the names of weights and states.
     pub signature: Signature,
 }
 
-/// A layer group without names, as its number among the distinct ones of its graph; of several merged into one, the list of each.
+/// The number of a layer group without names among the graph's distinct ones; a list if several were merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Signature(Vec<usize>);
 
 impl Signature {
-    /// Appends the signature of another layer group.
     pub(super) fn append(&mut self, other: &Signature) {
         self.0.extend(&other.0);
     }
@@ -38,26 +37,25 @@ impl Signature {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Layer {
     shape: Shape<PlacedOp, PlacedValue>,
-    /// Leaves that an override keeps whole, by the step that they first occur in and by their position.
+    /// Leaves that an override keeps whole, by the step of their first occurrence and their position.
     whole: Vec<(usize, usize)>,
 }
 
-/// An op before splits; of a leaf, its name alone.
+/// An op before splits; a leaf by name alone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct PlacedOp {
     name: &'static str,
     op: Option<Op>,
 }
 
-/// A value before splits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum PlacedValue {
     Result(TensorType),
-    /// A value from outside: its number among these, its type, and whether it is a weight or state.
+    /// A value from outside: its number, its type, and true for a weight or state.
     External(usize, TensorType, bool),
 }
 
-/// Layers before splits: ops and types are equal, and the same values from outside coincide.
+/// Layers before splits: equal ops and types, and the same coincidences of outside values.
 struct PlacedView<'a> {
     graph: &'a Graph,
     outside: FxHashMap<Value, usize>,
@@ -86,7 +84,7 @@ impl View for PlacedView<'_> {
     }
 }
 
-/// Returns the group that plans for an instruction: its own group, or the operand's group for a copy to another place.
+/// Returns the group that plans an instruction: its own, or the operand's for a copy to another place.
 fn planning_group(graph: &Graph, inst: Inst) -> Option<Group> {
     let data = graph.inst(inst);
     let copied = matches!(data.op, Op::Copy(_)).then(|| data.operands[0]);
@@ -100,7 +98,7 @@ fn planning_group(graph: &Graph, inst: Inst) -> Option<Group> {
         })
 }
 
-/// Returns the layer groups of a placed graph, in program order for each group of devices.
+/// Returns the layer groups of a placed graph, in program order per group of devices.
 pub fn layer_groups(graph: &Graph, analysis: &Analysis) -> Vec<LayerGroup> {
     let prologue = Prologue::of_graph(graph);
     let mut insts: BTreeMap<(Group, Section), Vec<Inst>> = BTreeMap::new();
@@ -118,8 +116,8 @@ pub fn layer_groups(graph: &Graph, analysis: &Analysis) -> Vec<LayerGroup> {
         .collect()
 }
 
-/// Returns the layer group of these instructions, which belong to one layer or to none. Layers without names are
-/// numbered in order of appearance.
+/// Returns the layer group of these instructions, all of one layer or outside of layers. Nameless layers are numbered
+/// by appearance.
 fn layer_group(
     graph: &Graph,
     analysis: &Analysis,
@@ -141,7 +139,7 @@ fn layer_group(
                 if !seen.insert(leaf) {
                     continue;
                 }
-                // An override may keep a factor whole in one layer and not in another.
+                // An override may keep a factor whole in one layer only.
                 let facts = analysis.leaves.get(&leaf);
                 if facts.is_some_and(|f| f.pinned_whole.is_some()) {
                     whole.push((step, leaves.len()));

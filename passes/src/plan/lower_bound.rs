@@ -1,4 +1,4 @@
-//! The lower bound on the price of all assignments, for plans that did not price all of them.
+//! The lower bound on the price of all assignments, for incomplete searches.
 
 use tpc_ir::factor::Var;
 
@@ -8,15 +8,15 @@ use super::price::Pricer;
 use super::search::assignments;
 use crate::factors::Summand;
 
-/// The most assignments that are tried for one instruction. An instruction with more does not add to the bound.
+/// The most assignments tried per instruction; instructions with more do not add to the bound.
 const LIMIT: usize = 512;
 
 impl Pricer<'_> {
-    /// Computes a lower bound on [`Price::objective`](super::Price::objective) of a layer group for every assignment of
+    /// Returns a lower bound on [`Price::objective`](super::Price::objective) of a layer group for every assignment of
     /// `options`.
     ///
-    /// Each instruction takes its cheapest options independently of the others, and collectives are free. The bound is
-    /// the largest load of any device, because the busiest device has at least that load.
+    /// Each instruction takes its cheapest options independently, and collectives are free. The bound is the largest
+    /// load of any device, which bounds the busiest device's load.
     pub(super) fn lower_bound(&self, group: &LayerGroup, options: &[&SplitOption]) -> f64 {
         let firsts = self.first_alike(options).into_iter().enumerate();
         let firsts = firsts.filter(|(rank, first)| rank == first);

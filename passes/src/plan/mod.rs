@@ -1,9 +1,8 @@
 //! Planning: the factors to split over the devices of each group, and their ranges.
 //!
 //! [`plan`] places a model's graph, infers its factors and cuts it into [layer groups](LayerGroup). For each stage,
-//! [`choose`] lists the [options](SplitOption) of every factor and searches for the cheapest assignment of compatible
-//! options; a [`Pricer`] prices assignments. [`estimate`] prices finished plans by their [`Bill`], and [`explain_split`] explains
-//! them.
+//! [`choose`] searches the compatible [options](SplitOption) for the cheapest assignment, priced by a [`Pricer`].
+//! [`estimate`] prices finished plans by their [`Bill`], and [`explain_split`] explains them.
 
 mod alternative;
 mod bill;
@@ -54,18 +53,18 @@ use crate::factors::{Analysis, Factors, GraphFacts};
 use crate::place::{PlacedGraph, place};
 use crate::users::Users;
 
-/// The reason that no plan exists.
+/// The reason why no plan exists.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The placed graph does not verify: a fault of the placement.
+    /// The placed graph does not verify, because of a bug in the placement.
     #[error(transparent)]
     Invalid(#[from] Violations),
-    /// The budget does not suffice.
+    /// The budget is exhausted.
     #[error(transparent)]
     Budget(#[from] BudgetExceeded),
 }
 
-/// A placed graph with its factors and the splits chosen for it.
+/// A placed graph with its factors and chosen splits.
 #[derive(Clone, Debug)]
 pub struct PlannedGraph {
     /// The graph, with places and copies.
@@ -76,7 +75,7 @@ pub struct PlannedGraph {
     pub analysis: Analysis,
     /// The readers of its values.
     pub users: Users,
-    /// The layer groups, in program order of each device group.
+    /// The layer groups, in program order per device group.
     pub layer_groups: Vec<LayerGroup>,
     /// The chosen splits.
     pub choice: Choice,
@@ -94,10 +93,10 @@ impl PlannedGraph {
     }
 }
 
-/// Plans as [`plan_within`] does, with the budget of a command.
+/// Plans with the budget of a command.
 ///
 /// # Errors
-/// Returns the errors of [`plan_within`].
+/// As [`plan_within`].
 pub fn plan(
     model: &Verified<stage::Model>,
     request: &PlanRequest,
@@ -105,10 +104,10 @@ pub fn plan(
     plan_within(model, request, &Budget::default())
 }
 
-/// Places the ops of a model's graph and chooses splits for it.
+/// Places the ops of a model's graph and chooses splits.
 ///
 /// # Errors
-/// Returns an error if the placed graph does not verify, which is a fault of the placement, or the budget runs out.
+/// If the budget is exhausted, or the placed graph does not verify, because of a bug in the placement.
 pub fn plan_within(
     model: &Verified<stage::Model>,
     request: &PlanRequest,

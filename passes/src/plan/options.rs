@@ -10,12 +10,12 @@ use super::ranges::{self, ChainCuts};
 use crate::factors::{Analysis, Factors, GraphFacts};
 use crate::gcd::gcd;
 
-/// A split of one factor, or of a chain of two.
+/// A split of a factor, or of a chain of two.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SplitOption {
-    /// The group whose devices share it.
+    /// The group of devices.
     pub group: Group,
-    /// The leaf; or the major and the minor leaf of a chain, split as one by flat ranges.
+    /// The leaf, or a chain's major and minor leaf, split as one by flat ranges.
     pub leaves: Vec<Var>,
     /// The range of each device.
     pub ranges: Vec<Interval>,
@@ -27,7 +27,7 @@ pub struct SplitOption {
     pub kind: &'static str,
 }
 
-/// True if two options cannot both be chosen: they would split one value twice.
+/// True if both options would split one value twice.
 pub(super) fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bool {
     let together = |x, y| x == y || analysis.leaves[x].co_occurring.contains(y);
     a.group == b.group
@@ -36,26 +36,26 @@ pub(super) fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bo
             .any(|x| b.leaves.iter().any(|y| together(x, y)))
 }
 
-/// The reason that a factor cannot be split.
+/// The reason why a factor cannot be split.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// An op needs it whole.
     Whole(Inst),
     /// A value has it twice.
     Repeated(Value),
-    /// An index counts along more than only this factor.
+    /// An index counts along more than this factor.
     Indexed(Inst),
     /// Its size is known only at run time.
     Symbolic,
     /// No weight or state has the factor.
     NotStored,
-    /// The user wants this value whole on every device.
+    /// An override keeps this value whole on every device.
     PinnedWhole(Value),
     /// Quantisation blocks leave fewer than two units.
     Granule(u64),
 }
 
-/// Returns the reason that `leaf` cannot be split by itself, if there is one.
+/// Returns the reason, if any, why `leaf` cannot be split by itself.
 pub fn refusal(factors: &Factors, analysis: &Analysis, leaf: Var) -> Option<Refusal> {
     let facts = analysis.leaves.get(&leaf)?;
     let size = factors.space.size(leaf);
@@ -77,18 +77,16 @@ pub fn refusal(factors: &Factors, analysis: &Analysis, leaf: Var) -> Option<Refu
     facts.stored.is_empty().then_some(Refusal::NotStored)
 }
 
-/// Granules of a chain of leaves (one or two), in units of its flat index.
+/// Granules of a chain of one or two leaves, in flat indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granules {
-    /// The granule at which devices can cut every tensor: blocks of the file, or parts of a block if devices can repack
-    /// it. `None` if no range shorter than the whole is a multiple of a granule.
+    /// The granule of possible cuts in every tensor: file blocks, or parts of a block that devices can repack. `None`
+    /// if only the whole range is a multiple.
     pub hard: Option<u64>,
-    /// True if ranges may end inside blocks: every quantised tensor concerned can store the edge blocks that devices
-    /// share.
+    /// True if ranges may end inside blocks: every quantised tensor can store shared edge blocks.
     pub soft: bool,
 }
 
-/// Returns the granules of a chain.
 pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
     let GraphFacts {
         graph,
@@ -161,8 +159,7 @@ pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
     out
 }
 
-/// Returns the options to split `leaf` among the devices of a group with these weights, by itself or as the major part
-/// of a chain.
+/// Returns the options to split `leaf` in a group with these weights, by itself or as the major part of a chain.
 pub fn options_for(
     facts: GraphFacts<'_>,
     leaf: Var,
@@ -201,18 +198,17 @@ pub fn options_for(
     out.found
 }
 
-/// The most flat indices that a chain may have; every cut of it is tried.
+/// The most flat indices of a chain; every cut is tried.
 const LONGEST_CHAIN: u64 = 1024;
 
-/// True if devices with weights above 0 have equal ones and share `n` indices evenly.
+/// True if devices with nonzero weights have equal ones and share `n` indices evenly.
 fn is_even(n: u64, device_weights: &[f64]) -> bool {
     let active = device_weights.iter().filter(|&&w| w > 0.0).count() as u64;
     let equal = |w: &f64| *w <= 0.0 || (w - device_weights[0]).abs() < 1e-12;
     device_weights.iter().all(equal) && n.is_multiple_of(active.max(1))
 }
 
-/// True if `minor` may be the minor part of a chain with `major`: `minor` occurs only right after `major`, and could be
-/// split.
+/// True if `minor`, splittable and always right after `major`, may follow it in a chain.
 fn may_follow(analysis: &Analysis, major: Var, minor: Var) -> bool {
     let facts = &analysis.leaves[&minor];
     facts.before == BTreeSet::from([Some(major)])
@@ -222,7 +218,6 @@ fn may_follow(analysis: &Analysis, major: Var, minor: Var) -> bool {
         && facts.pinned_whole.is_none()
 }
 
-/// The options of one leaf while they are collected.
 struct Options<'a> {
     facts: GraphFacts<'a>,
     group: Group,
@@ -253,7 +248,7 @@ impl Options<'_> {
             push(hard, false);
         }
         if granules.hard != Some(1) && granules.soft {
-            // An eighth of a block, so that the devices' loads are similar, in steps that suit kernels.
+            // An eighth of a block keeps the devices' loads similar, in steps that suit kernels.
             let eighth = granules.hard.map_or(32, |h| h / 8);
             push(if size >= 1024 { eighth.clamp(1, 32) } else { 1 }, true);
         }

@@ -15,7 +15,7 @@ use crate::machine::{
     roofline_us, work,
 };
 
-/// An assignment under trial; a class is the position of an option.
+/// An assignment under trial; an option's position is its class.
 struct Trial<'a>(&'a [&'a SplitOption]);
 
 impl Selection for Trial<'_> {
@@ -39,9 +39,9 @@ pub struct Pricer<'a> {
     pub devices: &'a [usize],
     /// Their weights.
     pub device_weights: &'a [f64],
-    /// Price of a resident byte, in reads of a byte.
+    /// Price of a stored byte, in reads of a byte.
     memory_price: f64,
-    /// The highest price of a collective while splits within layers are chosen, in µs. It keeps an explicit tensor
+    /// The maximum price of a collective while splits within layers are chosen, in µs. It keeps an explicit tensor
     /// split from being rejected on small models.
     collective_cap: f64,
     expert_load: ExpertLoad,
@@ -50,9 +50,9 @@ pub struct Pricer<'a> {
 /// The price of an assignment for one layer group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Price {
-    /// Objective, in µs per decoded token, with the price of collectives capped.
+    /// Objective, in µs per decoded token, with capped collectives.
     pub objective: f64,
-    /// The price with collectives at their full time.
+    /// The price with full collectives.
     pub uncapped: f64,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Pricer<'a> {
         self.facts.factors.space.size(leaf).eval(b).unwrap_or(0) as f64
     }
 
-    /// Returns the elements of a summand on the device at `rank`; with `granule`, of the whole blocks that it stores.
+    /// Returns the elements of a summand on device `rank`; with `granule`, of the stored whole blocks.
     fn local(
         &self,
         summand: &Summand,
@@ -125,7 +125,6 @@ impl<'a> Pricer<'a> {
             .sum()
     }
 
-    /// Returns the bytes of a weight or state that the device at `rank` stores.
     pub(super) fn stored_bytes(
         &self,
         v: Value,
@@ -161,7 +160,6 @@ impl<'a> Pricer<'a> {
         n * dtype.element_bytes()
     }
 
-    /// Computes the work of an instruction on the device at `rank`.
     fn work(&self, inst: Inst, assignment: &[&SplitOption], rank: usize, b: &Bindings) -> Work {
         let data = self.facts.graph.inst(inst);
         if data.results.is_empty() {
@@ -177,7 +175,6 @@ impl<'a> Pricer<'a> {
         work(&data.op, &parts, b, &self.expert_load)
     }
 
-    /// Returns the kernel of an instruction on the device at `rank`; `None` if the instruction has no launch.
     pub(super) fn kernel(
         &self,
         inst: Inst,
@@ -207,7 +204,7 @@ impl<'a> Pricer<'a> {
         self.topology.device(self.devices[rank])
     }
 
-    /// Computes the time of an instruction on the device at `rank`, in µs.
+    /// Returns the time of an instruction on device `rank`, in µs.
     pub(super) fn time_us(
         &self,
         inst: Inst,
@@ -221,8 +218,8 @@ impl<'a> Pricer<'a> {
         roofline_us(self.work(inst, assignment, rank, batch), self.profile(rank))
     }
 
-    /// Computes the time of the device at `rank` for its part of a copy, in µs: it fetches its part, or sends it. Only
-    /// the first device sends a whole value.
+    /// Returns the time of device `rank` for fetching or sending its part of a copy, in µs. Only the first device sends
+    /// a whole value.
     fn copy_us(
         &self,
         inst: Inst,
@@ -248,8 +245,7 @@ impl<'a> Pricer<'a> {
         link.latency_us + bytes / link.bandwidth * 1e6
     }
 
-    /// Returns the price of an instruction on the device at `rank`, in µs: its time, both batches weighed, and its
-    /// memory.
+    /// Returns the price of an instruction on device `rank`, in µs: time, both batches weighted, and memory.
     pub(super) fn inst_us(&self, inst: Inst, assignment: &[&SplitOption], rank: usize) -> f64 {
         let (dec, pre) = (&self.workload.decode, &self.workload.prefill);
         let prompt = Workload::PROMPT_WEIGHT / self.workload.ubatch();
@@ -263,7 +259,7 @@ impl<'a> Pricer<'a> {
         us
     }
 
-    /// Returns, per rank, the first rank whose device has the same work under these options and is as fast.
+    /// Returns, per rank, the first rank with an equally fast device and the same work.
     pub(super) fn first_alike(&self, options: &[&SplitOption]) -> Vec<usize> {
         let minors: Vec<u64> = options.iter().map(|o| self.minor(o)).collect();
         let alike = |a: usize, b: usize| {
@@ -281,14 +277,14 @@ impl<'a> Pricer<'a> {
         ranks.map(|rank| first(rank).unwrap_or(rank)).collect()
     }
 
-    /// Returns the number of minor indices per major index of a chain; 1 for a leaf alone.
+    /// Returns the minor indices per major index of a chain; 1 for a single leaf.
     fn minor(&self, option: &SplitOption) -> u64 {
         let sizes = option.leaves[1..].iter();
         let sizes = sizes.map(|&x| self.facts.factors.space.size(x).as_const().unwrap_or(1));
         sizes.product::<u64>().max(1)
     }
 
-    /// Returns the price of an assignment for a layer group; `None` if it cannot be carried out.
+    /// Returns the price of an assignment for a layer group; `None` if it is not possible.
     pub fn price(&self, group: &LayerGroup, assignment: &[&SplitOption]) -> Option<Price> {
         let flow = propagate(self.facts, &group.insts, &Trial(assignment)).ok()?;
         let n = self.device_weights.len();
@@ -304,7 +300,7 @@ impl<'a> Pricer<'a> {
         }
         let link = self.topology.slowest_ring_link(self.devices);
         let mut collective = (0.0, 0.0);
-        // A reduction carries the whole value; a norm's statistic has `stats` numbers per row of it.
+        // A reduction carries the whole value; a norm's statistic has `stats` numbers per row.
         let mut add = |v: Value, stats: Option<u64>| {
             let mut us = 0.0;
             for (b, weight) in [(dec, 1.0), (pre, prompt)] {
@@ -328,7 +324,6 @@ impl<'a> Pricer<'a> {
     }
 }
 
-/// An instruction under an assignment, on one device.
 struct PricedInst<'a> {
     pricer: &'a Pricer<'a>,
     data: &'a InstData,
@@ -377,7 +372,7 @@ impl Parts for PricedInst<'_> {
     }
 }
 
-/// Returns a tenth of the time in which a device reads a matrix of mean size, in µs.
+/// Returns a tenth of a device's time to read a matrix of mean size, in µs.
 fn collective_cap(graph: &Graph, device: &DeviceProfile) -> f64 {
     let mut matrices = (0_u64, 0.0);
     for (_, data) in graph.insts() {

@@ -1,5 +1,4 @@
-//! The text form of a plan: the factors of weights and states, layer by layer, with the split of each or the reason why it
-//! stays whole.
+//! The text form of a plan: the factors of weights and states by layer, each with its split or the reason against one.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -13,7 +12,7 @@ use super::layer_group::LayerGroup;
 use super::options::{Refusal, SplitOption, refusal};
 use crate::factors::{FactorPosition, Selection, factor_positions};
 
-/// Prints the chosen splits. Factors of no weight or state are left out.
+/// Prints the chosen splits of factors of weights and states.
 pub fn print(planned: &PlannedGraph) -> String {
     let mut out = String::new();
     let mut seen = BTreeSet::new();
@@ -61,8 +60,7 @@ fn factor(planned: &PlannedGraph, group: Group, leaf: Var, out: &mut String) {
     let _ = writeln!(out, "    {}", all.join(", "));
 }
 
-/// Prints `split c0 [0:1024, 1024:1024]`: the class and the range of each device. The ranges of a chain are in flat
-/// indices of the chain.
+/// Prints `split c0 [0:1024, 1024:1024]`: the class and the range of each device, flat for a chain.
 fn split_words(class: Class, option: &SplitOption) -> String {
     let ranges = option.ranges.iter();
     let ranges: Vec<String> = ranges.map(|r| format!("{}:{}", r.start, r.len)).collect();
@@ -96,7 +94,10 @@ fn reason_words(graph: &Graph, reason: &Refusal) -> String {
     match reason {
         Refusal::Whole(inst) => format!("{} needs it whole", op(graph, *inst)),
         Refusal::Repeated(v) => format!("{} has it twice", name(graph, *v)),
-        Refusal::Indexed(inst) => format!("the index of {} counts more than it", op(graph, *inst)),
+        Refusal::Indexed(inst) => format!(
+            "the index of {} runs along more than this factor",
+            op(graph, *inst)
+        ),
         Refusal::Symbolic => "its size is known only at run time".to_owned(),
         Refusal::NotStored => "no weight or state has it".to_owned(),
         Refusal::PinnedWhole(v) => format!("an override mirrors {}", name(graph, *v)),
@@ -104,7 +105,7 @@ fn reason_words(graph: &Graph, reason: &Refusal) -> String {
     }
 }
 
-/// Prints `w_up axis 1`, with the position of the factor and of the segment if there are several.
+/// Prints `w_up axis 1`, with the position of the factor and the segment if there are several.
 fn axis(graph: &Graph, t: &FactorPosition) -> String {
     let mut out = format!("{} axis {}", name(graph, t.value), t.axis);
     if t.factors > 1 {

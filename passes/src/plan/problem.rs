@@ -1,8 +1,7 @@
-//! The problems that the choice of one device group consists of.
+//! The problems of the choice for one device group.
 //!
-//! Layer groups that share a factor are decided together, as one problem. Factors of many layer groups would tie all of
-//! them together: these are *global* and decided before the problems. Problems that differ only in names are solved
-//! once.
+//! Layer groups that share a factor are one problem. Factors of many layer groups would join all: these *global*
+//! factors are decided first. Problems that differ only in names are solved once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,34 +18,27 @@ use super::price::Pricer;
 /// Factors of more layer groups than this are global.
 const GLOBAL_SPAN: usize = 4;
 
-/// True if a factor that runs through `span` of `all` layer groups is decided before all others.
+/// True for a factor in `span` of `all` layer groups that is decided before all others.
 pub(super) const fn is_global(span: usize, all: usize) -> bool {
     span > GLOBAL_SPAN || (span == all && all > 2)
 }
 
-/// Layer groups that are decided together.
 pub(super) struct Problem {
-    /// Their instructions and leaves as one.
     pub(super) whole: LayerGroup,
-    /// The options of its factors, without the global ones.
     pub(super) options: Vec<SplitOption>,
-    /// Further problems that differ from this one in names only.
     pub(super) alike: Vec<LayerGroup>,
 }
 
 impl Problem {
-    /// Returns how often the problem occurs.
     pub(super) fn count(&self) -> usize {
         1 + self.alike.len()
     }
 
-    /// Returns an option of this problem, for the factors of an alike one.
     pub(super) fn rename(&self, option: &SplitOption, alike: &LayerGroup) -> SplitOption {
         rename(option, &self.whole, alike)
     }
 }
 
-/// Returns an option for the corresponding leaves of an alike layer group.
 fn rename(option: &SplitOption, from: &LayerGroup, to: &LayerGroup) -> SplitOption {
     let rename = |l: &Var| {
         let at = from.leaves.iter().position(|x| x == l);
@@ -58,18 +50,15 @@ fn rename(option: &SplitOption, from: &LayerGroup, to: &LayerGroup) -> SplitOpti
     }
 }
 
-/// All options of one device group.
 pub(super) struct OptionTable<'a> {
     layer_groups: &'a [LayerGroup],
-    /// The layer groups that each leaf runs through.
+    /// The layer groups of each leaf.
     spans: BTreeMap<Var, Vec<usize>>,
     by_leaf: BTreeMap<Var, Vec<SplitOption>>,
-    /// The options of global factors.
     pub(super) global: Vec<SplitOption>,
 }
 
 impl<'a> OptionTable<'a> {
-    /// Returns the options of every factor of these layer groups.
     pub(super) fn new(
         pricer: &Pricer<'_>,
         group: Group,
@@ -106,8 +95,8 @@ impl<'a> OptionTable<'a> {
         out
     }
 
-    /// Returns the options of leaf `k` of a layer group, taken from the first alike group. This holds only for a leaf
-    /// in one layer group, because other groups may use a leaf differently.
+    /// Returns the options of leaf `k`, taken from the first alike group. Valid only for a leaf of one layer group,
+    /// because other groups may use it differently.
     fn shared_options(&self, k: usize, group: usize, first: usize) -> Option<Vec<SplitOption>> {
         let (to, from) = (&self.layer_groups[group], &self.layer_groups[first]);
         let like = from.leaves.get(k)?;
@@ -127,7 +116,6 @@ impl<'a> OptionTable<'a> {
         is_global(self.spans[leaf].len(), self.layer_groups.len())
     }
 
-    /// Returns the members of each problem, ascending.
     fn group_members(&self) -> Vec<Vec<usize>> {
         let mut ties = UnionFind::new(self.layer_groups.len());
         for (leaf, span) in &self.spans {
@@ -140,7 +128,6 @@ impl<'a> OptionTable<'a> {
         components(ties)
     }
 
-    /// Returns the distinct problems.
     pub(super) fn problems(&self) -> Vec<Problem> {
         let mut out: Vec<Problem> = Vec::new();
         for members in self.group_members() {
@@ -163,7 +150,6 @@ impl<'a> OptionTable<'a> {
         out
     }
 
-    /// Returns the layer groups as one.
     fn merge_layer_groups(&self, members: &[usize]) -> LayerGroup {
         let mut out = self.layer_groups[members[0]].clone();
         let mut known: BTreeSet<Var> = out.leaves.iter().copied().collect();
@@ -181,8 +167,8 @@ impl<'a> OptionTable<'a> {
         out
     }
 
-    /// True if corresponding leaves have the same options. Other layer groups may forbid a split of a value in one
-    /// problem that an alike problem allows.
+    /// True if corresponding leaves have the same options: other layer groups may forbid a split in one of two alike
+    /// problems.
     fn has_same_options(&self, a: &LayerGroup, b: &LayerGroup) -> bool {
         let same = |x: &SplitOption, y: &SplitOption| {
             x.leaves.len() == y.leaves.len() && x.ranges == y.ranges

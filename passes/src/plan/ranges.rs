@@ -28,19 +28,17 @@ pub fn proportional(size: u64, granule: u64, device_weights: &[f64]) -> Vec<Inte
     out
 }
 
-/// The positions at which the ranges of a chain may end.
+/// Valid range ends of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainCuts {
-    /// Each range is inside one major index or covers whole ones, so all groups of a device have the same size.
+    /// Each range is inside one major index or covers whole ones, so that a device's groups have equal sizes.
     Uniform,
     /// Anywhere: a device may need an op per group size.
     Free,
 }
 
-/// Cuts a chain `major · minor` of flat indices into ranges in proportion to the device weights, at multiples of
-/// `granule`. The cuts minimise the heaviest load, then the number of major indices that two devices hold.
-///
-/// `None` if no such cuts exist.
+/// Cuts a chain `major · minor` into flat ranges in proportion to the device weights, at multiples of `granule`. The
+/// cuts minimise the heaviest load, then the number of shared major indices. `None` if no cuts exist.
 pub fn chain(
     major: u64,
     minor: u64,
@@ -65,14 +63,14 @@ pub fn chain(
             b.div_ceil(minor) - a / minor
         }
     };
-    // Few cuts match the weights exactly. Ranges that are far too long are tried only if no better cuts exist.
+    // Few cuts match the weights exactly; ranges that are far too long are a last resort.
     let ideal = size as f64;
     [1.25 * ideal, 4.0 * ideal, f64::INFINITY]
         .into_iter()
         .find_map(|limit| cut_chain_within(&cuts, device_weights, limit, &legal, &majors))
 }
 
-/// Returns the cuts with the least heaviest load, of at most `limit`. A load is a length over the device's part of the
+/// Returns the cuts with the least heaviest load, up to `limit`. A load is a length over the device's part of the
 /// weights.
 fn cut_chain_within(
     cuts: &[u64],
@@ -82,7 +80,7 @@ fn cut_chain_within(
     majors: &impl Fn(u64, u64) -> u64,
 ) -> Option<Vec<Interval>> {
     let total: f64 = device_weights.iter().sum();
-    // best[c] = (heaviest load so far, major indices held so far) of the best way to place cuts up to cuts[c].
+    // best[c] = (heaviest load, major indices held) of the best placement of cuts up to cuts[c].
     let mut best: Vec<Option<(f64, u64)>> = vec![None; cuts.len()];
     best[0] = Some((0.0, 0));
     let mut back: Vec<Vec<usize>> = Vec::new();

@@ -1,4 +1,4 @@
-//! The request that a plan answers.
+//! The request for a plan.
 
 use tpc_ir::program::{FileTarget, SumOrder, Target};
 use tpc_ir::{Bindings, Symbol};
@@ -6,7 +6,7 @@ use tpc_ir::{Bindings, Symbol};
 use crate::machine::{Engine, Topology, Workload};
 use crate::place::LayerPlacement;
 
-/// The machine, workload and placement that a plan is made for.
+/// The machine, workload and placement of a plan.
 #[derive(Clone, Debug)]
 pub struct PlanRequest {
     /// The machine.
@@ -15,25 +15,24 @@ pub struct PlanRequest {
     pub workload: Workload,
     /// The devices' names, in order.
     pub devices: Vec<String>,
-    /// The place of every layer, and the overrides of single weights and states.
+    /// The place of every layer, and overrides.
     pub layer_placement: LayerPlacement,
-    /// The devices' weights, by `--tensor-split`; `None` for weights by bandwidth.
+    /// `--tensor-split`; `None` for weights by bandwidth.
     pub tensor_split: Option<Vec<f64>>,
-    /// Price of a byte that a device stores, in reads of a byte: [`Workload::MEMORY_PRICE`], or more if memory is
-    /// short.
+    /// Price of a stored byte, in reads of a byte: [`Workload::MEMORY_PRICE`], or more if memory is short.
     pub memory_price: f64,
-    /// The engine whose speed is estimated.
+    /// The estimated engine.
     pub engine: Engine,
-    /// The number of tokens in the cache at which speeds are estimated.
+    /// Tokens in the cache for estimates.
     pub depth: u64,
     /// The order of sums over devices.
     pub sums: SumOrder,
-    /// The target that determines how devices store weights. If it repacks blocks, ranges may end inside them.
+    /// The target that stores weights. If it repacks blocks, ranges may end inside them.
     pub storage: &'static dyn Target,
 }
 
 impl PlanRequest {
-    /// Returns a request for one stage of these devices with weights by bandwidth.
+    /// Returns a request for one stage with weights by bandwidth.
     pub fn new(topology: Topology, workload: Workload, devices: Vec<String>) -> PlanRequest {
         PlanRequest {
             topology,
@@ -61,8 +60,7 @@ impl PlanRequest {
         self.at_depth(prefill, self.depth.saturating_add(tokens))
     }
 
-    /// Returns a batch that attends to `cells` cells, or to all if the cache has fewer. The number is rounded up to
-    /// whole steps, because engines read whole steps of cells.
+    /// Returns a batch that attends to `cells` cells, at most the cache, rounded up to the engines' step.
     pub fn at_depth(&self, batch: Bindings, cells: u64) -> Bindings {
         const STEP: u64 = 256;
         let cells = cells.checked_next_multiple_of(STEP).unwrap_or(cells);
@@ -72,7 +70,7 @@ impl PlanRequest {
             .with(Symbol::NKvSwa, cells.min(batch.get(Symbol::NCtxSwa)))
     }
 
-    /// Returns the devices' weights: each device's part of the work is its weight's part of the sum.
+    /// Returns the devices' weights, proportional to their parts of the work.
     pub fn device_weights(&self) -> Vec<f64> {
         match &self.tensor_split {
             Some(s) => (0..self.devices.len())
@@ -84,7 +82,7 @@ impl PlanRequest {
         }
     }
 
-    /// Returns the weights of a stage's devices; equal weights if no device of the stage has any.
+    /// Returns the weights of a stage's devices; equal weights if all are zero.
     pub fn stage_device_weights(&self, stage: usize) -> Vec<f64> {
         let all = self.device_weights();
         let devices = &self.layer_placement.stages[stage];

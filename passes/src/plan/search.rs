@@ -1,5 +1,4 @@
-//! The search over the assignments of one problem: sets of compatible options. It is exact for few assignments, and
-//! otherwise improves one part after the other.
+//! The search over the sets of compatible options of one problem: exact for few assignments, otherwise part by part.
 
 use petgraph::unionfind::UnionFind;
 use tpc_ir::{Budget, Inst, Resource};
@@ -9,29 +8,20 @@ use super::layer_group::LayerGroup;
 use super::options::{SplitOption, clash};
 use super::price::{Price, Pricer};
 
-/// The most assignments that are priced one by one; a larger problem is searched part by part.
+/// Larger problems are searched part by part.
 const EXACT_LIMIT: usize = 1000;
-/// The most assignments of one part that are priced in turn.
 const PART_LIMIT: usize = 64;
-/// The most options of one problem that are tried: more than a layer of any model has.
 const MOST_OPTIONS: usize = 512;
-/// The most passes over the parts.
 const ROUNDS: usize = 3;
 
-/// The cheapest assignment that was found.
 pub(super) struct CheapestAssignment<'b> {
-    /// Its price.
     pub(super) price: Price,
-    /// Its options, without the fixed ones.
     pub(super) assignment: Vec<&'b SplitOption>,
-    /// Number of assignments that were priced.
     pub(super) priced: u64,
-    /// True if all were.
     pub(super) optimal: bool,
 }
 
-/// Returns the sets of pairwise compatible `items`, the empty set first: at most `limit` of them, and whether these are
-/// all.
+/// Returns up to `limit` sets of pairwise compatible `items`, the empty set first; true if these are all.
 pub(super) fn assignments(
     items: &[usize],
     limit: usize,
@@ -57,8 +47,7 @@ pub(super) fn assignments(
     (out, true)
 }
 
-/// Finds the cheapest assignment of `options` together with the `fixed` ones. Returns `None` if not even the empty
-/// assignment can be carried out.
+/// Finds the cheapest assignment with the `fixed` options; `None` if even the empty one is not possible.
 pub(super) fn search<'b>(
     pricer: &Pricer<'_>,
     group: &LayerGroup,
@@ -98,7 +87,7 @@ pub(super) fn search<'b>(
     })
 }
 
-/// True if two options exclude each other, row by row.
+/// True, by pair of options, if they exclude each other.
 fn conflicts(pricer: &Pricer<'_>, options: &[&SplitOption]) -> Vec<bool> {
     let analysis = pricer.facts.analysis;
     let n = options.len();
@@ -108,7 +97,7 @@ fn conflicts(pricer: &Pricer<'_>, options: &[&SplitOption]) -> Vec<bool> {
         .collect()
 }
 
-/// Returns the work of pricing an assignment: the summands of all operands and results, for each device.
+/// Returns the work of pricing an assignment: the summands of all operands and results, per device.
 fn weight(pricer: &Pricer<'_>, group: &LayerGroup) -> u64 {
     let summands = |&i: &Inst| {
         let data = pricer.facts.graph.inst(i);
@@ -120,7 +109,6 @@ fn weight(pricer: &Pricer<'_>, group: &LayerGroup) -> u64 {
     all as u64 * pricer.device_weights.len() as u64
 }
 
-/// Assignments that are priced one after another.
 struct Trials<'a, 'b> {
     pricer: &'a Pricer<'a>,
     group: &'a LayerGroup,
@@ -136,7 +124,6 @@ struct Trials<'a, 'b> {
 }
 
 impl Trials<'_, '_> {
-    /// True if the budget has no trials left.
     fn is_exhausted(&self) -> bool {
         self.budget.remaining(Resource::Trials) == 0
     }
@@ -145,7 +132,7 @@ impl Trials<'_, '_> {
         self.conflicts[a * self.options.len() + b]
     }
 
-    /// Prices an assignment and keeps it if it is cheaper than the best, by more than rounding.
+    /// Keeps an assignment that is cheaper than the best by more than rounding.
     fn price(&mut self, set: Vec<usize>) {
         if !self.budget.take(Resource::Trials, self.weight) && self.best.is_some() {
             return;
@@ -162,7 +149,7 @@ impl Trials<'_, '_> {
         }
     }
 
-    /// Improves the empty assignment, one component of the conflict graph after the other, until no component changes.
+    /// Improves the assignment by component of the conflict graph, until stable.
     fn improve_by_component(&mut self) {
         self.price(Vec::new());
         let parts = connected_components(self.options.len(), &|a, b| self.conflict(a, b));
@@ -178,7 +165,7 @@ impl Trials<'_, '_> {
         }
     }
 
-    /// Tries every assignment of one component, together with the best assignment's options from the other components.
+    /// Tries every assignment of a component with the best options of the others.
     fn improve(&mut self, part: &[usize]) {
         let (sets, _) = assignments(part, PART_LIMIT, &|a, b| self.conflict(a, b));
         let best = self.best.iter().flat_map(|(_, set)| set.iter().copied());
@@ -192,8 +179,7 @@ impl Trials<'_, '_> {
     }
 }
 
-/// Returns the connected components of the conflict graph, each ascending: options of different components never
-/// exclude each other.
+/// Returns the components of the conflict graph; options of different components are compatible.
 fn connected_components(n: usize, conflict: &dyn Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     let mut sets = UnionFind::new(n);
     for a in 0..n {
@@ -212,7 +198,7 @@ mod tests {
 
     #[test]
     fn sets_and_parts() {
-        // 0 excludes 1, 2 stands alone.
+        // 0 excludes 1; 2 is compatible with both.
         let conflict = |a: usize, b: usize| a + b == 1;
         let (sets, complete) = assignments(&[0, 1, 2], 100, &conflict);
         assert!(complete);

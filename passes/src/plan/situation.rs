@@ -1,20 +1,20 @@
-//! The situation of an estimate: the properties that determine its likely error.
+//! The properties that determine an estimate's likely error.
 
 use serde::{Deserialize, Serialize};
 
-/// The kind of a model, by the cost of its tokens.
+/// The kind of a model, by its cost per token.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 pub enum ModelKind {
-    /// Every weight is read for a token.
+    /// Every weight is read per token.
     #[default]
     Dense,
-    /// Each token has experts.
+    /// A mixture of experts.
     Mixture,
-    /// Most layers keep a recurrent state, and no token has experts.
+    /// Most layers keep a recurrent state; no experts.
     Hybrid,
-    /// Less than 2 GB of weights are read for a token, and no token has experts: launches determine the time.
+    /// Less than 2 GB of weights per token and no experts: limited by launches.
     Small,
 }
 
@@ -27,7 +27,7 @@ impl ModelKind {
         ModelKind::Small,
     ];
 
-    /// Models of the kind, in words.
+    /// Returns the plural name in messages.
     pub const fn words(self) -> &'static str {
         match self {
             ModelKind::Dense => "dense models",

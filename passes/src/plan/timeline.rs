@@ -1,4 +1,4 @@
-//! The time of every instruction of a sharded graph, per device: the estimate in detail.
+//! The time of every instruction of a sharded graph, per device.
 
 use tpc_ir::op::{OpCategory, Slot};
 use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Place, TensorType, Value};
@@ -10,41 +10,37 @@ use crate::machine::{
 };
 use crate::place::group_of;
 
-/// An instruction of a sharded graph that takes time.
+/// An instruction that takes time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// The instruction.
     pub inst: Inst,
-    /// Microseconds on each device of its place. A transfer has one number for all devices.
+    /// Microseconds per device of its place; one number for a transfer.
     pub us: Vec<f64>,
-    /// Bytes of a transfer: one participant's operand of a collective, or the bytes of a copy per link. Empty for
-    /// any other op.
+    /// Bytes of a transfer: one participant's operand of a collective, or of a copy per link; otherwise empty.
     pub bytes: Vec<u64>,
 }
 
-/// The cost of a collective or a copy.
 pub(super) struct Transfer {
-    /// Microseconds, without the latency that the inputs of a batch share.
+    /// Microseconds, without the latency shared by the inputs of a batch.
     pub(super) us: f64,
-    /// As in [`Event::bytes`].
     pub(super) bytes: Vec<u64>,
 }
 
-/// Returns the instructions of a sharded graph that take time for a batch, in program order. The first copy of an input
-/// bears the latency that all copies of inputs share.
+/// Returns the instructions that take time for a batch, in program order. The first copy of an input bears the latency
+/// shared by all inputs.
 ///
-/// The work of each device follows the graph's split, so devices wait for each other at every collective. The estimate,
-/// in contrast, counts the busiest device over the whole batch.
+/// Devices wait for each other at every collective. The estimate, in contrast, counts the busiest device over the
+/// batch.
 pub fn timeline(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> Vec<Event> {
     events(sharded, request, batch, Scale::Engine)
 }
 
-/// Returns the timeline by the roofline alone, without the fixed times of an engine. The rewriting uses it as its cost.
+/// Returns the timeline by the roofline alone, without fixed engine times: the cost for rewriting.
 pub fn roofline(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> Vec<Event> {
     events(sharded, request, batch, Scale::Roofline)
 }
 
-/// The cost model of a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scale {
     Engine,
@@ -87,12 +83,12 @@ fn events(sharded: &Graph, request: &PlanRequest, batch: &Bindings, scale: Scale
     out
 }
 
-/// True if an instruction copies an input of the batch to another place.
+/// True if an instruction copies an input of the batch.
 pub fn is_copy_of_input(sharded: &Graph, data: &InstData) -> bool {
     matches!(data.op, Op::Copy(_)) && matches!(sharded.def_op(data.operands[0]), Op::Input(_))
 }
 
-/// Returns the time of a collective, or of a copy of another value than an input, with the engine that is asked for.
+/// Returns the time of a collective, or of a copy of a non-input, with the request's engine.
 fn engine_us(
     sharded: &Graph,
     request: &PlanRequest,
@@ -155,7 +151,6 @@ fn work_us(
     }
 }
 
-/// Returns the cost of an instruction that is a collective or a copy.
 pub(super) fn transfer(
     sharded: &Graph,
     request: &PlanRequest,
@@ -180,7 +175,6 @@ pub(super) fn transfer(
     matches!(data.op, Op::Copy(_)).then(|| copy(sharded, request, data, batch))
 }
 
-/// Computes the time and the bytes of a copy between places.
 fn copy(sharded: &Graph, request: &PlanRequest, data: &InstData, batch: &Bindings) -> Transfer {
     let (from, to) = (data.operands[0], data.results[0]);
     let (source, target) = (sharded.value(from), sharded.value(to));
@@ -210,7 +204,6 @@ fn copy(sharded: &Graph, request: &PlanRequest, data: &InstData, batch: &Binding
     Transfer { us, bytes }
 }
 
-/// An instruction of a sharded graph on one device.
 struct DeviceInst<'a> {
     graph: &'a Graph,
     data: &'a InstData,

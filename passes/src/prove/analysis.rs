@@ -8,16 +8,14 @@ use super::finite::{self, Domain, domain};
 use super::interner::Tables;
 use super::language::{Head, Term};
 
-/// The facts about an e-class, a class of equal terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fact {
-    /// The type; `None` if the term's op does not accept its arguments.
     pub(super) ty: Option<TensorType>,
     /// The age: the number of the first term.
     pub(super) age: u32,
-    /// The model's value that the e-class is, by number.
+    /// The number of the equal value of the model, if any.
     pub(super) model: Option<u32>,
-    /// True if all its elements are known to be numbers (`finite.rs`).
+    /// True if all elements are known to be finite (`finite.rs`).
     pub(super) number: bool,
 }
 
@@ -25,9 +23,8 @@ pub(super) struct Fact {
 #[derive(Debug, Default)]
 pub(super) struct TermAnalysis {
     pub(super) tables: Tables,
-    /// True if two terms of different types were found equal, which is impossible with sound rules.
+    /// True if terms of different types were found equal, which is impossible with sound rules.
     pub(super) contradiction: bool,
-    /// The operands of the model's ops that are not defined everywhere.
     pub(super) domains: Vec<(Domain, Id)>,
 }
 
@@ -63,11 +60,11 @@ impl Analysis<Term> for TermAnalysis {
     }
 }
 
-/// True if all elements of a term are known to be numbers. False may mean only that the fact is not known yet.
+/// True if all elements of a term are known to be finite.
 fn is_number(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> bool {
     let of = |k: usize| graph[term.args[k]].data.number;
     match term.head {
-        // The caller records this fact for atoms, which have no operands.
+        // The caller records this fact for atoms.
         Head::Atom { .. } => false,
         Head::Zero(_) => true,
         Head::View(_) | Head::Mask(_) => of(0),
@@ -82,10 +79,10 @@ fn is_number(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> bool {
     }
 }
 
-/// True if an op is defined on this operand: the op is defined everywhere, or the model applies it to the same value.
-/// The operand may also be a part or a repetition of the model's value.
+/// True if an op is defined on this operand: the op is total, or the model applies it to the same value. The operand
+/// may also be a part or a repetition of the model's value.
 pub(super) fn is_defined(graph: &EGraph<Term, TermAnalysis>, op: &Op, args: &[Id]) -> bool {
-    /// The most nested views that are followed.
+    /// The maximum nesting of views that is followed.
     const DEPTH: usize = 4;
     let ty = |k: usize| args.get(k).and_then(|&a| graph[a].data.ty.as_ref());
     let Some((domain, k)) = domain(op, ty) else {
@@ -110,7 +107,6 @@ pub(super) fn is_defined(graph: &EGraph<Term, TermAnalysis>, op: &Op, args: &[Id
     })
 }
 
-/// Returns the value that a term selects from or repeats.
 fn selection_operand(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> Option<Id> {
     let of = match term.head {
         Head::View(_) => true,

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use tpc_ir::op::OpCategory;
 use tpc_ir::{Op, Value};
 
-/// The model's values from outside that an obligation uses, in the order in which its signature numbers them.
+/// The model's outside values in an obligation, in the order of its signature.
 #[derive(Debug, Default)]
 pub(super) struct Boundary {
     pub(super) values: Vec<Value>,
@@ -12,7 +12,7 @@ pub(super) struct Boundary {
 }
 
 impl Boundary {
-    /// Returns the number of a value, and whether it is new.
+    /// Returns the number of a value; true if it is new.
     pub(super) fn number(&mut self, v: Value) -> (u32, bool) {
         let next = self.values.len() as u32;
         let n = *self.numbers.entry(v).or_insert(next);
@@ -22,14 +22,13 @@ impl Boundary {
         (n, n == next)
     }
 
-    /// Returns the number of a value, if it is one from outside.
     pub(super) fn find(&self, v: Value) -> Option<usize> {
         self.numbers.get(&v).map(|&n| n as usize)
     }
 }
 
-/// True if a value from outside is inlined as this op on its operand. The op gives other elements of the same value,
-/// and a device may apply it in another layer than the model.
+/// True if an outside value is inlined as this op on its operand. The op rearranges elements, and a device may apply it
+/// in another layer than the model.
 pub(super) const fn is_inlined(op: &Op) -> bool {
     match op.category() {
         OpCategory::Layout | OpCategory::Selection | OpCategory::Repetition | OpCategory::Copy => {

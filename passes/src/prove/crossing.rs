@@ -1,8 +1,8 @@
 //! Crossings: sums that one section begins and a later one ends.
 //!
-//! A device may keep its summand of a sum over several layers, if that saves an all-reduce. In the section that begins
-//! the sum, the summand is not a value of the model. This check decides only which sections are proved together: it
-//! does not prove anything. If it wrongly accepts a value as a summand, the proof fails in the next section.
+//! A device may keep its summand of a sum over several layers to save an all-reduce. In the section that begins the
+//! sum, the summand is not a value of the model. This check only decides which sections are proved together. If it
+//! wrongly accepts a summand, the proof fails in the next section.
 
 use egg::Id;
 use tpc_ir::Op;
@@ -12,11 +12,10 @@ use super::language::Head;
 use super::readings::{find_relation, readings};
 use super::rules::linear::linear_arguments;
 
-/// The most nested terms that are followed from a value.
 const DEPTH: usize = 24;
 
-/// True if an e-class consists of summands that devices hold: parts of contractions, rows of own experts, values of the
-/// model and zeros. They may be added and passed through linear ops.
+/// True if an e-class consists of summands on devices: parts of contractions, rows of own experts, values of the model
+/// and zeros, possibly added and passed through linear ops.
 pub(super) fn is_open_sum(encoding: &Encoding<'_>, id: Id) -> bool {
     let mut seen = Vec::new();
     is_open(encoding, id, &mut seen, DEPTH)
@@ -55,7 +54,7 @@ fn is_open(encoding: &Encoding<'_>, id: Id, seen: &mut Vec<Id>, depth: usize) ->
     false
 }
 
-/// True if a term sums over a part of the model's indices, or computes only a part of the experts or rows.
+/// True if a term sums over a part of the model's indices, or computes only some experts or rows.
 fn is_summand(encoding: &Encoding<'_>, head: Head, args: &[Id]) -> bool {
     let Head::Op { op, .. } = head else {
         return false;

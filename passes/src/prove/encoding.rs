@@ -16,24 +16,18 @@ use super::refutation::{Refutation, RefutationReason};
 use super::rules::RULES;
 use super::term_graph::TermGraph;
 
-/// An obligation's e-graph with the terms of all its values.
 pub(super) struct Encoding<'a> {
     pub(super) task: &'a Obligation<'a>,
     pub(super) terms: TermGraph,
-    /// Per value of the model, its e-class.
     pub(super) model: FxHashMap<Value, Id>,
-    /// Per number of a value of the model, the value.
+    /// The model's values by number.
     pub(super) numbers: Vec<ModelRef>,
-    /// Per value of the programs, its e-class.
     pub(super) programs: FxHashMap<Value, Id>,
     pub(super) boundary: &'a Boundary,
 }
 
 impl<'a> Encoding<'a> {
-    /// Adds the terms of the model, then the terms of the programs.
-    ///
-    /// # Errors
-    /// Returns an error if an instruction of the programs has no term.
+    /// Adds the terms of the model, then of the programs.
     pub(super) fn new(
         task: &'a Obligation<'a>,
         boundary: &'a Boundary,
@@ -62,7 +56,6 @@ impl<'a> Encoding<'a> {
         added.map(|()| encoding)
     }
 
-    /// Records that an e-class is the value `v` of the model.
     fn name(&mut self, v: Value, id: Id, what: ModelRef) {
         let number = self.numbers.len() as u32;
         self.numbers.push(what);
@@ -84,7 +77,7 @@ impl<'a> Encoding<'a> {
         self.terms.add(Head::Atom { number, ty }, Vec::new())
     }
 
-    /// Returns the term of a value from outside: an atom, or other elements of an atom.
+    /// Returns the term of an outside value: an atom, or other elements of an atom.
     fn external(&mut self, n: usize, classes: &mut [Option<Id>]) -> Id {
         if let Some(id) = classes[n] {
             return id;
@@ -110,10 +103,10 @@ impl<'a> Encoding<'a> {
         id
     }
 
-    /// Adds terms for the values from outside, and for the model's values of the obligation.
+    /// Adds terms for outside values and for the model's values of the obligation.
     ///
     /// # Errors
-    /// Returns the instruction at which a limit is met.
+    /// Returns the instruction that meets a limit.
     fn add_model(&mut self) -> Result<(), Box<Refutation>> {
         let (task, boundary) = (self.task, self.boundary);
         let mut classes = vec![None; boundary.values.len()];
@@ -155,7 +148,7 @@ impl<'a> Encoding<'a> {
         Ok(())
     }
 
-    /// Adds a result of an op. A constant, which every place makes, is an atom of its type.
+    /// Adds a result of an op. A constant is an atom of its type.
     fn result(&mut self, data: &InstData, result: usize, ty: &TensorType, args: Vec<Id>) -> Id {
         let result = result as u8;
         let id = self.terms.add_op(&data.op, result, args);
@@ -176,7 +169,6 @@ impl<'a> Encoding<'a> {
         id
     }
 
-    /// True if the graph declares the types of an op's results.
     fn is_declared(&self, op: &Op, id: Id) -> bool {
         self.terms.ops_of(id).iter().any(|(_, _, args)| {
             let types: Option<Vec<&TensorType>> = args.iter().map(|&a| self.terms.ty(a)).collect();
@@ -184,14 +176,13 @@ impl<'a> Encoding<'a> {
         })
     }
 
-    /// Charges a scan of all instructions of the obligation. Returns true if steps are left.
+    /// Charges a scan of the obligation's instructions. Returns true if steps are left.
     pub(super) fn charge_scan(&self) -> bool {
         /// Instructions per step of a scan.
         const EACH: usize = 16;
         self.terms.charge(1 + self.task.of_programs.len() / EACH)
     }
 
-    /// Returns the e-class of a value of the model.
     pub(super) fn of_model(&self, v: Value) -> Id {
         let id = self
             .model
@@ -202,7 +193,6 @@ impl<'a> Encoding<'a> {
         )
     }
 
-    /// Returns the e-class of a value of the programs.
     fn of_program(&mut self, v: Value) -> Result<Id, NotExpressible> {
         if let Some(&id) = self.programs.get(&v) {
             return Ok(id);
@@ -227,7 +217,6 @@ impl<'a> Encoding<'a> {
         Ok(id)
     }
 
-    /// Adds terms for an instruction of the programs.
     fn add_program(&mut self, inst: Inst) -> Result<(), Box<Refutation>> {
         let data = self.task.programs.inst(inst);
         let fails = |what| Refutation::at(self.task.programs, inst, what);
@@ -255,7 +244,6 @@ impl<'a> Encoding<'a> {
         Ok(())
     }
 
-    /// Returns the e-classes of an instruction's results.
     fn encode(&mut self, data: &InstData, args: &[Id]) -> Result<Vec<Id>, NotExpressible> {
         match &data.op {
             Op::Copy(Copy) => Ok(args.to_vec()),
@@ -302,7 +290,6 @@ impl<'a> Encoding<'a> {
         }
     }
 
-    /// Returns the parts of a value along an axis that have `counts` indices each.
     fn cut(&mut self, whole: Id, axis: usize, counts: &[u64]) -> Result<Vec<Id>, NotExpressible> {
         let size = counts.iter().sum();
         let mut start = 0;
@@ -315,7 +302,6 @@ impl<'a> Encoding<'a> {
         Ok(out)
     }
 
-    /// Returns the e-class of a leaf of the programs: the part of the model's leaf that a place holds.
     fn leaf(&mut self, op: &Op) -> Result<Id, NotExpressible> {
         let whole = self.task.leaves.get(op).ok_or(NotExpressible)?;
         let base = self.of_model(whole);
@@ -333,8 +319,8 @@ fn axis(axis: u64) -> Result<usize, NotExpressible> {
     (axis < RANK).then_some(axis).ok_or(NotExpressible)
 }
 
-/// Returns the index set and the sizes of the part that a place holds of a leaf of that type. Its rows may be cut at
-/// every `granule`. Elements are decoded one by one, so a part of a block has the same numbers as the block.
+/// Returns the index set and the sizes of the held part of a leaf. Its rows may be cut at every `granule`: elements are
+/// decoded one by one, so a part of a block has the block's numbers.
 fn held_part(
     parts: &[Vec<Interval>],
     granule: u64,
@@ -343,7 +329,7 @@ fn held_part(
     let mut axes = [None, None, None, None];
     for (a, (intervals, slot)) in parts.iter().zip(&mut axes).enumerate() {
         let Some(size) = ty.dims[a].as_const() else {
-            // An axis whose size is known at run time only is whole.
+            // An axis of run-time size is whole.
             continue;
         };
         let cut = |r: &Interval| !r.start.is_multiple_of(granule) || !r.len.is_multiple_of(granule);

@@ -1,25 +1,23 @@
-//! Finiteness: the values that are numbers, neither infinite nor undefined.
+//! Finiteness: the values without infinite or undefined elements.
 //!
-//! `0 · x = 0` holds only if `x` is a number: `0 · ∞` and `0 / 0` are not numbers, and a device that computes one
-//! spoils every sum that it takes part in. A rule that drops a product with zero therefore requires that its other
-//! factor is a number.
+//! `0 · x = 0` holds only if `x` is finite: `0 · ∞` and `0 / 0` are NaN, and spoil every sum. A rule that drops a
+//! product with zero therefore requires that its other factor is finite ("a number").
 //!
-//! The proof assumes that weights, states and inputs are numbers, except attention masks, which also hold −∞. It also
-//! assumes that the model applies every op only to operands on which it is defined: it never divides by zero. Hence:
+//! The proof assumes that weights, states and inputs are finite, except attention masks, which also hold −∞. It also
+//! assumes that the model never applies an op outside its domain: it never divides by zero. Hence:
 //!
-//! - A value of the model is a number unless a mask or a parameter that is not a number enters it.
-//! - An op that is defined everywhere gives numbers for numbers.
-//! - An op that is not, such as a division, gives numbers if the model applies it to the same operand. The operand may
-//!   also be a part of the model's operand.
-//! - For an op that selects by index, the operand is the index. The model must use the same index on a table
-//!   with the same number of rows or fewer. A table with 0 rows has no row to select, though all its elements are zeros.
+//! - A value of the model is finite unless a mask or an infinite parameter enters it.
+//! - A total op gives finite results for finite operands.
+//! - A partial op, such as a division, does so if the model applies it to the same operand, or to a value that contains
+//!   it.
+//! - For an op that selects by index, the operand is the index. The model must use the same index on a table with the
+//!   same number of rows or fewer. A table with 0 rows has nothing to select, though all its elements are zeros.
 
 use tpc_ir::op::{
     AddId, BinaryKind, BlockPart, GetRows, InputKind, MulMatId, OpCategory, Unary, UnaryKind,
 };
 use tpc_ir::{Dim, Graph, Op, TensorType};
 
-/// A kind of operand for which an op may be undefined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Domain {
     /// The divisor of a division: not zero.
@@ -35,7 +33,6 @@ pub(super) enum Domain {
 }
 
 impl Domain {
-    /// True if every value in the other domain is also in this one.
     pub(super) fn contains(&self, other: &Domain) -> bool {
         match (self, other) {
             (Domain::Index(rows), Domain::Index(fewer)) => {
@@ -50,9 +47,8 @@ impl Domain {
     }
 }
 
-/// Returns the domain and the position of the operand for which the op may be undefined. Returns `None` for ops that
-/// are defined everywhere. An op with a window is defined for every index, because the window selects the device's
-/// rows.
+/// Returns the domain of a partial op and the restricted operand; `None` for total ops. Ops with a window are total,
+/// because the window selects the device's rows.
 pub(super) fn domain<'a>(
     op: &Op,
     ty: impl Fn(usize) -> Option<&'a TensorType>,
@@ -77,11 +73,11 @@ pub(super) fn domain<'a>(
     }
 }
 
-/// True if an op gives numbers, given which operands are numbers. The op must be defined for them.
+/// True if a defined op gives finite results, given its finite operands.
 pub(super) fn gives_numbers(op: &Op, is_number: impl Fn(usize) -> bool, operands: usize) -> bool {
     let all = || (0..operands).all(&is_number);
     match op {
-        // The softmax of a row that is all −∞ is undefined; the model has no such row.
+        // The softmax of a row that is all −∞ is undefined; the model never has such a row.
         Op::SoftMax(o) => o.scale.is_finite() && o.max_bias.is_finite(),
         // Indices are numbers.
         Op::TopK(_) | Op::ArgSort(_) => true,
@@ -102,10 +98,10 @@ pub(super) fn gives_numbers(op: &Op, is_number: impl Fn(usize) -> bool, operands
     }
 }
 
-/// The position of the mask among the operands of an attention.
+/// The operand of the mask in attention.
 const FLASH_ATTN_MASK: usize = 3;
 
-/// Returns, per value of the model, true if it is a number: it does not depend on a mask or an infinite parameter.
+/// True per value of the model that depends on no mask or infinite parameter.
 pub(super) fn numbers(model: &Graph) -> Vec<bool> {
     let mut numbers = vec![true; model.values().len()];
     for (inst, is_mask) in masks(model) {
@@ -124,8 +120,7 @@ pub(super) fn numbers(model: &Graph) -> Vec<bool> {
     numbers
 }
 
-/// Returns the inputs of a model, each with whether it is a mask: by its kind, or because an attention or a softmax
-/// reads it as one.
+/// Returns the inputs of a model; true for masks, by kind or by use in attention or softmax.
 fn masks(model: &Graph) -> Vec<(tpc_ir::Inst, bool)> {
     let mut read = vec![false; model.values().len()];
     for (_, data) in model.insts().rev() {

@@ -1,4 +1,4 @@
-//! Interners: dense numbers for the ops, views and types in terms and signatures.
+//! Interners: dense numbers for ops, views and types.
 
 use std::hash::Hash;
 use std::rc::Rc;
@@ -8,7 +8,6 @@ use tpc_ir::{Op, TensorType};
 
 use super::language::View;
 
-/// Dense numbers for distinct items, in order of first use.
 #[derive(Debug)]
 pub(super) struct Interner<T> {
     items: Vec<Rc<T>>,
@@ -25,7 +24,6 @@ impl<T> Default for Interner<T> {
 }
 
 impl<T: Eq + Hash + Clone> Interner<T> {
-    /// Returns the number of an item.
     pub(super) fn intern(&mut self, item: &T) -> u32 {
         if let Some(&n) = self.numbers.get(item) {
             return n;
@@ -39,7 +37,6 @@ impl<T: Eq + Hash + Clone> Interner<T> {
 }
 
 impl<T: Eq + Hash> Interner<T> {
-    /// Returns the number of an item that is known.
     pub(super) fn number(&self, item: &T) -> Option<u32> {
         self.numbers.get(item).copied()
     }
@@ -54,13 +51,11 @@ impl<T> Interner<T> {
         &self.items[number as usize]
     }
 
-    /// Returns the item of that number, to be kept.
     pub(super) fn share(&self, number: u32) -> Rc<T> {
         Rc::clone(&self.items[number as usize])
     }
 }
 
-/// The ops, views and types that terms contain by number.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) ops: Interner<Op>,

@@ -7,31 +7,25 @@ use tpc_ir::{Graph, Inst, TensorType, Value};
 use super::boundary::Boundary;
 use super::language::View;
 
-/// The counterpart in the model of a value of the programs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Counterpart {
-    /// A value of the model or a part of one.
     Part {
-        /// The model's value.
         model: Value,
         /// The part; `None` for the whole value.
         view: Option<View>,
     },
-    /// A value without elements.
     Empty(TensorType),
 }
 
 /// The facts proved so far.
 #[derive(Debug)]
 pub(super) struct Knowledge {
-    /// Per value of the programs, all of its counterparts, the nearest to the model first.
     counterparts: Vec<Vec<Counterpart>>,
     /// Per value of the model, the first value known to equal it.
     same: Vec<Value>,
 }
 
 impl Knowledge {
-    /// Returns knowledge without facts.
     pub(super) fn new(model: &Graph, programs: &Graph) -> Knowledge {
         Knowledge {
             counterparts: vec![Vec::new(); programs.values().len()],
@@ -39,17 +33,17 @@ impl Knowledge {
         }
     }
 
-    /// Returns the counterpart of a value of the programs that is nearest to the model.
+    /// Returns the counterpart nearest to the model.
     pub(super) fn counterpart(&self, v: Value) -> Option<&Counterpart> {
         self.counterparts[v.index()].first()
     }
 
-    /// Returns the first of the model's values that are known to be equal to this one.
+    /// Returns the first value of the model known to equal this one.
     pub(super) fn representative(&self, v: Value) -> Value {
         self.same[v.index()]
     }
 
-    /// True if a value of the programs is this part of that value of the model.
+    /// True if a value is this part of that value of the model.
     pub(super) fn is(&self, v: Value, model: Value, view: Option<&View>) -> bool {
         self.counterparts[v.index()].iter().any(|f| match f {
             Counterpart::Part { model: m, view: v } => {
@@ -59,7 +53,6 @@ impl Knowledge {
         })
     }
 
-    /// Applies the facts of a lemma to an obligation with its signature.
     pub(super) fn learn(
         &mut self,
         lemma: &Lemma,
@@ -92,9 +85,8 @@ impl Knowledge {
 /// A value of the model, as seen from an obligation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ModelRef {
-    /// The position of an instruction in the obligation, and the index of its result.
+    /// An instruction of the obligation, by position, and its result.
     Internal(usize, usize),
-    /// The number of a value from outside.
     External(usize),
 }
 
@@ -105,16 +97,13 @@ pub(super) enum LocalCounterpart {
     Empty(TensorType),
 }
 
-/// The proof of an obligation, in terms that hold for every obligation of the same signature.
 #[derive(Debug)]
 pub(super) struct Lemma {
-    /// Per value of the programs that is live out: the position of its instruction, the index of the result, and its
-    /// counterparts.
+    /// Per live-out value of the programs: instruction, result, counterparts.
     pub(super) counterparts: Vec<(usize, usize, Vec<LocalCounterpart>)>,
-    /// Values of the model that are equal to earlier ones, as instruction, result and the earlier one.
+    /// Values of the model that equal earlier ones: instruction, result, earlier value.
     pub(super) same: Vec<(usize, usize, ModelRef)>,
-    /// The number of terms.
     pub(super) terms: usize,
-    /// The number of times that each rule found terms equal.
+    /// How often each rule found terms equal.
     pub(super) found: BTreeMap<&'static str, u64>,
 }

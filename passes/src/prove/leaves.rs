@@ -1,17 +1,15 @@
-//! Leaves: the weights, states and inputs of a model, by name.
+//! The weights, states and inputs of a model, by name.
 
 use std::collections::HashMap;
 
 use tpc_ir::op::InputKind;
 use tpc_ir::{Graph, Op, Value};
 
-/// The leaves of a model by name.
 #[derive(Debug)]
 pub(super) struct Leaves<'a> {
     by_name: HashMap<LeafName<'a>, Value>,
 }
 
-/// The name of a leaf.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum LeafName<'a> {
     Weight(&'a str),
@@ -19,7 +17,7 @@ enum LeafName<'a> {
     Input(&'a InputKind),
 }
 
-/// Returns the name of a leaf; `None` for other ops, and for leaves that every place makes for itself.
+/// Returns the name of a leaf; `None` for other ops, and for constants.
 fn leaf_name(op: &Op) -> Option<LeafName<'_>> {
     match op {
         Op::Weight(w) => Some(LeafName::Weight(&w.tensor)),
@@ -29,7 +27,6 @@ fn leaf_name(op: &Op) -> Option<LeafName<'_>> {
     }
 }
 
-/// True if an op is a leaf that the model must have.
 pub(super) fn is_named_leaf(op: &Op) -> bool {
     leaf_name(op).is_some()
 }
@@ -50,7 +47,6 @@ impl Leaves<'_> {
         self.by_name.get(&leaf_name(op)?).copied()
     }
 
-    /// True if the model has a weight of that name.
     pub(super) fn has_weight(&self, name: &str) -> bool {
         self.by_name.contains_key(&LeafName::Weight(name))
     }

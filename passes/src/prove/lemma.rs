@@ -9,7 +9,6 @@ use super::obligation::Obligation;
 use super::refutation::{Refutation, RefutationReason};
 use super::{crossing, diagnose};
 
-/// The reason that an obligation is not proved.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// A value is neither one of the model nor a part of one.
@@ -24,8 +23,8 @@ impl From<Box<Refutation>> for Failure {
     }
 }
 
-/// Proves that each value that is live out of an obligation is justified. If another section follows (`has_next`), a
-/// value may be an unfinished sum.
+/// Proves that each live-out value of an obligation is justified. If another section follows (`has_next`), a value may
+/// be an unfinished sum.
 ///
 /// # Errors
 /// Returns the first op that keeps a value from being justified.
@@ -52,8 +51,6 @@ pub(super) fn prove(
     })
 }
 
-/// Returns the counterparts of the values that are live out of an obligation, each with its instruction and the index
-/// of the result.
 fn find_counterparts(
     encoding: &mut Encoding<'_>,
     has_next: bool,
@@ -90,7 +87,6 @@ fn find_counterparts(
     Ok(counterparts)
 }
 
-/// Returns the model's values that are equal to earlier ones.
 fn equal_values(encoding: &Encoding<'_>) -> Vec<(usize, usize, ModelRef)> {
     let task = encoding.task;
     let mut same = Vec::new();

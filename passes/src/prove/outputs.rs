@@ -1,5 +1,4 @@
-//! Outputs: the programs must give each output of the model with the model's value, and update states as the model
-//! does.
+//! Outputs: the programs must deliver the model's outputs and state updates.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,15 +9,12 @@ use super::knowledge::{Counterpart, Knowledge};
 use super::leaves::Leaves;
 use super::refutation::{Refutation, RefutationReason};
 
-/// The check of the programs' outputs.
 pub(super) struct Outputs<'a> {
     model: &'a Graph,
     programs: &'a Graph,
     leaves: &'a Leaves<'a>,
     known: &'a Knowledge,
-    /// The model's named outputs.
     named: HashMap<&'a str, Value>,
-    /// Per state of the model, its new content.
     renewed: HashMap<Value, Value>,
 }
 
@@ -52,10 +48,6 @@ impl<'a> Outputs<'a> {
         }
     }
 
-    /// Checks all outputs.
-    ///
-    /// # Errors
-    /// Returns the first output that is missing or another value.
     pub(super) fn check(&self) -> Result<(), Box<Refutation>> {
         let mut given = HashSet::new();
         let mut updated = HashSet::new();
@@ -109,8 +101,7 @@ impl<'a> Outputs<'a> {
         }
     }
 
-    /// Checks that each part of a state that the model updates is updated. Otherwise it would be stale in the next
-    /// batch.
+    /// Checks that each part of an updated state is updated; otherwise it would be stale in the next batch.
     fn check_stale(&self, updated: &HashSet<Value>) -> Result<(), Box<Refutation>> {
         for (inst, data) in self.programs.insts() {
             if let (Op::State(s), Some(v)) = (&data.op, data.results.first()) {
@@ -125,7 +116,6 @@ impl<'a> Outputs<'a> {
         Ok(())
     }
 
-    /// Returns the refutation of an output. If the output is another value of the model, a leaf may be the wrong one.
     fn fault(&self, at: Option<Inst>, what: RefutationReason) -> Box<Refutation> {
         let leaf =
             at.and_then(|at| diagnose::suspect_leaf(self.programs, self.model, self.leaves, at));

@@ -20,13 +20,13 @@ use super::{finite, signature, structure};
 /// A proof that programs compute a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proof {
-    /// The number of sections of the model.
+    /// Sections of the model.
     pub sections: usize,
-    /// The number of obligations that were proved. Every other obligation equals one of these except for names.
+    /// Proved obligations; all others equal one of these except for names.
     pub distinct: usize,
-    /// The number of terms of the largest e-graph.
+    /// Terms of the largest e-graph.
     pub terms: usize,
-    /// The number of times that each rule found terms equal.
+    /// How often each rule found terms equal.
     pub rules: BTreeMap<&'static str, u64>,
 }
 
@@ -46,11 +46,11 @@ pub fn prove(
     prove_without(model, programs, None)
 }
 
-/// Proves as [`prove`] does, within a budget.
+/// Proves within a budget.
 ///
 /// # Errors
-/// Returns the first op whose value cannot be justified, or the op at which the budget runs out. The budget then [names
-/// the resource](Budget::first_overrun).
+/// Returns the first op that cannot be justified or exhausts the budget. The budget then [names the
+/// resource](Budget::first_overrun).
 pub fn prove_within(
     model: &Verified<stage::Model>,
     programs: &Verified<stage::Programs>,
@@ -74,7 +74,7 @@ pub fn prove_within(
     })
 }
 
-/// Proves as [`prove`] does, but without the rule of that name. This shows which proofs need the rule.
+/// Proves without the rule of that name, to show which proofs need it.
 ///
 /// # Errors
 /// Returns the first op whose value cannot be justified.
@@ -86,7 +86,6 @@ pub fn prove_without(
     run(model, programs, without, &Budget::default())
 }
 
-/// Proves obligation after obligation.
 fn run(
     model: &Verified<stage::Model>,
     programs: &Verified<stage::Programs>,
@@ -147,18 +146,16 @@ fn run(
     Ok(lemmas.proof)
 }
 
-/// The lemmas proved so far, and the proof that they form.
 struct Lemmas<'a> {
     without: Option<&'a str>,
     tables: Tables,
-    /// Per signature, its lemma; `None` for obligations that cannot be proved without the next section.
+    /// Per signature, its lemma; `None` for obligations that need the next section.
     by_signature: FxHashMap<Vec<u32>, Option<Lemma>>,
     proof: Proof,
 }
 
 impl Lemmas<'_> {
-    /// Returns the lemma of a signature; calls `prove` if it is not known. Returns `None` if the next section ends a
-    /// sum.
+    /// Returns the lemma of a signature, or that of `prove`. `None` if the next section ends a sum.
     fn find(
         &mut self,
         signature: Vec<u32>,
@@ -166,7 +163,7 @@ impl Lemmas<'_> {
         prove: impl FnOnce(Option<&str>) -> Result<Lemma, Failure>,
     ) -> Result<Option<&Lemma>, Box<Refutation>> {
         let lemma = match self.by_signature.entry(signature) {
-            // `None` for an earlier section does not count for the last section, because it has no next one.
+            // `None` for an earlier section does not count for the last section, because no section follows.
             Entry::Occupied(e) if e.get().is_some() || has_next => e.into_mut(),
             entry => {
                 let lemma = match prove(self.without) {

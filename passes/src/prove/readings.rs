@@ -9,10 +9,8 @@ use super::index_set::{NotExpressible, Pattern, from_axes, locate, per_axis, sel
 use super::relate::{Copies, Part, Relation, relate};
 use super::term_graph::{ModelRepetition, Repetition, Selection, TermGraph};
 
-/// One part per argument.
 pub(super) type Reading = Vec<ArgPart>;
 
-/// The most readings that are tried for one term.
 const MAX_READINGS: usize = 64;
 
 /// An argument, read as a part of a base.
@@ -23,13 +21,12 @@ pub(super) struct ArgPart {
 }
 
 impl ArgPart {
-    /// Returns an argument as the whole of itself.
     pub(super) fn whole(terms: &TermGraph, id: Id) -> Option<ArgPart> {
         read_selection(terms, id, &Selection::whole(id))
     }
 }
 
-/// Reads an e-class as a part of its base, if each of its axes is a part of the same axis of the base.
+/// Reads an e-class as a part of its base, if each axis is a part of the same axis of the base.
 fn read_selection(terms: &TermGraph, id: Id, selection: &Selection) -> Option<ArgPart> {
     let base = selection.base;
     let part = terms
@@ -38,7 +35,6 @@ fn read_selection(terms: &TermGraph, id: Id, selection: &Selection) -> Option<Ar
     Some(ArgPart { base, part })
 }
 
-/// Returns the elements of a selection as a part.
 fn part(terms: &TermGraph, id: Id, selection: &Selection) -> Option<Part> {
     let (own, of) = (terms.ty(id)?, terms.ty(selection.base)?);
     let axes = per_axis(selection.indices(), &of.dims).ok()?;
@@ -54,7 +50,7 @@ fn part(terms: &TermGraph, id: Id, selection: &Selection) -> Option<Part> {
     })
 }
 
-/// Returns a repetition of a part, as a part of the repetition that the model has of the whole.
+/// Returns a repetition of a part, as a part of the model's repetition of the whole.
 fn repetition(
     terms: &TermGraph,
     id: Id,
@@ -132,7 +128,7 @@ pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
         .iter()
         .fold(1_usize, |n, parts| n.saturating_mul(parts.len()));
     if count > MAX_READINGS {
-        // If there are too many readings, only readings as parts of the model's values are kept.
+        // If there are too many readings, only parts of the model's values are kept.
         let of_model = |s: &ArgPart| terms.is_model(s.base);
         for parts in all.iter_mut().filter(|s| s.iter().any(of_model)) {
             parts.retain(of_model);
@@ -154,10 +150,9 @@ pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
     out
 }
 
-/// Returns all ways to read an argument as a part.
 fn parts(terms: &TermGraph, id: Id) -> Vec<ArgPart> {
     if terms.is_zero(id) {
-        // Zeros are parts of all zeros, so their readings have no use.
+        // Zeros are parts of all zeros, so their readings are useless.
         return ArgPart::whole(terms, id).into_iter().collect();
     }
     let selections = terms.selections(id);
@@ -171,12 +166,10 @@ fn parts(terms: &TermGraph, id: Id) -> Vec<ArgPart> {
     all
 }
 
-/// True if all arguments are wholes.
 pub(super) fn is_whole(reading: &[ArgPart]) -> bool {
     reading.iter().all(|s| s.part.is_whole())
 }
 
-/// Returns the relation of an op on parts to the op on the wholes.
 pub(super) fn find_relation(
     terms: &TermGraph,
     op: &Op,
@@ -191,7 +184,7 @@ pub(super) fn find_relation(
     }
 }
 
-/// Computes the relation without the cache. `model` is an op of the model for facts that the parts do not determine.
+/// Computes the relation. `model` is an op of the model, for facts that the parts do not determine.
 pub(super) fn derive_relation(
     op: &Op,
     reading: &[ArgPart],

@@ -2,7 +2,7 @@
 
 use tpc_ir::{BudgetExceeded, Graph, Inst, Place, TensorType, Value};
 
-/// The reason that a value is not justified.
+/// The reason why a value is not justified.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RefutationReason {
     /// An operand is defined later.
@@ -27,15 +27,13 @@ pub enum RefutationReason {
     #[error("holds an impossible part: it cuts a quantisation block, or exceeds the whole")]
     Inexpressible,
     /// The declared type differs from the op's type.
-    #[error("is declared with another type than its op gives{}", found.as_ref().map_or_else(String::new, |t| format!(" ({t})")))]
+    #[error("has another type than its op's result{}", found.as_ref().map_or_else(String::new, |t| format!(" ({t})")))]
     Type {
-        /// The type by the op; `None` if the op does not accept its operands.
+        /// The type by the op; `None` if the op rejects its operands.
         found: Option<TensorType>,
     },
-    /// An instruction of the model reads a value before its definition, or its type differs from its op's.
-    #[error(
-        "`{op}` of `{value}` is no instruction of a model: its operands or types do not fit the op"
-    )]
+    /// An instruction of the model reads a value before its definition, or has another type than its op.
+    #[error("`{op}` of `{value}` is not valid in a model: its operands or types do not fit the op")]
     Model {
         /// The op's name.
         op: &'static str,
@@ -45,8 +43,8 @@ pub enum RefutationReason {
     /// The value is neither one of the model, nor a part, nor a summand of one.
     #[error("is neither a value of the model, nor a part of one, nor a summand of one")]
     Value,
-    /// The value is a value of the model with another name.
-    #[error("is a value of the model or a part of one, but not of the one that has its name")]
+    /// The value has another name in the model.
+    #[error("is a value of the model or a part of one, but with another name")]
     OtherValue,
     /// A summand is counted more than once or not at all.
     #[error(
@@ -55,7 +53,7 @@ pub enum RefutationReason {
     Summand,
     /// The devices' parts of a tensor do not fit together.
     #[error(
-        "holds a part that does not fit those of the other devices: a gap, another order, or another tensor"
+        "holds a part that does not fit the parts of the other devices: a gap, another order, or another tensor"
     )]
     Part,
     /// A sum is used before it is complete.
@@ -65,7 +63,7 @@ pub enum RefutationReason {
         operand: Value,
     },
     /// An output is another value than the model's.
-    #[error("gives the output `{name}`, but is not the model's value of it")]
+    #[error("gives the output `{name}`, but is not the model's output")]
     Output {
         /// The output's name.
         name: String,
@@ -76,14 +74,14 @@ pub enum RefutationReason {
         /// The output's name.
         name: String,
     },
-    /// The new content of a state is another than the model's.
+    /// The new content of a state differs from the model's.
     #[error("becomes the content of the state `{name}`, but is not the model's new content")]
     State {
         /// The state's name.
         name: String,
     },
     /// A part of a state is never renewed.
-    #[error("is a part of the state `{name}` that is never renewed; the model renews it")]
+    #[error("is a part of the state `{name}` that is never updated, but the model updates it")]
     Stale {
         /// The state's name.
         name: String,
@@ -92,17 +90,17 @@ pub enum RefutationReason {
     #[error("leads to a contradiction: two values of different types are equal")]
     Contradiction,
     /// The e-graph is full.
-    #[error("needs more terms than the proof may make")]
+    #[error("exceeds the proof's limit of terms")]
     Limit,
     /// The command's budget is spent.
     #[error("exceeds the budget: {0}")]
     Budget(BudgetExceeded),
 }
 
-/// The first op that is not justified, with the reason.
+/// The first unjustified op, with the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refutation {
-    /// The instruction of the programs; `None` if an output is missing.
+    /// The instruction of the programs; `None` for a missing output.
     pub inst: Option<Inst>,
     /// The op's name.
     pub op: String,
@@ -140,12 +138,11 @@ impl std::fmt::Display for Refutation {
 impl std::error::Error for Refutation {}
 
 impl Refutation {
-    /// Returns a fault of an instruction.
     pub(super) fn at(programs: &Graph, inst: Inst, what: RefutationReason) -> Box<Refutation> {
         Refutation::of_output(programs, Some(inst), what)
     }
 
-    /// Returns the refutation at an instruction, or without one if an output is missing.
+    /// Returns the refutation at an instruction, or without one for a missing output.
     pub(super) fn of_output(
         programs: &Graph,
         inst: Option<Inst>,

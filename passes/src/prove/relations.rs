@@ -1,4 +1,4 @@
-//! Cache of the parts of operands and the relations of ops on them. Layers, devices and summands repeat the same ones.
+//! Cache of operand parts and of relations between ops, which layers, devices and summands repeat.
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
@@ -10,27 +10,24 @@ use smallvec::SmallVec;
 
 use super::relate::{Part, Relation};
 
-/// The cache of parts and relations, including the ones that do not exist.
+/// The cache of parts and relations, including missing ones.
 #[derive(Debug, Default)]
 pub(super) struct Relations {
-    /// Equal parts are one.
     parts: RefCell<FxHashSet<Rc<Part>>>,
-    /// Parts, by base and number of the view.
     selected: RefCell<FxHashMap<Selection, Option<Rc<Part>>>>,
     related: RefCell<FxHashMap<OpOnParts, Option<Rc<Relation>>>>,
-    /// The composition of two views, by the numbers of the inner and the outer view.
+    /// Compositions, by (inner view, outer view).
     composed: RefCell<FxHashMap<(u32, u32), Option<u32>>>,
-    /// The quotient of two views, by the numbers of the view to select from and the view to find.
+    /// Quotients, by (view to select from, view to find).
     relative: RefCell<FxHashMap<(u32, u32), Option<u32>>>,
 }
 
 /// A base, and the number of a view of it.
 type Selection = (Id, Option<u32>);
 
-/// The number of an op, and its operands.
 type OpOnParts = (u32, SmallVec<[PartByAddress; 4]>);
 
-/// A part that is compared by its address. The address stays valid as long as this value lives.
+/// A part compared by its address, which stays valid while this value lives.
 #[derive(Clone, Debug)]
 struct PartByAddress(Rc<Part>);
 
@@ -49,12 +46,10 @@ impl Hash for PartByAddress {
 }
 
 impl Relations {
-    /// The most entries of a kind; if there are more, all are dropped.
     const MOST: usize = 1 << 14;
-    /// The most operands of an op whose relations are cached.
+    /// The most operands of ops with cached relations.
     const MAX_OPERANDS: usize = 4;
 
-    /// Returns the interned part that is equal to `part`.
     pub(super) fn intern_part(&self, part: Part) -> Rc<Part> {
         let mut parts = self.parts.borrow_mut();
         if let Some(known) = parts.get(&part) {
@@ -68,7 +63,6 @@ impl Relations {
         part
     }
 
-    /// Returns the part of a base that a view selects, by the number of the view, or the whole of it.
     pub(super) fn part(
         &self,
         base: Id,
@@ -80,7 +74,6 @@ impl Relations {
         })
     }
 
-    /// Returns the relation of an op, by its number, on these parts.
     pub(super) fn relation(
         &self,
         op: u32,
@@ -94,28 +87,24 @@ impl Relations {
         get_or_find(&self.related, key, || found().map(Rc::new))
     }
 
-    /// Returns the cached view of a view, by the numbers of the inner and the outer.
     pub(super) fn known_composition(&self, views: (u32, u32)) -> Option<Option<u32>> {
         self.composed.borrow().get(&views).copied()
     }
 
-    /// Caches the number of the composition of two views, or its absence.
     pub(super) fn keep_composition(&self, views: (u32, u32), one: Option<u32>) {
         get_or_find(&self.composed, views, || one);
     }
 
-    /// Returns the cached view of one view that gives another.
     pub(super) fn known_quotient(&self, views: (u32, u32)) -> Option<Option<u32>> {
         self.relative.borrow().get(&views).copied()
     }
 
-    /// Caches the number of the quotient of two views, or its absence.
     pub(super) fn keep_quotient(&self, views: (u32, u32), rest: Option<u32>) {
         get_or_find(&self.relative, views, || rest);
     }
 }
 
-/// Returns the cached entry of a key. If it is missing, computes and caches it.
+/// Returns the cached entry of a key, computing it if necessary.
 fn get_or_find<K: Eq + Hash, T: Clone>(
     all: &RefCell<FxHashMap<K, T>>,
     key: K,

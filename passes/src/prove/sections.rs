@@ -1,34 +1,30 @@
-//! Sections: the layers of a graph, the prologue before the first and the epilogue after the last.
+//! Sections: the layers of a graph, the prologue before and the epilogue after them.
 //!
-//! The proof cuts graphs by itself. The planner's cut (`layers/`) serves other ends, and sharing it would share its errors.
+//! The proof cuts graphs by itself: sharing the planner's cut (`layers/`) would share its errors.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use tpc_ir::{Graph, Inst, Output};
 
-/// The instructions of a graph by section, each in program order.
 #[derive(Debug)]
 pub(super) struct Sections {
-    /// Per section, its instructions.
     insts: Vec<Vec<Inst>>,
-    /// Per instruction, its section.
     pub(super) of: Vec<usize>,
     /// True if no layer except the last reads values of a later one.
     in_order: bool,
 }
 
-/// The sections that both graphs have: one per layer, and one before and after them.
+/// The sections of both graphs: one per layer, and one before and after them.
 #[derive(Debug)]
 pub(super) struct Cut {
-    /// The layers in order. Numbers may have gaps: only their order matters.
+    /// The layers in order; numbers may have gaps.
     layers: Vec<u32>,
     /// True if the layers follow one another, each in a section of its own; otherwise there is one section.
     in_order: bool,
 }
 
 impl Cut {
-    /// Returns the cut of both graphs.
     pub(super) fn new(graphs: [&Graph; 2]) -> Cut {
         let layers = graphs.iter().flat_map(|g| g.insts());
         let layers: BTreeSet<u32> = layers.filter_map(|(_, i)| i.layer).collect();
@@ -40,7 +36,6 @@ impl Cut {
         cut
     }
 
-    /// Returns the number of sections.
     pub(super) fn count(&self) -> usize {
         if self.in_order {
             self.layers.len() + 2
@@ -49,7 +44,6 @@ impl Cut {
         }
     }
 
-    /// Returns the section of a layer.
     fn section(&self, layer: u32) -> usize {
         self.layers.partition_point(|&l| l < layer) + 1
     }
@@ -91,14 +85,13 @@ impl Sections {
         }
     }
 
-    /// Returns the instructions of several sections in program order.
     pub(super) fn insts_of(&self, sections: Range<usize>) -> Vec<Inst> {
         let mut out = self.insts[sections].concat();
         out.sort_unstable();
         out
     }
 
-    /// Returns, per value of the graph, the last section that uses it; `usize::MAX` for outputs of the graph.
+    /// Returns, per value, the last section that uses it; `usize::MAX` for outputs.
     pub(super) fn last_use(&self, graph: &Graph) -> Vec<usize> {
         let mut out = vec![0; graph.values().len()];
         for (inst, data) in graph.insts() {

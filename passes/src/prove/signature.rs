@@ -1,8 +1,8 @@
 //! Signatures: obligations with the same signature have the same proof.
 //!
 //! A signature lists the instructions of the model and of the programs, with everything that a proof uses of them.
-//! Values are numbered in order of definition. Values from outside are represented by their counterparts. Signatures do
-//! not contain names of tensors, layers or values.
+//! Values are numbered in order of definition, and outside values are represented by their counterparts. Names of
+//! tensors, layers or values are omitted.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::{Place, Value};
@@ -14,7 +14,7 @@ use super::leaves::is_named_leaf;
 use super::obligation::Obligation;
 use super::refutation::{Refutation, RefutationReason};
 
-/// Prologue one part of a signature and begins the next.
+/// Ends one part of a signature and begins the next.
 const PART: u32 = u32::MAX;
 /// A value from outside follows.
 const OUTSIDE: u32 = u32::MAX - 1;
@@ -56,12 +56,11 @@ struct Writer<'a> {
     tables: &'a mut Tables,
     out: Vec<u32>,
     boundary: Boundary,
-    /// The model's values of the obligation.
     inside: FxHashMap<Value, u32>,
 }
 
 impl Writer<'_> {
-    /// Writes a value of the model, by its number. Values from outside that are inlined follow with their op and operand.
+    /// Writes a value of the model, by its number. Inlined outside values follow with their op and operand.
     fn model_value(&mut self, v: Value) {
         if let Some(&n) = self.inside.get(&v) {
             self.out.push(n);

@@ -1,10 +1,8 @@
-//! The structure that both graphs must have before their values mean anything. Each value is defined before its use and
-//! has the type that its op gives. Each op of the programs runs in one place. A collective takes and gives one part per
-//! participant.
+//! The structure of both graphs that gives values a meaning: values are defined before use, with the types that their
+//! ops give. Each op of the programs runs in one place. A collective takes and gives one part per participant.
 //!
-//! The verifier checks the same properties. The proof checks them again so that it does not depend on the verifier. For
-//! example, a reshape to another number of elements is not a view of its operand, although the rules would treat it as
-//! one.
+//! The proof repeats these checks so as not to depend on the verifier. For example, a reshape to another number of
+//! elements is not a view of its operand, although the rules would treat it as one.
 
 use std::collections::HashSet;
 
@@ -13,7 +11,6 @@ use tpc_ir::{Graph, Inst, InstData, Op, Place, TensorType};
 
 use super::refutation::{Refutation, RefutationReason};
 
-/// Checks all instructions of the model.
 pub(super) fn check_model(model: &Graph, programs: &Graph) -> Result<(), Box<Refutation>> {
     for (inst, data) in model.insts() {
         let operand = |&&v: &&tpc_ir::Value| model.value(v).def.0.index() >= inst.index();
@@ -29,7 +26,6 @@ pub(super) fn check_model(model: &Graph, programs: &Graph) -> Result<(), Box<Ref
     Ok(())
 }
 
-/// Checks that the results of an instruction have the types that its op gives for the operands.
 fn types(graph: &Graph, data: &InstData) -> Result<(), RefutationReason> {
     let ty = |v| &graph.value(v).ty;
     let operands: Vec<&TensorType> = data.operands.iter().map(|&v| ty(v)).collect();
@@ -44,9 +40,8 @@ fn types(graph: &Graph, data: &InstData) -> Result<(), RefutationReason> {
     Err(RefutationReason::Type { found })
 }
 
-/// Checks all instructions of the programs.
 pub(super) fn check(programs: &Graph) -> Result<(), Box<Refutation>> {
-    // The last instruction whose types are right: devices run the same op one after another.
+    // The last well-typed instruction: devices run the same op one after another.
     let mut right: Option<&InstData> = None;
     for (inst, data) in programs.insts() {
         let late = data

@@ -1,9 +1,8 @@
 //! The analysis of the e-graph: type, place and sharding of each e-class.
 //!
-//! Two terms are in one e-class if every device gets the same value from both. An *unreduced sum* is identified only by
-//! its total: devices may hold different summands if these add up to the same. All ops that take an unreduced sum are
-//! linear in it, so they cannot distinguish the two. This keeps graphs small: a chain of additions has one unreduced
-//! form, not one per way to distribute the summands.
+//! Two terms are in one e-class if every device gets the same value from both. An *unreduced sum* is identified by its
+//! total alone: ops that take it are linear, so they cannot distinguish the summands on devices. This keeps graphs
+//! small: a chain of additions has one unreduced form, not one per distribution of the summands.
 
 use egg::{Analysis, DidMerge, Id};
 use rustc_hash::FxHashMap;
@@ -13,10 +12,8 @@ use tpc_ir::{Class, ClassData, GroupData, Interval, Op, Place, Sharding, TensorT
 
 use super::language::{Head, Node, OpRef, TypesRef};
 
-/// The e-graph of a section.
 pub(crate) type EGraph = egg::EGraph<Node, Table>;
 
-/// Type, place and sharding of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ShardedType {
     pub(crate) ty: TensorType,
@@ -34,26 +31,21 @@ pub(crate) struct Table {
     op_by_value: FxHashMap<Op, OpRef>,
     types: Vec<Vec<ShardedType>>,
     types_by_value: FxHashMap<Vec<ShardedType>, TypesRef>,
-    /// The type of each leaf.
     pub(crate) leaves: Vec<TypesRef>,
-    /// Classes of split factors.
     pub(crate) classes: Vec<ClassData>,
-    /// Groups of devices.
     pub(crate) groups: Vec<GroupData>,
     derived: FxHashMap<DerivationKey, Option<TypesRef>>,
 }
 
-/// The facts about an e-class.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fact {
-    /// The types of its values.
     pub(crate) types: TypesRef,
     /// The first value of the section that the e-class represents; it gives the name.
     pub(crate) origin: Option<u32>,
 }
 
 impl Table {
-    /// Returns a copy of the table for one section, in which all existing handles stay valid.
+    /// Returns a copy of the table for one section, with valid existing handles.
     pub(crate) fn fork(&self) -> Table {
         Table {
             ops: self.ops.clone(),
@@ -64,7 +56,6 @@ impl Table {
         }
     }
 
-    /// Returns the handle of an op.
     pub(crate) fn op_ref(&mut self, op: &Op) -> OpRef {
         if let Some(&known) = self.op_by_value.get(op) {
             return known;
@@ -75,7 +66,6 @@ impl Table {
         new
     }
 
-    /// Returns the handle of the types of a list of results.
     pub(crate) fn types_ref(&mut self, types: Vec<ShardedType>) -> TypesRef {
         if let Some(&known) = self.types_by_value.get(&types) {
             return known;
@@ -94,12 +84,10 @@ impl Table {
         &self.types[out.0 as usize]
     }
 
-    /// Returns the type of the one result of a list.
     pub(crate) fn ty(&self, out: TypesRef) -> &ShardedType {
         &self.types(out)[0]
     }
 
-    /// Returns the same types, mirrored on all devices.
     pub(crate) fn whole(&mut self, out: TypesRef) -> TypesRef {
         let whole = |o: &ShardedType| ShardedType {
             sharding: Sharding::mirrored(),
@@ -109,7 +97,7 @@ impl Table {
         self.types_ref(types)
     }
 
-    /// Returns a class of `size` indices that `ranks` devices share evenly: one of the section's, or a new one.
+    /// Returns a class of `size` indices shared evenly by `ranks` devices: the section's, or a new one.
     pub(crate) fn even_class(&mut self, size: u64, ranks: u64) -> Class {
         let cut = |rank| even_cut(size, ranks, rank);
         let class = ClassData {
@@ -126,7 +114,6 @@ impl Table {
         }))
     }
 
-    /// Returns the number of devices of a place.
     pub(crate) fn ranks(&self, place: Place) -> usize {
         match place {
             Place::Host | Place::Device(_) => 1,
@@ -134,8 +121,8 @@ impl Table {
         }
     }
 
-    /// Returns the types of the results of `op` on `operands`, with the plain types and the places of `like`. Returns
-    /// `None` if the op does not accept the operands' shardings.
+    /// Returns the result types of `op` on `operands`, with the plain types and the places of `like`; `None` if the op
+    /// rejects the operands' shardings.
     pub(crate) fn derive(
         &mut self,
         op: OpRef,
@@ -209,17 +196,15 @@ pub(crate) fn even_cut(size: u64, ranks: u64, rank: u64) -> u64 {
     (u128::from(size) * u128::from(rank) / u128::from(ranks.max(1))) as u64
 }
 
-/// Returns the type of an e-class.
 pub(crate) fn type_of(egraph: &EGraph, id: Id) -> &ShardedType {
     egraph.analysis.ty(egraph[id].data.types)
 }
 
-/// Returns the unreduced state of an e-class.
 pub(crate) fn unreduced_of(egraph: &EGraph, id: Id) -> Unreduced {
     type_of(egraph, id).sharding.unreduced
 }
 
-/// Adds a term that stands for `origin`. Returns its e-class.
+/// Adds a term for `origin`. Returns its e-class.
 pub(crate) fn insert(egraph: &mut EGraph, node: Node, origin: Option<u32>) -> Id {
     let id = egraph.add(node);
     let known = egraph[id].data.origin;

@@ -10,8 +10,8 @@ use super::saturate::SkeletonGraph;
 use super::skeleton::{Skeleton, Step};
 use super::template::{Form, Source, TemplateStep};
 
-/// Returns the cheapest graph. If `ordered` is true and the graph has late sums, also returns the cheapest graph
-/// without late sums. With a seed, it returns a random graph in place of the cheapest.
+/// Returns the cheapest graph; if `ordered` and it has late sums, also the cheapest graph without them. With a seed,
+/// the graph is random instead.
 pub(super) fn emit(
     skeleton: &Skeleton,
     graph: &SkeletonGraph,
@@ -35,7 +35,6 @@ pub(super) fn emit(
     (cheapest, ordered)
 }
 
-/// Returns the graph of a choice.
 fn form(
     skeleton: &Skeleton,
     graph: &SkeletonGraph,
@@ -89,9 +88,7 @@ struct Emitter<'a> {
     problem: &'a Extraction,
     choice: &'a Choice,
     steps: Vec<TemplateStep>,
-    /// Per e-class, the source of its value once it is defined.
     sources: Vec<Option<Source>>,
-    /// Per leaf, true if a step defines it.
     defined: Vec<bool>,
 }
 
@@ -112,7 +109,7 @@ impl Emitter<'_> {
             if self.sources[c].is_some() {
                 continue;
             }
-            let t = self.choice[c].expect("invariant: an e-class that is needed has a choice");
+            let t = self.choice[c].expect("invariant: needed e-classes have a choice");
             if !ready {
                 stack.push((c, true));
                 let operands = &self.problem.nodes[c][t].operands;
@@ -149,7 +146,7 @@ impl Emitter<'_> {
         self.sources[c].expect("invariant: the e-class was defined above")
     }
 
-    /// Returns the numbers of the values that an op's results are named after.
+    /// Returns the values that an op's results are named after.
     fn origins(&self, c: usize, results: usize) -> Vec<Option<u32>> {
         if results == 1 {
             return vec![self.egraph[self.classes.ids[c]].data.origin];

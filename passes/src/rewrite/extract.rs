@@ -1,57 +1,45 @@
-//! Extraction: one term per e-class such that the *graph* is cheapest, with a value used twice paid for once.
+//! Extraction: one term per e-class for the cheapest *graph*, which pays once for a value used twice.
 //!
 //! The cheapest graph is hard to find in general, and the sum over a tree overflows if residuals are added layer by
-//! layer. Each e-class therefore keeps the set of e-classes that its choice needs, and pays for each of them once. This
-//! covers sharing among the operands of one term. Sharing among different users of a value is found by trial. Every
-//! transfer in turn counts as paid for, or as forbidden. The resulting choice stays if it is cheaper as a whole.
+//! layer. Each e-class therefore keeps the set of e-classes that its choice needs, and pays for each once. This covers
+//! sharing among the operands of one term. Sharing among users is found by trial: every transfer in turn counts as paid
+//! for, or as forbidden. The resulting choice stays if it is cheaper as a whole.
 
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::DfsPostOrder;
 use tpc_ir::random::SplitMix64;
 
-/// A term of an e-class.
 #[derive(Clone, Debug)]
 pub(super) struct PricedNode {
-    /// The e-classes of its operands.
     pub(super) operands: Vec<usize>,
     /// The price, in µs per generated token.
     pub(super) us: f64,
-    /// True if it is a copy or a collective.
     pub(super) transfer: bool,
-    /// True if it makes a sum over devices come late.
     pub(super) late: bool,
 }
 
-/// An extraction problem: e-classes by number, and the e-classes to extract.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extraction {
-    /// The terms of each e-class.
     pub(super) nodes: Vec<Vec<PricedNode>>,
-    /// The e-classes to extract.
     pub(super) roots: Vec<usize>,
-    /// A term per e-class that is known to make an acyclic graph; `None` for e-classes that it does not need.
+    /// A term per needed e-class that together make an acyclic graph.
     pub(super) known: Vec<Option<usize>>,
 }
 
-/// The least price of a term. With it, the smaller of two equally cheap graphs wins.
+/// The least price of a term, so that the smaller of two equally cheap graphs wins.
 const LEAST: f64 = 1e-6;
 /// A price above every graph's, in µs.
 const PROHIBITIVE: f64 = 1e15;
-/// The most passes over all e-classes until the sets are stable.
 const PASSES: usize = 16;
-/// The most rounds of trials.
 const ROUNDS: usize = 4;
-/// No trial begins after this number of visits of e-classes, which takes some tenths of a second. Sections of tpc's own
+/// No trial begins after this number of e-class visits, which take some tenths of a second. Sections of tpc's own
 /// models take fewer than a million; most captures take fewer than 50.
 const WORK: u64 = 200_000_000;
 
-/// A set of e-classes, as bits.
 type BitSet = Vec<u64>;
 
-/// The term chosen for each e-class.
 pub(super) type Choice = Vec<Option<usize>>;
 
-/// A changed price of one term.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trial {
     Paid,
@@ -67,7 +55,6 @@ impl Extraction {
         }
     }
 
-    /// Returns the problem without the terms that make a sum late.
     pub(super) fn without_late(&self) -> Extraction {
         let mut out = self.clone();
         for term in out.nodes.iter_mut().flatten().filter(|t| t.late) {
@@ -76,14 +63,12 @@ impl Extraction {
         out
     }
 
-    /// True if a choice has a term that makes a sum late.
     pub(super) fn is_late(&self, chosen: &Choice) -> bool {
         let late = |c: usize| chosen[c].is_some_and(|t| self.nodes[c][t].late);
         let needed = self.reachable_classes(chosen);
         needed.is_some_and(|needed| needed.into_iter().any(late))
     }
 
-    /// Returns the cheapest choice found.
     pub(super) fn cheapest(&self) -> Choice {
         let mut best = self.known.clone();
         let mut cost = self.cost(&best).unwrap_or(f64::INFINITY);
@@ -125,7 +110,7 @@ impl Extraction {
         best
     }
 
-    /// Returns the e-classes in an order that mostly puts operands first.
+    /// Returns the e-classes, mostly operands first.
     fn order(&self) -> Vec<usize> {
         let mut graph = self.empty_graph();
         for (c, terms) in self.nodes.iter().enumerate() {
@@ -136,7 +121,6 @@ impl Extraction {
         self.post_order(&graph)
     }
 
-    /// Returns a graph of the e-classes without edges.
     fn empty_graph(&self) -> DiGraph<(), ()> {
         let mut graph = DiGraph::with_capacity(self.nodes.len(), self.nodes.len());
         for _ in &self.nodes {
@@ -145,7 +129,6 @@ impl Extraction {
         graph
     }
 
-    /// Returns the e-classes that the roots reach, in postorder: each node after its successors.
     fn post_order(&self, graph: &DiGraph<(), ()>) -> Vec<usize> {
         let mut search = DfsPostOrder::empty(graph);
         let mut out = Vec::with_capacity(self.nodes.len());
@@ -158,8 +141,7 @@ impl Extraction {
         out
     }
 
-    /// Returns the choice of the cheapest term per e-class, with one price changed on trial. Adds to `work` the
-    /// e-classes that were looked at in sets.
+    /// Returns the cheapest terms, with one price changed on trial. Adds the visited e-classes to `work`.
     fn greedy(
         &self,
         order: &[usize],
@@ -175,7 +157,7 @@ impl Extraction {
         let mut sets: Vec<Option<BitSet>> = vec![None; self.nodes.len()];
         let mut own = vec![0.0; self.nodes.len()];
         let mut chosen: Choice = vec![None; self.nodes.len()];
-        // The e-classes that the best term so far needs, and the ones that the current term needs.
+        // The e-classes needed by the best term so far, and by the current term.
         let (mut of_best, mut set) = (vec![0; words], vec![0; words]);
         for _ in 0..PASSES {
             let mut changed = false;
@@ -219,14 +201,14 @@ impl Extraction {
         chosen
     }
 
-    /// Returns the price of all e-classes that the roots need; `None` if the choice has a cycle or a gap.
+    /// Returns the price of all needed e-classes; `None` if the choice has a cycle or a gap.
     pub(super) fn cost(&self, chosen: &Choice) -> Option<f64> {
         let order = self.reachable_classes(chosen)?;
         let price = |&c: &usize| Some(self.nodes[c][chosen[c]?].us + LEAST);
         order.iter().map(price).sum()
     }
 
-    /// Returns the e-classes that the roots need, operands first; `None` if the choice has a cycle or a gap.
+    /// Returns the needed e-classes, operands first; `None` if the choice has a cycle or a gap.
     pub(super) fn reachable_classes(&self, chosen: &Choice) -> Option<Vec<usize>> {
         let operands = |c: usize| chosen[c].map(|t| self.nodes[c][t].operands.as_slice());
         let mut graph = self.empty_graph();

@@ -6,22 +6,19 @@ use egg::{Id, Language};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct OpRef(pub(crate) u32);
 
-/// The handle of the types of an op's results in the table (`analysis.rs`).
+/// The handle of an op's result types in the table (`analysis.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TypesRef(pub(crate) u32);
 
-/// The head of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Head {
-    /// A value from outside, or one that an op without operands defines: a weight, a state, an input.
+    /// A value from outside, or of an op without operands: a weight, a state, an input.
     Leaf(u32),
-    /// An op with the types of its results, which include places: a copy is to somewhere.
+    /// An op with the types of its results, including places.
     Op(OpRef, TypesRef),
-    /// A result of an op that has several, by index.
     Result(u32),
 }
 
-/// A term: a head and its operands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Node {
     pub(crate) head: Head,

@@ -1,7 +1,6 @@
 //! The order of sums: devices add either the products themselves, as one device does, or values computed from products.
 //!
-//! A sum is *late* if it comes after a residual or a factor. It is equally correct, but rounds differently than on one
-//! device.
+//! A *late* sum comes after a residual or a factor. It is equally correct, but rounds differently than on one device.
 
 use tpc_ir::op::OpCategory;
 use tpc_ir::program::{SumOrder, subtree};
@@ -9,11 +8,9 @@ use tpc_ir::{Graph, Op, Unreduced};
 
 use super::analysis::ShardedType;
 
-/// The share of the time that the order of one device may cost in [`SumOrder::Auto`].
 const WORTH: f64 = 0.03;
 
-/// True if the order of one device is worth a search. In [`SumOrder::Auto`] it is, unless the numbers of devices rule
-/// it out.
+/// True if the order of one device is worth a search; for [`SumOrder::Auto`], if the numbers of devices allow it.
 pub(super) fn prefers_one_device(order: SumOrder, graph: &Graph) -> bool {
     let halves = |n: usize| subtree(u64::from(u32::MAX), 0, n as u64).is_some();
     match order {
@@ -32,7 +29,7 @@ pub(super) fn accepts_one_device(order: SumOrder, of_one_us: f64, cheapest_us: f
     }
 }
 
-/// True if an op with this result computes with an unreduced sum, and does more than move it.
+/// True if an op with this result computes with an unreduced sum, beyond moving it.
 pub(super) fn is_late(op: &Op, result: &ShardedType) -> bool {
     let product = op.category() == OpCategory::Product;
     let moves = op.moves_elements() || op.is_transfer();

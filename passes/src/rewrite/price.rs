@@ -1,4 +1,4 @@
-//! Prices of terms by the planner's cost model, in µs per generated token, prompts weighted in.
+//! Prices of terms by the planner's cost model, in µs per generated token, including weighted prompts.
 
 use tpc_ir::op::{OpCategory, Slot};
 use tpc_ir::{Bindings, Op, Place, TensorType};
@@ -8,7 +8,7 @@ use crate::machine::{
     ExpertLoad, Parts, Topology, Workload, collective_us, copy_us, roofline_us, work,
 };
 
-/// The machine and the batches that terms are priced for.
+/// The machine and the batches for prices.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine<'a> {
     /// The machine.
@@ -17,19 +17,17 @@ pub struct Machine<'a> {
     pub workload: &'a Workload,
 }
 
-/// The pricing of terms.
 pub(crate) struct Prices<'a> {
     machine: Machine<'a>,
     table: &'a Table,
     expert_load: ExpertLoad,
 }
 
-/// An op with the types of its operands and results.
 pub(crate) struct AppliedOp<'a> {
     pub(crate) op: &'a Op,
     pub(crate) operands: Vec<&'a ShardedType>,
     pub(crate) results: &'a [ShardedType],
-    /// True if an operand is an input of the batch: these are copied together.
+    /// True if an operand is an input of the batch; these are copied together.
     pub(crate) of_input: bool,
 }
 
@@ -42,7 +40,6 @@ impl<'a> Prices<'a> {
         }
     }
 
-    /// Returns the price of an op.
     pub(crate) fn us(&self, applied: &AppliedOp<'_>) -> f64 {
         let Workload { decode, prefill } = self.machine.workload;
         let prompt = Workload::PROMPT_WEIGHT / self.machine.workload.ubatch();
@@ -113,7 +110,6 @@ impl<'a> Prices<'a> {
     }
 }
 
-/// The parts of an op on the device of rank `rank`.
 struct NodeParts<'p> {
     table: &'p Table,
     applied: &'p AppliedOp<'p>,

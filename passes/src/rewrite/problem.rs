@@ -1,4 +1,4 @@
-//! The extraction problem of a saturated skeleton: its e-classes by number, with their terms priced.
+//! The extraction problem of a saturated skeleton, with numbered e-classes and priced terms.
 
 use egg::Id;
 
@@ -11,7 +11,7 @@ use super::saturate::SkeletonGraph;
 use super::skeleton::{Skeleton, Step};
 use rustc_hash::FxHashMap;
 
-/// The e-classes of an e-graph by number, each with its terms in a fixed order.
+/// Numbered e-classes, with their terms in a fixed order.
 pub(super) struct EClasses<'a> {
     egraph: &'a EGraph,
     pub(super) ids: Vec<Id>,
@@ -37,13 +37,11 @@ impl<'a> EClasses<'a> {
         }
     }
 
-    /// Returns the number of an e-class.
     pub(super) fn at(&self, id: Id) -> usize {
         self.numbers[&self.egraph.find(id)]
     }
 }
 
-/// Returns the problem of extracting the skeleton's roots.
 pub(super) fn extraction(
     skeleton: &Skeleton,
     graph: &SkeletonGraph,
@@ -63,7 +61,6 @@ pub(super) fn extraction(
     }
 }
 
-/// Returns a term with its price.
 fn price_node(
     node: &Node,
     skeleton: &Skeleton,
@@ -103,7 +100,7 @@ fn price_node(
     out
 }
 
-/// Returns, per e-class, the first of its terms in the section itself. Taking the first excludes cycles.
+/// Returns, per e-class, the first of its terms in the section itself, which excludes cycles.
 fn section_terms(
     skeleton: &Skeleton,
     graph: &SkeletonGraph,

@@ -9,20 +9,20 @@ use tpc_ir::{Budget, Op, Resource};
 /// Limits on the saturation of a section, and the choice among equal graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most rounds of all rules.
+    /// The most rounds.
     pub iterations: usize,
     /// The most terms.
     pub nodes: usize,
-    /// The most terms of all sections together; further sections stay as they are.
+    /// The most terms of all sections; further sections stay unchanged.
     pub all_nodes: usize,
-    /// The seed of random prices in place of the cost model's, for tests: every equal graph must be sound.
+    /// A seed for random prices, for tests: every equal graph must be sound.
     pub seed: Option<u64>,
     /// The order of sums over devices.
     pub sums: SumOrder,
 }
 
 impl Default for Limits {
-    /// Returns limits that are far above the needs of a layer of any architecture.
+    /// Returns limits far above the needs of a layer of any architecture.
     fn default() -> Limits {
         Limits {
             iterations: 200,
@@ -35,7 +35,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the default limits; all sections together may use the budget's remaining terms.
+    /// Returns the default limits, with the budget's remaining terms for all sections.
     pub fn for_budget(budget: &Budget) -> Limits {
         Limits {
             all_nodes: usize::try_from(budget.remaining(Resource::Terms)).unwrap_or(usize::MAX),
@@ -44,15 +44,15 @@ impl Limits {
     }
 }
 
-/// The reason that saturation of a section stopped.
+/// The reason why saturation stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StopReason {
     /// No rule finds anything new.
     #[default]
     Saturated,
-    /// The limit on rounds.
+    /// The limit of rounds.
     Iterations,
-    /// The limit on terms.
+    /// The limit of terms.
     Nodes,
 }
 
@@ -95,7 +95,6 @@ impl Counts {
         }
     }
 
-    /// Returns the transfers among `ops`.
     pub(super) fn count_transfers<'a>(ops: impl Iterator<Item = &'a Op>) -> Counts {
         let mut out = Counts::default();
         ops.for_each(|op| out.add(op));
@@ -121,7 +120,6 @@ impl Counts {
     }
 }
 
-/// The saturation of a section, and the transfers before and after.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
     pub(super) nodes: usize,
@@ -135,28 +133,28 @@ pub(super) struct Outcome {
 /// The report on the sections of one skeleton.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SectionReport {
-    /// The layers that the sections begin with; `None` before the first layer.
+    /// The first layers of the sections; `None` before the first layer.
     pub layers: Vec<Option<u32>>,
-    /// The number of terms in the end.
+    /// Final number of terms.
     pub nodes: usize,
-    /// The number of e-classes.
+    /// Number of e-classes.
     pub classes: usize,
-    /// The number of rounds.
+    /// Number of rounds.
     pub iterations: usize,
-    /// The reason that it stopped.
+    /// The reason why saturation stopped.
     pub stop: StopReason,
-    /// The number of matches of each rule that found terms equal.
+    /// Matches per rule that found terms equal.
     pub matches: BTreeMap<&'static str, usize>,
-    /// The transfers of one section before.
+    /// Transfers of one section before.
     pub before: Counts,
-    /// The transfers of one section after.
+    /// Transfers of one section after.
     pub after: Counts,
 }
 
 /// The report on a rewritten graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// The sections of one skeleton each, in order of appearance.
+    /// One report per skeleton, in order of appearance.
     pub sections: Vec<SectionReport>,
 }
 
@@ -192,17 +190,17 @@ impl Report {
         out
     }
 
-    /// Returns the number of terms of all distinct sections.
+    /// Returns the terms of all distinct sections.
     pub fn nodes(&self) -> usize {
         self.sections.iter().map(|r| r.nodes).sum()
     }
 
-    /// Transfers of the whole graph before.
+    /// Returns the graph's transfers before.
     pub fn before(&self) -> Counts {
         self.sum(|r| r.before)
     }
 
-    /// Transfers of the whole graph after.
+    /// Returns the graph's transfers after.
     pub fn after(&self) -> Counts {
         self.sum(|r| r.after)
     }
@@ -214,7 +212,7 @@ impl Report {
             .all(|r| r.stop == StopReason::Saturated)
     }
 
-    /// Returns the number of matches of each rule that found terms equal in a distinct section.
+    /// Returns the matches per rule over all distinct sections.
     pub fn matches(&self) -> BTreeMap<&'static str, usize> {
         let mut out = BTreeMap::new();
         for (rule, n) in self.sections.iter().flat_map(|r| &r.matches) {

@@ -1,4 +1,4 @@
-//! The driver of rewriting: each distinct skeleton becomes a template, and each section an instance of its template.
+//! The driver of rewriting: each distinct skeleton becomes a template, and each section an instance.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::{Graph, GroupData, Output, Value, Verified, stage};
@@ -13,7 +13,7 @@ use super::saturate::{SkeletonGraph, saturate};
 use super::skeleton::{Skeleton, Step, class_data, sections};
 use super::template::{Template, instantiate};
 
-/// A rewritten graph, with the report on it.
+/// A rewritten graph, with its report.
 #[derive(Clone, Debug)]
 pub struct RewrittenGraph {
     /// The graph.
@@ -22,7 +22,7 @@ pub struct RewrittenGraph {
     pub report: Report,
 }
 
-/// Rewrites a sharded graph by `rules` (all of them are [`RULES`](super::RULES)).
+/// Rewrites a sharded graph by `rules`; [`RULES`](super::RULES) are all of them.
 pub fn rewrite(
     sharded: &Verified<stage::Sharded>,
     machine: Machine<'_>,
@@ -93,7 +93,6 @@ pub fn rewrite(
     RewrittenGraph { graph: out, report }
 }
 
-/// Rewrites a skeleton.
 fn template(
     (skeleton, shared, groups): (&Skeleton, &Table, &[GroupData]),
     machine: Machine<'_>,

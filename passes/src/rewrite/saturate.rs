@@ -10,17 +10,13 @@ use super::report::{Limits, Outcome, StopReason};
 use super::rules::{RewriteRule, RuleApplier};
 use super::skeleton::{Arg, Skeleton, Step};
 
-/// The e-graph of a skeleton.
 pub(super) struct SkeletonGraph {
     pub(super) egraph: EGraph,
-    /// Per step, its e-class; `None` for leaves.
     pub(super) steps: Vec<Option<Id>>,
-    /// Per value, its e-class.
     pub(super) values: Vec<Id>,
 }
 
 impl SkeletonGraph {
-    /// Adds the terms of all steps.
     pub(super) fn new(skeleton: &Skeleton, table: Table) -> SkeletonGraph {
         let mut egraph = EGraph::new(table);
         let mut values: Vec<Id> = Vec::new();
@@ -72,7 +68,7 @@ impl SkeletonGraph {
     }
 }
 
-/// Applies the rules until no rule finds a new term, or until a limit is reached.
+/// Applies the rules until they find no new term, or until a limit is reached.
 pub(super) fn saturate(
     egraph: &mut EGraph,
     limits: Limits,

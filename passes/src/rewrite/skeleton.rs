@@ -1,7 +1,7 @@
-//! Sections of a sharded graph, and their skeletons. Sections that differ in names alone have equal skeletons.
+//! Sections of a sharded graph, and their skeletons. Sections that differ only in names have equal skeletons.
 //!
-//! A section is the instructions from the first of a layer to the first of the next, in program order. It reads values of
-//! earlier sections only. Sections are rewritten one by one, so values that cross keep their shardings.
+//! A section is the instructions from the first of a layer to the first of the next, and reads only values of earlier
+//! ones. Sections are rewritten separately, so values that cross keep their shardings.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::{Class, ClassData, Graph, Inst, Op, Value};
@@ -10,72 +10,52 @@ use super::analysis::{ShardedType, Table};
 use super::language::{OpRef, TypesRef};
 use crate::layers::layer_runs;
 
-/// An operand of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Arg {
-    /// A leaf of the section.
     Leaf(u32),
-    /// A result of a step, by number.
     Value(u32),
 }
 
-/// A leaf of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Leaf {
-    /// The type.
     pub(super) ty: TypesRef,
-    /// True if it is an input of the batch.
     pub(super) input: bool,
 }
 
-/// An instruction of a section.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Step {
-    /// The definition of a leaf.
     Leaf(u32),
-    /// The application of an op; its results have the next numbers.
+    /// An op; its results have the next numbers.
     Apply {
-        /// The op.
         op: OpRef,
-        /// The types of the results.
         types: TypesRef,
-        /// The operands.
         operands: Vec<Arg>,
     },
 }
 
-/// A section without names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Skeleton {
-    /// The instructions.
     pub(super) steps: Vec<Step>,
     /// The leaves, including values of other sections, in order of first appearance.
     pub(super) leaves: Vec<Leaf>,
-    /// The numbers of the values that are live out.
     pub(super) roots: Vec<u32>,
-    /// Size and ranges of the classes of split factors, in order of first appearance.
+    /// Size and ranges of split classes, in order of first appearance.
     pub(super) classes: Vec<(u64, Vec<tpc_ir::Interval>)>,
 }
 
-/// A section of a graph.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// The layer of the first instruction.
     pub(super) layer: Option<u32>,
-    /// The section without names.
     pub(super) skeleton: Skeleton,
-    /// The values of the leaves.
     pub(super) leaves: Vec<Value>,
-    /// The values of the steps, by number.
     pub(super) values: Vec<Value>,
-    /// The classes of split factors.
     pub(super) classes: Vec<Class>,
 }
 
 /// The most instructions of a section, for graphs without layers.
 const LONGEST: usize = 1024;
 
-/// Cuts `graph` into sections, whose ops and types go into `table`.
+/// Cuts `graph` into sections; adds their ops and types to `table`.
 pub(super) fn sections(graph: &Graph, table: &mut Table) -> Vec<Section> {
     // Per value, one past the last instruction that uses it.
     let mut last = vec![0; graph.values().len()];
@@ -176,7 +156,7 @@ impl SkeletonBuilder<'_> {
         n
     }
 
-    /// Returns the type of a value, with the classes of its sharding numbered as the section meets them.
+    /// Returns the type of a value, with classes numbered by appearance in the section.
     fn ty(&mut self, v: Value) -> ShardedType {
         let data = self.graph.value(v);
         let classes = &mut self.section.classes;
@@ -195,7 +175,6 @@ impl SkeletonBuilder<'_> {
     }
 }
 
-/// Returns the classes of a skeleton, without names.
 pub(super) fn class_data(skeleton: &Skeleton) -> Vec<ClassData> {
     let data = |(size, ranges): &(u64, Vec<tpc_ir::Interval>)| ClassData {
         name: String::new(),

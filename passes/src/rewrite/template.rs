@@ -7,65 +7,52 @@ use super::language::{OpRef, TypesRef};
 use super::report::{Counts, Outcome};
 use super::skeleton::Section;
 
-/// The source of a template's operand or root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// A leaf of the section.
     Leaf(u32),
-    /// A result of a step, as (step, result).
+    /// A result, as (step, result).
     Step(u32, u32),
 }
 
-/// A step of a template.
 #[derive(Clone, Debug)]
 pub(super) enum TemplateStep {
-    /// The section's instruction that defines this leaf.
     Leaf(u32),
-    /// An op.
     Apply {
         op: OpRef,
         types: TypesRef,
         operands: Vec<Source>,
-        /// The numbers of the section's values that its results are named after.
+        /// The section's values that its results are named after.
         origins: Vec<Option<u32>>,
     },
 }
 
-/// A way to compute a section.
 #[derive(Debug)]
 pub(super) struct Form {
-    /// The steps in program order.
     pub(super) steps: Vec<TemplateStep>,
-    /// The source of each root of the skeleton.
     pub(super) roots: Vec<Source>,
-    /// The transfers among the steps.
     pub(super) transfers: Counts,
     /// The price, in µs per generated token.
     pub(super) us: f64,
 }
 
-/// A rewritten section without names, good for all sections of its skeleton.
+/// A rewritten section without names, for all sections of its skeleton.
 #[derive(Debug)]
 pub(super) struct Template {
-    /// The ops and types.
     pub(super) table: Table,
-    /// The cheapest form.
     pub(super) cheapest: Form,
-    /// The cheapest form without late sums, if it differs from the cheapest.
+    /// The cheapest form without late sums, if different.
     pub(super) ordered: Option<Form>,
-    /// The report.
     pub(super) outcome: Outcome,
 }
 
 impl Template {
-    /// Returns the form to use: if `ordered` is true, the form without late sums, if there is one.
+    /// Returns the form to use: with `ordered`, the form without late sums, if any.
     pub(super) fn form(&self, ordered: bool) -> &Form {
         let form = self.ordered.as_ref().filter(|_| ordered);
         form.unwrap_or(&self.cheapest)
     }
 }
 
-/// Appends a section in its rewritten form.
 pub(super) fn instantiate(
     graph: &Graph,
     section: &Section,
@@ -133,7 +120,7 @@ pub(super) fn instantiate(
     }
 }
 
-/// Returns the class of the graph that equals `class`; adds a new one if the graph does not have it.
+/// Returns the graph's class equal to `class`, added if necessary.
 fn class_of(graph: &mut Graph, class: &ClassData) -> Class {
     let known = graph.classes.iter().position(|c| c == class);
     Class::new(known.unwrap_or_else(|| {

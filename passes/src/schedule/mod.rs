@@ -1,9 +1,8 @@
 //! Schedule: phases, queues, and the waits between them.
 //!
-//! Launches run in program order within a phase and a place. The exception is a layer in which places work for each
-//! other: there, a place first runs the launches that do not need other places, and then waits. A queue waits for
-//! another place if it reads a value that the other place writes. It also waits if it overwrites a value that the other
-//! place reads.
+//! Launches run in program order within a phase and a place, except in layers with work of one place for another:
+//! there, a place first runs the launches that do not need other places. A queue waits for another place if it reads a
+//! value that the other writes, or overwrites a value that the other reads.
 
 mod overlap;
 mod phases;

@@ -1,10 +1,9 @@
 //! Overlap: within a layer, launches that another place needs come first, and launches that need another place's
 //! results come last.
 //!
-//! A queue is linear, so a launch that waits for another place delays all launches after it. Two counts give the
-//! position of a launch: the transfers on the longest path to it, and on the longest path from it, within the layer.
-//! Along a dependence the first count never falls and the second never rises, so sorting by both keeps every
-//! dependence.
+//! A queue is linear, so a launch that waits for another place delays all later ones. Two counts give a launch's
+//! position: the transfers on the longest path to it, and on the longest path from it, within the layer. Along a
+//! dependence the first count never falls and the second never rises, so sorting by both keeps every dependence.
 //!
 //! A layer keeps the program order if no place gets a result back, or if no place has other work to do.
 
@@ -15,7 +14,7 @@ use tpc_ir::{Graph, Inst, Launch, Op, Place, Value};
 
 use crate::layout::Layouts;
 
-/// Sorts the launches of a phase, layer by layer. Stores keep their positions: this order determines which stores
+/// Sorts the launches of a phase, layer by layer. Stores keep their positions, because the order determines which
 /// exist.
 pub(super) fn overlap(
     graph: &Graph,
@@ -46,7 +45,6 @@ fn has_round_trip(graph: &Graph, launches: &[LaunchData], order: &[Launch]) -> b
     order.iter().filter(moves).nth(1).is_some()
 }
 
-/// True if a launch copies an input to its reader.
 fn moves_input(graph: &Graph, launch: &LaunchData) -> bool {
     let Work::Transfer(inst) = launch.work else {
         return false;
@@ -56,23 +54,19 @@ fn moves_input(graph: &Graph, launch: &LaunchData) -> bool {
     matches!(data.op, Op::Copy(_)) && data.operands.iter().all(is_input)
 }
 
-/// The transfers on the longest paths to and from a launch of a layer.
 #[derive(Clone, Copy, Default)]
 struct PathCost {
-    /// The most transfers on a path to it.
     to: u32,
-    /// The most transfers on a path from it.
     from: u32,
 }
 
-/// The launches of a layer while it is sorted.
 struct Layer<'a> {
     graph: &'a Graph,
     layouts: &'a Layouts,
     launches: &'a [LaunchData],
-    /// Per value that is not a view, the position in the layer that writes it.
+    /// Per non-view value, the writing position in the layer.
     writer: Vec<Option<usize>>,
-    /// Per value that is not a view, the positions in the layer that read it.
+    /// Per non-view value, the reading positions in the layer.
     readers: Vec<Vec<usize>>,
 }
 
@@ -88,8 +82,7 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// Returns the number of launches at the start that are of the same layer. A launch without a layer belongs to the
-    /// one before it.
+    /// Returns the number of initial launches of one layer. A launch without a layer belongs to the one before it.
     fn prefix_len(&self, order: &[Launch]) -> usize {
         let mut layer = None;
         let same = |launch: &&Launch| {
@@ -126,8 +119,7 @@ impl<'a> Layer<'a> {
         }
         let mut sorted: Vec<usize> = (0..run.len()).collect();
         sorted.sort_by_key(|&at| {
-            // Copies of inputs come first, because the memory of an input is free for other values once the input has
-            // arrived.
+            // Copies of inputs come first, because the memory of an arrived input is free for other values.
             let of_input = moves_input(self.graph, &self.launches[run[at].index()]);
             (!of_input, ways[at].to, Reverse(ways[at].from), at)
         });
@@ -140,7 +132,7 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// True if a place runs its own work in another order. Inputs that only come earlier do not count.
+    /// True if a place reorders its own work. Earlier inputs do not count.
     fn reorders_work(&self, run: &[Launch], sorted: &[usize]) -> bool {
         let data = |at: usize| &self.launches[run[at].index()];
         self.places(run).into_iter().any(|place| {
@@ -160,8 +152,7 @@ impl<'a> Layer<'a> {
         out
     }
 
-    /// Returns, per launch, the earlier launches that it needs, and the earlier launches that read a value that it
-    /// updates.
+    /// Returns, per launch, the earlier launches that it needs or that read a value it updates.
     fn dependences(&mut self, run: &[Launch]) -> Vec<Vec<usize>> {
         let (graph, layouts, launches) = (self.graph, self.layouts, self.launches);
         let insts = |l: &Launch| {
@@ -202,7 +193,7 @@ impl<'a> Layer<'a> {
         out
     }
 
-    /// Returns 1 if data move to another place between two launches, otherwise 0.
+    /// Returns 1 if data move between places from one launch to the other, otherwise 0.
     fn steps(&self, from: Launch, to: Launch) -> u32 {
         let [from, to] = [from, to].map(|l| &self.launches[l.index()].places);
         u32::from(!from.iter().any(|p| to.contains(p)))

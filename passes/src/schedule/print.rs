@@ -6,7 +6,7 @@ use tpc_ir::program::{Phase, Program, Queue, Step};
 
 use crate::cover::work;
 
-/// Prints the queues of each phase. A wait names the launch of the other queue that must be done.
+/// Prints the queues of each phase. A wait names the awaited launch of the other queue.
 pub fn print(program: &Program) -> String {
     let mut out = String::new();
     for phase in &program.phases {

@@ -7,15 +7,13 @@ use tpc_ir::{Launch, Output, Place, Value};
 
 use super::phases::Order;
 
-/// A step of a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct QueueStep {
     queue: usize,
-    /// Its position among the queue's launches.
     launch: usize,
 }
 
-/// The steps that have accessed a range of bytes since the phase began.
+/// The steps that have accessed a range of bytes in this phase.
 #[derive(Clone, Default)]
 struct AccessRecord {
     end: u64,
@@ -23,7 +21,7 @@ struct AccessRecord {
     readers: Vec<QueueStep>,
 }
 
-/// The accessed bytes of the arenas, by arena and first byte. Bytes without an entry are untouched.
+/// The accessed bytes of the arenas, by arena and first byte.
 #[derive(Default)]
 struct AccessMap(BTreeMap<(usize, u64), AccessRecord>);
 
@@ -40,7 +38,6 @@ impl AccessMap {
         }
     }
 
-    /// Returns the entries of a range, cut to it.
     fn of(&mut self, arena: usize, extent: Extent) -> Vec<u64> {
         self.split(arena, extent.offset);
         self.split(arena, extent.end());
@@ -97,7 +94,7 @@ impl AccessMap {
     }
 }
 
-/// Returns the phases of a program whose values have their homes: a queue per place that has launches.
+/// Returns the phases of a program with homes: a queue per place with launches.
 pub fn queues(program: &Program, order: &Order) -> Vec<Phase> {
     order
         .phases
@@ -121,8 +118,8 @@ fn phase(program: &Program, lookahead: u32, launches: &[Launch]) -> Phase {
             steps: Vec::new(),
         })
         .collect();
-    // Per queue, the launches of each other queue that are known to be done before its next step. `history` has the
-    // same after each of the queue's own launches.
+    // Per queue, the launches of each other queue known to be done before its next step; in `history`, after each of
+    // its launches.
     let mut known = vec![vec![0_usize; n]; n];
     let mut history: Vec<Vec<Vec<usize>>> = vec![Vec::new(); n];
     // Per queue, the step position after each of its launches.
@@ -140,8 +137,8 @@ fn phase(program: &Program, lookahead: u32, launches: &[Launch]) -> Phase {
             launch: behind[first].len(),
         };
         let needed = find_conflicts(program, launch, by, &mut memory);
-        // One of the launch's own queues must wait for each conflicting launch. The first queue waits, unless one of
-        // them already knows that the conflicting launch is done.
+        // For each conflicting launch, the first of the launch's queues waits, unless one of them knows that it is
+        // done.
         let mut last = vec![0_usize; n];
         for done in needed.into_iter().filter(|d| *d != by) {
             last[done.queue] = last[done.queue].max(done.launch + 1);
@@ -179,7 +176,7 @@ fn phase(program: &Program, lookahead: u32, launches: &[Launch]) -> Phase {
     Phase { lookahead, queues }
 }
 
-/// Finds the steps that must end before a launch accesses its memory, for each shape, and records the launch's accesses.
+/// Finds the steps that must end before a launch accesses its memory, per shape, and records the accesses.
 fn find_conflicts(
     program: &Program,
     launch: Launch,
@@ -209,7 +206,6 @@ fn join(a: &mut [usize], b: &[usize]) {
     }
 }
 
-/// Returns the values that a launch reads from and writes to memory.
 fn accessed_values(program: &Program, launch: Launch) -> (Vec<Value>, Vec<Value>) {
     let (graph, data) = (&program.graph, program.launch(launch));
     if let Work::Store(output) = data.work {

@@ -1,7 +1,7 @@
-//! From the placed graph and a choice of splits to the sharded graph: every value of a group of devices has its
-//! sharding, every collective is explicit, and sizes are still global.
+//! From the placed graph and a choice of splits to the sharded graph: values on groups have shardings, collectives are
+//! explicit, and sizes are still global.
 //!
-//! Every unreduced sum is reduced at its origin. [`rewrite`](crate::rewrite) finds the best place.
+//! Every unreduced sum is reduced at its origin; [`rewrite`](crate::rewrite) finds the best place.
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::{AllReduce, NormApply, NormStats, OperandState, TypeError, unreduced_result};
@@ -13,14 +13,13 @@ use tpc_ir::{
 use crate::factors::{Analysis, Factors, PropagationConflict, Selection, active_roles};
 use crate::plan::Choice;
 
-/// The reason that a choice could not be turned into a sharded graph. Both reasons are faults of the planner, not of
-/// its input.
+/// A choice without a sharded graph, because of a bug in the planner.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ShardError {
     /// The selection contradicts itself.
     #[error("the chosen splits contradict each other at {0:?}")]
     Clash(PropagationConflict),
-    /// An op does not accept the operands that the lowering gave it.
+    /// An op rejects its operands.
     #[error("operands do not fit: {0}")]
     Type(#[from] TypeError),
 }
@@ -28,7 +27,7 @@ pub enum ShardError {
 /// Builds the sharded graph of a placed graph.
 ///
 /// # Errors
-/// Returns an error if the choice contradicts itself.
+/// If the choice contradicts itself.
 pub fn shard(
     graph: &Verified<stage::Placed>,
     factors: &Factors,
@@ -92,7 +91,6 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    /// Returns the sharding that the choice gives a value of the placed graph.
     fn sharding(&self, v: Value) -> Sharding {
         let Place::Group(group) = self.from.value(v).place else {
             return Sharding::mirrored();
@@ -246,7 +244,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Returns the number of elements of an axis as a constant, for reports.
+/// Returns the sizes if they are constant, for reports.
 pub fn const_dims(dims: &[Dim; RANK]) -> Option<[u64; RANK]> {
     let mut out = [1; RANK];
     for (o, d) in out.iter_mut().zip(dims) {

@@ -18,7 +18,7 @@ use crate::types::RANK;
 use crate::verify::stage::Violations;
 use crate::verify::{Verified, stage};
 
-/// A program and the positions of its parts in the text; both the program and its graph are unverified.
+/// A program, unverified including its graph, and the positions of its parts in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedProgram {
     graph: Graph,
@@ -28,7 +28,7 @@ pub struct ParsedProgram {
     homes: Vec<Option<Home>>,
     launches: Vec<LaunchData>,
     phases: Vec<Phase>,
-    /// The spans of its parts.
+    /// The positions.
     pub spans: Spans,
 }
 
@@ -38,10 +38,10 @@ impl ParsedProgram {
         &self.graph
     }
 
-    /// Returns the program with its graph verified; the rest is unverified.
+    /// Verifies the graph; the rest of the program stays unverified.
     ///
     /// # Errors
-    /// Returns the violations if the graph is not at the stage of programs.
+    /// If the graph is not at the stage of programs.
     pub fn program(self) -> Result<Program, Violations> {
         Ok(Program {
             graph: Verified::<stage::Programs>::new(self.graph)?,
@@ -55,13 +55,11 @@ impl ParsedProgram {
     }
 }
 
-/// Reads a program from its text form, described in [the module](super). Its buffers may use these storage formats and
-/// the file's format.
-///
-/// Takes time and memory linear in the length of the text.
+/// Parses a program in [this form](super). Its buffers may use these storage formats and the file's format. Time and
+/// memory are linear in the length of the text.
 ///
 /// # Errors
-/// Returns the defects in the order of their lines, at most one per line and [`MAX_ERRORS`] in all.
+/// Returns the defects by line, at most one per line and [`MAX_ERRORS`] in all.
 pub fn parse(text: &str, formats: &[StorageFormat]) -> Result<ParsedProgram, Vec<ParseError>> {
     let mut lines = Lines {
         formats: formats.to_vec(),
@@ -112,10 +110,8 @@ struct UnresolvedWait {
     span: Span,
 }
 
-/// The statements read so far.
 #[derive(Default)]
 struct Lines {
-    /// The storage formats that buffers may have in addition to the file's format.
     formats: Vec<StorageFormat>,
     shapes: Vec<BatchShape>,
     arenas: Vec<ArenaData>,
@@ -136,7 +132,7 @@ impl Lines {
         p.list(b'}', "`,` or `}`", |p| {
             let (word, span) = p.word("a symbol such as `n_tokens`")?;
             let Some(symbol) = Symbol::from_name(word) else {
-                let defect = "it is no symbol";
+                let defect = "it is not a symbol";
                 return Err(ParseError::new(ParseErrorKind::Size { defect }, span));
             };
             if std::mem::replace(&mut given[symbol as usize], true) {
@@ -279,7 +275,7 @@ impl Lines {
             Work::Transfer(inst(p)?)
         } else if p.eat_word("store")? {
             let (output, span) = p.int("the number of an output")?;
-            let defect = "an output's number beyond what a table holds";
+            let defect = "an output's number beyond 2^32 - 1";
             let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
             Work::Store(usize::try_from(output).map_err(large)?)
         } else {
@@ -297,7 +293,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Reads `phase 0`. A rejected line begins a phase too, so that its queues are not reported as well.
+    /// Reads `phase 0`. A rejected line also begins a phase, so that its queues are not reported.
     fn phase(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         self.phases.push(Phase {
             lookahead: 0,
@@ -335,7 +331,7 @@ impl Lines {
             let place = place(p)?;
             p.expect(b':', "`:` and a number of steps")?;
             let (steps, span) = p.int("a number of steps")?;
-            let defect = "a number of steps beyond what a queue holds";
+            let defect = "a number of steps beyond a queue's limit";
             let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
             let steps = usize::try_from(steps).map_err(large)?;
             pending.push(UnresolvedWait {
@@ -345,7 +341,7 @@ impl Lines {
                 place,
                 span: p.span_from(begin),
             });
-            // The queue's position is known once all queues of the phase are read.
+            // The queue's position is known after the phase is read.
             Ok(Step::Wait {
                 queue: usize::MAX,
                 steps,
@@ -367,7 +363,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Finds the queues that waits name; the first of a place is meant.
+    /// Resolves the queues that waits name; takes the first queue of a place.
     fn resolve(&mut self) -> Vec<ParseError> {
         let positions: Vec<HashMap<Place, usize>> = self
             .phases
@@ -403,13 +399,11 @@ impl Lines {
     }
 }
 
-/// Reads `@dev0`.
 fn place(p: &mut Parser<'_>) -> Result<Place, ParseError> {
     p.expect(b'@', "`@` and a place")?;
     p.place()
 }
 
-/// Reads the strides of four axes.
 fn strides(p: &mut Parser<'_>) -> Result<[crate::dims::Dim; RANK], ParseError> {
     let span = p.peek()?.1;
     p.expect(b'[', "`[` and four strides")?;
@@ -420,7 +414,7 @@ fn strides(p: &mut Parser<'_>) -> Result<[crate::dims::Dim; RANK], ParseError> {
     })
 }
 
-/// Reads an instruction, named by a result. A line that names a value of a rejected line does not reach this function.
+/// Reads an instruction, named by a result. Names of rejected lines are handled earlier.
 fn inst(p: &mut Parser<'_>) -> Result<Inst, ParseError> {
     Ok(match p.referent(Kind::Value)? {
         Referent::Entity(i) => p.graph.value(Value::new(i)).def.0,

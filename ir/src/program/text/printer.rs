@@ -21,8 +21,7 @@ pub struct PrintedProgram {
     pub spans: Spans,
 }
 
-/// Prints a program, valid or not, in the form that [`parse`](super::parse()) reads. Text with a dangling handle does not
-/// parse.
+/// Prints a program, valid or not, for [`parse`](super::parse()). Dangling handles do not parse.
 pub fn print(program: &Program) -> PrintedProgram {
     let mut p = Lines {
         printer: Printer::default(),
@@ -53,7 +52,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Adds an empty line before statements of another kind.
+    /// Separates kinds of statements by an empty line.
     fn gap(&mut self) {
         self.printer.text.push('\n');
     }
@@ -179,7 +178,6 @@ fn at(place: &Place) -> String {
     format!("@{place}")
 }
 
-/// Returns the name of an instruction: its first result.
 fn inst_name(program: &Program, inst: Inst) -> String {
     let results = match inst.index() < program.graph.insts().len() {
         true => program.graph.inst(inst).results.as_slice(),

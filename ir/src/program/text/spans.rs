@@ -5,10 +5,10 @@ use std::fmt;
 use crate::entity::{Arena, Buffer, Launch, Value};
 use crate::text::{self, Entity, Span};
 
-/// A part of a program that a diagnostic may point at.
+/// A part of a program, for diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
-    /// An entity of the graph; [`Entity::Graph`] for the program as a whole.
+    /// An entity of the graph; [`Entity::Graph`] for the whole program.
     Graph(Entity),
     /// A shape of batches, by its position.
     Shape(usize),
@@ -16,13 +16,13 @@ pub enum Part {
     Arena(Arena),
     /// A buffer.
     Buffer(Buffer),
-    /// The home of a value; the value itself if it does not have a home.
+    /// The home of a value, or the value itself without a home.
     Home(Value),
     /// A launch.
     Launch(Launch),
     /// A phase, by its position.
     Phase(usize),
-    /// A queue, by the positions of its phase and of the queue within the phase.
+    /// A queue, by phase and position in the phase.
     Queue(usize, usize),
 }
 
@@ -63,7 +63,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Returns the span of a part; `None` if the program does not have the part.
+    /// Returns the span of a part; `None` for an absent part.
     pub fn get(&self, part: Part) -> Option<Span> {
         match part {
             Part::Graph(e) => self.graph.get(e),

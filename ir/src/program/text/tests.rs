@@ -154,7 +154,6 @@ fn values_without_homes_have_no_line() {
     );
 }
 
-/// A defect rejects its line, and the message has the defect's position.
 #[test]
 fn defects_are_reported_on_their_lines() {
     let check = |from: &str, to: &str, code: &str, at: &str| {
@@ -221,7 +220,6 @@ fn defects_are_reported_on_their_lines() {
     assert_eq!(codes, ["TPC0205"; 3]);
 }
 
-/// The parser of graphs rejects statements of programs.
 #[test]
 fn a_graph_has_no_statements_of_programs() {
     let errors = crate::text::parse(SAMPLE).expect_err("it is a program");
@@ -229,7 +227,6 @@ fn a_graph_has_no_statements_of_programs() {
     assert_eq!(errors.len(), MAX_ERRORS);
 }
 
-/// A use of a rejected line's handle is not a second error, and lookups in empty tables do not panic.
 #[test]
 fn a_rejected_line_is_one_error() {
     let text = "tpir 1\ngraph \"g\"\nv0: f3[1] @host = input {name = \"x\"}\nhome v0 = b0\n\
@@ -258,7 +255,6 @@ fn damaged_texts_end_without_panic() {
     }
 }
 
-/// Long texts take linear time: many homes, many waits for a place without a queue, many shapes.
 #[test]
 fn long_texts_take_linear_time() {
     let time = |n: usize| {

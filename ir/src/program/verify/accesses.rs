@@ -3,7 +3,6 @@
 use crate::entity::{Inst, Launch, Value};
 use crate::program::{Program, Work};
 
-/// Returns the values that a launch reads: the operands that it does not compute.
 pub(super) fn reads(program: &Program, launch: Launch) -> Vec<Value> {
     let data = program.launch(launch);
     let graph = &program.graph;
@@ -27,7 +26,6 @@ pub(super) fn reads(program: &Program, launch: Launch) -> Vec<Value> {
     out
 }
 
-/// Returns the values that a launch writes to memory.
 pub(super) fn writes(program: &Program, launch: Launch) -> Vec<Value> {
     let data = program.launch(launch);
     let of = |&i: &Inst| program.graph.inst(i).results.iter().copied();

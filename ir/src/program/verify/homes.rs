@@ -32,7 +32,6 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
     buffers(program, errors);
 }
 
-/// Checks that a view has the layout that its op implies.
 fn check_view(program: &Program, value: Value, home: &Home) -> Result<(), String> {
     let graph = &program.graph;
     let data = graph.value(value);
@@ -44,10 +43,13 @@ fn check_view(program: &Program, value: Value, home: &Home) -> Result<(), String
     let (from, to) = (&graph.value(operand).ty, &data.ty);
     let layout = of.layout.view(&inst.op, from, to);
     if of.buffer != home.buffer || layout.as_ref() != Some(&home.layout) {
-        return Err(format!("it is not where {} puts it", inst.op.name()));
+        return Err(format!(
+            "its layout differs from the result of {}",
+            inst.op.name()
+        ));
     }
     if program.buffer(home.buffer).format != StorageFormat::FILE {
-        return Err("it views a weight that is stored for kernels".into());
+        return Err("it views a weight in a kernel's storage format".into());
     }
     Ok(())
 }
@@ -61,13 +63,13 @@ fn check_place(program: &Program, value: Value, home: &Home, covered: bool) -> R
     let arena = program.arena(buffer.arena);
     if arena.place != data.place {
         return Err(format!(
-            "it lies at {}, it belongs at {}",
+            "it is at {} but must be at {}",
             arena.place, data.place
         ));
     }
     let kind = |kind: ArenaKind| match arena.kind == kind {
         true => Ok(()),
-        false => Err(format!("it lies among {}", arena.kind.name())),
+        false => Err(format!("it is in an arena for {}", arena.kind.name())),
     };
     let dense = || match Layout::dense(&data.ty) == Some(home.layout.clone()) {
         true => Ok(()),
@@ -103,7 +105,6 @@ fn check_place(program: &Program, value: Value, home: &Home, covered: bool) -> R
     }
 }
 
-/// Checks that the format of a weight can store the start and the end of its rows.
 fn check_rows(program: &Program, value: Value, format: StorageFormat) -> Result<(), String> {
     let dtype = program.graph.value(value).ty.dtype;
     let granule = format.granule(dtype);
@@ -112,13 +113,12 @@ fn check_rows(program: &Program, value: Value, format: StorageFormat) -> Result<
     match rows.is_none_or(|rows| rows.iter().all(fits)) {
         true => Ok(()),
         false => Err(format!(
-            "its rows end inside of {granule} elements of {dtype}, which {} stores together",
+            "its rows end inside a unit of {granule} elements of {dtype}, which {} stores whole",
             format.name()
         )),
     }
 }
 
-/// Checks that a value ends within its buffer.
 fn check_bounds(program: &Program, value: Value, home: &Home, errors: &mut Vec<ProgramError>) {
     let ty = &program.graph.value(value).ty;
     let buffer = program.buffer(home.buffer);
@@ -138,7 +138,6 @@ fn check_bounds(program: &Program, value: Value, home: &Home, errors: &mut Vec<P
     }
 }
 
-/// Checks that every value that launches exchange or deliver has a home.
 fn check_needed_homes(
     program: &Program,
     covering: &[Option<Launch>],
@@ -146,7 +145,7 @@ fn check_needed_homes(
 ) {
     let graph = &program.graph;
     let mut missing = |value: Value, why: String| {
-        let what = format!("{value} has no home: {why}");
+        let what = format!("{value} does not have a home: {why}");
         errors.push(ProgramError::new(&codes::LAUNCH, Part::Home(value), what));
     };
     for i in 0..program.launches.len() {
@@ -170,14 +169,14 @@ fn check_needed_homes(
             if program.home(v).is_none() && (leaf || alone) {
                 missing(
                     v,
-                    format!("nothing else holds the result of {}", data.op.name()),
+                    format!("only a home holds the result of {}", data.op.name()),
                 );
             }
         }
     }
 }
 
-/// Buffers end within their arenas; those that last do not overlap.
+/// Checks that buffers end within their arenas and that persistent buffers do not overlap.
 fn buffers(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut wrong = |buffer: Buffer, what: String| {
         errors.push(ProgramError::new(
@@ -209,14 +208,14 @@ fn buffers(program: &Program, errors: &mut Vec<ProgramError>) {
         {
             wrong(
                 name,
-                format!("{name} begins at no multiple of {ALIGNMENT} bytes"),
+                format!("the offset of {name} is not a multiple of {ALIGNMENT} bytes"),
             );
         }
         if wanted == 1 && arena.kind != ArenaKind::Work {
             lasting.push((buffer.arena, buffer.extents[0], name));
         }
         if buffer.format != StorageFormat::FILE && arena.kind != ArenaKind::Weights {
-            wrong(name, format!("{name} is stored as weights are"));
+            wrong(name, format!("{name} has a storage format for weights"));
         }
     }
     lasting.sort_by_key(|(arena, e, _)| (*arena, e.offset));

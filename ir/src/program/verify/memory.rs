@@ -1,4 +1,4 @@
-//! All queues run once, without data.
+//! Runs all queues once, without data.
 
 use std::collections::BTreeMap;
 
@@ -35,13 +35,9 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// Facts of the program that do not depend on the shape.
 struct Facts {
-    /// Per value, the value with the same bytes in memory, found by following views to their source.
     content: Vec<Value>,
-    /// Per launch, the values that it reads.
     reads: Vec<Vec<Value>>,
-    /// Per launch, the values that it writes.
     writes: Vec<Vec<Value>>,
 }
 
@@ -75,19 +71,14 @@ impl Facts {
     }
 }
 
-/// Bytes of an arena.
 #[derive(Clone, Debug)]
 struct Segment {
     end: u64,
-    /// The value that they hold.
     content: Option<Value>,
-    /// The step that wrote them; `None` if they were written before the phase.
     writer: Option<Done>,
-    /// Per queue, the last step that has read them since the write.
     readers: Vec<Done>,
 }
 
-/// The bytes of an arena, by their first.
 #[derive(Clone, Debug, Default)]
 struct Bytes(BTreeMap<u64, Segment>);
 
@@ -102,7 +93,6 @@ impl Bytes {
         Bytes(BTreeMap::from([(0, all)]))
     }
 
-    /// Splits a segment so that one begins at `at`.
     fn split(&mut self, at: u64) {
         if let Some((&start, segment)) = self.0.range_mut(..=at).next_back()
             && start < at
@@ -114,7 +104,6 @@ impl Bytes {
         }
     }
 
-    /// Returns the segments of a range; splits segments at its bounds.
     fn of(&mut self, extent: Extent) -> impl Iterator<Item = &mut Segment> {
         self.split(extent.offset);
         self.split(extent.end());
@@ -122,7 +111,6 @@ impl Bytes {
         self.0.range_mut(range).map(|(_, s)| s)
     }
 
-    /// Replaces the segments of a range by one.
     fn set(&mut self, extent: Extent, content: Value, writer: Option<Done>) {
         if extent.bytes == 0 {
             return;
@@ -173,7 +161,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the arena and the range of the value's buffer.
     fn extent(&self, value: Value) -> Option<(usize, Extent)> {
         let home = self.program.home(value)?;
         let buffer = self.program.buffer(home.buffer);
@@ -184,7 +171,6 @@ impl<'a> Run<'a> {
         self.facts.content[value.index()]
     }
 
-    /// Marks weights and states as written before the first phase.
     fn start(&mut self) {
         for (value, data) in self.program.graph.values() {
             if self.program.graph.inst(data.def.0).op.is_stored()
@@ -196,7 +182,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Marks the inputs of a phase as written at its start.
     fn inputs(&mut self, ahead: u32) {
         for (value, data) in self.program.graph.values() {
             let Op::Input(input) = &self.program.graph.inst(data.def.0).op else {
@@ -226,7 +211,7 @@ impl<'a> Run<'a> {
         let queues = phase.queues.len();
         let mut at = vec![0; queues];
         let mut clocks = vec![Clock::new(queues); queues];
-        // Per queue, the clocks after each of its steps.
+        // Per queue, its clock after each step.
         let mut history: Vec<Vec<Clock>> = vec![Vec::new(); queues];
         loop {
             let mut moved = false;
@@ -282,7 +267,10 @@ impl<'a> Run<'a> {
         let mut ended = true;
         for (q, queue) in phase.queues.iter().enumerate() {
             if at[q] < queue.steps.len() {
-                let what = format!("phase {n}: {} stands still at step {}", queue.place, at[q]);
+                let what = format!(
+                    "phase {n}: {} never gets beyond step {}",
+                    queue.place, at[q]
+                );
                 self.report(&codes::DEADLOCK, Part::Queue(n, q), what);
                 ended = false;
             }
@@ -290,7 +278,7 @@ impl<'a> Run<'a> {
         ended
     }
 
-    /// Returns the queues that meet in a launch, if all of them have reached it.
+    /// Returns the queues of a launch, if all have reached it.
     fn meeting_queues(&self, phase: &Phase, launch: Launch, at: &[usize]) -> Option<Vec<usize>> {
         let places = &self.program.launch(launch).places;
         let mut out = Vec::with_capacity(places.len());
@@ -322,7 +310,7 @@ impl<'a> Run<'a> {
                     _ => false,
                 };
                 if meet && self.program.home(*state) != self.program.home(*value) {
-                    let what = format!("{launch}: {value} is stored where it lies");
+                    let what = format!("{launch} stores {value} onto itself");
                     self.report(&codes::IN_PLACE, Part::Launch(launch), what);
                 }
                 self.write(launch, *state, *value, &steps, clock);
@@ -366,7 +354,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Writes `content` to the memory of `value`, for a launch.
     fn write(
         &mut self,
         launch: Launch,
@@ -390,13 +377,13 @@ impl<'a> Run<'a> {
                 .any(|t| !clock.has_seen(*t) && !steps.contains(t));
         }
         if race {
-            let what = format!("{launch} writes {value} over what may still be in use");
+            let what = format!("{launch} writes {value} over memory that may still be in use");
             self.report(&codes::RACE, Part::Launch(launch), what);
         }
         self.arenas[arena].set(extent, content, steps.first().copied());
     }
 
-    /// Returns the reason why a launch must not overwrite the memory of a value that it reads, if any.
+    /// Returns the reason, if any, why a launch must not overwrite a value that it reads.
     fn overwrite_conflict(&self, launch: Launch, value: Value, reads: &[Value]) -> Option<String> {
         let (arena, extent) = self.extent(value)?;
         for &read in reads {
@@ -413,8 +400,8 @@ impl<'a> Run<'a> {
         None
     }
 
-    /// True if the launch may write `value` over `read`. In a launch of several instructions only an update may, and only
-    /// if the others do not read the updated operand.
+    /// True if the launch may write `value` over `read`. In a launch of several instructions only an update may, and
+    /// only if the others do not read the updated operand.
     fn may_overwrite(&self, launch: Launch, value: Value, read: Value) -> bool {
         let graph = &self.program.graph;
         let inst = graph.value(value).def.0;
@@ -435,7 +422,6 @@ impl<'a> Run<'a> {
             })
     }
 
-    /// Outputs and states are in memory when all phases have run.
     fn finish(&mut self) {
         let program = self.program;
         for (n, output) in program.graph.outputs.iter().enumerate() {

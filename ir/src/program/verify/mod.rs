@@ -1,24 +1,22 @@
-//! The verifier of programs. A program comes from a pass or from an untrusted file.
+//! The verifier of programs, which come from a pass or from an untrusted file.
 //!
 //! The graph in a program is already [verified](crate::Verified). The verifier checks the rest:
 //!
 //! - TPC0270: every handle refers to an entity of the program.
 //! - TPC0271: there is a shape of batches; all shapes have the same context, and ascend.
-//! - TPC0272: every instruction that computes is covered once, and every launch is in its queues once, in the phase that its
-//!   operands need; phases ascend.
+//! - TPC0272: every instruction that computes is covered once, and every launch is in its queues once, in the phase
+//!   that its operands need; phases ascend.
 //! - TPC0273: a launch fits the instructions that it covers.
-//! - TPC0274: a value is at its place, and in the memory that its op implies; a weight's format can store its row ends.
-//! - TPC0275: values end within their buffers, buffers within their arenas; buffers begin at multiples of
-//!   [`ALIGNMENT`](super::ALIGNMENT), and those that last from batch to batch do not overlap.
+//! - TPC0274: a value is at its place, in the memory that its op implies; a weight's format can store its row ends.
+//! - TPC0275: values end within their buffers, buffers within their arenas. Buffers begin at multiples of
+//!   [`ALIGNMENT`](super::ALIGNMENT), and persistent buffers do not overlap.
 //! - TPC0276: all queues end.
-//! - TPC0277: steps read the values that were written: computed before, and not yet overwritten. The same holds for
-//!   outputs and states.
+//! - TPC0277: steps, outputs and states read values that are computed before and not yet overwritten.
 //! - TPC0278: conflicting accesses to memory are ordered, whatever the speeds of the places.
 //! - TPC0279: a launch overwrites an operand only if its op allows it.
 //!
-//! The verifier checks the first four and the homes one by one. It finds the other violations in one run of all queues
-//! without data: each arena records the value in its bytes and the steps that accessed them. Vector clocks give the order
-//! of steps, so one run covers all interleavings.
+//! One run of all queues without data finds the violations from TPC0275 on: each arena records the value in its bytes
+//! and the steps that accessed them. Vector clocks order the steps, so one run covers all interleavings.
 
 mod accesses;
 mod codes;

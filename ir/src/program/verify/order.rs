@@ -1,13 +1,12 @@
-//! Orders among steps: vector clocks.
+//! Vector clocks.
 
-/// A completed step: its queue, and its position in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Done {
     pub(super) queue: usize,
     pub(super) step: usize,
 }
 
-/// Per queue, the number of its completed steps.
+/// Per queue, the number of completed steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clock(pub(super) Vec<usize>);
 
@@ -16,12 +15,10 @@ impl Clock {
         Clock(vec![0; queues])
     }
 
-    /// True if the step is known to be done.
     pub(super) fn has_seen(&self, done: Done) -> bool {
         self.0.get(done.queue).is_some_and(|&n| n > done.step)
     }
 
-    /// Joins another clock: takes the maximum per queue.
     pub(super) fn join(&mut self, other: &Clock) {
         for (a, b) in self.0.iter_mut().zip(&other.0) {
             *a = (*a).max(*b);

@@ -13,14 +13,13 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
     launches(program, errors);
 }
 
-/// Phases ascend, and have one queue of each place.
 fn phases(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut wrong =
         |part: Part, what: String| errors.push(ProgramError::new(&codes::COVER, part, what));
     for (n, pair) in program.phases.windows(2).enumerate() {
         if pair[0].lookahead >= pair[1].lookahead {
             let what = format!(
-                "phase {} needs no more tokens than the one before it",
+                "phase {} must need more tokens than the phase before it",
                 n + 1
             );
             wrong(Part::Phase(n + 1), what);
@@ -36,7 +35,6 @@ fn phases(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// Checks that every launch is in the queue of each of its places, in the phase that it needs.
 fn launches(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut found: Vec<Vec<(usize, Place)>> = vec![Vec::new(); program.launches.len()];
     for (n, phase) in program.phases.iter().enumerate() {
@@ -61,7 +59,7 @@ fn launches(program: &Program, errors: &mut Vec<ProgramError>) {
         let phase = found.first().map(|(phase, _)| *phase);
         if at != places || found.iter().any(|(p, _)| Some(*p) != phase) {
             wrong(format!(
-                "{name} stands in the queues of {at:?}, its places are {places:?}"
+                "{name} is in the queues of {at:?}, but its places are {places:?}"
             ));
             continue;
         }
@@ -70,20 +68,18 @@ fn launches(program: &Program, errors: &mut Vec<ProgramError>) {
         if stands != Some(needed) {
             let stands = stands.unwrap_or_default();
             wrong(format!(
-                "{name} stands in the phase of {stands} tokens ahead, it needs {needed}"
+                "{name} is in the phase of {stands} tokens ahead, but needs {needed}"
             ));
         }
     }
 }
 
-/// Returns the number of tokens after the batch that a launch needs.
 fn required_lookahead(program: &Program, launch: Launch, ahead: &[u32]) -> u32 {
     let reads = reads(program, launch);
     let of = |v: &crate::entity::Value| ahead[program.graph.value(*v).def.0.index()];
     reads.iter().map(of).max().unwrap_or(0)
 }
 
-/// Returns, per instruction, the number of tokens after the batch that it needs.
 fn lookahead_tokens(program: &Program) -> Vec<u32> {
     let graph = &program.graph;
     let mut out = vec![0; graph.insts().len()];

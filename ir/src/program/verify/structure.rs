@@ -10,7 +10,7 @@ use crate::program::text::Part;
 use crate::program::{Program, Step, Work};
 use crate::text::Entity;
 
-/// True if the category's instructions are never covered.
+/// True for categories that launches never cover.
 pub(super) fn is_leaf(op: &Op) -> bool {
     matches!(op.category(), OpCategory::Stored | OpCategory::Input)
 }
@@ -51,7 +51,7 @@ fn handles(program: &Program, errors: &mut Vec<ProgramError>) {
             let value = Value::new(i);
             dangling(
                 Part::Home(value),
-                format!("{value} lies in {}", home.buffer),
+                format!("{value} is in {}, which does not exist", home.buffer),
             );
         }
     }
@@ -60,14 +60,17 @@ fn handles(program: &Program, errors: &mut Vec<ProgramError>) {
             let name = Buffer::new(i);
             dangling(
                 Part::Buffer(name),
-                format!("{name} lies in {}", buffer.arena),
+                format!("{name} is in {}, which does not exist", buffer.arena),
             );
         }
     }
     for (i, launch) in program.launches.iter().enumerate() {
         let name = Launch::new(i);
         if let Some(inst) = launch.covered_insts().iter().find(|i| i.index() >= insts) {
-            dangling(Part::Launch(name), format!("{name} covers {inst}"));
+            dangling(
+                Part::Launch(name),
+                format!("{name} covers {inst}, which does not exist"),
+            );
         }
         if let Work::Store(output) = launch.work
             && !matches!(
@@ -75,7 +78,13 @@ fn handles(program: &Program, errors: &mut Vec<ProgramError>) {
                 Some(Output::State { .. })
             )
         {
-            dangling(Part::Launch(name), format!("{name} stores output {output}"));
+            dangling(
+                Part::Launch(name),
+                format!(
+                    "{name} stores output {output}, which is not the output of a \
+            state"
+                ),
+            );
         }
     }
     for (n, phase) in program.phases.iter().enumerate() {
@@ -86,7 +95,10 @@ fn handles(program: &Program, errors: &mut Vec<ProgramError>) {
                     Step::Wait { queue, .. } => queue < phase.queues.len(),
                 };
                 if !found {
-                    let what = format!("phase {n}, queue of {}: {step:?}", queue.place);
+                    let what = format!(
+                        "phase {n}, queue of {}: {step:?} does not exist",
+                        queue.place
+                    );
                     dangling(Part::Queue(n, q), what);
                 }
             }
@@ -98,7 +110,10 @@ fn shapes(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut wrong =
         |part: Part, what: String| errors.push(ProgramError::new(&codes::SHAPES, part, what));
     let Some(first) = program.shapes.first() else {
-        return wrong(Part::Graph(Entity::Graph), "there is no shape".into());
+        return wrong(
+            Part::Graph(Entity::Graph),
+            "the program does not have a shape".into(),
+        );
     };
     for (n, pair) in program.shapes.windows(2).enumerate() {
         let (before, shape) = (&pair[0].most, &pair[1].most);
@@ -117,7 +132,6 @@ fn shapes(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// Checks that launches cover every instruction once, a view at most once, and a leaf never.
 fn cover(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut covered = vec![0_u32; program.graph.insts().len()];
     for launch in &program.launches {
@@ -140,7 +154,7 @@ fn cover(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// Checks that a computation has one place, or the places of the collective that it covers first.
+/// Checks that a computation has one place, or its first collective's places.
 fn computes(program: &Program, insts: &[Inst], places: &[Place]) -> Result<(), String> {
     let graph = &program.graph;
     if insts.is_empty() || insts.windows(2).any(|w| w[0] >= w[1]) {
@@ -159,7 +173,7 @@ fn computes(program: &Program, insts: &[Inst], places: &[Place]) -> Result<(), S
     for inst in &insts[usize::from(collective)..] {
         let data = data(inst);
         if data.op.is_transfer() || is_leaf(&data.op) {
-            return Err(format!("{inst} {} is no computation", data.op.name()));
+            return Err(format!("{inst} {} is not a computation", data.op.name()));
         }
         let of_first = |v: &&Value| !places.contains(&at(v)) || at(v) != at(&data.results[0]);
         if let Some(v) = data.results.iter().find(of_first) {
@@ -177,30 +191,29 @@ fn fits(program: &Program, name: Launch) -> Result<(), String> {
         Work::Transfer(inst) => {
             let data = graph.inst(*inst);
             if !data.op.is_transfer() {
-                return Err(format!("{} is no transfer", data.op.name()));
+                return Err(format!("{} is not a transfer", data.op.name()));
             }
             let places: Vec<_> = data.results.iter().map(|v| graph.value(*v).place).collect();
             if places == launch.places {
                 return Ok(());
             }
             Err(format!(
-                "it runs at {:?}, its results are at {places:?}",
+                "it runs at {:?}, but its results are at {places:?}",
                 launch.places
             ))
         }
         Work::Store(output) => {
             let Some(Output::State { state, .. }) = graph.outputs.get(*output) else {
-                return Err("the output is no state".into());
+                return Err("the output is not a state".into());
             };
             if launch.places == [graph.value(*state).place] {
                 return Ok(());
             }
-            Err("it does not run where the state is".into())
+            Err("it does not run at the place of the state".into())
         }
     }
 }
 
-/// Returns the launch that covers each instruction.
 pub(super) fn covering_launches(program: &Program) -> Vec<Option<Launch>> {
     let mut out = vec![None; program.graph.insts().len()];
     for (i, launch) in program.launches.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Shardings: every value's sharding is well formed, and the shardings of an op's operands and results satisfy its rule.
+//! Shardings: each is well formed, and the shardings of an op's tensors satisfy its rule.
 //!
-//! The check is independent of the search for a plan. `values.rs` checks each sharding alone; `transfers.rs` checks
-//! leaves, copies and collectives. `ops.rs` checks all other ops: it solves the rule's equations again, on trees with the
-//! shardings' classes as labels. Two sides with different labels do not unify.
+//! The check is independent of the planner. `values.rs` checks single shardings; `transfers.rs` checks leaves, copies
+//! and collectives. `ops.rs` checks all other ops: it solves the rule's equations on trees labelled with the shardings'
+//! classes. Different labels do not unify.
 
 mod ops;
 mod roles;
@@ -20,7 +20,6 @@ use crate::place::Place;
 use crate::sharding::Unreduced;
 use crate::text::Entity;
 
-/// Checks every value and instruction on a group.
 pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
     let mut sound = vec![true; graph.values().len()];
     for (v, data) in graph.values() {
@@ -57,13 +56,10 @@ fn instruction(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     }
 }
 
-/// The violations of one value or instruction.
 struct Faults<'a> {
     errors: &'a mut Vec<VerifyError>,
     entity: Entity,
-    /// The name of the value, or of the first result.
     name: &'a str,
-    /// Violations before this entity's.
     before: usize,
 }
 
@@ -103,7 +99,6 @@ impl<'a> Faults<'a> {
     }
 }
 
-/// True if a value is unreduced, in either way.
 fn is_unreduced(graph: &Graph, v: Value) -> bool {
     graph.value(v).sharding.unreduced != Unreduced::None
 }

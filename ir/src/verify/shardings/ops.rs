@@ -1,4 +1,4 @@
-//! The rules of ops that compute: their equations, the roles of their factors, and the laws of unreduced values.
+//! Ops that compute: equations, roles, and unreduced values.
 
 use super::{Faults, ShardingRule, is_unreduced, roles};
 use crate::entity::Value;
@@ -8,7 +8,6 @@ use crate::op::{ActiveRoles, OperandState, Rule, unreduced_result};
 use crate::sharding::Unreduced;
 use crate::types::TensorType;
 
-/// Checks that the rule of the op holds for the shardings of its operands and results.
 pub(super) fn check(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     let is_split = |v: Value| graph.value(v).sharding.is_split();
     let all = || data.operands.iter().chain(&data.results).copied();
@@ -46,7 +45,6 @@ pub(super) fn check(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     }
 }
 
-/// Returns the axes of values, with leaves labelled by the classes that split them.
 fn labelled_axes(graph: &Graph, values: &[Value], space: &mut Space) -> Vec<Axes> {
     let mut axes = |&v: &Value| -> Axes {
         let data = graph.value(v);
@@ -55,7 +53,6 @@ fn labelled_axes(graph: &Graph, values: &[Value], space: &mut Space) -> Vec<Axes
     values.iter().map(&mut axes).collect()
 }
 
-/// Checks that the op accepts its unreduced operands, and that its results are unreduced accordingly.
 fn unreduced(
     graph: &Graph,
     data: &InstData,

@@ -1,24 +1,18 @@
-//! The roles of an op's rule, against the labels of its operands and results.
+//! The roles of an op's rule, given the labels of its tensors.
 
 use crate::entity::Class;
 use crate::factor::{Axes, Label, Space, Var};
 use crate::op::{ActiveRoles, Role, Rule};
 
-/// The split factors that have a role in the op.
-///
-/// Each of the last three fields describes an axis whose split prevents the op from running.
+/// The split factors that have a role in the op. The last three fields describe axes that prevent the op from running.
 pub(in crate::verify) struct Roles {
-    /// The roles that some split factor has.
     pub(in crate::verify) active: ActiveRoles,
-    /// An axis that must be whole.
     pub(in crate::verify) whole: Option<String>,
-    /// An indexed axis that is not one range of one factor on each device.
     pub(in crate::verify) fragmented: Option<String>,
-    /// A contracted axis of several segments with only some of them split.
     pub(in crate::verify) mixed: Option<String>,
 }
 
-/// Returns the roles of the split factors. The rule's equations must already be solved in `space`.
+/// Returns the roles of the split factors; `space` has the rule's equations solved.
 pub(in crate::verify) fn roles(
     space: &Space,
     rule: &Rule,

@@ -1,4 +1,4 @@
-//! Leaves, copies and collectives: whether their operands and results are unreduced, split or whole.
+//! Leaves, copies and collectives: unreduced, split and whole values.
 
 use super::{Faults, ShardingRule, is_unreduced};
 use crate::entity::Value;
@@ -7,7 +7,6 @@ use crate::op::{Collective, Op};
 use crate::place::Place;
 use crate::sharding::AxisTree;
 
-/// Checks that a leaf is not unreduced.
 pub(super) fn leaf(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     if is_unreduced(graph, data.results[0]) {
         let detail = format!("is unreduced, but `{}` is a leaf", data.op.name());
@@ -15,7 +14,6 @@ pub(super) fn leaf(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     }
 }
 
-/// Checks that a copy has neither an unreduced operand nor an unreduced result.
 pub(super) fn copy(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     if let Some(v) = unreduced_operand(graph, data) {
         faults.add(
@@ -29,8 +27,8 @@ pub(super) fn copy(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     }
 }
 
-/// Checks that a reduction takes an unreduced value and other collectives take reduced ones, and that parts are ranges of
-/// the op's axis.
+/// Checks that reductions take unreduced and other collectives reduced values, and that parts are ranges of the op's
+/// axis.
 pub(super) fn collective(
     graph: &Graph,
     data: &InstData,
@@ -41,7 +39,7 @@ pub(super) fn collective(
     let mut add = |detail: String| faults.add(ShardingRule::Transfer, &detail);
     match unreduced_operand(graph, data) {
         None if kind.sums() => {
-            add(format!("is the `{op}` of values that are not unreduced"));
+            add(format!("is the `{op}` of reduced values"));
         }
         Some(v) if !kind.sums() => add(format!("is the `{op}` of unreduced {v}")),
         _ => {}
@@ -59,7 +57,7 @@ pub(super) fn collective(
     }
 }
 
-/// True if the value that a gather takes, or a reduce-scatter makes, on a group is divided into ranges of the op's axis.
+/// True if the split value of a gather or reduce-scatter on a group is divided into ranges of the op's axis.
 fn has_parts_of_axis(graph: &Graph, data: &InstData) -> bool {
     if !matches!(graph.value(data.operands[0]).place, Place::Group(_)) {
         return true;
@@ -79,7 +77,6 @@ fn unreduced_operand(graph: &Graph, data: &InstData) -> Option<Value> {
     operands.find(|&v| is_unreduced(graph, v))
 }
 
-/// True if each device holds one range of `axis` that no other holds, and all of every other axis.
 fn is_in_ranges(graph: &Graph, v: Value, axis: u64) -> bool {
     let axes = &graph.value(v).sharding.axes;
     let other = |(a, tree): (usize, &Option<Box<AxisTree>>)| a as u64 == axis || tree.is_none();

@@ -1,11 +1,10 @@
-//! The sharding of one value: its trees, its storage granule, and the part on each device.
+//! One sharding: its trees, storage granule, and parts.
 
 use super::{Faults, ShardingRule};
 use crate::graph::{Graph, ValueData};
 use crate::op::Op;
 use crate::sharding::{AxisTree, ClassRef, Unreduced, granule_intervals};
 
-/// Checks that the sharding of a value is well formed.
 pub(super) fn check(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
     if let Err(detail) = trees(graph, data) {
         faults.add(ShardingRule::Tree, &detail);
@@ -23,7 +22,7 @@ pub(super) fn check(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
         faults.add(ShardingRule::Tree, &detail);
     }
     if is_split_twice(data) {
-        let detail = "is split twice: each device would hold only the crossing of two ranges";
+        let detail = "is split twice: each device would hold only the intersection of two ranges";
         faults.add(ShardingRule::SplitTwice, detail);
     }
     granule(graph, data, faults);
@@ -32,7 +31,6 @@ pub(super) fn check(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
     }
 }
 
-/// Class references exist, and the factors of a tree make up the size of its axis.
 fn trees(graph: &Graph, data: &ValueData) -> Result<(), String> {
     for (axis, tree) in data.sharding.axes.iter().enumerate() {
         let Some(tree) = tree else { continue };
@@ -65,21 +63,21 @@ fn references(graph: &Graph, tree: &AxisTree) -> Result<(), String> {
             }
             let indices = class.size / c.div;
             if *size != indices {
-                return Err(format!("{c} has {indices} indices, and the leaf {size}"));
+                return Err(format!(
+                    "{c} has {indices} indices, but the leaf has {size}"
+                ));
             }
             Ok(())
         }
     }
 }
 
-/// True if two classes split one term.
 fn is_split_twice(data: &ValueData) -> bool {
     let trees = || data.sharding.axes.iter().flatten();
     let classes: usize = trees().map(|t| classes_per_term(t)).sum();
     trees().count() > 1 && classes > 1 || trees().any(|t| classes_per_term(t) > 1)
 }
 
-/// Returns the largest number of classes that split one term of a tree.
 fn classes_per_term(tree: &AxisTree) -> usize {
     match tree {
         AxisTree::Leaf { split, .. } => usize::from(split.is_some()),
@@ -88,8 +86,7 @@ fn classes_per_term(tree: &AxisTree) -> usize {
     }
 }
 
-/// Checks that only a weight split on axis 0 has a storage granule: the block of its type, or a part of it that devices
-/// may store.
+/// Checks that only a weight split on axis 0 has a storage granule: its block, or a part of it that devices may store.
 fn granule(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
     let granule = data.sharding.granule;
     if granule == 1 {
@@ -98,7 +95,7 @@ fn granule(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
     let op = &graph.inst(data.def.0).op;
     let is_split_weight = matches!(op, Op::Weight(_)) && data.sharding.axes[0].is_some();
     if !is_split_weight {
-        let detail = format!("has storage granule {granule}, but is no weight split on axis 0");
+        let detail = format!("has storage granule {granule}, but is not a weight split on axis 0");
         faults.add(ShardingRule::Granule, &detail);
         return;
     }
@@ -114,7 +111,6 @@ fn granule(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
     }
 }
 
-/// Checks that each class has a range per device, and that no device holds parts of blocks.
 fn parts(graph: &Graph, data: &ValueData) -> Result<(), (ShardingRule, String)> {
     let devices = graph.ranks(data.place);
     let mut classes: Vec<ClassRef> = Vec::new();

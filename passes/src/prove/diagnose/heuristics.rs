@@ -1,6 +1,5 @@
-//! The op to suspect. It is a copy, slice or concatenation that differs from its namesakes on other devices: it takes
-//! another value, takes parts in another order, or leaves a gap. Or it is an op whose value has another name than the
-//! model's.
+//! The suspect op. It is a copy, slice or concatenation that differs from its namesakes on other devices: another
+//! value, another order, or a gap. Or it is an op whose value has another name in the model.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,11 +9,10 @@ use crate::prove::encoding::Encoding;
 use crate::prove::index_set::per_axis;
 use crate::prove::language::is_empty;
 
-/// The most steps that the search for the fault goes back from an op.
 const STEPS: usize = 8;
 
 /// Returns the slice, copy or concatenation nearest before `inst` that differs from its namesakes on other devices; the
-/// first, if several move one value. The search stops at justified values.
+/// first, if several move one value. Stops at justified values.
 pub(super) fn find_odd_layout(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
     let programs = encoding.task.programs;
     let inside = instructions(encoding);
@@ -32,7 +30,7 @@ pub(super) fn find_odd_layout(encoding: &Encoding<'_>, inst: Inst) -> Option<Ins
                 _ => true,
             };
             if !fits && found.is_none() {
-                // The search goes on only through earlier ops that moved the value.
+                // The search continues only through earlier ops that moved the value.
                 seen.clear();
                 next.clear();
             }
@@ -65,12 +63,11 @@ pub(super) fn find_odd_layout(encoding: &Encoding<'_>, inst: Inst) -> Option<Ins
     found
 }
 
-/// Returns the instructions of the programs in the obligation.
 fn instructions(encoding: &Encoding<'_>) -> HashSet<Inst> {
     encoding.task.of_programs.iter().copied().collect()
 }
 
-/// Returns the first op before this one whose value is a value of the model with another name.
+/// Returns the first op before this one whose value has another name in the model.
 pub(super) fn find_misnamed(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
     let programs = encoding.task.programs;
     let other = |v: &Value| {
@@ -111,8 +108,8 @@ fn is_sorted(encoding: &Encoding<'_>, v: Value) -> bool {
     all.is_empty() || all.iter().any(sorted)
 }
 
-/// Returns the namesakes of an op's result. At another place, it is the value with the same name, kind and position
-/// among such values. At the same place, all ops with this name, kind and operands count.
+/// Returns the namesakes of an op's result. At another place, this is the value with the same name, kind and position
+/// among such values; at the same place, all ops with this name, kind and operands.
 fn namesakes(encoding: &Encoding<'_>, inst: Inst) -> Vec<Value> {
     if !encoding.charge_scan() {
         return Vec::new();
@@ -135,14 +132,13 @@ fn namesakes(encoding: &Encoding<'_>, inst: Inst) -> Vec<Value> {
         .and_then(|of| of.iter().position(|&i| i == inst));
     let others = before.iter().filter(|(place, _)| **place != own.place);
     let same = others.filter_map(|(_, of)| of.get(ordinal?));
-    // Parts that one place cuts for several devices belong to one value there.
+    // Parts cut by one place for several devices belong to one value there.
     let operands = &programs.inst(inst).operands;
     let here = before.get(&own.place).into_iter().flatten();
     let here = here.filter(|&&i| i != inst && programs.inst(i).operands == *operands);
     same.chain(here).map(|&i| result(i)).collect()
 }
 
-/// True if the devices have parts in their order.
 fn is_in_device_order(encoding: &Encoding<'_>, inst: Inst) -> bool {
     let programs = encoding.task.programs;
     let Some(&own) = programs.inst(inst).results.first() else {
@@ -167,7 +163,7 @@ fn is_in_device_order(encoding: &Encoding<'_>, inst: Inst) -> bool {
     })
 }
 
-/// A part of a model's value: per axis its indices, if they are constant and not all.
+/// A part of a model's value: per axis its indices, unless they are symbolic or complete.
 struct ModelPart {
     of: Value,
     axes: [Option<Vec<Interval>>; RANK],
@@ -189,13 +185,13 @@ fn model_parts(encoding: &Encoding<'_>, v: Value) -> Vec<ModelPart> {
     taken.collect()
 }
 
-/// True if an op's result and its namesakes are parts of one value that leave no gap.
+/// True if an op's result and its namesakes are parts of one value without a gap.
 fn fits_namesakes(encoding: &Encoding<'_>, inst: Inst) -> bool {
     let programs = encoding.task.programs;
     let Some(&result) = programs.inst(inst).results.first() else {
         return true;
     };
-    // An empty value is a part of every value and leaves no gap.
+    // An empty value is a part of every value.
     if is_empty(&programs.value(result).ty) {
         return true;
     }
@@ -217,7 +213,7 @@ fn fits_namesakes(encoding: &Encoding<'_>, inst: Inst) -> bool {
         .filter(|&&of| namesakes.iter().all(|n| n.iter().any(|t| t.of == of)));
     let mut shared = shared.peekable();
     if shared.peek().is_none() {
-        // The others are parts of a common value, but this one is not a part of it.
+        // The others are parts of a common value, but this one is not.
         let first = namesakes.first().into_iter().flatten().map(|t| t.of);
         return !first
             .into_iter()

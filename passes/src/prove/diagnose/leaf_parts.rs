@@ -1,5 +1,5 @@
-//! The leaf to suspect: the devices' parts of it leave a gap, or are in another order than the devices. Neither is wrong by
-//! itself; before an op that cannot be justified it is the likely cause.
+//! The suspect leaf: the devices' parts of it have a gap, or another order than the devices. Either is valid by itself,
+//! but the likely cause before an unjustified op.
 
 use std::collections::HashSet;
 
@@ -7,14 +7,12 @@ use tpc_ir::{Graph, Inst, Interval, Op};
 
 use crate::prove::leaves::Leaves;
 
-/// The most steps from an op back to a leaf that may be at fault.
 const STEPS: usize = 12;
 
-/// The most leaves whose parts are checked; each is compared with all others.
+/// The most leaves checked; each is compared with all others.
 const LEAVES: usize = 256;
 
-/// Returns the nearest leaf among an op's ancestors whose parts do not fit together, or whose name differs from its
-/// tensor's.
+/// Returns the nearest ancestor leaf whose parts do not fit together, or whose name differs from its tensor's.
 pub(in crate::prove) fn suspect_leaf(
     programs: &Graph,
     model: &Graph,
@@ -60,17 +58,15 @@ pub(in crate::prove) fn suspect_leaf(
     None
 }
 
-/// The intervals held of each axis.
 type Parts = [Vec<Interval>];
 
-/// Returns the leaf that does not fit the other parts of its tensor. Returns `None` if the parts make up the whole, in
-/// the order of the devices.
+/// Returns the leaf that does not fit the other parts of its tensor; `None` if they make up the whole in device order.
 fn find_odd_leaf(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, leaf: Inst) -> Option<Inst> {
     let whole = leaves.get(&programs.inst(leaf).op)?;
     let of_whole = programs
         .insts()
         .filter(|(_, i)| leaves.get(&i.op) == Some(whole));
-    // If a device holds the whole tensor, there are no gaps.
+    // A whole tensor on one device leaves no gaps.
     let held: Option<Vec<(Inst, &Parts)>> = of_whole
         .map(|(i, data)| Some((i, data.op.parts()?)))
         .collect();
@@ -91,7 +87,7 @@ fn find_odd_leaf(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, leaf: Ins
         if end == Some(size) && ends.is_sorted_by_key(|&(_, start, _)| start) {
             return None;
         }
-        // The odd leaf is the one that touches the fewest of its neighbours.
+        // The odd leaf touches the fewest of its neighbours.
         let meets = |k: usize| {
             let (_, start, end) = ends[k];
             let before = if k == 0 {

@@ -1,12 +1,12 @@
-//! The diagnosis of a proof that fails: the op to blame, and the message.
+//! The diagnosis of a failed proof: the op to blame, and the message.
 //!
 //! - `verdicts.rs`: the values that are as right as their operands;
 //! - `search.rs`: the first op whose value cannot be justified;
 //! - `heuristics.rs`, `leaf_parts.rs`: the op or leaf before it that differs from its namesakes;
 //! - `render.rs`: values as text.
 //!
-//! Names and heuristics choose the words; they do not prove anything. Their work counts as steps of the proof. If no
-//! steps are left, the named op may come after the fault.
+//! Names and heuristics only choose the words. Their work counts as steps of the proof; without steps left, the named
+//! op may come after the fault.
 
 mod heuristics;
 mod leaf_parts;
@@ -22,10 +22,9 @@ use verdicts::{Scope, Verdicts};
 
 pub(super) use leaf_parts::suspect_leaf;
 
-/// The most terms that are added to find the op.
 const MORE_TERMS: usize = 1 << 16;
 
-/// Returns the refutation that names the op that keeps `goal` from being justified.
+/// Returns the refutation for the op that keeps `goal` from being justified.
 pub(super) fn first_fault(encoding: &mut Encoding<'_>, goal: Value) -> Box<Refutation> {
     // The terms added here only serve the message, so they may be incomplete.
     encoding.terms.max_terms = encoding.terms.graph.total_size() + MORE_TERMS;
@@ -47,7 +46,6 @@ pub(super) fn first_fault(encoding: &mut Encoding<'_>, goal: Value) -> Box<Refut
     refutation
 }
 
-/// Returns the op or leaf before an unjustified op that is more likely at fault.
 fn suspect(encoding: &Encoding<'_>, inst: Inst) -> Option<(Inst, RefutationReason)> {
     let task = encoding.task;
     if let Some(leaf) = suspect_leaf(task.programs, task.model, task.leaves, inst) {
@@ -58,7 +56,6 @@ fn suspect(encoding: &Encoding<'_>, inst: Inst) -> Option<(Inst, RefutationReaso
     other.map(|other| (other, RefutationReason::OtherValue))
 }
 
-/// True if a value is one device's summand of a sum.
 pub(super) fn is_summand(encoding: &mut Encoding<'_>, v: Value) -> bool {
     let verdicts = Verdicts::new(encoding, Scope::AnySum);
     verdicts.summands.contains(&v) || encoding.terms.is_zero(encoding.programs[&v])

@@ -1,4 +1,4 @@
-//! Values of the programs as text, in terms of the model's names.
+//! Values of the programs as text, by the model's names.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,9 @@ use crate::prove::encoding::Encoding;
 use crate::prove::index_set::{Pattern, per_axis};
 use crate::prove::language::View;
 
-/// The most levels of operands that are printed.
+/// The most printed levels of operands.
 const DEPTH: usize = 3;
 
-/// Returns the expression that the programs compute.
 pub(super) fn render_computed(encoding: &Encoding<'_>, v: Value) -> String {
     let programs = encoding.task.programs;
     let data = programs.inst(programs.value(v).def.0);
@@ -27,7 +26,6 @@ pub(super) fn render_computed(encoding: &Encoding<'_>, v: Value) -> String {
     format!("{}({})", data.op.name(), args.join(", "))
 }
 
-/// Returns the tensor that a leaf reads, with the part that is held.
 fn tensor(op: &tpc_ir::Op) -> Option<String> {
     let (name, parts) = match op {
         tpc_ir::Op::Weight(w) => (&w.tensor, w.parts.as_ref()),
@@ -48,7 +46,6 @@ fn tensor(op: &tpc_ir::Op) -> Option<String> {
     Some(out)
 }
 
-/// Returns a value of the programs as the model's, or by the op that makes it.
 fn operand(encoding: &Encoding<'_>, v: Value, depth: usize) -> String {
     let programs = encoding.task.programs;
     let id = encoding.programs.get(&v).copied();
@@ -70,7 +67,6 @@ fn operand(encoding: &Encoding<'_>, v: Value, depth: usize) -> String {
     format!("{}({})", data.op.name(), args.join(", "))
 }
 
-/// Returns an e-class as a value of the model or a part of one.
 fn render_model_value(encoding: &Encoding<'_>, id: Id) -> Option<String> {
     if let Some(v) = encoding.model_of(id) {
         return Some(encoding.task.model.value(v).name.clone());

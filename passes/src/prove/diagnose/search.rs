@@ -1,8 +1,7 @@
 //! The search for the first op whose value cannot be justified.
 //!
-//! A value is justified if it is a value of the model or a part of one. It is also justified if it is one device's
-//! summand of a sum in the model. All values downstream of a fault are unjustified. The first op with an unjustified
-//! value is therefore the fault or reads it.
+//! A value is justified if it is a value of the model, a part of one, or a summand of a sum in the model. All values
+//! downstream of a fault are unjustified, so the first op with an unjustified value is the fault or reads it.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -13,8 +12,7 @@ use super::verdicts::Verdicts;
 use crate::prove::encoding::Encoding;
 use crate::prove::refutation::RefutationReason;
 
-/// Returns the first op before `goal` whose value is neither justified nor one device's summand of a sum, with the
-/// reason.
+/// Returns the first op before `goal` whose value is neither justified nor a summand, with the reason.
 pub(super) fn first_unjustified(
     encoding: &mut Encoding<'_>,
     verdicts: &Verdicts,
@@ -49,13 +47,13 @@ pub(super) fn first_unjustified(
                 _ => (inst, RefutationReason::Value),
             };
             if summand.is_some() && is_summed_elsewhere(encoding, v) {
-                // Other devices sum this op's result, so it is a summand. The fault is probably in a later op.
+                // Other devices sum this op's result, so it is a summand, and the fault is probably later.
                 spare = spare.or(Some(fault));
                 continue;
             }
             return fault;
         }
-        // If an all-reduce reads the summand, the result of the all-reduce shows more.
+        // The result of an all-reduce over the summand shows more.
         if verdicts.summands.contains(&v)
             && !op.is_movement()
             && !is_summed(encoding, v)
@@ -79,7 +77,7 @@ pub(super) fn first_unjustified(
     spare.unwrap_or((programs.value(goal).def.0, RefutationReason::Value))
 }
 
-/// True if another device has the same op with the same name, and a collective reads its result.
+/// True if another device has the same op and name, and a collective reads the result.
 fn is_summed_elsewhere(encoding: &Encoding<'_>, v: Value) -> bool {
     if !encoding.charge_scan() {
         return false;
@@ -96,7 +94,6 @@ fn is_summed_elsewhere(encoding: &Encoding<'_>, v: Value) -> bool {
     })
 }
 
-/// True if a collective reads a value, directly or after moves.
 fn is_summed(encoding: &Encoding<'_>, v: Value) -> bool {
     if !encoding.charge_scan() {
         return false;
@@ -113,8 +110,8 @@ fn is_summed(encoding: &Encoding<'_>, v: Value) -> bool {
     })
 }
 
-/// Returns the first collective before `goal` that gives no value of the model and is unlike others: it leaves out
-/// devices that take part in others, or it sums values that are whole already.
+/// Returns the first collective before `goal` that omits devices or sums whole values, and whose result is not a value
+/// of the model.
 pub(super) fn find_odd_collective(
     encoding: &Encoding<'_>,
     verdicts: &Verdicts,
@@ -162,8 +159,8 @@ fn is_on_several_devices(encoding: &Encoding<'_>, verdicts: &Verdicts, v: Value)
     })
 }
 
-/// True if the devices' summands with this value's name add up to the model's value. A device whose summand is an
-/// earlier value has no value with this name.
+/// True if the devices' summands of this name add up to the model's value. A device may have its summand under an
+/// earlier name.
 fn adds_up(encoding: &mut Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
     if !encoding.charge_scan() {
         return true;
@@ -211,7 +208,6 @@ fn adds_up(encoding: &mut Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
     false
 }
 
-/// Returns the values of the obligation that a value is computed from, itself included.
 fn ancestors(encoding: &Encoding<'_>, v: Value) -> HashSet<Value> {
     let programs = encoding.task.programs;
     let inside: HashSet<Inst> = encoding.task.of_programs.iter().copied().collect();

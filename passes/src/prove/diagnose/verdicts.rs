@@ -1,4 +1,4 @@
-//! Verdicts: the values of an obligation that are as right as their operands, and the summands among them.
+//! Verdicts: the values that are as right as their operands, and the summands among them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,27 +10,23 @@ use crate::prove::encoding::Encoding;
 use crate::prove::readings::{find_relation, readings};
 use crate::prove::rules::linear::is_linear_in;
 
-/// The sums whose summands are searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     /// Sums that are values of the model.
     ModelSums,
-    /// All sums, including the remainder that a device has of a sum of several terms.
+    /// All sums, including a device's remainder of a sum.
     AnySum,
 }
 
-/// The verdicts on the programs' values of an obligation.
 #[derive(Default)]
 pub(super) struct Verdicts {
     /// Per value, the sums that it may be a summand of.
     pub(super) targets: HashMap<Value, Vec<Id>>,
     ok: HashMap<Value, bool>,
-    /// Values that are one device's summand of a sum.
     pub(super) summands: HashSet<Value>,
 }
 
 impl Verdicts {
-    /// Judges all values of the obligation.
     pub(super) fn new(encoding: &mut Encoding<'_>, scope: Scope) -> Verdicts {
         let mut verdicts = Verdicts::default();
         verdicts.judge(encoding, scope);
@@ -48,7 +44,7 @@ impl Verdicts {
                     false => Vec::new(),
                 };
                 let whole = encoding.is_justified(v);
-                // Zeros are a summand of every sum. A moved value is as right as it was.
+                // Zeros are a summand of every sum. A moved value is as right as before.
                 let zero = encoding.terms.is_zero(encoding.programs[&v]);
                 let moved = data.op.is_movement() && data.operands.iter().all(|o| self.is_ok(o));
                 let is_summand = |o: &Value| self.summands.contains(o);
@@ -66,8 +62,7 @@ impl Verdicts {
         }
     }
 
-    /// Accepts the values that the devices have under one name if their sum is a value of the model. The single values
-    /// need not be summands of it.
+    /// Accepts the devices' values of one name if their sum is a value of the model.
     fn by_name(&mut self, encoding: &mut Encoding<'_>) {
         let programs = encoding.task.programs;
         let mut named: BTreeMap<&str, BTreeMap<Place, Value>> = BTreeMap::new();
@@ -98,7 +93,7 @@ impl Verdicts {
         }
     }
 
-    /// Returns the model's values that a value may be one device's summand of.
+    /// Returns the model's sums that a value may be a summand of.
     fn find_targets(
         &self,
         encoding: &mut Encoding<'_>,
@@ -130,7 +125,7 @@ impl Verdicts {
                 .into_iter()
                 .map(|(_, value, _)| value),
         );
-        // A linear function of a summand is a summand of the function of the sum; so is the sum of a summand and a whole value.
+        // A linear function of a summand is a summand of the function of the sum; so is a summand plus a whole value.
         let ids: Vec<Id> = operands.iter().map(|o| encoding.programs[o]).collect();
         let targets: Vec<Vec<Id>> = operands
             .iter()
@@ -147,7 +142,7 @@ impl Verdicts {
         }
         let graph = &encoding.terms.graph;
         let mut out: Vec<Id> = out.into_iter().map(|id| graph.find(id)).collect();
-        // The statistics of a norm are a step that the model does not have.
+        // The statistics of a norm are not in the model.
         let is_step = matches!(op, Op::NormStats(_));
         let any = is_step || scope == Scope::AnySum;
         out.retain(|&id| any || graph[id].data.model.is_some());
@@ -156,13 +151,13 @@ impl Verdicts {
         out
     }
 
-    /// True if a value is as right as its operands. Values from outside are.
+    /// True if a value is as right as its operands. Outside values are.
     pub(super) fn is_ok(&self, v: &Value) -> bool {
         self.ok.get(v).copied().unwrap_or(true)
     }
 
-    /// True if an op makes a summand of a sum that the model does not name: it adds a whole value to a summand or to zeros,
-    /// or is linear in such a summand.
+    /// True if an op makes a summand of an unnamed sum: it adds a whole value to a summand or to zeros, or is linear in
+    /// such a summand.
     fn adds(&self, encoding: &Encoding<'_>, data: &InstData) -> bool {
         let known = |o: &Value| encoding.programs.get(o).copied();
         let zero = |o: &Value| known(o).is_some_and(|id| encoding.terms.is_zero(id));
@@ -185,8 +180,7 @@ impl Verdicts {
     }
 }
 
-/// True if an e-class is the statistics of a norm of the model, or a concatenation of such: a step that the model does not
-/// have.
+/// True if an e-class consists of statistics of the model's norms, a step that the model does not have.
 fn is_step(encoding: &Encoding<'_>, id: Id) -> bool {
     let of_model = |id: Id| encoding.terms.is_model(id);
     encoding
@@ -200,7 +194,7 @@ fn is_step(encoding: &Encoding<'_>, id: Id) -> bool {
         })
 }
 
-/// Returns the argument lists in which any argument may be replaced by one of its target sums.
+/// Returns the argument lists with any arguments replaced by their target sums.
 fn combinations(args: &[Id], targets: &[Vec<Id>]) -> Vec<Vec<Id>> {
     let mut out = vec![Vec::new()];
     for (&a, targets) in args.iter().zip(targets) {

@@ -1,4 +1,4 @@
-//! Index sets by axis: converts an index set to a pattern along each axis of a tensor, and back.
+//! Index sets by axis: converts an index set to a pattern per axis, and back.
 
 use tpc_ir::{Dim, RANK};
 
@@ -32,7 +32,6 @@ pub(in crate::prove) fn locate(
     Err(NotExpressible)
 }
 
-/// Returns the pattern along each axis of a tensor with these sizes.
 pub(in crate::prove) fn per_axis(
     indices: &[Pattern],
     dims: &[Dim; RANK],
@@ -41,7 +40,7 @@ pub(in crate::prove) fn per_axis(
     let mut open: Vec<Pattern> = indices.to_vec();
     while let Some(p) = open.pop() {
         let Ok((axis, own)) = locate(&p, dims) else {
-            // The elements come from more than one axis: the selection may be a product of patterns along each.
+            // The elements come from several axes: the selection may be a product of patterns along each.
             let mut below = Dim::ONE;
             let mut cut = None;
             for size in &dims[..RANK - 1] {
@@ -61,7 +60,7 @@ pub(in crate::prove) fn per_axis(
     Ok(out)
 }
 
-/// Returns the index set of a tensor with these sizes, from its pattern along each axis.
+/// Returns the index set for patterns along each axis.
 pub(in crate::prove) fn from_axes(
     axes: &[Option<Pattern>; RANK],
     dims: &[Dim; RANK],
@@ -77,7 +76,6 @@ pub(in crate::prove) fn from_axes(
     Ok(out)
 }
 
-/// Returns the sizes of the selection that the patterns make from `dims`.
 pub(in crate::prove) fn selected_dims(
     axes: &[Option<Pattern>; RANK],
     dims: &[Dim; RANK],

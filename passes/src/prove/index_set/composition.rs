@@ -6,7 +6,6 @@ use super::pattern::{MAX_INTERVALS, Pattern, common_period, common_unit, units};
 use super::repeated::RepeatedPattern;
 use super::{IndexSet, NotExpressible};
 
-/// True if `minor` selects elements within one unit of `major`.
 fn within_unit(minor: &Pattern, major: &Pattern) -> Result<bool, NotExpressible> {
     Ok(major.unit.checked_div(&minor.period()?).is_some())
 }
@@ -21,7 +20,7 @@ pub(super) fn insert(indices: &mut IndexSet, pattern: Pattern) -> Result<(), Not
         return Err(NotExpressible);
     }
     indices.insert(at, pattern);
-    // Join with the major neighbour first, because this keeps the position of the minor one.
+    // Joining with the major neighbour first keeps the position of the minor one.
     for major in [at + 1, at] {
         if major > 0
             && major < indices.len()
@@ -34,7 +33,7 @@ pub(super) fn insert(indices: &mut IndexSet, pattern: Pattern) -> Result<(), Not
     Ok(())
 }
 
-/// Joins two patterns into one; returns `None` if a symbol separates their units.
+/// Joins two patterns into one; `None` if a symbol separates their units.
 fn product(minor: &Pattern, major: &Pattern) -> Result<Option<Pattern>, NotExpressible> {
     let Ok(each) = minor.read_in(&minor.unit, &major.unit) else {
         return Ok(None);
@@ -56,8 +55,7 @@ fn product(minor: &Pattern, major: &Pattern) -> Result<Option<Pattern>, NotExpre
     Pattern::new(&minor.unit, size, intervals)
 }
 
-/// Returns the blocks of `len` units that have selected units, and the units that are selected of each: the same of
-/// all, one block after the other.
+/// Returns the blocks of `len` units with selected units, and these units, which must be the same in all.
 fn blocks_alike(
     intervals: &[Interval],
     len: u64,
@@ -101,7 +99,7 @@ fn blocks_alike(
                 }),
             }
             next = end;
-            // The whole blocks after a whole one are a run.
+            // Consecutive whole blocks are a run.
             let more = (r.end() - next) / len;
             if let (true, Some(run)) = (own == [Interval { start: 0, len }], blocks.last_mut()) {
                 run.len += more;
@@ -116,7 +114,7 @@ fn blocks_alike(
     pattern.map(|p| (p, blocks)).ok_or(NotExpressible)
 }
 
-/// Returns a pattern as the product of one that selects within blocks of `at` elements and one that selects blocks.
+/// Returns a pattern as a product: within blocks of `at` elements, and of blocks.
 pub(super) fn split_at(
     whole: &Pattern,
     at: &Dim,
@@ -130,7 +128,7 @@ pub(super) fn split_at(
         Pattern::new(&unit, len, pattern)?,
         Pattern::new(at, size, blocks)?,
     );
-    // If the parts are not in the order of the blocks, the selection is not a product.
+    // If the parts are not in block order, the selection is not a product.
     let back = match &parts {
         (Some(minor), Some(major)) => product(minor, major)?,
         (one, None) | (None, one) => one.clone(),
@@ -148,7 +146,7 @@ pub(in crate::prove) fn compose(
     outer: &[Pattern],
 ) -> Result<IndexSet, NotExpressible> {
     let mut all = inner.to_vec();
-    // Majors first: selecting from a factor leaves positions minor to it as they are.
+    // Majors first: selecting from a factor keeps positions minor to it.
     for pattern in outer.iter().rev() {
         let mut pattern = Some(pattern.clone());
         let mut out = IndexSet::new();
@@ -173,7 +171,7 @@ pub(in crate::prove) fn compose(
                 continue;
             }
             if kept.is_zero() {
-                // The selection from no elements is empty.
+                // A selection from no elements is empty.
                 out.push(p);
                 pattern = None;
                 continue;
@@ -214,7 +212,7 @@ pub(in crate::prove) fn quotient(
         let unit = common_unit(&p.unit, &o.unit)?;
         let period = common_period(&p.period()?, &o.period()?)?;
         let outer = RepeatedPattern::new(o, &unit)?;
-        // A candidate without the first element cannot hold the rest. This check is cheaper than listing all elements.
+        // A cheap check: a candidate without the first element cannot hold the rest.
         if let Some(first) = p.intervals.first() {
             let index = units(&p.unit, &unit)?.checked_mul(first.start);
             outer.positions(&[Interval {

@@ -1,11 +1,11 @@
 //! Arithmetic on lists of intervals.
 //!
-//! Lowering has the same arithmetic in `lower/intervals.rs`, on purpose: the proof checks the results of
-//! lowering, and shared code would share its errors. Neither may call the other.
+//! Lowering deliberately duplicates it in `lower/intervals.rs`: the proof checks the results of lowering, and shared
+//! code would share its errors.
 
 use tpc_ir::Interval;
 
-/// Returns the selected indices among the `len` indices from `start` on, counted from `start`.
+/// Returns the selected indices among `len` indices from `start`, relative to `start`.
 pub(in crate::prove) fn clip(intervals: &[Interval], start: u64, len: u64) -> Vec<Interval> {
     let mut out: Vec<Interval> = Vec::new();
     for r in intervals {
@@ -23,7 +23,6 @@ pub(in crate::prove) fn clip(intervals: &[Interval], start: u64, len: u64) -> Ve
     out
 }
 
-/// True if intervals follow one another in the order of their indices.
 pub(super) fn is_ascending(intervals: &[Interval]) -> bool {
     intervals.windows(2).all(|w| w[0].end() <= w[1].start)
 }

@@ -1,14 +1,14 @@
-//! Index sets: the elements of a tensor that a device has.
+//! Index sets: the elements of a tensor on a device.
 //!
-//! A [`Pattern`] selects elements by their order in memory, so it survives every reshape. Sizes may be symbolic; the
-//! selected indices are constants. An [`IndexSet`] is a product of patterns. Each pattern selects from its own factor
-//! of the tensor's size.
+//! A [`Pattern`] selects elements by their order in memory, so it survives every reshape. Sizes may be symbolic;
+//! selected indices are constants. An [`IndexSet`] is a product of patterns, each for its own factor of the tensor's
+//! size.
 //!
 //! - `pattern.rs`: one pattern, in lowest terms;
 //! - `repeated.rs`: the list of the indices that a pattern selects, period after period;
 //! - `composition.rs`: selections from selections, and their inverse;
 //! - `axes.rs`: index sets by axis;
-//! - `intervals.rs`: the arithmetic below these.
+//! - `intervals.rs`: arithmetic on intervals.
 
 mod axes;
 mod composition;
@@ -23,11 +23,10 @@ pub(super) use composition::{compose, quotient};
 pub(super) use intervals::clip;
 pub(super) use pattern::{Pattern, common_period, common_unit, units};
 
-/// The error of a question that cannot be answered with an index set: the answer is not expressible or does not exist.
+/// The answer is not an index set or does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotExpressible;
 
-/// A product of patterns, minor factors first.
-///
-/// Patterns that only constants keep apart are merged into one, so the same elements are always selected in one way.
+/// A product of patterns, minor first; patterns separated only by constants are merged, so that equal selections
+/// compare equal.
 pub(super) type IndexSet = Vec<Pattern>;

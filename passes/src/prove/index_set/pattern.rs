@@ -1,4 +1,4 @@
-//! Patterns: periodic selections of elements, and the common sizes for comparing two patterns.
+//! Patterns: periodic selections of elements, and common sizes for comparison.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -9,16 +9,16 @@ use super::NotExpressible;
 use super::intervals::{clip, is_ascending};
 use crate::gcd::gcd;
 
-/// The most intervals of a pattern; longer patterns are not worth the arithmetic.
+/// The most intervals of a pattern; longer ones are too expensive.
 pub(super) const MAX_INTERVALS: usize = 1 << 14;
 
-/// A periodic selection. Of every `unit · size` consecutive elements it selects the ones whose index divided by `unit`
-/// is in `intervals`, in the order of the intervals.
+/// A periodic selection: of every `unit · size` consecutive elements, the ones whose index divided by `unit` is in
+/// `intervals`, in the order of the intervals.
 ///
-/// A pattern is always in lowest terms ([`Pattern::new`]), so equal selections compare equal.
+/// Always in lowest terms ([`Pattern::new`]), so that equal selections compare equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::prove) struct Pattern {
-    /// Consecutive elements that are selected together.
+    /// Consecutive elements selected together.
     pub(in crate::prove) unit: Dim,
     /// The period, in units.
     pub(in crate::prove) size: u64,
@@ -71,7 +71,6 @@ impl Pattern {
         }))
     }
 
-    /// Returns the number of units selected of each period.
     pub(in crate::prove) fn len(&self) -> u64 {
         self.intervals.iter().map(|r| r.len).sum()
     }
@@ -83,14 +82,13 @@ impl Pattern {
             .ok_or(NotExpressible)
     }
 
-    /// Returns the number of elements selected of each period.
     pub(super) fn selected(&self) -> Result<Dim, NotExpressible> {
         self.unit
             .checked_mul(&self.len().into())
             .ok_or(NotExpressible)
     }
 
-    /// Returns the number of elements selected of `size`, which whole periods must make up.
+    /// Returns the selected elements of `size`, a multiple of the period.
     pub(in crate::prove) fn count(&self, size: &Dim) -> Result<Dim, NotExpressible> {
         let periods = size.checked_div(&self.period()?).ok_or(NotExpressible)?;
         periods.checked_mul(&self.selected()?).ok_or(NotExpressible)
@@ -105,7 +103,7 @@ impl Pattern {
         self.read_in(unit, period).map(Cow::into_owned)
     }
 
-    /// Returns [`Self::refine`], without a copy if unit and period are the pattern's own.
+    /// Returns [`Self::refine`], borrowed if unit and period are the pattern's own.
     pub(super) fn read_in(
         &self,
         unit: &Dim,
@@ -131,7 +129,7 @@ impl Pattern {
         Ok(Cow::Owned(out))
     }
 
-    /// Returns the same pattern with each element replaced by `by` elements.
+    /// Replaces each element by `by` elements.
     pub(in crate::prove) fn scaled(&self, by: &Dim) -> Result<Pattern, NotExpressible> {
         let unit = self.unit.checked_mul(by).ok_or(NotExpressible)?;
         Ok(Pattern {
@@ -141,7 +139,7 @@ impl Pattern {
     }
 }
 
-/// Returns the shorter pattern that this one repeats, as its size and intervals.
+/// Returns the shorter pattern that this one repeats, as size and intervals.
 fn shorter_period(size: u64, intervals: &[Interval]) -> Option<(u64, Vec<Interval>)> {
     let total: u64 = intervals.iter().map(|r| r.len).sum();
     if total == 0 || !is_ascending(intervals) {
@@ -163,13 +161,13 @@ fn shorter_period(size: u64, intervals: &[Interval]) -> Option<(u64, Vec<Interva
         })
 }
 
-/// Returns the number of times that `unit` fits into `size`, which must be a constant.
+/// Returns `size / unit`, which must be a constant.
 pub(in crate::prove) fn units(size: &Dim, unit: &Dim) -> Result<u64, NotExpressible> {
     let quotient = size.checked_div(unit).and_then(|d| d.as_const());
     quotient.ok_or(NotExpressible)
 }
 
-/// Returns the largest size that divides both, if both are constants or multiples of a common symbol.
+/// Returns the largest common divisor, for constants or multiples of a common symbol.
 pub(in crate::prove) fn common_unit(a: &Dim, b: &Dim) -> Result<Dim, NotExpressible> {
     if a.checked_div(b).is_some() {
         return Ok(b.clone());
@@ -185,7 +183,6 @@ pub(in crate::prove) fn common_unit(a: &Dim, b: &Dim) -> Result<Dim, NotExpressi
     monic.checked_mul(&gcd(m, n).into()).ok_or(NotExpressible)
 }
 
-/// Returns the smallest size that is a multiple of both.
 pub(in crate::prove) fn common_period(a: &Dim, b: &Dim) -> Result<Dim, NotExpressible> {
     let unit = common_unit(a, b)?;
     let times = a.checked_div(&unit).ok_or(NotExpressible)?;

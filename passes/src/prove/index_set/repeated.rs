@@ -1,5 +1,4 @@
-//! The infinite list of the indices that a pattern selects, in smaller units. The list is not expanded: a query about a
-//! few indices takes the same time in every period.
+//! The infinite list of a pattern's indices, in smaller units. Queries take the same time in every period.
 
 use tpc_ir::{Dim, Interval};
 
@@ -7,22 +6,19 @@ use super::NotExpressible;
 use super::intervals::is_ascending;
 use super::pattern::{MAX_INTERVALS, Pattern, units};
 
-/// A pattern in units of a divisor of its own, from one period to the next.
+/// A periodically repeated pattern in units of a divisor of its own.
 pub(super) struct RepeatedPattern<'a> {
     intervals: &'a [Interval],
-    /// The number of selected coarse units before each interval.
+    /// The selected coarse units before each interval.
     firsts: Vec<u64>,
     ascending: bool,
     /// The pattern's unit, in the requested units.
     fine: u64,
-    /// The period.
     size: u64,
-    /// The number of units selected of each period.
     count: u64,
 }
 
 impl<'a> RepeatedPattern<'a> {
-    /// Returns the pattern in units of `unit`.
     pub(super) fn new(
         pattern: &'a Pattern,
         unit: &Dim,
@@ -44,13 +40,11 @@ impl<'a> RepeatedPattern<'a> {
         })
     }
 
-    /// Returns the number of units selected of each period.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the position of an index in the list, and the number of consecutive indices there from it on. Returns
-    /// `None` if the index is not selected.
+    /// Returns an index's position in the list and the number of consecutive indices from it; `None` if unselected.
     fn position(&self, index: u64) -> Option<(u64, u64)> {
         let (period, within) = (index / self.size, index % self.size);
         let coarse = within / self.fine;
@@ -65,8 +59,7 @@ impl<'a> RepeatedPattern<'a> {
         Some((position, r.len * self.fine - into))
     }
 
-    /// Returns the index at a position of the list, and the number of indices from it on that follow one another there.
-    /// The list must have indices.
+    /// Returns the index at a position, and the number of consecutive indices from it.
     fn index(&self, position: u64) -> (u64, u64) {
         let (period, within) = (position / self.count, position % self.count);
         let coarse = within / self.fine;
@@ -76,19 +69,17 @@ impl<'a> RepeatedPattern<'a> {
         (index, r.len * self.fine - into)
     }
 
-    /// Returns the positions of indices in the list; each of them must be in it.
+    /// Returns the positions of indices that are in the list.
     pub(super) fn positions(&self, indices: &[Interval]) -> Result<Vec<Interval>, NotExpressible> {
         pieces(indices, |index| self.position(index))
     }
 
-    /// Returns the indices at these positions of the list.
     pub(super) fn at(&self, positions: &[Interval]) -> Result<Vec<Interval>, NotExpressible> {
         pieces(positions, |position| Some(self.index(position)))
     }
 }
 
-/// Returns the intervals that follow when each number becomes another, and a number of its successors become that
-/// one's.
+/// Maps numbers, each with a run of successors, and returns the resulting intervals.
 fn pieces(
     of: &[Interval],
     each: impl Fn(u64) -> Option<(u64, u64)>,

@@ -1,4 +1,4 @@
-//! Index sets against lists of the elements that they select.
+//! Compares index sets with lists of the selected elements.
 
 use tpc_ir::random::SplitMix64;
 use tpc_ir::{Dim, Interval, Symbol};
@@ -16,7 +16,6 @@ fn pattern(unit: u64, size: u64, intervals: &[Interval]) -> Pattern {
     p.expect("within the size").expect("not everything")
 }
 
-/// Returns the elements that an index set selects of the first `n`.
 fn list(indices: &[Pattern], n: u64) -> Vec<u64> {
     let mut all: Vec<u64> = (0..n).collect();
     // Majors first, as the elements of a minor factor are next to each other.
@@ -59,7 +58,6 @@ fn patterns_are_in_lowest_terms() {
     );
 }
 
-/// Random numbers below a bound.
 struct Random(SplitMix64);
 
 impl Random {

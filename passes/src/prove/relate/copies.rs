@@ -4,7 +4,7 @@ use tpc_ir::{Dim, Interval};
 
 use crate::prove::index_set::{NotExpressible, Pattern, common_period, common_unit, units};
 
-/// The most indices of a period for which copies are compared.
+/// The most indices per period in comparisons of copies.
 const MAX_INDICES: u64 = 1 << 14;
 
 /// The copies of one value along an axis, in a whole and in a part of it.
@@ -12,13 +12,10 @@ const MAX_INDICES: u64 = 1 << 14;
 /// Index `lo + unit · (copy + times · hi)` of the whole's axis is index `lo + unit · hi` of the repeated value's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::prove) struct Copies {
-    /// Consecutive indices that are repeated together.
     pub(in crate::prove) unit: Dim,
-    /// The number of copies in the whole.
     pub(in crate::prove) times: u64,
-    /// The indices of the repeated value that the part has.
+    /// The indices of the repeated value in the part.
     pub(in crate::prove) pattern: Option<Pattern>,
-    /// The number of copies in the part.
     pub(in crate::prove) held: u64,
 }
 

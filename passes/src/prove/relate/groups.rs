@@ -1,4 +1,4 @@
-//! Indices that meet in groups: query heads and their KV heads, channels and the groups of a scan.
+//! Grouped indices: query heads and KV heads, channels and groups of a scan.
 
 use std::rc::Rc;
 
@@ -8,11 +8,10 @@ use tpc_ir::{Dim, Interval, Op};
 use super::{Axes, Part, is_axis, mentions};
 use crate::prove::index_set::NotExpressible;
 
-/// Two operands' axes, each as (operand, axis). Several indices of the first axis meet one index of the second.
+/// Two operands' axes, each as (operand, axis). Several indices of the first use one index of the second.
 pub(super) type AxisPair = ((usize, usize), (usize, usize));
 
-/// Returns the axes that meet in groups and are parts. Checks that their indices meet on the device as they do in the
-/// whole.
+/// Returns the grouped axes that are parts. Checks that their indices correspond on the device as in the whole.
 pub(super) fn meeting(
     op: &Op,
     parts: &[Rc<Part>],
@@ -35,14 +34,12 @@ pub(super) fn meeting(
     Ok(out)
 }
 
-/// True if the condition on groups replaces the equation of `a` and `b`.
 pub(super) fn replace_equation(grouped: &[AxisPair], a: &Expr, b: &Expr) -> bool {
     grouped.iter().any(|&(query, kv)| {
         is_axis(a, query) && mentions(b, kv) || is_axis(b, query) && mentions(a, kv)
     })
 }
 
-/// Checks that the indices of two axes meet on the device as they do in the whole.
 fn check_meeting(
     axes: &[Axes],
     parts: &[Rc<Part>],

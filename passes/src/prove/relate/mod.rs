@@ -1,11 +1,11 @@
 //! Lifting an op from parts of its operands to the wholes, by the op's rule.
 //!
-//! The equations of a rule say which index of a result's axis comes from which index of an operand's. The index sets of
-//! the results follow from the operands' index sets, unless the parts do not belong together.
+//! The equations of a rule relate indices of result axes to indices of operand axes. The index sets of the results
+//! follow from those, unless the parts do not belong together.
 //!
-//! - `parameters.rs`: the op on the wholes, whose parameters lowering re-based to the parts;
+//! - `parameters.rs`: the op on the wholes, with parameters restored from the device's part;
 //! - `solver.rs`: the equations, solved for the results;
-//! - `groups.rs`: indices that meet in groups, which have a condition in place of an equation;
+//! - `groups.rs`: grouped indices, with a condition in place of an equation;
 //! - `copies.rs`: operands that repeat a value.
 
 mod copies;
@@ -26,58 +26,51 @@ use solver::{Solver, Var};
 
 pub(super) use copies::Copies;
 
-/// An operand that is a part of a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// The type of the whole.
     pub(super) ty: TensorType,
-    /// The elements of the whole that the part has.
+    /// The elements of the whole in the part.
     pub(super) indices: IndexSet,
-    /// The patterns along each axis of the whole.
     pub(super) axes: Axes,
-    /// Per axis along which the whole repeats a value, the copies that the part has. All copies are equal, so the other
-    /// operands determine which copies these are.
+    /// Per axis along which the whole repeats a value, the copies in the part. Copies are equal, so the other operands
+    /// determine which these are.
     pub(super) copies: [Option<Copies>; RANK],
-    /// The sizes of the part.
     pub(super) dims: [Dim; RANK],
 }
 
 impl Hash for Part {
-    /// Hashes all fields except the patterns along the axes, which follow from the elements.
+    /// Skips the patterns along the axes, which follow from the elements.
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.ty, &self.indices, &self.copies, &self.dims).hash(state);
     }
 }
 
 impl Part {
-    /// True if it is the whole.
     pub(super) fn is_whole(&self) -> bool {
         self.indices.is_empty() && self.copies.iter().all(Option::is_none)
     }
 }
 
-/// The op on the wholes, related to an op on parts: the part op's results are parts of its results.
+/// The op on the wholes for an op on parts, whose results are parts of its results.
 #[derive(Clone, Debug)]
 pub(super) struct Relation {
-    /// The op on the whole operands.
     pub(super) op: Op,
-    /// Per result, the elements that the part has of the whole.
+    /// Per result, the elements of the whole in the part.
     pub(super) results: Vec<IndexSet>,
-    /// The indices that are summed over, if these are not all: the result is one term of a sum.
+    /// The summed indices, if not all: the result is one term of a sum.
     pub(super) summed: Option<Pattern>,
-    /// The rows or experts that the op computes, if these are not all: other rows are zero.
+    /// The computed rows or experts, if not all: other rows are zero.
     pub(super) mask: Option<Mask>,
 }
 
-/// The pattern along each axis; `None` for whole axes.
 pub(super) type Axes = [Option<Pattern>; RANK];
 
-/// Relates `op`, which runs on `parts`, to the same op on the wholes.
+/// Relates `op` on `parts` to the same op on the wholes.
 ///
-/// `model` is an op of the model. It gives the position of a slice that is set, because a part alone does not.
+/// `model` is an op of the model: it gives the position of a set slice, which a part alone does not.
 ///
 /// # Errors
-/// Returns an error if the parts do not belong together, or if the op's rule does not determine the results.
+/// If the parts do not belong together, or the op's rule does not determine the results.
 pub(super) fn relate(
     op: &Op,
     parts: &[Rc<Part>],
@@ -119,8 +112,7 @@ pub(super) fn relate(
     })
 }
 
-/// Returns the patterns along the operands' axes, without axes that have copies. The solver derives the patterns of
-/// these.
+/// Returns the patterns along the operands' axes, except axes with copies, which the solver derives.
 fn known_patterns(parts: &[Rc<Part>], axes: &[Axes]) -> FxHashMap<Var, Option<Pattern>> {
     let mut known = FxHashMap::default();
     for (o, (part, axes)) in parts.iter().zip(axes).enumerate() {
@@ -133,7 +125,7 @@ fn known_patterns(parts: &[Rc<Part>], axes: &[Axes]) -> FxHashMap<Var, Option<Pa
     known
 }
 
-/// Checks that operands with copies have the copies that the other operands meet.
+/// Checks that operands with copies have the copies that the other operands need.
 fn check_copies(solver: &Solver<'_>, parts: &[Rc<Part>]) -> Result<(), NotExpressible> {
     for (o, part) in parts.iter().enumerate() {
         for (a, copies) in part.copies.iter().enumerate() {
@@ -148,7 +140,7 @@ fn check_copies(solver: &Solver<'_>, parts: &[Rc<Part>]) -> Result<(), NotExpres
     Ok(())
 }
 
-/// Checks that axes with a role may be parts. Returns the indices that are summed over, if these are not all.
+/// Checks that axes with a role may be parts. Returns the summed indices, if not all.
 fn check_roles(
     solver: &Solver<'_>,
     rule: &Rule,
@@ -190,7 +182,6 @@ fn check_spoken(rule: &Rule, axes: &[Axes]) -> Result<(), NotExpressible> {
     Ok(())
 }
 
-/// Returns the elements of a result that the part has.
 fn result(solver: &Solver<'_>, r: usize, ty: &TensorType) -> Result<IndexSet, NotExpressible> {
     let axes: Axes = std::array::from_fn(|a| {
         let known = solver.known.get(&Var::Axis(Slot::Result(r), a));

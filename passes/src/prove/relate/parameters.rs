@@ -1,4 +1,4 @@
-//! Parameters of ops on the whole, for ops whose parameters lowering re-bases to a device's part.
+//! Restores the whole's parameters of ops that lowering adapts to a device's part.
 
 use std::rc::Rc;
 
@@ -11,8 +11,8 @@ use crate::prove::language::Mask;
 
 /// Returns the op on whole operands, and the mask that it has on the parts.
 ///
-/// This function lists every op whose parameters change if a device runs it on its part. An op with other parameters is
-/// another op. If an op is missing here and its parameters change, its proof fails.
+/// This lists every op whose parameters depend on the part. If an op is missing here, its proof fails, because an op
+/// with other parameters is another op.
 pub(super) fn lift_parameters(
     op: &Op,
     parts: &[Rc<Part>],
@@ -51,7 +51,7 @@ pub(super) fn lift_parameters(
     Ok((whole, found))
 }
 
-/// Returns the rows or experts that an op computes, if these are not all: its part of the operand's axis `at`.
+/// Returns the rows or experts that an op computes, if not all: its part of the operand's axis `at`.
 fn mask(
     window: Option<Interval>,
     parts: &[Rc<Part>],
@@ -105,8 +105,7 @@ fn all_heads(
     matches.then_some(()).ok_or(NotExpressible)
 }
 
-/// Sets the start of a slice-setting op to its start in the model. The number of selected indices before it must equal
-/// the number of indices before the slice in the part.
+/// Sets the start of a slice-setting op to its start in the model. The part must have equally many indices before it.
 fn start_on_whole(
     op: &mut SetSlice,
     parts: &[Rc<Part>],

@@ -1,4 +1,4 @@
-//! Solves the equations of a rule: derives the patterns along results' axes from the patterns along operands' axes.
+//! Solves a rule's equations: derives patterns along result axes from patterns along operand axes.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::op::{Expr, Slot};
@@ -6,14 +6,13 @@ use tpc_ir::{Dim, Interval, TensorType};
 
 use crate::prove::index_set::{NotExpressible, Pattern, clip, common_unit, locate, units};
 
-/// An unknown of the equations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Var {
     Axis(Slot, usize),
     Fresh(usize),
 }
 
-/// Solves the equations of a rule for the patterns along the results' axes. `None` among the known is a whole axis.
+/// Solves for the patterns along result axes. `None` among the known patterns is a whole axis.
 pub(super) struct Solver<'a> {
     pub(super) operands: &'a [&'a TensorType],
     pub(super) results: &'a [&'a TensorType],
@@ -21,7 +20,6 @@ pub(super) struct Solver<'a> {
 }
 
 impl Solver<'_> {
-    /// Solves the equations; an equation that does not hold is an error.
     pub(super) fn solve(&mut self, equations: &[&(Expr, Expr)]) -> Result<(), NotExpressible> {
         loop {
             let before = self.known.len();
@@ -36,8 +34,8 @@ impl Solver<'_> {
                 }
             }
             if self.known.len() == before {
-                // No equation gives another pattern. If all operands are known, the open axes are indices that the op
-                // makes, so they are whole.
+                // No equation gives another pattern. If all operands are known, open axes are created by the op, so
+                // they are whole.
                 let given = |(a, b): &&(Expr, Expr)| self.is_given(a) && self.is_given(b);
                 if !open || !equations.iter().all(given) {
                     return if open && self.any_part() {
@@ -54,7 +52,7 @@ impl Solver<'_> {
         }
     }
 
-    /// True if all operands' axes of an expression are known.
+    /// True if all operand axes of an expression are known.
     fn is_given(&self, e: &Expr) -> bool {
         match e {
             Expr::Axis(slot @ Slot::Operand(_), a) => {
@@ -66,7 +64,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Assumes that a device has all indices of an axis that the op itself creates, unless an equation says otherwise.
+    /// Assumes that axes created by the op are whole, unless an equation says otherwise.
     fn make_whole(&mut self, equations: &[&(Expr, Expr)]) {
         let mut open: Vec<&Expr> = equations.iter().flat_map(|(a, b)| [a, b]).collect();
         while let Some(e) = open.pop() {
@@ -81,7 +79,6 @@ impl Solver<'_> {
         }
     }
 
-    /// True if any axis is known to be a part.
     fn any_part(&self) -> bool {
         self.known.values().any(Option::is_some)
     }
@@ -115,7 +112,6 @@ impl Solver<'_> {
         es.iter().map(|e| self.size(e)).collect()
     }
 
-    /// Returns the pattern of an expression, if all of it is known.
     pub(super) fn value(&self, e: &Expr) -> Result<Option<Option<Pattern>>, NotExpressible> {
         Ok(match e {
             Expr::Axis(slot, a) => self.known.get(&Var::Axis(*slot, *a)).cloned(),
@@ -164,7 +160,6 @@ impl Solver<'_> {
         })
     }
 
-    /// Gives an expression a pattern.
     fn assign(&mut self, e: &Expr, pattern: Option<Pattern>) -> Result<(), NotExpressible> {
         if let Some(known) = self.value(e)? {
             return if known == pattern {
@@ -212,7 +207,6 @@ impl Solver<'_> {
     }
 }
 
-/// Returns the pattern of segments that follow one another.
 fn concatenate_segments(
     indices: &[Option<Pattern>],
     sizes: &[Dim],
@@ -238,7 +232,6 @@ fn concatenate_segments(
     Pattern::new(&unit, at, intervals)
 }
 
-/// Returns the patterns of the segments that make up an axis.
 fn segments(pattern: &Pattern, sizes: &[Dim]) -> Result<Vec<Option<Pattern>>, NotExpressible> {
     let mut unit = pattern.unit.clone();
     for s in sizes {

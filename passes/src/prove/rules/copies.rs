@@ -46,7 +46,7 @@ pub(super) const VIEW_OF_COPIES: ProofRule = ProofRule {
 
 pub(super) const CONCAT_OF_COPIES: ProofRule = ProofRule {
     name: "concat-of-copies",
-    equation: "concat(repeat(x), repeat(x), …) = repeat(x); repeat(x) = x, where it is as large",
+    equation: "concat(repeat(x), repeat(x), …) = repeat(x); repeat(x) = x, if the sizes are equal",
     apply: |terms, term, id| {
         let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
@@ -95,12 +95,11 @@ pub(super) const CONCAT_OF_COPIES: ProofRule = ProofRule {
     },
 };
 
-/// A repetition of `x` along an axis of `n` indices has `x`'s index `i mod n` at index `i`. Suppose an op's result at
-/// index `i` depends only on its operand's index `i`, and not on `i` itself. Then the op on the repetition is the
-/// repetition of the op.
+/// A repetition of `x` along an axis of `n` indices has `x`'s index `i mod n` at index `i`. If an op's result at index
+/// `i` depends only on its operand's index `i`, and not on `i` itself, then it commutes with the repetition.
 pub(super) const OP_OF_COPIES: ProofRule = ProofRule {
     name: "op-of-copies",
-    equation: "f(repeat(x), y) = repeat(f(x, y)), where f works on each copy alike",
+    equation: "f(repeat(x), y) = repeat(f(x, y)), if f treats all copies alike",
     apply: |terms, term, id| {
         let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
@@ -141,7 +140,6 @@ pub(super) const OP_OF_COPIES: ProofRule = ProofRule {
     },
 };
 
-/// Returns the operand that an op may find repeated.
 const fn copied_operand(op: &Op) -> Option<usize> {
     match op {
         Op::MulMat(_) => Some(1),
@@ -155,11 +153,10 @@ const fn copied_operand(op: &Op) -> Option<usize> {
     }
 }
 
-/// True if an op does the same at all indices of this axis of the operand that it finds repeated. The axis is then the
-/// result's, too.
+/// True if an op does the same at all indices of this axis of its repeated operand. The result has the axis, too.
 fn is_alike(op: &Op, operands: &[&TensorType], axis: usize) -> bool {
     match op {
-        // Columns, and batches that all meet one matrix.
+        // Columns, and batches that share one matrix.
         Op::MulMat(_) => axis == 1 || axis > 1 && operands[0].dims[axis].is_one(),
         Op::Unary(_) | Op::Scale(_) | Op::Clamp(_) | Op::Cast(_) => true,
         // Rows.

@@ -1,4 +1,4 @@
-//! Linear functions: of a sum, and of zero.
+//! Linear functions of a sum, and of zero.
 
 use egg::Id;
 use tpc_ir::op::{InferredTypes, Linearity};
@@ -8,18 +8,17 @@ use super::sums::replace_summands;
 use crate::prove::language::{Head, Term};
 use crate::prove::term_graph::{ProofRule, TermGraph};
 
-/// A linear function: a head with all arguments except the ones in which it is linear.
+/// A linear function: a head with its nonlinear arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Function {
     head: Head,
-    /// The position of the argument that it is linear in; `None` for all arguments together.
+    /// The linear argument; `None` for all arguments together.
     of: Option<usize>,
     others: Vec<Id>,
-    /// The types of the arguments that it is linear in.
     types: Vec<Option<TensorType>>,
 }
 
-/// Returns the linear functions that a term is, each with the arguments that it is linear in.
+/// Returns the linear functions that a term is, with their linear arguments.
 fn functions(terms: &TermGraph, term: &Term) -> Vec<(Function, Vec<Id>)> {
     let ty = |&a: &Id| terms.ty(a).cloned();
     let whole = |head| Function {
@@ -75,7 +74,7 @@ pub(in crate::prove) fn linear_arguments(
 
 pub(super) const LINEAR: ProofRule = ProofRule {
     name: "linear",
-    equation: "Σ f(xᵢ) = f(Σ xᵢ), where f is linear",
+    equation: "Σ f(xᵢ) = f(Σ xᵢ), if f is linear",
     apply: |terms, term, id| {
         if term.head != Head::Sum {
             return Vec::new();
@@ -128,9 +127,9 @@ pub(super) const LINEAR: ProofRule = ProofRule {
 
 pub(super) const LINEAR_IN_ZERO: ProofRule = ProofRule {
     name: "linear-in-zero",
-    equation: "f(0) = 0, where f is linear, and its other operands are numbers for which it is defined",
+    equation: "f(0) = 0, if f is linear, and defined for its other operands, which are numbers",
     apply: |terms, term, id| {
-        // A value that is not a number does not vanish when it is multiplied by zero.
+        // Zero times a value vanishes only if the value is finite.
         let defined = terms
             .op_of(term)
             .is_none_or(|(op, _)| terms.is_defined(&op, &term.args));
@@ -146,7 +145,6 @@ pub(super) const LINEAR_IN_ZERO: ProofRule = ProofRule {
     },
 };
 
-/// True if an op is linear in these arguments together.
 pub(in crate::prove) fn is_linear_in(
     terms: &TermGraph,
     op: &Op,

@@ -1,4 +1,4 @@
-//! Masks: rows that are zero except the rows of a device, given by its own experts or row indices.
+//! Masks: rows that are zero except a device's own, given by experts or row indices.
 
 use egg::Id;
 use tpc_ir::op::{Binary, BinaryKind};
@@ -8,8 +8,7 @@ use crate::prove::language::{Head, Mask};
 use crate::prove::readings::{ArgPart, find_relation, readings};
 use crate::prove::term_graph::{ProofRule, TermGraph};
 
-/// Returns the one mask on all of these arguments, its indices, and the masked values. Arguments for which `bare` is
-/// true may be without a mask.
+/// Returns the arguments' common mask, its indices, and the masked values. Arguments with `bare` may lack a mask.
 fn find_common_mask(
     terms: &TermGraph,
     args: &[Id],
@@ -40,7 +39,7 @@ fn rows_alike(a: &TensorType, b: &TensorType) -> bool {
 
 pub(super) const MASKED_ELEMENTS: ProofRule = ProofRule {
     name: "masked-elements",
-    equation: "f(mask(x), mask(y)) = mask(f(x, y)), where f keeps zeros; mask(x) · y = mask(x · y), where y is numbers",
+    equation: "f(mask(x), mask(y)) = mask(f(x, y)), if f keeps zeros; mask(x) · y = mask(x · y), if y is numbers",
     apply: |terms, term, id| {
         let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
@@ -145,7 +144,7 @@ pub(super) const MASKED_BIAS: ProofRule = ProofRule {
 
 pub(super) const MASKED_VIEW: ProofRule = ProofRule {
     name: "masked-view",
-    equation: "mask(x)[p] = mask(x[p]), where p selects elements of rows",
+    equation: "mask(x)[p] = mask(x[p]), if p selects elements of rows",
     apply: |terms, term, _| {
         let Some(view) = terms.view_of(term) else {
             return Vec::new();

@@ -1,9 +1,9 @@
-//! The rules of the proof: true equations between terms. Each takes one term and gives terms that are equal to it.
+//! The rules of the proof: true equations between terms. Each takes one term and gives equal terms.
 //!
-//! To add a rule, write a constant with its equation and list it in [`RULES`]. The tests then ask for its row in the book,
-//! and for its witness: a graph and programs that are not proved without it
-//! (`tests/data/proof/NAME.{model,programs}.tpir`). A rule that is not true would let wrong programs pass; a rule that is
-//! missing only makes right ones fail.
+//! To add a rule, write a constant with its equation and list it in [`RULES`]. The tests then ask for its row in the
+//! book and for its witness: a graph and programs that are not proved without it
+//! (`tests/data/proof/NAME.{model,programs}.tpir`). A false rule would let wrong programs pass; a missing one only
+//! makes right programs fail.
 
 mod copies;
 pub(super) mod linear;
@@ -15,7 +15,6 @@ mod zeros;
 
 use super::term_graph::ProofRule;
 
-/// All rules, in the order of application.
 pub(super) const RULES: &[ProofRule] = &[
     views::RESHAPE,
     views::SLICE,

@@ -14,7 +14,7 @@ use crate::prove::term_graph::{ProofRule, TermGraph};
 
 pub(super) const PARTS: ProofRule = ProofRule {
     name: "op-of-parts",
-    equation: "f(x[p], y[q], …) = f(x, y, …)[r], where f's rule says so; zero outside f's mask",
+    equation: "f(x[p], y[q], …) = f(x, y, …)[r], as f's rule states; zero outside f's mask",
     apply: |terms, term, id| {
         let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
@@ -62,10 +62,10 @@ pub(super) const PARTS: ProofRule = ProofRule {
     },
 };
 
-/// The most operands of an op on wholes that is added if neither the model nor a device has it.
+/// The most operands of an op on wholes that neither the model nor a device has.
 const MAX_OPERANDS: usize = 16;
 
-/// Returns the part of the whole that the relation states, if it has the sizes that the device's op gives.
+/// Returns the part stated by the relation, if it has the sizes of the device's op.
 fn part(
     terms: &mut TermGraph,
     id: Id,
@@ -86,7 +86,7 @@ fn part(
             let (value, ids) = match &relation.op {
                 Op::GetRows(_) => (whole, *bases.get(1)?),
                 Op::MulMatId(_) => (whole, *bases.get(2)?),
-                // Outside the mask, the op adds zero. If its operand is zero, the result is zero there.
+                // Outside the mask, the op adds zero; if its operand is zero, the result is zero there.
                 Op::AddId(_) if terms.is_zero(*bases.first()?) => (whole, *bases.get(2)?),
                 _ => return None,
             };

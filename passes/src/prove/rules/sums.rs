@@ -1,4 +1,4 @@
-//! Sums: over devices, of branches, of biases. A sum is a bag of terms; the rules make it smaller.
+//! Sums over devices, of branches, and of biases. A sum is a bag of terms; the rules make it smaller.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ pub(super) const SUM_OF_TWO: ProofRule = ProofRule {
     },
 };
 
-/// Returns the elements of a value as f32. A sum has the type of its terms, but `1 · x` is f32 for every `x`.
+/// Returns a value as f32. A sum has the type of its terms, but `1 · x` is f32 for every `x`.
 fn as_f32(terms: &mut TermGraph, x: Id) -> Option<Id> {
     let dtype = terms.ty(x)?.dtype;
     if dtype == DType::F32 {
@@ -70,7 +70,6 @@ fn as_f32(terms: &mut TermGraph, x: Id) -> Option<Id> {
     Some(scale_term(terms, 1.0, x))
 }
 
-/// Adds the term `factor · x`.
 fn scale_term(terms: &mut TermGraph, factor: f32, x: Id) -> Id {
     let op = Scale {
         scale: factor,
@@ -129,9 +128,9 @@ pub(super) const FLATTEN: ProofRule = ProofRule {
     },
 };
 
-/// Joins the multiples of one value in a sum: `ax + bx = (a + b)x`. Without this rule, a value that is added to itself
-/// n times would be a sum of 2ⁿ terms. Multiples stay apart if the sum of their factors is 0 or not an f32. Multiples
-/// of values of other types also stay apart, because a multiple is f32 but their sum is not.
+/// Joins the multiples of one value in a sum: `ax + bx = (a + b)x`. Without this, a value added to itself n times would
+/// be a sum of 2ⁿ terms. Multiples stay apart if the sum of their factors is 0 or not an f32. They also stay apart if
+/// the value is not f32, because a multiple is f32 but their sum is not.
 fn collect_multiples(terms: &mut TermGraph, flat: Vec<Id>) -> Vec<Id> {
     let mut multiples: Vec<(Id, Vec<(f32, Id)>)> = Vec::new();
     for a in flat {
@@ -162,7 +161,6 @@ fn collect_multiples(terms: &mut TermGraph, flat: Vec<Id>) -> Vec<Id> {
     out
 }
 
-/// Returns the sum of two numbers, if it is an f32.
 fn exact_sum(a: f32, b: f32) -> Option<f32> {
     let sum = f64::from(a) + f64::from(b);
     // The error of a sum of two doubles, by Knuth.
@@ -174,7 +172,7 @@ fn exact_sum(a: f32, b: f32) -> Option<f32> {
 
 pub(super) const CONTRACTION: ProofRule = ProofRule {
     name: "contraction",
-    equation: "Σ f(x[pᵢ], y[pᵢ]) = f(x, y), where f sums over what the pᵢ cut into parts",
+    equation: "Σ f(x[pᵢ], y[pᵢ]) = f(x, y), if f sums over the axis that the pᵢ partition",
     apply: |terms, term, _| {
         if term.head != Head::Sum {
             return Vec::new();
@@ -223,7 +221,6 @@ pub(super) const CONTRACTION: ProofRule = ProofRule {
     },
 };
 
-/// True if each index is selected exactly once.
 fn is_partition(indices: &[&Pattern]) -> bool {
     let checked = || -> Result<bool, NotExpressible> {
         let (first, rest) = indices.split_first().ok_or(NotExpressible)?;
@@ -248,7 +245,6 @@ fn is_partition(indices: &[&Pattern]) -> bool {
     checked() == Ok(true)
 }
 
-/// True if intervals cover `size` indices, each once.
 fn covers_once(mut intervals: Vec<Interval>, size: u64) -> bool {
     intervals.retain(|r| r.len > 0);
     intervals.sort_by_key(|r| r.start);
@@ -260,7 +256,7 @@ fn covers_once(mut intervals: Vec<Interval>, size: u64) -> bool {
 
 pub(super) const MASKS: ProofRule = ProofRule {
     name: "masks",
-    equation: "Σ mask(x, wᵢ, ids) = x, where the wᵢ make up all rows",
+    equation: "Σ mask(x, wᵢ, ids) = x, if the wᵢ make up all rows",
     apply: |terms, term, _| {
         if term.head != Head::Sum {
             return Vec::new();

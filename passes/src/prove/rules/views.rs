@@ -1,4 +1,4 @@
-//! Views: reshapes, slices, and concatenations of views of one value.
+//! Reshapes, slices, and concatenations of views of one value.
 
 use egg::Id;
 use tpc_ir::op::{Slice, axis_index};
@@ -44,7 +44,7 @@ pub(super) const SLICE: ProofRule = ProofRule {
     },
 };
 
-/// Returns the pattern of `len` indices from `start` on of an axis, if all three are multiples of one size.
+/// Returns the pattern of `len` indices from `start`, if the sizes have a common unit.
 fn range(size: &Dim, start: &Dim, len: &Dim) -> Result<Option<Pattern>, NotExpressible> {
     let mut unit = size.clone();
     for d in [start, len] {
@@ -74,7 +74,7 @@ pub(super) const VIEW_OF_VIEW: ProofRule = ProofRule {
 
 pub(super) const VIEW_THROUGH_SLICE: ProofRule = ProofRule {
     name: "view-through-slice",
-    equation: "x[p ∘ q] = y[q], where the model has y = x[p]",
+    equation: "x[p ∘ q] = y[q], if the model has y = x[p]",
     apply: |terms, term, id| {
         let id = terms.graph.find(id);
         match terms.numbered_view_of(term) {
@@ -86,7 +86,7 @@ pub(super) const VIEW_THROUGH_SLICE: ProofRule = ProofRule {
 
 pub(super) const SEGMENTS: ProofRule = ProofRule {
     name: "segments",
-    equation: "y = concat(x, y, …)[what is in y], where the model has the concatenation",
+    equation: "y = concat(x, y, …)[part in y], if the model has the concatenation",
     apply: |terms, term, id| {
         let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
@@ -100,7 +100,7 @@ pub(super) const SEGMENTS: ProofRule = ProofRule {
         for (k, &arg) in term.args.iter().enumerate() {
             let dims = terms.ty(arg).map(|t| t.dims.clone());
             if let (Ok(indices), Some(dims)) = (segment(terms, &term.args, axis, k), dims) {
-                // The view is a new term; the rule on views of concatenations relates it to the operand.
+                // The rule on views of concatenations relates this new view to the operand.
                 terms.view(id, indices, dims);
             }
         }
@@ -110,7 +110,7 @@ pub(super) const SEGMENTS: ProofRule = ProofRule {
 
 pub(super) const VIEW_OF_CONCAT: ProofRule = ProofRule {
     name: "view-of-concat",
-    equation: "concat(x, y, …)[what is in y] = y[the same]",
+    equation: "concat(x, y, …)[part in y] = y[the same]",
     apply: |terms, term, _| {
         let Some(view) = terms.view_of(term) else {
             return Vec::new();
@@ -136,7 +136,7 @@ pub(super) const VIEW_OF_CONCAT: ProofRule = ProofRule {
 
 pub(super) const SLICE_OF_CONCAT: ProofRule = ProofRule {
     name: "slice-of-concat",
-    equation: "slice(concat(x, y, …), what is in y) = slice(y, the same), along an axis of a size known at run time",
+    equation: "slice(concat(x, y, …), part in y) = slice(y, the same), along an axis of run-time size",
     apply: |terms, term, _| {
         let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
@@ -169,7 +169,7 @@ pub(super) const SLICE_OF_CONCAT: ProofRule = ProofRule {
     },
 };
 
-/// Returns the first of adjacent values along an axis that contains the whole slice, and the slice's start in it.
+/// Returns the concatenated value that contains the whole slice, and the slice's start in it.
 fn part_with(terms: &TermGraph, args: &[Id], axis: usize, slice: &Slice) -> Option<(Id, Dim)> {
     let end = slice.start.checked_add(&slice.len)?;
     let mut first = Dim::constant(0);
@@ -185,7 +185,7 @@ fn part_with(terms: &TermGraph, args: &[Id], axis: usize, slice: &Slice) -> Opti
 
 pub(super) const VIEW_BESIDE_SET_SLICE: ProofRule = ProofRule {
     name: "view-beside-set-slice",
-    equation: "x[p] = set_slice(x, y)[p], where the model sets nothing of x[p]",
+    equation: "x[p] = set_slice(x, y)[p], if x[p] and the slice are disjoint in the model",
     apply: |terms, term, _| {
         let Some(view) = terms.view_of(term) else {
             return Vec::new();
@@ -206,7 +206,7 @@ pub(super) const VIEW_BESIDE_SET_SLICE: ProofRule = ProofRule {
     },
 };
 
-/// Returns the index set of the `k`-th of values that follow one another along an axis.
+/// Returns the index set of the `k`-th of concatenated values.
 fn segment(
     terms: &TermGraph,
     args: &[Id],
@@ -269,7 +269,6 @@ pub(super) const CONCAT_OF_VIEWS: ProofRule = ProofRule {
     },
 };
 
-/// Returns the index set of parts that follow one another along an axis.
 fn join_parts(
     parts: &[([Dim; RANK], &[Pattern])],
     axis: usize,

@@ -9,7 +9,8 @@ use crate::prove::term_graph::ProofRule;
 
 pub(super) const ZERO_RESULT: ProofRule = ProofRule {
     name: "zero-result",
-    equation: "f(x) = 0, where f is defined and sums over no indices, answers for no rows, or only pads; f(0) = 0, where f keeps zeros",
+    equation: "f(x) = 0, if f is defined and sums over no indices, computes no rows, or only pads; f(0) = 0, if \
+    f keeps zeros",
     apply: |terms, term, id| {
         let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
@@ -47,7 +48,7 @@ pub(super) const ZERO_RESULT: ProofRule = ProofRule {
 
 pub(super) const PADDED_CONTRACTION: ProofRule = ProofRule {
     name: "padded-contraction",
-    equation: "mul_mat(w, pad(x)) = mul_mat(w[without the padding], x), where w is numbers",
+    equation: "mul_mat(w, pad(x)) = mul_mat(w[without the padding], x), if w is numbers",
     apply: |terms, term, _| {
         let Some((op, result)) = terms.op_of(term) else {
             return Vec::new();
@@ -84,7 +85,7 @@ pub(super) const PADDED_CONTRACTION: ProofRule = ProofRule {
 
 pub(super) const CONCAT_OF_ONE: ProofRule = ProofRule {
     name: "concat-of-one",
-    equation: "concat(x) = x, and tensors without elements add nothing",
+    equation: "concat(x) = x; concat drops operands without elements",
     apply: |terms, term, _| {
         let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();
@@ -113,7 +114,7 @@ pub(super) const CONCAT_OF_ONE: ProofRule = ProofRule {
 
 pub(super) const EMPTY_SLICE_SET: ProofRule = ProofRule {
     name: "empty-slice-set",
-    equation: "set_slice(x, y) = x, where y has no elements",
+    equation: "set_slice(x, y) = x, if y has no elements",
     apply: |terms, term, _| {
         let Some((op, _)) = terms.op_of(term) else {
             return Vec::new();

@@ -14,41 +14,34 @@ use crate::prove::index_set::{
 use crate::prove::interner::Tables;
 use crate::prove::language::{Args, Head, Mask, Term, View};
 
-/// The elements of a base that an index set selects.
 #[derive(Clone, Debug)]
 pub(in crate::prove) struct Selection {
     pub(in crate::prove) base: Id,
-    /// The view that selects them, with its number; `None` for all of the base.
     view: Option<NumberedView>,
 }
 
-/// A view with its number.
 pub(in crate::prove) type NumberedView = (u32, Rc<View>);
 
 impl Selection {
-    /// Returns the selection of a whole value.
     pub(in crate::prove) fn whole(base: Id) -> Selection {
         Selection { base, view: None }
     }
 
-    /// Returns the selected elements of the base.
     pub(in crate::prove) fn indices(&self) -> &[Pattern] {
         self.view.as_ref().map_or(&[], |(_, view)| &view.indices)
     }
 
-    /// Returns the number of the selecting view; `None` for all of the base.
+    /// Returns the number of the selecting view; `None` for the whole base.
     pub(in crate::prove) fn view(&self) -> Option<u32> {
         self.view.as_ref().map(|v| v.0)
     }
 }
 
 impl TermGraph {
-    /// True if an e-class is a value of the model.
     pub(in crate::prove) fn is_model(&self, id: Id) -> bool {
         self.model_number(id).is_some()
     }
 
-    /// Returns the number of the model's value that an e-class is.
     pub(in crate::prove) fn model_number(&self, id: Id) -> Option<u32> {
         self.graph[self.graph.find(id)].data.model
     }
@@ -58,7 +51,7 @@ impl TermGraph {
         self.nodes_with(id, |_| true).into()
     }
 
-    /// Returns the terms of an e-class whose heads are `wanted`, in a fixed order.
+    /// Returns the terms of an e-class with `wanted` heads, in a fixed order.
     fn nodes_with(&self, id: Id, wanted: impl Fn(Head) -> bool) -> Vec<Term> {
         let all = &self.graph[self.graph.find(id)].nodes;
         self.steps.add(all.len());
@@ -71,22 +64,18 @@ impl TermGraph {
         nodes
     }
 
-    /// Returns the type of an e-class.
     pub(in crate::prove) fn ty(&self, id: Id) -> Option<&TensorType> {
         self.graph[self.graph.find(id)].data.ty.as_ref()
     }
 
-    /// Returns the ops, views and types that terms speak of.
     pub(in crate::prove) fn tables(&self) -> &Tables {
         &self.graph.analysis.tables
     }
 
-    /// Returns the op of that number.
     pub(in crate::prove) fn op(&self, number: u32) -> &Op {
         self.tables().ops.get(number)
     }
 
-    /// Returns the op at the head of a term, and the index of its result; `None` for other heads.
     pub(in crate::prove) fn op_of(&self, term: &Term) -> Option<(Rc<Op>, u8)> {
         match term.head {
             Head::Op { op, result } => Some((self.tables().ops.share(op), result)),
@@ -94,12 +83,10 @@ impl TermGraph {
         }
     }
 
-    /// Returns the view at the head of a term; `None` for other heads.
     pub(in crate::prove) fn view_of(&self, term: &Term) -> Option<Rc<View>> {
         self.numbered_view_of(term).map(|(_, view)| view)
     }
 
-    /// Returns the view at the head of a term, with its number.
     pub(in crate::prove) fn numbered_view_of(&self, term: &Term) -> Option<NumberedView> {
         let Head::View(number) = term.head else {
             return None;
@@ -116,7 +103,7 @@ impl TermGraph {
         self.charge(n * n.max(1).ilog2() as usize / COMPOSED);
     }
 
-    /// Returns the ops that an e-class is a result of, each with the index of the result and the arguments.
+    /// Returns the ops that an e-class is a result of, with result index and arguments.
     pub(in crate::prove) fn ops_of(&self, id: Id) -> Vec<(Rc<Op>, u8, Args)> {
         let nodes = self.nodes_with(id, |head| matches!(head, Head::Op { .. }));
         let ops = nodes.into_iter().filter_map(|t| match t.head {
@@ -126,7 +113,7 @@ impl TermGraph {
         ops.collect()
     }
 
-    /// Returns the masks that an e-class is known to be, each with the masked value and the indices.
+    /// Returns the known masks of an e-class, with the masked value and the indices.
     pub(in crate::prove) fn masks_of(&self, id: Id) -> Vec<(Mask, Id, Id)> {
         let nodes = self.nodes_with(id, |head| matches!(head, Head::Mask(_)));
         let found = nodes.iter().filter_map(|t| match t.head {
@@ -136,14 +123,12 @@ impl TermGraph {
         found.collect()
     }
 
-    /// True if an e-class is zero.
     pub(in crate::prove) fn is_zero(&self, id: Id) -> bool {
         let nodes = &self.graph[self.graph.find(id)].nodes;
         self.steps.add(nodes.len());
         nodes.iter().any(|t| matches!(t.head, Head::Zero(_)))
     }
 
-    /// True if all elements of an e-class are known to be numbers.
     pub(in crate::prove) fn is_number(&self, id: Id) -> bool {
         self.graph[self.graph.find(id)].data.number
     }
@@ -153,7 +138,6 @@ impl TermGraph {
         is_defined(&self.graph, op, args)
     }
 
-    /// Adds a result of an op.
     pub(in crate::prove) fn add_op(&mut self, op: &Op, result: u8, args: Vec<Id>) -> Id {
         let of = args.first().copied();
         let number = self.graph.analysis.tables.ops.intern(op);
@@ -170,7 +154,6 @@ impl TermGraph {
         self.lookup(Head::Op { op, result }, args)
     }
 
-    /// Adds the sum of these.
     pub(in crate::prove) fn sum(&mut self, args: Vec<Id>) -> Id {
         match args.as_slice() {
             [one] => *one,
@@ -178,7 +161,6 @@ impl TermGraph {
         }
     }
 
-    /// Adds zeros of a type.
     pub(in crate::prove) fn zero(&mut self, ty: &TensorType) -> Id {
         let ty = self.graph.analysis.tables.types.intern(ty);
         self.add(Head::Zero(ty), Vec::new())
@@ -190,7 +172,6 @@ impl TermGraph {
         self.numbered_view(base, number)
     }
 
-    /// Returns the number of a view.
     fn number_of(&mut self, view: &View) -> u32 {
         let views = &mut self.graph.analysis.tables.views;
         let known = views.items().len();
@@ -201,7 +182,6 @@ impl TermGraph {
         number
     }
 
-    /// Adds the view of a value that has this number.
     fn numbered_view(&mut self, base: Id, number: u32) -> Id {
         let view = self.tables().views.get(number);
         let full = view.indices.is_empty() && self.ty(base).is_some_and(|t| t.dims == view.dims);
@@ -214,7 +194,6 @@ impl TermGraph {
         id
     }
 
-    /// Adds the selection of a pattern along one axis of a value.
     pub(in crate::prove) fn on_axis(
         &mut self,
         base: Id,
@@ -229,19 +208,17 @@ impl TermGraph {
         Ok(self.view(base, indices, dims))
     }
 
-    /// Returns the first views that an e-class is equal to, with their bases.
     pub(in crate::prove) fn views_of(&self, id: Id) -> Vec<(Rc<View>, Id)> {
         let views = self.numbered_views_of(id, MAX_VIEWS).into_iter();
         views.map(|((_, view), base)| (view, base)).collect()
     }
 
-    /// Returns all views that an e-class is equal to, with their bases.
     pub(in crate::prove) fn all_views_of(&self, id: Id) -> Vec<(Rc<View>, Id)> {
         let views = self.numbered_views_of(id, usize::MAX).into_iter();
         views.map(|((_, view), base)| (view, base)).collect()
     }
 
-    /// Returns at most `most` views that an e-class is equal to, with their numbers and bases.
+    /// Returns at most `most` views that an e-class equals, with numbers and bases.
     pub(super) fn numbered_views_of(&self, id: Id, most: usize) -> Vec<(NumberedView, Id)> {
         let nodes = self.nodes_with(id, |head| matches!(head, Head::View(_)));
         let views = nodes
@@ -251,7 +228,7 @@ impl TermGraph {
         views.collect()
     }
 
-    /// Returns the selections that an e-class is, itself included, the nearest to the model first.
+    /// Returns the selections that an e-class is, itself included, nearest to the model first.
     pub(in crate::prove) fn selections(&self, id: Id) -> Vec<Selection> {
         let id = self.graph.find(id);
         let mut out: Vec<Selection> = self
@@ -271,7 +248,6 @@ impl TermGraph {
         out
     }
 
-    /// Adds, for all views of a view, the composition as one view.
     pub(in crate::prove) fn add_compositions(&mut self, outer: &NumberedView, of: Id) -> Vec<Id> {
         let mut out = Vec::new();
         for (inner, base) in self.numbered_views_of(of, MAX_VIEWS) {
@@ -287,8 +263,7 @@ impl TermGraph {
         out
     }
 
-    /// Adds a view's quotients by the model's slices of the same value `of`, except by the slice `but`: the view as a
-    /// view of each slice.
+    /// Adds a view as a view of each other slice of `of` in the model.
     pub(in crate::prove) fn add_quotients(
         &mut self,
         view: &NumberedView,
@@ -319,7 +294,6 @@ impl TermGraph {
     }
 }
 
-/// Returns the intervals of an index set.
 fn intervals(indices: &[Pattern]) -> usize {
     indices.iter().map(|p| p.intervals.len()).sum()
 }

@@ -1,4 +1,4 @@
-//! The proof's e-graph: terms are added in program order, each with all that the rules say of it.
+//! The proof's e-graph: terms are added in program order, each with all consequences of the rules.
 //!
 //! - `mod.rs`: adding terms, and saturation by rules;
 //! - `access.rs`: the terms of an e-class, and terms by kind;
@@ -25,64 +25,53 @@ use model_terms::ModelTerms;
 pub(super) use access::Selection;
 pub(super) use of_model::{ModelRepetition, Repetition};
 
-/// The most rounds in which an e-class may change. A few suffice, because rules make terms smaller or bring them nearer
-/// to the model.
+/// The most rounds of changes to an e-class. A few suffice, because rules shrink terms or bring them nearer to the
+/// model.
 const MAX_ROUNDS: usize = 24;
-/// The most terms; beyond this number a proof is given up.
 const MAX_TERMS: usize = 400_000;
 /// Intervals of a view per step.
 const INTERVALS: usize = 2;
 /// Comparisons of intervals per step when index sets are composed.
 const COMPOSED: usize = 4;
-/// The most arguments of a term. Beyond this number the proof is given up: devices do not make sums of more terms.
+/// The most arguments of a term; devices do not make longer sums.
 const MAX_ARGS: usize = 1 << 10;
 /// Steps of the budget per step here, which compares and adds terms.
 const STEP: u64 = 3;
-/// The most views of an e-class that the rules use. Values of models have a few views. If a graph cuts and joins one
-/// value in dozens of ways, each value is a view of all others, and the first ones suffice.
+/// The most views of an e-class that the rules use. Models need a few. If a graph cuts and joins one value in dozens of
+/// ways, each value is a view of all others, and the first ones suffice.
 const MAX_VIEWS: usize = 32;
-/// The greatest depth of a chain of terms, each added for the one before. Beyond it a proof is given up.
+/// The maximum depth of a chain of terms, each added for the one before, in a proof.
 const MAX_DEPTH: usize = 96;
 
-/// An equation of the proof.
 pub(super) struct ProofRule {
-    /// The name.
     pub(super) name: &'static str,
-    /// The equation in words.
     pub(super) equation: &'static str,
     /// Adds the terms that the equation gives for a term of an e-class, and returns their e-classes.
     pub(super) apply: fn(&mut TermGraph, &Term, Id) -> Vec<Id>,
 }
 
-/// Terms and the equalities found among them.
 pub(super) struct TermGraph {
     pub(super) graph: EGraph<Term, TermAnalysis>,
     rules: &'static [ProofRule],
     done: FxHashSet<Term>,
-    /// Classes to look at again.
     revisit: BTreeSet<Id>,
-    /// The depth of the current chain of terms that are added for one another.
+    /// The current depth of terms that are added for one another.
     depth: usize,
-    /// The number of terms beyond which rules add no terms.
+    /// Rules add no terms beyond this number.
     pub(super) max_terms: usize,
     model: ModelTerms,
-    /// Parts, and relations of ops on parts to ops on wholes.
     pub(super) relations: Relations,
-    /// True if the model's own terms are being added.
+    /// True while the model's own terms are added.
     pub(super) of_model: bool,
-    /// The rule that is left out.
     without: Option<String>,
-    /// The number of times that each rule found terms equal.
     pub(super) found: BTreeMap<&'static str, u64>,
-    /// Used steps, limited by the remaining steps of the budget.
+    /// Used steps, limited by the budget.
     steps: Meter,
-    /// Used intervals of views, limited by the remaining segments of the budget.
+    /// Used intervals of views, limited by the budget's segments.
     segments: Meter,
-    /// True if a limit was met.
     pub(super) cut_short: bool,
 }
 
-/// A count with its limit.
 #[derive(Debug)]
 struct Meter {
     used: Cell<u64>,
@@ -107,8 +96,7 @@ impl Meter {
 }
 
 impl TermGraph {
-    /// Returns an empty graph for the model's terms, saturated within the budget by all `rules` except the one called
-    /// `without`.
+    /// Returns an empty graph for the model's terms, within the budget, with all `rules` except `without`.
     pub(super) fn new(
         rules: &'static [ProofRule],
         without: Option<&str>,
@@ -183,7 +171,6 @@ impl TermGraph {
         self.graph.find(id)
     }
 
-    /// Returns the e-class of a term, if the graph has it.
     pub(super) fn lookup(&self, head: Head, args: Vec<Id>) -> Option<Id> {
         let mut term = Term {
             head,
@@ -193,7 +180,7 @@ impl TermGraph {
         self.graph.lookup(term)
     }
 
-    /// Replaces the arguments by their e-classes. Sorts the arguments of a sum by age.
+    /// Replaces the arguments by their e-classes; sorts a sum by age.
     fn settle(&self, term: &mut Term) {
         for a in &mut term.args {
             *a = self.graph.find(*a);
@@ -203,7 +190,7 @@ impl TermGraph {
         }
     }
 
-    /// Applies the rules to all terms of an e-class until no rule adds a term.
+    /// Applies the rules to all terms of an e-class until none adds a term.
     fn saturate(&mut self, id: Id) {
         for _ in 0..MAX_ROUNDS {
             let mut changed = false;
@@ -246,7 +233,7 @@ impl TermGraph {
         changed
     }
 
-    /// Merges two e-classes. Terms over them may be equal to more terms afterwards.
+    /// Merges two e-classes. Terms over them may then equal more terms.
     fn unite(&mut self, a: Id, b: Id) {
         let parents = |id: Id| {
             self.graph[self.graph.find(id)]
@@ -255,7 +242,7 @@ impl TermGraph {
         };
         let (of_a, of_b) = (parents(a), parents(b));
         self.graph.union(a, b);
-        // If one of the two has no parents, congruence adds no equality, and rebuilding would visit all e-classes.
+        // If one of the two lacks parents, congruence adds no equality, and rebuilding would visit all e-classes.
         if !of_a.is_empty() && !of_b.is_empty() {
             self.revisit.extend(of_a);
             self.revisit.extend(of_b);
@@ -269,7 +256,6 @@ impl TermGraph {
         !self.steps.is_exhausted()
     }
 
-    /// Returns the resources that the graph has used: terms, segments and steps.
     pub(super) fn used_resources(&self) -> [(Resource, u64); 3] {
         [
             (Resource::Terms, self.graph.total_size() as u64),

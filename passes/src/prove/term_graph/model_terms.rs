@@ -3,17 +3,15 @@
 use egg::Id;
 use rustc_hash::FxHashSet;
 
-/// The model's terms by kind.
 #[derive(Debug, Default)]
 pub(super) struct ModelTerms {
     /// Views, as (viewed, view): a device's part of a value may be a part of its slice.
     pub(super) slices: Vec<(Id, Id)>,
-    /// The known slices, as a set for membership tests.
     pub(super) known_slices: FxHashSet<(Id, Id)>,
     /// Sums, as (sum, terms).
     pub(super) sums: Vec<(Id, Vec<Id>)>,
     /// Repetitions, as (repeated, repetition).
     pub(super) repetitions: Vec<(Id, Id)>,
-    /// Values in which the model sets a slice, as (value, result).
+    /// The model's set slices, as (value, result).
     pub(super) sets: Vec<(Id, Id)>,
 }

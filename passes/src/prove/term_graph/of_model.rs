@@ -1,5 +1,5 @@
-//! The terms of the model itself: its views, sums, repetitions and set slices. The rules relate a device's part of a
-//! value to these terms if the devices' terms alone are ambiguous.
+//! The views, sums, repetitions and set slices of the model itself. The rules relate a device's part to these if the
+//! devices' terms alone are ambiguous.
 
 use egg::Id;
 use tpc_ir::{Dim, Interval, Op, RANK};
@@ -8,26 +8,20 @@ use super::access::NumberedView;
 use super::{MAX_VIEWS, Selection, TermGraph};
 use crate::prove::language::{Head, Term};
 
-/// A selection, repeated or not.
 #[derive(Clone, Debug)]
 pub(in crate::prove) struct Repetition {
     pub(in crate::prove) selection: Selection,
-    /// Per axis of the selection that is repeated: the axis, the number of copies, and the number of elements that are
-    /// repeated together.
+    /// Per repeated axis of the selection: the axis, the number of copies, and the elements repeated together.
     pub(in crate::prove) copies: Vec<(usize, u64, Dim)>,
 }
 
-/// A repetition that the model has.
 #[derive(Clone, Debug)]
 pub(in crate::prove) struct ModelRepetition {
-    /// The repetition, under the sizes that the model gives it.
     pub(in crate::prove) result: Id,
-    /// The axes that are repeated, each with the number of copies.
     pub(in crate::prove) axes: Vec<(usize, u64)>,
 }
 
 impl TermGraph {
-    /// Records a result of an op on `of`, if the model is being added.
     pub(super) fn note_of_model(&mut self, op: &Op, of: Id, result: Id) {
         let list = match op {
             Op::Repeat(_) => &mut self.model.repetitions,
@@ -39,7 +33,6 @@ impl TermGraph {
         }
     }
 
-    /// Records a view, if the model is being added.
     pub(super) fn note_slice(&mut self, base: Id, view: Id) {
         let base = self.graph.find(base);
         if self.of_model && self.model.known_slices.insert((base, view)) {
@@ -47,7 +40,6 @@ impl TermGraph {
         }
     }
 
-    /// Returns the ops of the graph that set slices.
     pub(in crate::prove) fn set_slices(&self) -> Vec<Op> {
         let ops = self.tables().ops.items();
         ops.filter(|op| matches!(op, Op::SetSlice(_)))
@@ -55,7 +47,7 @@ impl TermGraph {
             .collect()
     }
 
-    /// Returns the results that the model has of setting a slice of a value, each with the axis and the slice.
+    /// Returns the model's results of setting a slice of a value, with axis and slice.
     pub(in crate::prove) fn model_sets(&self, of: Id) -> Vec<(Id, usize, Interval)> {
         let of = self.graph.find(of);
         let sets = self
@@ -82,8 +74,8 @@ impl TermGraph {
         out
     }
 
-    /// Returns the summands of an e-class that is a sum. If it is a value of the model, they are the model's own,
-    /// however devices compute it.
+    /// Returns the summands of an e-class that is a sum; the model's own for a value of the model, however devices
+    /// compute it.
     pub(in crate::prove) fn summands(&self, id: Id) -> Option<Vec<Id>> {
         let id = self.graph.find(id);
         if self.of_model || self.graph[id].data.model.is_some() {
@@ -104,8 +96,7 @@ impl TermGraph {
         sums.find(defines).map(|t| t.args.to_vec())
     }
 
-    /// Returns the repetitions that an e-class is, each with a repetition of the same base that the model has, reshaped
-    /// or not.
+    /// Returns an e-class's repetitions, with the model's repetition of the same base, reshaped or not.
     pub(in crate::prove) fn model_repetitions(&self, id: Id) -> Vec<(Repetition, ModelRepetition)> {
         if self.model.repetitions.is_empty() {
             return Vec::new();
@@ -134,7 +125,6 @@ impl TermGraph {
         out
     }
 
-    /// Returns the selections that an e-class is or repeats.
     fn repetitions(&self, id: Id) -> Vec<Repetition> {
         let selections = self.selections(id);
         let reshaped = selections.iter().filter(|s| s.indices().is_empty());
@@ -165,7 +155,7 @@ impl TermGraph {
         out
     }
 
-    /// Returns the axes along which one value is repeated to give the other, each with the number of copies.
+    /// Returns the repeated axes from one value to the other, with the number of copies.
     fn copies(&self, of: Id, all: Id) -> Option<Vec<(usize, u64)>> {
         let (of, all) = (self.ty(of)?, self.ty(all)?);
         let axes = (0..RANK).filter(|&a| of.dims[a] != all.dims[a]);
@@ -173,7 +163,6 @@ impl TermGraph {
         axes.map(|a| Some((a, times(a)?))).collect()
     }
 
-    /// Returns the views of `base` that the model has.
     pub(super) fn model_slices(&self, base: Id) -> Vec<(Id, NumberedView)> {
         let base = self.graph.find(base);
         let mut out = Vec::new();

@@ -9,7 +9,7 @@ use super::{EqualPairs, RewriteRule};
 use crate::rewrite::analysis::{EGraph, ShardedType, insert, type_of};
 use crate::rewrite::language::{Head, Node};
 
-/// A rule that moves an op to the other side of a copy: its name and equation follow from the op and the direction.
+/// A rule that moves an op to the other side of a copy, with derived name and equation.
 macro_rules! moved {
     ($op:literal before copy, $fits:expr, $condition:literal) => {
         RewriteRule {
@@ -33,39 +33,39 @@ macro_rules! moved {
     };
 }
 
-/// Elements that the slice removes do not cross the link.
+/// Removed elements do not cross the link.
 pub(super) const SLICE_THEN_COPY: RewriteRule = moved!(
     "slice" before copy,
     |op| matches!(op, Op::Slice(_)),
-    "x is so divided that each device can slice its part"
+    "the division of x lets each device slice its part"
 );
 
-/// This allows a slice after a view to move before the copy.
+/// A slice after a view can then move before the copy.
 pub(super) const VIEW_THEN_COPY: RewriteRule = moved!(
     "view" before copy,
     Op::is_layout,
-    "view reshapes or permutes, and x is so divided that each device can"
+    "view reshapes or permutes; the division of x lets each device do it"
 );
 
 /// Several views of a value then cross the link once.
 pub(super) const COPY_THEN_VIEW: RewriteRule = moved!(
     "view" after copy,
     Op::is_layout,
-    "view reshapes or permutes, and the copy of x can be divided as that of its view"
+    "view reshapes or permutes; the copy of x can be divided like the copy of its view"
 );
 
 /// Only one of the equal rows crosses the link.
 pub(super) const COPY_THEN_REPEAT: RewriteRule = moved!(
     "repeat" after copy,
     |op| matches!(op, Op::Repeat(_)),
-    "the copy of x can be divided as that of the repetition"
+    "the copy of x can be divided like the repetition"
 );
 
 /// `copy(copy(x)) = x` if the second copy returns to `x`'s place, otherwise `copy(copy(x)) = copy(x)`.
 pub(super) const COPY_OF_COPY: RewriteRule = RewriteRule {
     name: "copy-of-copy",
     equation: "copy(copy(x)) = copy(x), or x itself",
-    condition: "x itself where it came from there, divided alike",
+    condition: "x itself, if x was at that place with the same division",
     apply: |egraph, eclass, node, equal| {
         let Some(to) = copy_to(egraph, node) else {
             return;
@@ -82,7 +82,6 @@ pub(super) const COPY_OF_COPY: RewriteRule = RewriteRule {
     },
 };
 
-/// Returns the type of a copy's result.
 fn copy_to(egraph: &EGraph, node: &Node) -> Option<ShardedType> {
     let Head::Op(op, out) = node.head else {
         return None;
@@ -91,7 +90,7 @@ fn copy_to(egraph: &EGraph, node: &Node) -> Option<ShardedType> {
     matches!(table.op(op), Op::Copy(_)).then(|| table.ty(out).clone())
 }
 
-/// Returns the e-classes whose copies an e-class is.
+/// Returns the e-classes that an e-class is a copy of.
 fn sources(egraph: &EGraph, eclass: Id) -> Vec<Id> {
     let mut out: Vec<Id> = (egraph[eclass].nodes.iter())
         .filter(|n| copy_to(egraph, n).is_some())
@@ -102,7 +101,6 @@ fn sources(egraph: &EGraph, eclass: Id) -> Vec<Id> {
     out
 }
 
-/// Adds the copy of `from`, as a term of `eclass`.
 fn copy(egraph: &mut EGraph, from: Id, to: ShardedType, eclass: Id) -> Id {
     let op = egraph.analysis.op_ref(&Copy.into());
     let head = Head::Op(op, egraph.analysis.types_ref(vec![to]));
@@ -111,7 +109,7 @@ fn copy(egraph: &mut EGraph, from: Id, to: ShardedType, eclass: Id) -> Id {
     insert(egraph, Node { head, operands }, origin)
 }
 
-/// True if each device's part of a value is intervals of one axis, so that it can be cut and put together.
+/// True if each device's part is intervals of one axis, so that it can be cut and joined.
 fn moves(egraph: &EGraph, out: &ShardedType) -> bool {
     let mut split = out.sharding.axes.iter().flatten();
     let classes = &egraph.analysis.classes;

@@ -1,15 +1,15 @@
-//! Rows of experts that are split: zero on all devices except the expert's owner.
+//! Rows of split experts: zero on all devices except the expert's owner.
 
 use tpc_ir::op::Linearity;
 
 use super::{RewriteRule, delay, local_op, rule_of, sums_of};
 use crate::rewrite::analysis::type_of;
 
-/// `f(all_reduce(a), …) = all_reduce(f(a, …))` if rows that are zero stay zero.
+/// `f(all_reduce(a), …) = all_reduce(f(a, …))` if zero rows stay zero.
 pub(super) const ZERO_ROWS: RewriteRule = RewriteRule {
     name: "zero-rows",
     equation: "f(all_reduce(a), all_reduce(b)) = all_reduce(f(a, b))",
-    condition: "f(0) = 0, and the rows of all operands are zero but on their experts' owners",
+    condition: "f(0) = 0, and the rows of all operands are zero except on their experts' owners",
     apply: |egraph, eclass, node, equal| {
         let Some(op) = local_op(egraph, node) else {
             return;
@@ -25,11 +25,11 @@ pub(super) const ZERO_ROWS: RewriteRule = RewriteRule {
     },
 };
 
-/// `add_id(all_reduce(a), bias, ids) = all_reduce(add_id(a, bias, ids))`, each device adding its own experts' rows.
+/// `add_id(all_reduce(a), bias, ids) = all_reduce(add_id(a, bias, ids))`; each device adds its own experts' rows.
 pub(super) const EXPERT_BIAS: RewriteRule = RewriteRule {
     name: "expert-bias",
     equation: "add_id(all_reduce(a), b, ids) = add_id(a, b, ids)",
-    condition: "the experts of b are split: each device adds the rows of its own",
+    condition: "the experts of b are split: each device adds its own rows",
     apply: |egraph, eclass, node, equal| {
         let Some(op) = local_op(egraph, node) else {
             return;

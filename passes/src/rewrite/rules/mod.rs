@@ -1,6 +1,6 @@
-//! The rules of rewriting. Each is a constant with its equation and its side condition; [`RULES`] lists them all.
+//! The rules of rewriting: constants with an equation and a side condition, listed in [`RULES`].
 //!
-//! A rule derives from the op's own rule (`tpc_ir::verify::derive`) how an op treats an unreduced sum; no rule has a list
+//! How an op treats an unreduced sum is derived from the op's own rule (`tpc_ir::verify::derive`); no rule has a list
 //! of ops.
 
 mod copies;
@@ -16,7 +16,6 @@ use tpc_ir::{Op, Unreduced};
 use super::analysis::{EGraph, Table, insert, type_of, unreduced_of};
 use super::language::{Head, Node, OpRef, TypesRef};
 
-/// Pairs of e-classes that a rule found to be equal.
 pub(crate) type EqualPairs = Vec<(Id, Id)>;
 
 /// A rule of rewriting.
@@ -25,9 +24,9 @@ pub struct RewriteRule {
     pub name: &'static str,
     /// The equation, for readers.
     pub equation: &'static str,
-    /// The condition under which it holds, for readers.
+    /// Its condition, for readers.
     pub condition: &'static str,
-    /// Finds the instances whose left side is this term of this e-class.
+    /// Finds the instances with this term of this e-class as the left side.
     apply: fn(&mut EGraph, Id, &Node, &mut EqualPairs),
 }
 
@@ -56,7 +55,6 @@ pub const RULES: &[&RewriteRule] = &[
     &copies::COPY_OF_COPY,
 ];
 
-/// A rule as the searcher and applier that egg takes.
 pub(crate) struct RuleApplier(pub(crate) &'static RewriteRule);
 
 impl Searcher<Node, Table> for RuleApplier {
@@ -103,7 +101,7 @@ impl Applier<Node, Table> for RuleApplier {
     }
 }
 
-/// Returns the op of a term that has operands and one result, and is not a transfer.
+/// Returns the op of a term with operands and one result, except transfers.
 fn local_op(egraph: &EGraph, node: &Node) -> Option<(OpRef, TypesRef)> {
     let Head::Op(op, out) = node.head else {
         return None;
@@ -112,7 +110,6 @@ fn local_op(egraph: &EGraph, node: &Node) -> Option<(OpRef, TypesRef)> {
     (one && !egraph.analysis.op(op).is_transfer()).then_some((op, out))
 }
 
-/// Returns the unreduced sums whose all-reduces an e-class is.
 fn sums_of(egraph: &EGraph, eclass: Id) -> Vec<Id> {
     let sum = |n: &Node| match n.head {
         Head::Op(op, _) if matches!(egraph.analysis.op(op), Op::AllReduce(_)) => {
@@ -126,8 +123,7 @@ fn sums_of(egraph: &EGraph, eclass: Id) -> Vec<Id> {
     out
 }
 
-/// Delays the all-reduces of the operands at these positions: `f(all_reduce(a)) = all_reduce(f(a))`, if `f`'s own rule
-/// allows it.
+/// Delays the all-reduces of these operands, `f(all_reduce(a)) = all_reduce(f(a))`, if `f`'s own rule allows it.
 fn delay(
     egraph: &mut EGraph,
     eclass: Id,
@@ -182,7 +178,6 @@ fn delay(
     }
 }
 
-/// Returns the all-reduce of an unreduced sum.
 fn all_reduce(egraph: &mut EGraph, sum: Id, out: TypesRef, origin: Option<u32>) -> Id {
     let op = egraph.analysis.op_ref(&AllReduce.into());
     let head = Head::Op(op, out);

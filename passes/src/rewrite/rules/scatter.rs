@@ -8,12 +8,11 @@ use super::{RewriteRule, all_reduce, local_op};
 use crate::rewrite::analysis::{EGraph, ShardedType, even_cut, insert, type_of};
 use crate::rewrite::language::{Head, Node};
 
-/// `all_reduce(a) = all_gather(reduce_scatter(a))`: both sides move the same bytes, and the right side pays one more
-/// latency.
+/// `all_reduce(a) = all_gather(reduce_scatter(a))`: the same bytes, one more latency on the right.
 pub(super) const SCATTERED_SUM: RewriteRule = RewriteRule {
     name: "scattered-sum",
     equation: "all_reduce(a) = all_gather(reduce_scatter(a))",
-    condition: "rows have as many elements as there are devices, or more",
+    condition: "rows have at least one element per device",
     apply: |egraph, eclass, node, equal| {
         let Head::Op(op, out) = node.head else {
             return;
@@ -39,7 +38,7 @@ pub(super) const SCATTERED_SUM: RewriteRule = RewriteRule {
     },
 };
 
-/// `f(all_gather(a), m) = all_gather(f(a, part of m))` for ops that work on each element by itself.
+/// `f(all_gather(a), m) = all_gather(f(a, part of m))` for element-wise ops.
 pub(super) const PARTS_OF_ROWS: RewriteRule = RewriteRule {
     name: "parts-of-rows",
     equation: "f(all_gather(a), m) = all_gather(f(a, part(m)))",
@@ -82,7 +81,6 @@ pub(super) const PARTS_OF_ROWS: RewriteRule = RewriteRule {
     },
 };
 
-/// `norm(all_gather(a)) = all_gather(norm_apply(a, all_reduce(norm_stats(a))))`.
 pub(super) const NORM_OF_PARTS: RewriteRule = RewriteRule {
     name: "norm-of-parts",
     equation: "norm(all_gather(a)) = all_gather(norm_apply(a, all_reduce(norm_stats(a))))",
@@ -118,7 +116,6 @@ pub(super) const NORM_OF_PARTS: RewriteRule = RewriteRule {
     },
 };
 
-/// Returns the parts of rows whose all-gather an e-class is.
 fn gathered_from(egraph: &EGraph, eclass: Id) -> Option<Id> {
     let gather = |n: &Node| match n.head {
         Head::Op(op, _) => match egraph.analysis.op(op) {
@@ -130,9 +127,8 @@ fn gathered_from(egraph: &EGraph, eclass: Id) -> Option<Id> {
     egraph[eclass].nodes.iter().filter_map(gather).min()
 }
 
-/// Returns the type of a whole value with its rows cut into nearly equal parts. Returns `None` if rows are too short,
-/// or if the cuts would fall within blocks of a quantised type. All values of a chain are cut alike, so such a chain
-/// stays whole.
+/// Returns a whole type with its rows cut into nearly equal parts; `None` if rows are too short, or if cuts would fall
+/// inside quantisation blocks. All values of a chain are cut alike, so such a chain stays whole.
 fn part(egraph: &mut EGraph, whole: &ShardedType) -> Option<ShardedType> {
     let Place::Group(_) = whole.place else {
         return None;

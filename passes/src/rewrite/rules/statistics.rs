@@ -12,7 +12,7 @@ use crate::rewrite::language::{Head, Node};
 pub(super) const STATISTICS_TOGETHER: RewriteRule = RewriteRule {
     name: "statistics-together",
     equation: "all_reduce(a) = slice(all_reduce(concat(a, b)))",
-    condition: "a and b are statistics of norms over split axes, of rows in equal number",
+    condition: "a and b are statistics of norms over split axes, with the same number of rows",
     apply: |egraph, eclass, node, equal| {
         if egraph[eclass].nodes.first() != Some(node) {
             return;
@@ -31,7 +31,6 @@ pub(super) const STATISTICS_TOGETHER: RewriteRule = RewriteRule {
     },
 };
 
-/// Returns the unreduced statistics whose all-reduce an e-class is.
 fn statistics(egraph: &EGraph, eclass: Id) -> Option<Id> {
     let is_stats = |id: &Id| {
         egraph[*id].nodes.iter().any(|n| match n.head {
@@ -42,7 +41,6 @@ fn statistics(egraph: &EGraph, eclass: Id) -> Option<Id> {
     sums_of(egraph, eclass).into_iter().find(is_stats)
 }
 
-/// True if two values differ in their first axis at most.
 fn is_alike(a: &ShardedType, b: &ShardedType) -> bool {
     a.place == b.place && a.ty.dtype == b.ty.dtype && a.ty.dims[1..] == b.ty.dims[1..]
 }

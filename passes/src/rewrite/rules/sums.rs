@@ -7,12 +7,12 @@ use super::{EqualPairs, RewriteRule, delay, local_op, rule_of, sums_of};
 use crate::rewrite::analysis::{EGraph, type_of};
 use crate::rewrite::language::Node;
 
-/// `all_reduce(a) + b = all_reduce(a + b)`, if `b` is unreduced, too, or is whole and counts on one device. Two
-/// applications give `all_reduce(a) + all_reduce(b) = all_reduce(a + b)`.
+/// `all_reduce(a) + b = all_reduce(a + b)`, if `b` is unreduced, or is whole and counts on one device. Two applications
+/// give `all_reduce(a) + all_reduce(b) = all_reduce(a + b)`.
 pub(super) const ADDED_SUM: RewriteRule = RewriteRule {
     name: "added-sum",
     equation: "all_reduce(a) ± b = all_reduce(a ± b)",
-    condition: "b is unreduced as well, or whole on every device; then it counts on the first",
+    condition: "b is unreduced, or whole on every device and counts on the first",
     apply: |egraph, eclass, node, equal| {
         let split = |&o: &Id| type_of(egraph, o).sharding.is_split();
         if node.operands.iter().any(split) {
@@ -51,7 +51,6 @@ pub(super) const VIEW_OF_SUM: RewriteRule = RewriteRule {
     },
 };
 
-/// `concat(all_reduce(a), all_reduce(b)) = all_reduce(concat(a, b))`.
 pub(super) const CONCAT_OF_SUMS: RewriteRule = RewriteRule {
     name: "concat-of-sums",
     equation: "concat(all_reduce(a), all_reduce(b)) = all_reduce(concat(a, b))",
@@ -71,12 +70,12 @@ pub(super) const CONCAT_OF_SUMS: RewriteRule = RewriteRule {
 };
 
 /// `f(all_reduce(a), m) = all_reduce(f(a, m))` if `f` is linear in `a`: products and quotients by whole values,
-/// products with whole matrices, rows looked up. If `f` reads split experts, and each device has the rows of `a` that
-/// its own experts read, `f(all_reduce(a)) = f(a)`.
+/// products with whole matrices, look-ups. If `f` reads split experts, and each device has the rows of `a` for its
+/// experts, `f(all_reduce(a)) = f(a)`.
 pub(super) const SCALED_SUM: RewriteRule = RewriteRule {
     name: "scaled-sum",
     equation: "f(all_reduce(a), m) = all_reduce(f(a, m))",
-    condition: "f is linear in a, and m is whole on every device, or its experts are split as the rows of a are",
+    condition: "f is linear in a; m is whole on every device, or its experts are split like the rows of a",
     apply: |egraph, eclass, node, equal| {
         linear(
             egraph,
@@ -91,7 +90,7 @@ pub(super) const SCALED_SUM: RewriteRule = RewriteRule {
     },
 };
 
-/// Delays the sums of the operands at the positions that `positions` gives for the op's linearity.
+/// Delays the sums of the operands that `positions` selects for the op's linearity.
 fn linear(
     egraph: &mut EGraph,
     eclass: Id,
