@@ -81,10 +81,10 @@ impl ForeignTypes {
             n => format!("; {n} other tensors have types of ik_llama.cpp, too"),
         };
         let message = format!(
-            "tpc does not run {first}: its type {first_type} is one of ik_llama.cpp{others}"
+            "tpc does not run {first}: its type {first_type} is a type of ik_llama.cpp{others}"
         );
         Diagnostic::new(&codes::FOREIGN_TYPE, first.as_str(), message).help(
-            "tpc plan --engine ik_llama.cpp has the command that runs it with ik_llama.cpp; for tpc, get a file of another \
+            "`tpc plan --engine ik_llama.cpp` prints the command for ik_llama.cpp; for tpc, use a file of another \
              type, such as q4_k",
         )
     }

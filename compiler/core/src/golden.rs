@@ -47,7 +47,7 @@ impl Golden {
     pub fn parse(name: &str, bytes: &[u8]) -> Result<Golden, Diagnostic> {
         let wrong = |what: String| {
             Diagnostic::new(&codes::GOLDEN_FILE, name, what)
-                .help("give a golden-logits file, as `tpc eval --logits` writes it")
+                .help("give a golden-logits file written by `tpc eval --logits`")
         };
         let word = |i: usize| -> Result<i32, Diagnostic> {
             let b: [u8; 4] = bytes
@@ -83,7 +83,7 @@ impl Golden {
             .ok_or_else(|| wrong("n_tokens times n_vocab overflows".to_owned()))?;
         if bytes.len() != expected {
             return Err(wrong(format!(
-                "the file has {} bytes, but its sizes ask for {expected}",
+                "the file has {} bytes, but its header requires {expected}",
                 bytes.len()
             )));
         }

@@ -64,11 +64,14 @@ pub fn quantity(text: &str, unit: Unit) -> Result<f64, NoQuantity> {
         }
     };
     let Some(n) = number.replace('_', "").parse::<f64>().ok() else {
-        return Err(wrong(format!("`{text}` is no number of {}", unit.plural())));
+        return Err(wrong(format!(
+            "`{text}` is not a number of {}",
+            unit.plural()
+        )));
     };
     if !n.is_finite() || n < 0.0 {
         return Err(wrong(format!(
-            "`{text}` is no number of {} that there can be",
+            "`{text}` is not a possible number of {}",
             unit.plural()
         )));
     }
@@ -83,7 +86,10 @@ pub fn quantity(text: &str, unit: Unit) -> Result<f64, NoQuantity> {
     }
     match factor(suffix, unit) {
         Some(f) => Ok(n * f),
-        None => Err(wrong(format!("`{suffix}` is no unit of {}", unit.plural()))),
+        None => Err(wrong(format!(
+            "`{suffix}` is not a unit of {}",
+            unit.plural()
+        ))),
     }
 }
 

@@ -155,7 +155,12 @@ fn what_does_not_fit_is_said() {
     assert_eq!(report.fits(), Some(false));
     answers(
         &report,
-        &["fits    no, ", " too many", "run it: not so", "TPC0300"],
+        &[
+            "fits    no, ",
+            " too many",
+            "run it: does not fit",
+            "TPC0300",
+        ],
     );
 }
 
@@ -267,8 +272,8 @@ fn commands_of_llama_cpp_place_alike_or_say_why_not() {
     );
     ok(
         "--devices cuda:0,cuda:2 -sm layer -ts 1,0 -ot exps=CUDA2,shexp=CPU --cpu-moe -c 4096",
-        "llama-server -m m.gguf -dev CUDA0,CUDA2 -sm layer -ts 49,0 -ngl 99 -ot exps=CUDA2 -ot shexp=CPU -cmoe -c 4096 -np 1 \
-         -fa on",
+        "llama-server -m m.gguf -dev CUDA0,CUDA2 -sm layer -ts 49,0 -ngl 99 -ot exps=CUDA2 -ot shexp=CPU -cmoe -c 4096 \
+         -np 1 -fa on",
     );
     let refused = |name: &str, options: &str, part: &str| {
         let why = llama_cpp(name, options).expect_err(options);

@@ -101,7 +101,7 @@ fn named(name: &str) -> Result<Vec<&'static Card>, Failure> {
         }
         CardMatch::Several(names) => Ok(all(&names)),
         CardMatch::Unknown(near) => {
-            let message = format!("there is no card `{}`", suggest::shorten(name));
+            let message = format!("unknown card `{}`", suggest::shorten(name));
             let near = match near.as_slice() {
                 [] => String::new(),
                 near => format!("did you mean {}? ", near.join(" or ")),
@@ -118,8 +118,9 @@ fn named(name: &str) -> Result<Vec<&'static Card>, Failure> {
 /// Returns the remarks below the table.
 fn remarks(width: u16) -> String {
     let text = "* a bridge joins them where there is one: --link nvlink\n\
-                fp16, int8: 10¹² dense operations per second; links: GB/s each way. GiB are what the driver gives to a program, of \
-                which plans leave 1 (--reserve). `tpc devices 3090` shows a card in full; `tpc plan MODEL --devices 2x3090` plans for two.";
+                fp16, int8: 10¹² dense operations per second; links: GB/s each way. GiB are what the driver gives to a \
+                program, of which plans leave 1 (--reserve). `tpc devices 3090` shows a card in full; `tpc plan MODEL \
+                --devices 2x3090` plans for two.";
     format!("\n{}", wrapped(text, usize::from(width), 2))
 }
 

@@ -84,17 +84,22 @@ pub(super) fn row<'a>(
     }
     let Some(speed) = speed else {
         let cure = "expected a number in `avg_ts`: tokens per second";
-        return out.complain(file, line, "the speed is missing or no number", cure);
+        return out.complain(file, line, "the speed is missing or not a number", cure);
     };
     found.speed = speed;
     found.test = match (prompt.unwrap_or(0), generated.unwrap_or(0)) {
         (0, 0) => {
-            let cure = "expected a number above 0 in `n_prompt` or in `n_gen`";
-            return out.complain(file, line, "the row says not what it measures", cure);
+            let cure = "give a number above 0 in one of the two columns";
+            return out.complain(
+                file,
+                line,
+                "the row has no positive `n_prompt` or `n_gen`",
+                cure,
+            );
         }
         (n, 0) => Test::Prompt(n),
         (0, n) => Test::Generation(n),
-        _ => return out.complain(file, line, BOTH, "measure them apart: -p 512 -n 128"),
+        _ => return out.complain(file, line, BOTH, "measure them separately: -p 512 -n 128"),
     };
     out.row(file, found);
 }

@@ -17,8 +17,7 @@ pub(super) fn test(name: &str) -> Option<(Test, u64)> {
 }
 
 /// The complaint about a test of prompt and generation together.
-pub(super) const BOTH: &str =
-    "the prompt and the generation are measured in one, and cannot be told apart";
+pub(super) const BOTH: &str = "the row measures prompt and generation together";
 
 /// Parses shares such as `3/1` or `3,1`; `None` for zeros and for other texts.
 pub(super) fn shares(text: &str) -> Option<Vec<f64>> {

@@ -127,10 +127,7 @@ pub fn calibrate(
     if cases.is_empty() {
         let message = format!("{file}: no row measures this model on these devices");
         let d = Diagnostic::new(&codes::CALIBRATION_FILE, file, message);
-        left_out.insert(
-            0,
-            d.help("name the model and the devices that were measured"),
-        );
+        left_out.insert(0, d.help("give the measured model and devices"));
         return Err(left_out);
     }
     let topology = planner.placement.topology;
@@ -170,12 +167,8 @@ impl Planner<'_> {
         let mut p = self.placement.clone();
         let n = p.devices.len();
         if let Some(devices) = row.devices.filter(|d| *d != n) {
-            let wrong = format!("{devices} devices were measured, the plan is for {n}");
-            return Err(self.refuse(
-                row,
-                &wrong,
-                "name the devices that were measured: --devices",
-            ));
+            let wrong = format!("the row was measured on {devices} devices, the plan has {n}");
+            return Err(self.refuse(row, &wrong, "give the measured devices with --devices"));
         }
         p.split_mode = match (n, row.split_mode.as_deref()) {
             (1, _) | (_, Some("none")) => SplitMode::None,
@@ -183,7 +176,7 @@ impl Planner<'_> {
             (_, Some("layer") | None) => SplitMode::Layer,
             (_, Some(_)) => {
                 let cure = "measure with -sm layer, tensor or none";
-                return Err(self.refuse(row, "no plan has its split mode", cure));
+                return Err(self.refuse(row, "tpc does not plan this split mode", cure));
             }
         };
         for (i, named) in row.cache_types.iter().enumerate() {
@@ -192,7 +185,7 @@ impl Planner<'_> {
             };
             let ty = parse_cache_type("-ctk", name).map_err(|_| {
                 let cure = "measure with f16 or q8_0 caches";
-                self.refuse(row, "no plan has the type of its cache", cure)
+                self.refuse(row, "tpc does not plan this cache type", cure)
             })?;
             *[&mut p.cache_type_k, &mut p.cache_type_v][i] = ty;
         }
@@ -215,11 +208,11 @@ impl Planner<'_> {
             .filter(|p| (p / self.params - 1.0).abs() > SAME_MODEL)
         {
             let wrong = format!(
-                "a model of {:.2} B parameters was measured, this one has {:.2} B",
+                "the measured model has {:.2} B parameters, this one has {:.2} B",
                 params / 1e9,
                 self.params / 1e9
             );
-            return Err(self.refuse(&row, &wrong, "name the model that was measured"));
+            return Err(self.refuse(&row, &wrong, "give the measured model"));
         }
         let placement = self.placement(&row)?;
         let outline = self.outline(&row, &placement)?;
@@ -258,8 +251,8 @@ impl Planner<'_> {
             return Ok(Rc::clone(known));
         }
         if self.outlines.len() >= MAX_PLANS {
-            let wrong = format!("more than {MAX_PLANS} ways of running are measured");
-            return Err(self.refuse(row, &wrong, "give the ways that matter"));
+            let wrong = format!("the file has more than {MAX_PLANS} different configurations");
+            return Err(self.refuse(row, &wrong, "remove the rows that you do not need"));
         }
         let way = ways(p).into_iter().next();
         let outline = match (self.origin.prepare(p), way) {
@@ -271,8 +264,8 @@ impl Planner<'_> {
             let why = d.first().map_or_else(String::new, |d| format!(": {d}"));
             self.refuse(
                 row,
-                &format!("it cannot be planned{why}"),
-                "leave the row out",
+                &format!("tpc cannot plan this configuration{why}"),
+                "remove the row",
             )
         })?;
         let outline = Rc::new(outline);

@@ -21,7 +21,7 @@ pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
                 }
             }
             Err(e) => {
-                let wrong = format!("no JSON: {}", reason(&e));
+                let wrong = format!("invalid JSON: {}", reason(&e));
                 let cure = "expected the whole array that `llama-bench -o json` prints";
                 out.complain(file, e.line(), &wrong, cure);
             }
@@ -35,8 +35,8 @@ pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
         match serde_json::from_str::<Value>(line) {
             Ok(value) => row(file, i + 1, &value, out),
             Err(e) => {
-                let wrong = format!("no JSON: {}", reason(&e));
-                out.complain(file, i + 1, &wrong, "expected one object a line");
+                let wrong = format!("invalid JSON: {}", reason(&e));
+                out.complain(file, i + 1, &wrong, "expected one object per line");
             }
         }
     }
@@ -55,7 +55,7 @@ fn row(file: &str, line: usize, value: &Value, out: &mut Reading) {
     let Some(object) = value.as_object() else {
         let cure =
             "expected an object such as {\"n_prompt\": 512, \"n_gen\": 0, \"avg_ts\": 2368.8}";
-        return out.complain(file, line, "the row is no object", cure);
+        return out.complain(file, line, "the row is not an object", cure);
     };
     let pairs: Vec<(&str, String)> = object
         .iter()

@@ -60,15 +60,20 @@ fn row(file: &str, line: usize, columns: &[String], cells: &[&str], out: &mut Re
             out.row(file, found);
         }
         (None, _) if name.starts_with("pp") && name.contains("+tg") => {
-            out.complain(file, line, BOTH, "measure them apart: -p 512 -n 128");
+            out.complain(file, line, BOTH, "measure them separately: -p 512 -n 128");
         }
         (None, _) => {
-            let wrong = format!("`{}` is no test", shorten(name));
+            let wrong = format!("unknown test `{}`", shorten(name));
             out.complain(file, line, &wrong, "expected pp512, tg128 or tg128 @ d4096");
         }
         (_, None) => {
-            let wrong = "the speed is no number".to_owned();
-            out.complain(file, line, &wrong, "expected such as `2368.80 ± 93.24`");
+            let wrong = "the speed is not a number".to_owned();
+            out.complain(
+                file,
+                line,
+                &wrong,
+                "expected a speed such as `2368.80 ± 93.24`",
+            );
         }
     }
 }

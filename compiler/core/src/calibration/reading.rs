@@ -54,12 +54,21 @@ impl Reading {
         let (Test::Prompt(tokens) | Test::Generation(tokens)) = row.test;
         let usual = tokens > 0 && tokens <= 1 << 24 && row.depth <= 1 << 32;
         if !usual || !row.speed.is_finite() || !(1e-4..1e8).contains(&row.speed) {
-            let wrong = format!("{} tokens/s of {} cannot be", row.speed, row.name());
-            let cure = "a speed is a number above 0, a test has one token at least";
+            let wrong = format!(
+                "implausible speed: {} tokens/s for {}",
+                row.speed,
+                row.name()
+            );
+            let cure = "expected a speed above 0 and a test of at least one token";
             self.complain(file, row.line, &wrong, cure);
         } else if self.rows.len() >= MAX_ROWS {
             let wrong = format!("more than {MAX_ROWS} measurements");
-            self.complain(file, row.line, &wrong, "give the ones that matter");
+            self.complain(
+                file,
+                row.line,
+                &wrong,
+                "remove the rows that you do not need",
+            );
         } else {
             self.rows.push(row);
         }

@@ -132,7 +132,7 @@ fn refutation(r: &Refutation) -> Diagnostic {
     };
     let d = Diagnostic::new(&codes::UNPROVED, entity, message);
     d.help(
-        "`tpc verify --numeric` tells whether the programs are wrong or the proof lacks a rule: it runs a small model that \
-         is divided alike; either is a fault of tpc: please report it with the command and the model's header",
+        "this is a bug in tpc: report it with the command and the model's header; `tpc verify --numeric` runs a small \
+         model with the same division, and shows if the programs are wrong or if the proof lacks a rule",
     )
 }

@@ -102,25 +102,25 @@ pub(super) fn over_budget(name: &str, e: &BudgetExceeded) -> Diagnostic {
     let value = e.at.as_ref().map(|at| at.value.as_str());
     let entity = value.filter(|v| !v.is_empty()).unwrap_or(name).to_owned();
     Diagnostic::new(&codes::OVER_BUDGET, entity, e.to_string()).help(
-        "no model known takes a tenth of that: check what makes the op's tensors so many parts (long chains of \
-         concatenations and views, one value used in many ways); where it is meant to be so, plan a smaller part of the \
-         graph, or with -sm layer or -sm none, and report the file",
+        "known models need less than a tenth of this; look for long chains of concatenations or views, and for values \
+         with many uses; otherwise plan a smaller part of the graph, or use -sm layer or -sm none, and report the \
+         file",
     )
 }
 
-/// Returns the diagnostic of a pass that failed: a fault of tpc's own.
+/// Returns the diagnostic of a pass that failed: a bug in tpc.
 fn internal(graph: &Graph, e: &dyn std::fmt::Display) -> Vec<Diagnostic> {
     let d = Diagnostic::new(&codes::UNVERIFIED_PLAN, &graph.name, e.to_string());
-    vec![d.help("this is a fault of tpc; please report it")]
+    vec![d.help("this is a bug in tpc: report it with the command and the model's header")]
 }
 
-/// Returns the diagnostics of a graph that does not verify: a fault of tpc's own.
+/// Returns the diagnostics of a graph that does not verify: a bug in tpc.
 pub(super) fn invalid(violations: Violations) -> Vec<Diagnostic> {
     let Violations { stage, errors, .. } = violations;
     let diagnostic = |e: VerifyError| {
         let (entity, message) = (format!("{stage} graph"), format!("{}: {e}", e.code()));
         Diagnostic::new(&codes::UNVERIFIED_PLAN, entity, message)
-            .help("this is a fault of tpc; please report it")
+            .help("this is a bug in tpc: report it with the command and the model's header")
     };
     errors.into_iter().map(diagnostic).collect()
 }

@@ -54,7 +54,7 @@ impl Origin<'_> {
         let prepared = self.prepare(placement)?;
         let (depth, cells) = (placement.depth, prepared.caches.n_ctx);
         if depth > cells {
-            let message = format!("{depth} tokens are more than the context has: {cells}");
+            let message = format!("{depth} tokens do not fit in the context of {cells}");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--depth", message);
             let cure = format!("give at most {cells}, or a larger context with --ctx-size");
             return Err(vec![d.help(cure)]);

@@ -67,12 +67,12 @@ impl DeviceItem {
             let n = rest.trim_start_matches([':', ' ']);
             let n = n.parse().map_err(|_| {
                 wrong(format!("`{part}` lacks the number of the CUDA device"))
-                    .help("write such as `cuda:0`")
+                    .help("write for example `cuda:0`")
             })?;
             return Ok(DeviceItem::Cuda(n));
         }
         if part.is_empty() {
-            return Err(wrong("a device of the list is empty".to_owned()).help(cure()));
+            return Err(wrong("the list has an empty entry".to_owned()).help(cure()));
         }
         Ok(DeviceItem::Name(part.to_owned()))
     }
@@ -86,8 +86,8 @@ pub(super) fn wrong(message: String) -> Diagnostic {
 /// Describes the valid values of `--devices`.
 pub(super) fn cure() -> String {
     format!(
-        "give a count from 1 to {MAX_DEVICES}, cards such as `2x3090` or `4090,3090` (`tpc devices` lists them), or a list such \
-         as `cpu,cpu` or `cuda:0,cuda:1`"
+        "give a count from 1 to {MAX_DEVICES}, cards such as `2x3090` or `4090,3090` (`tpc devices` lists them), or a \
+         list such as `cpu,cpu` or `cuda:0,cuda:1`"
     )
 }
 
@@ -106,7 +106,7 @@ impl DeviceList {
             }
             // `3090` is a card.
             if matches!(find(trimmed, &[], table()), CardMatch::Unknown(_)) {
-                return Err(wrong(format!("a plan cannot be for {trimmed} devices")).help(cure()));
+                return Err(wrong(format!("unsupported number of devices: {trimmed}")).help(cure()));
             }
         }
         let items = text.split(',').map(DeviceItem::parse);

@@ -63,7 +63,7 @@ pub fn parse_engine(text: &str) -> Result<EngineChoice, Diagnostic> {
         Engine::LlamaCpp | Engine::IkLlamaCpp => Build::find(maker(engine), version),
     };
     let Some(build) = found else {
-        let message = format!("tpc has no facts about {name} {version}");
+        let message = format!("tpc does not know {name} {version}");
         let known: Vec<&str> = match engine {
             Engine::Tpc => Vec::new(),
             Engine::LlamaCpp | Engine::IkLlamaCpp => Build::versions(maker(engine)).collect(),
@@ -71,7 +71,7 @@ pub fn parse_engine(text: &str) -> Result<EngineChoice, Diagnostic> {
         let help = match known.is_empty() {
             true => format!("leave out `@{version}`"),
             false => format!(
-                "tpc knows {name}@{}; without a version it takes the newest",
+                "use {name}@{}, or leave out the version for the newest",
                 known.join(&format!(", {name}@"))
             ),
         };

@@ -124,7 +124,7 @@ impl MachineRequest<'_> {
         let mut notes = Vec::new();
         let mut members = self.members(&mut notes)?;
         if members.is_empty() || members.len() > MAX_DEVICES {
-            let message = format!("a plan cannot be for {} devices", members.len());
+            let message = format!("unsupported number of devices: {}", members.len());
             return Err(wrong(message).help(cure()));
         }
         name_apart(&mut members);
@@ -189,10 +189,13 @@ impl MachineRequest<'_> {
         }
         let unknown = out.iter().find(|m| m.profile.is_none());
         if let (Some(unknown), Some(known)) = (unknown, out.iter().find(|m| m.profile.is_some())) {
-            let message = format!("{} stands beside the card {}", unknown.name, known.name);
+            let message = format!(
+                "the list mixes {}, whose memory is unknown, with the card {}",
+                unknown.name, known.name
+            );
             return Err(wrong(message).help(
-                "name all cards, or describe all devices in a topology file (--topology); what stays on the host needs no device: \
-                 -ngl, -ncmoe, -ot",
+                "name all cards, or describe all devices in a topology file (--topology); to keep weights on the host, \
+                 use -ngl, -ncmoe or -ot",
             ));
         }
         Ok(out)
@@ -214,7 +217,7 @@ impl MachineRequest<'_> {
         }
         let member = self.one(name, notes)?;
         if count == 0 || count > MAX_DEVICES {
-            return Err(wrong(format!("a plan cannot be for {count} devices")).help(cure()));
+            return Err(wrong(format!("unsupported number of devices: {count}")).help(cure()));
         }
         Ok((count, member))
     }
@@ -230,13 +233,10 @@ impl MachineRequest<'_> {
         match find(name, own, table()) {
             CardMatch::Card(card) => Ok(Member::of_card(card)),
             CardMatch::Meant { card, others } => {
-                let message = format!("`{name}` is taken for {}", card.name);
+                let message = format!("`{name}` is read as {}", card.name);
                 let help = match others.as_slice() {
-                    [] => format!("write `{}` to say so", short_name(&card.name)),
-                    others => format!(
-                        "there are also {}: write the one that you mean",
-                        others.join(", ")
-                    ),
+                    [] => format!("write `{}` to be explicit", short_name(&card.name)),
+                    others => format!("other matches: {}; write the full name", others.join(", ")),
                 };
                 let note = Diagnostic::new(&codes::CARD_ASSUMED, "--devices", message).help(help);
                 if !notes.contains(&note) {
@@ -244,7 +244,7 @@ impl MachineRequest<'_> {
                 }
                 Ok(Member::of_card(card))
             }
-            CardMatch::Several(names) => Err(wrong(format!("`{name}` is several cards"))
+            CardMatch::Several(names) => Err(wrong(format!("`{name}` matches several cards"))
                 .help(format!("write one of {}", names.join(", ")))),
             CardMatch::Unknown(near) => {
                 let shown = tpc_diag::suggest::shorten(name);
@@ -410,7 +410,7 @@ fn name_apart(members: &mut [Member]) {
 }
 
 fn not_of_cards(way: LinkKind) -> Diagnostic {
-    let message = format!("the speed of {} is known of cards only", way.name());
+    let message = format!("tpc knows the speed of {} only between cards", way.name());
     let d = Diagnostic::new(&codes::COMMAND_LINE, "--link", message);
     d.help("name cards, such as `--devices 2x3090`, or state the links in a topology file (--topology)")
 }
@@ -418,9 +418,9 @@ fn not_of_cards(way: LinkKind) -> Diagnostic {
 fn without_fabric(cards: &[&Card], way: LinkKind) -> Diagnostic {
     let mut names: Vec<&str> = cards.iter().map(|c| c.name.as_str()).collect();
     names.dedup();
-    let message = format!("{} has no {}", names.join(" or "), way.name());
+    let message = format!("{} does not support {}", names.join(" or "), way.name());
     let d = Diagnostic::new(&codes::COMMAND_LINE, "--link", message);
-    d.help("leave --link out, or use pcie (copies go through the host) or pcie-p2p (from card to card)")
+    d.help("leave out --link, or use pcie (copies go through the host) or pcie-p2p (from card to card)")
 }
 
 /// Returns the note that cards of one kind may have a bridge.
@@ -436,11 +436,11 @@ fn bridge_note(cards: &[&Card], link: Link) -> Option<Diagnostic> {
         _ => "through the host's memory",
     };
     let message = format!(
-        "copies between {same} × {} are taken to go over PCI Express {how}",
+        "tpc assumes that copies between {same} × {} go over PCI Express {how}",
         card.name
     );
     let d = Diagnostic::new(&codes::LINK_ASSUMED, "--devices", message);
-    Some(d.help("`--link nvlink` if a bridge joins each pair, `--link pcie-p2p` if the driver copies from card to card"))
+    Some(d.help("use `--link nvlink` if a bridge joins each pair, `--link pcie-p2p` if the driver copies between cards"))
 }
 
 #[cfg(test)]

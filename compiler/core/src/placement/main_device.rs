@@ -14,8 +14,8 @@ impl Placement {
         if self.main_device.is_some() {
             return Ok(self);
         }
-        let message = format!("there is no device {main}: there are {n}");
-        let help = format!("a number from 0 to {}", n.saturating_sub(1));
+        let message = format!("device {main} does not exist: the plan has {n} devices");
+        let help = format!("give a number from 0 to {}", n.saturating_sub(1));
         Err(Diagnostic::new(&codes::COMMAND_LINE, "--main-gpu", message).help(help))
     }
 }

@@ -249,8 +249,8 @@ pub fn parse_deterministic(text: &str) -> Result<SumOrder, Diagnostic> {
             let message = format!("`{text}` is not on, off or auto");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--deterministic", message);
             Err(d.help(
-                "on sums in the order of one device wherever it can be had, off in the cheapest, auto in the former \
-                 where it costs at most 3 %",
+                "use on to sum in the order of one device where possible, off for the cheapest order, auto for the \
+                 order of one device if it costs at most 3 %",
             ))
         }
     }
@@ -268,7 +268,7 @@ pub fn parse_flash_attention(text: &str) -> Result<bool, Diagnostic> {
             let message = format!("`{text}` is not on, off or auto");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--flash-attn", message);
             Err(d.help(
-                "on and auto fuse attention; off keeps scores in memory under --engine llama.cpp",
+                "use on or auto for fused attention; off keeps the scores in memory with --engine llama.cpp",
             ))
         }
     }
@@ -281,7 +281,7 @@ pub fn parse_flash_attention(text: &str) -> Result<bool, Diagnostic> {
 pub fn parse_link(text: &str) -> Result<LinkKind, Diagnostic> {
     let known = |k: &LinkKind| k.name().eq_ignore_ascii_case(text.trim());
     LinkKind::STATED.into_iter().find(known).ok_or_else(|| {
-        let message = format!("`{text}` is no kind of link");
+        let message = format!("unknown link `{text}`");
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--link", message);
         d.help("use nvlink, pcie-p2p (from card to card), pcie (through the host) or network; a topology file states other speeds")
     })
@@ -295,9 +295,9 @@ pub fn check_cache_type(option: &str, dtype: DType, engine: Engine) -> Result<()
     if !dtype.is_ik() || engine == Engine::IkLlamaCpp {
         return Ok(());
     }
-    let message = format!("only ik_llama.cpp has caches of {dtype}");
+    let message = format!("only ik_llama.cpp supports {dtype} caches");
     let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
-    Err(d.help("use q8_0, q5_1 or q4_0, or plan for that engine with --engine ik_llama.cpp"))
+    Err(d.help("use q8_0, q5_1 or q4_0, or add --engine ik_llama.cpp"))
 }
 
 /// Reads a cache type. [`check_cache_type`] checks that an engine supports it.

@@ -131,7 +131,7 @@ impl OverridePattern {
         }
         if !open.is_empty() || parts.is_empty() {
             let rest = if open.is_empty() { text } else { &open };
-            return Err(wrong(format!("`{rest}` has no `=`")).help(
+            return Err(wrong(format!("`{rest}` lacks a `=`")).help(
                 "write REGEX=PLACE, where PLACE is host, CPU, mirrored or a device: `-ot '\\.ffn_.*_exps\\.=CPU'`",
             ));
         }
@@ -145,7 +145,10 @@ impl OverridePattern {
         let (pattern, place) = part.rsplit_once('=').unwrap_or((part, ""));
         if pattern.is_empty() {
             let help = format!("`.*={place}` places every tensor");
-            return Err(wrong(format!("`{part}` has no regex before the `=`")).help(help));
+            return Err(wrong(format!(
+                "`{part}` lacks a regular expression before the `=`"
+            ))
+            .help(help));
         }
         let regex = compile(pattern, MATCH_STEPS).map_err(|e| {
             wrong(format!("`{pattern}` is not a regular expression: {e}"))
@@ -165,7 +168,7 @@ impl OverridePattern {
     pub fn among(&self, devices: &[DeviceSpec]) -> Result<Override, Diagnostic> {
         let target = target(&self.place, devices).ok_or_else(|| {
             let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
-            wrong(format!("there is no place `{}`", self.place)).help(format!(
+            wrong(format!("unknown place `{}`", self.place)).help(format!(
                 "use host, CPU, mirrored or a device: {}",
                 names.join(", ")
             ))

@@ -47,7 +47,7 @@ pub fn parse_host_memory(text: &str) -> Result<f64, Diagnostic> {
     };
     match quantity(text.trim(), Unit::Bytes) {
         Ok(bytes) if bytes > 0.0 => Ok(bytes),
-        Ok(_) => Err(refused("a host has memory".to_owned())),
+        Ok(_) => Err(refused("the host needs more than 0 bytes".to_owned())),
         Err(e) => Err(refused(e.message)),
     }
 }
@@ -85,8 +85,8 @@ impl Reserve {
             Reserve::Each(bytes) => Ok(vec![*bytes; devices]),
             Reserve::List(list) if list.len() == devices => Ok(list.clone()),
             Reserve::List(list) => {
-                let message = format!("{} reserves for {devices} devices", list.len());
-                Err(wrong(message).help("give one for all devices, or one for each"))
+                let message = format!("the list has {} reserves for {devices} devices", list.len());
+                Err(wrong(message).help("give one reserve for all devices, or one per device"))
             }
         }
     }

@@ -43,7 +43,7 @@ impl TensorSplit {
         if self.0.len() > devices {
             let n = self.0.len();
             return Err(wrong(format!(
-                "there are {n} proportions for {devices} devices"
+                "the list has {n} proportions for {devices} devices"
             )));
         }
         let mut shares = self.0.clone();

@@ -146,7 +146,7 @@ pub(super) fn answer(report: &PlanReport, width: usize) -> String {
     }
     out.push('\n');
     if report.fits() == Some(false) {
-        let text = "run it: not so, it does not fit; TPC0300 names options under which it does";
+        let text = "run it: does not fit; see TPC0300 for configurations that do";
         out.push_str(&wrapped(text, width, 2));
     } else {
         out.push_str(&commands(&report.commands, width));
@@ -321,8 +321,8 @@ fn split(report: &PlanReport) -> String {
     let Some(chosen) = all.iter().find(|c| c.chosen) else {
         return match (report.devices.len(), only_device(report)) {
             (1, _) => "none, there is one device".to_owned(),
-            (_, Some(device)) => format!("none, all on {device}, as asked"),
-            (n, None) => format!("{} over {n} devices, as asked", report.split_mode),
+            (_, Some(device)) => format!("none, all on {device}, as requested"),
+            (n, None) => format!("{} over {n} devices, as requested", report.split_mode),
         };
     };
     let fitting: Vec<&CandidateReport> = all.iter().filter(|c| c.fits).collect();
@@ -334,7 +334,7 @@ fn split(report: &PlanReport) -> String {
         None => "",
     };
     let why = match (fastest, fitting.len()) {
-        (None, _) => "the least too large, since nothing fits".to_owned(),
+        (None, _) => "exceeds the memory least; no mode fits".to_owned(),
         (Some(_), 1) => format!("the only one that fits{}", refusals(report)),
         (Some(f), _) if chosen.decode_tps >= f.decode_tps => {
             format!("the fastest{that_fits}{}", refusals(report))
@@ -396,7 +396,7 @@ fn commands(commands: &Commands, width: usize) -> String {
             out.push_str(&c.lines(width, 2));
         }
         (None, Some(why)) => {
-            out.push_str(&wrapped(&format!("{with}: not so, {why}"), width, 2));
+            out.push_str(&wrapped(&format!("{with}: not possible; {why}"), width, 2));
         }
         (None, None) => {}
     };

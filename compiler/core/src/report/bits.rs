@@ -36,15 +36,14 @@ impl BitsReport {
                 DifferenceCause::DeviceCount => ("devices", "the devices are not 2, 4 or 8"),
                 DifferenceCause::UnequalShares => (
                     "shares",
-                    "the shares are no equal parts that end at eighths of the axis",
+                    "the shares are unequal, or do not end at eighths of the axis",
                 ),
                 DifferenceCause::TwoTerms => {
                     ("terms", "small products add two sums on each device")
                 }
-                DifferenceCause::DeferredSum => (
-                    "late",
-                    "more than products is computed before they are added",
-                ),
+                DifferenceCause::DeferredSum => {
+                    ("late", "other ops run before the sum over devices")
+                }
             };
             OtherBitsReport {
                 reason,
@@ -63,7 +62,7 @@ impl BitsReport {
     /// Formats a line of text.
     pub(super) fn line(&self) -> String {
         if self.same {
-            return "bits: those of one device\n".to_owned();
+            return "bits: same as one device\n".to_owned();
         }
         let sums = |o: &OtherBitsReport| {
             let plural = if o.sums == 1 { "" } else { "s" };

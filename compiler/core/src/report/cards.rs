@@ -126,10 +126,8 @@ const fn memory_kind(kind: MemoryKind) -> &'static str {
 fn memory_source(card: &Card) -> String {
     match &card.memory_source {
         MemorySource::Driver(source) => format!("reported by the driver: {source}"),
-        MemorySource::Tool => "estimated: what nvidia-smi says, less 450 MiB".to_owned(),
-        MemorySource::Nominal => {
-            "estimated: the nominal size, less what drivers keep of it".to_owned()
-        }
+        MemorySource::Tool => "estimated: nvidia-smi's figure less 450 MiB".to_owned(),
+        MemorySource::Nominal => "estimated: the nominal size less the drivers' share".to_owned(),
         MemorySource::Stated => "stated".to_owned(),
     }
 }
@@ -232,7 +230,7 @@ fn figures(c: &Card) -> Vec<(&'static str, String)> {
     ));
     facts.push((
         "reserve",
-        format!("{} where --reserve says nothing", bytes(RESERVE as u64)),
+        format!("{} by default (--reserve)", bytes(RESERVE as u64)),
     ));
     let kind = c.processor.map_or("", |p| memory_kind(p.memory));
     facts.push((
@@ -273,7 +271,7 @@ fn links(c: &Card) -> Vec<(&'static str, String)> {
     ));
     if let Some(f) = c.fabric.map(FabricReport::from) {
         let on_demand = match f.kind {
-            "bridge" => "; counted only with --link nvlink",
+            "bridge" => "; used only with --link nvlink",
             _ => "",
         };
         let both = rate(f.bandwidth);
@@ -339,7 +337,7 @@ mod tests {
             "71.0 TFLOP/s in plans; fp16 142 dense; int8 284 TOP/s",
             "82 units at 1695 MHz",
             "4.0 x16, 25.2 GB/s in copies, through the host's memory",
-            "bridge, 112 GB/s both ways, 2 devices; counted only with --link nvlink",
+            "bridge, 112 GB/s both ways, 2 devices; used only with --link nvlink",
             "two of them   pcie, 12.6 GB/s each way, 25 µs",
             "the vendor's specification",
         ] {

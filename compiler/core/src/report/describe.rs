@@ -139,7 +139,7 @@ fn needed_whole(graph: &Graph, i: Inst, f: &ForbiddenSplit) -> String {
     if let Some(cut) = &f.cut {
         let _ = write!(out, " cuts it: {cut}");
     } else if let Op::Opaque(_) = data.op {
-        out.push_str(" has no sharding rule: what it reads and makes stays whole");
+        out.push_str(" lacks a sharding rule: its operands and results stay whole");
     } else {
         let at = |(slot, axis): &(Slot, usize)| match slot {
             Slot::Operand(o) => format!("axis {axis} of {}", name(graph, data.operands[*o])),

@@ -73,7 +73,7 @@ pub fn values(
     let d = Diagnostic::new(
         &codes::NO_SUCH_TENSOR,
         "--why",
-        format!("there is no tensor `{}`", shorten(asked)),
+        format!("unknown tensor `{}`", shorten(asked)),
     );
     Err(d.help(help))
 }

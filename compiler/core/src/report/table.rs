@@ -223,7 +223,7 @@ fn extra_files(report: &PlanReport) -> String {
             .collect();
         let _ = writeln!(
             out,
-            "{} and the host share one memory: what moves between them frees nothing",
+            "{} and the host share one memory: moving weights between them does not free memory",
             names.join(", ")
         );
     }
@@ -234,7 +234,7 @@ fn extra_files(report: &PlanReport) -> String {
 fn candidates(report: &PlanReport) -> Columns {
     use Align::{Left, Right};
     let mut t = Columns::new(&[
-        ("weighed", Left),
+        ("strategy", Left),
         ("tokens/s", Right),
         ("prompt t/s", Right),
         ("fullest", Right),
@@ -427,7 +427,7 @@ fn drafts(drafts: &DraftsReport) -> String {
         kv.push(bytes(p.kv_bytes));
     }
     format!(
-        "of these for {} drafted token{plural}: weights {}; kv cache {}; per token {} all-reduces, {} copies, {}\n",
+        "included for {} drafted token{plural}: weights {}; kv cache {}; per token {} all-reduces, {} copies, {}\n",
         drafts.blocks,
         equal(&weights),
         equal(&kv),
@@ -441,7 +441,7 @@ fn drafts(drafts: &DraftsReport) -> String {
 fn mirrored_bytes(report: &PlanReport) -> String {
     let share = report.mirrored_bytes as f64 / (report.model.bytes as f64).max(1.0) * 100.0;
     let mut out = format!(
-        "held more than once: {} ({share:.2} % of the model)",
+        "stored more than once: {} ({share:.2} % of the model)",
         bytes(report.mirrored_bytes)
     );
     let m = &report.mirrored;

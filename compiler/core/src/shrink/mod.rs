@@ -88,18 +88,18 @@ impl ShrunkModel {
                 |l| format!("in layer {l}"),
             );
             let message = format!(
-                "the small programs have another form {layer}: `{}` where those of the model have `{}`",
+                "the small programs differ in form {layer}: `{}` instead of the model's `{}`",
                 d.small, d.large
             );
             Diagnostic::new(&codes::OTHER_FORM, &self.programs.name, message)
-                .help("the proof is about the model's own programs; please report the command and the model's header")
+                .help("the proof covers the model's own programs; report this with the command and the model's header")
         });
         departure.into_iter().collect()
     }
 }
 
 fn refusal(entity: impl Into<tpc_diag::Entity>, why: impl std::fmt::Display) -> Diagnostic {
-    let message = format!("cannot be made small: {why}");
+    let message = format!("cannot be shrunk: {why}");
     Diagnostic::new(&codes::CANNOT_SHRINK, entity, message)
         .help("`tpc verify` without --numeric proves the plan at its own size")
 }
@@ -124,7 +124,7 @@ pub fn shrink(
     let types = other_types(&large, writable).map_err(|t| {
         refusal(
             &large.name,
-            format!("no type with the blocks of {t} can be written"),
+            format!("tpc cannot write a type with the blocks of {t}"),
         )
     })?;
     let model = build::model(&large, &sizes, &types);
@@ -140,7 +140,8 @@ pub fn shrink(
     let programs = Verified::new(canonicalise(small)).map_err(invalid)?;
     let elements = elements(&programs);
     if elements > MOST_ELEMENTS {
-        let why = format!("what keeps its form has {elements} elements on all devices");
+        let why =
+            format!("the tensors that keep their form have {elements} elements on all devices");
         return Err(refusal(&model.name, why));
     }
     let window = compiled.model.summary.window.map(|w| match w {

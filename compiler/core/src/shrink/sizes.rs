@@ -92,7 +92,7 @@ impl<'a> SmallSizes<'a> {
                     let var = self.joint.factors.axes[v.index()][a];
                     out.push(Mismatch {
                         inst,
-                        why: format!("{own} where it makes {ty}"),
+                        why: format!("{own} instead of {ty}"),
                         says: ty.dims[a].as_const().map(|n| (var, n)),
                     });
                 }

@@ -44,14 +44,14 @@ pub(super) fn read(at: Place<'_>) -> Result<Calibration, TopologyError> {
     let entry: CalibrationEntry<'_> = parse(at)?;
     let Some(name) = words("engine", entry.engine, at)? else {
         let cure = "add `engine: \"llama.cpp\"`; `tpc plan --calibrate FILE` writes a calibration";
-        return Err(at.wrong("a calibration has no engine").cure(cure));
+        return Err(at.wrong("the calibration lacks an engine").cure(cure));
     };
     let Some(engine) = Engine::from_name(&name) else {
         let known = Engine::ALL.map(Engine::name).join(", ");
         let shown = tpc_diag::suggest::shorten(&name);
         return Err(at
             .of_field(entry.engine)
-            .wrong(format!("`{shown}` is no engine"))
+            .wrong(format!("unknown engine `{shown}`"))
             .cure(format!("write one of {known}")));
     };
     let mut out = Calibration::none(engine);
@@ -81,7 +81,7 @@ pub(super) fn read(at: Place<'_>) -> Result<Calibration, TopologyError> {
             let shown = tpc_diag::suggest::shorten(word);
             return Err(at
                 .of_field(entry.ways)
-                .wrong(format!("ways: `{shown}` is none"))
+                .wrong(format!("ways: unknown way `{shown}`"))
                 .cure(format!("write some of \"{known}\"")));
         };
         out.ways = out.ways.with(way);

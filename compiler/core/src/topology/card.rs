@@ -8,7 +8,7 @@ pub(super) fn card_named(name: &str, at: Place<'_>, own: &[Card]) -> Result<Card
     match find(name, own, table()) {
         CardMatch::Card(card) | CardMatch::Meant { card, .. } => Ok(card.clone()),
         CardMatch::Several(names) => Err(at
-            .wrong(format!("`{name}` is several cards"))
+            .wrong(format!("`{name}` matches several cards"))
             .cure(format!("write one of {}", names.join(", ")))),
         CardMatch::Unknown(near) => {
             let name = tpc_diag::suggest::shorten(name);
@@ -16,8 +16,8 @@ pub(super) fn card_named(name: &str, at: Place<'_>, own: &[Card]) -> Result<Card
                 [] => String::new(),
                 near => format!("did you mean {}? ", near.join(" or ")),
             };
-            Err(at.wrong(format!("there is no card `{name}`")).cure(format!(
-                "{cure}`tpc devices` lists them; another is described by memory, bandwidth and flops"
+            Err(at.wrong(format!("unknown card `{name}`")).cure(format!(
+                "{cure}`tpc devices` lists the known cards; describe another by memory, bandwidth and flops"
             )))
         }
     }

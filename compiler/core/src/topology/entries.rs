@@ -60,7 +60,7 @@ impl CardEntry<'_> {
     /// Returns the card: the entry's own figures, completed by the card in `like`.
     pub(super) fn card(&self, at: Place<'_>, own: &[Card]) -> Result<Card, TopologyError> {
         let Some(name) = words("name", self.name, at)? else {
-            return Err(at.wrong("a card has no name").cure("add `name: \"…\"`"));
+            return Err(at.wrong("the card lacks a name").cure("add `name: \"…\"`"));
         };
         let like = words("like", self.like, at)?;
         let like = like.map(|l| card_named(&l, at.of_field(self.like), own));
@@ -130,8 +130,8 @@ impl CardEntry<'_> {
             });
         } else if units.is_some() || clock.is_some() || memory.is_some() || int8.is_some() {
             return Err(at
-                .wrong("units, clock_mhz and memory_kind tell about a processor together")
-                .cure("add those that are missing, or `like: \"RTX 3090\"`, or leave all out"));
+                .wrong("units, clock_mhz and memory_kind must be given together")
+                .cure("add the missing fields, or `like: \"RTX 3090\"`, or leave out all three"));
         }
         Ok(())
     }
@@ -320,7 +320,7 @@ fn processor(at: Place<'_>) -> Result<Processor, TopologyError> {
             ported: None,
         }),
         _ => Err(at
-            .wrong("a processor has units, a clock above 0 and a kind of memory")
+            .wrong("a processor needs units, a clock above 0 and a memory kind")
             .cure("write `processor: (units: 82, clock: 1.7e9, memory: Gddr)`, or leave it out")),
     }
 }
@@ -372,7 +372,7 @@ impl LinkEntry<'_> {
         let bandwidth = positive("bandwidth", entry.bandwidth, Unit::BytesPerSecond, at)?;
         let Some(bandwidth) = bandwidth else {
             let cure = "write `link: (bandwidth: \"25 GB/s\", latency_us: 12.0)`, or between cards `link: \"nvlink\"`";
-            return Err(at.wrong("a link has no bandwidth").cure(cure));
+            return Err(at.wrong("the link lacks a bandwidth").cure(cure));
         };
         let latency_us = number("latency_us", entry.latency_us, at)?;
         let named = words("kind", entry.kind, at)?;
@@ -388,7 +388,7 @@ fn kind(name: &str, at: Place<'_>) -> Result<LinkKind, TopologyError> {
     link_kind(name).ok_or_else(|| {
         let known = LinkKind::STATED.map(LinkKind::name).join(", ");
         at.wrong(format!(
-            "`{}` is no kind of link",
+            "unknown link `{}`",
             tpc_diag::suggest::shorten(name)
         ))
         .cure(format!("write one of {known}"))
@@ -429,8 +429,8 @@ impl PairEntry<'_> {
             Some(link) => Ok(PairLink { a, b, link }),
             None => Err(at
                 .of(raw)
-                .wrong("the speed of this link is not known")
-                .cure("state it: `link: (bandwidth: \"50 GB/s\", latency_us: 8.0)`")),
+                .wrong("the speed of this link is unknown")
+                .cure("add it: `link: (bandwidth: \"50 GB/s\", latency_us: 8.0)`")),
         }
     }
 }

@@ -153,7 +153,7 @@ fn message_of(code: &Ron) -> (String, Option<String>) {
                 _ => String::new(),
             };
             (
-                format!("there is no field `{name}` here"),
+                format!("unknown field `{name}`"),
                 Some(format!("{cure}the fields are {}", list(expected))),
             )
         }
@@ -164,15 +164,15 @@ fn message_of(code: &Ron) -> (String, Option<String>) {
             )),
         ),
         Ron::DuplicateStructField { field, .. } => (
-            format!("the field `{field}` is there twice"),
-            Some("leave one of them".to_owned()),
+            format!("the field `{field}` appears twice"),
+            Some("remove one of them".to_owned()),
         ),
         Ron::ExpectedDifferentStructName { expected, found } => (
             format!(
-                "`{}` stands where `{expected}` does",
+                "found `{}`, expected `{expected}`",
                 tpc_diag::suggest::shorten(found)
             ),
-            Some(format!("write `{expected}(…)`, or the parentheses alone")),
+            Some(format!("write `{expected}(…)`, or only the parentheses")),
         ),
         Ron::ExpectedNamedStructLike(_) | Ron::ExpectedStructLike => (
             "expected `(`".to_owned(),
@@ -180,7 +180,7 @@ fn message_of(code: &Ron) -> (String, Option<String>) {
         ),
         Ron::ExpectedMapColon => (
             "expected `:` after the name of a field".to_owned(),
-            Some("write `field: value`; RON has `:`, not `=`".to_owned()),
+            Some("write `field: value`; RON uses `:`, not `=`".to_owned()),
         ),
         Ron::ExpectedStructLikeEnd | Ron::ExpectedComma => (
             "expected `,` or `)`".to_owned(),
@@ -191,8 +191,8 @@ fn message_of(code: &Ron) -> (String, Option<String>) {
             Some("write `[…]` around the entries".to_owned()),
         ),
         Ron::Eof => (
-            "the file ends in the middle".to_owned(),
-            Some("close what is open: `)` and `]`".to_owned()),
+            "the file is incomplete".to_owned(),
+            Some("add the missing `)` and `]`".to_owned()),
         ),
         other => (lower_first(&other.to_string()), None),
     }

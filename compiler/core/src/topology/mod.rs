@@ -63,15 +63,15 @@ impl TopologyFile {
             let device = entry.device(at, &cards)?;
             if devices.len() + count > MAX_ENTRIES {
                 return Err(at
-                    .wrong(format!("there are more than {MAX_ENTRIES} devices"))
-                    .cure(format!("a plan is for {MAX_ENTRIES} devices at most")));
+                    .wrong(format!("the file has more than {MAX_ENTRIES} devices"))
+                    .cure(format!("a plan has at most {MAX_ENTRIES} devices")));
             }
             devices.extend(std::iter::repeat_n(device, count));
             counts.push(count);
         }
         if devices.is_empty() {
             return Err(place.wrong("the list of devices is empty").cure(
-                "list one at least: `devices: [(card: \"RTX 3090\")]`; `tpc devices` lists cards",
+                "list at least one: `devices: [(card: \"RTX 3090\")]`; `tpc devices` lists cards",
             ));
         }
         name_apart(&mut devices);
@@ -89,7 +89,7 @@ impl TopologyFile {
             if let Some(d) = without {
                 let at = place.of(raw);
                 let message = format!(
-                    "the link is {} with the speed of the cards, but {} is no card",
+                    "the link is {} with the speed of the cards, but {} is not a card",
                     way.name(),
                     d.name
                 );
@@ -151,7 +151,7 @@ pub fn with_calibration(text: &str, calibration: &Calibration) -> Result<String,
     let mut with = with.filter(has_it);
     with.next().ok_or_else(|| {
         place
-            .wrong("there is no place for a calibration")
+            .wrong("tpc cannot insert a calibration into this file")
             .cure("write the file as `Topology(devices: […])`")
     })
 }

@@ -52,7 +52,7 @@ pub(super) fn positive(
     match (n, raw) {
         (Some(n), Some(raw)) if n <= 0.0 => {
             let at = within.of(raw);
-            let cure = format!("leave `{field}` out where it is not known");
+            let cure = format!("leave out `{field}` if it is unknown");
             Err(at.wrong(format!("{field} must be more than 0")).cure(cure))
         }
         _ => Ok(n),
@@ -74,10 +74,10 @@ pub(super) fn number(
         Some(n) => Ok(Some(n)),
         None => {
             let shown = tpc_diag::suggest::shorten(text);
-            let message = format!("{field}: `{shown}` is no number from 0 on");
+            let message = format!("{field}: `{shown}` is not a number of at least 0");
             Err(at
                 .wrong(message)
-                .cure(format!("write such as `{field}: 10`")))
+                .cure(format!("write for example `{field}: 10`")))
         }
     }
 }
@@ -101,7 +101,7 @@ pub(super) fn words(
         Some(text) => Ok(Some(text)),
         None => Err(at
             .wrong(format!("{field}: expected a text"))
-            .cure(format!("write such as `{field}: \"RTX 3090\"`"))),
+            .cure(format!("write for example `{field}: \"RTX 3090\"`"))),
     }
 }
 
@@ -148,7 +148,7 @@ pub(super) fn memory_kind(
     }
     let at = within.of_field(raw);
     let message = format!(
-        "{field}: `{}` is no kind of memory",
+        "{field}: unknown memory kind `{}`",
         tpc_diag::suggest::shorten(&text)
     );
     Err(at.wrong(message).cure("write Hbm, Gddr or Shared"))

@@ -141,7 +141,7 @@ fn what_is_assumed_is_told() {
     let [note] = m.notes.as_slice() else {
         panic!("{:?}", m.notes)
     };
-    assert_eq!(note.message.to_string(), "`H100` is taken for H100 SXM");
+    assert_eq!(note.message.to_string(), "`H100` is read as H100 SXM");
     assert!(note.help.as_ref().expect("a cure").contains("H100 PCIe"));
     let m = machine("2x3090", "").expect("cards");
     let [note] = m.notes.as_slice() else {

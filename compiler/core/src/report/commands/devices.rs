@@ -12,7 +12,7 @@ pub(super) fn devices(all: &[DeviceSpec]) -> Result<Option<String>, Refusal> {
             DeviceKind::Generic => return Ok(None),
             DeviceKind::Cpu if all.len() == 1 => return Ok(Some("none".to_owned())),
             DeviceKind::Cpu => {
-                let why = "it splits among GPUs: a CPU is a device of its RPC server only";
+                let why = "it splits only among GPUs; a CPU can be a device only of its RPC server";
                 return Err(Refusal::new(why));
             }
             DeviceKind::Cuda(_) => {
@@ -49,7 +49,7 @@ fn backend(device: &DeviceSpec) -> &'static str {
 /// Returns the name of a device's buffers. Each backend counts its own devices.
 pub(super) fn buffer(all: &[DeviceSpec], d: usize) -> Result<String, Refusal> {
     let Some(device) = all.get(d) else {
-        let why = "a tensor is placed on a device that is not there";
+        let why = "an override names a device that does not exist";
         return Err(Refusal::new(why));
     };
     Ok(match device.kind {
@@ -78,8 +78,8 @@ pub(super) fn order(placement: &Placement, words: &[String]) -> Option<String> {
     }
     let names: Vec<&str> = all.iter().map(|d| d.name.as_str()).collect();
     Some(format!(
-        "it counts devices as `llama-server --list-devices` does, CUDA's fastest first; this is for {} in this order, which \
-         -dev changes",
+        "llama.cpp numbers devices in the order of `llama-server --list-devices`, the fastest CUDA device first; this \
+         command expects {}: set the order with -dev",
         names.join(", ")
     ))
 }

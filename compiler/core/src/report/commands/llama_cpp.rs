@@ -37,7 +37,7 @@ pub(super) fn command(
     refuse_files(family, placement, compiled)?;
     let mode = match compiled.mode {
         SplitMode::Hybrid => {
-            let why = "it has no split by layers among groups that split tensors";
+            let why = "it does not combine a split by layers with a split of tensors";
             return Err(Refusal {
                 why: why.to_owned(),
                 layers_instead: true,
@@ -69,8 +69,8 @@ fn refuse_files(
     let towers = model.summary.towers().count();
     if towers > 0 {
         let why = format!(
-            "it does not load a file with an encoder of images or sound beside the text model ({towers} tensors): use the \
-             publisher's text file and its mmproj file"
+            "it does not load files that contain an image or sound encoder ({towers} tensors): use the publisher's \
+             text file and its mmproj file"
         );
         return Err(Refusal::new(why));
     }
@@ -78,12 +78,12 @@ fn refuse_files(
         return Ok(());
     }
     if let Some(cache) = placement.foreign_cache() {
-        let why = format!("it has no caches of {cache}, which is a type of ik_llama.cpp");
+        let why = format!("it does not support {cache} caches, a type of ik_llama.cpp");
         return Err(Refusal::new(why));
     }
     match ForeignTypes::of_graph(&model.graph) {
         Some(foreign) => Err(Refusal::new(format!(
-            "it has no such types: {} are ik_llama.cpp's",
+            "it does not support the types of ik_llama.cpp ({})",
             foreign.names()
         ))),
         None => Ok(()),
@@ -114,7 +114,7 @@ fn override_words(placement: &Placement) -> Result<Vec<String>, Refusal> {
             Target::Host => "CPU".to_owned(),
             Target::Device(d) => buffer(&placement.devices, d)?,
             Target::Mirrored => {
-                let why = "its -ot has no place for a tensor that is whole on every device";
+                let why = "its -ot cannot place a tensor whole on every device";
                 return Err(Refusal::new(why));
             }
         };

@@ -57,12 +57,12 @@ impl Commands {
     ) -> Commands {
         let mut out = Commands::default();
         if compiled.model.summary.arch == CAPTURE {
-            let why = "a captured graph is no model that it could load";
+            let why = "it cannot load a captured graph";
             out.llama_cpp_reason = Some(why.to_owned());
             return out;
         }
         if path.contains(char::REPLACEMENT_CHARACTER) {
-            let why = "the file's name is no UTF-8, and cannot be printed: rename it";
+            let why = "the file name is not valid UTF-8: rename the file";
             out.tpc_reason = Some(why.to_owned());
             out.llama_cpp_reason = Some(why.to_owned());
             return out;
@@ -109,11 +109,11 @@ impl Commands {
         out
     }
 
-    /// Marks the commands of a file without weights: they need the model with its data.
+    /// Notes that the commands need the complete model, for a file without weights.
     #[must_use]
     pub fn of_header(mut self) -> Commands {
         if self.tpc.is_some() || self.ik_llama_cpp.is_some() {
-            let what = "the file is a header: they need the model with its data";
+            let what = "the file is a header without weights: the commands need the complete model";
             self.needs = Some(what.to_owned());
         }
         self

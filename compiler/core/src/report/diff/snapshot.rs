@@ -126,15 +126,15 @@ impl fmt::Display for NoSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NoSnapshot::Json(e) => write!(f, "it is not JSON: {e}"),
-            NoSnapshot::Array => f.write_str("it is an array: one plan is compared with one"),
+            NoSnapshot::Array => f.write_str("it is an array: give a single plan"),
             NoSnapshot::NoPlan(e) => write!(f, "it is not a plan: {e}"),
             NoSnapshot::Version(v) => {
                 write!(
                     f,
-                    "it is of version {v} of the format, and {VERSION} is known"
+                    "it has format version {v}, but tpc reads version {VERSION}"
                 )
             }
-            NoSnapshot::Refusal => f.write_str("there was no plan then: it says why"),
+            NoSnapshot::Refusal => f.write_str("it records a refusal, not a plan"),
         }
     }
 }
@@ -145,8 +145,9 @@ impl Snapshot {
     /// # Errors
     /// Returns an error if it is not a plan of this version.
     pub fn from_json(bytes: &[u8]) -> Result<Snapshot, NoSnapshot> {
-        let text = std::str::from_utf8(bytes)
-            .map_err(|e| NoSnapshot::Json(format!("byte {} is no UTF-8 text", e.valid_up_to())))?;
+        let text = std::str::from_utf8(bytes).map_err(|e| {
+            NoSnapshot::Json(format!("byte {} is not valid UTF-8", e.valid_up_to()))
+        })?;
         let value: serde_json::Value =
             serde_json::from_str(text).map_err(|e| NoSnapshot::Json(e.to_string()))?;
         Snapshot::from_value(value)
@@ -167,7 +168,7 @@ impl Snapshot {
         }
         match value.get("tpc") {
             None => {
-                let why = "it has no `tpc`, which has the version";
+                let why = "it lacks the field `tpc` with the version";
                 return Err(NoSnapshot::NoPlan(why.to_owned()));
             }
             Some(version) if version.as_u64() != Some(VERSION) => {

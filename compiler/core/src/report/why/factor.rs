@@ -45,7 +45,7 @@ pub(super) fn report(compiled: &CompiledModel, f: &FactorExplanation) -> FactorR
             out.verdict = "contradiction";
             out.ranges = ranges(option);
             out.text = format!(
-                "whole: {} would be possible by size, but no set of splits with it can be carried out",
+                "whole: {} would fit by size, but no complete set of splits contains it",
                 range_lengths(option)
             );
         }
