@@ -1,4 +1,4 @@
-//! The factors of a machine, fitted to its user's measurements.
+//! Fits the factors of a machine to its user's measurements.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -13,21 +13,20 @@ use super::reading::Reading;
 use crate::pipeline::{Origin, Outline, ways};
 use crate::placement::{HostExperts, Placement, SplitMode, parse_cache_type};
 
-/// The maximum number of plans for the rows of a file; each takes a fraction of a second.
+/// Maximum plans per file; each takes a fraction of a second.
 const MAX_PLANS: usize = 16;
 
-/// The permitted relative difference between the parameters that a row states and the model's. Some programs count drafts and
-/// embeddings, others do not.
+/// Permitted relative difference between a row's and the model's parameters; some programs count drafts and embeddings.
 const SAME_MODEL: f64 = 0.06;
 
 /// The least residual error: measurements of one machine differ by this much from day to day.
 const LEAST_RESIDUAL: f64 = 0.03;
 
-/// A row, and the kernels and transfers of its batch.
+/// A row, with the kernels and transfers of its batch.
 struct Case {
     row: Measurement,
     bill: Rc<Bill>,
-    /// Tokens of a batch, and the batches of a prompt.
+    /// Tokens of a batch.
     tokens: f64,
     batches: f64,
 }
@@ -50,32 +49,32 @@ impl Case {
     }
 }
 
-/// A row's speed by the profile, and by the calibration.
+/// A measured row with its estimates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReproducedRow {
     /// The measurement.
     pub row: Measurement,
-    /// The estimate of the profile.
+    /// The profile's estimate.
     pub before: f64,
-    /// The estimate of the calibrated profile.
+    /// The calibrated profile's estimate.
     pub after: f64,
 }
 
-/// A machine that was fitted.
+/// The result of a calibration.
 #[derive(Clone, Debug)]
 pub struct CalibrationFit {
-    /// Its factors.
+    /// The factors.
     pub calibration: Calibration,
-    /// The rows that were used.
+    /// Rows used.
     pub rows: Vec<ReproducedRow>,
-    /// Rows and lines that were not used, with the reasons.
+    /// Rows and lines not used, with the reasons.
     pub left_out: Vec<Diagnostic>,
 }
 
-/// The place of a factor in a calibration.
+/// Accesses a factor of a calibration.
 type Factor = fn(&mut Calibration) -> &mut f64;
 
-/// The factors to fit, with the expected spread of each as a logarithm: a few rows change a factor little.
+/// The factors to fit, with the expected spread of their logarithms: a few rows change a factor little.
 const FACTORS: [(Factor, f64); 5] = [
     (|c| &mut c.bandwidth, 0.3),
     (|c| &mut c.compute, 0.6),
@@ -87,7 +86,7 @@ const FACTORS: [(Factor, f64); 5] = [
 /// The spread of measurements.
 const SPREAD: f64 = 0.04;
 
-/// Fits the factors of the placement's machine to the rows of a file that measure the model.
+/// Fits the factors of the placement's machine to the rows that measure the model.
 ///
 /// # Errors
 /// Returns the diagnostics of the model, or TPC0414 if no row measures it.
@@ -146,7 +145,7 @@ pub fn calibrate(
     })
 }
 
-/// The plans that rows were measured with.
+/// Plans of the measured rows.
 struct Planner<'a> {
     file: &'a str,
     origin: Origin<'a>,
@@ -162,7 +161,6 @@ impl Planner<'_> {
         Box::new(d.help(cure.to_owned()))
     }
 
-    /// Returns the placement that a row was measured with.
     fn placement(&self, row: &Measurement) -> Result<Placement, Box<Diagnostic>> {
         let mut p = self.placement.clone();
         let n = p.devices.len();
@@ -274,7 +272,7 @@ impl Planner<'_> {
     }
 }
 
-/// Computes the loss that the fit minimises: the squares of errors, and of the factors' logarithms.
+/// Computes the loss: squares of errors, and of the factors' logarithms.
 fn loss(c: &Calibration, topology: &Topology, cases: &[Case]) -> f64 {
     let profile = c.apply_to(EngineProfile::of(c.engine));
     let errors = cases.iter().map(|case| {
@@ -291,7 +289,7 @@ fn loss(c: &Calibration, topology: &Topology, cases: &[Case]) -> f64 {
     errors.sum::<f64>() + far.iter().sum::<f64>()
 }
 
-/// Searches along each factor with steps that halve. The search needs no derivatives and gives the same result on every machine.
+/// Searches along each factor with halving steps: no derivatives, and the same result on every machine.
 fn fit(engine: Engine, topology: &Topology, cases: &[Case]) -> Calibration {
     let mut out = Calibration::none(engine);
     let mut best = loss(&out, topology, cases);
@@ -333,8 +331,8 @@ fn way(case: &Case) -> Way {
     case.bill.way()
 }
 
-/// Computes the residual error for rows of this kind: the largest error, increased if there are few rows. Without any rows it is
-/// the default of an untested calibration.
+/// Computes the residual error: the largest error, increased for few rows. Without rows, returns the default of an
+/// untested calibration.
 fn residual(errors: &[f64]) -> f64 {
     let n = errors.len() as f64;
     if errors.is_empty() {

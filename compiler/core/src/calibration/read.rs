@@ -1,5 +1,3 @@
-//! The reader of files with measurements, in all formats that llama.cpp prints.
-
 use tpc_diag::suggest::shorten;
 use tpc_diag::{Diagnostic, codes};
 

@@ -1,13 +1,13 @@
-//! The device of a model that is not split: the value of `--main-gpu`.
+//! `--main-gpu`: the device of an unsplit model.
 
 use super::Placement;
 use tpc_diag::{Diagnostic, codes};
 
 impl Placement {
-    /// Sets the main device of the placement to the device with this number.
+    /// Sets the main device.
     ///
     /// # Errors
-    /// Returns a [`Diagnostic`] TPC0400 if the device does not exist.
+    /// Returns TPC0400 if the device does not exist.
     pub fn with_main_device(mut self, main: u64) -> Result<Placement, Diagnostic> {
         let n = self.devices.len();
         self.main_device = usize::try_from(main).ok().filter(|&d| d < n);

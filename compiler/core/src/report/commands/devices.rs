@@ -4,7 +4,7 @@ use super::refusal::Refusal;
 use crate::cards::{CardMatch, Vendor, find, table};
 use crate::placement::{DeviceKind, DeviceSpec, Placement};
 
-/// Returns the value of `-dev` for the devices; `None` if the command uses all devices of the machine.
+/// Returns the value of `-dev`; `None` if the command uses all devices.
 pub(super) fn devices(all: &[DeviceSpec]) -> Result<Option<String>, Refusal> {
     let mut names: Vec<String> = Vec::new();
     for (d, device) in all.iter().enumerate() {
@@ -29,7 +29,7 @@ pub(super) fn devices(all: &[DeviceSpec]) -> Result<Option<String>, Refusal> {
     Ok(Some(names.join(",")))
 }
 
-/// Returns the backend of a device's card; CUDA if the card is unknown.
+/// Returns the backend of a device's card; CUDA if unknown.
 fn backend(device: &DeviceSpec) -> &'static str {
     let vendor = device
         .card
@@ -63,7 +63,7 @@ pub(super) fn buffer(all: &[DeviceSpec], d: usize) -> Result<String, Refusal> {
     })
 }
 
-/// Describes the assumed order of devices, if they differ and options refer to them by number.
+/// Describes the assumed device order, if devices differ and options refer to them by number.
 pub(super) fn order(placement: &Placement, words: &[String]) -> Option<String> {
     let all = &placement.devices;
     let profile = |d: usize| {
