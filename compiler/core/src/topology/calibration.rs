@@ -1,4 +1,4 @@
-//! The calibration of a topology file: the factors from its user's measurements.
+//! The calibration entry of a topology file.
 
 use serde::Deserialize;
 use tpc_passes::machine::Way;
@@ -7,13 +7,12 @@ use tpc_passes::machine::{Calibration, Engine};
 use super::error::{Place, TopologyError, parse};
 use super::value::{Raw, number, words};
 
-/// The maximum number of rows that a file may state.
+/// Maximum rows that a file may state.
 const MAX_ROWS: f64 = 1e6;
 
-/// The default of the residual error, if a file does not state it.
+/// Default residual error.
 const UNSTATED: f64 = 0.3;
 
-/// The factors of a machine.
 #[derive(Deserialize)]
 #[serde(rename = "Calibration", deny_unknown_fields)]
 struct CalibrationEntry<'a> {
@@ -39,7 +38,6 @@ struct CalibrationEntry<'a> {
     ways: Raw<'a>,
 }
 
-/// Reads the calibration at a place.
 pub(super) fn read(at: Place<'_>) -> Result<Calibration, TopologyError> {
     let entry: CalibrationEntry<'_> = parse(at)?;
     let Some(name) = words("engine", entry.engine, at)? else {
@@ -104,7 +102,7 @@ fn read_within(
     }
 }
 
-/// Formats the calibration as an entry of a topology file.
+/// Formats a calibration as a topology file's entry.
 pub(super) fn write(c: &Calibration) -> String {
     let ways = Way::ALL.into_iter().filter(|w| c.ways.contains(*w));
     let ways: Vec<&str> = ways.map(Way::name).collect();

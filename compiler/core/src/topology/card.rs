@@ -1,9 +1,8 @@
-//! The cards that a topology file names.
+//! Cards that a topology file names.
 
 use super::error::{Place, TopologyError};
 use crate::cards::{Card, CardMatch, find, short_name, table};
 
-/// Finds a card by name.
 pub(super) fn card_named(name: &str, at: Place<'_>, own: &[Card]) -> Result<Card, TopologyError> {
     match find(name, own, table()) {
         CardMatch::Card(card) | CardMatch::Meant { card, .. } => Ok(card.clone()),
@@ -23,7 +22,7 @@ pub(super) fn card_named(name: &str, at: Place<'_>, own: &[Card]) -> Result<Card
     }
 }
 
-/// Returns the name of a device that is a card and lacks a name of its own.
+/// Returns the name of a card's device without its own name.
 pub(super) fn name_of_card(card: &Card) -> String {
     short_name(&card.name)
 }

@@ -131,7 +131,7 @@ fn links_by_name_and_by_figures() {
         t.link.map(|l| (l.kind, l.latency_us)),
         Some((LinkKind::PciePeer, 5.0))
     );
-    // The default latency is the latency of the kind.
+    // The default latency depends on the kind.
     let t = read("(devices: [(card: \"3090\")], link: (bandwidth: 1e10, kind: PcieHost))");
     assert_eq!(t.link, Some(Link::of(LinkKind::PcieHost, 1e10)));
 }
@@ -260,7 +260,7 @@ fn texts_that_are_no_ron_are_located() {
         assert_eq!(e.line, line, "{text}: {e}");
         assert!(e.column >= 1 && !e.message.is_empty());
     }
-    // A file whose nesting is as deep as its text is long.
+    // Nesting as deep as the text is long.
     let deep = "(".repeat(100_000);
     assert!(TopologyFile::from_ron(&deep).is_err());
     assert!(

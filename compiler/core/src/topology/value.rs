@@ -9,7 +9,7 @@ use crate::units::{Unit, quantity};
 /// The unparsed text of a value.
 pub(super) type Raw<'a> = Option<&'a RawValue>;
 
-/// Returns the text of a value without `Some(…)` around it; `None` for the value `None`.
+/// Returns the text of a value without `Some(…)`; `None` for `None`.
 fn inner(raw: &RawValue) -> Option<&str> {
     let mut text = raw.trim().get_ron();
     while let Some(rest) = text.strip_prefix("Some") {
@@ -19,13 +19,12 @@ fn inner(raw: &RawValue) -> Option<&str> {
     (text != "None").then_some(text)
 }
 
-/// Returns the text between quotes, or the whole text.
 fn unquote(text: &str) -> &str {
     let quoted = text.strip_prefix('"').and_then(|t| t.strip_suffix('"'));
     quoted.unwrap_or(text)
 }
 
-/// Reads a quantity of a field, with or without a unit.
+/// Reads a quantity, with or without a unit.
 pub(super) fn amount(
     field: &str,
     raw: Raw<'_>,
@@ -41,7 +40,7 @@ pub(super) fn amount(
     Ok(Some(n))
 }
 
-/// Reads a quantity that must not be zero.
+/// Reads a quantity above zero.
 pub(super) fn positive(
     field: &str,
     raw: Raw<'_>,
@@ -59,7 +58,7 @@ pub(super) fn positive(
     }
 }
 
-/// Reads a number of a field without a unit.
+/// Reads a number without a unit.
 pub(super) fn number(
     field: &str,
     raw: Raw<'_>,
@@ -82,7 +81,7 @@ pub(super) fn number(
     }
 }
 
-/// Reads a text of a field: a string, or a bare word.
+/// Reads a string, or a bare word.
 pub(super) fn words(
     field: &str,
     raw: Raw<'_>,
@@ -105,7 +104,6 @@ pub(super) fn words(
     }
 }
 
-/// Reads a boolean of a field.
 pub(super) fn flag(
     field: &str,
     raw: Raw<'_>,
@@ -126,7 +124,6 @@ pub(super) fn flag(
     }
 }
 
-/// Reads the kind of a memory.
 pub(super) fn memory_kind(
     field: &str,
     raw: Raw<'_>,
@@ -154,7 +151,6 @@ pub(super) fn memory_kind(
     Err(at.wrong(message).cure("write Hbm, Gddr or Shared"))
 }
 
-/// Returns the kind of a link by name.
 pub(super) fn link_kind(text: &str) -> Option<LinkKind> {
     let squeezed: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
     Some(match squeezed.to_lowercase().as_str() {
@@ -168,7 +164,7 @@ pub(super) fn link_kind(text: &str) -> Option<LinkKind> {
     })
 }
 
-/// Creates a link with this bandwidth, latency and kind. The default latency is the latency of its kind.
+/// Creates a link; the default latency is its kind's.
 pub(super) fn link(bandwidth: f64, latency_us: Option<f64>, kind: LinkKind) -> Link {
     Link {
         bandwidth,
