@@ -1,19 +1,17 @@
-//! Tests of specifications and of the models built from them.
-
 use tpc_ir::DType;
 
 use super::*;
 use tpc_gguf::{MetaArray, MetaValue, parse};
 use tpc_models::{ARCHS, Drafting, LowerOptions, lower};
 
-/// Encodes values as zero bytes of the right length.
+/// Encodes values as zero bytes.
 fn zeros(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), String> {
     let bytes = dtype.bytes(values.len() as u64).ok_or("partial block")?;
     out.resize(out.len() + bytes as usize, 0);
     Ok(())
 }
 
-/// Encodes f32 values, and refuses other types.
+/// Encodes f32 values; refuses other types.
 fn plain(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), String> {
     if dtype != DType::F32 {
         return Err("only f32".into());
@@ -118,7 +116,7 @@ fn the_same_specification_gives_the_same_bytes() {
     assert_eq!(a, bytes(text).1);
     let (_, other) = bytes(&text.replace("seed=5", "seed=6"));
     assert_ne!(a[offset..], other[offset..]);
-    // The first weight is fixed: a change of the generator would change every generated model.
+    // A change of the generator would change every generated model.
     assert_eq!(a[offset..offset + 4], FIRST_WEIGHT.to_le_bytes());
 }
 
@@ -277,7 +275,10 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         ("llama:type=i32", "is not a type of weights"),
         ("llama:tied=yes", "neither 0 nor 1"),
         ("llama-8b:header=0", "header=1 to write the header only"),
-        ("llama:llama.rope.scaling.type=odd", "make no model"),
+        (
+            "llama:llama.rope.scaling.type=odd",
+            "invalid sizes for this model",
+        ),
         (
             "llama:embd=2147483647,heads=2147483647,ff=2147483647,head_dim=2147483646,header=1",
             "too large",
