@@ -102,8 +102,8 @@ fn experts_on_the_host_cost_two_copies_there_and_one_back() {
     assert!(seen >= 2, "{seen} headers");
 }
 
-/// With the cache on the host, each device sends its heads' new keys and values and fetches its heads' attended cells,
-/// so every element crosses once per direction.
+/// With the cache on the host, each device sends its heads' new keys and values, and fetches its heads' attended cells.
+/// Every element crosses once per direction.
 #[test]
 fn a_cache_on_the_host_crosses_the_link_once() {
     let mut seen = 0;

@@ -90,8 +90,8 @@ fn caches_take_the_bytes_of_their_types_contexts_and_windows() {
     }
 }
 
-/// Qwen 3.5 35B-A3B: 40 layers, three of four recurrent. A layer's state has 32 heads of 128 × 128 and 3 rows of 16 ·
-/// 128 · 2 + 32 · 128 channels of its convolution, all f32, per sequence.
+/// Qwen 3.5 35B-A3B: 40 layers, three of four recurrent. A layer's state has 32 heads of 128 × 128. Its convolution has
+/// 3 rows of 16 · 128 · 2 + 32 · 128 channels. All are f32, per sequence.
 #[test]
 fn recurrent_states_take_the_bytes_of_their_sequences() {
     let Some(path) = path("qwen3.5-35b-a3b") else {

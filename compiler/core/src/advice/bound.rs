@@ -1,8 +1,8 @@
 //! The memory and the approximate speed of a configuration, without a plan.
 //!
-//! The model's graph gives the bytes of every layer. A sketch per way to divide gives each device's part of a stage,
-//! and the token times with an empty host and with everything on the host. Times in between are interpolated linearly.
-//! The memory of intermediate values comes from the requested plan; every draft corrects it.
+//! The model's graph gives the bytes of every layer. A sketch per way to divide gives each device's part of a stage. It
+//! also gives the token times with an empty host and with everything on the host; times in between are interpolated
+//! linearly. The memory of intermediate values comes from the requested plan; every draft corrects it.
 
 use super::compute::Compute;
 use super::configuration::Configuration;

@@ -1,7 +1,7 @@
 //! The search for a plan that fits the devices' memory.
 //!
-//! The memory of intermediate values is known only after lowering to programs. A plan that does not fit is therefore
-//! repeated with a higher price of stored bytes, then with shifted device weights, then with the next strategy.
+//! The memory of intermediate values is known only after lowering to programs. If a plan does not fit, the search
+//! prices stored bytes higher, then shifts device weights, then tries the next strategy.
 
 use tpc_ir::{Bindings, Budget, Device, Place, Verified, stage};
 use tpc_passes::footprint::Footprint;

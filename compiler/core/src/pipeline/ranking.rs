@@ -1,8 +1,8 @@
 //! The strategies of `auto`, compared by an estimate of one plan each.
 //!
 //! The planner takes the cheapest strategy that fits. The cost is the time of a decoded token with its share of
-//! prompts, plus a price for the fullest device's memory if it is scarce. Costs closer than the estimates' error are
-//! equal. Groups in sequence are planned only if they could be chosen.
+//! prompts. Scarce memory of the fullest device has a price. Costs closer than the estimates' error are equal. Groups
+//! in sequence are planned only if they could be chosen.
 
 use tpc_ir::{Bindings, Budget, Graph, Place};
 use tpc_passes::machine::{Engine, Workload};
@@ -238,8 +238,8 @@ fn may_be_chosen(
         .any(|(_, c, _)| c.fits && c.cost <= least * (1.0 + c.estimate.error))
 }
 
-/// Computes the price of memory in microseconds. It is zero while a tenth of every device stays free, then rises to the
-/// time in which the fullest device reads half of its stored bytes.
+/// Computes the price of memory in microseconds. It is zero while a tenth of every device stays free. It then rises to
+/// the time that the fullest device needs to read half of its stored bytes.
 fn shortage_us(stored: &[u64], placement: &Placement) -> f64 {
     let of_device = |d: usize| {
         let device = placement.topology.device(d);

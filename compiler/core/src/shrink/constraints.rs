@@ -1,7 +1,7 @@
 //! Constraints on factor sizes from quantisation blocks, devices' ranges, and ops.
 //!
-//! A factor keeps its size if it follows another factor in a divided axis, so that units stay the same, or if an op's
-//! attribute depends on it.
+//! A factor keeps its size if it follows another factor in a divided axis, so that units stay the same. It also keeps
+//! its size if an op's attribute depends on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -8,7 +8,7 @@ use super::slot::Slot;
 use crate::codes::LONG_PROMPT;
 use crate::error::Error;
 
-/// The tokens of a chat, of which the caches may hold only a part.
+/// The tokens of a chat. The caches may hold only a part.
 #[derive(Debug, Default)]
 pub struct Conversation {
     /// All tokens that the model has read, even if removed from the caches.

@@ -67,7 +67,7 @@ impl Engine {
             |(_, d): (_, &tpc_ir::InstData)| matches!(&d.op, Op::FlashAttn(f) if f.max_bias > 0.0);
         Engine {
             golden: support::golden(model),
-            // The first layer of mimo2 has no window, other models' first layers have.
+            // Only mimo2's first layer has no window.
             window: (masks > 1).then_some((window as usize, arch != Some("mimo2"))),
             slopes: graph.insts().any(slopes),
             masks: Vec::new(),

@@ -1,7 +1,7 @@
 //! Quality of plans of captured graphs: bytes held twice, collectives, load balance.
 //!
-//! Many of these tiny models have only two heads, too few for eight devices, so the load is compared with the best that
-//! the heads allow.
+//! Many of these tiny models have only two heads, too few for eight devices. The load is therefore compared with the
+//! best that the heads allow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
