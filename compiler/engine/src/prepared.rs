@@ -44,7 +44,6 @@ pub struct PreparedModel {
     pub(crate) kinds: Vec<DeviceKind>,
     /// The executor of the artefact; `None` for a plan.
     executor: Option<String>,
-    /// The artefact's kernels.
     pub(crate) prebuilt: PrebuiltCode,
     /// Vocabulary size.
     pub n_vocab: usize,
@@ -86,7 +85,6 @@ pub fn plan(file: &GgufFile, placement: &Placement) -> Result<CompiledModel, Err
     }
 }
 
-/// Returns the value of `--devices` among options.
 fn devices_of(words: &[String]) -> String {
     let at = words.iter().position(|w| w == "--devices");
     let list = at.and_then(|i| words.get(i + 1));

@@ -15,13 +15,9 @@ const SECTION: &str = "; ---- ";
 pub struct Case {
     pub(crate) text: String,
     pub(crate) command: Command,
-    /// The words of `; options`.
     pub(crate) options: Vec<String>,
-    /// The specification of `; model`.
     pub(crate) model: Option<String>,
-    /// The name of `; target`.
     pub(crate) target: Option<String>,
-    /// The words of each `; shape`.
     pub(crate) shapes: Vec<String>,
     /// Offset of the first line below the header.
     pub(crate) body: usize,
@@ -33,13 +29,10 @@ pub struct Case {
     pub(crate) shardings: Vec<(usize, String)>,
 }
 
-/// A section below the body.
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) title: String,
-    /// Offset of the title line.
     pub(crate) at: usize,
-    /// Offset of the first line below.
     pub(crate) body: usize,
 }
 

@@ -60,7 +60,6 @@ pub(crate) fn cover(
     Ok(cover::print(&graph, &launches))
 }
 
-/// Assembles and verifies the program.
 fn assemble_program(
     case: &Case,
     parsed: &ParsedGraph,

@@ -59,7 +59,6 @@ pub(crate) fn factors(
     Ok(render_factors(&compiled(case, parsed, frontend)?))
 }
 
-/// Prints the split factors, and the devices' ranges.
 pub(crate) fn plan(
     case: &Case,
     parsed: &ParsedGraph,
@@ -70,7 +69,6 @@ pub(crate) fn plan(
     ))
 }
 
-/// Prints the sharded graph before rewriting.
 pub(crate) fn shard(
     case: &Case,
     parsed: &ParsedGraph,

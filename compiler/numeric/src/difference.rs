@@ -23,7 +23,6 @@ pub const TOLERANCE: f64 = 1e-9;
 /// A value of the programs that differs from the model.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Difference {
-    /// Its name in the model.
     pub(super) value: String,
     op: &'static str,
     place: String,

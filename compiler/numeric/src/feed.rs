@@ -20,7 +20,6 @@ pub enum Feed {
     Captured(Vec<(Symbol, u64)>),
 }
 
-/// An output of a batch.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     /// The output and batch: `logits of batch 2`.
@@ -28,13 +27,11 @@ pub(super) struct Answer {
     pub(super) values: Vec<f64>,
 }
 
-/// Cells per cache.
 const CELLS: usize = 16;
 
 /// Tokens of both sequences per batch: a prompt; a second prompt while the first continues; one token each.
 const BATCHES: [[u32; 2]; 3] = [[5, 0], [2, 3], [1, 1]];
 
-/// Batches of a captured graph.
 const CAPTURED: usize = 2;
 
 impl Feed {
@@ -57,7 +54,6 @@ impl Feed {
         }
     }
 
-    /// Returns the largest batch's sizes.
     pub(super) fn largest(&self) -> Bindings {
         let bind = |b: Bindings, &(s, n): &(Symbol, u64)| b.with(s, n);
         let cells = CELLS as u64;

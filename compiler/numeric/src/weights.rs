@@ -44,10 +44,8 @@ fn domains(graph: &Graph) -> BTreeMap<Value, Domain> {
     out
 }
 
-/// Encoded blocks of a type.
 struct Blocks {
     bytes: Vec<u8>,
-    /// Bytes of a block.
     each: usize,
 }
 

@@ -35,7 +35,6 @@ pub(super) fn element_type(spec: &Spec, tensor: &ExpectedTensor) -> DType {
     }
     whole_blocks(preferred, tensor.ne[0])
 }
-/// Returns the type in a `Q4_K_M` file.
 fn mixed_type(spec: &Spec, tensor: &ExpectedTensor) -> DType {
     let is = |s: &str| tensor.name.contains(s);
     match tensor.role {

@@ -37,7 +37,6 @@ const MAX_SIZE: u64 = (1 << 31) - 1;
 
 const MAX_LAYERS: u64 = 2048;
 
-/// Maximum bytes of a specification.
 const MAX_TEXT: usize = 1 << 16;
 
 fn invalid(entity: &str, message: impl Into<tpc_diag::Message>) -> Diagnostic {

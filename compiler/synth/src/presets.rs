@@ -210,7 +210,6 @@ const TINY_OF: &[(&str, &str)] = &[
     ),
 ];
 
-/// Headers of models with published sizes.
 const SIZES: &[(&str, &str)] = &[
     (
         "command-r-35b",

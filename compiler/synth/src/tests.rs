@@ -4,14 +4,12 @@ use super::*;
 use tpc_gguf::{MetaArray, MetaValue, parse};
 use tpc_models::{ARCHS, Drafting, LowerOptions, lower};
 
-/// Encodes values as zero bytes.
 fn zeros(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), String> {
     let bytes = dtype.bytes(values.len() as u64).ok_or("partial block")?;
     out.resize(out.len() + bytes as usize, 0);
     Ok(())
 }
 
-/// Encodes f32 values; refuses other types.
 fn plain(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), String> {
     if dtype != DType::F32 {
         return Err("only f32".into());

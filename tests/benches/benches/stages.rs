@@ -21,7 +21,6 @@ const MODELS: [(&str, &str); 3] = [
     ("deepseek-v3.1", "deepseek-v3.1-q4_k_m.header.gguf"),
 ];
 
-/// Returns a header from the repository or from `shared`.
 fn header(file: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     ["../data/headers", "../../../shared/models"]

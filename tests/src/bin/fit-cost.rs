@@ -233,7 +233,6 @@ fn each_row(profiles: &Profiles, all: &[&Case]) {
     }
 }
 
-/// Formats three significant digits.
 fn short(x: f64) -> String {
     let digits = (2 - x.abs().log10().floor() as i32).clamp(0, 6) as usize;
     let text = format!("{x:.digits$}");

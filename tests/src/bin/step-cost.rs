@@ -9,7 +9,6 @@ use tpc_core::placement::SplitMode;
 use tpc_gguf::GgufFile;
 use tpc_ir::DType;
 
-/// Measures the milliseconds of some work.
 fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let start = Instant::now();
     let out = work();

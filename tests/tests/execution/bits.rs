@@ -12,7 +12,6 @@ use crate::support::{
     Written, config, cpu_session, golden, name, one_by_one, placement, plan, whole,
 };
 
-/// Models of a sample.
 const SAMPLE: [&str; 4] = ["gemma3", "glm4-dense", "llama-dense", "mamba2"];
 
 /// Returns the bits of a model's logits, as one batch and one by one.

@@ -8,7 +8,6 @@ use tpc_tests::goldens;
 
 use crate::support::{Assembled, Written, golden, name, placed};
 
-/// Mixtures of experts with a shared expert.
 const SHARED: [&str; 2] = ["qwen2moe-tiny", "deepseek2-tiny"];
 
 #[test]

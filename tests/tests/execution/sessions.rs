@@ -92,7 +92,6 @@ impl Reading<'_> {
 fn sequences_side_by_side_have_the_bits_of_each_alone() {
     /// Tokens of each text; one text's cells end within a block.
     const LENGTHS: [usize; 3] = [90, 70, 20];
-    /// Cells of a sequence.
     const EACH: usize = 128;
     let mut random = Random::new(11);
     for path in models() {

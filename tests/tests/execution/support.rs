@@ -76,7 +76,6 @@ pub(crate) fn placed(devices: usize, way: &str) -> Placement {
         .unwrap_or_else(|d| panic!("{words:?}: {}", d[0]))
 }
 
-/// Opens and plans a model file.
 pub(crate) fn plan(path: &Path, placement: &Placement) -> (GgufFile, CompiledModel) {
     let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
     let compiled = compile(&file, placement)
@@ -121,7 +120,6 @@ impl Assembled {
     }
 }
 
-/// Returns a session of one sequence of `n` tokens.
 pub(crate) fn config(compiled: &CompiledModel, n: usize) -> SessionConfig {
     let config = SessionConfig::new(n);
     match compiled.model.summary.window {
@@ -176,7 +174,6 @@ pub(crate) fn one_by_one<E: Executor>(
         .collect()
 }
 
-/// Returns a model's golden logits.
 pub(crate) fn golden(path: &Path) -> Golden {
     let path = path.with_extension("f32.logits");
     let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -188,7 +185,6 @@ pub(crate) fn name(path: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-/// A synthetic model's temporary file.
 pub(crate) struct Written(pub(crate) PathBuf);
 
 impl Written {

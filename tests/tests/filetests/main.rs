@@ -79,7 +79,6 @@ fn folders_are_named_after_commands() {
     }
 }
 
-/// Every op's text form is parsed and printed.
 #[test]
 fn every_op_has_a_line() {
     let path = root().join("parse/every-op.tpir");
@@ -115,7 +114,6 @@ fn every_code_is_fired_by_a_file() {
     assert!(missing.is_empty(), "no file expects {missing:?}");
 }
 
-/// The harness rejects faulty files.
 #[test]
 fn faulty_files_are_found_out() {
     let graph = "tpir 1\ngraph \"g\"\n";

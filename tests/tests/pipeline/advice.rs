@@ -21,7 +21,6 @@ const LIMITS: Limits = Limits {
     steps: u64::MAX / 2,
 };
 
-/// Returns devices that differ only in memory, in GB.
 fn machine(gigabytes: &[f64]) -> Topology {
     let device = |gb: &f64| DeviceProfile {
         name: "d".into(),
@@ -130,7 +129,6 @@ fn gives_up(advice: &Advice) -> [bool; 2] {
     ]
 }
 
-/// Small models whose every configuration can be planned.
 const SMALL: [&str; 2] = [
     "llama:layers=3,embd=256,heads=8,kv_heads=4,head_dim=32,ff=512,vocab=320,ctx=4096,type=q8_0",
     "qwen3moe:layers=3,embd=256,heads=8,kv_heads=4,head_dim=32,ff=256,experts=8,experts_used=2,vocab=320,ctx=4096,type=q8_0",
@@ -314,7 +312,6 @@ fn a_cure_of_one_option_is_the_mildest_that_fits() {
     assert!(checked >= 2, "{checked} cures of one option");
 }
 
-/// Machines of the matrix, as for `--devices`.
 const MACHINES: [&str; 12] = [
     "3090",
     "2x3090",

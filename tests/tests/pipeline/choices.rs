@@ -32,7 +32,6 @@ impl Strategy for Choices {
 /// Choices under shrinking: the last ones are cut off, then each becomes 0.
 struct ChoicesTree {
     choices: Vec<u64>,
-    /// Before the last step.
     before: Option<Vec<u64>>,
     /// Choices that the next step cuts off.
     cut: usize,

@@ -25,7 +25,6 @@ fn alike(graph: &Graph) -> Verified<stage::Model> {
     verified(out)
 }
 
-/// Runs of indices per axis and device.
 type Split = Vec<Vec<Vec<(u64, u64)>>>;
 
 /// Returns a plan's split of every weight, and its number of sums.

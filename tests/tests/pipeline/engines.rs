@@ -11,7 +11,6 @@ use tpc_ir::DType;
 use tpc_models::{Drafting, LowerOptions};
 use tpc_synth::{Model, Spec};
 
-/// A run of llama.cpp with split tensors.
 struct Row {
     spec: String,
     devices: usize,
@@ -84,7 +83,6 @@ fn geometry(spec: &str) -> Geometry {
     Geometry::new(model.header(), lowered.as_ref().map(|l| &l.graph))
 }
 
-/// Returns the runs of a line.
 fn runs(line: &str) -> Vec<Row> {
     let of: Value = serde_json::from_str(line).expect("a line of runs");
     let text = |v: &Value| v.as_str().expect("a text").to_owned();
@@ -103,7 +101,6 @@ fn runs(line: &str) -> Vec<Row> {
         .collect()
 }
 
-/// Returns the rows of the repository and of `shared`.
 fn rows() -> Vec<Row> {
     let read = |path: PathBuf| std::fs::read_to_string(path).expect("a file of rows");
     let own = read(tpc_tests::data().join("engines/geometry-0.8.0.jsonl"));

@@ -41,7 +41,6 @@ fn planned(header: &Path, options: &str) -> (Placement, tpc_core::pipeline::Comp
     (placement, compiled)
 }
 
-/// Returns the report for a file of this path.
 fn report(path: &str, header: &Path, options: &str) -> PlanReport {
     let (placement, compiled) = planned(header, options);
     let mut report = plan_report(path, &placement, &compiled);
@@ -197,7 +196,6 @@ fn no_line_is_wider_than_the_terminal() {
     }
 }
 
-/// Returns the options after the model in a command.
 fn options_of(command: &ShellCommand) -> String {
     let words: Vec<String> = command.words().iter().skip(3).cloned().collect();
     words.join(" ")

@@ -22,7 +22,6 @@ use super::random::Rng;
 struct Capture {
     text: String,
     next: usize,
-    /// The last op's result.
     last: String,
 }
 
@@ -81,13 +80,11 @@ fn random(seed: u64, n: usize) -> Vec<f64> {
 /// Tokens of captures with positions.
 const TOKENS: u64 = 4;
 
-/// Returns the number in the name `t<id>`.
 fn number(name: &str) -> u64 {
     let digits = name.trim_start_matches('t').parse();
     digits.expect("captures name tensors t<id>")
 }
 
-/// Returns the content of the leaf `t<id>`.
 fn content(id: u64, n: usize) -> Vec<f64> {
     random(id + 17, n)
 }
@@ -140,7 +137,6 @@ fn close(found: &[f64], expected: &[f64]) {
     }
 }
 
-/// Runs one op on leaves of these sizes.
 fn once(op: &str, leaves: &[[u64; 4]], ne: [u64; 4], params: &[i32]) -> Vec<f64> {
     let mut c = Capture::default();
     let src: Vec<usize> = leaves.iter().map(|&ne| c.leaf(ne)).collect();
@@ -295,7 +291,6 @@ fn indexers_add_their_mask_once() {
     close(&found, &(0..12).map(at).collect::<Vec<f64>>());
 }
 
-/// Parameters of a rotation of `n` elements per row.
 fn rotation(n: i32, offset: i32) -> [i32; 16] {
     let mut p = [0; 16];
     (p[1], p[2], p[4], p[15]) = (n, 2, 64, offset);

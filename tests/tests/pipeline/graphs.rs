@@ -489,5 +489,4 @@ fn what_the_verifier_refuses_is_wrong() {
     assert!(alarms < refused, "{tally:?}");
 }
 
-/// Graphs per test.
 const GRAPHS: u64 = 250;

@@ -12,7 +12,6 @@ use tpc_tests::{captures, headers};
 
 use super::support::{placement, plan, round_trip};
 
-/// Counts the bytes of tensors that the graph uses.
 fn used_bytes(compiled: &CompiledModel, report: &PlanReport) -> u64 {
     assert!(
         compiled.model.summary.unused.is_empty(),

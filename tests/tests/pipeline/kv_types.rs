@@ -66,7 +66,6 @@ fn caches(devices: usize, (k, v): (DType, DType)) -> Placement {
     }
 }
 
-/// A model with its exact logits per sequence.
 struct Model {
     path: PathBuf,
     exact: Vec<Vec<f64>>,
@@ -116,7 +115,6 @@ impl Model {
     }
 }
 
-/// True for `TPC_KV_TYPES=all`.
 fn all_asked() -> bool {
     std::env::var("TPC_KV_TYPES").is_ok_and(|v| v == "all")
 }

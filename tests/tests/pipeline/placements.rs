@@ -22,7 +22,6 @@ const AGAINST_UNSHARDED: f64 = 1e-10;
 /// A placement does not depend on the number of tokens.
 const TOKENS: usize = 8;
 
-/// A placement and its description.
 pub(crate) struct Way {
     pub(crate) name: String,
     pub(crate) set: Box<dyn Fn(&mut Placement)>,
@@ -43,7 +42,6 @@ fn overridden(pattern: &str, place: &str) -> Way {
     })
 }
 
-/// Draws a pattern from parts of tensor names.
 fn random_pattern(rng: &mut Rng, n_layer: u64) -> String {
     let layer = match rng.range(0, 3) {
         0 => format!(r"blk\.{}\.", rng.range(0, n_layer.max(1) - 1)),

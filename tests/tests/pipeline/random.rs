@@ -111,7 +111,6 @@ impl Builder {
         }
     }
 
-    /// Adds a weight of constant sizes with random values.
     pub(crate) fn weight(&mut self, dims: [u64; 4]) -> Value {
         let name = format!("w{}", self.n_weights);
         self.n_weights += 1;
@@ -161,7 +160,6 @@ impl Builder {
         )
     }
 
-    /// Adds integers below `bound`.
     pub(crate) fn index(&mut self, dims: [Dim; 4], bound: u64) -> Value {
         self.input(
             TensorType {
@@ -257,7 +255,6 @@ pub(crate) fn random_ranges(rng: &mut Rng, size: u64, devices: usize) -> Vec<Int
         .collect()
 }
 
-/// Draws random splits of the graph's factors.
 pub(crate) fn random_choice(
     rng: &mut Rng,
     factors: &Factors,
@@ -382,7 +379,6 @@ pub(crate) fn plan_and_run(b: Builder, out: Value) -> usize {
     plan_and_run_with(b, out, |_, _| ())
 }
 
-/// Runs [`plan_and_run`] with a changed request.
 pub(crate) fn plan_and_run_with(
     mut b: Builder,
     out: Value,
@@ -539,7 +535,6 @@ pub(super) fn unproved_at_most(in_thousand: u64) {
     assert!(found > 0 && missing * 1000 <= in_thousand * (found + missing));
 }
 
-/// Lowers, proves, runs and compares a sharded graph.
 fn execute(b: &Builder, trial: &Trial, sharded: &Verified<stage::Sharded>) {
     let programs = canonicalise(lower(sharded).unwrap_or_else(|e| panic!("{e}\n{sharded}")));
     let programs = verified(programs);
@@ -554,7 +549,6 @@ fn execute(b: &Builder, trial: &Trial, sharded: &Verified<stage::Sharded>) {
 /// The largest difference for another order of summation.
 const EXACT: f64 = 1e-20;
 
-/// A graph's inputs and outputs.
 struct Trial {
     model: Verified<stage::Model>,
     bindings: Bindings,

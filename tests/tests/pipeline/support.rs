@@ -81,7 +81,6 @@ pub(crate) fn run<S: Executable>(
     out.reals().expect("logits are real").to_vec()
 }
 
-/// Returns a model's golden logits.
 pub(crate) fn golden(path: &Path) -> Golden {
     let path = path.with_extension("f32.logits");
     let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));

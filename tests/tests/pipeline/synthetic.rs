@@ -805,7 +805,6 @@ fn own_head(arch: &Arch) -> bool {
     arch.head.output == Presence::Required
 }
 
-/// Draws a random specification of a small model.
 fn random_spec(rng: &mut Rng) -> String {
     let arch = rng.pick(ARCHS);
     let layers = rng.range(1, 3);

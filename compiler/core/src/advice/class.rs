@@ -2,7 +2,6 @@
 
 use crate::placement::Placement;
 
-/// The properties that a configuration gives up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Class {
     pub(super) context: bool,

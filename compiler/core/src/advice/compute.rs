@@ -15,7 +15,6 @@ pub(super) struct Compute {
 }
 
 impl Compute {
-    /// Measures the fullest device of a plan.
     pub(super) fn of(compiled: &CompiledModel, placement: &Placement) -> Compute {
         let cells = compiled.caches.n_ctx;
         let window = compiled.model.summary.window;

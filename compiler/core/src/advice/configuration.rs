@@ -18,7 +18,6 @@ pub(super) struct Configuration<'a> {
 }
 
 impl Configuration<'_> {
-    /// Returns the shares to count layers by.
     pub(super) fn shares(&self) -> Option<&[f64]> {
         match &self.shared.shares {
             Shares::Asked => self.base.tensor_split.as_deref(),
@@ -50,7 +49,6 @@ impl Configuration<'_> {
             .all(|(stage, stored)| self.holds(rooms, stage, stored))
     }
 
-    /// Sums the stored bytes of each stage.
     pub(super) fn held(&self, units: &[StoredBytes], stages: &[usize]) -> Vec<StoredBytes> {
         let mut held = vec![StoredBytes::default(); self.shared.way.stages.len()];
         for (unit, &stage) in units.iter().zip(stages) {
@@ -59,7 +57,6 @@ impl Configuration<'_> {
         held
     }
 
-    /// Returns the stage of every unit for these shares.
     pub(super) fn by_shares(&self, units: &[StoredBytes], shares: &[f64]) -> Vec<usize> {
         by_layers(&whole(units), &self.sums(shares))
     }

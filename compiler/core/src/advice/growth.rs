@@ -65,7 +65,6 @@ pub(super) fn growth(
     tried.into_iter().flatten().next()
 }
 
-/// Returns the placement on `n` devices.
 pub(super) fn extend(base: &Placement, n: usize) -> Placement {
     let topology = &base.topology;
     let memory = |d: &usize| topology.device(*d).usable_memory().unwrap_or(f64::INFINITY);

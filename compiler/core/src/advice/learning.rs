@@ -17,7 +17,6 @@ const KV: f64 = 3.0;
 const LAYERS: f64 = 8.0;
 
 impl Search<'_> {
-    /// Checks that a way splits no tensors.
     fn is_whole(&self, way: usize) -> bool {
         let stages = &self.space.ways[way].way.stages;
         stages.iter().all(|s| s.len() == 1)

@@ -15,9 +15,7 @@ use crate::placement::{LayerPattern, Override, Placement, Target, layer_of};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Move {
     pub(super) layer: u64,
-    /// Overrides whose patterns lose the layer.
     loses: BTreeSet<usize>,
-    /// Overrides whose patterns gain the layer.
     gains: BTreeSet<usize>,
     /// Overrides whose patterns are repeated for the layer with the host as place.
     repeats: BTreeSet<usize>,

@@ -109,7 +109,6 @@ impl Search<'_> {
         (self.advisor.vet)(&mut out, &compiled).then_some(out)
     }
 
-    /// Computes the least shortfall of the smallest configurations.
     pub(super) fn shortfall(&mut self) -> Option<Shortfall> {
         let space = &self.space;
         let smallest = |level: u64, chain: Chain| Point {

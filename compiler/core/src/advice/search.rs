@@ -35,16 +35,13 @@ pub(super) struct Search<'a> {
     pub(super) advisor: &'a Advisor<'a>,
     pub(super) space: Space<'a>,
     pub(super) bound: Bound,
-    /// Per pair of cache types.
     pub(super) leaves: Vec<Leaves>,
-    /// Per way to divide.
     pub(super) costs: Vec<Costs>,
     pub(super) effort: Effort,
     /// Combinations on the host that the engine refuses with split tensors.
     refused: BTreeSet<OnHost>,
     /// Blocks after the last layer that count as layers.
     drafting: u64,
-    /// Instructions of the model's graph.
     insts: usize,
 }
 
@@ -270,7 +267,6 @@ impl<'a> Search<'a> {
         Some(self.space.changes(point, &edits))
     }
 
-    /// Computes a point's load after its moves.
     fn after_moves(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<Load> {
         let it = self.configuration(known, point, load);
         let n = usize::try_from(it.offload.moves).unwrap_or(usize::MAX);

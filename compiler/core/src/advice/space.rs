@@ -23,7 +23,6 @@ const CACHES: [DType; 2] = [DType::Q8_0, DType::Q4_0];
 const FILLED: u64 = 4;
 /// The smallest context to try, unless the request is smaller.
 const LEAST_CELLS: u64 = 512;
-/// The smallest batch to try.
 const LEAST_BATCH: u64 = 32;
 
 pub(super) struct Space<'a> {
@@ -40,7 +39,6 @@ pub(super) struct Space<'a> {
     pub(super) filled: bool,
     /// True if the user gave no shares; they then apply only to a split by layers.
     pub(super) implied_shares: bool,
-    /// The least part on the host.
     pub(super) floor: Offload,
     /// True if the parts that the user put on the host stay there.
     pub(super) keeps_host: bool,
@@ -182,7 +180,6 @@ impl Space<'_> {
         }
     }
 
-    /// Lists the requested batch size and two smaller ones.
     pub(super) fn batches(&self) -> Vec<u64> {
         let asked = self.base.ubatch_size;
         let smaller = halves(asked, LEAST_BATCH).into_iter().take(2);

@@ -20,7 +20,6 @@ const DRAFTED: u64 = 6;
 const SHIFTED: u64 = 4;
 /// The ratio of two bounds below which a point is surely faster; bounds are inexact.
 const CLEARLY: f64 = 0.85;
-/// Points to draft per class.
 const KEPT: usize = 3;
 /// Sketches may use one part in `SKETCHED` of the remaining work.
 const SKETCHED: u64 = 4;
@@ -35,7 +34,6 @@ pub(super) enum DraftEffort {
     Full,
 }
 
-/// The work left to a class.
 struct WorkLimit {
     work: u64,
     drafts: u64,
@@ -417,5 +415,4 @@ impl Search<'_> {
     }
 }
 
-/// Classes to try at once.
 const ROUND: usize = 2;

@@ -222,7 +222,6 @@ impl BandTable {
     }
 }
 
-/// The form of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Bands", deny_unknown_fields)]
 struct File {

@@ -28,7 +28,6 @@ pub(super) fn shares(text: &str) -> Option<Vec<f64>> {
     all.iter().any(|x| *x > 0.0).then_some(all)
 }
 
-/// Stores a common field in a row.
 pub(super) fn field(row: &mut Measurement, name: &str, value: &str) {
     let value = value.trim();
     let number = || value.parse::<u64>().ok();

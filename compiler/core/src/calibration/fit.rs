@@ -26,7 +26,6 @@ const LEAST_RESIDUAL: f64 = 0.03;
 struct Case {
     row: Measurement,
     bill: Rc<Bill>,
-    /// Tokens of a batch.
     tokens: f64,
     batches: f64,
 }
@@ -71,7 +70,6 @@ pub struct CalibrationFit {
     pub left_out: Vec<Diagnostic>,
 }
 
-/// Accesses a factor of a calibration.
 type Factor = fn(&mut Calibration) -> &mut f64;
 
 /// The factors to fit, with the expected spread of their logarithms: a few rows change a factor little.
@@ -83,7 +81,6 @@ const FACTORS: [(Factor, f64); 5] = [
     (|c| &mut c.handover, 0.6),
 ];
 
-/// The spread of measurements.
 const SPREAD: f64 = 0.04;
 
 /// Fits the factors of the placement's machine to the rows that measure the model.
@@ -145,7 +142,6 @@ pub fn calibrate(
     })
 }
 
-/// Plans of the measured rows.
 struct Planner<'a> {
     file: &'a str,
     origin: Origin<'a>,

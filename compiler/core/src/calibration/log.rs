@@ -12,7 +12,6 @@ pub(super) fn is_line(line: &str) -> bool {
             .is_some_and(|t| !t.contains(['{', '"']) && !t.trim().is_empty())
 }
 
-/// The settings that the log has stated.
 #[derive(Default)]
 struct State {
     params: Option<f64>,

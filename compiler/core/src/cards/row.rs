@@ -12,7 +12,6 @@ pub(super) enum FabricRow {
     Bridge { gbs: f64, devices: usize },
 }
 
-/// The kind of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(super) enum MemoryRow {
     Hbm,
@@ -97,7 +96,6 @@ pub(super) fn rows(text: &str) -> Result<Vec<Row>, ron::error::SpannedError> {
     Ok(file(text)?.cards)
 }
 
-/// Reads the table.
 pub(super) fn read(text: &str) -> Result<Table, ron::error::SpannedError> {
     let file = file(text)?;
     Ok(Table {

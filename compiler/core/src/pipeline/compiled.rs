@@ -87,7 +87,6 @@ impl CompiledModel {
         self.memory.footprints(&self.programs)
     }
 
-    /// Returns each place's arena bytes for one batch shape.
     pub(crate) fn footprints_of(&self, shape: BatchShape) -> BTreeMap<Place, Footprint> {
         self.memory.with(shape).footprints(&self.programs).clone()
     }

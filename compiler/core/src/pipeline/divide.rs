@@ -28,7 +28,6 @@ pub(super) struct Sharding {
 }
 
 impl Sharding {
-    /// Plans, shards and rewrites a graph.
     pub(super) fn new(
         graph: &Verified<stage::Model>,
         request: &PlanRequest,
@@ -64,7 +63,6 @@ impl Sharding {
         })
     }
 
-    /// Lowers the sharded graph and removes redundant work.
     pub(super) fn lower(self, budget: &Budget) -> Result<Division, Vec<Diagnostic>> {
         let Sharding {
             planned,
@@ -96,7 +94,6 @@ pub(super) fn divide(
     Sharding::new(graph, request, budget)?.lower(budget)
 }
 
-/// Returns the diagnostic of an exceeded budget.
 pub(super) fn over_budget(name: &str, e: &BudgetExceeded) -> Diagnostic {
     let value = e.at.as_ref().map(|at| at.value.as_str());
     let entity = value.filter(|v| !v.is_empty()).unwrap_or(name).to_owned();

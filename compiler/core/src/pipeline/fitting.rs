@@ -18,14 +18,12 @@ use super::strategies::Strategy;
 use crate::placement::Placement;
 use tpc_diag::Diagnostic;
 
-/// Maximum shifts of device weights.
 const SHIFTS: usize = 5;
 
 pub(super) struct Fitting<'a> {
     pub(super) model: &'a Verified<stage::Model>,
     pub(super) placement: &'a Placement,
     pub(super) of: &'a Model,
-    /// Requested context.
     pub(super) ctx_size: u64,
     /// The batch that caches and states are sized for.
     pub(super) batch: Bindings,

@@ -65,7 +65,6 @@ impl Memory {
         Memory::new(self.shapes.clone(), self.storage)
     }
 
-    /// Returns the memory for one batch shape.
     pub(super) fn with(&self, shape: BatchShape) -> Memory {
         if self.is_known {
             return self.clone();
@@ -73,7 +72,6 @@ impl Memory {
         Memory::new(vec![shape], self.storage)
     }
 
-    /// Returns each place's arena bytes.
     pub(super) fn footprints(
         &self,
         programs: &Verified<stage::Programs>,

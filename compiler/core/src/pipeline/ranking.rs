@@ -33,7 +33,6 @@ pub(super) struct RankedStrategy {
 }
 
 impl RankedStrategy {
-    /// Keeps the plan only if `held` is set.
     fn hold_plan(self, held: bool) -> RankedStrategy {
         RankedStrategy {
             sharding: self.sharding.filter(|_| held),
@@ -47,7 +46,6 @@ pub(super) struct Ranking {
     pub(super) strategies: Vec<RankedStrategy>,
     /// The comparison; empty if the mode admits only one strategy.
     pub(super) candidates: Vec<Candidate>,
-    /// Strategies that the engine refuses.
     pub(super) left_out: Vec<ExcludedMode>,
     pub(super) complete: bool,
 }
@@ -308,7 +306,6 @@ fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate])
     equals.min_by_key(key).unwrap_or(0)
 }
 
-/// Sums the stored bytes of each device.
 fn stored_bytes(graph: &Graph, devices: usize, batch: &Bindings) -> Vec<u64> {
     let mut out = vec![0_u64; devices];
     for (_, i) in graph.insts() {

@@ -65,7 +65,6 @@ pub struct Sketch {
     pub stages: Vec<StoredBytes>,
 }
 
-/// Lists the expert tensors of a graph.
 fn experts(graph: &Graph) -> BTreeSet<&str> {
     let name = |v: Value| match graph.def_op(v) {
         Op::Weight(w) => Some(w.tensor.as_str()),

@@ -15,7 +15,6 @@ pub(super) struct Strategy {
     pub(super) request: PlanRequest,
 }
 
-/// Returns the device of an unsplit model.
 pub(super) fn main_device(mode: SplitMode, stages: &[Vec<usize>]) -> Option<usize> {
     match (mode, stages) {
         (SplitMode::None, [only]) => only.first().copied(),

@@ -18,7 +18,6 @@ pub struct LayerPattern {
 /// Spellings of the dot after `blk` and after the number.
 const DOTS: [&str; 3] = [r"\.", "[.]", "."];
 
-/// Maximum layers to try.
 const MAX_LAYERS: u64 = 1024;
 
 impl LayerPattern {

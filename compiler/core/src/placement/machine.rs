@@ -48,7 +48,6 @@ pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Diagnostic> {
     Ok(Machine::of(&DeviceList::parse(text)?)?.devices)
 }
 
-/// A device during assembly.
 #[derive(Clone)]
 struct Member {
     name: String,
@@ -221,7 +220,6 @@ impl MachineRequest<'_> {
         Ok((count, member))
     }
 
-    /// Finds the device of a name.
     fn one(&self, name: &str, notes: &mut Vec<Diagnostic>) -> Result<Member, Diagnostic> {
         if let Some(file) = self.file
             && let Some(position) = file.named(name)

@@ -16,7 +16,6 @@ pub struct Servers {
 }
 
 impl fmt::Display for Servers {
-    /// Formats the addresses for the option.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.addresses.join(","))
     }

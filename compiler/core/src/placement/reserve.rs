@@ -16,7 +16,6 @@ pub enum Reserve {
 }
 
 impl fmt::Display for Reserve {
-    /// Formats the reserve for the option.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = match self {
             Reserve::Each(one) => std::slice::from_ref(one),

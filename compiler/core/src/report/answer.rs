@@ -90,7 +90,6 @@ impl PlanReport {
         self.fullest().map(|f| f.share())
     }
 
-    /// Returns the reserved bytes of a place.
     fn reserve_of(&self, place: &DeviceReport) -> u64 {
         let device = self.devices.iter().position(|d| d.name == place.name);
         let device = device.filter(|_| place.kind != "host");
@@ -281,7 +280,6 @@ fn sureness(report: &PlanReport) -> String {
     out
 }
 
-/// Describes the range of the speed and its source.
 fn band(report: &PlanReport) -> String {
     let e = &report.estimate;
     let Some(b) = &e.band else {
@@ -307,7 +305,6 @@ fn band(report: &PlanReport) -> String {
     format!("{range} (±{percent:.0} %) by {measurements} of {whose}, ")
 }
 
-/// Describes the split mode and the reason for it.
 fn split(report: &PlanReport) -> String {
     let all = &report.considered;
     let Some(chosen) = all.iter().find(|c| c.chosen) else {
@@ -349,7 +346,6 @@ fn split(report: &PlanReport) -> String {
     }
 }
 
-/// Lists the modes that the engine refuses, with codes.
 fn refusals(report: &PlanReport) -> String {
     let all = report.left_out.iter();
     let all: Vec<String> = all
@@ -358,7 +354,6 @@ fn refusals(report: &PlanReport) -> String {
     all.concat()
 }
 
-/// Returns the device of an unsplit model.
 fn only_device(report: &PlanReport) -> Option<&str> {
     let devices = report.devices.iter().filter(|d| d.kind != "host");
     let most = devices.max_by_key(|d| d.weights_bytes)?;

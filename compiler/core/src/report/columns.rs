@@ -39,7 +39,6 @@ impl Columns {
         self.rows.push(Row::Cells(cells));
     }
 
-    /// Adds a text across all columns.
     pub(super) fn heading(&mut self, text: String) {
         self.rows.push(Row::Heading(text));
     }

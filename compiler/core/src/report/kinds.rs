@@ -28,7 +28,6 @@ pub struct TensorRow {
 }
 
 impl TensorRow {
-    /// Checks that another row differs only in types.
     fn is_alike(&self, other: &TensorRow) -> bool {
         let key = |r: &TensorRow| {
             (

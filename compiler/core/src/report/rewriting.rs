@@ -18,7 +18,6 @@ pub(super) fn rewriting(report: &Report) -> RewritingReport {
     }
 }
 
-/// Formats the line about rewriting.
 pub(super) fn summary(report: &RewritingReport) -> String {
     let rules: Vec<String> = (report.rules.iter())
         .map(|(rule, n)| format!("{rule} {n}×"))

@@ -25,7 +25,6 @@ impl Sizes for GraphSizes<'_> {
     }
 }
 
-/// Replaced weight types.
 pub(super) type OtherTypes = BTreeMap<DType, DType>;
 
 /// Copies `from` with small sizes, mirrored shardings and unchanged classes.
@@ -63,7 +62,6 @@ fn plain(from: &Graph, own: &GraphSizes<'_>, types: &OtherTypes) -> Graph {
     out
 }
 
-/// Builds the small model.
 pub(super) fn model(from: &Graph, sizes: &SmallSizes<'_>, types: &OtherTypes) -> Graph {
     let joint = |v| v;
     let own = GraphSizes {

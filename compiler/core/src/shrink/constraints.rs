@@ -26,7 +26,6 @@ pub(super) struct Constraints<'a> {
 }
 
 impl<'a> Constraints<'a> {
-    /// Collects the constraints of both graphs.
     pub(super) fn new(joint: &'a Joint, sharded: &Graph) -> Constraints<'a> {
         let mut out = Constraints {
             joint,

@@ -162,7 +162,6 @@ fn last_readers(graphs: [&Graph; 2]) -> BTreeMap<u32, u32> {
     out
 }
 
-/// Returns the graph with the kept layers.
 pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
     let insts = insts_by_layer(graph);
     let live_out = live_out(graph);

@@ -40,7 +40,6 @@ use tpc_diag::{Diagnostic, codes};
 /// Maximum elements of a small model's weights on all devices together.
 const MOST_ELEMENTS: u64 = 1 << 29;
 
-/// The longest window of a small model, in tokens.
 const WINDOW: u64 = 3;
 
 /// A shrunk axis.

@@ -13,7 +13,6 @@ const UNEVEN: u64 = 2;
 #[derive(Clone, Debug)]
 pub(super) struct Constraint {
     pub(super) size: u64,
-    /// Indices of a unit.
     pub(super) unit: u64,
     /// Elements per index that boundaries count.
     pub(super) minor: u64,
@@ -23,13 +22,11 @@ pub(super) struct Constraint {
     pub(super) least: u64,
     /// Indices that each part should keep.
     pub(super) wanted: u64,
-    /// Required by an op.
     pub(super) pinned: Option<u64>,
     /// True if the size stays.
     pub(super) fixed: bool,
 }
 
-/// The new size, and the new boundaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SmallSize {
     pub(super) size: u64,

@@ -47,9 +47,7 @@ impl TopologyError {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     file: &'a str,
-    /// Bytes before it.
     offset: usize,
-    /// Its bytes.
     len: usize,
 }
 

@@ -14,7 +14,6 @@ pub fn available() -> Option<u64> {
     bytes("MemAvailable:")
 }
 
-/// Returns a line's value in bytes.
 fn bytes(key: &str) -> Option<u64> {
     let mut text = String::new();
     let file = std::fs::File::open("/proc/meminfo").ok()?;

@@ -11,7 +11,6 @@ use crate::error::{Error, ErrorKind};
 
 const VOCAB: usize = 31;
 
-/// Returns the token after a text.
 fn next_token(text: &[u32]) -> u32 {
     let mixed = text.iter().fold(17_u64, |h, &t| {
         (h ^ u64::from(t)).wrapping_mul(0x0100_0000_01b3)
@@ -138,7 +137,6 @@ fn slot(seq: u32, prompt: &[u32], most: usize) -> Ids {
     slot
 }
 
-/// Generates answers to prompts; returns slots and counts.
 fn answers(
     model: &mut Oracle,
     prompts: &[Vec<u32>],

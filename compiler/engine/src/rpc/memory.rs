@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use tpc_rpc::Span;
 
-/// Buffers by number.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     buffers: BTreeMap<u64, Buffer>,
@@ -62,7 +61,6 @@ impl Memory {
         buffer.bytes.get_mut(start..end).unwrap_or_default()
     }
 
-    /// Marks a span as stale.
     pub(super) fn mark_stale(&mut self, span: Span) {
         if let Some(buffer) = self.buffers.get_mut(&span.buffer).filter(|_| span.len > 0) {
             remove_range(&mut buffer.stale, span.start, span.start + span.len);

@@ -81,7 +81,6 @@ impl Device for GraphDevice {
     }
 }
 
-/// A client's connection.
 struct Connection {
     graphs: Arc<AtomicU64>,
     memory: Memory,

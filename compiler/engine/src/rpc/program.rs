@@ -34,7 +34,6 @@ pub(super) struct ClientTensor {
     pub(super) is_read: bool,
 }
 
-/// A device's part of a state.
 struct StatePart {
     value: Value,
     /// Index into [`GraphBinding::states`].
@@ -74,7 +73,6 @@ pub(super) struct GraphBinding {
 /// A graph with its proved plan.
 pub(super) struct Plan {
     captured: CapturedGraph,
-    /// Inputs whose elements the graph reads.
     read: BTreeSet<String>,
     programs: Verified<stage::Programs>,
     storage: &'static dyn Target,
@@ -90,7 +88,6 @@ pub(super) struct LoadedProgram {
     pub(super) by_reference: BTreeSet<String>,
 }
 
-/// Weights in a client's memory.
 struct Weights<'m> {
     memory: &'m Memory,
     tensors: &'m [ClientTensor],
@@ -110,7 +107,6 @@ impl WeightSource for Weights<'_> {
     }
 }
 
-/// Inputs in a client's memory.
 struct Inputs<'m> {
     memory: &'m Memory,
     tensors: &'m [ClientTensor],
@@ -319,7 +315,6 @@ impl LoadedProgram {
         }
     }
 
-    /// Unloads the program; returns its plan.
     pub(super) fn into_plan(self) -> Plan {
         self.plan
     }
@@ -329,7 +324,6 @@ impl LoadedProgram {
         larger(&self.shape.most, sizes)
     }
 
-    /// Checks that the program has memory for these sizes.
     pub(super) fn holds(&self, sizes: &Bindings) -> bool {
         self.shape.holds(sizes)
     }

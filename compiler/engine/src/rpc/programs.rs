@@ -20,11 +20,8 @@ use super::refusal::cannot_run;
 use crate::codes;
 use crate::observer::Observer;
 
-/// Maximum cached programs.
 const PROGRAMS: usize = 6;
-/// Maximum sample graphs per structure.
 const SAMPLES: usize = 12;
-/// Maximum cached matches.
 const MATCHES: usize = 1024;
 
 type Spans<'a> = &'a dyn Fn(usize) -> Result<Span, Refusal>;
@@ -37,10 +34,8 @@ struct CacheEntry {
     weights: BTreeSet<u64>,
 }
 
-/// A program that runs a graph.
 #[derive(Clone)]
 struct ProgramMatch {
-    /// The program's key.
     key: String,
     sizes: Bindings,
     leaves: Vec<Leaf>,
@@ -99,7 +94,6 @@ impl Programs {
         self.samples.clear();
     }
 
-    /// True if a program has weights in a buffer.
     pub(super) fn have_weights_in(&self, buffer: u64) -> bool {
         let mut entries = self.programs.values();
         entries.any(|entry| entry.weights.contains(&buffer))

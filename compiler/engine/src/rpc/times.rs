@@ -36,7 +36,6 @@ impl Times {
         self.start = is_repeated.then(Instant::now);
     }
 
-    /// Runs a graph's program and measures its time.
     pub(super) fn measure<T>(&mut self, run: impl FnOnce() -> T) -> T {
         let from = Instant::now();
         let out = run();
@@ -44,7 +43,6 @@ impl Times {
         out
     }
 
-    /// Stops the clock and adds the time.
     pub(super) fn end(&mut self) {
         if let Some(start) = self.start.take() {
             let time = start.elapsed();

@@ -28,7 +28,6 @@ const MORE: [&str; 12] = [
 /// Random overrides per model and number of devices.
 const OVERRIDES: usize = 8;
 
-/// Draws an override of some tensors of some layers.
 fn overridden(random: &mut Random, devices: usize) -> String {
     let layers = [r"blk\.0\.", r"blk\.1\.", r"blk\.\d*[02468]\.", ""];
     let places: &[&str] = match devices {

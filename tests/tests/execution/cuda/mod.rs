@@ -72,7 +72,6 @@ impl Subject {
         self.session_with(driver, Edges::default())
     }
 
-    /// Opens a session with these edges between kernels.
     fn session_with(
         &self,
         driver: EmulatedDriver,

@@ -37,7 +37,6 @@ pub(super) const KINDS: &[(&str, Mutate)] = &[
 /// programs have any.
 pub(super) const OF_STORES: [&str; 2] = ["store missing", "stored early"];
 
-/// Returns the buffers of an arena of a kind.
 fn buffers(p: &Program, kind: Option<ArenaKind>) -> Vec<usize> {
     let of = |i: &usize| kind.is_none_or(|k| p.arena(p.buffers[*i].arena).kind == k);
     (0..p.buffers.len()).filter(of).collect()
@@ -321,7 +320,6 @@ fn covered_by_none(p: &mut Program, r: &mut Random) -> Option<String> {
     Some(Launch::new(launch).to_string())
 }
 
-/// Removes a launch and its steps.
 fn remove_launch(p: &mut Program, launch: usize) {
     let is = |_: &Program, s: &Step| *s == Step::Launch(Launch::new(launch));
     while let Some((n, q, i)) = steps(p, is).first().copied() {

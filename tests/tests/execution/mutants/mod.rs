@@ -22,12 +22,10 @@ use crate::random::Random;
 use crate::support::{FileWeights, WAYS, config, golden, name, placed, placement, plan, shape};
 use kinds::{KINDS, OF_STORES};
 
-/// Tokens of the first batch.
 const PROMPT: usize = 4;
 /// Tokens decoded one by one after it.
 const DECODED: usize = 2;
 
-/// A program with its inputs.
 struct Subject {
     name: String,
     file: GgufFile,

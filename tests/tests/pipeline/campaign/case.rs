@@ -12,13 +12,11 @@ use crate::random::Rng;
 
 #[derive(Clone, Debug)]
 pub(super) struct Case {
-    /// Options without the topology.
     pub(super) options: Vec<(&'static str, String)>,
     /// The topology file; empty for the default.
     pub(super) topology: String,
 }
 
-/// Patterns of tensor names, and places.
 const PATTERNS: [&str; 16] = [
     ".*weight",
     r"blk\.0\..*",
@@ -129,7 +127,6 @@ impl Case {
         Some(p)
     }
 
-    /// Returns the command, and its topology file.
     pub(super) fn command(&self, model: &str) -> String {
         let mut out = format!("tpc plan {model}");
         for (option, value) in &self.options {

@@ -29,7 +29,6 @@ fn machine(devices: &[f64], bandwidth: f64, latency_us: f64) -> Topology {
     topology
 }
 
-/// Returns a machine whose links cost no time.
 fn free() -> Topology {
     let mut free = machine(&[1e9], 1e18, 0.0);
     (free.host_link.bandwidth, free.host_link.latency_us) = (25e12, 0.0);

@@ -25,18 +25,15 @@ use case::Case;
 
 /// One configuration in this many is run.
 const RUN_ONE_IN: u64 = 25;
-/// Failures to print.
 const SHOWN: usize = 40;
 
 enum Outcome {
     Proved,
-    /// Refused, with the code.
     Refused(&'static str),
     /// A bug in tpc, with the reason.
     Fault(String),
 }
 
-/// Plans a configuration, and runs it if `runs`.
 fn outcome(file: &GgufFile, case: &Case, runs: bool) -> Outcome {
     let Some(placement) = case.placement() else {
         return Outcome::Refused("the options");
@@ -157,7 +154,6 @@ fn pick(rng: &mut Rng, paths: &[PathBuf]) -> (String, GgufFile) {
     (name.to_string_lossy().into_owned(), file)
 }
 
-/// Returns the models of `TPC_MODEL`.
 fn asked(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let only = std::env::var("TPC_MODEL").unwrap_or_default();
     let is_asked = |p: &PathBuf| p.to_string_lossy().contains(&only);

@@ -69,7 +69,6 @@ impl Layers {
             .collect()
     }
 
-    /// Returns the ids that other records refer to.
     fn read_outside(&self) -> BTreeSet<i64> {
         let before = self.records[..self.from].iter();
         let outside = before.chain(&self.records[self.to..]);

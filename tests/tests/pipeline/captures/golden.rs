@@ -123,7 +123,6 @@ impl Engine {
         Tensor::reals_of(dims, (0..dims[1]).flat_map(row).collect())
     }
 
-    /// Returns the NMSE of a graph's logits.
     fn compare<S: Executable>(&mut self, graph: &Verified<S>) -> f64 {
         let n = self.golden.tokens.len() as u64;
         let counts = Symbol::ALL.into_iter().filter(|&s| s != Symbol::NSeqs);
@@ -141,7 +140,6 @@ impl Engine {
     }
 }
 
-/// Returns the golden model of a capture.
 fn golden_of(capture: &Path) -> Option<PathBuf> {
     let prefix = format!("{}-", stem(capture));
     let mut models = tpc_tests::goldens().into_iter();

@@ -75,7 +75,6 @@ struct Divided {
     programs: Verified<stage::Programs>,
 }
 
-/// Returns the verified plan for `devices` devices.
 fn divide(graph: &Verified<stage::Model>, devices: usize) -> Result<Divided, String> {
     divide_on(graph, devices, Topology::default())
 }
@@ -254,7 +253,6 @@ impl Whole {
         })
     }
 
-    /// Checks that programs compute the graph's outputs.
     fn compare(&self, programs: &Verified<stage::Programs>) -> Result<(), String> {
         super::support::proved(&self.graph, programs)?;
         let parts = run_at_random(programs, &self.weights, &self.batch, ROWS)?;

@@ -25,7 +25,6 @@ pub(super) fn batch() -> Bindings {
         .with(Symbol::NCtxSwa, 1021)
 }
 
-/// Counts weight bytes per device.
 fn held(programs: &Graph) -> Vec<u64> {
     let mut out = vec![0; programs.devices.len()];
     for (_, data) in programs.insts() {

@@ -9,7 +9,6 @@ use super::{Divided, Whole, divide_on, read};
 
 const F32: DType = DType::F32;
 
-/// Sizes of these models.
 const EMBD: u64 = 32;
 const TOKENS: u64 = 8;
 const CELLS: u64 = 24;
@@ -40,7 +39,6 @@ fn check(w: &Writer) -> Divided {
     first.expect("several numbers of devices")
 }
 
-/// True if the leaf of that name is split.
 fn is_split(sharded: &Graph, name: &str) -> bool {
     let of = |op: &Op| match op {
         Op::Weight(w) => w.tensor == name,
@@ -90,7 +88,6 @@ fn finish(w: &mut Writer, x: Tensor) {
     w.op("SOFT_MAX", x.ne, &[x]);
 }
 
-/// Writes rows into a cache by index.
 fn store(w: &mut Writer, rows: Tensor, index: Tensor, cache: Tensor) {
     w.write("SET_ROWS", &[rows, index, cache], cache);
 }
@@ -111,7 +108,6 @@ fn by_heads(w: &mut Writer, cache: Tensor, first: u64) -> Tensor {
     w.permute(view, [0, 2, 1, 3])
 }
 
-/// Appends attention and the product after it.
 fn attend(w: &mut Writer, name: &str, q: Tensor, kv: &[Tensor], max_bias: f32) -> Tensor {
     let q = w.reshape(q, [HEAD, HEADS, TOKENS, 1]);
     let q = w.permute(q, [0, 2, 1, 3]);

@@ -6,7 +6,6 @@ use std::fmt::Write;
 use tpc_ir::op::{GluKind, NormKind, RopeMode, SortOrder};
 use tpc_ir::{Bindings, DType, Dim, Graph, Inst, Op, Output, RANK, Value};
 
-/// A written tensor with its location.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tensor {
     /// The line, from 0.
@@ -19,7 +18,6 @@ pub(super) struct Tensor {
     pub(super) offset: u64,
 }
 
-/// Strides of a packed tensor.
 fn packed(dtype: DType, ne: [u64; RANK]) -> [u64; RANK] {
     let mut nb = [dtype.block_bytes(); RANK];
     nb[1] = ne[0] / dtype.block_len() * dtype.block_bytes();
@@ -94,7 +92,6 @@ impl Writer {
         }
     }
 
-    /// Writes a leaf.
     pub(super) fn leaf(&mut self, dtype: DType, ne: [u64; RANK]) -> Tensor {
         self.line("NONE", &[], false, Writer::of(dtype, ne))
     }
@@ -104,7 +101,6 @@ impl Writer {
         self.typed(op, DType::F32, ne, src)
     }
 
-    /// Appends a tensor that owns its memory.
     pub(super) fn typed(
         &mut self,
         op: &str,
@@ -152,7 +148,6 @@ impl Writer {
         }
     }
 
-    /// Views `len` indices of an axis from `start` on.
     pub(super) fn slice(&mut self, t: Tensor, axis: usize, start: u64, len: u64) -> Tensor {
         let mut ne = t.ne;
         ne[axis] = len;

@@ -16,11 +16,9 @@ const HEAD: usize = 8;
 
 type Row = Vec<f64>;
 
-/// A file's tensors, in f64.
 struct Model<'a>(&'a GgufFile);
 
 impl Model<'_> {
-    /// Returns a tensor's rows, if present.
     fn rows(&self, name: &str) -> Option<Vec<Row>> {
         let info = self.0.header().tensor(name)?;
         let width = info.ne[0] as usize;
@@ -58,7 +56,6 @@ impl Model<'_> {
         x.iter().zip(weight).map(|(x, w)| x / root * w).collect()
     }
 
-    /// Returns the normalised and rotated heads.
     fn heads(&self, norm: &str, x: &[f64], position: usize) -> Vec<Row> {
         let one = |head: &[f64]| {
             let mut head = self.norm(norm, head);

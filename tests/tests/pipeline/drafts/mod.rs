@@ -39,7 +39,6 @@ const SYNTHETIC: [&str; 7] = [
     "bailingmoe2-tiny:drafts=1,kv_heads=1",
 ];
 
-/// A header of a published size.
 const LARGE: &str = "qwen35:layers=64,drafts=1,embd=5120,heads=24,kv_heads=4,head_dim=256,ff=17408,vocab=248320,\
                      ctx=262144,header=1";
 
@@ -86,7 +85,6 @@ fn tokens(n: u32, compiled: &CompiledModel) -> Vec<u32> {
     (0..n).map(|i| (i * 37 + i * i + 3) % vocab).collect()
 }
 
-/// Logits of the model, and of each guess.
 type Logits = Vec<Vec<f64>>;
 
 /// Feeds `tokens` in batches of `sizes`; the last few tokens are only predicted.
@@ -308,7 +306,6 @@ fn drafts_have_quantised_caches_too() {
     }
 }
 
-/// Sums over the devices and the host.
 fn totals(r: &PlanReport) -> (u64, u64) {
     let places = || r.devices.iter().chain([&r.host]);
     (

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-/// Bytes of a number.
 const F32: u64 = 4;
 
 #[derive(Default)]

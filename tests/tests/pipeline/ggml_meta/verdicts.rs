@@ -6,7 +6,6 @@ use tpc_ggml::capture::{self, Record};
 use tpc_ggml::meta::{self, FaultKind, Setup, Verdict};
 use tpc_ir::DType;
 
-/// Returns the observed verdicts per architecture and column.
 fn observed() -> BTreeMap<String, BTreeMap<String, String>> {
     let path = tpc_tests::data().join("ggml-meta/verdicts.md");
     let text = std::fs::read_to_string(path).expect("the table");
@@ -94,7 +93,6 @@ const AGREEMENT: [(&str, usize, usize); 8] = [
     ("tp3", 54, 53),
 ];
 
-/// The verdicts on available captures.
 #[derive(Default)]
 struct Compared {
     /// Per column: verdicts and matches.
@@ -184,7 +182,6 @@ fn captures_without_logits_run_or_abort() {
     }
 }
 
-/// Returns a capture's records, if its file exists.
 fn named(name: &str) -> Option<Vec<Record>> {
     let paths = tpc_tests::captures();
     let path = paths

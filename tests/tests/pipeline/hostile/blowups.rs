@@ -13,7 +13,6 @@ use tpc_numeric::Feed;
 use super::{Tally, code_of, first_seed};
 use crate::random::Rng;
 
-/// Maximum elements of a capture's tensor.
 const MOST: u64 = 1 << 44;
 
 #[derive(Default)]
@@ -46,7 +45,6 @@ impl Writer {
         id
     }
 
-    /// Appends `len` indices of an axis, from `start` on.
     fn slice(&mut self, of: usize, axis: usize, start: u64, len: u64) -> usize {
         let mut ne = self.ne[of];
         let nb = [4, 4 * ne[0], 4 * ne[0] * ne[1], 4 * ne[0] * ne[1] * ne[2]];
@@ -70,7 +68,6 @@ impl Writer {
     }
 }
 
-/// Draws a capture of this class.
 fn blowup(rng: &mut Rng) -> Writer {
     let mut w = Writer::default();
     let width = *rng.pick(&[32, 64, 96, 256]);
@@ -154,7 +151,6 @@ fn tree(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     }
 }
 
-/// Pads and repeats by any size.
 fn padded(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     let mut at = h;
     for _ in 0..length {
@@ -196,7 +192,6 @@ fn fan(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     }
 }
 
-/// Adds an op with more operands than ggml supports.
 fn many_operands(w: &mut Writer, rng: &mut Rng, h: usize) {
     let n = *rng.pick(&[9, 33, 1000, 200_000]);
     w.add("FOO", w.ne[h], &[], &vec![h; n]);
@@ -260,7 +255,6 @@ fn planned(text: &str, devices: u64) -> &'static str {
     }
 }
 
-/// Checks a capture by ggml's rules.
 fn linted(text: &str, devices: u64) -> &'static str {
     match capture::records(text) {
         Ok(records) => {

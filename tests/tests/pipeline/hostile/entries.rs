@@ -15,7 +15,6 @@ use super::{Scratch, on_processor, said, status};
 use crate::random::Rng;
 use tpc_tests::Sweep;
 
-/// Time limit of a case.
 const SLOWEST: Duration = Duration::from_secs(2);
 
 /// Memory that a case may add to the process, in KiB.
@@ -100,7 +99,6 @@ fn every_argument_that_names_a_file_is_in_the_table() {
     }
 }
 
-/// Draws a case's options, without files.
 fn options(command: &str, argument: &str, rng: &mut Rng) -> Vec<String> {
     let mut out = Vec::new();
     let mut add = |words: &[&str]| out.extend(words.iter().map(|w| (*w).to_owned()));
@@ -191,14 +189,12 @@ fn command_line(
     line
 }
 
-/// A damaged file with its command line.
 struct Case {
     seed: u64,
     line: Vec<String>,
     file: PathBuf,
 }
 
-/// Returns the reason that a case fails, if any.
 fn failure(case: &Case) -> Option<String> {
     // The peak of this case alone.
     let _ = fs::write("/proc/self/clear_refs", "5");

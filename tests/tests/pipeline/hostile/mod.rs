@@ -53,7 +53,6 @@ fn stacks() -> u64 {
     (processors as u64 - 1) * STACK
 }
 
-/// A model before it is a file.
 #[derive(Clone, Debug)]
 struct Model {
     pairs: Vec<(String, MetaValue)>,
@@ -217,7 +216,6 @@ impl Model {
     }
 }
 
-/// Draws a number that parsers often mishandle.
 fn odd_number(rng: &mut Rng) -> u64 {
     let of_interest = [
         0, 1, 2, 3, 5, 7, 8, 16, 31, 32, 33, 48, 64, 96, 255, 256, 257, 1000,
@@ -355,7 +353,6 @@ fn mutate(model: &mut Model, rng: &mut Rng) {
     }
 }
 
-/// Draws a placement that the command line accepts.
 fn placement(rng: &mut Rng) -> Placement {
     let n = if rng.one_in(50) { 64 } else { rng.range(1, 9) };
     let mut p = Placement::on(parse_devices(&n.to_string()).expect("a count"));
@@ -420,7 +417,6 @@ fn said(panic: &(dyn Any + Send)) -> String {
 }
 
 impl Tally {
-    /// Runs `f`, which returns a diagnostic's code or `ok`.
     fn run(&mut self, what: impl Fn() -> String, f: impl Fn() -> &'static str) {
         let start = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(&f));
@@ -480,7 +476,6 @@ fn code_of(result: Result<(), Vec<Diagnostic>>) -> &'static str {
     }
 }
 
-/// Opens and plans the file.
 fn plan(path: &Path, placement: &Placement) -> &'static str {
     let file = match GgufFile::open(path) {
         Ok(file) => file,
@@ -655,7 +650,6 @@ fn truncations(tally: &mut Tally) {
     }
 }
 
-/// Mixes up the words and lines of a text.
 fn mangle(text: &str, rng: &mut Rng) -> String {
     let mut out = text.to_owned();
     for _ in 0..rng.range(1, 3) {
@@ -700,7 +694,6 @@ fn mangle(text: &str, rng: &mut Rng) -> String {
     out
 }
 
-/// Replaces a number of the line.
 fn other_number(line: &str, rng: &mut Rng) -> String {
     let digits: Vec<usize> = line
         .char_indices()
@@ -782,14 +775,12 @@ fn mangled_texts(runs: u64, tally: &mut Tally) {
     }
 }
 
-/// Returns a figure of this process, in KiB.
 fn status(name: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find(|l| l.starts_with(name))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Returns this thread's processor time.
 fn on_processor() -> Option<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace()

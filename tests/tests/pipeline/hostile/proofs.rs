@@ -161,7 +161,6 @@ fn change(d: &mut Draft, ops: &[Op], rng: &mut Rng) {
 /// Elements of the largest value to run.
 const LARGEST: u64 = 1 << 14;
 
-/// Batch sizes for accepted programs.
 const BATCH: [(Symbol, u64); 2] = [(Symbol::NTokens, 8), (Symbol::NOutputs, 8)];
 
 /// True if a graph is small enough to run, with plain weights.

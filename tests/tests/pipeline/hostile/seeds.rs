@@ -10,7 +10,6 @@ use tpc_runtime::Checksum;
 use super::{Model, Scratch, captures, flip, mangle};
 use crate::random::Rng;
 
-/// The kind of a file argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Input {
     Gguf,
@@ -109,7 +108,6 @@ impl Seeds {
         }
     }
 
-    /// Returns a damaged file of this kind.
     pub(super) fn damaged(&self, input: Input, rng: &mut Rng) -> Vec<u8> {
         match input {
             Input::Gguf => {
@@ -215,7 +213,6 @@ fn sessions(scratch: &Scratch) -> Vec<Vec<u8>> {
     ]
 }
 
-/// Returns a model's plan on two devices as JSON.
 fn plan_of(model: &Path) -> String {
     let file = tpc_gguf::GgufFile::open(model).expect("a healthy file");
     let devices = tpc_core::placement::parse_devices("2").expect("a count");
@@ -225,7 +222,6 @@ fn plan_of(model: &Path) -> String {
     serde_json::to_string(&report).expect("JSON")
 }
 
-/// Changes a number in a text.
 fn numbers(text: &str, rng: &mut Rng) -> String {
     let digits = |c: char| c.is_ascii_digit();
     let starts: Vec<usize> = (0..text.len())

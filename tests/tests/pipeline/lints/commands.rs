@@ -28,7 +28,6 @@ fn model(name: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("no model {name}"))
 }
 
-/// Writes a specification's header.
 fn synthetic(spec: &str) -> PathBuf {
     let whole = format!("{spec},header=1");
     let parsed = Spec::parse(&whole).unwrap_or_else(|d| panic!("{spec}: {d}"));
@@ -92,7 +91,6 @@ fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
     })
 }
 
-/// Returns a draft with other tokens than its model.
 fn draft_with_other_tokens() -> ExtraFileMemory {
     ExtraFileMemory {
         what: "draft",

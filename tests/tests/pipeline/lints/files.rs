@@ -23,7 +23,6 @@ struct Parts {
 }
 
 impl Parts {
-    /// Reads a golden model of the repository.
     fn of(name: &str) -> Parts {
         let path = data().join("golden").join(name);
         let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
@@ -56,7 +55,6 @@ impl Parts {
             .push((name.to_owned(), dtype, ne.to_vec(), bytes));
     }
 
-    /// Changes a tensor's type.
     fn retype(&mut self, name: &str, dtype: DType) {
         let found = self.tensors.iter().find(|(n, ..)| n == name);
         let ne = found.expect("there is such a tensor").2.clone();

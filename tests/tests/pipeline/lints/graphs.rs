@@ -33,7 +33,6 @@ fn of_captured(captured: &CapturedGraph) -> Vec<Diagnostic> {
     })
 }
 
-/// Returns the first record of an op and name.
 fn at(records: &[Json], op: &str, name: &str) -> usize {
     let found = records
         .iter()

@@ -128,7 +128,6 @@ fn lints_fire() {
     );
 }
 
-/// Returns the findings of a split capture.
 fn of_capture(name: &str, text: &str, devices: &str) -> Vec<Diagnostic> {
     let captured = tpc_ggml::capture::read(text, name).unwrap_or_else(|e| panic!("{e}"));
     let placement = Placement::on(parse_devices(devices).expect("devices"));
@@ -136,7 +135,6 @@ fn of_capture(name: &str, text: &str, devices: &str) -> Vec<Diagnostic> {
     plan_report("x", &placement, &compiled).diagnostics
 }
 
-/// Returns the findings of a graph's text.
 fn of_text(text: &str, devices: &str) -> Vec<Diagnostic> {
     let parsed = tpc_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e[0]));
     let captured = CapturedGraph {

@@ -2,7 +2,6 @@
 
 use tpc_ir::{Graph, Inst, Op, Output, Place, TensorType, Value};
 
-/// An instruction with numbered values.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) op: Op,

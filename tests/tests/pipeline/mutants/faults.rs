@@ -461,7 +461,6 @@ fn block_misaligned(d: &mut Draft, rng: &mut Rng, model: &Graph) -> Option<Sites
     Some(vec![at])
 }
 
-/// Swaps two devices' parts of a leaf.
 fn swapped(d: &mut Draft, rng: &mut Rng, is_leaf: impl Fn(&Op) -> Option<String>) -> Option<Sites> {
     let a = some(d, rng, |i| is_leaf(&d.lines[i].op).is_some())?;
     let name = is_leaf(&d.lines[a].op);

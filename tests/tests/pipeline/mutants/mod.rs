@@ -22,12 +22,10 @@ use super::support::{FileWeights, golden, placement, plan};
 use draft::{Draft, inst};
 use faults::FAULTS;
 
-/// Tokens for an accepted mutant.
 const TOKENS: usize = 6;
 /// The largest NMSE of equal logits; sums may have another order.
 const SAME: f64 = 1e-12;
 
-/// Mutants of one kind, by verdict.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     mutants: usize,
@@ -75,7 +73,6 @@ fn placements(devices: usize) -> Vec<(&'static str, Placement)> {
     ]
 }
 
-/// Returns the logits of tokens in two batches.
 fn logits(
     graph: &Verified<stage::Programs>,
     file: &GgufFile,
@@ -96,7 +93,6 @@ fn logits(
     Ok(out)
 }
 
-/// Makes and judges mutants of one model's programs.
 fn judge(
     path: &Path,
     way: (&str, &Placement),

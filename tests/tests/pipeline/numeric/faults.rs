@@ -25,7 +25,6 @@ fn said(programs: Graph) -> String {
     d.to_string()
 }
 
-/// Returns the programs with a changed line.
 fn changed(line: &dyn Fn(&str) -> bool, change: &dyn Fn(&str) -> String) -> Graph {
     let text = made().programs.to_string();
     let found = text

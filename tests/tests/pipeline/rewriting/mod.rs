@@ -25,12 +25,10 @@ use witness::{OF_FAST_LINKS, WITNESSES};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Links {
     Default,
-    /// Links that cost no time.
     Free,
 }
 
 impl Links {
-    /// Returns the links under which a rule pays off.
     fn of_witness(rule: &str) -> Links {
         if OF_FAST_LINKS.contains(&rule) {
             Links::Free
@@ -126,7 +124,6 @@ fn run(graph: &Verified<stage::Sharded>, rng: &Rng, tokens: u64) -> Vec<f64> {
     out.values().flat_map(reals).collect()
 }
 
-/// Returns the random numbers of a name.
 fn named(rng: &Rng, name: &str) -> Rng {
     let hash = name.bytes().fold(7, |h: u64, b| h * 31 + u64::from(b));
     Rng::new(rng.clone().next() ^ hash)
@@ -141,7 +138,6 @@ fn every_rule_has_one_name_and_one_witness() {
     assert_eq!(different.len(), rules.len());
 }
 
-/// Formats the rules as a table of the book.
 fn table() -> String {
     let rows = RULES.iter().map(|r| {
         let row = [r.name, r.equation, r.condition];

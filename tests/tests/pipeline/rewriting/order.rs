@@ -7,7 +7,6 @@ use tpc_tests::headers;
 
 use crate::support::{placement, plan};
 
-/// Counts a plan's deferred sums.
 fn late(path: &std::path::Path, devices: usize, sums: SumOrder) -> usize {
     let placement = Placement {
         sums,

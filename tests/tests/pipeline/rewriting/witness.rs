@@ -11,9 +11,7 @@ pub(super) struct Writer {
     n: usize,
 }
 
-/// Size of the class of heads.
 const HEADS: usize = 8;
-/// Size of the class of experts.
 const EXPERTS: usize = 4;
 
 impl Writer {
@@ -25,7 +23,6 @@ impl Writer {
         }
     }
 
-    /// Defines a value of a type, place and sharding.
     fn def(&mut self, value: &str, op: &str) -> String {
         let name = format!("v{}", self.n);
         self.n += 1;
@@ -124,7 +121,6 @@ fn row_wise(devices: usize) -> Graph {
 /// Rules that pay off only on fast links.
 pub(super) const OF_FAST_LINKS: &[&str] = &["scattered-sum", "parts-of-rows", "norm-of-parts"];
 
-/// Graphs by rule.
 pub(super) const WITNESSES: &[(&str, Make)] = &[
     ("added-sum", |devices| {
         let mut w = Writer::new(devices);

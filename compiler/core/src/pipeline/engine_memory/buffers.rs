@@ -4,14 +4,12 @@
 use super::allocator::Allocator;
 use super::tensor::{Id, Kind, Tensors};
 
-/// A graph with the place of each tensor.
 pub(super) struct ScheduledGraph {
     pub(super) graph: Tensors,
     /// Tensors allocated before the first op.
     pub(super) first: Vec<Id>,
 }
 
-/// The state of a tensor during the replay.
 #[derive(Clone, Copy, Debug, Default)]
 struct TensorLife {
     readers: u32,

@@ -21,7 +21,6 @@ pub(super) struct Settings<'a> {
     /// The widest V cache row, in elements.
     pub(super) value_width: u64,
     pub(super) place: &'a dyn Fn(Value) -> Option<usize>,
-    /// The place of the output matrix.
     pub(super) output: usize,
 }
 
@@ -90,7 +89,6 @@ impl Builder<'_> {
         id
     }
 
-    /// Returns an input's layout and bytes.
     fn input(&self, kind: &InputKind, layout: Layout) -> (Layout, u64) {
         let fused = self.settings.flash_attention;
         let bytes = bytes_of(layout);

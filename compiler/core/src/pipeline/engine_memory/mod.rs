@@ -126,7 +126,6 @@ pub(crate) fn footprints(
 }
 
 impl PlacedModel<'_> {
-    /// Adds the buffers of a graph of these instructions.
     fn compute(
         &self,
         slots: &Slots,

@@ -137,7 +137,6 @@ impl Order<'_> {
         self.visit(self.def(v));
     }
 
-    /// Appends an instruction after its operands.
     fn visit(&mut self, inst: Inst) {
         let mut open = vec![(inst, 0)];
         while let Some((inst, k)) = open.pop() {

@@ -27,7 +27,6 @@ struct Section {
 }
 
 impl Scheduler<'_> {
-    /// Assigns places to ops, and adds copies.
     pub(super) fn schedule(&self, mut graph: Tensors) -> ScheduledGraph {
         self.assign(&mut graph);
         let inputs = inputs(&graph);
@@ -91,7 +90,6 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Returns the place of an op's weight or cache.
     fn own_place(&self, graph: &Tensors, id: Id) -> Option<usize> {
         let t = &graph.all[id];
         if let Some(root) = t.root.filter(|&r| graph.all[r].is_stored()) {

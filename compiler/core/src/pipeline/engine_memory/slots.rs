@@ -13,7 +13,6 @@ pub(super) struct Slots {
     each: u64,
     /// Cells per cache of window layers.
     each_window: u64,
-    /// Number of caches.
     streams: u64,
     sequences: u64,
     /// Tokens of a batch.

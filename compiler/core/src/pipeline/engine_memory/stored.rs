@@ -15,9 +15,7 @@ use tpc_ggml::engines::{Devices, HeadSizes, MemoryFacts, TensorCut};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Host,
-    /// The devices of a stage.
     Stage(usize),
-    /// A single device, whole.
     Device(usize),
 }
 
@@ -29,7 +27,6 @@ pub(super) struct Places<'a> {
     pub(super) prologue: Prologue,
     pub(super) arch: &'a str,
     pub(super) n_layer: u64,
-    /// Proportions of a tensor split.
     pub(super) shares: &'a [f64],
     pub(super) states_on_host: bool,
 }
@@ -211,7 +208,6 @@ impl Places<'_> {
     }
 }
 
-/// A layer's cache.
 struct Cache {
     /// Elements of a cell.
     row: u64,

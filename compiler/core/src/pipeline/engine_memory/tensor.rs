@@ -18,15 +18,12 @@ pub(super) enum Kind {
     Plain,
     /// A view, which is not an op.
     View,
-    /// An op that writes into another tensor.
     Write,
-    /// A copy for another device.
     Copy,
     /// A reader that extends the life of a copied tensor.
     Held,
 }
 
-/// An element type and sizes.
 pub(super) type Layout = (DType, [u64; RANK]);
 
 #[derive(Clone, Debug)]

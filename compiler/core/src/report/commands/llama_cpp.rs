@@ -24,7 +24,6 @@ pub(super) enum Family {
     IkLlamaCpp,
 }
 
-/// Builds a program's command for a plan.
 pub(super) fn command(
     family: Family,
     path: &str,
@@ -229,7 +228,6 @@ fn proportions(placement: &Placement, compiled: &CompiledModel, mode: &str) -> O
     }
 }
 
-/// Divides a plan of another mode by layers.
 fn split_by_layers(placement: &Placement, compiled: &CompiledModel) -> Option<LayerPlacement> {
     let model = &compiled.model;
     let devices = placement.devices.len();

@@ -2,7 +2,6 @@
 
 use tpc_gguf::SplitName;
 
-/// True if the model is on the web.
 pub(super) fn is_address(path: &str) -> bool {
     let head = path.get(..8).unwrap_or(path).to_ascii_lowercase();
     head.starts_with("http://") || head.starts_with("https://")

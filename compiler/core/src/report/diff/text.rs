@@ -108,7 +108,6 @@ fn tensor(c: &TensorChange) -> String {
     )
 }
 
-/// Returns the displayed name of a fact.
 fn fact_name(what: &str) -> &str {
     match what {
         "model" => "file",

@@ -65,7 +65,6 @@ impl Tensor {
 struct Layer {
     #[serde(rename = "l")]
     layer: Option<u32>,
-    /// Index of its kind.
     #[serde(rename = "k")]
     kind: usize,
 }
@@ -80,12 +79,10 @@ struct Batch {
 pub(super) struct PageData {
     /// The `--format json` object, without `tensors` and `why`.
     report: serde_json::Value,
-    /// The answers of `--why`.
     why: String,
     places: Vec<PlaceData>,
     /// Elements per block, for types with blocks.
     blocks: BTreeMap<&'static str, u64>,
-    /// Tensors of each kind of layer.
     kinds: Vec<Vec<Tensor>>,
     layers: Vec<Layer>,
     flows: Vec<Vec<Step>>,

@@ -54,7 +54,6 @@ pub(super) struct Step {
     ranges: Option<usize>,
     /// Microseconds of a token and of a prompt batch.
     us: [Each<f64>; 2],
-    /// The links of a copy, if there are several.
     #[serde(rename = "c", skip_serializing_if = "Option::is_none")]
     links: Option<usize>,
     /// Bytes of a transfer, for a token and a prompt batch.

@@ -132,7 +132,6 @@ fn split(
     )
 }
 
-/// Describes the cost of leaving a split factor whole.
 fn left_whole(layers: &[Option<u32>], chosen: &Cost, whole: &Cost) -> String {
     format!(
         "; to leave it whole {}, {}:\n      as planned  {}\n      whole       {}",
