@@ -51,7 +51,7 @@ pub struct PreparedModel {
     pub n_draft: usize,
     /// True if tokens also attend to later ones; a batch then holds whole sequences.
     pub bidirectional: bool,
-    /// True for recurrent states, from which single tokens cannot be removed.
+    /// True for recurrent states: single tokens cannot be removed.
     pub recurrent: bool,
     /// The window of windowed layers.
     window: Option<Window>,

@@ -19,7 +19,7 @@ struct Row {
     build: String,
 }
 
-/// NMSE from which logits are wrong. Quantised weights reach 1e-3, and 0.014 if rounding chooses other experts.
+/// Logits are wrong from this NMSE on. Quantised weights reach 1e-3, and 0.014 if rounding chooses other experts.
 const WRONG: f64 = 2e-2;
 
 /// Unexplained runs that end otherwise than predicted, by beginning of specification and options. A run that ends as

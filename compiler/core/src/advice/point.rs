@@ -1,6 +1,6 @@
 //! A configuration as a point of the search space.
 
-/// The order in which parts of the model go to the host.
+/// The order of moving parts of the model to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Chain {
     pub(super) first: OffloadOrder,

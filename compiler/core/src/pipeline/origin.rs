@@ -25,7 +25,7 @@ pub const CAPTURE: &str = "capture";
 /// The source of a model's graph.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin<'a> {
-    /// A model file, of which only the header is needed.
+    /// A model file; only its header is needed.
     File(&'a GgufFile),
     /// A captured graph.
     Capture(&'a CapturedGraph),

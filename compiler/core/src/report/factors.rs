@@ -30,7 +30,7 @@ pub fn render_factors(compiled: &CompiledModel) -> String {
             .filter_map(|r| r.layer)
             .collect();
         let title = match group.layer {
-            None if first_layer.is_none() => "the graph, in which no layers were found".to_owned(),
+            None if first_layer.is_none() => "the graph, without recognised layers".to_owned(),
             None if Some(i) < first_layer => "before the first layer".to_owned(),
             None => "after the last layer".to_owned(),
             // Equal layers have the factors of the first.

@@ -194,7 +194,7 @@ impl Plan {
         })
     }
 
-    /// Returns the batch sizes for which the planned graph equals `fixed`; `None` if the graphs differ otherwise.
+    /// Returns the batch sizes that make the planned graph equal to `fixed`; `None` if the graphs differ otherwise.
     pub(super) fn sizes_of(&self, fixed: &CapturedGraph) -> Option<Bindings> {
         self.captured.sizes_of(fixed)
     }

@@ -212,7 +212,7 @@ fn check(path: &Path) {
     carry_out(planned, 8).unwrap_or_else(|e| panic!("{name}: {e}"));
 }
 
-/// Captures in which a layer's records are not contiguous: the next layer's states are read before.
+/// Captures with scattered records of a layer: the next layer's states are read before.
 const INTERLEAVED: [&str; 4] = [
     "granitehybrid-dense",
     "lfm2-dense",

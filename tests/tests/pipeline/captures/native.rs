@@ -13,7 +13,7 @@ use super::writer::capture;
 use super::{carry_out, stem};
 use crate::support::{placement, plan};
 
-/// Batch sizes that no model has.
+/// Returns batch sizes that no model has.
 pub(super) fn batch() -> Bindings {
     Bindings::default()
         .with(Symbol::NTokens, 11)

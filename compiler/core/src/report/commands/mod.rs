@@ -79,7 +79,7 @@ impl Commands {
             .or_else(|| placement.foreign_cache().map(|t| t.to_string()));
         match (names, is_address(path)) {
             (Some(names), _) => {
-                let why = format!("tpc has no kernels for the types of ik_llama.cpp yet ({names})");
+                let why = format!("tpc does not support the types of ik_llama.cpp yet ({names})");
                 out.tpc_reason = Some(why);
             }
             (None, false) => out.tpc = Some(ShellCommand::new(words)),

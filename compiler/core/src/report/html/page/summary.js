@@ -111,7 +111,7 @@ function tiles() {
       DEVICES.length > 1 && `${speed(ratio)} (${time(e.baseline_single_us)})`),
     tile("Per prompt batch", pre, preUnit, `${grouped(prefill.tokens)} tokens at once; ${grouped(e.prompt_tps)} tokens/s`),
     tile("Fullest device", full, fullUnit, room === null ? `${shown(fullest.name)}; its memory is not given` : `${shown(fullest.name)}: ${percent(fullest.total_bytes / Math.max(1, room))} of ${bytes(room)}`, `${bytes(sum(places.map((p) => p.total_bytes)))} in all`),
-    tile("Collectives per token", grouped(all), "", all ? `${kinds}${per ? `; ${per} in most layers` : ""}` : "devices need none", `${plural(c.copies, "copy", "copies")}; ${bytes(c.bytes)} moved`),
+    tile("Collectives per token", grouped(all), "", all ? `${kinds}${per ? `; ${per} in most layers` : ""}` : "not needed", `${plural(c.copies, "copy", "copies")}; ${bytes(c.bytes)} moved`),
     tile("Stored more than once", twice, twiceUnit, `${percent(PLAN.mirrored_bytes / Math.max(1, m.bytes))} of the model`, held));
 }
 
@@ -185,7 +185,7 @@ function memory() {
     for (const [k, word, fillWith] of columns) {
       if (!d[k]) continue;
       const part = svg("rect", { x: share(at), y: 3, width: share(Math.max(d[k], scale * 0.002)), height: 16, fill: texture(fillWith, i), stroke: "var(--surface)", "stroke-width": 1 });
-      out.append(tip(part, () => [`${deviceName(i)}: ${word}`, bytes(d[k]), `${percent(d[k] / d.total_bytes)} of its bytes`, k === "compute_bytes" && d.staging_bytes ? `at most ${bytes(d.staging_bytes)} of it brought by copies and collectives` : null]));
+      out.append(tip(part, () => [`${deviceName(i)}: ${word}`, bytes(d[k]), `${percent(d[k] / d.total_bytes)} of its bytes`, k === "compute_bytes" && d.staging_bytes ? `at most ${bytes(d.staging_bytes)} of it for copies and collectives` : null]));
       at += d[k];
     }
     if (capacity !== null) {

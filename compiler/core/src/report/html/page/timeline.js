@@ -4,7 +4,7 @@ const slowest = (s, b) => (Array.isArray(s.us[b]) ? Math.max(...s.us[b]) : s.us[
 const isCopy = (s) => s.f !== undefined;
 const bytesEach = (s, b) => perDevice(s.b[b], 0);
 
-// Bytes as the plan counts them: one participant's operand of a collective, every link of a copy.
+// Bytes as in the plan: one participant's operand of a collective, every link of a copy.
 function bytesOf(s, b) {
   if (!s.b) return 0;
   return Array.isArray(s.b[b]) ? sum(s.b[b]) : s.b[b] * (s.c ?? 1);
@@ -175,7 +175,7 @@ function timeline() {
             const d = TIME_LANES[lane];
             const drawn = add(from, to, lane, 1, { fill: colour(d), ...on }, () => [`${opWord(e.s)} ${what}`, `${deviceName(d)}: ${time(to - from)}`, `→ ${nameIn(e.s.n, st.l)} ${e.s.d}${e.s.x ? ", a partial sum" : ""}`]);
             if (drawn) text(...drawn, lane, e.s.w ? short(what) : opWord(e.s), "in", `var(--t${hue(d)})`);
-            if (to < until) add(to, until, lane, 1, { fill: "url(#wait)" }, () => [`${deviceName(d)} is done before others`, time(until - to)]);
+            if (to < until) add(to, until, lane, 1, { fill: "url(#wait)" }, () => [`${deviceName(d)} waits for other devices`, time(until - to)]);
           });
           continue;
         }
