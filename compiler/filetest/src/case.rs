@@ -23,7 +23,7 @@ pub struct Case {
     pub(crate) body: usize,
     /// The section below the body.
     pub(crate) section: Option<Section>,
-    /// Expected findings; those of the header have line 0.
+    /// Expected findings; findings of the header have line 0.
     pub(crate) expected: Vec<Reported>,
     /// Lines with their expected shardings.
     pub(crate) shardings: Vec<(usize, String)>,

@@ -173,7 +173,7 @@ fn check_choices(
         WeightForms::Separate => WeightForms::Fused,
     };
     if tensors(spec, metadata, other)? == found {
-        let message = format!("fused has no effect: the weights of {arch} have only one form");
+        let message = format!("fused does not apply: the weights of {arch} have only one form");
         return Err(Diagnostic::new(&codes::UNKNOWN_PRESET, "fused", message).help("remove it"));
     }
     Ok(())

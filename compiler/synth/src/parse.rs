@@ -192,7 +192,7 @@ impl<'a> KeyValues<'a> {
         let head_dim = self.head_dim(arch, embd, &heads)?;
         let window = self.size("window", 0, MAX_SIZE)?.filter(|&n| n > 0);
         if let (Some(n), Window::None) = (window, arch.attention.window) {
-            let message = format!("window={n}, but {} has no sliding window", arch.name);
+            let message = format!("window={n}, but {} lacks a sliding window", arch.name);
             return Err(invalid("window", message).help("remove it"));
         }
         let drafts = self.size("drafts", 0, MAX_LAYERS)?.unwrap_or(0);
@@ -298,7 +298,7 @@ impl<'a> KeyValues<'a> {
         let used = self.size("experts_used", 1, MAX_SIZE)?;
         let (count, fallback) = match (&arch.ffn.experts, count) {
             (ExpertsOfArch::None, Some(n)) => {
-                let message = format!("experts={n}, but {} has no experts", arch.name);
+                let message = format!("experts={n}, but {} is not a mixture of experts", arch.name);
                 return Err(invalid("experts", message).help("remove it"));
             }
             (ExpertsOfArch::Always(_), None) => (4, 2),

@@ -95,7 +95,7 @@ pub struct Experts {
 /// Optional tensors: biases, norms, rotary factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Optionals {
-    /// None of them.
+    /// The model lacks them.
     Without,
     /// All of them.
     With,

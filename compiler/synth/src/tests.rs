@@ -262,8 +262,8 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         ),
         ("llama:embd=100", "embd=100 with heads=8"),
         ("llama:head_dim=3", "head_dim must be even"),
-        ("llama:window=4", "llama has no sliding window"),
-        ("qwen3:experts=4", "qwen3 has no experts"),
+        ("llama:window=4", "llama lacks a sliding window"),
+        ("qwen3:experts=4", "qwen3 is not a mixture of experts"),
         ("llama:experts_used=4", "without experts"),
         (
             "qwen3moe:experts=4,experts_used=5",

@@ -1,4 +1,4 @@
-//! Decoding allocates nothing after a first run: not the session, the executor, its threads, the sampler or the
+//! Decoding makes no allocations after a first run: not the session, the executor, its threads, the sampler or the
 //! detokeniser.
 //!
 //! This binary's allocator counts the calls of all threads, so it is one test without the harness, whose threads would

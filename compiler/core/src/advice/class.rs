@@ -11,7 +11,7 @@ pub(super) struct Class {
 }
 
 impl Class {
-    /// Lists the classes of a placement, those with the fewest losses first.
+    /// Lists the classes of a placement, the fewest losses first.
     pub(super) fn all(placement: &Placement) -> Vec<Class> {
         let bit = |n: u32, i: u32| n & (1 << i) != 0;
         let mut out: Vec<Class> = (0..8)

@@ -19,7 +19,7 @@ pub(super) struct SharedWay {
     pub(super) shares: Shares,
 }
 
-/// Lists the ways to divide among a placement's devices that have an option, those of the requested mode first. Groups
+/// Lists the ways to divide among a placement's devices that have an option, the requested mode first. Groups
 /// in sequence have no option; only `auto` chooses them, again after every change.
 pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
     let auto = Placement {

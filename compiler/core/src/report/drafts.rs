@@ -56,7 +56,7 @@ pub(super) fn drafts(placement: &Placement, compiled: &CompiledModel) -> Option<
     })
 }
 
-/// Marks instructions that only drafts need: those of a draft's block, or dependent on further tokens.
+/// Marks instructions that only drafts need: in a draft's block, or dependent on further tokens.
 fn drafting(compiled: &CompiledModel) -> Vec<bool> {
     let first = compiled.model.summary.n_layer;
     let programs = &compiled.programs;

@@ -60,7 +60,7 @@ impl Deref for Subject {
 }
 
 impl Subject {
-    /// Plans and assembles a model; `None` if the placement has no plan.
+    /// Plans and assembles a model; `None` without a plan for the placement.
     fn new(path: &Path, placement: &Placement, tokens: &[u32]) -> Option<Subject> {
         Assembled::new(path, placement, tokens, &CudaTarget).map(Subject)
     }

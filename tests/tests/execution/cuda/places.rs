@@ -76,7 +76,7 @@ fn placed_models_agree_on_emulated_devices() {
     assert!(failed.is_empty(), "{}\n{failed:#?}", failed.len());
 }
 
-/// Block-quantised caches give logits near those of f32 caches.
+/// Block-quantised caches give almost the logits of f32 caches.
 #[test]
 fn caches_of_blocks_are_near_those_of_numbers() {
     let models = goldens();

@@ -17,7 +17,7 @@ const DEPTH: usize = 64;
 /// A capture's records, and the range of all its layers but the last.
 struct Layers {
     records: Vec<Json>,
-    /// The first record of the first layer; `to` is that of the last layer.
+    /// The first record of the first layer; `to` is the first record of the last layer.
     from: usize,
     to: usize,
     n: usize,

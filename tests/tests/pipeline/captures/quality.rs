@@ -247,7 +247,7 @@ const NORMS: &[(&str, usize, &str)] = &[
 ];
 
 /// Captures whose keys and values come from one latent row, which attention reads whole. The row's projections are
-/// mirrored; with one head, also those of the queries.
+/// mirrored; with one head, also the query projections.
 const LATENT: &[&str] = &["deepseek2", "mistral4", "minicpm3"];
 
 /// The least share of bytes in split tensors, without latent attention.

@@ -46,7 +46,7 @@ impl Model<'_> {
         y
     }
 
-    /// Returns the RMS norm with that weight; `x` if the file has none.
+    /// Returns the RMS norm with that weight; `x` without a norm.
     fn norm(&self, stem: &str, x: &[f64]) -> Row {
         let Some(weight) = self.row(&format!("{stem}.weight")) else {
             return x.to_vec();

@@ -96,7 +96,7 @@ fn rotations_of_every_layer_are_repaired() {
         told[2]
     );
     let diff = told[2].help.clone().unwrap_or_default().to_string();
-    // One line per needed op; unaffected ops have none.
+    // One line per needed op; unaffected ops do not appear.
     let lines: Vec<&str> = diff.lines().collect();
     assert_eq!(lines.len(), 8, "{diff}");
     let new: Vec<&str> = diff.lines().filter(|l| l.starts_with('+')).collect();

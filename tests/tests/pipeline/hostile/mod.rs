@@ -147,7 +147,7 @@ impl Model {
         model
     }
 
-    /// Adds the tensors that the metadata require; returns false if there are none.
+    /// Adds the tensors that the metadata require; returns false without such tensors.
     fn complete(&mut self) -> bool {
         let Ok(header) = self.writer().header() else {
             return false;

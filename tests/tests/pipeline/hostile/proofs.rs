@@ -112,7 +112,7 @@ fn attribute(value: &Attr, rng: &mut Rng) -> Attr {
     }
 }
 
-/// Changes one of an op's parameters; returns the op unchanged if it has none or refuses the value.
+/// Changes one of an op's parameters; returns the op unchanged if it lacks parameters or refuses the value.
 fn parameter(op: &Op, rng: &mut Rng) -> Op {
     let mut attrs = op.attrs();
     if attrs.is_empty() {

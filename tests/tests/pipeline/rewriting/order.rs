@@ -1,4 +1,4 @@
-//! The order of sums: that of one device if it is cheap.
+//! Sums in the order of one device if it is cheap.
 
 use tpc_core::placement::Placement;
 use tpc_ir::program::SumOrder;
