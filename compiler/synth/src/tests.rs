@@ -250,7 +250,7 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         ),
         (
             "llama:heads=4/4/4",
-            "heads lists 3 layers, and the model has layers=2",
+            "heads lists 3 layers, but the model has layers=2",
         ),
         (
             "llama:heads=4/",
@@ -272,7 +272,7 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         ("llama:type=q9_k", "q4_k"),
         ("llama:type=i32", "is not a type of weights"),
         ("llama:tied=yes", "neither 0 nor 1"),
-        ("llama-8b:header=0", "header=1 to write the header only"),
+        ("llama-8b:header=0", "header=1 to write only the header"),
         (
             "llama:llama.rope.scaling.type=odd",
             "invalid sizes for this model",
@@ -294,7 +294,7 @@ fn what_is_wrong_is_named_with_what_was_expected() {
 fn a_type_that_nobody_encodes_is_refused_before_anything_is_written() {
     let spec = |text: &str| Spec::parse(text).unwrap();
     let e = Model::new(spec("llama:type=q8_0"), &plain).err().unwrap();
-    assert_eq!(e.to_string(), "type: q8_0 cannot be written: only f32");
+    assert_eq!(e.to_string(), "type: tpc cannot write q8_0: only f32");
     assert!(Model::new(spec("llama:type=q8_0,header=1"), &plain).is_ok());
 }
 

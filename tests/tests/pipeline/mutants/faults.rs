@@ -769,7 +769,7 @@ fn spoiled(
     Some((first..=end).collect())
 }
 
-/// Selects no rows of an empty `z`. All values without elements are zeros, but without a row.
+/// Selects no rows of an empty `z`. Values without elements count as zeros, but these lack rows as well.
 fn rows_of_none(d: &mut Draft, at: usize, z: usize) -> Vec<usize> {
     let [_, a, b, c] = d.cells[z].ty.dims.clone();
     let slice = |axis: u64, len: u64| Slice {
