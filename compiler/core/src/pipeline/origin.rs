@@ -158,7 +158,7 @@ fn of_capture(
     let ctx_size = placement.ctx_size.unwrap_or(CAPTURE_CONTEXT);
     in_range(ctx_size, placement)?;
     if placement.drafting != Drafting::None {
-        let reason = "it is planned as it was captured".to_owned();
+        let reason = "tpc plans captured graphs unchanged".to_owned();
         let arch = CAPTURE;
         return Err(vec![ArchError::NoDrafts { arch, reason }.into()]);
     }

@@ -101,7 +101,7 @@ fn places(report: &PlanReport, detail: Detail) -> Columns {
         ("state", Right),
         ("layout", Right),
         ("compute", Right),
-        ("beside", Right),
+        ("other files", Right),
         ("total", Right),
         ("usable", Right),
         ("used", Right),
@@ -134,7 +134,7 @@ fn places(report: &PlanReport, detail: Detail) -> Columns {
     if let Some(pool) = &report.pool {
         t.row([vec!["together".to_owned()], pool_cells(pool)].concat());
     }
-    t.without_columns(&["kv cache", "state", "beside"], |cell| {
+    t.without_columns(&["kv cache", "state", "other files"], |cell| {
         cell == "0 B" || cell.is_empty()
     });
     t.without_columns(&["layout", "usable", "used"], |cell| cell == UNKNOWN);

@@ -123,16 +123,16 @@ pub enum NoSnapshot {
 impl fmt::Display for NoSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoSnapshot::Json(e) => write!(f, "it is not JSON: {e}"),
-            NoSnapshot::Array => f.write_str("it is an array: give a single plan"),
-            NoSnapshot::NoPlan(e) => write!(f, "it is not a plan: {e}"),
+            NoSnapshot::Json(e) => write!(f, "the file is not JSON: {e}"),
+            NoSnapshot::Array => f.write_str("the file has an array: give a single plan"),
+            NoSnapshot::NoPlan(e) => write!(f, "the file is not a plan: {e}"),
             NoSnapshot::Version(v) => {
                 write!(
                     f,
-                    "it has format version {v}, but tpc reads version {VERSION}"
+                    "the plan has format version {v}, but tpc reads version {VERSION}"
                 )
             }
-            NoSnapshot::Refusal => f.write_str("it records a refusal, not a plan"),
+            NoSnapshot::Refusal => f.write_str("the file records a refusal, not a plan"),
         }
     }
 }
@@ -166,7 +166,7 @@ impl Snapshot {
         }
         match value.get("tpc") {
             None => {
-                let why = "it lacks the field `tpc` with the version";
+                let why = "the field `tpc` with the version is missing";
                 return Err(NoSnapshot::NoPlan(why.to_owned()));
             }
             Some(version) if version.as_u64() != Some(VERSION) => {
