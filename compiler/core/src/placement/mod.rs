@@ -247,8 +247,8 @@ pub fn parse_deterministic(text: &str) -> Result<SumOrder, Diagnostic> {
             let message = format!("`{text}` is not on, off or auto");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--deterministic", message);
             Err(d.help(
-                "use on, off or auto: on sums in the order of one device where possible; off sums in the cheapest order; \
-                 auto is on if that costs at most 3 %",
+                "use on, off or auto: on sums in the order of one device where possible; off sums in the cheapest \
+                 order; auto is on if that costs at most 3 %",
             ))
         }
     }
