@@ -1,18 +1,18 @@
-//! Locations of the data that the pipeline tests share.
+//! Test data of the pipeline tests.
 //!
-//! The repository carries a choice of golden models and headers under `tests/data`. A folder `shared` next to the
-//! checkout may hold more of them, which the tests then use as well.
+//! The repository has some golden models and headers under `tests/data`. Tests also use those in a folder `shared` next
+//! to the checkout.
 
 pub mod speeds;
 
 use std::path::{Path, PathBuf};
 
-/// How much of a sweep a test runs.
+/// The extent of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
-    /// A fixed sample, the same in every run.
+    /// A fixed sample.
     Sample,
-    /// Everything: minutes more.
+    /// Everything; takes minutes more.
     Full,
 }
 
@@ -34,7 +34,7 @@ impl Sweep {
     }
 }
 
-/// Parts of patterns that name tensors.
+/// Parts of patterns for tensor names.
 pub const TENSOR_NAMES: [&str; 20] = [
     "attn_q",
     "attn_k",
@@ -63,13 +63,13 @@ pub fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data")
 }
 
-/// Returns the folder `shared` next to the checkout, if it exists.
+/// Returns the folder `shared` next to the checkout, if any.
 pub fn shared() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared");
     path.is_dir().then_some(path)
 }
 
-/// Returns the files in `folders` whose names end with `ending`, by name. If several have one name, the first counts.
+/// Returns the files in `folders` whose names end with `ending`, sorted by name. Of equal names the first counts.
 pub fn files(folders: &[PathBuf], ending: &str) -> Vec<PathBuf> {
     let mut out: Vec<PathBuf> = Vec::new();
     for folder in folders {
@@ -92,21 +92,21 @@ pub fn files(folders: &[PathBuf], ending: &str) -> Vec<PathBuf> {
     out
 }
 
-/// Returns the paths of the golden models in the repository and in `shared`.
+/// Returns the paths of all golden models.
 pub fn goldens() -> Vec<PathBuf> {
     let mut folders = vec![data().join("golden")];
     folders.extend(shared().map(|s| s.join("golden")));
     files(&folders, ".gguf")
 }
 
-/// Returns the paths of the headers of real models in the repository and in `shared`.
+/// Returns the paths of all headers of real models.
 pub fn headers() -> Vec<PathBuf> {
     let mut folders = vec![data().join("headers")];
     folders.extend(shared().map(|s| s.join("models")));
     files(&folders, ".header.gguf")
 }
 
-/// Returns the paths of the captured graphs in the repository and in `shared`.
+/// Returns the paths of all captured graphs.
 pub fn captures() -> Vec<PathBuf> {
     let mut folders = vec![data().join("graphs")];
     folders.extend(shared().map(|s| s.join("graphs")));

@@ -1,4 +1,4 @@
-//! Element types of a file that only `ik_llama.cpp` runs.
+//! Element types that only `ik_llama.cpp` runs.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use tpc_ir::{DType, Graph, Op};
 /// The tensors with types of `ik_llama.cpp`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignTypes {
-    /// The first of the tensors.
+    /// The first tensor.
     pub first: String,
-    /// The type of the first.
+    /// Its type.
     pub first_type: DType,
     /// The number of tensors.
     pub count: usize,
@@ -36,7 +36,7 @@ impl ForeignTypes {
         Some(out)
     }
 
-    /// Collects the foreign types of a model's weights; `None` if the model uses only llama.cpp's types.
+    /// Collects the foreign types of a model's weights; `None` if it has none.
     pub fn of_graph(graph: &Graph) -> Option<ForeignTypes> {
         ForeignTypes::of(graph.insts().filter_map(|(_, data)| match &data.op {
             Op::Weight(w) => {
@@ -47,13 +47,13 @@ impl ForeignTypes {
         }))
     }
 
-    /// Collects the foreign types of a file's tensors; `None` if the file uses only llama.cpp's types.
+    /// Collects the foreign types of a file's tensors; `None` if it has none.
     pub fn of_file(header: &Header) -> Option<ForeignTypes> {
         let tensors = header.tensors().iter();
         ForeignTypes::of(tensors.map(|t| (t.name.as_str(), t.dtype)))
     }
 
-    /// Joins the names of the types, such as `iq3_k, iq4_k`.
+    /// Joins the type names: `iq3_k, iq4_k`.
     pub fn names(&self) -> String {
         let names: Vec<&str> = self.types.iter().map(|t| t.name()).collect();
         names.join(", ")
@@ -67,7 +67,7 @@ impl ForeignTypes {
         }
     }
 
-    /// Returns the diagnostic that refuses to run such a file.
+    /// Returns the diagnostic that refuses the file.
     pub fn refusal(&self) -> Diagnostic {
         let ForeignTypes {
             first,
@@ -81,10 +81,10 @@ impl ForeignTypes {
             n => format!("; {n} other tensors have types of ik_llama.cpp, too"),
         };
         let message = format!(
-            "tpc does not run {first}: its type {first_type} is one of ik_llama.cpp{others}"
+            "tpc does not run {first}: its type {first_type} is a type of ik_llama.cpp{others}"
         );
         Diagnostic::new(&codes::FOREIGN_TYPE, first.as_str(), message).help(
-            "tpc plan --engine ik_llama.cpp has the command that runs it with ik_llama.cpp; for tpc, get a file of another \
+            "`tpc plan --engine ik_llama.cpp` prints the command for ik_llama.cpp; for tpc, use a file of another \
              type, such as q4_k",
         )
     }

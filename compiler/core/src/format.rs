@@ -1,4 +1,4 @@
-//! Numbers as text for people: bytes, counts, layers, sizes per device.
+//! Numbers as text: bytes, counts, layers, sizes per device.
 
 use std::fmt::Write;
 
@@ -38,7 +38,7 @@ pub fn count(n: u64) -> String {
     }
 }
 
-/// Formats tokens per second with three significant digits: `184`, `5.31`, `4400`.
+/// Formats tokens per second with three digits: `184`, `5.31`, `4400`.
 pub fn speed(tps: f64) -> String {
     if tps < 9.995 {
         return format!("{tps:.2}");
@@ -51,7 +51,7 @@ pub fn speed(tps: f64) -> String {
     format!("{:.0}", (tps / unit).round() * unit)
 }
 
-/// Formats the runs of consecutive numbers in an ascending list: `0-31`, `0, 2, 5-7`.
+/// Formats runs of an ascending list: `0-31`, `0, 2, 5-7`.
 pub fn span(numbers: &[u32]) -> String {
     let runs = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
     let run = |run: &[u32]| match run {
@@ -62,7 +62,7 @@ pub fn span(numbers: &[u32]) -> String {
     runs.map(run).collect::<Vec<_>>().join(", ")
 }
 
-/// Formats a size per device: `8 × 512`, `640 · 768 · 640`; for more than four different ones `352 to 384`.
+/// Formats a size per device: `8 × 512`, `640 · 768 · 640`; more than four different ones as `352 to 384`.
 pub fn lens(lens: &[u64]) -> String {
     let (least, most) = (lens.iter().min(), lens.iter().max());
     match (least, most) {
@@ -84,7 +84,7 @@ pub fn equal(shown: &[String]) -> String {
     }
 }
 
-/// Counts the columns that a text takes on a terminal.
+/// Counts the terminal columns of a text.
 pub fn columns(text: &str) -> usize {
     text.width()
 }
@@ -99,7 +99,7 @@ pub fn split_at_column(text: &str, columns: usize) -> (&str, &str) {
     text.split_at(end.map_or(text.len(), |(at, _)| at))
 }
 
-/// Shortens a text to at most `width` columns; a shortened text ends with `…`.
+/// Shortens a text to at most `width` columns, with `…` at the end.
 pub fn shortened(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -108,14 +108,13 @@ pub fn shortened(text: &str, width: usize) -> String {
     format!("{start}…")
 }
 
-/// Replaces the characters of a text that control a terminal: file names may contain them.
+/// Replaces control characters, which file names may contain.
 pub fn printable(text: &str) -> String {
     let shown = |c: char| if steers(c) { '\u{fffd}' } else { c };
     text.chars().map(shown).collect()
 }
 
-/// Wraps `text` to lines of at most `width` columns; all but the first are indented by `indent`. Words longer than a line are
-/// cut.
+/// Wraps `text` to `width` columns; all lines but the first are indented by `indent`. Words longer than a line are cut.
 pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let mut out = String::new();
     for line in text.lines() {
@@ -182,7 +181,6 @@ mod tests {
         assert_eq!(wrapped("a\nb", 10, 4), "a\nb\n");
         assert_eq!(wrapped("a bcdefgh", 4, 1), "a\n bcd\n efg\n h\n");
         assert_eq!(wrapped("模型模型", 4, 0), "模型\n模型\n");
-        // The time is linear in the length.
         let long = wrapped(&"n".repeat(4_000_000), 100, 2);
         assert_eq!(
             long.lines().count(),

@@ -1,28 +1,27 @@
 //! Golden logits: the known answers of a model to given tokens.
 //!
-//! All numbers are little-endian. The header is `i32` magic 0x4C4F4731, `i32` n_tokens, `i32` n_vocab, `i32` seed. Then come
-//! `n_tokens` × `i32` token ids, and `n_tokens · n_vocab` × `f32` logits, a row per position. The tokens are fed as one sequence
-//! from position 0.
+//! Little-endian: `i32` magic 0x4C4F4731, `i32` n_tokens, `i32` n_vocab, `i32` seed; `n_tokens` × `i32` token ids;
+//! `n_tokens · n_vocab` × `f32` logits, a row per position. The tokens are one sequence from position 0.
 
 use tpc_diag::{Diagnostic, codes};
 
 /// The magic number, `1GOL` read as bytes.
 pub const MAGIC: i32 = 0x4C4F_4731;
 
-/// A file of golden logits.
+/// The contents of a golden-logits file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Golden {
     /// Token ids.
     pub tokens: Vec<u32>,
-    /// The size of the vocabulary.
+    /// Vocabulary size.
     pub n_vocab: usize,
-    /// The seed of the random tokens; 0 when they are not random.
+    /// The seed of random tokens; 0 if the tokens are not random.
     pub seed: i32,
-    /// Logits, `[n_vocab]` per token, token by token.
+    /// Logits, `[n_vocab]` per token.
     pub logits: Vec<f32>,
 }
 
-/// The distance between logits and golden ones.
+/// A distance between logits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distance {
     /// `Σ(a − b)² / Σa²`.
@@ -40,14 +39,14 @@ impl Distance {
 }
 
 impl Golden {
-    /// Reads the bytes of the file `name`.
+    /// Parses the bytes of the file `name`.
     ///
     /// # Errors
     /// Returns TPC0404 if the magic number, a size or the length is wrong.
     pub fn parse(name: &str, bytes: &[u8]) -> Result<Golden, Diagnostic> {
         let wrong = |what: String| {
             Diagnostic::new(&codes::GOLDEN_FILE, name, what)
-                .help("give a golden-logits file, as `tpc eval --logits` writes it")
+                .help("give a golden-logits file written by `tpc eval --logits`")
         };
         let word = |i: usize| -> Result<i32, Diagnostic> {
             let b: [u8; 4] = bytes
@@ -83,7 +82,7 @@ impl Golden {
             .ok_or_else(|| wrong("n_tokens times n_vocab overflows".to_owned()))?;
         if bytes.len() != expected {
             return Err(wrong(format!(
-                "the file has {} bytes, but its sizes ask for {expected}",
+                "the file has {} bytes, but its header requires {expected}",
                 bytes.len()
             )));
         }
@@ -110,7 +109,7 @@ impl Golden {
         })
     }
 
-    /// Returns the bytes of the file.
+    /// Serialises the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(16 + 4 * (self.tokens.len() + self.logits.len()));
         let sizes = [self.tokens.len() as i32, self.n_vocab as i32, self.seed];
@@ -122,8 +121,7 @@ impl Golden {
     }
 }
 
-/// Computes the distance of `got` from `want`, element by element up to the shorter length. A NaN or an infinity makes both
-/// figures infinite.
+/// Computes the distance of `got` from `want` up to the shorter length. NaN or infinity makes both figures infinite.
 pub fn distance(
     want: impl IntoIterator<Item = f64>,
     got: impl IntoIterator<Item = f64>,

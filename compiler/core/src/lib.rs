@@ -1,17 +1,17 @@
 //! # tpc-core: from a model and a configuration to a plan
 //!
-//! - [`cards`]: graphics cards by name, with their memory, speed and links.
-//! - [`placement`]: the user's options, and the device of each layer that follows from them.
+//! - [`cards`]: graphics cards by name, with memory, speed and links.
+//! - [`placement`]: the user's options, and the device of each layer.
 //! - [`pipeline`]: the passes in order.
 //! - [`advice`]: configurations that fit if the requested one does not.
-//! - [`beside`]: files that are loaded in addition to the model.
-//! - [`shrink`]: the same model with small sizes, to be run.
+//! - [`beside`]: files loaded in addition to the model.
+//! - [`shrink`]: the same model with small sizes, to run.
 //! - [`report`]: plans as tables, JSON and pages.
 //! - [`foreign_types`]: tensors that only `ik_llama.cpp` runs.
-//! - [`mod@format`]: bytes, counts and layers as people read them.
+//! - [`mod@format`]: numbers as text.
 //! - [`golden`]: files of known logits.
 //! - [`topology`]: topology files.
-//! - [`units`]: quantities as people write them.
+//! - [`units`]: quantities with units.
 
 pub mod advice;
 pub mod beside;

@@ -1,4 +1,4 @@
-//! Quantities as people write them: `24 GB`, `24 GiB`, `24e9`, `936 GB/s`, `71 TFLOP/s`.
+//! Quantities with units: `24 GB`, `24 GiB`, `24e9`, `936 GB/s`, `71 TFLOP/s`.
 
 /// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ impl Unit {
         }
     }
 
-    /// Suggests the likely texts with a unit for a small number `n`.
+    /// Suggests texts with a unit for a small number `n`.
     fn likely_unit(self, n: &str) -> String {
         match self {
             Unit::Bytes => format!("\"{n} GB\" ({n}e9 bytes) or \"{n} GiB\""),
@@ -30,23 +30,23 @@ impl Unit {
     }
 }
 
-/// The reason why a text is not a quantity, and the text to write instead.
+/// The reason why a text is not a quantity, and a correct text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoQuantity {
-    /// The fault.
+    /// The mistake.
     pub message: String,
-    /// The text to write instead.
+    /// The correct text.
     pub cure: String,
 }
 
-/// The least number without a unit that counts as bytes or operations. For smaller numbers tpc assumes a forgotten unit.
+/// The least number without a unit; smaller ones likely lack their unit.
 const FORGOTTEN: f64 = 1e6;
 
-/// Reads a quantity with or without a unit. `GB` counts 10⁹ bytes, `GiB` and `G` 2³⁰; case and blanks do not matter.
-/// A number without a unit counts bytes (per second) or operations.
+/// Reads a quantity. `GB` is 10⁹ bytes, `GiB` and `G` are 2³⁰; case and blanks do not matter. Without a unit it counts
+/// bytes (per second) or operations.
 ///
 /// # Errors
-/// Returns an error if the text is not such a quantity, is negative, or lacks a unit and is implausibly small.
+/// Returns an error for other texts, negative numbers, and implausibly small numbers without a unit.
 pub fn quantity(text: &str, unit: Unit) -> Result<f64, NoQuantity> {
     let text = text.trim();
     let (number, suffix) = split(text);
@@ -64,11 +64,14 @@ pub fn quantity(text: &str, unit: Unit) -> Result<f64, NoQuantity> {
         }
     };
     let Some(n) = number.replace('_', "").parse::<f64>().ok() else {
-        return Err(wrong(format!("`{text}` is no number of {}", unit.plural())));
+        return Err(wrong(format!(
+            "`{text}` is not a number of {}",
+            unit.plural()
+        )));
     };
     if !n.is_finite() || n < 0.0 {
         return Err(wrong(format!(
-            "`{text}` is no number of {} that there can be",
+            "`{text}` is not a possible number of {}",
             unit.plural()
         )));
     }
@@ -83,11 +86,14 @@ pub fn quantity(text: &str, unit: Unit) -> Result<f64, NoQuantity> {
     }
     match factor(suffix, unit) {
         Some(f) => Ok(n * f),
-        None => Err(wrong(format!("`{suffix}` is no unit of {}", unit.plural()))),
+        None => Err(wrong(format!(
+            "`{suffix}` is not a unit of {}",
+            unit.plural()
+        ))),
     }
 }
 
-/// Splits a text into the number at its start and the rest.
+/// Splits a text into its leading number and the rest.
 fn split(text: &str) -> (&str, &str) {
     let bytes = text.as_bytes();
     let mut end = 0;
@@ -104,7 +110,6 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
-/// Returns the factor of a unit.
 fn factor(suffix: &str, unit: Unit) -> Option<f64> {
     let lower: String = suffix
         .chars()
@@ -144,7 +149,6 @@ fn factor(suffix: &str, unit: Unit) -> Option<f64> {
     }
 }
 
-/// Returns the factor of a prefix.
 fn prefix_factor(prefix: &str) -> Option<f64> {
     let (base, prefix) = match prefix.strip_suffix('i') {
         Some(prefix) => (1024.0_f64, prefix),

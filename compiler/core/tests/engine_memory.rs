@@ -1,5 +1,4 @@
-//! Memory as llama.cpp allocates it, compared with llama.cpp's own figures (`tests/data/engine-memory`, made by
-//! `tests/engine/memory.py`).
+//! Compares memory with llama.cpp's own figures (`tests/data/engine-memory`, made by `tests/engine/memory.py`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +13,6 @@ use tpc_ir::{Device, Place};
 use tpc_passes::footprint::Footprint;
 use tpc_passes::machine::Engine;
 
-/// A placement in tpc's words.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options {
@@ -36,7 +34,7 @@ struct Options {
     n_cpu_moe: Option<u64>,
 }
 
-/// The bytes of a place; caches are left out if llama.cpp reports only their sum over devices.
+/// A place's bytes, without caches if llama.cpp reports only their sum over devices.
 #[derive(Clone, Copy, Debug, Deserialize)]
 struct Bytes {
     weights: u64,
@@ -97,12 +95,12 @@ fn found(folder: &Path, row: &Row) -> BTreeMap<Place, Footprint> {
     prints.expect("llama.cpp's memory is counted")
 }
 
-/// Computes the difference between a figure and llama.cpp's figure, in per cent.
+/// Computes the difference from llama.cpp's figure in per cent.
 fn off(found: u64, reported: u64) -> f64 {
     100.0 * (found as f64 / (reported as f64).max(1.0) - 1.0)
 }
 
-/// Compares every row, and returns the number of rows.
+/// Compares every row; returns their number.
 fn compare(folder: &Path, rows: &Path) -> usize {
     let text = std::fs::read_to_string(rows).expect("rows");
     let rows: Vec<Row> = serde_json::from_str(&text).expect("rows");

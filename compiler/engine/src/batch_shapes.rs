@@ -1,10 +1,10 @@
-//! The configuration of a session, and the shapes of its batches.
+//! Session configurations and batch shapes.
 
 use tpc_ir::Window;
 use tpc_ir::program::BatchShape;
 use tpc_runtime::SessionConfig;
 
-/// Returns the configuration of a session with `n_ctx` cells per full cache and `n_ctx_swa` cells per windowed cache.
+/// Returns a session's configuration, with `n_ctx` cells per full cache and `n_ctx_swa` per windowed cache.
 pub(crate) fn config(
     [n_ctx, n_ctx_swa]: [usize; 2],
     window: Option<Window>,
@@ -17,8 +17,7 @@ pub(crate) fn config(
     }
 }
 
-/// Returns the batch shapes of a session: 1 token, `outputs` tokens, and `tokens` tokens. At most `outputs` tokens of a batch
-/// have logits.
+/// Returns a session's batch shapes: 1, `outputs` and `tokens` tokens. At most `outputs` tokens have logits.
 pub(crate) fn shapes(config: &SessionConfig, tokens: usize, outputs: usize) -> Vec<BatchShape> {
     let mut sizes = [1, outputs.min(tokens).max(1), tokens.max(1)].to_vec();
     sizes.dedup();

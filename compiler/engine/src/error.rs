@@ -1,28 +1,28 @@
-//! The engine's error type: diagnostics, and the kind that decides the exit status.
+//! The engine's errors: diagnostics, and the kind that decides the exit status.
 
 use tpc_diag::{Diagnostic, Severity, unusable};
 use tpc_runtime::ExecError;
 
-/// The kind of an error. The command line exits with status 1 for findings and 2 for usage errors.
+/// The kind of an error; the exit status is 1 for findings, 2 for usage errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// Findings of a plan, a comparison, or an execution.
+    /// Findings of a plan, comparison or execution.
     Findings,
-    /// An unusable option, or an unreadable file.
+    /// An unusable option or unreadable file.
     Usage,
 }
 
 /// The diagnostics of a failed operation.
 #[derive(Debug)]
 pub struct Error {
-    /// The diagnostics, the most important one first.
+    /// The most important one first.
     pub diagnostics: Vec<Diagnostic>,
-    /// The kind of the error.
+    /// The kind.
     pub kind: ErrorKind,
 }
 
 impl Error {
-    /// Makes an error from findings of a plan, a comparison, or an execution.
+    /// Makes an error of findings.
     pub fn findings(diagnostics: Vec<Diagnostic>) -> Error {
         Error {
             diagnostics,
@@ -30,7 +30,7 @@ impl Error {
         }
     }
 
-    /// Makes an error for an unusable option or an unreadable file.
+    /// Makes a usage error.
     pub fn usage(d: impl Into<Diagnostic>) -> Error {
         Error {
             diagnostics: vec![d.into()],
@@ -38,7 +38,7 @@ impl Error {
         }
     }
 
-    /// Makes an error from diagnostics of any kind. The result is a usage error if an option or the file is at fault.
+    /// Makes an error of any diagnostics: a usage error if an option or the file is wrong.
     pub fn from_diagnostics(diagnostics: Vec<Diagnostic>) -> Error {
         let error = |d: &&Diagnostic| d.severity == Severity::Error;
         match diagnostics.iter().filter(error).any(|d| unusable(d.code)) {

@@ -1,5 +1,3 @@
-//! Selects and configures the executor of a program.
-
 use std::sync::Arc;
 
 use tpc_core::placement::DeviceKind;
@@ -22,16 +20,16 @@ pub enum ExecutorKind {
     Cpu,
     /// CUDA kernels on graphics cards.
     Cuda,
-    /// CUDA kernels on devices that the CPU emulates. Needs a C++ compiler.
+    /// CUDA kernels on emulated devices. Needs a C++ compiler.
     EmulatedCuda,
-    /// Emulated CUDA that also checks every memory access for bounds, device and races.
+    /// Emulated CUDA that also checks memory accesses for bounds, device and races.
     CheckedCuda,
-    /// The interpreter, which computes in f64.
+    /// The f64 interpreter.
     Reference,
 }
 
 impl ExecutorKind {
-    /// Returns the name shown in tables.
+    /// Returns the name for tables.
     pub const fn name(self) -> &'static str {
         match self {
             ExecutorKind::Cpu => "CPU",
@@ -42,7 +40,7 @@ impl ExecutorKind {
         }
     }
 
-    /// Returns the target, which decides how devices store weights. The reference executor uses the CPU's target.
+    /// Returns the target, which decides the storage of weights. The reference uses the CPU's.
     pub const fn target(self) -> &'static dyn Target {
         match self {
             ExecutorKind::Cpu | ExecutorKind::Reference => &CpuTarget,
@@ -52,7 +50,7 @@ impl ExecutorKind {
         }
     }
 
-    /// Returns the executor's name in artefacts; `None` for the reference, which runs all artefacts.
+    /// Returns the name in artefacts; `None` for the reference, which runs all.
     pub const fn in_artefacts(self) -> Option<&'static str> {
         match self {
             ExecutorKind::Reference => None,
@@ -63,7 +61,7 @@ impl ExecutorKind {
         }
     }
 
-    /// Returns true if the devices may be cards.
+    /// True if devices may be cards.
     pub const fn takes_cards(self) -> bool {
         match self {
             ExecutorKind::Cpu | ExecutorKind::Reference => false,
@@ -77,11 +75,11 @@ impl ExecutorKind {
 pub struct ExecutorOptions {
     /// The kind of the executor.
     pub kind: ExecutorKind,
-    /// The total number of threads of all devices.
+    /// Threads of all devices together.
     pub threads: usize,
-    /// The dependencies between successive CUDA kernels.
+    /// Dependencies between successive CUDA kernels.
     pub edges: Edges,
-    /// True to time each kernel.
+    /// True to time kernels.
     pub profile: bool,
 }
 
@@ -96,12 +94,12 @@ impl ExecutorOptions {
         }
     }
 
-    /// Loads a verified program with its weights. `devices` gives the kind of each device of the program.
-    /// `kernels` are the compiled modules of an artefact.
+    /// Loads a verified program with its weights. `devices` are the kinds of the program's devices, `kernels` an
+    /// artefact's compiled modules.
     ///
     /// # Errors
-    /// Returns an error if a card or the C++ compiler for emulated devices is missing, memory is too small, or an op has no
-    /// kernel. The reference executor runs graphs, so it refuses programs.
+    /// Returns an error if a card or the C++ compiler for emulated devices is missing, memory is too small, or an op
+    /// has no kernel. The reference runs graphs, so it refuses programs.
     pub fn load(
         &self,
         program: Arc<Program>,
@@ -111,7 +109,7 @@ impl ExecutorOptions {
     ) -> Result<LoadedExecutor, ExecError> {
         match self.kind {
             ExecutorKind::Reference => Err(ExecError::Malformed {
-                what: "the reference executor runs graphs, and this is a program".to_owned(),
+                what: "the reference executor runs graphs, not programs".to_owned(),
             }),
             ExecutorKind::Cpu => {
                 let options = CpuOptions {
@@ -135,7 +133,7 @@ impl ExecutorOptions {
     /// Checks that the cards, or the C++ compiler for emulated cards, are present.
     ///
     /// # Errors
-    /// Returns the driver's error if a card or the compiler is missing.
+    /// Returns the driver's error if one is missing.
     pub fn probe(&self, devices: &[DeviceKind]) -> Result<(), ExecError> {
         let found = match self.kind {
             ExecutorKind::Cpu | ExecutorKind::Reference => Ok(()),
@@ -175,7 +173,7 @@ impl ExecutorOptions {
     }
 }
 
-/// An executor with a loaded program and its weights.
+/// An executor with a loaded program.
 pub struct LoadedExecutor {
     /// The executor.
     pub executor: Box<dyn Executor>,
@@ -192,7 +190,7 @@ impl LoadedExecutor {
     }
 }
 
-/// Divides threads equally among devices, with at least one per device. Returns the total number of threads.
+/// Divides threads equally among devices, at least one each; returns the total.
 pub fn threads(all: usize, devices: usize) -> usize {
     let devices = devices.max(1);
     (all / devices).max(1) * devices

@@ -1,10 +1,9 @@
 //! # tpc-engine: runs models
 //!
-//! Programs use this crate to plan and load models and to generate text without the command line. `docs/examples` has three
-//! such programs.
+//! Programs use this crate to plan and load models and to generate text; `docs/examples` has three such programs.
 //!
 //! - [`PreparedModel`] is a planned model or an artefact; [`artefact`] checks that an artefact fits this machine;
-//! - [`Loader`] loads it into one of the executors ([`ExecutorKind`]) and returns a session;
+//! - [`Loader`] loads it into an executor ([`ExecutorKind`]) and returns a session;
 //! - [`generate`] continues several texts at once in a session;
 //! - [`session_file`] saves a session and restores it in a later run;
 //! - [`rpc`] runs the graphs of llama.cpp's programs;

@@ -1,5 +1,3 @@
-//! Loads a prepared model into an executor and opens a session.
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,29 +18,29 @@ use crate::weights::FileWeights;
 /// A session on any executor.
 pub type AnySession<'a> = Session<dyn Executor + 'a>;
 
-/// A model, its weights and the options of the session to open.
+/// Loads a prepared model and opens a session.
 #[derive(Clone, Copy)]
 pub struct Loader<'a> {
-    /// The model's name in messages.
+    /// The name in messages.
     pub name: &'a Path,
     /// The file with the weights.
     pub file: &'a GgufFile,
     /// The prepared model.
     pub model: &'a PreparedModel,
-    /// The largest number of cells that the session uses of each cache. A plan may have more cells.
+    /// Maximum cells of each cache in the session; a plan may have more.
     pub ctx_size: usize,
-    /// The largest number of tokens per batch.
+    /// Maximum tokens per batch.
     pub batch: usize,
-    /// The largest number of tokens per batch that have logits.
+    /// Maximum tokens per batch with logits.
     pub outputs: usize,
-    /// The number of sequences.
+    /// Number of sequences.
     pub sequences: usize,
-    /// The executor that runs the programs.
+    /// The executor.
     pub executor: ExecutorOptions,
 }
 
 impl<'a> Loader<'a> {
-    /// Returns the largest number of tokens per sequence.
+    /// Returns the maximum tokens per sequence.
     pub fn sequence_ctx_size(&self) -> usize {
         let cells = self.model.cells(self.ctx_size, self.sequences);
         usize::try_from(cells.ctx_size).unwrap_or(usize::MAX)
@@ -86,17 +84,18 @@ impl<'a> Loader<'a> {
             Session::with_executor(loaded.executor, config)
         });
         session.map_err(|e| match &e {
-            // The caches take most of the memory, so a smaller context helps most.
+            // Caches take most of the memory, so a smaller context helps most.
             ExecError::Size { .. } if self.executor.kind == ExecutorKind::Cpu => {
                 let SessionConfig { n_ctx, .. } = config;
-                let cure = format!("a smaller context, -c, which is {n_ctx} now; or batch, -ub");
+                let cure =
+                    format!("give a smaller context (-c, now {n_ctx}) or a smaller batch (-ub)");
                 Error::findings(vec![execution_diagnostic(&e).help(cure)])
             }
             _ => Error::from(e),
         })
     }
 
-    /// Lays out a planned program for the executor, and verifies it.
+    /// Lays out a program for the executor, and verifies it.
     fn lay_out_verified(
         &self,
         programs: &Verified<stage::Programs>,
@@ -108,12 +107,13 @@ impl<'a> Loader<'a> {
         Ok(Arc::new(program))
     }
 
-    /// Converts the verifier's errors into diagnostics. Such errors are bugs in tpc.
+    /// Converts the verifier's errors, which are bugs in tpc.
     fn verification_error(&self, errors: &[ProgramError]) -> Error {
         let name = self.name.display().to_string();
         let diagnostic = |e: &ProgramError| {
             Diagnostic::new(&codes::UNVERIFIED_PLAN, &name, format!("{}: {e}", e.code)).help(
-                "this is a fault of tpc; please report it; --executor reference runs the model",
+                "this is a bug in tpc: report it with the command and the model's header; --executor reference \
+                 runs the model",
             )
         };
         Error::findings(errors.iter().take(8).map(diagnostic).collect())

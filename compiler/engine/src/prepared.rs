@@ -1,4 +1,4 @@
-//! Prepares a model for loading: plans it, or takes its program from an artefact.
+//! Prepares a model: plans it, or takes its program from an artefact.
 
 use std::sync::Arc;
 
@@ -20,12 +20,11 @@ use crate::devices::cards;
 use crate::error::Error;
 use crate::executor::ExecutorKind;
 
-/// The graphs or the program of a prepared model.
 pub(crate) enum Code {
-    /// The graphs of a new plan. The loader lays them out for the batches of its session. The plan and its proof are dropped
-    /// to save memory.
+    /// A new plan's graphs; the loader lays them out for its session's batches. Plan and proof are dropped to save
+    /// memory.
     Plan(Box<Verified<stage::Programs>>),
-    /// An artefact's program, laid out for fixed batch shapes. Reading the artefact has verified it.
+    /// An artefact's program for fixed batch shapes, verified when it was read.
     Program(Arc<Program>),
 }
 
@@ -36,39 +35,37 @@ pub struct PreparedModel {
     pub name: String,
     /// The size of the model's file.
     pub size: ModelSize,
-    /// The split mode of the plan.
+    /// The plan's split mode.
     pub split_mode: String,
-    /// The plan's devices as `--devices` spells them.
+    /// The plan's devices, as for `--devices`.
     pub devices: String,
-    /// The types of the key cache and the value cache.
+    /// Types of the K and V caches.
     pub cache_types: [String; 2],
-    /// The kind of each device.
     pub(crate) kinds: Vec<DeviceKind>,
-    /// The executor that the artefact was compiled for; `None` for a plan.
+    /// The executor of the artefact; `None` for a plan.
     executor: Option<String>,
-    /// The artefact's compiled kernels.
     pub(crate) prebuilt: PrebuiltCode,
-    /// The number of entries in the vocabulary.
+    /// Vocabulary size.
     pub n_vocab: usize,
-    /// The number of tokens that the model drafts per step.
+    /// Drafted tokens per step.
     pub n_draft: usize,
-    /// True if tokens also attend to later tokens. A batch then holds whole sequences.
+    /// True if tokens also attend to later ones; a batch then holds whole sequences.
     pub bidirectional: bool,
-    /// True if layers have recurrent states. Single tokens cannot be removed from such states.
+    /// True for recurrent states: single tokens cannot be removed.
     pub recurrent: bool,
-    /// The attention window of windowed layers.
+    /// The window of windowed layers.
     window: Option<Window>,
     caches: CacheSizes,
-    /// The largest number of tokens per batch.
+    /// Maximum tokens per batch.
     pub ubatch: usize,
-    /// The largest number of tokens per batch that have logits; `None` for a plan, whose limit the loader sets.
+    /// Maximum tokens per batch with logits; `None` for a plan, whose limit the loader sets.
     pub outputs: Option<usize>,
 }
 
-/// Checks that tpc has kernels for the types of all tensors in the file.
+/// Checks that tpc has kernels for all tensor types of a file.
 ///
 /// # Errors
-/// Returns TPC0412 if a tensor's type is not supported.
+/// Returns TPC0412 for an unsupported type.
 pub fn check_types(file: &GgufFile) -> Result<(), Error> {
     match ForeignTypes::of_file(file.header()) {
         Some(foreign) => Err(Error::findings(vec![foreign.refusal()])),
@@ -79,7 +76,7 @@ pub fn check_types(file: &GgufFile) -> Result<(), Error> {
 /// Plans a model and proves the plan.
 ///
 /// # Errors
-/// Returns the findings of planning, or an error if the plan cannot be proved.
+/// Returns the findings of planning, or an error if the proof fails.
 pub fn plan(file: &GgufFile, placement: &Placement) -> Result<CompiledModel, Error> {
     let compiled = compile(file, placement).map_err(Error::from_diagnostics)?;
     match compiled.proof_error() {
@@ -88,14 +85,13 @@ pub fn plan(file: &GgufFile, placement: &Placement) -> Result<CompiledModel, Err
     }
 }
 
-/// Returns the value of `--devices` in a list of options.
 fn devices_of(words: &[String]) -> String {
     let at = words.iter().position(|w| w == "--devices");
     let list = at.and_then(|i| words.get(i + 1));
     list.cloned().unwrap_or_default()
 }
 
-/// Returns the largest number of sequences that a program supports.
+/// Returns the maximum sequences of a program.
 pub fn sequences(program: &Program) -> usize {
     let shape = program.shapes.last();
     shape.map_or(1, |s| count(s.most.get(Symbol::NSeqMax)))
@@ -105,23 +101,20 @@ fn count(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
-/// Returns true if a graph has an input of this kind.
 fn has_input(graph: &Graph, kind: &InputKind) -> bool {
     let is_it = |op: &Op| matches!(op, Op::Input(i) if i.kind == *kind);
     graph.insts().any(|(_, i)| is_it(&i.op))
 }
 
-/// Returns true if tokens also attend to later tokens.
 fn is_bidirectional(graph: &Graph) -> bool {
     has_input(graph, &InputKind::MaskBatch)
 }
 
-/// Returns true if layers have recurrent states.
 fn is_recurrent(graph: &Graph) -> bool {
     has_input(graph, &InputKind::StateCells)
 }
 
-/// Returns the artefact's compiled kernels, keyed by the hash of their source.
+/// Returns an artefact's kernels, keyed by the hash of their source.
 fn prebuilt_code(artefact: &Artefact) -> PrebuiltCode {
     let mut out = PrebuiltCode::default();
     for module in artefact.kernels() {
@@ -138,14 +131,13 @@ impl PreparedModel {
         self.kinds.len()
     }
 
-    /// Returns the cells per sequence if `sequences` sequences share the caches. `ctx_size` limits the cells of a plan; an
-    /// artefact's cells are fixed.
+    /// Returns the cells per sequence if `sequences` share the caches. `ctx_size` limits a plan's cells; an artefact's
+    /// are fixed.
     pub(crate) fn cells(&self, ctx_size: usize, sequences: usize) -> SequenceCells {
         let caches = self.caches_for(ctx_size);
         caches.divide(self.window, self.ubatch as u64, sequences as u64)
     }
 
-    /// Returns the configuration of a session.
     pub(crate) fn session_config(&self, ctx_size: usize, sequences: usize) -> SessionConfig {
         let caches = self.caches_for(ctx_size);
         let states = match &self.code {
@@ -172,10 +164,10 @@ impl PreparedModel {
         }
     }
 
-    /// Checks that an artefact was compiled for this executor, because executors store weights in different formats.
+    /// Checks that an artefact is for this executor: executors store weights differently.
     ///
     /// # Errors
-    /// Returns TPC0401 if the artefact is for another executor.
+    /// Returns TPC0401 for another executor.
     pub(crate) fn check_executor(&self, executor: ExecutorKind) -> Result<(), Error> {
         let (Some(made), Some(asked)) = (&self.executor, executor.in_artefacts()) else {
             return Ok(());
@@ -184,16 +176,16 @@ impl PreparedModel {
             return Ok(());
         }
         let message = format!(
-            "the artefact is for {made}, and the {} executor stores weights otherwise",
+            "the artefact is for {made}; the {} executor stores weights differently",
             executor.name()
         );
         let d = Diagnostic::new(&codes::UNSUPPORTED_OPTION, "--executor", message);
         Err(Error::usage(d.help(format!(
-            "leave it out, or compile the model with --target {asked}"
+            "leave out the option, or compile the model with --target {asked}"
         ))))
     }
 
-    /// Plans a model and prepares it for loading.
+    /// Plans a model and prepares it.
     ///
     /// # Errors
     /// Returns the findings of [`plan`].
@@ -201,7 +193,7 @@ impl PreparedModel {
         Ok(PreparedModel::of_plan(plan(file, placement)?, placement))
     }
 
-    /// Prepares a plan for loading.
+    /// Prepares a plan.
     pub fn of_plan(compiled: CompiledModel, placement: &Placement) -> PreparedModel {
         let summary = &compiled.model.summary;
         PreparedModel {
@@ -225,7 +217,7 @@ impl PreparedModel {
         }
     }
 
-    /// Prepares an artefact for `devices`. If `devices` is `None`, the artefact keeps the devices in its manifest.
+    /// Prepares an artefact for `devices`, or for its manifest's devices.
     pub fn of_artefact(artefact: &Artefact, devices: Option<&str>) -> PreparedModel {
         let (manifest, program) = (artefact.manifest(), artefact.program());
         let planned = devices_of(&manifest.options.words);
@@ -270,15 +262,14 @@ impl PreparedModel {
     }
 }
 
-/// Lays out a planned program on a target, for batches of up to `tokens` tokens. At most `outputs` tokens of a batch have
-/// logits. The program is not verified.
+/// Lays out a program, without verifying it, for batches of `tokens` tokens, at most `outputs` of them with logits.
 pub(crate) fn lay_out(
     programs: &Verified<stage::Programs>,
     config: &SessionConfig,
     [tokens, outputs]: [usize; 2],
     target: &dyn Target,
 ) -> Result<Program, Error> {
-    // A batch cannot be larger than the context, so memory for more tokens would be wasted.
+    // A batch cannot exceed the context.
     let shapes = batch_shapes::shapes(config, tokens.min(config.n_ctx), outputs);
     assemble(programs, &shapes, target).map_err(|e| {
         Error::from(ExecError::Size {
@@ -287,11 +278,10 @@ pub(crate) fn lay_out(
     })
 }
 
-/// The smallest number of tokens per batch of an artefact that have logits. Artefacts for more sequences allow one token per
-/// sequence.
+/// The least tokens with logits per batch of an artefact. Artefacts for more sequences allow one per sequence.
 const OUTPUTS: usize = 16;
 
-/// Lays out a planned program for every batch within the placement's limits on tokens and sequences.
+/// Lays out a program for every batch within the placement's limits.
 ///
 /// # Errors
 /// Returns an error if a size overflows.

@@ -1,10 +1,8 @@
-//! Checks a user's token ids against the model's vocabulary.
-
 use tpc_diag::{Diagnostic, codes};
 
 use crate::error::Error;
 
-/// Checks that ids are tokens of the model. The diagnostic names `source`, the option or file that gave them.
+/// Checks that ids are tokens of the model. The diagnostic names `source`, an option or file.
 ///
 /// # Errors
 /// Returns TPC0400 for the first id outside the vocabulary.
@@ -16,9 +14,9 @@ pub fn check_tokens(
     let Some(id) = ids.find(|&id| id as usize >= n_vocab) else {
         return Ok(());
     };
-    let message = format!("there is no token {id}: the model has {n_vocab}");
+    let message = format!("unknown token {id}: the vocabulary has {n_vocab} tokens");
     let d = Diagnostic::new(&codes::COMMAND_LINE, source, message);
     Err(Error::usage(d.help(
-        "ids begin at 0; `tpc tokenize MODEL -p TEXT` gives those of a text",
+        "ids begin at 0; `tpc tokenize MODEL -p TEXT` prints the ids of a text",
     )))
 }

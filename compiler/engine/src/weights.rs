@@ -1,11 +1,9 @@
-//! Supplies executors with the tensors of a file.
-
 use tpc_gguf::GgufFile;
 use tpc_runtime::{ExecError, WeightData, WeightSource};
 
 use crate::observer::Observer;
 
-/// The tensors of a file. The observer receives an event for each tensor that an executor loads.
+/// A file's tensors. The observer counts the loaded ones.
 pub(crate) struct FileWeights<'a> {
     pub(crate) file: &'a GgufFile,
     pub(crate) observer: &'a dyn Observer,
@@ -31,7 +29,7 @@ impl WeightSource for FileWeights<'_> {
     }
 }
 
-/// Releases the file's remaining pages, such as readahead, after loading.
+/// Releases the file's pages, such as readahead.
 impl Drop for FileWeights<'_> {
     fn drop(&mut self) {
         self.file.release_all();

@@ -9,7 +9,6 @@ use tpc_engine::artefact::STORAGE_FORMATS;
 use tpc_runtime::quant;
 use tpc_synth::{Model, Spec};
 
-/// Runs an example and returns its output.
 fn run(name: &str, arguments: &[&str]) -> String {
     let test = std::env::current_exe().unwrap();
     let folder = test
@@ -27,7 +26,7 @@ fn run(name: &str, arguments: &[&str]) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// Writes a small synthetic model and returns its path.
+/// Writes a small synthetic model; returns its path.
 fn model(folder: &Path) -> PathBuf {
     let quantise = |dtype, values: &[f32], out: &mut Vec<u8>| {
         quant::quantise(dtype, values, out).map_err(|e| e.to_string())

@@ -1,4 +1,4 @@
-//! Reads a case: the header, the sections and the expectations of a file.
+//! Parses a file test's header, sections and expectations.
 
 use std::collections::BTreeSet;
 
@@ -8,44 +8,34 @@ use crate::command::Command;
 use crate::expectation::{Failures, Reported, expectations};
 use crate::frontend::Frontend;
 
-/// The beginning of a section's title line.
 const SECTION: &str = "; ---- ";
 
 /// A parsed file test.
 #[derive(Debug)]
 pub struct Case {
-    /// The whole file.
     pub(crate) text: String,
     pub(crate) command: Command,
-    /// The words of `; options`.
     pub(crate) options: Vec<String>,
-    /// The specification of `; model`.
     pub(crate) model: Option<String>,
-    /// The name of `; target`.
     pub(crate) target: Option<String>,
-    /// The words of each `; shape`.
     pub(crate) shapes: Vec<String>,
-    /// The offset of the first line below the header.
+    /// Offset of the first line below the header.
     pub(crate) body: usize,
     /// The section below the body.
     pub(crate) section: Option<Section>,
-    /// The expected findings. A finding that the header expects has line 0.
+    /// Expected findings; findings of the header have line 0.
     pub(crate) expected: Vec<Reported>,
-    /// The lines with an expected sharding, each with the sharding.
+    /// Lines with their expected shardings.
     pub(crate) shardings: Vec<(usize, String)>,
 }
 
-/// A section below the body.
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) title: String,
-    /// Offset of the title line.
     pub(crate) at: usize,
-    /// Offset of the first line below it.
     pub(crate) body: usize,
 }
 
-/// The header of a file under construction.
 #[derive(Default)]
 struct Header {
     command: Option<Command>,
@@ -84,10 +74,10 @@ impl Header {
 }
 
 impl Case {
-    /// Reads the text of a file test.
+    /// Parses a file test.
     ///
     /// # Errors
-    /// Returns the faults of the header, sections and expectations, each as `LINE: MESSAGE`.
+    /// Returns the faults of header, sections and expectations, each as `LINE: MESSAGE`.
     pub fn read(text: String, frontend: &Frontend) -> Result<Case, Failures> {
         let mut failures = Failures::new();
         let mut header = Header::default();
@@ -162,12 +152,12 @@ impl Case {
         self.command
     }
 
-    /// Returns the codes of the findings that the file expects.
+    /// Returns the codes of the expected findings.
     pub fn codes(&self) -> BTreeSet<String> {
         self.expected.iter().map(|e| e.code.clone()).collect()
     }
 
-    /// Makes a report on the line of a span of the text.
+    /// Makes a report on the line of a span.
     pub(crate) fn at(&self, span: Span, code: &str, message: String) -> Reported {
         Reported {
             line: span.line(&self.text),
@@ -176,7 +166,7 @@ impl Case {
         }
     }
 
-    /// Returns a failure for each directive or section that the command does not take or that is missing.
+    /// Returns a failure for each directive or section that the command does not take, or lacks.
     fn misfits(&self) -> Failures {
         let mut failures = Failures::new();
         let mut refuse = |line: usize, what: &str| failures.push(format!("{line}: {what}"));
@@ -215,19 +205,19 @@ impl Case {
         failures
     }
 
-    /// Returns the graph's text: the file up to its section, so that line numbers are correct.
+    /// Returns the graph's text: the file up to its section, for correct line numbers.
     pub(crate) fn input(&self) -> &str {
         self.section
             .as_ref()
             .map_or(&self.text, |s| &self.text[..s.at])
     }
 
-    /// Returns the text below the section's title; empty without a section.
+    /// Returns the text below the section's title, if any.
     pub(crate) fn below(&self) -> &str {
         self.section.as_ref().map_or("", |s| &self.text[s.body..])
     }
 
-    /// Returns the number of the line at an offset, counted from 1.
+    /// Returns the line at an offset, from 1.
     pub(crate) fn line_at(&self, offset: usize) -> usize {
         self.text[..offset.min(self.text.len())]
             .matches('\n')

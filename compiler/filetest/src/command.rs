@@ -1,6 +1,4 @@
-//! The commands of file tests.
-
-/// A command: one per pass, and the commands on text.
+/// The command of a file test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// The text parses.
@@ -11,33 +9,33 @@ pub enum Command {
     ParseError,
     /// Verifying gives the expected errors.
     Verify,
-    /// The placed graph of a model.
+    /// A model's placed graph.
     Place,
-    /// The factors of a model, layer by layer.
+    /// A model's factors, layer by layer.
     Factors,
-    /// The factors that a plan splits, and the ranges of the devices.
+    /// The split factors, and the devices' ranges.
     Plan,
-    /// The sharded graph of a model.
+    /// A model's sharded graph.
     Shard,
     /// A sharded graph, rewritten.
     Rewrite,
-    /// The programs of a sharded graph.
+    /// A sharded graph's programs.
     Lower,
     /// Programs without dead, double or undone work.
     Canonicalise,
-    /// The storage of weights, and the views.
+    /// Weight storage and views.
     Layout,
     /// The launches.
     Cover,
-    /// The buffers and the values in them.
+    /// Buffers with their values.
     Buffers,
-    /// The queues of the places, step by step.
+    /// The places' queues, step by step.
     Schedule,
-    /// The programs of the second section compute the model of the first, or are refused on the expected line.
+    /// The second section's programs compute the first's model, or are refused on the expected line.
     Prove,
     /// Parsing and verifying a program gives the expected errors.
     Program,
-    /// The findings about a planned graph, or about a synthetic model.
+    /// The findings about a planned graph or a synthetic model.
     Lint,
 }
 
@@ -64,13 +62,13 @@ impl Command {
         ("lint", Command::Lint),
     ];
 
-    /// Returns the command of this name.
+    /// Returns the command by name.
     pub fn from_name(name: &str) -> Option<Command> {
         let found = Command::ALL.iter().find(|(n, _)| *n == name);
         found.map(|(_, c)| *c)
     }
 
-    /// Returns the title of the section with the exact output, if the command has one.
+    /// Returns the title of the section with the exact output, if any.
     pub(crate) fn output(self) -> Option<&'static str> {
         match self {
             Command::Place => Some("placed"),
@@ -93,7 +91,6 @@ impl Command {
         }
     }
 
-    /// Returns true if the header may have `; options`.
     pub(crate) fn takes_options(self) -> bool {
         matches!(
             self,
@@ -101,7 +98,6 @@ impl Command {
         )
     }
 
-    /// Returns true if the header may have `; target`.
     pub(crate) fn takes_target(self) -> bool {
         matches!(
             self,
@@ -109,7 +105,6 @@ impl Command {
         )
     }
 
-    /// Returns true if the header may have `; shape`.
     pub(crate) fn takes_shapes(self) -> bool {
         matches!(self, Command::Buffers | Command::Schedule)
     }

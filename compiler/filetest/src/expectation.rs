@@ -1,11 +1,11 @@
-//! Expectations: the findings that the lines or the header of a file test expect.
+//! Findings that the lines or the header of a file test expect.
 
 use crate::frontend::Frontend;
 
-/// An error, warning or note, either expected by the file or reported.
+/// An expected or reported error, warning or note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reported {
-    /// The line, counted from 1; 0 for a finding without a line.
+    /// From 1; 0 for a finding without a line.
     pub(crate) line: usize,
     pub(crate) code: String,
     pub(crate) message: String,
@@ -14,10 +14,9 @@ pub(crate) struct Reported {
 /// The failures of a case, each as `LINE: MESSAGE`.
 pub type Failures = Vec<String>;
 
-/// The strings that begin an expectation.
 const SEVERITIES: [&str; 3] = ["; error[", "; warning[", "; note["];
 
-/// Parses the expectations at the end of a line.
+/// Parses the expectations at a line's end.
 pub(crate) fn expectations(
     number: usize,
     line: &str,
@@ -60,7 +59,6 @@ pub(crate) fn expectations(
         .collect()
 }
 
-/// Returns the differences between expected and reported findings.
 pub(crate) fn unmet(expected: &[Reported], reported: &[Reported]) -> Failures {
     let mut left: Vec<&Reported> = reported.iter().collect();
     let mut failures = Vec::new();

@@ -1,4 +1,4 @@
-//! File tests: `.tpir` texts with a command in their header and expectations on the lines they concern.
+//! File tests: `.tpir` texts with a command in the header and expectations on lines.
 //!
 //! ```text
 //! ;; Prose about the test; as many lines as it needs.
@@ -11,33 +11,34 @@
 //! | command | the case passes if |
 //! |---|---|
 //! | `parse` | the text parses |
-//! | `print` | the text parses, and the lines below the header are exactly what printing gives |
+//! | `print` | the lines below the header are exactly the printed form |
 //! | `parse-error` | parsing gives exactly the expected errors |
 //! | `verify` | the text parses, and verifying gives exactly the expected errors |
-//! | `place`, `factors`, `plan`, `shard` | the model's graph, planned with `; options`, gives the text in the section below |
-//! | `rewrite`, `lower` | the sharded graph gives the text in the section below |
-//! | `canonicalise` | the programs give the programs in the section below |
-//! | `layout`, `cover`, `buffers`, `schedule` | the programs, for the `; target` and the `; shape`s, give the text in the section below |
-//! | `prove` | the programs in the section below compute the model, or are refused with the expected error |
-//! | `program` | the text of a program gives exactly the expected errors of the parser, or of the verifiers of graphs and programs |
+//! | `place`, `factors`, `plan`, `shard` | the model's graph, planned with `; options`, gives the section |
+//! | `rewrite`, `lower` | the sharded graph gives the section |
+//! | `canonicalise` | the programs give the section |
+//! | `layout`, `cover`, `buffers`, `schedule` | the programs, for the `; target` and the `; shape`s, give the section |
+//! | `prove` | the section's programs compute the model, or are refused with the expected error |
+//! | `program` | a program's text gives exactly the expected errors of the parser or the verifiers |
 //! | `lint` | planning the graph, or the synthetic `; model`, gives exactly the expected findings |
 //!
-//! The folder of a file is the name of its command (`parse` also holds `print`).
+//! A file is in the folder of its command (`print` in `parse`).
 //!
-//! *Sections.* `; ---- placed` (`factors`, `plan`, `sharded`, `rewritten`, `programs`, `layouts`, `launches`, `buffers`,
-//! `queues`) begins the exact output of a pass, or the programs of `prove`. Blessing rewrites outputs that differ.
+//! *Sections.* `; ---- placed` (`factors`, `plan`, `sharded`, `rewritten`, `programs`, `layouts`, `launches`,
+//! `buffers`, `queues`) begins a pass's exact output, or the programs of `prove`. Blessing rewrites outputs that
+//! differ.
 //!
 //! *Options.* `; options --devices 2 -ngl 1` gives placement options as on the command line.
 //!
-//! *Targets and shapes.* `; target cuda` gives the devices' storage and kernels: `file`, the default, `cpu` or `cuda`.
-//! `; shape n_tokens=16 n_kv=64` gives the largest sizes of a batch; symbols that it leaves out are 1. Each `; shape` line
-//! adds a shape. Without one, the only shape is one token.
+//! *Targets and shapes.* `; target cuda` selects the devices' storage and kernels: `file` (the default), `cpu` or
+//! `cuda`. `; shape n_tokens=16 n_kv=64` adds a shape with the largest sizes of a batch; other symbols are 1. Without
+//! `; shape`, the only shape is one token.
 //!
-//! *Expectations.* `; error[CODE]: words` at the end of a line expects an error on this line. The words are optional
-//! and must be part of the message. A line may have several expectations. For `lint`, write `; warning[CODE]: words`
-//! (or `note`, `error`); the words may also be part of the cure. For a finding without a line, write
-//! `; expect warning[CODE]: words` in the header. `; sharding: split(1: c0)` at the end of a line expects that the plan
-//! divides the value this way.
+//! *Expectations.* `; error[CODE]: words` at a line's end expects an error on this line. The optional words must be
+//! part of the message. A line may have several expectations. For `lint`, write `; warning[CODE]: words` (or `note`,
+//! `error`); the words may also be part of the cure. A finding without a line is expected in the header:
+//! `; expect warning[CODE]: words`. `; sharding: split(1: c0)` at a line's end expects that the plan divides the value
+//! this way.
 //!
 //! Every text that parses is also printed, parsed again and compared. Unknown directives, malformed expectations, texts
 //! without a command, unused sections and files other than `.tpir` fail.

@@ -1,5 +1,3 @@
-//! Compares the findings about a planned graph or a synthetic model.
-
 use std::collections::BTreeMap;
 
 use tpc_core::pipeline::{CompiledModel, compile, compile_capture};
@@ -31,8 +29,7 @@ fn reported(line: usize, d: &Diagnostic) -> Reported {
     }
 }
 
-/// Returns the findings about a graph and its plan, and the lines with an unexpected sharding. Each finding is placed
-/// on the line of the value that it names.
+/// Returns the findings about a graph and its plan, each on its value's line, and lines with an unexpected sharding.
 pub(crate) fn of_graph(case: &Case, parsed: &ParsedGraph, frontend: &Frontend) -> Outcome {
     let planned = placement(case, SplitMode::Tensor, frontend).and_then(|placement| {
         compile_capture(&captured(parsed)?, &placement)
@@ -59,13 +56,12 @@ pub(crate) fn of_graph(case: &Case, parsed: &ParsedGraph, frontend: &Frontend) -
     }
 }
 
-/// Returns a failure for each line with an unexpected sharding.
 fn shardings(
     case: &Case,
     compiled: &CompiledModel,
     line_of: &dyn Fn(&str) -> Option<usize>,
 ) -> Failures {
-    // A value that a line of the text defines keeps its name; its copies and sums are transfers.
+    // A value that a line defines keeps its name; its copies and sums are transfers.
     let printed = text::print(&compiled.sharded);
     let mut of_line: BTreeMap<usize, String> = BTreeMap::new();
     for (v, data) in compiled.sharded.values() {
@@ -86,7 +82,7 @@ fn shardings(
     wrong.collect()
 }
 
-/// Returns the findings about a synthetic model and its plan. They are all reported without a line.
+/// Returns the findings about a synthetic model and its plan, without lines.
 pub(crate) fn of_model(case: &Case, spec: &str, frontend: &Frontend) -> Outcome {
     match findings(case, spec, frontend) {
         Ok(found) => Outcome::reported(found.iter().map(|d| reported(0, d)).collect()),

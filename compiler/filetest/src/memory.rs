@@ -1,4 +1,4 @@
-//! The last four passes: the layouts, launches, buffers and queues of programs on a target.
+//! The last four passes on a target: layouts, launches, buffers and queues.
 
 use tpc_ir::program::{BatchShape, Program, Target, verify};
 use tpc_ir::text::ParsedGraph;
@@ -14,7 +14,7 @@ fn target(case: &Case, frontend: &Frontend) -> Result<&'static dyn Target, Strin
     (frontend.target)(name).ok_or_else(|| format!("`; target`: unknown target `{name}`"))
 }
 
-/// Returns the shapes of batches: one per `; shape`, or one token by default.
+/// Returns a batch shape per `; shape`, or one token.
 fn shapes(case: &Case) -> Result<Vec<BatchShape>, String> {
     let shape = |words: &String| {
         let mut most = Bindings::default();
@@ -38,7 +38,6 @@ fn programs(parsed: &ParsedGraph) -> Result<Verified<stage::Programs>, String> {
     Verified::new(parsed.graph.clone()).map_err(|v| format!("the programs are not valid: {v}"))
 }
 
-/// Prints the storage of weights, and the views.
 pub(crate) fn layout(
     case: &Case,
     parsed: &ParsedGraph,
@@ -61,7 +60,6 @@ pub(crate) fn cover(
     Ok(cover::print(&graph, &launches))
 }
 
-/// Assembles the program, and checks it with the program verifier.
 fn assemble_program(
     case: &Case,
     parsed: &ParsedGraph,
@@ -75,7 +73,6 @@ fn assemble_program(
     }
 }
 
-/// Prints the buffers and the values in them.
 pub(crate) fn buffers(
     case: &Case,
     parsed: &ParsedGraph,
@@ -84,7 +81,6 @@ pub(crate) fn buffers(
     Ok(buffers::print(&assemble_program(case, parsed, frontend)?))
 }
 
-/// Prints the queues of the places, step by step.
 pub(crate) fn schedule(
     case: &Case,
     parsed: &ParsedGraph,

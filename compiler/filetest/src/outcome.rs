@@ -1,8 +1,6 @@
-//! The result of a command.
-
 use crate::expectation::{Failures, Reported};
 
-/// The result of a command for a text that parses: findings, failures, and the exact output of a pass.
+/// The result of a command for a text that parses.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) reported: Vec<Reported>,
@@ -11,7 +9,6 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Makes the outcome of a command that only reports.
     pub(crate) fn reported(reported: Vec<Reported>) -> Outcome {
         Outcome {
             reported,
@@ -19,7 +16,6 @@ impl Outcome {
         }
     }
 
-    /// Makes the outcome of a pass from its output or its error.
     pub(crate) fn output(output: Result<String, String>) -> Outcome {
         match output {
             Ok(text) => Outcome {

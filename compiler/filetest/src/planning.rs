@@ -1,4 +1,4 @@
-//! Runs the passes that divide a model, each on the graph of the preceding stage.
+//! The passes that divide a model, each on the preceding stage's graph.
 
 use tpc_core::pipeline::{CompiledModel, compile_capture};
 use tpc_core::placement::SplitMode;
@@ -17,7 +17,7 @@ use crate::expectation::Reported;
 use crate::frontend::Frontend;
 use crate::outcome::Outcome;
 
-/// Makes a captured graph with the layers that its text names, or with one layer.
+/// Makes a captured graph with the text's layers, or with one layer.
 pub(crate) fn captured(parsed: &ParsedGraph) -> Result<CapturedGraph, String> {
     let last = parsed.graph.insts().filter_map(|(_, data)| data.layer);
     Ok(CapturedGraph {
@@ -43,7 +43,6 @@ fn compiled(
         .map_err(|d| format!("no plan: {}: {}", d[0].code, d[0]))
 }
 
-/// Prints the placed graph.
 pub(crate) fn place(
     case: &Case,
     parsed: &ParsedGraph,
@@ -52,7 +51,6 @@ pub(crate) fn place(
     Ok(compiled(case, parsed, frontend)?.planned.graph.to_string())
 }
 
-/// Prints the tables of factors.
 pub(crate) fn factors(
     case: &Case,
     parsed: &ParsedGraph,
@@ -61,7 +59,6 @@ pub(crate) fn factors(
     Ok(render_factors(&compiled(case, parsed, frontend)?))
 }
 
-/// Prints the factors that are split, and the ranges of the devices.
 pub(crate) fn plan(
     case: &Case,
     parsed: &ParsedGraph,
@@ -72,7 +69,6 @@ pub(crate) fn plan(
     ))
 }
 
-/// Prints the sharded graph before rewriting.
 pub(crate) fn shard(
     case: &Case,
     parsed: &ParsedGraph,
@@ -85,7 +81,7 @@ fn verified<S: Stage>(graph: &Graph) -> Result<Verified<S>, String> {
     Verified::new(graph.clone()).map_err(|v| format!("the graph is not valid: {v}"))
 }
 
-/// Prints the rewritten graph, for a machine of equal devices.
+/// Prints the rewritten graph, for equal devices.
 pub(crate) fn rewrite(parsed: &ParsedGraph) -> Result<String, String> {
     let sharded = verified(&parsed.graph)?;
     let (topology, workload) = (Topology::default(), Workload::new(4096, 0, 512, 1));
@@ -97,14 +93,13 @@ pub(crate) fn rewrite(parsed: &ParsedGraph) -> Result<String, String> {
     Ok(verified::<stage::Sharded>(&out.graph)?.to_string())
 }
 
-/// Prints the programs of the devices.
 pub(crate) fn lower(parsed: &ParsedGraph) -> Result<String, String> {
     let sharded = verified(&parsed.graph)?;
     let programs = tpc_passes::lower::lower(&sharded).map_err(|e| e.to_string())?;
     Ok(verified::<stage::Programs>(&programs)?.to_string())
 }
 
-/// Prints programs without dead, duplicate or undone work, and proves that they compute the same values as before.
+/// Prints programs without dead, duplicate or undone work, and proves that they compute the same values.
 pub(crate) fn canonicalise(parsed: &ParsedGraph) -> Result<String, String> {
     let before: Verified<stage::Programs> = verified(&parsed.graph)?;
     let after = tpc_passes::canonicalise::canonicalise(Graph::clone(&before));
@@ -121,7 +116,7 @@ fn proved(model: &Graph, programs: &Graph) -> Result<Result<Proof, Box<Refutatio
     Ok(tpc_passes::prove::prove(&model, &programs))
 }
 
-/// Proves the programs in the section. A refusal is reported on the line of the op that it names.
+/// Proves the section's programs. A refusal is on the line of its op.
 pub(crate) fn prove(case: &Case, model: &ParsedGraph) -> Outcome {
     let below = case.below();
     let programs = match text::parse(below) {

@@ -1,4 +1,4 @@
-//! Runs cases on texts of programs.
+//! Cases on texts of programs.
 
 use tpc_ir::Program;
 use tpc_ir::program::text::{self, ParsedProgram, Part};
@@ -8,7 +8,6 @@ use tpc_ir::verify::Violations;
 use crate::case::Case;
 use crate::expectation::{Failures, Reported, unmet};
 
-/// Returns the failures of a case: the differences between the reported and the expected findings.
 pub(crate) fn run(case: &Case, formats: &[StorageFormat]) -> Failures {
     let parsed = match text::parse(case.input(), formats) {
         Ok(parsed) => parsed,
@@ -38,7 +37,7 @@ pub(crate) fn run(case: &Case, formats: &[StorageFormat]) -> Failures {
     failures
 }
 
-/// Returns the program, and the changes that printing and parsing make to it.
+/// Returns the program, and its changes by printing and parsing.
 fn round_trip(
     parsed: &ParsedProgram,
     formats: &[StorageFormat],

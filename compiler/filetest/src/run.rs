@@ -1,5 +1,3 @@
-//! Runs a case.
-
 use std::path::Path;
 
 use tpc_ir::text::{self, ParsedGraph};
@@ -13,8 +11,8 @@ use crate::outcome::Outcome;
 use crate::{lint, memory, planning, program};
 
 impl Case {
-    /// Runs the case. Returns its failures, each as `LINE: MESSAGE`. If `bless` is the file's path, an output that
-    /// differs is written there instead.
+    /// Runs the case; returns failures as `LINE: MESSAGE`. If `bless` is the file's path, a different output is written
+    /// there instead.
     pub fn run(&self, frontend: &Frontend, bless: Option<&Path>) -> Failures {
         if let Some(spec) = &self.model {
             let outcome = lint::of_model(self, spec, frontend);
@@ -58,7 +56,7 @@ fn of_parsed(case: &Case, parsed: &ParsedGraph, frontend: &Frontend) -> Outcome 
         Command::Verify => return Outcome::reported(verified(case, parsed)),
         Command::Prove => return planning::prove(case, parsed),
         Command::Lint => return lint::of_graph(case, parsed, frontend),
-        // `Case::run` has handled the text of a program already.
+        // `Case::run` has handled programs already.
         Command::Program => return Outcome::default(),
         Command::Place => planning::place(case, parsed, frontend),
         Command::Factors => planning::factors(case, parsed, frontend),
@@ -75,7 +73,6 @@ fn of_parsed(case: &Case, parsed: &ParsedGraph, frontend: &Frontend) -> Outcome 
     Outcome::output(output)
 }
 
-/// Returns the failures of a text that does not parse.
 fn unparsed(case: &Case, errors: &[text::ParseError]) -> Failures {
     let reported: Vec<Reported> = errors
         .iter()
@@ -114,7 +111,6 @@ fn round_trip(parsed: &ParsedGraph) -> Failures {
     failures
 }
 
-/// Returns the first line of the text that differs from the printed graph.
 fn prints(case: &Case, parsed: &ParsedGraph) -> Failures {
     let printed = text::print(&parsed.graph);
     let body = &case.text[case.body..];
@@ -130,8 +126,8 @@ fn prints(case: &Case, parsed: &ParsedGraph) -> Failures {
     )]
 }
 
-/// Returns the first line of the section that differs from the output of a pass. With the path of the file, the section
-/// is replaced.
+/// Compares the section with a pass's output, and returns the first line that differs. With the file's path, replaces
+/// the section.
 fn differs(case: &Case, output: &str, bless: Option<&Path>) -> Failures {
     let (found, expected) = (output.trim(), case.below().trim());
     if found == expected {

@@ -1,4 +1,4 @@
-//! Compares the outputs of a small model, run whole and as the programs of its devices.
+//! Compares a small model's outputs, run whole and as the programs of its devices.
 
 use serde::Serialize;
 use tpc_runtime::quant::can_quantise;
@@ -12,18 +12,18 @@ use tpc_core::shrink::{self, ShrunkModel};
 use tpc_diag::{Diagnostic, codes};
 use tpc_ir::{Budget, BudgetExceeded};
 
-/// The size of a comparison whose outputs agree, and the largest differences.
+/// The result of a comparison whose outputs agree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Agreement {
-    /// The number of batches.
+    /// Number of batches.
     pub batches: usize,
-    /// The number of outputs compared, over all batches.
+    /// Outputs compared, over all batches.
     pub outputs: usize,
-    /// The number of elements compared.
+    /// Elements compared.
     pub numbers: usize,
-    /// The largest error of an output: `Σ(a − b)² / Σa²`, where `a` are the numbers of the whole model.
+    /// The largest error of an output: `Σ(a − b)² / Σa²`, with `a` of the whole model.
     pub nmse: f64,
-    /// The largest difference of two numbers.
+    /// The largest difference of two elements.
     pub max_abs: f64,
 }
 
@@ -38,14 +38,14 @@ pub fn shrink(compiled: &CompiledModel) -> Result<ShrunkModel, Diagnostic> {
 /// Runs a small model whole and as programs, and compares the outputs.
 ///
 /// # Errors
-/// Returns TPC0392 if the model cannot be run, TPC0394 if the outputs differ, and TPC0395 if the run exceeds the budget
-/// of a command.
+/// Returns TPC0392 if the model cannot run, TPC0394 if outputs differ, and TPC0395 if the run exceeds a command's
+/// budget.
 pub fn compare(shrunk: &ShrunkModel, feed: &Feed) -> Result<Agreement, Box<Diagnostic>> {
     compare_within(shrunk, feed, &Budget::new(feed.limits()))
 }
 
-/// Runs [`compare`] within a budget. A difference is always reported. The search for the first value that differs stops
-/// when the budget runs out.
+/// Runs [`compare`] within a budget. A difference is always reported, but the search for its first value stops when the
+/// budget runs out.
 ///
 /// # Errors
 /// Returns the errors of [`compare`].
@@ -54,8 +54,7 @@ pub fn compare_within(
     feed: &Feed,
     budget: &Budget,
 ) -> Result<Agreement, Box<Diagnostic>> {
-    // The comparison and the search for a difference each get the full budget, because the comparison frees its memory
-    // first.
+    // Comparison and search each get the full budget, because the comparison frees its memory first.
     need::spend_in_turn(&[&shrunk.model, &shrunk.programs], feed, &budget.part())
         .map_err(|e| too_large(shrunk, &e))?;
     let cannot = |why: String| cannot_run(shrunk, &why);
@@ -67,28 +66,28 @@ pub fn compare_within(
         let size: f64 = answer.values.iter().map(|x| x * x).sum();
         if !size.is_normal() {
             return Err(cannot(format!(
-                "the squares of {} add up to {size}",
+                "the sum of squares of {} is {size}",
                 answer.name
             )));
         }
     }
-    let differs =
-        |how: String| {
-            let programs = &shrunk.programs;
-            let mut message = format!("the programs compute something else than the model: {how}");
-            let mut entity = programs.name.clone();
-            match first_difference(shrunk, feed, &weights, budget) {
-                Ok(Some(d)) => {
-                    message += &format!("\n  {d}");
-                    entity = d.value;
-                }
-                Ok(None) => {}
-                Err(e) => message += &format!("\n  where it begins is not known: {e}"),
+    let differs = |how: String| {
+        let programs = &shrunk.programs;
+        let mut message = format!("the programs do not compute the model: {how}");
+        let mut entity = programs.name.clone();
+        match first_difference(shrunk, feed, &weights, budget) {
+            Ok(Some(d)) => {
+                message += &format!("\n  {d}");
+                entity = d.value;
             }
-            Box::new(Diagnostic::new(&codes::NUMBERS_DIFFER, entity, message).help(
-            "this is a fault of tpc; please report it with the command and the model's header",
-        ))
-        };
+            Ok(None) => {}
+            Err(e) => message += &format!("\n  the first value that differs is unknown: {e}"),
+        }
+        Box::new(
+            Diagnostic::new(&codes::NUMBERS_DIFFER, entity, message)
+                .help("this is a bug in tpc: report it with the command and the model's header"),
+        )
+    };
     let parts = feed
         .run(&shrunk.programs, &weights, &mut |_, _| {})
         .map_err(|e| differs(e.to_string()))?;
@@ -116,19 +115,19 @@ fn too_large(shrunk: &ShrunkModel, e: &BudgetExceeded) -> Box<Diagnostic> {
     let entity = value.filter(|v| !v.is_empty());
     let entity = entity.unwrap_or_else(|| shrunk.model.name.clone());
     Box::new(Diagnostic::new(&codes::OVER_BUDGET, entity, e.to_string()).help(
-        "the op's sizes could not be made smaller: `tpc verify` without --numeric proves the plan without running anything",
+        "tpc cannot shrink the op's sizes: use `tpc verify` without --numeric, which proves the plan without a run",
     ))
 }
 
 fn cannot_run(shrunk: &ShrunkModel, why: &str) -> Box<Diagnostic> {
-    let message = format!("the small model cannot be run: {why}");
+    let message = format!("tpc cannot run the small model: {why}");
     Box::new(
         Diagnostic::new(&codes::CANNOT_SHRINK, &shrunk.model.name, message)
-            .help("`tpc verify` without --numeric proves the plan without running anything"),
+            .help("use `tpc verify` without --numeric, which proves the plan without a run"),
     )
 }
 
-/// Returns the distance of an output from the whole model's output; infinite if their sizes differ.
+/// Returns the distance from the whole model's output; infinite for other sizes.
 fn answer_distance(whole: &Answer, parts: &Answer) -> Distance {
     if whole.values.len() != parts.values.len() {
         return Distance::INFINITE;

@@ -1,4 +1,4 @@
-//! Finds the first value of the devices' programs that differs from the model.
+//! Finds the first value of the programs that differs from the model.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -13,25 +13,21 @@ use tpc_runtime::{MemoryWeights, Tensor};
 use super::feed::Feed;
 use super::need;
 
-/// The name of this work in budget errors.
+/// The search's name in budget errors.
 const SEARCH: &str = "the search for the first value that differs";
 
-/// The largest error (NMSE) between outputs that agree. Sums in another order differ by 1e-15 in each number. The
-/// difference is larger if it changes how a number in a cache is rounded.
+/// The largest error (NMSE) of outputs that agree. Sums in another order differ by 1e-15 per number, or more if a
+/// cached number is rounded differently.
 pub const TOLERANCE: f64 = 1e-9;
 
 /// A value of the programs that differs from the model.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Difference {
-    /// The name of the value in the model.
     pub(super) value: String,
-    /// The op that computes the value.
     op: &'static str,
-    /// The place of the value.
     place: String,
-    /// The layer of the op; `None` outside of layers.
+    /// `None` outside of layers.
     layer: Option<u32>,
-    /// The error (NMSE) against the model.
     nmse: f64,
 }
 
@@ -52,13 +48,13 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The tensors of the model's values. The key is the value and the number of earlier computations of the same value.
+/// The model's values, with the number of earlier computations of the same value.
 type ModelTensors = HashMap<(Value, usize), Tensor>;
 
-/// Finds the first value of the programs that differs from the model; `None` if all agree.
+/// Finds the first value that differs; `None` if all agree.
 ///
-/// Values are matched by name. A value is correct if it equals the part of a model value that the sharded graph assigns
-/// to its place. Any model value with the same name will do. Terms of unreduced sums are skipped.
+/// Values are matched by name. A value is correct if it equals the part that the sharded graph assigns to its place, of
+/// any model value with the name. Terms of unreduced sums are skipped.
 ///
 /// # Errors
 /// Returns an error if the budget does not cover a second run of both, a copy of every model value, and the
@@ -94,19 +90,18 @@ pub(super) fn first_difference(
     }
     let mut times: HashMap<Value, usize> = HashMap::new();
     let mut judge = |v: Value, t: &Tensor| search.judge(v, turn(&mut times, v), t);
-    // An error is ignored: the values computed before it have been compared.
+    // Ignore an error: the values before it have been compared.
     let _ = feed.run(programs, weights, &mut judge);
     search.over.map(|()| search.found)
 }
 
-/// Returns how often a value has been computed before, and counts this time.
+/// Counts a computation of a value; returns the number of earlier ones.
 fn turn(times: &mut HashMap<Value, usize>, v: Value) -> usize {
     let n = times.entry(v).or_default();
     *n += 1;
     *n - 1
 }
 
-/// A search for the first value that differs.
 struct Search<'a> {
     shrunk: &'a ShrunkModel,
     of_model: BTreeMap<&'a str, Vec<Value>>,
@@ -118,7 +113,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Copies a value of the model, if the sharded graph has a value of the same name.
+    /// Copies a model value that the sharded graph also has.
     fn keep(&mut self, v: Value, turn: usize, t: &Tensor) {
         let name = self.shrunk.model.value(v).name.as_str();
         if self.over.is_ok() && self.held.contains_key(name) {
@@ -155,7 +150,7 @@ impl Search<'_> {
                 if inst.op.is_transfer() {
                     continue;
                 }
-                // It may be a term of an unreduced sum.
+                // Possibly a term of an unreduced sum.
                 return;
             }
             for whole in known.iter().filter_map(|&of| self.seen.get(&(of, turn))) {
@@ -184,7 +179,6 @@ impl Search<'_> {
     }
 }
 
-/// Groups the named values of a graph by name.
 fn by_name(graph: &Graph) -> BTreeMap<&str, Vec<Value>> {
     let mut out: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     for (v, data) in graph.values().filter(|(_, d)| !d.name.is_empty()) {
@@ -193,7 +187,7 @@ fn by_name(graph: &Graph) -> BTreeMap<&str, Vec<Value>> {
     out
 }
 
-/// Computes the error (NMSE) of tensors. Equal infinite numbers, as in masks, are left out.
+/// Computes the NMSE. Equal infinite numbers, as in masks, are left out.
 fn nmse(want: &[f64], got: &[f64]) -> f64 {
     let differ = |&(a, b): &(f64, f64)| a.is_finite() || a != b;
     let pairs = want.iter().copied().zip(got.iter().copied());
@@ -208,7 +202,7 @@ fn device(graph: &Graph, place: Place) -> String {
     }
 }
 
-/// Returns the rank of `place` in `of`, which may be a group; `None` if it is not part of it.
+/// Returns the rank of `place` in `of`, which may be a group; `None` if it is not in it.
 fn rank(graph: &Graph, of: Place, place: Place) -> Option<usize> {
     match (of, place) {
         (Place::Group(g), Place::Device(d)) => graph.group(g).devices.iter().position(|&x| x == d),
@@ -216,8 +210,7 @@ fn rank(graph: &Graph, of: Place, place: Place) -> Option<usize> {
     }
 }
 
-/// Returns the part of a whole tensor that the device of this rank should hold; `None` if ranges or sizes do not fit
-/// the tensor.
+/// Returns the part of a whole tensor that this rank should hold; `None` if ranges or sizes do not fit.
 fn part(whole: &Tensor, sharding: &Sharding, graph: &Graph, rank: usize) -> Option<Vec<f64>> {
     let dims = whole.dims();
     let values = whole.reals().ok()?;

@@ -1,4 +1,4 @@
-//! The batches for a run of a small model.
+//! The batches of a small model's run.
 
 use tpc_ir::budget::Limits;
 use tpc_ir::op::InputKind;
@@ -14,30 +14,24 @@ use tpc_synth::Rng;
 /// The inputs of a small model.
 #[derive(Clone, Debug)]
 pub enum Feed {
-    /// Tokens of two sequences, in three batches. The window applies to the model's layers with sliding-window
-    /// attention.
+    /// Tokens of two sequences in three batches; the window is for sliding-window layers.
     Tokens(Option<Window>),
-    /// Random numbers for the inputs of a captured graph, in two batches. The symbols have the sizes recorded in the
-    /// capture.
+    /// Random inputs of a captured graph, in two batches with the capture's sizes.
     Captured(Vec<(Symbol, u64)>),
 }
 
-/// An output of a batch.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    /// The output and the batch, for example `logits of batch 2`.
+    /// The output and batch: `logits of batch 2`.
     pub(super) name: String,
     pub(super) values: Vec<f64>,
 }
 
-/// The number of cells in each cache.
 const CELLS: usize = 16;
 
-/// The tokens of both sequences per batch: a prompt; a second prompt while the first sequence continues; one token
-/// each.
+/// Tokens of both sequences per batch: a prompt; a second prompt while the first continues; one token each.
 const BATCHES: [[u32; 2]; 3] = [[5, 0], [2, 3], [1, 1]];
 
-/// The number of batches of a captured graph.
 const CAPTURED: usize = 2;
 
 impl Feed {
@@ -49,9 +43,8 @@ impl Feed {
         }
     }
 
-    /// Returns the limits for a run. A captured graph keeps its sizes, so it gets the limits of a command. A small
-    /// model still has whole quantisation blocks on each device, so it gets its own. The steps cover both runs: the
-    /// whole model and the programs.
+    /// Returns a run's limits. A captured graph keeps its sizes, so it has a command's limits. A small model still has
+    /// whole quantisation blocks on each device, so it has its own. The steps cover both runs.
     pub(super) fn limits(&self) -> Limits {
         match self {
             Feed::Captured(_) => Limits::COMMAND,
@@ -61,7 +54,6 @@ impl Feed {
         }
     }
 
-    /// Returns the sizes of the largest batch.
     pub(super) fn largest(&self) -> Bindings {
         let bind = |b: Bindings, &(s, n): &(Symbol, u64)| b.with(s, n);
         let cells = CELLS as u64;
@@ -85,7 +77,7 @@ impl Feed {
         }
     }
 
-    /// Runs all batches in order, and returns their outputs. The states carry over from batch to batch.
+    /// Runs all batches in order, and returns their outputs. States carry over.
     pub(super) fn run<S: Executable>(
         &self,
         graph: &Verified<S>,

@@ -1,16 +1,16 @@
-//! # tpc-numeric: a plan checked by numbers
+//! # tpc-numeric: checks a plan by numbers
 //!
-//! [`shrink`] makes a planned model small and keeps the splits of its plan. [`compare`] gives the small model random
-//! weights and runs it on the batches of a [`Feed`]: once whole on one place, and once as the programs of its devices.
+//! [`shrink`] makes a planned model small, with the same splits. [`compare`] runs it with random weights on the batches
+//! of a [`Feed`]: once whole, and once as its devices' programs.
 //!
 //! | code | error |
 //! |---|---|
 //! | TPC0392 | the model cannot be made small, or cannot be run |
-//! | TPC0394 | the outputs of the programs differ; the diagnostic names the first value on a device that differs |
-//! | TPC0395 | the run needs more memory or arithmetic than a command may spend; `need` counts both before it allocates |
+//! | TPC0394 | the programs' outputs differ; the diagnostic names the first value that differs |
+//! | TPC0395 | the run exceeds a command's memory or arithmetic; `need` counts both before it allocates |
 //!
-//! Everything is deterministic: the same plan gives the same weights, batches and outputs. The interpreter gives every
-//! place its own memory. Agreement therefore also shows that devices read only values that they hold.
+//! A plan always gives the same weights, batches and outputs. Each place has its own memory in the interpreter, so
+//! agreement also shows that devices read only values that they hold.
 
 mod compare;
 mod difference;

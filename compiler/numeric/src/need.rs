@@ -1,4 +1,4 @@
-//! Counts the memory and the arithmetic of a run of a small model before it allocates memory.
+//! Counts the memory and arithmetic of a run before it allocates.
 
 use tpc_ir::op::OpCategory;
 use tpc_ir::{Bindings, Budget, BudgetExceeded, Graph, InstData, Op, OpLocation, Resource, Value};
@@ -6,17 +6,16 @@ use tpc_runtime::Tensor;
 
 use super::feed::Feed;
 
-/// The name of this work in budget errors.
+/// The run's name in budget errors.
 const RUNNING: &str = "running the small model";
 
-/// The bytes of an element. The executor computes in 64 bits.
+/// Bytes of an element in the 64-bit executor.
 const ELEMENT: u64 = 8;
 
-/// The operations that the executor does in the time of a step.
+/// Operations of the executor per step.
 const OPERATIONS: u64 = 64;
 
-/// Charges a run of a graph on all batches of a feed to the budget: the peak of live bytes, including weights and
-/// states, and the operations.
+/// Charges a graph's run on all batches: the peak of live bytes, with weights and states, and the operations.
 ///
 /// # Errors
 /// Returns an error that names the instruction that exhausts the budget.
@@ -36,7 +35,7 @@ pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), B
     for (inst, data) in graph.insts() {
         let made = data.results.iter().map(|&v| elements(v));
         let made = made.fold(0, u64::saturating_add);
-        // A transfer makes one copy per result, and an op may unpack an operand.
+        // A transfer makes a copy per result, and an op may unpack an operand.
         let read = data.operands.iter().map(|&v| elements(v));
         let read = read.fold(0, u64::saturating_add);
         live = live.saturating_add(made.saturating_mul(ELEMENT));
@@ -52,7 +51,7 @@ pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), B
         budget.spend(Resource::Steps, operations / OPERATIONS, RUNNING, spot)?;
         operations %= OPERATIONS;
         if data.op.is_stored() {
-            // Weights and states stay alive from batch to batch.
+            // Weights and states stay alive between batches.
             continue;
         }
         let dead = |v: &&Value| last_use[v.index()] == inst.index();
@@ -68,8 +67,7 @@ pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), B
     Ok(())
 }
 
-/// Charges a run of these graphs, one after the other, to the budget: the operations of all, and the bytes of the
-/// largest.
+/// Charges successive runs of these graphs: all operations, and the largest number of bytes.
 ///
 /// # Errors
 /// Returns an error that names the instruction that exhausts the budget.
@@ -89,28 +87,25 @@ pub(super) fn spend_in_turn(
     Ok(())
 }
 
-/// Returns the bytes that a copy of a tensor takes.
 pub(super) fn bytes(tensor: &Tensor) -> u64 {
     let sizes = tensor.dims().into_iter().map(|n| n as u64);
     sizes.fold(ELEMENT, u64::saturating_mul)
 }
 
-/// Returns the steps of a comparison with `numbers`. For each number, it finds the element of the whole tensor and
-/// reads both.
+/// Returns the steps of a comparison with `numbers`: per number, find the element of the whole tensor and read both.
 pub(super) const fn comparison(numbers: &[f64]) -> u64 {
-    /// The operations for each number.
     const EACH: u64 = 4;
     1 + numbers.len() as u64 * EACH / OPERATIONS
 }
 
-/// Returns the number of elements of a value; a size beyond 64 bits counts as `u64::MAX`.
+/// Counts a value's elements; `u64::MAX` beyond 64 bits.
 fn elements(graph: &Graph, v: Value, bindings: &Bindings) -> u64 {
     let dims = graph.value(v).ty.dims.iter();
     let sizes = dims.map(|d| d.eval(bindings).unwrap_or(u64::MAX));
     sizes.fold(1, u64::saturating_mul)
 }
 
-/// Returns the operations for each element of the results.
+/// Returns the operations per element of the results.
 fn depth(graph: &Graph, data: &InstData, bindings: &Bindings) -> u64 {
     let size = |operand: usize, axis: usize| {
         let v = data.operands.get(operand);
@@ -120,7 +115,7 @@ fn depth(graph: &Graph, data: &InstData, bindings: &Bindings) -> u64 {
     match data.op.category() {
         OpCategory::Product => size(0, 0),
         OpCategory::Heavy => match data.op {
-            // Each cell takes a dot product with a row of K, and adds its part of V to the result.
+            // Each cell takes a dot product with a row of K, and adds its part of V.
             Op::FlashAttn(_) => size(1, 1).saturating_mul(2),
             _ => size(0, 0),
         },

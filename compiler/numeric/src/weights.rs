@@ -1,4 +1,4 @@
-//! Random weights for a graph, in the types that the graph declares.
+//! Random weights in a graph's declared types.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,22 +9,22 @@ use tpc_runtime::{ExecError, MemoryWeights};
 
 use tpc_synth::Rng;
 
-/// The random elements encoded per type. Tensors are assembled from their blocks.
+/// Random elements per type; tensors are assembled from their blocks.
 const SAMPLES: u64 = 1 << 14;
 
-/// The range of a weight's numbers, which depends on the op that uses the weight.
+/// The range of a weight, which depends on its op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Domain {
     /// From −1 to 1.
     Any,
-    /// From −1 to 0: a decay. A positive decay would let the state grow.
+    /// From −1 to 0: a decay. Positive decays would let the state grow.
     Negative,
     /// From 1 to 2: a divisor.
     Divisor,
 }
 
-/// Returns the domain of each weight that needs a domain other than `Any`. If one is missing, the whole model's outputs
-/// become infinite or NaN, which [`compare`](super::compare()) refuses.
+/// Returns the domains other than `Any`. If one is missing, the whole model's outputs become infinite or NaN, which
+/// [`compare`](super::compare()) refuses.
 fn domains(graph: &Graph) -> BTreeMap<Value, Domain> {
     let mut out = BTreeMap::new();
     for (_, data) in graph.insts() {
@@ -44,10 +44,8 @@ fn domains(graph: &Graph) -> BTreeMap<Value, Domain> {
     out
 }
 
-/// Encoded blocks of a type. Tensors are assembled from them.
 struct Blocks {
     bytes: Vec<u8>,
-    /// The bytes of a block.
     each: usize,
 }
 
@@ -71,7 +69,7 @@ fn blocks(dtype: DType, domain: Domain, scale: f64) -> Result<Blocks, ExecError>
         .collect();
     let mut bytes = Vec::new();
     if dtype.is_integer() {
-        // Indices 0 and 1, which are valid along every indexed axis.
+        // Indices 0 and 1 are valid along every indexed axis.
         let each = usize::try_from(dtype.block_bytes()).unwrap_or(1);
         for x in &values {
             bytes.push(u8::from(*x > 0.0));
@@ -84,7 +82,7 @@ fn blocks(dtype: DType, domain: Domain, scale: f64) -> Result<Blocks, ExecError>
     Ok(Blocks { bytes, each })
 }
 
-/// Makes random data for every weight of a graph. The same graph gets the same data.
+/// Makes random data for every weight, the same for the same graph.
 pub(super) fn random(graph: &Graph) -> Result<MemoryWeights, ExecError> {
     let domains = domains(graph);
     let mut made: BTreeMap<(DType, Domain, u64), Blocks> = BTreeMap::new();
@@ -95,7 +93,7 @@ pub(super) fn random(graph: &Graph) -> Result<MemoryWeights, ExecError> {
         let ty = &graph.value(v).ty;
         let ne: [u64; RANK] = ty.dims.each_ref().map(|d| d.as_const().unwrap_or(1));
         let domain = domains.get(&v).copied().unwrap_or(Domain::Any);
-        // The scale keeps the magnitude of the input in a product with the matrix.
+        // The scale keeps the input's magnitude in a product with the matrix.
         let matrix = ne[1] > 1 && domain == Domain::Any;
         let width = if matrix { ne[0] } else { 3 };
         let key = (ty.dtype, domain, width);

@@ -1,4 +1,4 @@
-//! Chooses the element type of each tensor by the rules of `llama-quantize`.
+//! The element type of each tensor by the rules of `llama-quantize`.
 
 use tpc_gguf::TensorName;
 use tpc_ir::DType;
@@ -7,7 +7,6 @@ use super::spec::{Head, Spec};
 use super::types::FileType;
 use tpc_models::{ExpectedTensor, TensorRole};
 
-/// Returns the element type of a tensor of the model.
 pub(super) fn element_type(spec: &Spec, tensor: &ExpectedTensor) -> DType {
     let preferred = match tensor.role {
         TensorRole::NormWeight
@@ -36,7 +35,6 @@ pub(super) fn element_type(spec: &Spec, tensor: &ExpectedTensor) -> DType {
     }
     whole_blocks(preferred, tensor.ne[0])
 }
-/// Returns the element type in a file of type `Q4_K_M`, by the rules of `llama-quantize`.
 fn mixed_type(spec: &Spec, tensor: &ExpectedTensor) -> DType {
     let is = |s: &str| tensor.name.contains(s);
     match tensor.role {
@@ -52,19 +50,18 @@ fn mixed_type(spec: &Spec, tensor: &ExpectedTensor) -> DType {
     }
 }
 
-/// Returns the layer of a tensor.
 fn layer(name: &str) -> Option<u64> {
     let (layer, _) = TensorName::parse(name).block()?;
     Some(u64::from(layer))
 }
 
-/// Returns true if `llama-quantize` gives a layer more bits: the first and last eighth, and every third layer between.
+/// Checks that `llama-quantize` gives a layer more bits: the first and last eighth, and every third between.
 fn needs_more_bits(layer: u64, layers: u64) -> bool {
     let eighth = layers / 8;
     layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2
 }
 
-/// Returns the preferred type if its blocks divide rows of `n` elements, or else the fallback of `llama-quantize`.
+/// Returns the preferred type if its blocks divide rows of `n` elements, else the fallback of `llama-quantize`.
 fn whole_blocks(preferred: DType, n: u64) -> DType {
     let fits = |t: DType| n.is_multiple_of(t.block_len());
     let smaller_block = match preferred {

@@ -1,14 +1,11 @@
-//! Makes small models with random weights, and headers of models of any size.
+//! Small models with random weights, and headers of models of any size.
 //!
-//! A *specification* names an architecture and sizes; [`Spec::parse`] reads it from text. It determines a [`Model`]:
-//! its metadata, and the tensors that [`tpc_models::expected_tensors_in`] lists for the architecture. Each tensor gets
-//! the element type that `llama-quantize` would choose (`element_types.rs`), and random weights of about unit gain
-//! (`weights.rs`).
+//! [`Spec::parse`] reads a *specification*: an architecture and sizes. It determines a [`Model`]: metadata, and the
+//! tensors of [`tpc_models::expected_tensors_in`]. Each tensor has the element type that `llama-quantize` would choose
+//! (`element_types.rs`), and random weights of about unit gain (`weights.rs`).
 //!
-//! Invariants:
-//!
-//! - The same specification gives the same bytes on any machine: the generator uses integers, exact conversions and
-//!   correctly rounded operations only.
+//! - A specification gives the same bytes on any machine: only integers, exact conversions and correctly rounded
+//!   operations are used.
 //! - Sizes, types and the header (read back) are checked before anything is written.
 //! - This crate cannot quantise: the caller supplies a [`Quantise`].
 

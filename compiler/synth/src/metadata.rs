@@ -8,10 +8,10 @@ use tpc_models::description::{
     ExpertLayers, Experts, LatentForm, LogitScale, RecurrentMixer, Residual, ScanHeads, Sections,
 };
 
-/// The factor on logits, for architectures that have a key for it.
+/// The factor on logits, for architectures with a key for it.
 const LOGIT_SCALE: f32 = 0.0625;
 
-/// Returns the metadata of a model, in the order of published files.
+/// Returns a model's metadata, in the order of published files.
 pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
     let arch = spec.arch;
     let mut out: Vec<(String, MetaValue)> = vec![
@@ -70,14 +70,13 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
     out
 }
 
-/// Returns the number of KV heads and the sizes of heads. A latent vector is as wide as four heads, and half of each
-/// key is rotated.
+/// Returns KV heads and head sizes. A latent vector is as wide as four heads; half of each key is rotated.
 fn heads(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
     let d = spec.head_dim;
     let (kv_heads, key, value) = match spec.arch.attention.latent {
         None => (per_block(spec, &spec.kv_heads), d, d),
         Some(LatentForm::Expanded) => (per_block(spec, &spec.heads), 2 * d, d),
-        // With RoPE, a key has `d` rotated elements in addition to the latent vector of `4 d` elements.
+        // With RoPE, a key has `d` rotated elements besides the latent vector of `4 d`.
         Some(LatentForm::Absorbed) if spec.arch.attention.rope.is_none() => {
             (latent_heads(spec), 4 * d, 4 * d)
         }
@@ -110,7 +109,6 @@ fn latent_heads(spec: &Spec) -> MetaValue {
     }
 }
 
-/// Returns the RoPE parameters, if the architecture uses RoPE.
 fn rotation(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
     let Some(rope) = &spec.arch.attention.rope else {
         return Vec::new();
@@ -127,7 +125,6 @@ fn rotation(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
     out
 }
 
-/// Returns the keys of experts, if the model has experts.
 fn experts(spec: &Spec) -> Vec<(&'static str, u64)> {
     let Some(experts) = spec.experts else {
         return Vec::new();
@@ -137,8 +134,7 @@ fn experts(spec: &Spec) -> Vec<(&'static str, u64)> {
         ("expert_used_count", experts.used),
     ];
     let described = &spec.arch.ffn.experts;
-    // A list of widths per layer is written only to the key of dense layers. Experts without a key of their own read
-    // that key.
+    // A list of widths per layer is written only to the key of dense layers, which experts without their own key read.
     if let (Experts::Always(_), PerLayer::Same(n)) = (described, &spec.ff) {
         out.push(("expert_feed_forward_length", *n));
     }
@@ -150,8 +146,7 @@ fn experts(spec: &Spec) -> Vec<(&'static str, u64)> {
     out
 }
 
-/// Returns the sizes of recurrent layers. Recurrent heads equal the attention heads; groups and key heads equal the KV
-/// heads.
+/// Returns the sizes of recurrent layers. Recurrent heads equal attention heads; groups and key heads equal KV heads.
 fn recurrent(spec: &Spec, mixer: RecurrentMixer) -> Vec<(&'static str, u64)> {
     match mixer {
         RecurrentMixer::Mamba1(form) => {
@@ -180,12 +175,12 @@ fn recurrent(spec: &Spec, mixer: RecurrentMixer) -> Vec<(&'static str, u64)> {
     }
 }
 
-/// Encodes a count. Every count of a specification fits 31 bits.
+/// Encodes a count; counts of specifications fit 31 bits.
 fn count(n: u64) -> MetaValue {
     u32::try_from(n).map_or(MetaValue::U64(n), MetaValue::U32)
 }
 
-/// Encodes a number per block. Draft blocks get the number of the last layer with a number other than 0.
+/// Encodes a number per block. Draft blocks get the last layer's number other than 0.
 fn per_block(spec: &Spec, n: &PerLayer) -> MetaValue {
     match n {
         PerLayer::Same(n) => count(*n),

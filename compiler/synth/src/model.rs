@@ -1,5 +1,3 @@
-//! A model built from a specification, ready to be written.
-
 use std::io::{self, Write};
 
 use tpc_ir::DType;
@@ -12,13 +10,13 @@ use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::{GgufError, GgufErrorKind, GgufWriter, Header, Metadata};
 use tpc_models::{ArchError, Drafting, ExpectedTensor, LowerOptions, TensorRole, WeightForms};
 
-/// A function that appends values to a buffer as whole blocks of a type, or returns the reason why it cannot.
+/// Appends values as whole blocks of a type, or returns the reason why it cannot.
 pub type Quantise<'a> = dyn Fn(DType, &[f32], &mut Vec<u8>) -> Result<(), String> + 'a;
 
-/// The most bytes of tensor data that are written. A larger model takes minutes and is probably a mistake.
+/// Maximum bytes of written tensor data; larger models take minutes and are probably mistakes.
 pub const MAX_DATA_BYTES: u64 = 4 << 30;
 
-/// A model built from a specification.
+/// A model built from a specification, ready to be written.
 pub struct Model<'q> {
     spec: Spec,
     tensors: Vec<ExpectedTensor>,
@@ -31,8 +29,8 @@ impl<'q> Model<'q> {
     /// Builds the model of a specification. `quantise` encodes its data.
     ///
     /// # Errors
-    /// Returns TPC0408 if the sizes are invalid, if the architecture lacks a choice, if the data would exceed
-    /// [`MAX_DATA_BYTES`], or if `quantise` does not support a type.
+    /// Returns TPC0408 if the sizes are invalid, the architecture lacks a choice, the data would exceed
+    /// [`MAX_DATA_BYTES`], or `quantise` does not support a type.
     pub fn new(spec: Spec, quantise: &'q Quantise<'q>) -> Result<Model<'q>, Diagnostic> {
         let pairs = metadata::pairs(&spec);
         let metadata =
@@ -67,7 +65,7 @@ impl<'q> Model<'q> {
         &self.spec
     }
 
-    /// Returns the header that will be written.
+    /// Returns the header to write.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -75,12 +73,11 @@ impl<'q> Model<'q> {
     fn check_data(&self) -> Result<(), Diagnostic> {
         let bytes = self.header.data_bytes();
         if bytes > u128::from(MAX_DATA_BYTES) {
-            let message = format!(
-                "the tensor data would take {bytes} bytes, and the limit is {MAX_DATA_BYTES}"
-            );
+            let message =
+                format!("the tensor data would need {bytes} bytes; the limit is {MAX_DATA_BYTES}");
             return Err(
                 Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message)
-                    .help("give smaller sizes, or header=1 to write the header only"),
+                    .help("give smaller sizes, or header=1 to write only the header"),
             );
         }
         let types = self.header.tensors().iter().map(|t| t.dtype);
@@ -93,15 +90,15 @@ impl<'q> Model<'q> {
                 Diagnostic::new(
                     &codes::UNKNOWN_PRESET,
                     "type",
-                    format!("{dtype} cannot be written: {e}"),
+                    format!("tpc cannot write {dtype}: {e}"),
                 )
-                .help("choose another type, or header=1 to write the header only")
+                .help("choose another type, or header=1 to write only the header")
             })?;
         }
         Ok(())
     }
 
-    /// Writes the file: the header, and the data unless the specification asks for a bare header.
+    /// Writes the header, and the data unless the specification asks for a bare header.
     ///
     /// # Errors
     /// Returns TPC0402 if a write to `out` fails.
@@ -137,7 +134,7 @@ impl<'q> Model<'q> {
     }
 }
 
-/// Returns the tensors of a model, with its weights in the forms of the specification.
+/// Returns the tensors, with weights in the specification's forms.
 fn tensors(
     spec: &Spec,
     metadata: &Metadata,
@@ -159,7 +156,7 @@ fn tensors(
     tpc_models::expected_tensors_in(metadata, &options, forms, keep).map_err(|e| no_model(&e))
 }
 
-/// Returns an error for choices without an effect, which are mistakes.
+/// Rejects choices without an effect, which are mistakes.
 fn check_choices(
     spec: &Spec,
     metadata: &Metadata,
@@ -176,21 +173,19 @@ fn check_choices(
         WeightForms::Separate => WeightForms::Fused,
     };
     if tensors(spec, metadata, other)? == found {
-        let message = format!("fused has no effect: the weights of {arch} have one form only");
+        let message = format!("fused does not apply: the weights of {arch} have only one form");
         return Err(Diagnostic::new(&codes::UNKNOWN_PRESET, "fused", message).help("remove it"));
     }
     Ok(())
 }
 
 fn no_model(e: &ArchError) -> Diagnostic {
-    let message = format!("these sizes make no model: {e}");
-    Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message)
-        .help("change the size that the message names")
+    let message = format!("invalid sizes for this model: {e}");
+    Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message).help("change the named size")
 }
 
-/// Returns the error for a header that the GGUF reader refuses.
 fn bad_header(e: &GgufError) -> Diagnostic {
-    let message = format!("these sizes make no GGUF file: {e}");
+    let message = format!("the sizes do not give a valid GGUF file: {e}");
     Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message).help("give smaller sizes")
 }
 

@@ -1,4 +1,4 @@
-//! Reads a specification from text and checks it.
+//! Parses and checks specifications.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,6 @@ use tpc_gguf::{MetaArray, MetaValue};
 use tpc_models::description::{Experts as ExpertsOfArch, RecurrentLayers, Window};
 use tpc_models::{ARCHS, Arch, WeightForms};
 
-/// The keys of a specification.
 const KEYS: [&str; 18] = [
     "layers",
     "drafts",
@@ -33,20 +32,18 @@ const KEYS: [&str; 18] = [
     "header",
 ];
 
-/// The largest size. It exceeds the sizes of all models, and the product of two sizes fits 63 bits.
+/// The largest size: above all models, and the product of two sizes fits 63 bits.
 const MAX_SIZE: u64 = (1 << 31) - 1;
 
-/// The largest number of layers.
 const MAX_LAYERS: u64 = 2048;
 
-/// The longest specification, in bytes.
 const MAX_TEXT: usize = 1 << 16;
 
 fn invalid(entity: &str, message: impl Into<tpc_diag::Message>) -> Diagnostic {
     Diagnostic::new(&codes::UNKNOWN_PRESET, shorten(entity), message)
 }
 
-/// The pairs of a specification. Keys of specifications and metadata keys are kept apart.
+/// The pairs of a specification; its keys and metadata keys are separate.
 #[derive(Default)]
 struct KeyValues<'a> {
     keys: BTreeMap<&'static str, &'a str>,
@@ -56,16 +53,16 @@ struct KeyValues<'a> {
 impl Spec {
     /// Parses `PRESET`, `ARCH:key=value,…`, or `PRESET:key=value,…`, which changes a preset.
     ///
-    /// `heads`, `kv_heads` and `ff` take a number or a list of one per layer, `4/2/4`. A key that begins with the
-    /// architecture's name or `general.` sets the metadata key of that name: `llama.rope.freq_base=500000.0`.
-    /// Slashes make a list: `4/2` has two elements, `4/` has one, and `u64:4/2` has elements of type u64.
+    /// `heads`, `kv_heads` and `ff` take a number, or a list of one per layer: `4/2/4`. A key that begins with the
+    /// architecture's name or `general.` is a metadata key: `llama.rope.freq_base=500000.0`. Slashes make a list: `4/2`
+    /// has two elements, `4/` has one, and `u64:4/2` has elements of type u64.
     ///
     /// # Errors
     /// Returns TPC0408 with the key, the value found and the values expected.
     pub fn parse(text: &str) -> Result<Spec, Diagnostic> {
         if text.len() > MAX_TEXT {
             let message = format!(
-                "the specification has {} bytes, and the limit is {MAX_TEXT}",
+                "the specification has {} bytes; the limit is {MAX_TEXT}",
                 text.len()
             );
             return Err(invalid("specification", message).help("give fewer keys, or shorter lists"));
@@ -125,7 +122,6 @@ fn architecture(name: &str) -> Result<&'static Arch, Diagnostic> {
     })
 }
 
-/// The treatment of a repeated key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OnRepeat {
     Refuse,
@@ -133,7 +129,7 @@ enum OnRepeat {
 }
 
 impl<'a> KeyValues<'a> {
-    /// Adds the pairs of `text`. They replace earlier pairs with the same key.
+    /// Adds the pairs of `text`, which replace earlier ones.
     fn read(&mut self, arch: &Arch, text: &'a str, on_repeat: OnRepeat) -> Result<(), Diagnostic> {
         let mut new = KeyValues::default();
         let pairs = text.split(',').map(str::trim).filter(|p| !p.is_empty());
@@ -196,7 +192,7 @@ impl<'a> KeyValues<'a> {
         let head_dim = self.head_dim(arch, embd, &heads)?;
         let window = self.size("window", 0, MAX_SIZE)?.filter(|&n| n > 0);
         if let (Some(n), Window::None) = (window, arch.attention.window) {
-            let message = format!("window={n}, but {} has no sliding window", arch.name);
+            let message = format!("window={n}, but {} lacks a sliding window", arch.name);
             return Err(invalid("window", message).help("remove it"));
         }
         let drafts = self.size("drafts", 0, MAX_LAYERS)?.unwrap_or(0);
@@ -270,7 +266,7 @@ impl<'a> KeyValues<'a> {
             .collect::<Result<_, _>>()?;
         if list.len() as u64 != layers {
             let message = format!(
-                "{key} lists {} layers, and the model has layers={layers}",
+                "{key} lists {} layers, but the model has layers={layers}",
                 list.len()
             );
             return Err(
@@ -302,7 +298,7 @@ impl<'a> KeyValues<'a> {
         let used = self.size("experts_used", 1, MAX_SIZE)?;
         let (count, fallback) = match (&arch.ffn.experts, count) {
             (ExpertsOfArch::None, Some(n)) => {
-                let message = format!("experts={n}, but {} has no experts", arch.name);
+                let message = format!("experts={n}, but {} is not a mixture of experts", arch.name);
                 return Err(invalid("experts", message).help("remove it"));
             }
             (ExpertsOfArch::Always(_), None) => (4, 2),
@@ -341,7 +337,7 @@ impl<'a> KeyValues<'a> {
         })
     }
 
-    /// Returns the value of a key that is 0 or 1: `off` or `on`.
+    /// Returns the choice of a key that is 0 (`off`) or 1 (`on`).
     fn switch<T>(&self, key: &'static str, off: T, on: T) -> Result<Option<T>, Diagnostic> {
         match self.keys.get(key) {
             None => Ok(None),
@@ -369,8 +365,8 @@ fn number(key: &str, text: &str, min: u64, max: u64) -> Result<u64, Diagnostic> 
         })
 }
 
-/// Parses the value of a metadata key. Its type is the first that fits: u32, f32, bool, a list of one of these, or
-/// text. A list of one element ends with a slash, and a list of u64 begins with `u64:`.
+/// Parses a metadata value as the first type that fits: u32, f32, bool, a list of one of these, or text. A list of one
+/// ends with a slash, a list of u64 begins with `u64:`.
 fn meta_value(text: &str) -> MetaValue {
     fn list<T: std::str::FromStr>(text: &str) -> Option<Vec<T>> {
         let numbers = text.strip_suffix('/').unwrap_or(text);

@@ -5,17 +5,17 @@ use tpc_models::ARCHS;
 /// A named specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The specification in full.
+    /// The full specification.
     pub spec: String,
 }
 
-/// The sizes of every tiny model: rows of whole K-quant blocks, and heads that two to eight devices can share.
+/// Sizes of tiny models: rows of whole K-quant blocks, and heads that two to eight devices can share.
 const TINY: &str =
     "layers=2,embd=256,heads=8,kv_heads=4,head_dim=32,ff=512,vocab=320,ctx=256,type=mixed";
 
-/// Additional keys of the tiny models of some architectures, following published files.
+/// Additional keys of tiny models, as in published files.
 const TINY_OF: &[(&str, &str)] = &[
     (
         "afmoe",
@@ -210,7 +210,6 @@ const TINY_OF: &[(&str, &str)] = &[
     ),
 ];
 
-/// Headers of models with published sizes.
 const SIZES: &[(&str, &str)] = &[
     (
         "command-r-35b",
@@ -278,7 +277,7 @@ const SIZES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns every preset: a tiny model of each architecture, then headers of published sizes.
+/// Returns a tiny model of each architecture, then headers of published sizes.
 pub fn presets() -> Vec<Preset> {
     let tiny = ARCHS.iter().map(|arch| {
         let more = TINY_OF.iter().find(|(name, _)| *name == arch.name);

@@ -1,21 +1,19 @@
-//! The specification of a synthetic model.
-
 use std::fmt;
 
 use super::types::FileType;
 use tpc_gguf::MetaValue;
 use tpc_models::{Arch, WeightForms};
 
-/// The sizes and choices of a synthetic model. [`Spec::parse`] reads and checks them.
+/// The sizes and choices of a synthetic model, checked by [`Spec::parse`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     /// The architecture.
     pub arch: &'static Arch,
-    /// `general.name`: the preset's name, or a name derived from the architecture.
+    /// `general.name`: the preset's name, or one derived from the architecture.
     pub name: String,
     /// Number of layers.
     pub layers: u64,
-    /// Number of draft blocks, which follow the layers.
+    /// Draft blocks after the layers.
     pub drafts: u64,
     /// Width of the residual stream.
     pub embd: u64,
@@ -25,11 +23,11 @@ pub struct Spec {
     pub kv_heads: PerLayer,
     /// Elements of a head.
     pub head_dim: u64,
-    /// Width of the feed-forward network, or of one expert.
+    /// Width of the feed-forward network, or of an expert.
     pub ff: PerLayer,
-    /// The experts, if the model is a mixture of experts.
+    /// Experts, for a mixture of experts.
     pub experts: Option<Experts>,
-    /// Number of tokens in the vocabulary.
+    /// Vocabulary size.
     pub vocab: u64,
     /// Trained context, in tokens.
     pub ctx: u64,
@@ -37,17 +35,17 @@ pub struct Spec {
     pub window: Option<u64>,
     /// Seed of the weights.
     pub seed: u64,
-    /// The file type, which decides the element types.
+    /// The file type, which decides element types.
     pub file_type: FileType,
-    /// The choice of optional tensors.
+    /// Optional tensors.
     pub optionals: Optionals,
     /// The projection to logits.
     pub head: Head,
-    /// The forms of weights that files store in different ways.
+    /// Forms of weights that files store in several ways.
     pub forms: WeightForms,
-    /// The contents of the file.
+    /// The file's contents.
     pub contents: Contents,
-    /// Metadata with full keys. They replace the metadata computed from the sizes.
+    /// Metadata with full keys; it replaces computed metadata.
     pub metadata: Vec<(String, MetaValue)>,
 }
 
@@ -56,12 +54,12 @@ pub struct Spec {
 pub enum PerLayer {
     /// The same number for all layers.
     Same(u64),
-    /// One number per layer.
+    /// One per layer.
     Each(Vec<u64>),
 }
 
 impl PerLayer {
-    /// Returns the number of a layer; 0 beyond the end of the list.
+    /// Returns a layer's number; 0 beyond the list.
     pub fn at(&self, layer: u64) -> u64 {
         match self {
             PerLayer::Same(n) => *n,
@@ -94,12 +92,12 @@ pub struct Experts {
     pub used: u64,
 }
 
-/// The optional tensors of a model: biases, norms, rotary factors.
+/// Optional tensors: biases, norms, rotary factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Optionals {
-    /// The model lacks all optional tensors.
+    /// The model lacks them.
     Without,
-    /// The model has all optional tensors.
+    /// All of them.
     With,
 }
 
@@ -112,11 +110,11 @@ pub enum Head {
     Own,
 }
 
-/// The contents of the file.
+/// The contents of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Metadata and tensor infos only.
+    /// Metadata and tensor infos.
     Header,
-    /// Metadata, tensor infos and tensor data.
+    /// Also tensor data.
     Data,
 }

@@ -1,19 +1,15 @@
-//! Tests of specifications and of the models built from them.
-
 use tpc_ir::DType;
 
 use super::*;
 use tpc_gguf::{MetaArray, MetaValue, parse};
 use tpc_models::{ARCHS, Drafting, LowerOptions, lower};
 
-/// Encodes values as zero bytes of the right length.
 fn zeros(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), String> {
     let bytes = dtype.bytes(values.len() as u64).ok_or("partial block")?;
     out.resize(out.len() + bytes as usize, 0);
     Ok(())
 }
 
-/// Encodes f32 values, and refuses other types.
 fn plain(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), String> {
     if dtype != DType::F32 {
         return Err("only f32".into());
@@ -118,7 +114,7 @@ fn the_same_specification_gives_the_same_bytes() {
     assert_eq!(a, bytes(text).1);
     let (_, other) = bytes(&text.replace("seed=5", "seed=6"));
     assert_ne!(a[offset..], other[offset..]);
-    // The first weight is fixed: a change of the generator would change every generated model.
+    // A change of the generator would change every generated model.
     assert_eq!(a[offset..offset + 4], FIRST_WEIGHT.to_le_bytes());
 }
 
@@ -254,7 +250,7 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         ),
         (
             "llama:heads=4/4/4",
-            "heads lists 3 layers, and the model has layers=2",
+            "heads lists 3 layers, but the model has layers=2",
         ),
         (
             "llama:heads=4/",
@@ -266,8 +262,8 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         ),
         ("llama:embd=100", "embd=100 with heads=8"),
         ("llama:head_dim=3", "head_dim must be even"),
-        ("llama:window=4", "llama has no sliding window"),
-        ("qwen3:experts=4", "qwen3 has no experts"),
+        ("llama:window=4", "llama lacks a sliding window"),
+        ("qwen3:experts=4", "qwen3 is not a mixture of experts"),
         ("llama:experts_used=4", "without experts"),
         (
             "qwen3moe:experts=4,experts_used=5",
@@ -276,8 +272,11 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         ("llama:type=q9_k", "q4_k"),
         ("llama:type=i32", "is not a type of weights"),
         ("llama:tied=yes", "neither 0 nor 1"),
-        ("llama-8b:header=0", "header=1 to write the header only"),
-        ("llama:llama.rope.scaling.type=odd", "make no model"),
+        ("llama-8b:header=0", "header=1 to write only the header"),
+        (
+            "llama:llama.rope.scaling.type=odd",
+            "invalid sizes for this model",
+        ),
         (
             "llama:embd=2147483647,heads=2147483647,ff=2147483647,head_dim=2147483646,header=1",
             "too large",
@@ -295,7 +294,7 @@ fn what_is_wrong_is_named_with_what_was_expected() {
 fn a_type_that_nobody_encodes_is_refused_before_anything_is_written() {
     let spec = |text: &str| Spec::parse(text).unwrap();
     let e = Model::new(spec("llama:type=q8_0"), &plain).err().unwrap();
-    assert_eq!(e.to_string(), "type: q8_0 cannot be written: only f32");
+    assert_eq!(e.to_string(), "type: tpc cannot write q8_0: only f32");
     assert!(Model::new(spec("llama:type=q8_0,header=1"), &plain).is_ok());
 }
 

@@ -1,4 +1,4 @@
-//! File types: the element types of a file's tensors, as `llama-quantize` names them.
+//! File types: element types of a file's tensors, by `llama-quantize`'s names.
 
 use tpc_ir::DType;
 
@@ -7,14 +7,14 @@ use tpc_ir::DType;
 pub enum FileType {
     /// Matrices and embeddings of one type.
     Uniform(DType),
-    /// `Q4_K_M`: q4_k, with q5_k or q6_k where precision matters most.
+    /// `Q4_K_M`: q4_k, and q5_k or q6_k for sensitive weights.
     Mixed,
-    /// `MXFP4_MOE`: mxfp4 experts, the rest q8_0.
+    /// `MXFP4_MOE`: mxfp4 experts, otherwise q8_0.
     Mxfp4Moe,
 }
 
 impl FileType {
-    /// Returns the element types of weights: all except integers, f64 and the types of intermediate results.
+    /// Returns the types of weights: all but integers, f64 and types of intermediate results.
     pub fn allowed_types() -> impl Iterator<Item = DType> {
         let intermediate = [DType::F64, DType::Q8_1, DType::Q8K];
         DType::ALL
@@ -23,7 +23,7 @@ impl FileType {
             .filter(move |t| !t.is_integer() && !intermediate.contains(t))
     }
 
-    /// Returns the file type of this name.
+    /// Returns the file type by name.
     pub fn from_name(name: &str) -> Option<FileType> {
         match name {
             "mixed" | "q4_k_m" => Some(FileType::Mixed),

@@ -1,7 +1,7 @@
-//! The stages of planning, on headers of published models and 8 devices: reading and planning a file, proving its
-//! programs, printing and parsing their text.
+//! The stages of planning on headers of published models and 8 devices: read and plan a file, prove its programs, print
+//! and parse their text.
 //!
-//! `cargo bench -p tpc-benches -- plan/llama-3.1-405b` runs one of them.
+//! `cargo bench -p tpc-benches -- plan/llama-3.1-405b` runs one.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,13 @@ use tpc_gguf::GgufFile;
 use tpc_ir::text;
 use tpc_passes::prove::prove;
 
-/// Models by name, with the file name of their header.
+/// Models, with the file name of their header.
 const MODELS: [(&str, &str); 3] = [
     ("llama-3.1-8b", "llama-3.1-8b-instruct-q4_k_m.header.gguf"),
     ("llama-3.1-405b", "llama-3.1-405b-q4_k_m.header.gguf"),
     ("deepseek-v3.1", "deepseek-v3.1-q4_k_m.header.gguf"),
 ];
 
-/// Returns the header of that file name, from the repository or from `shared`.
 fn header(file: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     ["../data/headers", "../../../shared/models"]

@@ -1,1 +1,1 @@
-//! Benchmarks of tpc; see `benches/`. They report times and make no assertions.
+//! Benchmarks of tpc, in `benches/`. They report times without assertions.

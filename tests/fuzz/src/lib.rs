@@ -1,4 +1,4 @@
-//! Fuzz targets of tpc's parsers, as plain functions: a target holds when it returns.
+//! Fuzz targets of tpc's parsers as plain functions: a target passes if it returns.
 //!
 //! With a nightly compiler and cargo-fuzz, from the folder `tests`:
 //!
@@ -8,7 +8,7 @@
 //! cargo +nightly fuzz run --features libfuzzer artefact_read fuzz/corpus/artefact data/artefacts
 //! ```
 //!
-//! On stable, inputs that were found before run through the same functions:
+//! On stable, known inputs run through the same functions:
 //!
 //! ```text
 //! cargo run -p tpc-fuzz --bin replay -- tpir tests/filetests
@@ -17,14 +17,14 @@
 
 use tpc_ir::{text, verify};
 
-/// A target: a name and a function of any bytes.
+/// A name and a function of any bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
 pub const TARGETS: [Target; 3] = [("tpir", tpir), ("gguf", gguf), ("artefact", artefact)];
 
-/// Parses any text without panicking; errors point into the text. A parsed graph either verifies or is refused, without
-/// panicking. It prints to a text that parses to the same graph and prints the same again.
+/// Parses any text without panicking; errors point into the text. A parsed graph verifies or is refused. Its printed
+/// text parses to the same graph and prints the same.
 pub fn tpir(data: &[u8]) {
     let Ok(source) = std::str::from_utf8(data) else {
         return;
@@ -53,7 +53,7 @@ pub fn tpir(data: &[u8]) {
     }
 }
 
-/// Parses any bytes as the header of a GGUF file, whole or cut off, without panicking.
+/// Parses any bytes as a GGUF header, whole or cut off, without panicking.
 pub fn gguf(data: &[u8]) {
     for len in [data.len() as u64, u64::MAX] {
         if let Err(error) = tpc_gguf::parse(data, len, "fuzz.gguf") {
@@ -62,9 +62,8 @@ pub fn gguf(data: &[u8]) {
     }
 }
 
-/// Reads any bytes as an artefact without panicking; an artefact that is read, written and read again stays the same.
-/// Texts are easier to mutate than the checksums of an archive. Other bytes are therefore split at a line `---` into a
-/// manifest and a program.
+/// Reads any bytes as an artefact without panicking; writing and reading it again changes nothing. Texts are easier to
+/// mutate than an archive's checksums, so other bytes are split at a line `---` into manifest and program.
 pub fn artefact(data: &[u8]) {
     use tpc_artefact::{Artefact, Entry, MAIN, write_archive};
     use tpc_ir::program::StorageFormat;

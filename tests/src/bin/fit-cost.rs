@@ -1,9 +1,9 @@
-//! Fits the constants of the cost model to published speeds, states the errors, and prints the table of constants.
+//! Fits the constants of the cost model to published speeds, and prints the errors and the table of constants.
 //!
-//! `cargo run --release -p tpc-tests --bin fit-cost` states the errors of the constants that are checked in. Options:
+//! `cargo run --release -p tpc-tests --bin fit-cost` prints the errors of the checked-in constants. Options:
 //!
-//! - `--fit` fits the constants first and prints them.
-//! - `--bands` also estimates each row with constants that were fitted on other sources. It writes
+//! - `--fit` fits and prints the constants first.
+//! - `--bands` also estimates each row with constants fitted on other sources, and writes
 //!   `tests/data/speeds/held-out.json` and `compiler/core/src/calibration/bands.ron`.
 //! - `--rows` prints every row.
 
@@ -67,7 +67,7 @@ fn main() {
     }
 }
 
-/// Estimates each row with constants that were fitted on other sources, and writes the errors and the bands.
+/// Estimates each row with constants fitted on other sources; writes errors and bands.
 fn bands(cases: &[Case]) -> Vec<HeldOut> {
     let held = cross::held_out(cases, Profiles::start(), &mut |fold| {
         eprintln!("fold {fold} is done");
@@ -106,7 +106,7 @@ fn summary(name: &str, errors: &dyn Fn(&[Phase]) -> Vec<f64>) {
     state("both", &errors(&PHASES.map(|(p, _)| p)));
 }
 
-/// Errors by a key that cases have, of keys whose median is beyond `least`.
+/// Computes errors by a key of the cases, for keys whose median is beyond `least`.
 fn by(profiles: &Profiles, part: &[&Case], key: impl Fn(&Case) -> Option<String>, least: f64) {
     let mut groups: BTreeMap<String, Vec<&Case>> = BTreeMap::new();
     for c in part {
@@ -151,8 +151,8 @@ fn classes(profiles: &Profiles, part: &[&Case]) {
     by(profiles, part, arch, 0.0);
 }
 
-/// Returns the median errors of decoding of an engine, by way, on rows of sources that it was not fitted on. With fewer
-/// than five rows, it is twice the median over all engines and ways.
+/// Returns an engine's median errors of decoding, by way, on rows of held-out sources. With fewer than five rows,
+/// returns twice the median over all engines and ways.
 fn band(cases: &[Case], held: &[HeldOut], engine: Engine) -> ErrorBand {
     let decoding = |h: &&HeldOut| h.phase == Phase::Decode;
     let errors: BTreeMap<u64, f64> = held
@@ -233,7 +233,6 @@ fn each_row(profiles: &Profiles, all: &[&Case]) {
     }
 }
 
-/// Prints three significant digits.
 fn short(x: f64) -> String {
     let digits = (2 - x.abs().log10().floor() as i32).clamp(0, 6) as usize;
     let text = format!("{x:.digits$}");
@@ -244,7 +243,6 @@ fn short(x: f64) -> String {
     }
 }
 
-/// Returns the file of constants.
 fn table(profiles: &Profiles, bands: &[ErrorBand; 3]) {
     let error = |b: &ErrorBand| {
         format!(

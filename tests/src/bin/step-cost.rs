@@ -1,4 +1,4 @@
-//! Measures the steps of a search for cures: how long each takes, per instruction of the model's graph.
+//! Measures the steps of a search for advice: time per instruction of the model's graph.
 //!
 //! `cargo run --release -p tpc-tests --bin step-cost -- HEADER.gguf …`
 
@@ -9,7 +9,6 @@ use tpc_core::placement::SplitMode;
 use tpc_gguf::GgufFile;
 use tpc_ir::DType;
 
-/// Milliseconds that some work takes, and its result.
 fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let start = Instant::now();
     let out = work();

@@ -1,5 +1,4 @@
-//! Cross-validation: the error of each row, with constants fitted without any row of its source, and the resulting
-//! bands.
+//! Cross-validation: each row's error with constants fitted without its source, and the resulting bands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -11,15 +10,15 @@ use tpc_passes::machine::Engine;
 use super::fit::Profiles;
 use super::{Case, Phase};
 
-/// The number of groups of sources: each group is estimated with constants that were fitted on the others.
+/// Groups of sources; each is estimated with constants fitted on the others.
 const FOLDS: usize = 8;
 
-/// The error of a row with constants fitted without any row of its source.
+/// A row's error with constants fitted without its source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeldOut {
     /// The row.
     pub id: u64,
-    /// The phase that was measured.
+    /// The measured phase.
     pub phase: Phase,
     /// ln(estimated / measured).
     pub error: f64,
@@ -36,7 +35,7 @@ pub fn key(c: &Case) -> CellKey {
     }
 }
 
-/// Assigns each source to the fold with the fewest rows so far, from the largest source on.
+/// Assigns sources, the largest first, to the fold with the fewest rows.
 fn folds(cases: &[Case]) -> BTreeMap<&str, usize> {
     let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
     for c in cases {
@@ -54,8 +53,7 @@ fn folds(cases: &[Case]) -> BTreeMap<&str, usize> {
     out
 }
 
-/// Returns the errors of all rows, each with constants that were fitted on other sources. Calls `tell` after every
-/// fold.
+/// Returns the errors of all rows with constants fitted on other sources. Calls `tell` after every fold.
 pub fn held_out(cases: &[Case], start: Profiles, tell: &mut dyn FnMut(usize)) -> Vec<HeldOut> {
     let folds = folds(cases);
     let mut out = Vec::new();
@@ -89,14 +87,14 @@ pub fn seen(cases: &[Case], held: &[HeldOut]) -> Vec<ObservedError> {
         Some(ObservedError {
             key: key(c),
             source: c.row.source.clone(),
-            // Errors are kept with three digits, as the file has them.
+            // Three digits, as in the file.
             error: (h.error * 1000.0).round() / 1000.0,
         })
     });
     each.collect()
 }
 
-/// Returns the number of errors inside the band of all other sources, and the number of errors, for a choice of rows.
+/// Counts the errors inside the band of all other sources, and all errors, for some rows.
 pub fn coverage(
     seen: &[ObservedError],
     counts: impl Fn(&ObservedError, bool) -> bool,
@@ -122,7 +120,7 @@ fn path() -> PathBuf {
     crate::data().join("speeds").join("held-out.json")
 }
 
-/// Reads the errors that `fit-cost --bands` wrote.
+/// Reads the errors of `fit-cost --bands`.
 ///
 /// # Panics
 /// Panics if the file is missing or malformed.
@@ -148,10 +146,10 @@ pub fn read() -> Vec<HeldOut> {
     each.collect()
 }
 
-/// Writes the errors, a row a line.
+/// Writes the errors, a row per line.
 ///
 /// # Panics
-/// When the file cannot be written.
+/// Panics if the file cannot be written.
 pub fn write(held: &[HeldOut]) {
     let mut rows: BTreeMap<u64, Json> = BTreeMap::new();
     for h in held {

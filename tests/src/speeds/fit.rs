@@ -1,5 +1,4 @@
-//! The fit of the constants: a search along each of them, without derivatives and with the same result on every
-//! machine.
+//! Fits the constants by a search along each of them: no derivatives, and the same result on every machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +9,17 @@ use tpc_passes::machine::{CardClass, ClassFactor, Engine, EngineProfile};
 
 /// A constant of llama.cpp's profile.
 pub struct Constant {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Its place in the profile.
+    /// The place in the profile.
     pub of: fn(&mut EngineProfile) -> &mut f64,
-    /// Its least and largest value.
+    /// The least and the largest value.
     pub within: (f64, f64),
 }
 
 macro_rules! constants {
     ($($name:ident in $low:literal, $high:literal;)*) => {
-        /// The constants that are fitted.
+        /// The fitted constants.
         pub const CONSTANTS: &[Constant] = &[$(Constant {
             name: stringify!($name),
             of: |p| &mut p.$name,
@@ -59,8 +58,7 @@ constants! {
 
 macro_rules! others {
     ($($(#[$doc:meta])* $name:ident = $value:literal in $low:literal, $high:literal;)*) => {
-        /// Fitted numbers besides llama.cpp's constants: the differences of ik_llama.cpp, and of engines of former
-        /// years.
+        /// Fitted numbers besides llama.cpp's constants: the differences of ik_llama.cpp and of old engines.
         #[derive(Clone, Copy, Debug)]
         pub struct Others {
             $($(#[$doc])* pub $name: f64,)*
@@ -70,11 +68,11 @@ macro_rules! others {
             /// As fitted.
             pub const FITTED: Others = Others { $($name: $value,)* };
 
-            /// Their names, with the least and the largest value.
+            /// Names, with the least and the largest value.
             const ALL: &[(&str, fn(&mut Others) -> &mut f64, (f64, f64))] =
                 &[$((stringify!($name), |o| &mut o.$name, ($low, $high))),*];
 
-            /// Returns the lines that `fit-cost` prints, to be put here.
+            /// Returns the lines that `fit-cost` prints, to paste here.
             pub fn lines(mut self) -> Vec<String> {
                 let each = Others::ALL.iter();
                 each.map(|(name, of, _)| format!("{name} = {:.3}", of(&mut self))).collect()
@@ -84,44 +82,43 @@ macro_rules! others {
 }
 
 others! {
-    /// The factor on fixed times of ik_llama.cpp.
+    /// Factor on fixed times of ik_llama.cpp.
     ik_fixed = 0.464 in 0.3, 2.0;
-    /// On the speed of its products by matrices.
+    /// Factor on the speed of its products by matrices.
     ik_matrix = 1.210 in 0.5, 3.0;
-    /// A further factor on the speed of its products by matrices with experts.
+    /// Further factor on these products with experts.
     ik_experts = 0.471 in 0.2, 4.0;
-    /// On the latency of its reductions.
+    /// Factor on the latency of its reductions.
     ik_reduction = 0.873 in 0.1, 3.0;
-    /// On its share of a link's bandwidth.
+    /// Factor on its share of a link's bandwidth.
     ik_link = 3.383 in 0.5, 5.0;
-    /// On the fixed time of its recurrent layers whose tensors are shared.
+    /// Factor on the fixed time of its recurrent layers with shared tensors.
     ik_recurrent = 36.269 in 0.3, 60.0;
-    /// On fixed times of ik_llama.cpp before September 2025.
+    /// Factor on fixed times of ik_llama.cpp before September 2025.
     early_ik = 4.000 in 0.5, 4.0;
-    /// On the time to unpack quantised weights in engines from before 2025.
+    /// Factor on the time to unpack quantised weights in engines before 2025.
     old_unpacking = 7.963 in 0.5, 16.0;
-    /// On the share of a link's bandwidth that reductions reach if they copy between devices.
+    /// Factor on the share of a link's bandwidth of reductions that copy between devices.
     copied_link = 0.314 in 0.05, 1.0;
-    /// On the latency of such reductions.
+    /// Factor on the latency of such reductions.
     copied_latency = 2.739 in 0.8, 8.0;
 }
 
-/// The spread that factors of classes are expected to have, as a logarithm: one with few rows stays near 1.
+/// Expected spread of class factors, as a logarithm: one with few rows stays near 1.
 const CLASS_SPREAD: f64 = 0.3;
 
-/// The number of random changes of several numbers at once that every round tries.
+/// Random changes of several numbers at once per round.
 const TRIES: usize = 400;
 
 /// The profiles of both engines.
 #[derive(Clone, Copy, Debug)]
 pub struct Profiles {
-    /// llama.cpp's.
+    /// llama.cpp's profile.
     pub llama: EngineProfile,
     /// The rest.
     pub others: Others,
 }
 
-/// A number of the profiles, to be changed.
 #[derive(Clone, Copy, Debug)]
 enum Number {
     Constant(usize),
@@ -130,14 +127,14 @@ enum Number {
     Products(CardClass),
 }
 
-/// The input of the fit: cases with the weight of their rows.
+/// Cases with the weight of their rows.
 struct Weighed<'a> {
     cases: Vec<(&'a Case, f64)>,
     classes: BTreeSet<CardClass>,
 }
 
 impl<'a> Weighed<'a> {
-    /// Weighs the cases. A source with `n` rows counts for the root of `n`. The decoding of shared tensors counts three
+    /// Weighs the cases. A source with `n` rows counts for the root of `n`. Decoding with shared tensors counts three
     /// times, since it is seldom measured.
     fn new(cases: &[&'a Case]) -> Weighed<'a> {
         let mut sources: BTreeMap<&str, f64> = BTreeMap::new();
@@ -174,7 +171,7 @@ impl Profiles {
         }
     }
 
-    /// Returns the start of a fit: the checked-in profiles with equal numbers for all card classes.
+    /// Returns the checked-in profiles with equal numbers for all card classes.
     pub fn start() -> Profiles {
         let mut out = Profiles::checked_in();
         for class in CardClass::ALL {
@@ -203,7 +200,7 @@ impl Profiles {
         p
     }
 
-    /// Returns the profile of a row's engine in its year.
+    /// Returns the profile of a row's engine at its time.
     pub fn of_row(&self, row: &Row) -> EngineProfile {
         let mut p = self.of(row.engine);
         let o = &self.others;
@@ -234,7 +231,7 @@ impl Profiles {
         }
     }
 
-    /// Returns the errors of the cases with these profiles.
+    /// Returns the errors of the cases.
     pub fn errors(&self, cases: &[&Case], phases: &[Phase]) -> Vec<f64> {
         let each = cases.iter().flat_map(|c| {
             let profile = self.of_row(&c.row);
@@ -244,8 +241,8 @@ impl Profiles {
         each.collect()
     }
 
-    /// Returns the value that the fit minimises: the mean error. Large errors count almost linearly and small ones by
-    /// their square, for some published rows are wrong by factors.
+    /// Computes the mean error, which the fit minimises. Large errors count almost linearly and small ones by their
+    /// square, because some published rows are wrong by factors.
     fn loss(&self, weighed: &Weighed<'_>) -> f64 {
         const SCALE: f64 = 0.2;
         let (mut sum, mut weights) = (0.0, 0.0);
@@ -267,7 +264,7 @@ impl Profiles {
         (sum + 0.1 * prior) / weights.max(1.0)
     }
 
-    /// Returns the profiles fitted to the cases, starting from `self`. Calls `tell` with the loss after every round.
+    /// Fits the profiles to the cases, starting from `self`. Calls `tell` with the loss after every round.
     #[must_use]
     pub fn fitted(mut self, cases: &[&Case], tell: &mut dyn FnMut(f64)) -> Profiles {
         let weighed = Weighed::new(cases);

@@ -1,4 +1,4 @@
-//! Published speeds against the cost model: the rows, their estimates, and the fit of the model's constants.
+//! Published speeds against the cost model: rows, estimates, and the fit of constants.
 
 pub mod cross;
 pub mod fit;
@@ -17,10 +17,10 @@ use tpc_passes::machine::{EngineProfile, Topology};
 use tpc_passes::plan::Bill;
 use tpc_synth::{Model, Spec};
 
-/// Bytes per score without flash attention: it is written and read twice, in f32.
+/// Bytes per score without flash attention: written and read twice, in f32.
 const SCORE_BYTES: f64 = 16.0;
 
-/// The phase that a measurement covers.
+/// A measured phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
     /// Decoding.
@@ -29,7 +29,7 @@ pub enum Phase {
     Prompt,
 }
 
-/// A row with the predicted costs of its measurements.
+/// A row with the predicted costs.
 #[derive(Debug)]
 pub struct Case {
     /// The row.
@@ -44,7 +44,7 @@ impl Case {
         &self.row.placement.topology
     }
 
-    /// Returns the bill of a phase.
+    /// Returns a phase's bill.
     pub fn bill(&self, phase: Phase) -> &Bill {
         match phase {
             Phase::Decode => &self.decode,
@@ -52,7 +52,7 @@ impl Case {
         }
     }
 
-    /// Returns the measured speed in tokens per second.
+    /// Returns the measured tokens per second.
     pub fn measured(&self, phase: Phase) -> Option<f64> {
         match phase {
             Phase::Decode => self.row.decode,
@@ -60,7 +60,7 @@ impl Case {
         }
     }
 
-    /// Returns the estimated speed in tokens per second.
+    /// Returns the estimated tokens per second.
     pub fn estimated(&self, phase: Phase, profile: &EngineProfile) -> f64 {
         let profile = &EngineProfile {
             score_bytes: if self.row.unfused { SCORE_BYTES } else { 0.0 },
@@ -75,7 +75,7 @@ impl Case {
         }
     }
 
-    /// Returns the logarithm of estimated over measured.
+    /// Computes ln(estimated / measured).
     pub fn error(&self, phase: Phase, profile: &EngineProfile) -> Option<f64> {
         Some((self.estimated(phase, profile) / self.measured(phase)?).ln())
     }
@@ -86,12 +86,12 @@ impl Case {
     }
 }
 
-/// Returns the header of a specification, as a file that is deleted once it is mapped.
+/// Returns a specification's header; its file is deleted once it is mapped.
 ///
 /// # Panics
 /// Panics if the specification is invalid or the file cannot be written.
 pub fn header(spec: &str) -> GgufFile {
-    // Tests run side by side in one process.
+    // Tests run concurrently in one process.
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let quantise = |_: DType, _: &[f32], _: &mut Vec<u8>| Ok(());
     let spec = Spec::parse(spec).unwrap_or_else(|e| panic!("{spec}: {e}"));
@@ -106,10 +106,10 @@ pub fn header(spec: &str) -> GgufFile {
     file
 }
 
-/// Plans the rows. Rows that differ in depth or card alone share a plan.
+/// Plans the rows. Rows that differ only in depth or card share a plan.
 ///
 /// # Panics
-/// When a row cannot be planned.
+/// Panics if a row cannot be planned.
 pub fn cases(rows: Vec<Row>) -> Vec<Case> {
     let mut outlines: HashMap<String, Rc<Outline>> = HashMap::new();
     let mut bills: HashMap<String, Rc<Bill>> = HashMap::new();
@@ -161,7 +161,7 @@ pub fn cases(rows: Vec<Row>) -> Vec<Case> {
     out
 }
 
-/// Returns pairs of rows that differ only in the way of dividing: layer by layer, and with shared tensors.
+/// Returns pairs of rows that differ only in the split: by layers, and with shared tensors.
 pub fn pairs(cases: &[Case]) -> Vec<[&Case; 2]> {
     let same = |a: &Row, b: &Row| {
         let names = |r: &Row| r.cards.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
@@ -184,7 +184,7 @@ pub fn pairs(cases: &[Case]) -> Vec<[&Case; 2]> {
     out
 }
 
-/// Returns the quantile of absolute errors, or 0 without errors.
+/// Returns a quantile of absolute errors; 0 without errors.
 pub fn quantile(errors: &[f64], q: f64) -> f64 {
     let mut all: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
     all.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! The rows of published speeds, and the data needed to plan each of them.
+//! Rows of published speeds, and the data to plan them.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use tpc_passes::machine::{Backend, DeviceProfile, Engine, LinkKind};
 /// A row that can be planned.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Its number in the data.
+    /// The number in the data.
     pub id: u64,
-    /// The publisher: rows of one source share their machine and their mistakes.
+    /// The publisher: its rows share a machine and mistakes.
     pub source: String,
     /// The engine.
     pub engine: Engine,
-    /// Its back end.
+    /// The back end.
     pub back_end: Backend,
     /// The specification of the model's header.
     pub spec: String,
@@ -28,21 +28,21 @@ pub struct Row {
     pub model: String,
     /// The cards.
     pub cards: Vec<&'static Card>,
-    /// How the model is divided.
+    /// The split mode.
     pub mode: SplitMode,
-    /// Tokens in the cache, on average while tokens are decoded.
+    /// Average tokens in the cache while decoding.
     pub decode_depth: u64,
-    /// Tokens in the cache, on average before a batch of the prompt.
+    /// Average tokens in the cache before a prompt batch.
     pub prompt_depth: u64,
-    /// Tokens of a batch of the prompt.
+    /// Tokens of a prompt batch.
     pub tokens: u64,
-    /// Batches of the prompt that stages may work on at the same time.
+    /// Prompt batches that stages may work on at once.
     pub batches: f64,
-    /// True if the engine was run without flash attention: the row states it, or the engine is older than that default.
+    /// True without flash attention: stated, or the engine is older than that default.
     pub unfused: bool,
-    /// True if the engine is from before 2025, when products with quantised weights had other kernels.
+    /// True for engines before 2025, with other kernels for products with quantised weights.
     pub old: bool,
-    /// True if ik_llama.cpp is from before September 2025, when it launched each op by itself.
+    /// True for ik_llama.cpp before September 2025, which launched each op by itself.
     pub early: bool,
     /// True if reductions copy between devices: llama.cpp has a kernel for them since April 2026.
     pub copied: bool,
@@ -50,29 +50,29 @@ pub struct Row {
     pub decode: Option<f64>,
     /// Measured prompt tokens per second.
     pub prompt: Option<f64>,
-    /// The options that the row states.
+    /// The row's options.
     pub placement: Placement,
 }
 
-/// Why a row is left out.
+/// The reason for leaving out a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftOut {
-    /// The card or the number of cards is not stated.
+    /// The cards or their number are not stated.
     Card,
-    /// The shape of the model is not public, or tpc does not describe its architecture.
+    /// The model's shape is not public, or tpc does not describe the architecture.
     Model,
     /// The quantisation is not stated.
     Quantisation,
-    /// The rows of tensors are split, which tpc does not do, or the mode is not stated and may be that one.
+    /// Rows of tensors are, or may be, split, which tpc does not do.
     RowSplit,
-    /// Weights on the host, but the row does not state the tensors or the host's memory.
+    /// Weights on the host, without the tensors or the host's memory.
     Host,
 }
 
-/// The meaning of names in the rows.
+/// Meanings of the rows' names.
 struct Names {
     json: Json,
-    /// Cards that the table does not have, by name.
+    /// Cards that the table lacks, by name.
     own: BTreeMap<String, &'static Card>,
 }
 
@@ -114,7 +114,7 @@ impl Names {
     }
 }
 
-/// Returns the rows that can be planned, by number, and the other rows with the reason.
+/// Returns the rows that can be planned, and the others with the reason, by number.
 ///
 /// # Panics
 /// Panics if a data file is missing or malformed.
@@ -137,7 +137,7 @@ pub fn read() -> (Vec<Row>, BTreeMap<u64, LeftOut>) {
     (rows, left)
 }
 
-/// Returns the names, with the cards that they describe.
+/// Returns the names with the cards that they describe.
 fn names(json: Json) -> Names {
     let described = json["own_cards"].as_array().into_iter().flatten();
     let cards: Vec<&str> = described.filter_map(Json::as_str).collect();
@@ -146,7 +146,7 @@ fn names(json: Json) -> Names {
         cards.join(", ")
     );
     let file = TopologyFile::from_ron(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
-    // The rows refer to cards of the table, which is never freed. These few cards are not freed either.
+    // Rows refer to cards of the table, which is never freed; nor are these few cards.
     let own = file.cards.into_iter().map(|c| {
         let card: &'static Card = Box::leak(Box::new(c));
         (card.name.clone(), card)
@@ -186,7 +186,7 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
     let depth = r["depth_tokens"].as_u64().unwrap_or(0);
     let prompt = number(r, "prompt_tokens").unwrap_or(512);
     let generated = number(r, "gen_tokens").unwrap_or(128);
-    // Batches of up to 8 tokens belong to decoding. llama-sweep-bench measures one batch of the prompt at each depth.
+    // Batches of up to 8 tokens belong to decoding. llama-sweep-bench measures one prompt batch per depth.
     let sweep = text(r, "method").contains("sweep-bench");
     let usual = if sweep { prompt } else { 512 };
     let ubatch = number(r, "ubatch").filter(|&n| n > 8).unwrap_or(usual);
@@ -242,13 +242,13 @@ fn slots(link: &str) -> Option<Pcie> {
     Some(Pcie { r#gen, lanes })
 }
 
-/// Returns the devices, their links, and the options that the row states.
+/// Returns the devices, their links, and the row's options.
 fn placement(names: &Names, r: &Json, cards: &[&'static Card]) -> Result<Placement, LeftOut> {
     let n = cards.len();
     let mut out = Placement::on(parse_devices(&n.to_string()).expect("a count"));
     let t = &mut out.topology;
     t.devices = cards.iter().map(|c| c.profile(&c.name)).collect();
-    // The measured model fit into memory, so the plan has no memory limit.
+    // The measured model fit, so the plan has no memory limit.
     t.devices.iter_mut().for_each(|d| d.memory = None);
     let peer = r["p2p"] == Json::Bool(true);
     let way = peer

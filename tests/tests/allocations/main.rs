@@ -1,8 +1,8 @@
 //! Decoding makes no allocations after a first run: not the session, the executor, its threads, the sampler or the
 //! detokeniser.
 //!
-//! The allocator of this binary counts the calls of all threads. The binary is therefore one test without the harness,
-//! whose threads would count.
+//! This binary's allocator counts the calls of all threads, so it is one test without the harness, whose threads would
+//! count.
 
 #[path = "../execution/support.rs"]
 #[expect(dead_code, reason = "the tests of execution need more of it")]
@@ -19,7 +19,6 @@ use tpc_text::{Detokenizer, Sampler, Settings, Show, Start, Tokenizer};
 
 use support::{config, cpu_session, golden, name, placement, plan};
 
-/// The system's allocator, counting.
 struct Counting;
 
 static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -55,21 +54,19 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// The number of tokens decoded before calls are counted, and while they are counted.
+/// Tokens decoded before calls are counted, and then while they are.
 const WARM_UP: usize = 4;
 const COUNTED: usize = 64;
 
-/// Sequences that are decoded side by side.
+/// Concurrent sequences.
 const SEQUENCES: usize = 2;
 
-/// A sequence with its sampler and its detokeniser.
 struct Lane<'t> {
     sampler: Sampler,
     detokenizer: Option<Detokenizer<'t>>,
     token: u32,
 }
 
-/// Decodes the next token of each lane.
 fn decode(
     session: &mut Session<CpuExecutor>,
     lanes: &mut [Lane<'_>],
@@ -89,7 +86,7 @@ fn decode(
         lane.sampler.accept(lane.token);
         text.clear();
         if let Some(detokenizer) = &mut lane.detokenizer {
-            // Models of tests have more ids than their vocabulary has tokens.
+            // Test models have more ids than vocabulary tokens.
             let _ = detokenizer.push(lane.token, text);
         }
     }
@@ -135,7 +132,7 @@ fn main() {
                 .unwrap_or_else(|e| panic!("{name}: {e}"));
             let lane = |seed| {
                 let settings = Settings {
-                    // The first sequence is greedy, the others are not.
+                    // Only the first sequence is greedy.
                     temperature: if seed == 0 { 0.0 } else { 0.8 },
                     repetition: 1.1,
                     seed,

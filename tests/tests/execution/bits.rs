@@ -1,6 +1,4 @@
-//! The same bits for any number of devices and threads.
-//!
-//! If a plan promises the bits of one device, its logits have them.
+//! Equal bits for any number of devices and threads, if the plan promises them.
 
 use std::path::Path;
 
@@ -14,15 +12,14 @@ use crate::support::{
     Written, config, cpu_session, golden, name, one_by_one, placement, plan, whole,
 };
 
-/// Models that a shortened run covers.
 const SAMPLE: [&str; 4] = ["gemma3", "glm4-dense", "llama-dense", "mamba2"];
 
-/// Returns the bits of the logits of a model's tokens, as one batch and one by one.
+/// Returns the bits of a model's logits, as one batch and one by one.
 fn logits(path: &Path, devices: usize, threads: usize, two_terms: u64) -> (Graph, [Vec<u64>; 2]) {
     of_tokens((path, &golden(path).tokens), devices, threads, two_terms)
 }
 
-/// Returns the bits of the logits of these tokens, as one batch and one by one.
+/// Returns the bits of these tokens' logits, as one batch and one by one.
 fn of_tokens(
     (path, tokens): (&Path, &[u32]),
     devices: usize,
@@ -60,7 +57,7 @@ fn even_shares_have_the_bits_of_one_device() {
             continue;
         }
         models += usize::from(sampled);
-        // The models are small: nearly all of their products have two terms. Products of large models have one.
+        // Nearly all products of these small models have two terms; products of large models have one.
         for two_terms in [0, CpuOptions::TWO_TERMS] {
             let (_, one) = logits(&path, 1, 2, two_terms);
             assert_eq!(one, logits(&path, 1, 1, two_terms).1, "{name}: threads");
@@ -82,7 +79,7 @@ fn even_shares_have_the_bits_of_one_device() {
     println!("{same} have the bits of one device, {promised} of them by their shares");
 }
 
-/// Every weight type of a file keeps the order of sums, in all of its kernels.
+/// Every weight type keeps the order of sums in all of its kernels.
 #[test]
 fn each_type_of_weights_has_the_bits_that_are_promised() {
     let mut kept = Vec::new();
@@ -91,7 +88,7 @@ fn each_type_of_weights_has_the_bits_that_are_promised() {
             "llama:layers=1,embd=512,heads=4,kv_heads=4,ff=1024,vocab=32,type={}",
             dtype.name()
         );
-        // Types that the writer cannot write do not occur in files that tpc makes.
+        // Types that the writer cannot write do not occur in tpc's files.
         let Some(model) = Written::of(&spec) else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! The bytes that a plan reports equal the bytes of its program's arenas.
+//! The bytes in a plan's report equal the bytes of its program's arenas.
 
 use tpc_core::pipeline::{CompiledModel, compile};
 use tpc_core::placement::Placement;
@@ -11,7 +11,7 @@ use tpc_tests::{Sweep, goldens, headers};
 
 use crate::support::{WAYS, name, placed};
 
-/// Compares the report of a plan with the arenas of its program; returns the difference, if any.
+/// Compares a plan's report with its program's arenas; returns the difference, if any.
 fn difference(placement: &Placement, compiled: &CompiledModel) -> Option<String> {
     let shapes = compiled.batch_shapes();
     let program = match assemble(&compiled.programs, &shapes, placement.storage) {

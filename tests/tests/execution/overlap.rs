@@ -1,4 +1,4 @@
-//! Device work that can overlap the host's work has no dependency on it.
+//! Device work that can overlap the host's work does not depend on it.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,6 @@ use tpc_tests::goldens;
 
 use crate::support::{Assembled, Written, golden, name, placed};
 
-/// Mixtures of experts that have a shared one.
 const SHARED: [&str; 2] = ["qwen2moe-tiny", "deepseek2-tiny"];
 
 #[test]
@@ -48,7 +47,7 @@ fn shared_experts_run_while_the_host_computes_the_others() {
     assert!(seen > 0, "no model has a shared expert beside the host's");
 }
 
-/// Returns the launches of products whose weight name ends with `ending`, with place and layer.
+/// Returns the launches of products with weights ending with `ending`, with place and layer.
 fn products(program: &Program, ending: &str) -> Vec<(Place, Option<u32>, Launch)> {
     let graph = &program.graph;
     let ends = |v: &Value| matches!(graph.def_op(*v), Op::Weight(w) if w.tensor.ends_with(ending));
@@ -86,7 +85,7 @@ fn waits(program: &Program, launch: Launch, on: Launch) -> bool {
     })
 }
 
-/// Returns the positions of a launch: the queue and the step, for each of its places.
+/// Returns a launch's queue and step for each of its places.
 fn steps_of(phase: &Phase, launch: Launch) -> Vec<(usize, usize)> {
     let queues = phase.queues.iter().enumerate();
     let at = |(q, queue): (usize, &tpc_ir::program::Queue)| {

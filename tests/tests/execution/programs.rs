@@ -1,4 +1,4 @@
-//! Programs verify, and the reference executor computes the interpreter's logits, bit for bit.
+//! Programs verify, and the reference executor equals the interpreter bit for bit.
 
 use tpc_ir::program::{FileTarget, text, verify};
 use tpc_ir::{DType, Program};
@@ -71,7 +71,7 @@ fn programs_compute_what_their_graphs_do() {
     assert!(failed.is_empty(), "{}\n{failed:#?}", failed.len());
 }
 
-/// True if parsing the program's text gives the same program and the same text.
+/// True if parsing the program's text gives the same program and text.
 fn round_trips(program: &Program) -> bool {
     let printed = text::print(program);
     let again =

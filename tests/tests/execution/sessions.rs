@@ -1,4 +1,4 @@
-//! Sessions on the CPU executor: several sequences, going back, context shifts, and files.
+//! Sessions on the CPU executor: several sequences, truncation, context shifts, and files.
 
 use std::path::{Path, PathBuf};
 use tpc_ir::random::SplitMix64;
@@ -12,7 +12,7 @@ use tpc_tests::{Sweep, goldens};
 use crate::random::Random;
 use crate::support::{config, cpu_session, golden, name, placement, plan};
 
-/// Models of a sample: plain, with a window, with sinks, recurrent, recurrent and attention, ALiBi, absolute positions, YaRN.
+/// Sample: plain, window, sinks, recurrent, recurrent with attention, ALiBi, absolute positions, YaRN.
 const SAMPLE: [&str; 8] = [
     "llama-dense",
     "gemma3",
@@ -24,7 +24,6 @@ const SAMPLE: [&str; 8] = [
     "phi3",
 ];
 
-/// Returns the golden models of the sweep.
 fn models() -> Vec<PathBuf> {
     let only = std::env::var("TPC_ONLY").unwrap_or_default();
     let sampled = |p: &Path| SAMPLE.iter().any(|s| name(p).starts_with(s));
@@ -34,7 +33,7 @@ fn models() -> Vec<PathBuf> {
     all
 }
 
-/// Opens a session on `devices` devices, with sequences that hold `n` tokens together.
+/// Opens a session on `devices` devices, with sequences of `n` tokens together.
 fn session(
     path: &Path,
     (devices, cache): (usize, DType),
@@ -45,7 +44,6 @@ fn session(
     cpu_session(&plan, config, [1, n], CpuOptions::with_threads(2))
 }
 
-/// Returns the logits of a batch.
 fn decode(s: &mut Session<CpuExecutor>, batch: &Batch) -> Vec<f64> {
     let logits = s.step(batch).unwrap_or_else(|e| panic!("{e}"));
     logits.reals().expect("logits are real").to_vec()
@@ -56,16 +54,16 @@ fn furthest(a: &[f64], b: &[f64]) -> f64 {
     distance(a.iter().copied(), b.iter().copied()).max_abs
 }
 
-/// Texts that read their tokens in batches, side by side.
+/// Texts read in batches, concurrently.
 struct Reading<'t> {
     texts: &'t [Vec<u32>],
-    /// The tokens of each that are read.
+    /// Tokens read of each.
     done: Vec<usize>,
 }
 
 impl Reading<'_> {
-    /// Draws a batch with some tokens of some texts, with the positions of its output rows in the texts. Returns `None`
-    /// at the end of all texts.
+    /// Draws a batch of some tokens of some texts, with its output rows' positions in the texts; `None` at the end of
+    /// all.
     fn batch(&mut self, random: &mut Random) -> Option<(Batch, Vec<(usize, usize)>)> {
         let (mut batch, mut rows) = (Batch::default(), Vec::new());
         if self.done.iter().zip(self.texts).all(|(d, t)| *d == t.len()) {
@@ -92,9 +90,8 @@ impl Reading<'_> {
 
 #[test]
 fn sequences_side_by_side_have_the_bits_of_each_alone() {
-    /// The tokens of each text; the cells of one text end within a block of cells.
+    /// Tokens of each text; one text's cells end within a block.
     const LENGTHS: [usize; 3] = [90, 70, 20];
-    /// Cells of a sequence.
     const EACH: usize = 128;
     let mut random = Random::new(11);
     for path in models() {
@@ -106,7 +103,7 @@ fn sequences_side_by_side_have_the_bits_of_each_alone() {
         let texts: Vec<Vec<u32>> = LENGTHS.into_iter().enumerate().map(text).collect();
         let plan = plan(&path, &placement(2, DType::F16));
         let window = plan.1.model.summary.window;
-        // The session reuses the cells of a window if the window is small enough.
+        // The session reuses a window's cells if the window is small enough.
         let swa = match window.is_some_and(|w| w.tokens() <= 48) {
             true => 64,
             false => EACH,
@@ -184,8 +181,7 @@ fn a_sequence_goes_back_and_continues_as_if_it_had_never_gone_on() {
     }
 }
 
-/// Rotary embeddings depend on distances only. A text that is moved from a later position to the beginning equals the
-/// text at the beginning.
+/// Rotary embeddings depend only on distances: a text moved to the beginning equals one read there.
 #[test]
 fn a_context_shift_turns_keys_back() {
     let mut shifted = 0;
@@ -229,7 +225,7 @@ fn a_context_shift_turns_keys_back() {
     assert!(shifted > 0);
 }
 
-/// Returns a session that has read the first tokens of a model, and its bytes.
+/// Returns a session that has read a model's first tokens, and its bytes.
 fn saved(path: &Path, devices: usize, tokens: &[u32]) -> (Session<CpuExecutor>, Vec<u8>) {
     let mut s = session(path, (devices, DType::F16), (2 * tokens.len(), 2));
     decode(&mut s, &Batch::sequence(tokens, 0, 0));
@@ -298,7 +294,7 @@ fn damaged_files_give_diagnostics() {
     let (mut s, bytes) = saved(&path, 1, tokens);
     let known = ["TPC0572", "TPC0573", "TPC0574"];
     for n in 0..bytes.len() {
-        // Every truncation of the part that describes the cells, and many truncations of the cells' bytes.
+        // Every truncation of the cells' description, and many of their bytes.
         if n < 4096 || n % 61 == 0 {
             let e = s.load(7, &bytes[..n]).expect_err("it is cut");
             assert!(known.contains(&e.code().id), "{n}: {e}");

@@ -1,5 +1,3 @@
-//! Support for tests that run models.
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,7 +14,6 @@ use tpc_runtime::quant::quantise;
 use tpc_runtime::{Batch, ExecError, Executor, Session, SessionConfig, WeightData, WeightSource};
 use tpc_synth::{Model, Spec};
 
-/// The weights of a model file.
 pub(crate) struct FileWeights<'a>(pub(crate) &'a GgufFile);
 
 impl WeightSource for FileWeights<'_> {
@@ -32,7 +29,7 @@ impl WeightSource for FileWeights<'_> {
     }
 }
 
-/// Returns a placement on `devices` devices, with caches of a type.
+/// Returns a placement on `devices` devices with a cache type.
 pub(crate) fn placement(devices: usize, cache: DType) -> Placement {
     Placement {
         cache_type_k: cache,
@@ -41,7 +38,7 @@ pub(crate) fn placement(devices: usize, cache: DType) -> Placement {
     }
 }
 
-/// Ways to place a model, as options.
+/// Placements, as options.
 pub(crate) const WAYS: [&str; 20] = [
     "",
     "-sm layer",
@@ -65,8 +62,7 @@ pub(crate) const WAYS: [&str; 20] = [
     r"-ot blk\.(?!0\.).*attn_(q|k)=CPU",
 ];
 
-/// Returns the placement of a way on CPU devices. The list of shares is cut to the number of devices, or repeated for
-/// further devices.
+/// Returns a placement on CPU devices. The list of shares is cut or repeated for the number of devices.
 pub(crate) fn placed(devices: usize, way: &str) -> Placement {
     let mut words = vec!["--devices".to_owned(), vec!["cpu"; devices].join(",")];
     let mut way: Vec<String> = way.split_whitespace().map(str::to_owned).collect();
@@ -80,7 +76,6 @@ pub(crate) fn placed(devices: usize, way: &str) -> Placement {
         .unwrap_or_else(|d| panic!("{words:?}: {}", d[0]))
 }
 
-/// Opens and plans a model file.
 pub(crate) fn plan(path: &Path, placement: &Placement) -> (GgufFile, CompiledModel) {
     let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
     let compiled = compile(&file, placement)
@@ -97,8 +92,8 @@ pub(crate) struct Assembled {
 }
 
 impl Assembled {
-    /// Returns the verified program for one token and for all of these tokens; `None` if the placement has no plan.
-    /// Plan and program use weights as the target stores them.
+    /// Returns the verified program for one token and for all of these; `None` if the placement has no plan. Plan and
+    /// program use the target's weight storage.
     pub(crate) fn new(
         path: &Path,
         placement: &Placement,
@@ -125,7 +120,6 @@ impl Assembled {
     }
 }
 
-/// Returns a session of one sequence that holds `n` tokens.
 pub(crate) fn config(compiled: &CompiledModel, n: usize) -> SessionConfig {
     let config = SessionConfig::new(n);
     match compiled.model.summary.window {
@@ -134,12 +128,12 @@ pub(crate) fn config(compiled: &CompiledModel, n: usize) -> SessionConfig {
     }
 }
 
-/// Returns the shape of batches of up to `tokens` tokens in such a session, with the logits of each.
+/// Returns the shape of batches of up to `tokens` tokens, all with logits.
 pub(crate) fn shape(config: &SessionConfig, tokens: usize) -> BatchShape {
     config.batch_shape(tokens, tokens)
 }
 
-/// Returns a session of a planned model on the CPU, for batches of up to `least` and of up to `most` tokens.
+/// Returns a CPU session for batches of `least` to `most` tokens.
 pub(crate) fn cpu_session(
     (file, compiled): &(GgufFile, CompiledModel),
     config: SessionConfig,
@@ -153,12 +147,12 @@ pub(crate) fn cpu_session(
     session.unwrap_or_else(|e| panic!("{}: {e}", compiled.model.graph.name))
 }
 
-/// Returns the logits of `tokens`, fed as one batch from position 0.
+/// Returns the logits of `tokens` as one batch from position 0.
 pub(crate) fn whole<E: Executor>(session: &mut Session<E>, tokens: &[u32]) -> Vec<f64> {
     behind(session, tokens, 0)
 }
 
-/// Returns the logits of `tokens`, fed as one batch from a position.
+/// Returns the logits of `tokens` as one batch from a position.
 pub(crate) fn behind<E: Executor>(
     session: &mut Session<E>,
     tokens: &[u32],
@@ -180,20 +174,17 @@ pub(crate) fn one_by_one<E: Executor>(
         .collect()
 }
 
-/// Returns the golden logits that belong to a model.
 pub(crate) fn golden(path: &Path) -> Golden {
     let path = path.with_extension("f32.logits");
     let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     Golden::parse(&path.display().to_string(), &bytes).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Returns the name of a model file.
 pub(crate) fn name(path: &Path) -> String {
     let stem = path.file_stem().expect("a file name");
     stem.to_string_lossy().into_owned()
 }
 
-/// A synthetic model in a file that is removed in the end.
 pub(crate) struct Written(pub(crate) PathBuf);
 
 impl Written {
@@ -201,7 +192,7 @@ impl Written {
         Written::of(spec).unwrap_or_else(|| panic!("{spec} cannot be written"))
     }
 
-    /// Writes the model of a specification; `None` if the specification is invalid.
+    /// Writes a specification's model; `None` if it is invalid.
     pub(crate) fn of(spec: &str) -> Option<Written> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

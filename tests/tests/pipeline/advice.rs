@@ -1,5 +1,5 @@
-//! The advice of a plan that does not fit. Each advice fits if it is planned as typed and appears once. No alternative
-//! that is over a tenth faster is missing.
+//! Advice for plans that do not fit. Each fits when planned as typed, and appears once. No alternative that is over a
+//! tenth faster is missing.
 
 use std::fmt::Write as _;
 
@@ -16,12 +16,11 @@ use tpc_tests::{Sweep, headers};
 
 use super::synthetic::make;
 
-/// Limits that no machine is too slow for.
+/// Limits that no machine reaches.
 const LIMITS: Limits = Limits {
     steps: u64::MAX / 2,
 };
 
-/// Returns a topology of devices that differ only in memory, in GB.
 fn machine(gigabytes: &[f64]) -> Topology {
     let device = |gb: &f64| DeviceProfile {
         name: "d".into(),
@@ -40,8 +39,8 @@ fn machine(gigabytes: &[f64]) -> Topology {
     }
 }
 
-/// Eight experts and eight KV heads on two devices, one with half the memory of the other. Shares in proportion to free
-/// memory round to halves, which do not fit. The planner finds other shares that fit.
+/// Eight experts and eight KV heads on two devices, one with half the other's memory. Shares in proportion to free
+/// memory round to halves, which do not fit; the planner finds shares that do.
 #[test]
 fn shares_shift_until_a_plan_fits() {
     let path = headers().into_iter();
@@ -61,7 +60,7 @@ fn shares_shift_until_a_plan_fits() {
         let compiled =
             super::support::compiled(&file, &placement).unwrap_or_else(|d| panic!("{}", d[0]));
         assert_eq!(compiled.fits(), room, "{gigabytes:?} GB");
-        // The planner does not change shares that the user gives.
+        // The planner keeps the user's shares.
         let asked = Placement {
             tensor_split: Some(vec![1.0; gigabytes.len()]),
             ..placement
@@ -72,7 +71,7 @@ fn shares_shift_until_a_plan_fits() {
     }
 }
 
-/// Returns the header whose file name contains `name`, if it exists.
+/// Returns the header whose file name contains `name`, if any.
 fn header(name: &str) -> Option<GgufFile> {
     let path = headers()
         .into_iter()
@@ -80,7 +79,7 @@ fn header(name: &str) -> Option<GgufFile> {
     Some(GgufFile::open(path).unwrap_or_else(|e| panic!("{e}")))
 }
 
-/// Searches for advice on a model that does not fit, and returns the plan with the advice.
+/// Plans a model that does not fit, and searches advice.
 fn counsel(file: &GgufFile, base: &Placement, limits: Limits) -> (CompiledModel, Counsel) {
     let compiled = super::support::compiled(file, base).expect("the model is planned");
     assert!(!compiled.fits(), "the model fits");
@@ -96,7 +95,7 @@ fn counsel(file: &GgufFile, base: &Placement, limits: Limits) -> (CompiledModel,
     (compiled, found)
 }
 
-/// Returns the words of a command with its options replaced by `options`.
+/// Returns a command's words with its options replaced by `options`.
 fn replaced(words: &[String], options: &str) -> Vec<String> {
     let options: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
     let mut out: Vec<String> = Vec::new();
@@ -109,7 +108,7 @@ fn replaced(words: &[String], options: &str) -> Vec<String> {
     out
 }
 
-/// Plans a model under these options, as the command line reads them.
+/// Plans a model under options as the command line reads them.
 fn planned(file: &GgufFile, words: &[String]) -> CompiledModel {
     let placement = tpc::placement(words, DType::F16, SplitMode::Auto);
     let placement = placement.unwrap_or_else(|d| panic!("{words:?}: {}", d[0]));
@@ -121,7 +120,7 @@ fn us(decode_tps: f64, prompt_tps: f64) -> f64 {
     1e6 / decode_tps + Workload::PROMPT_WEIGHT * 1e6 / prompt_tps
 }
 
-/// Returns two flags: the advice reduces the context, and it reduces the precision of the caches.
+/// Returns two flags: the advice reduces the context, and the caches' precision.
 fn gives_up(advice: &Advice) -> [bool; 2] {
     let any = |f: &dyn Fn(&Change) -> bool| advice.changes.iter().any(f);
     [
@@ -130,14 +129,13 @@ fn gives_up(advice: &Advice) -> [bool; 2] {
     ]
 }
 
-/// Small models whose every configuration can be planned.
 const SMALL: [&str; 2] = [
     "llama:layers=3,embd=256,heads=8,kv_heads=4,head_dim=32,ff=512,vocab=320,ctx=4096,type=q8_0",
     "qwen3moe:layers=3,embd=256,heads=8,kv_heads=4,head_dim=32,ff=256,experts=8,experts_used=2,vocab=320,ctx=4096,type=q8_0",
 ];
 
-/// Returns every configuration of a small grid that fits, with its time. Two flags state that it reduces the context or
-/// the precision of the caches.
+/// Returns every fitting configuration of a small grid with its time, and if it reduces the context or the caches'
+/// precision.
 fn grid(file: &GgufFile, base: &Placement) -> Vec<(f64, [bool; 2], Placement)> {
     let layers = 3_u64;
     let mut host: Vec<(HostExperts, u64)> =
@@ -176,7 +174,7 @@ fn grid(file: &GgufFile, base: &Placement) -> Vec<(f64, [bool; 2], Placement)> {
     out
 }
 
-/// Returns the bytes that the fullest device needs for the requested placement.
+/// Returns the bytes that the fullest device needs.
 fn needed(file: &GgufFile, base: &Placement) -> f64 {
     let r = report(file, base, LIMITS).1;
     let total = r.devices.iter().map(|d| d.total_bytes).max();
@@ -247,11 +245,11 @@ fn nothing_faster_by_more_than_a_tenth_is_missing() {
     assert!(checked > 100, "{checked} configurations fit");
 }
 
-/// The step between contexts that the search tries, in cells.
+/// The search's step of contexts, in cells.
 const CELLS: u64 = 256;
 
-/// Returns the placement of an advice with one option (besides the mode), one step closer to the request. Returns
-/// `None` for other advice.
+/// Returns the placement of an advice with one option (besides the mode), one step closer to the request; `None` for
+/// other advice.
 fn milder(advice: &Advice) -> Option<Placement> {
     let mut changes = advice.changes.iter();
     let mut options = changes.by_ref().filter(|c| !matches!(c, Change::Mode(_)));
@@ -314,7 +312,6 @@ fn a_cure_of_one_option_is_the_mildest_that_fits() {
     assert!(checked >= 2, "{checked} cures of one option");
 }
 
-/// The machines of the matrix, as `--devices` names them.
 const MACHINES: [&str; 12] = [
     "3090",
     "2x3090",
@@ -349,7 +346,7 @@ const MODELS: [&str; 16] = [
     "qwen3.6-27b",
 ];
 
-/// Returns a row of the matrix. Checks that the verdict matches the devices' memory, and that all advice fits if it is
+/// Returns a row of the matrix. Checks that the verdict matches the devices' memory, and that all advice fits when
 /// planned as typed.
 fn row(file: &GgufFile, machine: &str, context: Option<u64>, name: &str) -> String {
     let mut words = vec!["--devices".to_owned(), machine.to_owned()];
@@ -473,7 +470,7 @@ fn experts_of_a_few_layers_on_the_host_are_found() {
     assert!(found.growth.is_some_and(|g| g.devices > 16));
 }
 
-/// One device does not hold the cache, two do: the requested mode is the reason that the plan does not fit.
+/// One device does not hold the cache, two do: only the requested mode does not fit.
 #[test]
 fn advice_is_not_bound_to_the_mode_that_fails() {
     let file = header("llama-3.1-8b").expect("in the repository");
@@ -493,7 +490,7 @@ fn advice_is_not_bound_to_the_mode_that_fails() {
     assert_eq!(first.price, "");
 }
 
-/// The planner does not correct shares that the user gives, but names better ones.
+/// The planner keeps the user's shares, but names better ones.
 #[test]
 fn better_shares_are_named() {
     let file = header("llama-3.1-8b").expect("in the repository");
@@ -548,7 +545,7 @@ fn so_many_devices_suffice() {
     assert!(compiled.fits());
 }
 
-/// A host and a device that are too small for any placement.
+/// A host and a device too small for any placement.
 #[test]
 fn where_nothing_helps_the_least_that_is_missing_is_told() {
     let file = header("llama-3.1-8b").expect("in the repository");
@@ -569,7 +566,7 @@ fn where_nothing_helps_the_least_that_is_missing_is_told() {
     assert!(help.contains("are missing, most of them on"), "{help}");
 }
 
-/// Slow links: one device is faster than two. The advice names one device only if that plan was made and fits.
+/// Slow links: one device is faster than two. Advice names one device only if that plan was made and fits.
 #[test]
 fn what_is_faster_is_planned_before_it_is_named() {
     let file = header("qwen3-0.6b").expect("in the repository");
@@ -596,7 +593,7 @@ fn what_is_faster_is_planned_before_it_is_named() {
         .iter_mut()
         .for_each(|d| d.memory = Some(0.8e9));
     assert!(found(&base, "TPC0309").is_none());
-    // Experts on the host, if the device has the memory for them and if it has not.
+    // Experts on the host, with and without enough device memory for them.
     let file = header("qwen3-30b").expect("in the repository");
     let found = |gigabytes: f64, experts: u64| {
         let base = Placement {

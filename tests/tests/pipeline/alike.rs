@@ -1,4 +1,4 @@
-//! Layers that are alike are planned once.
+//! Equal layers are planned once.
 
 use tpc_ir::{Op, stage, text};
 use tpc_passes::machine::{Link, Topology, Workload};
@@ -7,8 +7,7 @@ use tpc_passes::shard::shard;
 
 use super::support::verified;
 
-/// Two layers of one form; the residual values between them cannot be split. After them the inside of one is needed
-/// whole.
+/// Two equal layers with residual values that cannot be split between them. Then the inside of one is needed whole.
 const LAYERS: &str = "tpir 1
 graph \"g\"
 v0: f32[8, n_tokens] @host = input {name = \"x\"}
@@ -34,7 +33,7 @@ output \"y\" = v11
 output \"z\" = v12
 ";
 
-/// Returns two flags: the first and the second layer are split when the inside of one is needed whole.
+/// Returns if the first and the second layer are split when the inside of one is needed whole.
 fn split(inside: &str) -> [bool; 2] {
     let parsed = text::parse(&LAYERS.replace("INSIDE", inside));
     let graph = verified(parsed.unwrap_or_else(|e| panic!("{}", e[0])).graph);

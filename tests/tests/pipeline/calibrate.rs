@@ -1,4 +1,4 @@
-//! `--calibrate`: the forms of measurements, the fit, and the estimates that follow.
+//! `--calibrate`: formats of measurements, the fit, and calibrated estimates.
 
 use tpc_core::calibration::{CalibrationFit, calibrate, read};
 use tpc_core::pipeline::Origin;

@@ -1,4 +1,4 @@
-//! Choices as a strategy of proptest: a failing graph shrinks to few choices, and these to simple ones.
+//! Choices as a proptest strategy: a failing graph shrinks to few and simple choices.
 
 use proptest::prelude::*;
 use proptest::strategy::{NewTree, ValueTree};
@@ -7,10 +7,9 @@ use tpc_ir::random::SplitMix64;
 
 use super::random::{Builder, Rng};
 
-/// The most choices that a random graph and its splits take.
+/// Maximum choices of a random graph and its splits.
 const MOST: usize = 1024;
 
-/// The strategy of choices.
 #[derive(Debug)]
 struct Choices;
 
@@ -30,14 +29,13 @@ impl Strategy for Choices {
     }
 }
 
-/// Choices under shrinking: the last ones are cut off, then one after another becomes 0.
+/// Choices under shrinking: the last ones are cut off, then each becomes 0.
 struct ChoicesTree {
     choices: Vec<u64>,
-    /// The choices before the last step.
     before: Option<Vec<u64>>,
-    /// The number of choices that the next step cuts off.
+    /// Choices that the next step cuts off.
     cut: usize,
-    /// The next choice that becomes 0.
+    /// The next choice to become 0.
     at: usize,
 }
 
@@ -77,7 +75,7 @@ impl ValueTree for ChoicesTree {
     }
 }
 
-/// Runs a test on random graphs, the same in every run; a failure names the choices of the simplest graph that fails.
+/// Runs a test on random graphs, equal in every run; a failure names the simplest failing choices.
 pub(crate) fn each_graph(cases: u64, test: impl Fn(Builder)) -> Result<(), String> {
     let config = ProptestConfig {
         cases: u32::try_from(cases).unwrap_or(u32::MAX),
@@ -93,7 +91,7 @@ pub(crate) fn each_graph(cases: u64, test: impl Fn(Builder)) -> Result<(), Strin
     outcome.map_err(|e| e.to_string())
 }
 
-/// A failure that needs two choices shrinks to these two.
+/// A failure that needs two choices shrinks to them.
 #[test]
 fn failures_shrink() {
     let fails = |choices: &[u64]| choices.iter().filter(|c| **c % 7 == 3).count() >= 2;

@@ -8,7 +8,7 @@ use tpc_tests::{goldens, headers};
 
 use super::support::{placement, plan};
 
-/// Returns the plan of a header on two devices, and a plain plan to compare with.
+/// Returns a header's plan on two devices, and a plain plan for comparison.
 fn plans(name: &str, set: impl Fn(&mut Placement)) -> Option<[CompiledModel; 2]> {
     let path = headers()
         .into_iter()
@@ -23,8 +23,8 @@ fn plans(name: &str, set: impl Fn(&mut Placement)) -> Option<[CompiledModel; 2]>
     Some([asked, plain].map(|p| plan(&path, &p).expect("the architecture is known").1))
 }
 
-/// Returns the number of values that layers copy between places per token, and the bytes of these copies in the
-/// programs. Both are in excess of the plain plan. In the programs, each device fetches or sends its own part.
+/// Returns the values that layers copy between places per token, and the programs' bytes of these copies, both in
+/// excess of the plain plan. In the programs, each device fetches or sends its own part.
 fn beyond([asked, plain]: &[CompiledModel; 2]) -> (u64, u64) {
     let batch = asked.decode_batch();
     let count = |c: &CompiledModel| {
@@ -43,7 +43,6 @@ fn beyond([asked, plain]: &[CompiledModel; 2]) -> (u64, u64) {
     (a - b, x - y)
 }
 
-/// Sizes of a model with experts.
 struct Sizes {
     layers: u64,
     n_embd: u64,
@@ -81,11 +80,10 @@ const MODELS: [(&str, Sizes); 3] = [
     ),
 ];
 
-/// Experts on the host need the activations and the router's result there. Both are mirrored on the devices, so one
-/// copy of each suffices. The router's result crosses before it is split into the selected experts and their weights,
-/// which would be two copies. The host computes everything from the selection to the weighted sum, so one vector
-/// returns to each device. This is minimal: the inputs are read away from where they arise, and every other cut through
-/// the layer crosses more or larger values.
+/// Experts on the host need the activations and the router's result, which are mirrored on the devices, so one copy of
+/// each suffices. The router's result crosses before it is split into selected experts and weights, which would be two
+/// copies. The host computes up to the weighted sum, so one vector returns to each device. This is minimal: every other
+/// cut through the layer crosses more or larger values.
 #[test]
 fn experts_on_the_host_cost_two_copies_there_and_one_back() {
     let mut seen = 0;
@@ -104,8 +102,8 @@ fn experts_on_the_host_cost_two_copies_there_and_one_back() {
     assert!(seen >= 2, "{seen} headers");
 }
 
-/// With the cache on the host, each device sends the new keys and values of its own heads there. Each device fetches
-/// the attended cells of its own heads. Every element therefore crosses once in each direction.
+/// With the cache on the host, each device sends its heads' new keys and values, and fetches its heads' attended cells.
+/// Every element crosses once per direction.
 #[test]
 fn a_cache_on_the_host_crosses_the_link_once() {
     let mut seen = 0;
@@ -125,7 +123,7 @@ fn a_cache_on_the_host_crosses_the_link_once() {
         assert_eq!(copies, s.layers * 4, "{name}: copies");
         let (new, read) = (s.layers * 2 * 4 * s.kv, attended * 2 * 2 * s.kv);
         assert_eq!(bytes, new + read, "{name}: bytes");
-        // The caches are the host's, in whole.
+        // The host has the whole caches.
         let caches = plans[0]
             .sharded
             .insts()
@@ -138,7 +136,7 @@ fn a_cache_on_the_host_crosses_the_link_once() {
     assert!(seen >= 2, "{seen} headers");
 }
 
-/// Devices fetch only the attended cells of a cache on the host, however short the context is.
+/// Devices fetch only the attended cells of a host cache, however short the context is.
 #[test]
 fn only_the_cells_attended_to_leave_a_cache_on_the_host() {
     let mut seen = 0;

@@ -1,4 +1,4 @@
-//! Decoding token by token: with caches, windows and states it equals one batch of all tokens.
+//! Decoding token by token equals one batch, with caches, windows and states.
 
 use tpc_core::golden::distance;
 use tpc_runtime::{Batch, Session, SessionConfig};
@@ -6,11 +6,11 @@ use tpc_tests::goldens;
 
 use super::support::{FileWeights, golden, placement, plan, run};
 
-/// The bound for the same arithmetic in another order of summation.
+/// Bound for the same arithmetic in another order.
 const AGAINST_BATCH: f64 = 1e-10;
 
-/// Two sequences take turns, a token of each per batch, on two devices. The caches of windowed layers hold only the
-/// cells that a token can see. Each sequence has the logits that it has alone, in one batch and on one device.
+/// Two sequences take turns, a token each per batch, on two devices. Caches of window layers hold only the visible
+/// cells. Each sequence equals its run alone, in one batch and on one device.
 #[test]
 fn two_sequences_token_by_token_equal_one_batch_of_each() {
     let mut wrapped = 0;

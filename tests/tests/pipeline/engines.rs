@@ -1,4 +1,4 @@
-//! Predictions about other engines against runs of them: every row of `geometry-*.json`.
+//! Predictions about other engines against observed runs: every row of `geometry-*.json`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +11,6 @@ use tpc_ir::DType;
 use tpc_models::{Drafting, LowerOptions};
 use tpc_synth::{Model, Spec};
 
-/// A run of llama.cpp with split tensors.
 struct Row {
     spec: String,
     devices: usize,
@@ -20,19 +19,18 @@ struct Row {
     build: String,
 }
 
-/// The NMSE from which on logits are wrong. Quantised weights take up to 1e-3, and up to 0.014 if rounding chooses
-/// other experts.
+/// Logits are wrong from this NMSE on. Quantised weights reach 1e-3, and 0.014 if rounding chooses other experts.
 const WRONG: f64 = 2e-2;
 
-/// Unexplained runs that end otherwise than predicted, by the beginning of their specification and their options. A run
-/// that ends as predicted leaves this list.
+/// Unexplained runs that end otherwise than predicted, by beginning of specification and options. A run that ends as
+/// predicted leaves this list.
 const UNEXPLAINED: [(&str, &str); 2] = [
     // Predicted: an abort. Observed: wrong logits.
     (
         "qwen3next:layers=4,embd=256,heads=8,kv_heads=8",
         "-ot attn_qkv.*=CPU",
     ),
-    // The device in the middle has no share. Observed: an abort.
+    // The middle device has no share. Observed: an abort.
     ("qwen35:layers=4,embd=640,heads=10,kv_heads=5", "-ts 1,0,1"),
 ];
 
@@ -48,7 +46,6 @@ impl Row {
         }
     }
 
-    /// Returns the end of the run.
     fn seen(&self) -> &'static str {
         match self.result.split_once(':') {
             Some(("refused", _)) => "refused",
@@ -61,7 +58,6 @@ impl Row {
         }
     }
 
-    /// Returns the argument of an option.
     fn option(&self, name: &str) -> Option<&str> {
         let mut words = self.options.split_whitespace();
         words.find(|w| *w == name)?;
@@ -73,7 +69,6 @@ impl Row {
     }
 }
 
-/// Returns the geometry of a specification.
 fn geometry(spec: &str) -> Geometry {
     let whole = format!("{spec},header=1");
     let parsed = Spec::parse(&whole).unwrap_or_else(|d| panic!("{spec}: {d}"));
@@ -88,7 +83,6 @@ fn geometry(spec: &str) -> Geometry {
     Geometry::new(model.header(), lowered.as_ref().map(|l| &l.graph))
 }
 
-/// Returns the runs of a line of the repository's file.
 fn runs(line: &str) -> Vec<Row> {
     let of: Value = serde_json::from_str(line).expect("a line of runs");
     let text = |v: &Value| v.as_str().expect("a text").to_owned();
@@ -107,7 +101,6 @@ fn runs(line: &str) -> Vec<Row> {
         .collect()
 }
 
-/// Returns the rows of the repository, and the rows of `shared` if it exists.
 fn rows() -> Vec<Row> {
     let read = |path: PathBuf| std::fs::read_to_string(path).expect("a file of rows");
     let own = read(tpc_tests::data().join("engines/geometry-0.8.0.jsonl"));

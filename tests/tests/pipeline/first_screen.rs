@@ -1,5 +1,4 @@
-//! The first screen of a plan answers three questions: if the model fits, how fast it is and how to run it. No line is
-//! wider than the terminal.
+//! The first screen of a plan shows if the model fits, its speed and how to run it. No line is wider than the terminal.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use tpc_gguf::GgufFile;
 use tpc_ir::DType;
 use tpc_lint::plan_report;
 
-/// Returns the header whose file name begins with `name`, from the repository or from `shared`.
+/// Returns the header whose file name begins with `name`, from the repository or `shared`.
 fn header(name: &str) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = ["data/headers", "../../shared/models"];
@@ -34,7 +33,6 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Plans a header under these options.
 fn planned(header: &Path, options: &str) -> (Placement, tpc_core::pipeline::CompiledModel) {
     let file = GgufFile::open(header).expect("a header");
     let placement = tpc::placement(&words(options), DType::F16, SplitMode::Auto);
@@ -43,7 +41,6 @@ fn planned(header: &Path, options: &str) -> (Placement, tpc_core::pipeline::Comp
     (placement, compiled)
 }
 
-/// Returns the report for a file of this path.
 fn report(path: &str, header: &Path, options: &str) -> PlanReport {
     let (placement, compiled) = planned(header, options);
     let mut report = plan_report(path, &placement, &compiled);
@@ -62,7 +59,7 @@ fn no_wider(text: &str, width: u16) {
     }
 }
 
-/// Checks the answers on a screen of 24 lines of 80 columns.
+/// Checks the answers on a screen of 24 × 80.
 #[track_caller]
 fn answers(report: &PlanReport, expected: &[&str]) {
     let text = render(report, 80, Detail::Brief);
@@ -155,7 +152,12 @@ fn what_does_not_fit_is_said() {
     assert_eq!(report.fits(), Some(false));
     answers(
         &report,
-        &["fits    no, ", " too many", "run it: not so", "TPC0300"],
+        &[
+            "fits    no, ",
+            " too many",
+            "run it: does not fit",
+            "TPC0300",
+        ],
     );
 }
 
@@ -194,7 +196,6 @@ fn no_line_is_wider_than_the_terminal() {
     }
 }
 
-/// Returns the options that follow the model in a command.
 fn options_of(command: &ShellCommand) -> String {
     let words: Vec<String> = command.words().iter().skip(3).cloned().collect();
     words.join(" ")
@@ -232,7 +233,7 @@ fn the_command_asks_for_the_plan_that_is_shown() {
     }
 }
 
-/// Returns the llama.cpp command, or the reason that llama.cpp cannot run the model.
+/// Returns the llama.cpp command, or the reason against it.
 fn llama_cpp(name: &str, options: &str) -> Result<String, String> {
     let header = header(name).expect("the repository has this header");
     let commands = report("m.gguf", &header, options).commands;
@@ -267,8 +268,8 @@ fn commands_of_llama_cpp_place_alike_or_say_why_not() {
     );
     ok(
         "--devices cuda:0,cuda:2 -sm layer -ts 1,0 -ot exps=CUDA2,shexp=CPU --cpu-moe -c 4096",
-        "llama-server -m m.gguf -dev CUDA0,CUDA2 -sm layer -ts 49,0 -ngl 99 -ot exps=CUDA2 -ot shexp=CPU -cmoe -c 4096 -np 1 \
-         -fa on",
+        "llama-server -m m.gguf -dev CUDA0,CUDA2 -sm layer -ts 49,0 -ngl 99 -ot exps=CUDA2 -ot shexp=CPU -cmoe -c 4096 \
+         -np 1 -fa on",
     );
     let refused = |name: &str, options: &str, part: &str| {
         let why = llama_cpp(name, options).expect_err(options);
@@ -296,7 +297,7 @@ fn commands_of_llama_cpp_place_alike_or_say_why_not() {
         "--devices 2 -sm layer -ot x{1,2}=CPU -c 4096",
         "comma",
     );
-    // The proportions are the numbers of layers per device; the output counts as one layer.
+    // Proportions are layers per device; the output counts as one.
     let by_layers = llama_cpp("llama-3.1-8b", "--devices 2 -sm layer -c 4096").expect("a command");
     let split = by_layers
         .split(" -ts ")

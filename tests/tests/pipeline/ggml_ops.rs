@@ -1,5 +1,5 @@
-//! Ops of captures that are lowered to several ops: their results against formulas over flat lists, and the same on
-//! several devices with splits around them.
+//! Capture ops that lower to several ops: results against formulas over flat lists, and on several devices with splits
+//! around them.
 
 use crate::support::verified;
 use std::collections::BTreeMap;
@@ -17,12 +17,11 @@ use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
 use super::random::Rng;
 
-/// A capture under construction. Its tensors are packed, and f32 except for positions.
+/// A capture under construction with packed tensors, f32 except positions.
 #[derive(Default)]
 struct Capture {
     text: String,
     next: usize,
-    /// The result of the last op.
     last: String,
 }
 
@@ -49,7 +48,7 @@ impl Capture {
         id
     }
 
-    /// Adds a weight; the tests bind its values by name.
+    /// Adds a weight; tests bind its values by name.
     fn leaf(&mut self, ne: [u64; 4]) -> usize {
         self.line("NONE", "f32", ne, &[], &[])
     }
@@ -58,7 +57,7 @@ impl Capture {
         self.line(op, "f32", ne, src, params)
     }
 
-    /// Reads the capture; the only note allowed is that the graph has no batch.
+    /// Reads the capture; the only allowed note is that the graph has no batch.
     fn graph(&self) -> Verified<stage::Model> {
         let read =
             capture::read(&self.text, "ops").unwrap_or_else(|e| panic!("{e}\n{}", self.text));
@@ -78,26 +77,24 @@ fn random(seed: u64, n: usize) -> Vec<f64> {
     (0..n).map(|_| f64::from(rng.real() as f32)).collect()
 }
 
-/// The number of tokens, in captures with positions.
+/// Tokens of captures with positions.
 const TOKENS: u64 = 4;
 
-/// Returns the number in the name `t<id>`.
 fn number(name: &str) -> u64 {
     let digits = name.trim_start_matches('t').parse();
     digits.expect("captures name tensors t<id>")
 }
 
-/// Returns the content of every leaf of the name `t<id>`.
 fn content(id: u64, n: usize) -> Vec<f64> {
     random(id + 17, n)
 }
 
-/// Returns the named output of a whole graph whose weights hold [`content`].
+/// Returns the named output of a graph whose weights hold [`content`].
 fn run(graph: &Verified<stage::Model>, output: &str) -> Vec<f64> {
     run_with(graph, output, &stored(graph))
 }
 
-/// Returns the named output of a graph or of programs; integer inputs are 0, 1, 2, ….
+/// Returns the named output of a graph or programs; integer inputs are 0, 1, 2, ….
 fn run_with<S: Executable>(graph: &Verified<S>, output: &str, weights: &MemoryWeights) -> Vec<f64> {
     let options = Options { gelu: Gelu::Exact };
     let mut interpreter =
@@ -140,7 +137,6 @@ fn close(found: &[f64], expected: &[f64]) {
     }
 }
 
-/// Runs one op on leaves of these sizes.
 fn once(op: &str, leaves: &[[u64; 4]], ne: [u64; 4], params: &[i32]) -> Vec<f64> {
     let mut c = Capture::default();
     let src: Vec<usize> = leaves.iter().map(|&ne| c.leaf(ne)).collect();
@@ -295,7 +291,6 @@ fn indexers_add_their_mask_once() {
     close(&found, &(0..12).map(at).collect::<Vec<f64>>());
 }
 
-/// Parameters of a rotation of `n` of a row's elements.
 fn rotation(n: i32, offset: i32) -> [i32; 16] {
     let mut p = [0; 16];
     (p[1], p[2], p[4], p[15]) = (n, 2, 64, offset);
@@ -336,7 +331,7 @@ fn rotations_go_back_and_start_anywhere() {
     );
 }
 
-/// Returns the programs of a graph for a number of devices with free links, and the number of split classes.
+/// Returns a graph's programs with free links, and the number of split classes.
 fn divided(graph: &Verified<stage::Model>, devices: usize) -> (Verified<stage::Programs>, usize) {
     let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
     let mut request = PlanRequest::new(Topology::default(), Workload::new(64, 64, 16, 1), names);
@@ -408,7 +403,6 @@ fn split_around_the_op_is_the_same_as_whole() {
     }
 }
 
-/// Returns the weights of a whole graph.
 fn stored(graph: &Graph) -> MemoryWeights {
     let mut weights = MemoryWeights::new();
     for (_, data) in graph.insts() {

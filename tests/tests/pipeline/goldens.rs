@@ -1,4 +1,4 @@
-//! Golden models: the reference executor agrees with the exact logits, on one device and split over several.
+//! Golden models: the reference executor agrees with the exact logits, on one device and split.
 
 use crate::support::verified;
 use tpc_core::golden::distance;
@@ -7,9 +7,9 @@ use tpc_tests::goldens;
 
 use super::support::{golden, placement, plan, round_trip, run};
 
-/// The logits of one engine, rounded here and there as that engine does.
+/// Bound for one engine's logits, rounded as that engine does.
 const AGAINST_GOLDEN: f64 = 1e-8;
-/// The bound for the same arithmetic in another order of summation.
+/// Bound for the same arithmetic in another order.
 const AGAINST_UNSHARDED: f64 = 1e-11;
 
 #[test]
@@ -84,7 +84,7 @@ fn golden_models_agree_on_any_number_of_devices() {
 
 #[test]
 fn models_saved_by_another_program_agree() {
-    // Saved with every key that llama.cpp has, most of them 0 or false.
+    // Saved with every key of llama.cpp, most of them 0 or false.
     let Some(shared) = tpc_tests::shared() else {
         return;
     };

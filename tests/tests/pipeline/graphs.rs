@@ -12,7 +12,7 @@ use super::random::{
 };
 use super::rare::{rare, smooth};
 
-/// Builds a graph of real values `[n, m, n_tokens]`, by random ops on earlier values, weights and inputs.
+/// Builds a graph of values `[n, m, n_tokens]` by random ops on earlier values, weights and inputs.
 pub(crate) fn random_graph(b: &mut Builder) -> Value {
     let mut pool: Vec<Value> = Vec::new();
     let sizes = [2, 3, 4, 6, 8];
@@ -25,7 +25,7 @@ pub(crate) fn random_graph(b: &mut Builder) -> Value {
         let x = *b.rng.pick(&pool);
         pool.push(step(b, &pool, x));
     }
-    // Unused values are combined into the output, so that every value is used.
+    // Combine unused values into the output.
     let mut out = pool[pool.len() - 1];
     for &v in &pool[pool.len().saturating_sub(4)..pool.len() - 1] {
         if b.dims(v) == b.dims(out) {
@@ -89,7 +89,7 @@ fn step(b: &mut Builder, pool: &[Value], x: Value) -> Value {
             let kind = *b.rng.pick(&NormKind::ALL);
             b.push(Norm { kind, eps: 1e-3 }, vec![x])
         }
-        // Products with weights are drawn most often, as in models.
+        // Products with weights are most frequent, as in models.
         7..=9 => {
             let out = *b.rng.pick(&[2, 3, 4, 6, 8]);
             let w = b.weight([n, out, 1, 1]);
@@ -209,7 +209,7 @@ fn step(b: &mut Builder, pool: &[Value], x: Value) -> Value {
         20..=22 => rows(b, x),
         23 | 24 => recurrent(b, x),
         25 => {
-            // The model's choice of experts, with biases.
+            // The choice of experts, with biases.
             let (experts, used) = (4, b.rng.range(1, 2));
             let first = Slice {
                 axis: 1,
@@ -261,7 +261,7 @@ fn tanh(b: &mut Builder, x: Value) -> Value {
     b.push(Unary { kind }, vec![x])
 }
 
-/// Ops on every element by itself; results stay small.
+/// Appends an elementwise op; results stay small.
 fn elementwise(b: &mut Builder, x: Value) -> Value {
     let small = tanh(b, x);
     match b.rng.range(0, 4) {
@@ -297,7 +297,7 @@ fn elementwise(b: &mut Builder, x: Value) -> Value {
     }
 }
 
-/// Ops that move, write or turn rows.
+/// Appends an op that moves, writes or rotates rows.
 fn rows(b: &mut Builder, x: Value) -> Value {
     let [n, m, t, _] = b.dims(x);
     let (n, m) = (constant(&n), constant(&m));
@@ -417,8 +417,8 @@ fn recurrent(b: &mut Builder, x: Value) -> Value {
     y
 }
 
-/// Names of ops that random graphs do not contain. The planner does not split states by themselves, the interpreter
-/// does not run opaque ops, and only plans have ops that move data between places.
+/// Ops that random graphs lack. The planner does not split states by themselves, the interpreter does not run opaque
+/// ops, and only plans have transfers.
 const APART: [&str; 7] = [
     "state",
     "opaque",
@@ -485,9 +485,8 @@ fn what_the_verifier_refuses_is_wrong() {
     let (refused, alarms) = (of(Verdict::Refused), of(Verdict::FalseAlarm));
     println!("{alarms} false alarms in {} refusals", refused + alarms);
     assert!(refused > GRAPHS / 5, "{tally:?}");
-    // Some refused faults are harmless: a state that the programs do not read, or indices that no lookup uses.
+    // Some refused faults are harmless: a state that programs do not read, or indices that no lookup uses.
     assert!(alarms < refused, "{tally:?}");
 }
 
-/// Graphs of each test.
 const GRAPHS: u64 = 250;

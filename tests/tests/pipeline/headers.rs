@@ -1,4 +1,4 @@
-//! Headers of real models: tpc plans them for 1 to 8 devices, and the totals of the report are consistent.
+//! Headers of real models: tpc plans them for 1 to 8 devices, with consistent totals.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,6 @@ use tpc_tests::{captures, headers};
 
 use super::support::{placement, plan, round_trip};
 
-/// Bytes of the file's tensors that the graph uses.
 fn used_bytes(compiled: &CompiledModel, report: &PlanReport) -> u64 {
     assert!(
         compiled.model.summary.unused.is_empty(),
@@ -22,7 +21,7 @@ fn used_bytes(compiled: &CompiledModel, report: &PlanReport) -> u64 {
     report.model.bytes - report.model.unused_bytes
 }
 
-/// Returns the bytes of each tensor that the devices hold together, counted index by index.
+/// Returns the bytes of each tensor on all devices, counted index by index.
 fn bytes_by_tensor(compiled: &CompiledModel) -> BTreeMap<String, u64> {
     let mut out = BTreeMap::new();
     for (_, inst) in compiled.programs.insts() {
@@ -39,8 +38,8 @@ fn bytes_by_tensor(compiled: &CompiledModel) -> BTreeMap<String, u64> {
     out
 }
 
-/// Counts the all-reduces from the first layer on. The last layer's second one may follow the selection of the output
-/// rows, so it counts wherever it is.
+/// Counts the all-reduces from the first layer on. The last layer's second one may follow the selection of output rows,
+/// so it counts wherever it is.
 fn reductions(compiled: &CompiledModel) -> usize {
     let insts = || compiled.sharded.insts().map(|(_, i)| i);
     let first = insts().position(|i| i.layer.is_some()).unwrap_or(0);
@@ -67,7 +66,7 @@ fn headers_plan_for_one_to_eight_devices() {
             planned += 1;
             let r = plan_report(&name, &placement, &compiled);
             assert_eq!(r.verdict, "ok", "{name} on {devices}: {:?}", r.diagnostics);
-            // Per-device bytes are the file's tensor bytes plus the bytes that several devices hold.
+            // Per-device bytes are the file's tensor bytes plus bytes that several devices hold.
             let held: u64 = r.devices.iter().map(|d| d.weights_bytes).sum();
             assert_eq!(
                 held,
@@ -117,8 +116,7 @@ fn headers_plan_for_one_to_eight_devices() {
                     data.name
                 );
             }
-            // Bytes that several devices hold because a size is not divisible (edge blocks, KV heads) are counted
-            // separately.
+            // Bytes held several times because of divisibility (edge blocks, KV heads) are counted separately.
             let even = |c: &tpc_ir::ClassData| {
                 let n = devices as u64;
                 c.size.is_multiple_of(n) && c.ranges.iter().all(|r| r.len * n == c.size)
@@ -150,7 +148,7 @@ fn headers_plan_for_one_to_eight_devices() {
     );
 }
 
-/// The book and the error messages state this: a command's limits only stop input that is not a real model.
+/// The book and error messages state this: a command's limits only stop input that is not a real model.
 #[test]
 fn no_model_known_takes_a_tenth_of_the_budget() {
     let counted = [
@@ -233,8 +231,7 @@ fn scarce_memory_is_a_constraint() {
             placement.ctx_size = Some(16);
             placement.ubatch_size = 16;
             let (free, _) = totals(&placement);
-            // A little less memory than the unlimited plan takes: tpc finds another plan that fits, or reports that
-            // none fits.
+            // A little less memory than the unlimited plan takes: tpc finds another plan or reports that none fits.
             placement.topology.devices[0].memory = Some(free as f64 - 1.0);
             let (tight, r) = totals(&placement);
             assert_eq!(

@@ -1,12 +1,12 @@
-//! Types of the KV cache: every pair of a type for keys and one for values, executed whole and split.
+//! KV cache types: every pair of types for keys and values, executed whole and split.
 //!
-//! Each pair's error against the same model with f16 caches is compared with llama.cpp's error (`kv-cache-error.json`):
-//! a quantised cache should be at least as accurate. The llama.cpp figures come from one sequence of 128 tokens that is
-//! unknown. Other tokens change a figure by a tenth or two, and by a multiple if a router decides. Bounds on single
-//! pairs are therefore wide, and bounds on medians and sums over many pairs are closer.
+//! Each pair's error against f16 caches is compared with llama.cpp's (`kv-cache-error.json`): a quantised cache should
+//! be at least as accurate. llama.cpp's figures come from one unknown sequence of 128 tokens. Other tokens change a
+//! figure by a tenth or two, and by a multiple if a router decides. Bounds on single pairs are therefore wide, those on
+//! medians and sums closer.
 //!
-//! By default each model takes three pairs, other ones for each model, on two or on three devices. `TPC_KV_TYPES=all`
-//! runs all 81 pairs of every model on both and prints the figures.
+//! By default each model takes three pairs, different for each model, on two or three devices. `TPC_KV_TYPES=all` runs
+//! all 81 pairs of every model on both and prints the figures.
 
 use crate::support::verified;
 use std::collections::BTreeMap;
@@ -22,15 +22,15 @@ use tpc_tests::{data, files, goldens, shared};
 
 use super::support::{placement, plan, run};
 
-/// The bound for the same arithmetic in another order of summation. The last bit may round a value to the neighbouring
-/// code, or make a router choose another expert.
+/// Bound for another order of summation. The last bit may round a value to the neighbouring code, or make a router
+/// choose another expert.
 const AGAINST_UNSHARDED: f64 = 1e-7;
 /// Tokens of a sequence, as in the measurements.
 const TOKENS: usize = 128;
-/// A bound above the error of f16 against f32. If the figures have no error, f32 caches were equal to f16 caches.
+/// A bound above the error of f16 against f32. Figures without error mean that f32 caches equal f16 caches.
 const HALF: f64 = 1e-7;
 
-/// The measured error of each pair of types (`q8_0/q4_0`: keys, values), per model.
+/// Per model, the measured error of each pair (`q8_0/q4_0`: keys, values).
 type Figures = BTreeMap<String, BTreeMap<String, f64>>;
 
 fn figures() -> Figures {
@@ -41,7 +41,7 @@ fn figures() -> Figures {
     serde_json::from_str(&text).expect("figures per model and pair")
 }
 
-/// Returns the golden model of that name, with weights of any type.
+/// Returns the golden model of a name, with any weight type.
 fn golden_of(model: &str) -> Option<PathBuf> {
     let named = |p: &PathBuf| {
         let name = p.file_name().map(|n| n.to_string_lossy().into_owned());
@@ -50,7 +50,7 @@ fn golden_of(model: &str) -> Option<PathBuf> {
     goldens().into_iter().find(named)
 }
 
-/// Returns arbitrary tokens; each sequence has its own.
+/// Returns arbitrary tokens, different for each sequence.
 fn tokens(sequence: u64) -> Vec<u32> {
     let next = |x: &u64| Some(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
     let states = std::iter::successors(Some(sequence + 1), next).skip(1);
@@ -66,14 +66,13 @@ fn caches(devices: usize, (k, v): (DType, DType)) -> Placement {
     }
 }
 
-/// A model with its exact logits per sequence.
 struct Model {
     path: PathBuf,
     exact: Vec<Vec<f64>>,
 }
 
 impl Model {
-    /// Opens a golden model; `None` if the file is missing or its architecture has no plan.
+    /// Opens a golden model; `None` if the file or a plan for its architecture is missing.
     fn open(name: &str, sequences: u64) -> Option<Model> {
         let path = golden_of(name)?;
         plan(&path, &placement(1))?;
@@ -91,8 +90,7 @@ impl Model {
         run(&compiled.model.graph, &file, &compiled, &tokens(sequence))
     }
 
-    /// Returns the error of a pair, as the mean over the sequences. Runs the first sequence on each of the given
-    /// numbers of devices as well.
+    /// Returns a pair's mean error over the sequences. Also runs the first sequence on these numbers of devices.
     fn error(&self, pair: (DType, DType), devices: &[usize]) -> f64 {
         let mut sum = 0.0;
         for (sequence, exact) in (0..).zip(&self.exact) {
@@ -117,7 +115,6 @@ impl Model {
     }
 }
 
-/// True if `TPC_KV_TYPES` asks for all pairs.
 fn all_asked() -> bool {
     std::env::var("TPC_KV_TYPES").is_ok_and(|v| v == "all")
 }
@@ -125,7 +122,7 @@ fn all_asked() -> bool {
 /// Measured and known errors of pairs.
 type Measured = Vec<((DType, DType), f64, f64)>;
 
-/// Returns the largest quotient of measured by known errors, each summed over the pairs that have a type on one side.
+/// Returns the largest quotient of measured and known errors, each summed over the pairs with a type on one side.
 fn worst_type(measured: &Measured) -> f64 {
     let of = |side: fn(&(DType, DType)) -> DType, t: DType| {
         let pairs = measured.iter().filter(|(pair, ..)| side(pair) == t);
@@ -165,7 +162,7 @@ fn every_pair_of_types_runs_split_and_rounds_no_worse_than_llama_cpp() {
                 "{name} {}/{}: {error:.3e}, llama.cpp {figure:.3e}",
                 pair.0, pair.1
             );
-            // One flipped expert makes or breaks the figure of a pair.
+            // One flipped expert makes or breaks a pair's figure.
             let bound = match (experts, all) {
                 (true, _) => 2.0 * largest,
                 (false, true) => 1.25 * figure,
@@ -182,7 +179,7 @@ fn every_pair_of_types_runs_split_and_rounds_no_worse_than_llama_cpp() {
             let worst = worst_type(&measured);
             println!("{name}: at worst {worst:.2} of llama.cpp's error");
             assert!(worst <= if experts { 2.0 } else { 1.2 }, "{name}: {worst}");
-            // The median: one flipped expert has hundreds of times the error of pairs that flip none.
+            // The median: one flipped expert has hundreds of times the error of pairs without.
             let mut quotients: Vec<f64> =
                 measured.iter().map(|(_, e, f)| e / f.max(HALF)).collect();
             quotients.sort_by(f64::total_cmp);
@@ -197,7 +194,7 @@ fn every_pair_of_types_runs_split_and_rounds_no_worse_than_llama_cpp() {
     assert!(tried >= 4, "the repository has four of the models");
 }
 
-/// Heads of 48 in rows of quantised caches: a device that held an odd number of them would hold part of a block.
+/// Heads of 48 in quantised rows: a device with an odd number of them would hold part of a block.
 #[test]
 fn no_block_of_a_cache_is_cut_where_blocks_run_across_heads() {
     let text = include_str!("../../filetests/lint/blocks-across-heads.tpir");

@@ -1,4 +1,4 @@
-//! Bytes of caches and states, against the formula.
+//! Bytes of caches and states against the formula.
 
 use tpc_core::placement::{Placement, parse_cache_type, parse_devices};
 use tpc_lint::plan_report;
@@ -6,10 +6,9 @@ use tpc_tests::headers;
 
 use super::support::plan;
 
-/// Sizes of the caches of a model.
 struct Model {
     header: &'static str,
-    /// Layers that attend to everything, and layers with a window.
+    /// Layers with full attention, and layers with a window.
     layers: [u64; 2],
     window: u64,
     heads: u64,
@@ -46,7 +45,7 @@ fn path(header: &str) -> Option<std::path::PathBuf> {
         .find(|p| p.to_string_lossy().contains(header))
 }
 
-/// Per cell of a head: the elements in blocks of 32, 34 bytes each in q8_0, 18 in q4_0 and iq4_nl, 64 in f16.
+/// Per cell of a head: elements in blocks of 32, with 34 bytes in q8_0, 18 in q4_0 and iq4_nl, 64 in f16.
 #[test]
 fn caches_take_the_bytes_of_their_types_contexts_and_windows() {
     const UBATCH: u64 = 512;
@@ -69,7 +68,7 @@ fn caches_take_the_bytes_of_their_types_contexts_and_windows() {
                     };
                     let (_, compiled) = plan(&path, &placement).expect("a known architecture");
                     let r = plan_report("x", &placement, &compiled);
-                    // Sequences side by side have parts of whole blocks of 64 cells.
+                    // Concurrent sequences have parts of whole blocks of 64 cells.
                     let each = n_ctx / parallel;
                     let windowed = (m.window + UBATCH).next_multiple_of(256).min(each);
                     let [all, windowed] = [each, windowed].map(|cells| match parallel {
@@ -91,8 +90,8 @@ fn caches_take_the_bytes_of_their_types_contexts_and_windows() {
     }
 }
 
-/// Qwen 3.5 35B-A3B: 40 layers, three of four recurrent. A layer's state has 32 heads of 128 × 128 and its convolution
-/// remembers 3 rows of 16 · 128 · 2 + 32 · 128 channels, all f32, per sequence.
+/// Qwen 3.5 35B-A3B: 40 layers, three of four recurrent. A layer's state has 32 heads of 128 × 128. Its convolution has
+/// 3 rows of 16 · 128 · 2 + 32 · 128 channels. All are f32, per sequence.
 #[test]
 fn recurrent_states_take_the_bytes_of_their_sequences() {
     let Some(path) = path("qwen3.5-35b-a3b") else {

@@ -1,5 +1,4 @@
-//! Tensors, layers and caches kept on the host or on one device: every plan verifies and computes the logits of the
-//! whole model.
+//! Tensors, layers and caches on the host or on one device: every plan verifies and computes the whole model's logits.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,12 +17,11 @@ use super::random::{Builder, Rng, plan_and_run_with};
 use super::support::{golden, placement, plan, run};
 use super::synthetic::make;
 
-/// The bound for the same arithmetic in another order of summation.
+/// Bound for the same arithmetic in another order.
 const AGAINST_UNSHARDED: f64 = 1e-10;
-/// Tokens are few: a placement does not depend on their number.
+/// A placement does not depend on the number of tokens.
 const TOKENS: usize = 8;
 
-/// A way to place a model, for people and for the planner.
 pub(crate) struct Way {
     pub(crate) name: String,
     pub(crate) set: Box<dyn Fn(&mut Placement)>,
@@ -44,7 +42,6 @@ fn overridden(pattern: &str, place: &str) -> Way {
     })
 }
 
-/// Draws a pattern from parts of tensor names.
 fn random_pattern(rng: &mut Rng, n_layer: u64) -> String {
     let layer = match rng.range(0, 3) {
         0 => format!(r"blk\.{}\.", rng.range(0, n_layer.max(1) - 1)),
@@ -161,7 +158,7 @@ fn check(path: &Path, chosen: &mut dyn FnMut() -> bool) -> usize {
     ran
 }
 
-/// Every twentieth placement of every golden model; all of them with `TPC_FULL=1`.
+/// Every twentieth placement of every golden model; all with `TPC_FULL=1`.
 #[test]
 fn placed_models_agree_with_whole_ones() {
     let every = Sweep::asked().pick(20, 1);
@@ -177,7 +174,7 @@ fn placed_models_agree_with_whole_ones() {
     assert!(ran > 20, "only {ran} placements ran");
 }
 
-/// Returns the graph with its ops dealt to layers, in order.
+/// Deals the graph's ops to layers, in order.
 fn in_layers(graph: &Graph, rng: &mut Rng, layers: u32) -> Graph {
     let mut out = Graph::new(graph.name.clone());
     let mut layer = None;
@@ -206,7 +203,7 @@ fn in_layers(graph: &Graph, rng: &mut Rng, layers: u32) -> Graph {
     out
 }
 
-/// Homes and pins at random.
+/// Draws homes and pins.
 fn anywhere(b: &mut Builder, request: &mut PlanRequest) {
     const LAYERS: u32 = 4;
     let devices = request.devices.len();
@@ -258,7 +255,7 @@ fn random_graphs_anywhere_give_the_same_numbers() {
     assert!(copied > 50, "only {copied} factors were split");
 }
 
-/// Quantised caches of every architecture: split as whole. Rounding may flip on the last bit, hence the wider bound.
+/// Quantised caches of every architecture. Rounding may flip on the last bit, hence the wider bound.
 #[test]
 fn quantised_caches_split_as_whole() {
     let full = Sweep::asked() == Sweep::Full;

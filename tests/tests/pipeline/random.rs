@@ -26,11 +26,11 @@ use tpc_passes::shard::{ShardError, shard};
 use tpc_runtime::ExecError;
 use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
-/// A source of choices: random numbers of a seed, or numbers that a strategy of proptest gives and shrinks.
+/// A source of choices: random numbers, or numbers that a proptest strategy gives and shrinks.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng {
     random: SplitMix64,
-    /// The given numbers, in reverse order of use; `None` to draw numbers from the seed.
+    /// Given numbers in reverse order of use; `None` to draw from the seed.
     given: Option<Vec<u64>>,
 }
 
@@ -42,7 +42,7 @@ impl Rng {
         }
     }
 
-    /// Returns a source of the given choices. After the last one, every choice is the simplest.
+    /// Returns a source of given choices; after the last one, every choice is the simplest.
     pub(crate) fn of(choices: &[u64]) -> Rng {
         Rng {
             given: Some(choices.iter().rev().copied().collect()),
@@ -57,7 +57,7 @@ impl Rng {
         }
     }
 
-    /// Returns a number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high` inclusive.
     pub(crate) fn range(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }
@@ -66,7 +66,7 @@ impl Rng {
         self.next().is_multiple_of(n)
     }
 
-    /// Returns a number in [-1, 1). Tensor elements are not recorded as choices: they follow from the seed.
+    /// Returns a number in [-1, 1). Tensor elements follow from the seed, and are not recorded as choices.
     pub(crate) fn real(&mut self) -> f64 {
         (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64 * 2.0 - 1.0
     }
@@ -76,7 +76,7 @@ impl Rng {
     }
 }
 
-/// Builds a graph from inputs and remembers the range of values that each input may hold.
+/// Builds a graph from inputs, with the range of values of each input.
 pub(crate) struct Builder {
     pub(crate) graph: Graph,
     pub(crate) rng: Rng,
@@ -85,7 +85,7 @@ pub(crate) struct Builder {
     inputs: BTreeMap<String, (TensorType, u64)>,
     weights: MemoryWeights,
     n_weights: usize,
-    /// Further outputs, in addition to the one that a case returns.
+    /// Further outputs besides the returned one.
     pub(crate) also: Vec<Value>,
 }
 
@@ -98,7 +98,6 @@ impl Builder {
         Builder::of(Rng::new(seed))
     }
 
-    /// Returns a builder whose graph follows from the choices of `rng`.
     pub(crate) fn of(mut rng: Rng) -> Builder {
         let tokens = rng.range(1, 4);
         Builder {
@@ -112,7 +111,6 @@ impl Builder {
         }
     }
 
-    /// Adds a weight of constant sizes with random values.
     pub(crate) fn weight(&mut self, dims: [u64; 4]) -> Value {
         let name = format!("w{}", self.n_weights);
         self.n_weights += 1;
@@ -162,7 +160,6 @@ impl Builder {
         )
     }
 
-    /// Integers below `bound`.
     pub(crate) fn index(&mut self, dims: [Dim; 4], bound: u64) -> Value {
         self.input(
             TensorType {
@@ -191,7 +188,6 @@ impl Builder {
             .expect("the generator makes valid ops")
     }
 
-    /// Adds an op with two results.
     pub(crate) fn push_two(&mut self, op: impl Into<Op>, operands: Vec<Value>) -> [Value; 2] {
         let op = op.into();
         let types: Vec<&TensorType> = operands.iter().map(|&v| &self.graph.value(v).ty).collect();
@@ -204,7 +200,7 @@ impl Builder {
         results.try_into().expect("two results")
     }
 
-    /// Makes the values that are wanted the outputs, by number.
+    /// Makes the wanted values the outputs, by number.
     fn finish(&mut self, out: Value) {
         for (i, v) in [out].into_iter().chain(self.also.clone()).enumerate() {
             self.graph.outputs.push(Output::Named(format!("out{i}"), v));
@@ -220,18 +216,17 @@ impl Builder {
     }
 }
 
-/// The result of a random split.
 #[derive(Clone, Debug)]
 pub(crate) enum Fate {
-    /// The graph has no class that could be split.
+    /// No class could be split.
     Nothing,
     /// The splits contradict each other.
     PropagationConflict,
-    /// The programs ran and computed the same outputs as the unsplit graph.
+    /// The programs computed the outputs of the unsplit graph.
     Ran,
 }
 
-/// Ranges that cover `size` indices: uneven, possibly empty, possibly overlapping.
+/// Returns ranges that cover `size` indices: uneven, possibly empty or overlapping.
 pub(crate) fn random_ranges(rng: &mut Rng, size: u64, devices: usize) -> Vec<Interval> {
     let mut cuts: Vec<u64> = (1..devices).map(|_| rng.range(0, size)).collect();
     cuts.push(0);
@@ -260,7 +255,6 @@ pub(crate) fn random_ranges(rng: &mut Rng, size: u64, devices: usize) -> Vec<Int
         .collect()
 }
 
-/// Draws random splits of the graph's factors.
 pub(crate) fn random_choice(
     rng: &mut Rng,
     factors: &Factors,
@@ -339,7 +333,7 @@ pub(crate) fn random_choice(
     Choice::from_options(options)
 }
 
-/// Splits the builder's graph (whose output is `out`) at random, runs both forms and compares.
+/// Splits the builder's graph with the output `out` at random, runs both forms and compares.
 ///
 /// # Panics
 /// Panics if the sharded graph does not verify, cannot be lowered, or computes other numbers.
@@ -350,8 +344,8 @@ pub(crate) fn split_and_run(mut b: Builder, out: Value) -> Fate {
     })
 }
 
-/// Splits the builder's graph (whose output is `out`), runs both forms and compares. `choose` derives the split from
-/// the graph as built and as placed.
+/// Splits the builder's graph with the output `out` by `choose`, runs both forms and compares. `choose` takes the graph
+/// as built and as placed.
 ///
 /// # Panics
 /// Panics if the sharded graph does not verify, cannot be lowered, or computes other numbers.
@@ -385,7 +379,6 @@ pub(crate) fn plan_and_run(b: Builder, out: Value) -> usize {
     plan_and_run_with(b, out, |_, _| ())
 }
 
-/// Runs [`plan_and_run`] with a changed request.
 pub(crate) fn plan_and_run_with(
     mut b: Builder,
     out: Value,
@@ -396,7 +389,7 @@ pub(crate) fn plan_and_run_with(
     let workload = Workload::new(64, 64, 16, 1);
     let mut request = PlanRequest::new(Topology::default(), workload, names(devices));
     if b.rng.one_in(2) {
-        // Links without cost: the planner splits every class that can be split.
+        // With free links the planner splits every class.
         request.topology.link = Link::new(1e18, 0.0);
     }
     if b.rng.one_in(3) {
@@ -442,7 +435,7 @@ fn compare(
     };
     let trial = Trial::of(b);
     execute(b, &trial, &sharded);
-    // Draws one of the graphs that the rules of rewriting hold equal: sums are done late, early and in between.
+    // Draw one of the equal graphs: sums late, early and in between.
     let any = Some(b.rng.next());
     execute(
         b,
@@ -478,9 +471,8 @@ fn rewritten_by(
     out
 }
 
-/// Splits the builder's graph (whose output is `out`) at random, rewrites it by the given rules, runs the result and
-/// compares. The rewritten graph is any of the graphs that the rules hold equal. Returns true if the named rule
-/// matched.
+/// Splits the builder's graph with the output `out` at random, rewrites it by these rules, runs any of the equal graphs
+/// and compares. Returns true if the named rule matched.
 ///
 /// # Panics
 /// Panics if the rewritten graph does not verify, cannot be lowered, or computes other numbers.
@@ -514,7 +506,7 @@ pub(crate) fn rewrite_and_run(
     fired
 }
 
-/// How many programs of this thread were proved.
+/// Counts this thread's programs, by success of the proof.
 #[derive(Clone, Copy, Debug, Default)]
 struct Proofs {
     found: u64,
@@ -535,15 +527,14 @@ thread_local! {
     static PROOFS: RefCell<Proofs> = RefCell::default();
 }
 
-/// Asserts that at most `in_thousand` of 1,000 programs that this thread ran were not proved. All were right, but
-/// random graphs have forms that no model has.
+/// Asserts that at most `in_thousand` of 1,000 programs of this thread were not proved. All were right, but random
+/// graphs have forms that no model has.
 pub(super) fn unproved_at_most(in_thousand: u64) {
     let Proofs { found, missing } = PROOFS.take();
     println!("{missing} of {} programs were not proved", found + missing);
     assert!(found > 0 && missing * 1000 <= in_thousand * (found + missing));
 }
 
-/// Lowers, proves, runs and compares a sharded graph.
 fn execute(b: &Builder, trial: &Trial, sharded: &Verified<stage::Sharded>) {
     let programs = canonicalise(lower(sharded).unwrap_or_else(|e| panic!("{e}\n{sharded}")));
     let programs = verified(programs);
@@ -555,10 +546,9 @@ fn execute(b: &Builder, trial: &Trial, sharded: &Verified<stage::Sharded>) {
     assert!(nmse <= EXACT, "NMSE {nmse}\n{sharded}\n{programs}");
 }
 
-/// The most that numbers may differ for another order of summation.
+/// The largest difference for another order of summation.
 const EXACT: f64 = 1e-20;
 
-/// The values of a graph's inputs and the outputs that the graph computes from them.
 struct Trial {
     model: Verified<stage::Model>,
     bindings: Bindings,
@@ -614,7 +604,7 @@ impl Trial {
         Ok(out.values().flat_map(numbers).collect())
     }
 
-    /// Returns the NMSE of the programs' outputs against the outputs of the whole graph.
+    /// Returns the NMSE of the programs' outputs against the whole graph's.
     fn nmse(&self, b: &Builder, programs: &Verified<stage::Programs>) -> Result<f64, ExecError> {
         let parts = self.run(b, programs)?;
         assert_eq!(self.whole.len(), parts.len(), "{programs}");
@@ -622,18 +612,18 @@ impl Trial {
     }
 }
 
-/// The verifier's verdict on a sharded graph, compared with the result of running it.
+/// The verifier's verdict on a sharded graph, compared with a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
-    /// Admitted, and the outputs are right.
+    /// Admitted, with right outputs.
     Admitted,
-    /// Refused; the graph cannot be lowered, or its outputs are wrong.
+    /// Refused; cannot be lowered, or has wrong outputs.
     Refused,
     /// Refused, though the outputs are right.
     FalseAlarm,
 }
 
-/// Plans the builder's graph (whose output is `out`), changes the sharded graph at random, and compares the verifier's
+/// Plans the builder's graph with the output `out`, changes the sharded graph at random, and compares the verifier's
 /// verdict with the outputs.
 ///
 /// # Panics
@@ -681,7 +671,7 @@ pub(crate) fn judge(mut b: Builder, out: Value) -> Option<Verdict> {
     })
 }
 
-/// Gives a value on the group another sharding, or a class other ranges. Returns true if the graph had one to change.
+/// Gives a value on the group another sharding, or a class other ranges; returns true if it found one.
 fn resharded(graph: &mut Graph, rng: &mut Rng) -> bool {
     let live = live(graph);
     let on_group: Vec<Value> = graph
@@ -741,7 +731,6 @@ fn resharded(graph: &mut Graph, rng: &mut Rng) -> bool {
     changed
 }
 
-/// Returns the values that an output depends on.
 fn live(graph: &Graph) -> BTreeSet<Value> {
     let mut out: BTreeSet<Value> = graph.outputs.iter().map(Output::value).collect();
     for (_, data) in graph.insts().rev() {

@@ -1,4 +1,4 @@
-//! Steps of random graphs with ops that few architectures have. All keep the shape of their input.
+//! Steps of random graphs with rare ops; all keep their input's shape.
 
 use tpc_ir::op::*;
 use tpc_ir::{Dim, Interval, Value};
@@ -50,7 +50,7 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
     let small = function(b, UnaryKind::Tanh, x);
     match b.rng.range(0, 15) {
         0 => {
-            // The input of a discontinuous function does not depend on the order of summation.
+            // A discontinuous function's input must not depend on the order of summation.
             let fixed = b.plain([n, m, t, d(1)]);
             let scale = Scale {
                 scale: 3.0,
@@ -63,14 +63,14 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
         }
         1 => b.push(LeakyRelu { slope: 0.1 }, vec![x]),
         12 => {
-            // Rounding is discontinuous, too.
+            // Rounding is discontinuous.
             let fixed = b.plain([n, m, t, d(1)]);
             let to = *b.rng.pick(&Cast::TYPES);
             let rounded = b.push(Cast { to }, vec![fixed]);
             with(b, BinaryKind::Mul, x, rounded)
         }
         13 => {
-            // A selection is discontinuous, too. On a plain input all devices select alike.
+            // A selection is discontinuous. On a plain input all devices select alike.
             let fixed = b.plain([n, m, t, d(1)]);
             let k = b.rng.range(1, 3);
             let mask = b.push(TopMask { k }, vec![fixed]);
@@ -82,7 +82,7 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
             with(b, BinaryKind::Add, x, mask)
         }
         14 => {
-            // A hash is discontinuous, too.
+            // A hash is discontinuous.
             let ids = b.plain([d(3), d(1), d(1), d(1)]);
             let table = |i: u64| Interval {
                 start: 3 * i,

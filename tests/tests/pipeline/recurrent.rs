@@ -1,5 +1,4 @@
-//! Models with recurrent states: the results do not depend on the cut of tokens into batches or on other sequences in a
-//! batch.
+//! Recurrent states: results do not depend on the cut of tokens into batches or on other sequences in a batch.
 
 use tpc_core::golden::distance;
 use tpc_core::pipeline::CompiledModel;
@@ -11,10 +10,9 @@ use tpc_tests::goldens;
 
 use super::support::{FileWeights, golden, placement, plan};
 
-/// The bound for the same arithmetic, one token after another or all at once.
+/// Bound for the same arithmetic, token by token or all at once.
 const AGAINST_ONE_BATCH: f64 = 1e-10;
 
-/// A model with its golden tokens.
 struct Model {
     name: String,
     file: GgufFile,
@@ -45,7 +43,7 @@ fn models(devices: usize) -> Vec<Model> {
 
 impl Model {
     fn session(&self, sequences: usize) -> ReferenceSession<'_> {
-        // Room for another sequence, which recurrent states have not.
+        // Room for another sequence; recurrent states have no cells.
         let cells = self.tokens.len() * (sequences + 1);
         let mut config = SessionConfig::new(cells).with_sequences(sequences);
         if let Some(window) = self.compiled.model.summary.window {
@@ -61,7 +59,6 @@ impl Model {
         out.reals().expect("logits are real").to_vec()
     }
 
-    /// Returns the logits of all tokens as one batch.
     fn at_once(&self) -> Vec<f64> {
         self.decode(&mut self.session(1), &Batch::sequence(&self.tokens, 0, 0))
     }
@@ -78,7 +75,7 @@ impl Model {
     }
 }
 
-/// Returns a batch of the tokens in `range` of two sequences in turns, the second reading backwards.
+/// Returns a batch of the tokens in `range` of two sequences in turns, the second in reverse.
 fn in_turns(tokens: &[u32], range: std::ops::Range<usize>) -> Batch {
     let mut batch = Batch::default();
     for i in range {

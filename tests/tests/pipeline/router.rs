@@ -1,4 +1,4 @@
-//! The experts that a token is routed to, compared with a plain implementation of the rule.
+//! The experts of a token, compared with a plain implementation of the rule.
 
 use crate::support::verified;
 use tpc_ir::op::InputKind;
@@ -22,7 +22,7 @@ fn largest(of: &[f64], k: usize) -> Vec<usize> {
     order
 }
 
-/// Returns the best experts, best first, of the groups whose two best experts have the highest score together.
+/// Returns the best experts, best first, of the groups with the highest score of their two best experts.
 fn expected(scores: &[f64]) -> Vec<usize> {
     const SIZE: usize = EXPERTS / GROUPS;
     let total = |group: &[f64]| largest(group, 2).iter().map(|&i| group[i]).sum();

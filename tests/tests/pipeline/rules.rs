@@ -1,4 +1,4 @@
-//! Executes every op's sharding rule, with random shapes, splits and numbers of devices. Ranges are uneven, empty or
+//! Executes every op's sharding rule with random shapes, splits and numbers of devices. Ranges are uneven, empty or
 //! overlapping; operands are whole, split or pending sums.
 
 use std::cell::{Cell, RefCell};
@@ -154,7 +154,7 @@ fn fill(b: &mut Builder) -> Value {
     b.push(Binary { kind }, vec![x, filled])
 }
 
-/// Builds positions that every device computes for itself, added to a value that may be split across them.
+/// Builds positions that every device computes, added to a value that may be split.
 fn arange(b: &mut Builder) -> Value {
     let t = tokens(b);
     let op = Arange {
@@ -364,7 +364,7 @@ fn mul_mat_pair(b: &mut Builder) -> Value {
     b.push(Binary { kind }, operands)
 }
 
-/// Heads rotated by blocks, with a block's axis of its own or with all else on one axis.
+/// Rotates heads by blocks, with a block's own axis or with all else on one axis.
 fn rotation(b: &mut Builder) -> Value {
     let n = 1 << b.rng.range(0, 3);
     let (blocks, heads, t) = (d(b.rng.range(1, 3)), d(b.rng.range(1, 8)), b.t());
@@ -406,7 +406,7 @@ fn add_id(b: &mut Builder) -> Value {
     b.push(AddId { window: None }, vec![x, bias, ids])
 }
 
-/// Builds a whole feed-forward with experts: gate and up with biases, down, weighted sum.
+/// Builds a feed-forward with experts: gate and up with biases, down, weighted sum.
 fn experts(b: &mut Builder) -> Value {
     let (e, used, t) = expert_parts(b);
     let (n, f) = (d(b.rng.range(1, 5)), d(b.rng.range(1, 6)));
@@ -663,7 +663,7 @@ fn soft_max(b: &mut Builder) -> Value {
         let batches = [repeated(b, &heads), repeated(b, &streams)];
         let [p, q] = batches;
         operands.push(b.plain([n, rows, p, q]));
-        // The index of a head is known if the number of heads is.
+        // A head's index is known if the number of heads is.
         if heads.as_const().is_some() && b.rng.one_in(2) {
             op.max_bias = 8.0;
         }
@@ -778,7 +778,7 @@ fn permute(b: &mut Builder) -> Value {
     b.push(Permute { axes }, vec![x])
 }
 
-/// Builds a fused product cut into segments, as a fused QKV is.
+/// Builds a fused product cut into segments, like a fused QKV.
 fn slice(b: &mut Builder) -> Value {
     let (e, h, n, t) = (
         b.rng.range(1, 3),
@@ -945,7 +945,7 @@ fn every_rule_holds_when_executed() {
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     unproved_at_most(40);
-    // Leaves and opaque ops have no rule. Transfers occur in every case above, or the interpreter's tests cover them.
+    // Leaves and opaque ops have no rule. Transfers occur in every case above, or in the interpreter's tests.
     let apart = [
         "weight",
         "input",

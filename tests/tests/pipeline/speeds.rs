@@ -1,5 +1,4 @@
-//! Compares the cost model with published speeds: the checked-in constants, the errors on sources that they were not
-//! fitted on, and the resulting bands.
+//! The cost model against published speeds: checked-in constants, errors on held-out sources, and bands.
 
 use tpc_core::calibration::{BandTable, band_table};
 use tpc_core::placement::SplitMode;
@@ -46,7 +45,7 @@ fn speeds_of_other_sources_are_as_published() {
     check("prompts", &of(Phase::Prompt), 0.40, 1.1);
 }
 
-/// Every published row with shared tensors is estimated within a quarter, if its engine is current.
+/// Rows with shared tensors on current engines are estimated within a quarter.
 #[test]
 fn shared_tensors_are_estimated_within_a_quarter() {
     let (rows, _) = rows::read();

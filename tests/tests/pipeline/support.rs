@@ -1,5 +1,3 @@
-//! Support for tests of models.
-
 use std::path::Path;
 
 use tpc_core::golden::Golden;
@@ -13,7 +11,6 @@ use tpc_passes::plan::PlanRequest;
 use tpc_passes::rewrite::{Limits, Machine, RULES, RewrittenGraph, rewrite};
 use tpc_runtime::{Batch, ExecError, Session, SessionConfig, WeightData, WeightSource};
 
-/// The weights of a model file.
 pub(crate) struct FileWeights<'a>(pub(crate) &'a GgufFile);
 
 impl WeightSource for FileWeights<'_> {
@@ -51,7 +48,6 @@ pub(crate) fn plan(path: &Path, placement: &Placement) -> Option<(GgufFile, Comp
     }
 }
 
-/// Plans a model and proves the plan.
 pub(crate) fn compiled(
     file: &GgufFile,
     placement: &Placement,
@@ -66,7 +62,7 @@ pub(crate) fn compiled(
     Ok(compiled)
 }
 
-/// Returns the logits of `tokens`, fed as one batch from position 0.
+/// Returns the logits of `tokens` as one batch from position 0.
 pub(crate) fn run<S: Executable>(
     graph: &Verified<S>,
     file: &GgufFile,
@@ -85,19 +81,16 @@ pub(crate) fn run<S: Executable>(
     out.reals().expect("logits are real").to_vec()
 }
 
-/// Returns the golden logits that belong to a model.
 pub(crate) fn golden(path: &Path) -> Golden {
     let path = path.with_extension("f32.logits");
     let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     Golden::parse(&path.display().to_string(), &bytes).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Verifies a graph; panics if it does not verify.
 pub(crate) fn verified<S: Stage>(graph: Graph) -> Verified<S> {
     Verified::new(graph).unwrap_or_else(|v| panic!("{v}\n{}", v.graph))
 }
 
-/// Rewrites a sharded graph by all rules.
 pub(crate) fn rewritten(
     sharded: &Verified<stage::Sharded>,
     request: &PlanRequest,
@@ -120,7 +113,6 @@ pub(crate) fn round_trip(graph: &Graph) {
     assert_eq!(parsed.graph.to_string(), text);
 }
 
-/// Proves that programs compute the model.
 pub(super) fn proved(
     model: &Verified<stage::Model>,
     programs: &Verified<stage::Programs>,

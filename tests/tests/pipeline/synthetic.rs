@@ -1,5 +1,4 @@
-//! Synthetic models of awkward sizes: the programs of several devices compute the same as the model's graph, and really
-//! split it.
+//! Synthetic models of awkward sizes: programs of several devices compute the model's graph, and really split it.
 
 use crate::support::verified;
 use std::collections::BTreeMap;
@@ -30,20 +29,20 @@ use tpc_synth::{Model, Spec};
 use super::random::Rng;
 use super::support::{FileWeights, placement, round_trip};
 
-/// The tolerance for the same arithmetic in another order of summation.
+/// Bound for the same arithmetic in another order.
 const EXACT: f64 = 1e-20;
-/// The tolerance if such a sum may also round a cached number to its other neighbour.
+/// Bound if such a sum may also round a cached number to its other neighbour.
 const ROUNDED: f64 = 1e-11;
 
-/// The sizes that the tests share. `f32` has no quantisation blocks, so only counts limit the splits.
+/// Common sizes. `f32` has no quantisation blocks, so only counts limit the splits.
 const SMALL: &str = "layers=1,embd=48,ff=40,vocab=24,ctx=32,type=f32";
 
-/// Writes the model of a specification to a file that is mapped and then deleted.
+/// Writes a specification's model to a file that is mapped and deleted.
 pub(super) fn make(spec: &str) -> GgufFile {
     try_make(spec).unwrap_or_else(|e| panic!("{spec}: {e}"))
 }
 
-/// Makes the model of a specification; returns an error if the specification is invalid.
+/// Makes a specification's model, or returns an error if it is invalid.
 pub(super) fn try_make(spec: &str) -> Result<GgufFile, String> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -62,7 +61,7 @@ pub(super) fn try_make(spec: &str) -> Result<GgufFile, String> {
     file
 }
 
-/// Returns the metadata of an architecture's tiny model, except its sizes, as keys and values.
+/// Returns the metadata of an architecture's tiny model, except its sizes.
 pub(super) fn preset_keys(arch: &str) -> Vec<(String, String)> {
     let name = format!("{arch}-tiny");
     let preset = tpc_synth::presets().into_iter().find(|p| p.name == name);
@@ -74,7 +73,7 @@ pub(super) fn preset_keys(arch: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns a placement on devices whose links take `latency_us` for any number of bytes.
+/// Returns devices whose links take `latency_us` for any number of bytes.
 fn linked(devices: usize, latency_us: f64) -> Placement {
     let link = Link::new(1e18, latency_us);
     Placement {
@@ -87,7 +86,7 @@ fn linked(devices: usize, latency_us: f64) -> Placement {
     }
 }
 
-/// Links that are fast for models this small: heads, widths and vocabularies are worth splitting.
+/// Links fast enough for such small models that heads, widths and vocabularies are worth splitting.
 pub(super) fn fast_links(devices: usize) -> Placement {
     linked(devices, 10.0)
 }
@@ -151,7 +150,6 @@ fn assert_close(what: &str, want: &[f64], got: &[f64], tolerance: f64) {
     assert!(d.nmse <= tolerance, "{what}: NMSE {:e}", d.nmse);
 }
 
-/// Returns the sharding of a weight in a sharded graph.
 fn sharding<'g>(graph: &'g Graph, tensor: &str) -> &'g Sharding {
     let loads = |v: Value| matches!(graph.def_op(v), Op::Weight(w) if w.tensor == tensor);
     let (_, data) = graph
@@ -161,7 +159,6 @@ fn sharding<'g>(graph: &'g Graph, tensor: &str) -> &'g Sharding {
     &data.sharding
 }
 
-/// Returns the axis along which a weight is split.
 fn split_axis(compiled: &CompiledModel, tensor: &str) -> Option<usize> {
     let axes = &sharding(&compiled.sharded, tensor).axes;
     axes.iter().position(Option::is_some)
@@ -177,9 +174,8 @@ fn assert_split(what: &str, compiled: &CompiledModel, expected: &[(&str, Option<
     }
 }
 
-/// Returns the plan that divides the axis that `first` names, but never the model width. The plan also divides the rows
-/// of the other weights (heads, widths, vocabulary) if that is compatible. If a factor can be divided in several ways,
-/// it takes number `way`, modulo their count.
+/// Returns the plan that divides the axis of `first`, never the model width, and the rows of other weights if
+/// compatible. Of several ways to divide a factor, it takes number `way` modulo their count.
 fn divided(
     file: &GgufFile,
     placement: &Placement,
@@ -243,8 +239,8 @@ fn divided(
     compiled
 }
 
-/// Returns the choice of these options, without options that split only some summands of an op that needs or sums the
-/// whole. The search for splits does not choose such options either.
+/// Returns the choice of these options, without options that split only some summands of an op. The search for splits
+/// does not choose such options either.
 fn consistent(facts: GraphFacts<'_>, mut options: Vec<SplitOption>) -> Choice {
     loop {
         let choice = Choice::from_options(options.clone());
@@ -265,13 +261,13 @@ fn consistent(facts: GraphFacts<'_>, mut options: Vec<SplitOption>) -> Choice {
     }
 }
 
-/// The number of candidates to divide a factor: whole units, shared blocks, chains of KV heads and queries.
+/// Candidates to divide a factor: whole units, shared blocks, chains of KV heads and queries.
 const WAYS: std::ops::Range<usize> = 0..3;
 
 const HEADS: (&str, usize) = ("attn_q.", 1);
 
-/// The rows of the keys begin within the rows of the queries. The heads are therefore two summands of attention's
-/// output, and every plan splits both or neither.
+/// The key rows begin within the query rows, so the heads are two summands of attention's output, and every plan splits
+/// both or neither.
 #[test]
 fn joined_projections_whose_parts_overlap_are_divided_as_one() {
     let spec =
@@ -501,7 +497,7 @@ fn blocks_at_the_edge_are_held_by_both_neighbours() {
     }
 }
 
-/// True if a value of the sharded graph is a lookup in which each device reads its own rows.
+/// True if in some lookup each device reads its own rows.
 fn looks_up_own_rows(graph: &Graph) -> bool {
     graph
         .insts()
@@ -634,7 +630,7 @@ fn a_sliding_window_wraps_around_its_cache() {
                 }
                 assert_close(&what, &whole, &got, EXACT);
             }
-            // In batches of uneven length, with exactly the cells that they need.
+            // In batches of uneven length, with exactly the needed cells.
             for mut batches in sessions(window + 4) {
                 let mut got = Vec::new();
                 let mut at = 0;
@@ -669,7 +665,7 @@ fn interleaved_sequences_do_not_see_each_other() {
             let mut together = session(&compiled.programs, &file, &compiled, 18, 18);
             let mut got = [Vec::new(), Vec::new()];
             for i in (0..9).step_by(3) {
-                // Three tokens of each, alternating, with the logits of all but in another order.
+                // Three tokens of each sequence, alternating; all have logits, in another order.
                 let mut batch = Batch::default();
                 for pos in i..i + 3 {
                     for (seq, tokens) in [&a, &b].into_iter().enumerate() {
@@ -740,8 +736,8 @@ fn every_architecture_runs_on_any_number_of_devices() {
             }
             let file = make(&format!("{}-tiny:{change}", arch.name));
             let mut whole = None;
-            // The preset itself on more devices than its variants.
-            // A sample has two numbers of devices and one change per architecture.
+            // The preset itself on more devices than its variants. A sample has two numbers of devices and one change
+            // per architecture.
             let counts: &[usize] = match (change, Sweep::asked()) {
                 ("", Sweep::Full) => &[1, 2, 3, 5, 8],
                 ("", Sweep::Sample) => [&[1, 3], &[2, 5], &[3, 8]][a % 3],
@@ -804,12 +800,11 @@ fn one_form(arch: &Arch) -> bool {
     arch.recurrent.is_some() || arch.attention.latent.is_some()
 }
 
-/// True if every file has `output` in addition to the token embedding.
+/// True if every file has `output` besides the token embedding.
 fn own_head(arch: &Arch) -> bool {
     arch.head.output == Presence::Required
 }
 
-/// Draws a random specification of a small model.
 fn random_spec(rng: &mut Rng) -> String {
     let arch = rng.pick(ARCHS);
     let layers = rng.range(1, 3);

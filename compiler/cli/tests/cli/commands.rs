@@ -56,7 +56,7 @@ fn no_command_has_a_name_that_is_not_the_files() {
     ]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(
-        ran.stdout.contains("no UTF-8") && !ran.stdout.contains("tpc run"),
+        ran.stdout.contains("not valid UTF-8") && !ran.stdout.contains("tpc run"),
         "{}",
         ran.stdout
     );

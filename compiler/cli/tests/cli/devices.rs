@@ -210,7 +210,10 @@ fn names_that_there_are_not_are_told() {
         ("--devices 2x4090 --link nvlink", "pcie-p2p"),
         ("--devices 2 --link nvlink", "2x3090"),
         ("--devices 2x4090 --reserve 1024", "1GiB"),
-        ("--devices 2x4090 --reserve 1GiB,1GiB,1GiB", "one for each"),
+        (
+            "--devices 2x4090 --reserve 1GiB,1GiB,1GiB",
+            "one per device",
+        ),
     ] {
         let ran = plan(SMALL, options);
         refuses(&ran, 2, "TPC0400");

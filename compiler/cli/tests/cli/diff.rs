@@ -132,7 +132,7 @@ fn what_is_no_earlier_plan_is_refused() {
         ("null", "not a plan"),
         (&lint, "not a plan"),
         (&several, "an array"),
-        (&refusal, "there was no plan"),
+        (&refusal, "records a refusal"),
         (&plan.replacen("\"tpc\": 1", "\"tpc\": 7", 1), "version 7"),
     ];
     for (text, why) in cases {

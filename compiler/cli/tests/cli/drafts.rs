@@ -69,7 +69,7 @@ fn drafts_are_planned_on_request_and_noted_otherwise() {
         "draft-mtp",
         "-v",
     ]);
-    let line = table.stdout.lines().find(|l| l.starts_with("of these for"));
+    let line = table.stdout.lines().find(|l| l.starts_with("included for"));
     let line = line.unwrap_or_else(|| panic!("{}", table.stdout));
     assert!(line.contains("1 drafted token: weights 2 × "), "{line}");
     assert!(table.stdout.contains("nextn.eh_proj.weight"));

@@ -363,7 +363,7 @@ fn graphs_that_differ_in_the_size_of_their_batch_are_one_program() {
     assert_eq!(
         made,
         [
-            "made a program of 5 ops for one size of batch",
+            "made a program of 5 ops for one batch size",
             &any(8),
             &any(16)
         ],

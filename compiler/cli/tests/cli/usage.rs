@@ -159,7 +159,7 @@ fn a_bad_topology_is_located() {
         ),
         (
             "Topology(devices: [(card: \"3091\")])".to_owned(),
-            "column 27: there is no card `3091`",
+            "column 27: unknown card `3091`",
         ),
         (String::new(), "line 1, column "),
         (

@@ -1,8 +1,8 @@
-//! The memory of a configuration and its approximate speed, without a plan.
+//! The memory and the approximate speed of a configuration, without a plan.
 //!
-//! The bytes of every layer come from the model's graph. A sketch per way to divide gives each device's part of a stage. It also
-//! gives the time of a token with an empty host, and with everything on the host. Times between these two are interpolated
-//! linearly. The memory of intermediate values comes from the requested plan; every drafted plan corrects it.
+//! The model's graph gives the bytes of every layer. A sketch per way to divide gives each device's part of a stage. It
+//! also gives the token times with an empty host and with everything on the host; times in between are interpolated
+//! linearly. The memory of intermediate values comes from the requested plan; every draft corrects it.
 
 use super::compute::Compute;
 use super::configuration::Configuration;
@@ -15,29 +15,22 @@ use super::times::Times;
 use super::way_profile::WayProfile;
 use crate::pipeline::StoredBytes;
 
-/// The times with one kind of bytes entirely on the host, by one way to divide.
+/// Times with one kind of bytes entirely on the host, for one way to divide.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extremes {
-    /// The times with an empty host.
     pub(super) none: Times,
-    /// The times with all experts on the host.
     pub(super) experts: Option<Times>,
-    /// The times with the caches on the host.
     pub(super) kv: Option<Times>,
-    /// The times with all layers on the host.
     pub(super) layers: Option<Times>,
 }
 
-/// The bound on configurations.
 pub(super) struct Bound {
     pub(super) compute: Compute,
-    /// The profile of each way to divide.
     pub(super) known: Vec<WayProfile>,
     pub(super) extremes: Extremes,
 }
 
 impl Bound {
-    /// Creates a bound without a profile for any way to divide.
     pub(super) fn new(compute: Compute) -> Bound {
         Bound {
             compute,
@@ -51,8 +44,7 @@ impl Bound {
         }
     }
 
-    /// Checks that a configuration fits, by the profile of its way to divide. Memory that the host shares with devices is checked
-    /// only by a draft.
+    /// Checks that a configuration fits. Only drafts check memory that the host shares with devices.
     pub(super) fn fits(&self, it: &Configuration<'_>) -> bool {
         let (_, host) = it.load.divide(it.offload);
         let devices = it.base.devices.len();
@@ -60,7 +52,7 @@ impl Bound {
         room.is_none_or(|room| host <= room) && self.fits_devices(it)
     }
 
-    /// Checks that a configuration fits on the devices, independent of the host's memory.
+    /// Checks that a configuration fits on the devices; the host's memory is ignored.
     pub(super) fn fits_devices(&self, it: &Configuration<'_>) -> bool {
         let (units, _) = it.load.divide(it.offload);
         let rooms = self.rooms(it);
@@ -74,7 +66,6 @@ impl Bound {
         }
     }
 
-    /// Computes the room of every device.
     fn rooms(&self, it: &Configuration<'_>) -> FreeMemory {
         let compute = self.compute.bytes(it.point);
         let usable = |d: usize| {
@@ -89,8 +80,8 @@ impl Bound {
         }
     }
 
-    /// Counts the layers that fit on each device, if layers are counted for each configuration and differ from the requested
-    /// ones.
+    /// Counts the layers that fit on each device. Returns `None` if layers are not counted, or if the counts equal the
+    /// requested ones.
     pub(super) fn count_layers(&self, it: &Configuration<'_>, drafting: u64) -> Option<Vec<f64>> {
         if it.shared.shares != Shares::Counted {
             return None;
@@ -104,8 +95,8 @@ impl Bound {
         (!asked.is_some_and(same)).then_some(counts)
     }
 
-    /// Returns the first `n` moves of layers to the host, and the load after them. Each move relieves the fullest device that any
-    /// move can relieve.
+    /// Returns the first `n` moves of layers to the host, and the load after them. Each move relieves the fullest
+    /// device that has a move.
     pub(super) fn move_layers<'m>(
         &self,
         it: &Configuration<'_>,
@@ -143,7 +134,7 @@ impl Bound {
         (out, load)
     }
 
-    /// Computes the part of its memory that each device needs.
+    /// Computes the used fraction of each device.
     fn fullness(&self, it: &Configuration<'_>, stages: &[usize]) -> Vec<f64> {
         let (units, _) = it.load.divide(it.offload);
         let rooms = self.rooms(it).all;
@@ -159,7 +150,7 @@ impl Bound {
         out
     }
 
-    /// Estimates the times of a point. The profile of its way was measured with `floor` on the host.
+    /// Estimates the times of a point. Its way's profile was measured with `floor` on the host.
     pub(super) fn times(
         &self,
         point: &Point,
@@ -194,13 +185,13 @@ impl Bound {
             let left = all_layers.saturating_sub(floor.layers) as f64;
             out = out.interpolate(all, (gone / left.max(1.0)).min(1.0));
         }
-        // Weights are read once per batch: at worst, each of the smaller batches takes the time of a former batch.
+        // Weights are read once per batch: a smaller batch takes at worst the time of a larger one.
         out.prompt *= asked_ubatch as f64 / point.ubatch.max(1) as f64;
         out
     }
 }
 
-/// Checks that consecutive units can be divided among `stages` stages, each within its capacity.
+/// Checks that `stages` stages can hold the units in order, each within its capacity.
 pub(super) fn in_order(
     units: &[StoredBytes],
     stages: usize,

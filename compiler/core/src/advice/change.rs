@@ -1,5 +1,3 @@
-//! A change to the request, as the option that people type in its place.
-
 use std::fmt;
 
 use tpc_ggml::llama_cpp::quote;
@@ -7,54 +5,54 @@ use tpc_ir::DType;
 
 use crate::placement::{HostExperts, Override, Placement, SplitMode};
 
-/// A change to the request. It is displayed as the option that people type in its place.
+/// A change to the request; displays as the option to type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// Another split mode.
     Mode(SplitMode),
-    /// Another device for a model that is not split.
+    /// Another device for an unsplit model.
     MainDevice(usize),
-    /// Other shares of the devices.
+    /// Other shares.
     Shares(Vec<f64>),
-    /// Other overrides instead of the given ones: they put feed-forward weights of more layers on the host.
+    /// Overrides that put feed-forward weights of more layers on the host.
     Overrides {
-        /// The overrides.
+        /// All overrides of the new request.
         all: Vec<Override>,
-        /// The number of layers that go to the host.
+        /// Layers that go to the host.
         layers: usize,
-        /// True if only experts go there.
+        /// True if only experts go.
         experts: bool,
     },
-    /// The experts of the first layers on the host.
+    /// The number of first layers whose experts are on the host.
     HostExperts(u64),
-    /// The number of layers on the devices, and of all; the output counts as one.
+    /// Layers on the devices; the output counts as one.
     GpuLayers {
         /// On the devices.
         kept: u64,
-        /// The number of all layers.
+        /// In total.
         all: u64,
     },
     /// The caches on the host.
     KvOnHost,
-    /// Other types of the K and the V cache.
+    /// Other types of the K and V caches.
     Caches {
-        /// The requested value.
+        /// Requested types.
         asked: [DType; 2],
-        /// The new value.
+        /// New types.
         types: [DType; 2],
     },
     /// A smaller context.
     Context {
-        /// The requested value.
+        /// Requested cells.
         asked: u64,
-        /// The new value.
+        /// New cells.
         ctx_size: u64,
     },
     /// Fewer sequences.
     Sequences {
-        /// The requested value.
+        /// Requested number.
         asked: u64,
-        /// The new value.
+        /// New number.
         count: u64,
     },
     /// Smaller batches.
@@ -62,7 +60,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Changes a placement.
+    /// Applies the change to a placement.
     pub fn apply(&self, to: &mut Placement) {
         match self {
             Change::Mode(mode) => to.split_mode = *mode,

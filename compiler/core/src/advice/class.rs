@@ -1,20 +1,17 @@
-//! The classes of configurations by the properties that they give up.
+//! Classes of configurations, by the properties that they give up.
 
 use crate::placement::Placement;
 
-/// The properties that a configuration gives up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Class {
-    /// Context.
     pub(super) context: bool,
-    /// Precision of the caches.
+    /// True if the caches lose precision.
     pub(super) caches: bool,
-    /// Sequences.
     pub(super) sequences: bool,
 }
 
 impl Class {
-    /// Lists all classes of a placement's configurations; classes that give up less come first.
+    /// Lists the classes of a placement, the fewest losses first.
     pub(super) fn all(placement: &Placement) -> Vec<Class> {
         let bit = |n: u32, i: u32| n & (1 << i) != 0;
         let mut out: Vec<Class> = (0..8)
@@ -36,7 +33,7 @@ impl Class {
             .count()
     }
 
-    /// Checks that the other class gives up everything that this class gives up.
+    /// Checks that the other class gives up at least as many properties.
     pub(super) fn is_within(self, other: Class) -> bool {
         (!self.context || other.context)
             && (!self.caches || other.caches)

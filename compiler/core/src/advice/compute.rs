@@ -7,7 +7,7 @@ use super::point::Point;
 use crate::pipeline::CompiledModel;
 use crate::placement::Placement;
 
-/// The memory of intermediate values in the requested plan: a part per token of a batch, and a part per token and cell.
+/// Memory of intermediate values in the requested plan: a part per token of a batch, and a part per token and cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compute {
     per_token: f64,
@@ -15,7 +15,6 @@ pub(super) struct Compute {
 }
 
 impl Compute {
-    /// Measures the fullest device of a plan.
     pub(super) fn of(compiled: &CompiledModel, placement: &Placement) -> Compute {
         let cells = compiled.caches.n_ctx;
         let window = compiled.model.summary.window;
@@ -42,7 +41,7 @@ impl Compute {
         }
     }
 
-    /// Computes the bytes at a point, before correction.
+    /// Computes the bytes at a point, without corrections.
     pub(super) fn bytes(self, point: &Point) -> f64 {
         (self.per_token + self.per_cell * point.ctx_size as f64) * point.ubatch as f64
     }

@@ -1,4 +1,4 @@
-//! A configuration with its layers placed: the layers of each stage, and each device's part of them.
+//! A configuration with its layers placed.
 
 use super::load::Load;
 use super::point::{Offload, Point};
@@ -7,7 +7,6 @@ use super::way_profile::WayProfile;
 use crate::pipeline::StoredBytes;
 use crate::placement::{Placement, Unit, by_bytes, by_layers};
 
-/// A configuration, with its load and the profile of its way to divide.
 #[derive(Clone, Copy)]
 pub(super) struct Configuration<'a> {
     pub(super) known: &'a WayProfile,
@@ -19,7 +18,6 @@ pub(super) struct Configuration<'a> {
 }
 
 impl Configuration<'_> {
-    /// Returns the shares for counting layers.
     pub(super) fn shares(&self) -> Option<&[f64]> {
         match &self.shared.shares {
             Shares::Asked => self.base.tensor_split.as_deref(),
@@ -28,7 +26,7 @@ impl Configuration<'_> {
         }
     }
 
-    /// Computes the bytes that a device stores of its stage's bytes.
+    /// Computes the bytes of its stage that a device stores.
     pub(super) fn device_part(&self, device: usize, stored: &StoredBytes) -> f64 {
         let part = &self.known.parts[device];
         part.experts * stored.experts
@@ -37,7 +35,6 @@ impl Configuration<'_> {
             + part.states * stored.states
     }
 
-    /// Checks that the devices of a stage have the room for the stage's bytes.
     pub(super) fn holds(&self, rooms: &[f64], stage: usize, stored: &StoredBytes) -> bool {
         self.shared.way.stages[stage].iter().all(|&d| {
             let own = self.device_part(d, stored);
@@ -45,7 +42,6 @@ impl Configuration<'_> {
         })
     }
 
-    /// Checks that all stages have the room for their units.
     pub(super) fn holds_all(&self, rooms: &[f64], units: &[StoredBytes], stages: &[usize]) -> bool {
         let held = self.held(units, stages);
         held.iter()
@@ -53,7 +49,6 @@ impl Configuration<'_> {
             .all(|(stage, stored)| self.holds(rooms, stage, stored))
     }
 
-    /// Sums the stored bytes of every stage.
     pub(super) fn held(&self, units: &[StoredBytes], stages: &[usize]) -> Vec<StoredBytes> {
         let mut held = vec![StoredBytes::default(); self.shared.way.stages.len()];
         for (unit, &stage) in units.iter().zip(stages) {
@@ -62,12 +57,11 @@ impl Configuration<'_> {
         held
     }
 
-    /// Returns the stage of every unit by these shares of the devices.
     pub(super) fn by_shares(&self, units: &[StoredBytes], shares: &[f64]) -> Vec<usize> {
         by_layers(&whole(units), &self.sums(shares))
     }
 
-    /// Sums a figure per device over the devices of each stage.
+    /// Sums a figure of each device per stage.
     fn sums(&self, of: &[f64]) -> Vec<f64> {
         let stages = self.shared.way.stages.iter();
         stages
@@ -75,7 +69,6 @@ impl Configuration<'_> {
             .collect()
     }
 
-    /// Returns the stage of every unit.
     pub(super) fn stages_of(&self, units: &[StoredBytes]) -> Vec<usize> {
         match self.shares() {
             _ if self.shared.way.stages.len() == 1 => vec![0; units.len()],
@@ -90,7 +83,6 @@ impl Configuration<'_> {
     }
 }
 
-/// Converts units to whole bytes.
 fn whole(units: &[StoredBytes]) -> Vec<Unit> {
     let unit = |u: &StoredBytes| Unit {
         bytes: u.total() as u64,

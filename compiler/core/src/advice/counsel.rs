@@ -11,21 +11,21 @@ use crate::placement::Placement;
 /// The advice about a plan that does not fit.
 #[derive(Clone, Debug, Default)]
 pub struct Counsel {
-    /// Configurations that fit. The first ones give up no context, precision or sequences; within both groups the fastest comes
-    /// first. A configuration that gives up more than another is faster than it.
+    /// Fitting configurations. Those without loss of context, precision or sequences come first; within both groups the
+    /// fastest first. Each is faster than the configurations that give up less.
     pub advice: Vec<Advice>,
-    /// The sufficient number of devices of the same kind for the unchanged request.
+    /// The number of such devices that suffices for the unchanged request.
     pub growth: Option<Growth>,
-    /// The least amount of missing memory, if no configuration fits.
+    /// The least missing memory, if no configuration fits.
     pub shortfall: Option<Shortfall>,
-    /// Plans that were tried.
+    /// Plans tried.
     pub tried: usize,
-    /// True if the search ended before it reached a limit.
+    /// True if the search reached no limit.
     pub complete: bool,
 }
 
 impl Advisor<'_> {
-    /// Searches configurations that fit a model which does not fit as `compiled` under `placement`.
+    /// Searches fitting configurations for a plan `compiled` that does not fit.
     pub fn counsel(&self, placement: &Placement, compiled: &CompiledModel) -> Counsel {
         let Some(mut search) = Search::new(self, placement, compiled, Purpose::Fit) else {
             return Counsel {
@@ -45,8 +45,7 @@ impl Advisor<'_> {
         }
     }
 
-    /// Searches a configuration that gives up no context, precision or sequences and is faster than `compiled` by more than the
-    /// error of estimates. Returns `None` if the search finds no such configuration.
+    /// Searches a configuration without losses that is faster than `compiled` by more than the error of estimates.
     pub fn faster(&self, placement: &Placement, compiled: &CompiledModel) -> Option<Advice> {
         let mut search = Search::new(self, placement, compiled, Purpose::Speed)?;
         let now = price::per_token(&compiled.estimate);

@@ -1,6 +1,6 @@
-//! The work of a search: the cost of each step, in units that do not depend on the machine.
+//! The work of a search, in units that do not depend on the machine.
 
-/// The limits of a search.
+/// Limits of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Work, in units of about a microsecond of one processor.
@@ -8,26 +8,23 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Returns a limit of about 1.5 seconds of one processor. The results do not depend on the machine.
+    /// Returns a limit of about 1.5 seconds of one processor; results do not depend on the machine.
     fn default() -> Limits {
         Limits { steps: 1_500_000 }
     }
 }
 
-/// The work of each kind of plan for one way to divide.
+/// The work of each kind of plan, for one way to divide.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Costs {
-    /// A plan without programs.
     pub(super) sketch: u64,
-    /// A plan with its programs and their memory.
     pub(super) draft: u64,
-    /// The proof of a plan.
     pub(super) proof: u64,
 }
 
 impl Costs {
-    /// Computes the costs for a model with `insts` instructions and `layers` layers, whose tensors are shared by `sharing` of
-    /// `devices` devices. The constants are measured: `cargo run --release -p tpc-tests --bin step-cost`.
+    /// Computes the costs for a model with `insts` instructions and `layers` layers; `sharing` of `devices` devices
+    /// share its tensors. The constants are measured by `cargo run --release -p tpc-tests --bin step-cost`.
     pub(super) fn of(insts: usize, layers: u64, (sharing, devices): (usize, usize)) -> Costs {
         let insts = insts as f64;
         let (sharing, devices) = (sharing as f64, devices as f64);
@@ -50,13 +47,11 @@ impl Costs {
     }
 }
 
-/// The remaining work of a search.
 #[derive(Clone, Debug)]
 pub(super) struct Effort {
     left: u64,
-    /// Plans that were made.
     pub(super) tried: usize,
-    /// True if the search skipped no plan for lack of work.
+    /// True if no plan was skipped for lack of work.
     pub(super) complete: bool,
 }
 
@@ -85,7 +80,7 @@ impl Effort {
         enough
     }
 
-    /// Spends work that was done, even beyond the limit.
+    /// Spends work that is already done, even beyond the limit.
     pub(super) fn spend(&mut self, plans: usize, work: u64) {
         self.left = self.left.saturating_sub(work);
         self.tried += plans;

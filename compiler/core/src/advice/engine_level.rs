@@ -1,5 +1,5 @@
-//! The least part on the host by the memory count of an engine other than tpc. The count needs no plan, so the search uses it
-//! before drafts: the bound knows tpc's memory alone.
+//! The least part on the host by the memory count of another engine. It needs no plan, so the search runs it before
+//! drafts.
 
 use tpc_ir::{Device, Place};
 use tpc_passes::footprint::Footprint;
@@ -9,8 +9,8 @@ use super::search::Search;
 use super::way_profile::WayProfile;
 
 impl Search<'_> {
-    /// Returns the point with the additional part on the host that its engine's count needs. Returns the point unchanged if tpc's
-    /// count applies, or if it does not fit even with everything on the host.
+    /// Returns the point with the additional part on the host that its engine needs. Returns it unchanged if tpc's
+    /// count applies, or if even everything on the host does not fit.
     pub(super) fn by_engine(&self, known: &WayProfile, point: Point) -> Point {
         let at = |level: u64| Point { level, ..point };
         let fits = |level: u64| self.engine_fits(known, &at(level));
@@ -19,7 +19,7 @@ impl Search<'_> {
         }
         let last = self.space.last_level(point.chain);
         let (mut low, mut step) = (point.level, 1);
-        // Steps grow until a level fits; the lowest fitting level is then between the last two.
+        // Double the step until a level fits; the lowest fitting level is between the last two.
         let mut high = loop {
             let next = (low + step).min(last);
             match fits(next) {

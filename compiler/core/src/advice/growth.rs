@@ -1,4 +1,4 @@
-//! The sufficient number of devices of the same kind.
+//! The number of devices of the same kind that suffices.
 
 use super::advisor::Advisor;
 use super::bound::in_order;
@@ -7,15 +7,15 @@ use crate::pipeline::{StoredBytes, in_parallel};
 use crate::placement::{DeviceKind, DeviceSpec, MAX_DEVICES, Placement, SplitMode};
 use tpc_passes::machine::Link;
 
-/// The maximum number of drafts in the search for a number of devices.
+/// Maximum drafts of a search.
 const DRAFTS: usize = 3;
 
 /// A number of devices that suffices for the unchanged request.
 #[derive(Clone, Debug)]
 pub struct Growth {
-    /// The number of devices, including the existing ones.
+    /// Devices, including the existing ones.
     pub devices: usize,
-    /// The split mode.
+    /// Their split mode.
     pub mode: SplitMode,
     /// The placement on them.
     pub placement: Placement,
@@ -23,10 +23,8 @@ pub struct Growth {
     pub decode_tps: f64,
 }
 
-/// Searches the smallest sufficient number of devices.
-///
-/// Each added device equals the existing device with the most memory. `units` are the bytes that each section of the requested
-/// model stores on the devices, `taken` the memory of intermediate values.
+/// Searches the smallest sufficient number of devices. Added devices equal the existing device with the most memory.
+/// `units` are the bytes that each section stores on the devices, `taken` the bytes of intermediate values.
 pub(super) fn growth(
     advisor: &Advisor<'_>,
     base: &Placement,
@@ -67,7 +65,6 @@ pub(super) fn growth(
     tried.into_iter().flatten().next()
 }
 
-/// Returns the placement on `n` devices.
 pub(super) fn extend(base: &Placement, n: usize) -> Placement {
     let topology = &base.topology;
     let memory = |d: &usize| topology.device(*d).usable_memory().unwrap_or(f64::INFINITY);
@@ -93,7 +90,7 @@ pub(super) fn extend(base: &Placement, n: usize) -> Placement {
             ..base.devices[largest].clone()
         });
         out.topology.devices.push(topology.device(largest).clone());
-        // Devices that share the machine's memory cannot be added to the same machine.
+        // Devices that share the machine's memory cannot be added to the machine.
         if topology.pool_of(largest).is_some() {
             out.topology.away.push(d);
             out.topology.link = Link::network();
@@ -102,8 +99,7 @@ pub(super) fn extend(base: &Placement, n: usize) -> Placement {
     out
 }
 
-/// Checks that `n` devices can suffice for the stored bytes: each takes consecutive layers up to its capacity, or a part of all
-/// layers.
+/// Checks that `n` devices can hold the stored bytes, either consecutive layers or a part of all layers each.
 fn suffice(base: &Placement, n: usize, units: &[StoredBytes], taken: f64) -> bool {
     let grown = extend(base, n);
     let room = |d: usize| {

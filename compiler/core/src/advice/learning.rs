@@ -1,4 +1,4 @@
-//! The preparation of a search: facts of the requested plan, and sketches of other ways.
+//! Preparation of a search: facts of the requested plan, and sketches of other ways.
 
 use super::bound::Extremes;
 use super::point::{Chain, OffloadOrder, Point};
@@ -10,20 +10,19 @@ use super::way_profile::WayProfile;
 use crate::pipeline::{CompiledModel, Sketch, in_parallel};
 use crate::placement::SplitMode;
 
-/// The times with one kind of bytes entirely on the host, as multiples of the time without. They apply if no work remains for
+/// Times with one kind of bytes entirely on the host, relative to the time without; used if no work remains for
 /// sketches.
 const EXPERTS: f64 = 4.0;
 const KV: f64 = 3.0;
 const LAYERS: f64 = 8.0;
 
 impl Search<'_> {
-    /// Checks that a way splits no tensors.
     fn is_whole(&self, way: usize) -> bool {
         let stages = &self.space.ways[way].way.stages;
         stages.iter().all(|s| s.len() == 1)
     }
 
-    /// Returns the way of a plan, if the plan is one of the points of the search.
+    /// Returns the way of a plan if it is a point of the search.
     fn way_of(&self, compiled: &CompiledModel, purpose: Purpose) -> Option<usize> {
         let base = self.space.base;
         let nothing = base.host_experts.is_none() && base.n_gpu_layers.is_none();
@@ -41,7 +40,7 @@ impl Search<'_> {
         self.space.ways.iter().position(is_own)
     }
 
-    /// Measures each way's speed and stored bytes, and its speed with each kind of bytes entirely on the host.
+    /// Measures each way's speed, stored bytes, and speed with each kind of bytes entirely on the host.
     pub(super) fn learn(&mut self, compiled: &CompiledModel, purpose: Purpose) -> Option<()> {
         let own = self.way_of(compiled, purpose);
         let plain = own.filter(|&way| self.is_whole(way)).or_else(|| {
@@ -62,7 +61,7 @@ impl Search<'_> {
             .into_iter()
             .filter(|&way| sketches[way].is_none())
             .collect();
-        // The search needs the first sketch, so it is made independent of the limits.
+        // The search needs the first sketch, so no limit applies.
         for way in needed {
             let point = self.origin(way);
             if way == first || self.affords(&[point], reserve) {
@@ -77,13 +76,13 @@ impl Search<'_> {
         (!self.bound.known.is_empty()).then_some(())
     }
 
-    /// Checks that the work suffices for sketches of these points in addition to a reserve.
+    /// Checks that work remains for sketches of these points and a reserve.
     pub(super) fn affords(&self, points: &[Point], reserve: u64) -> bool {
         let work: u64 = points.iter().map(|p| self.costs[p.way].sketch).sum();
         work + reserve <= self.effort.left()
     }
 
-    /// Learns the times with each kind of bytes entirely on the host.
+    /// Measures the times with each kind of bytes entirely on the host.
     fn learn_extremes(&mut self, plain: usize, none: Times, reserve: u64) {
         let at = self.origin(plain);
         let layers = self.space.n_block + 1;
@@ -124,12 +123,12 @@ impl Search<'_> {
         };
     }
 
-    /// Sketches the other ways, as far as the work suffices.
+    /// Sketches the other ways while work remains.
     fn learn_ways(&mut self, sketches: &mut [Option<Sketch>], reserve: u64) {
         let mut points = Vec::new();
         for (way, sketch) in sketches.iter().enumerate() {
             let shared = &self.space.ways[way];
-            // The speed does not depend on the counts of layers.
+            // Counted layers do not change the speed.
             let is_known = sketch.is_some() || shared.shares == Shares::Counted;
             if is_known {
                 continue;
@@ -148,7 +147,6 @@ impl Search<'_> {
         }
     }
 
-    /// Keeps the ways that have a sketch.
     fn keep_known(
         &mut self,
         sketches: &[Option<Sketch>],
@@ -192,7 +190,6 @@ impl Search<'_> {
         self.bound.known = known.into_iter().flatten().collect();
     }
 
-    /// Sketches points.
     pub(super) fn sketches(&mut self, points: &[Point]) -> Vec<Option<Sketch>> {
         let work = points.iter().map(|p| self.costs[p.way].sketch).sum();
         self.effort.spend(points.len(), work);

@@ -1,4 +1,4 @@
-//! The tensors and states of a model, by the options that can move them.
+//! Stored tensors and states, grouped by the options that can move them.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,8 @@ use crate::pipeline::{PlanInput, StoredBytes};
 use crate::placement::{HostExperts, Placement, overridden, resolve};
 use tpc_diag::Diagnostic;
 
-/// A tensor or state of the model's graph.
 struct Leaf {
-    /// Its section: the prologue, a layer, or the epilogue.
+    /// The section: prologue, layer or epilogue.
     unit: usize,
     ty: TensorType,
     sort: StoredKind,
@@ -37,7 +36,7 @@ pub(super) struct Leaves {
 }
 
 impl Leaves {
-    /// Collects the leaves of a model, without the options that move experts, caches and layers to the host.
+    /// Collects the leaves of a model, before the options that move experts, caches and layers to the host.
     ///
     /// # Errors
     /// Returns TPC0410 if a pattern cannot be matched.
@@ -88,14 +87,12 @@ impl Leaves {
         })
     }
 
-    /// Checks that any of the tensors is an expert.
     pub(super) fn has_experts(&self) -> bool {
         self.all
             .iter()
             .any(|l| matches!(l.sort, StoredKind::Expert) && l.place.is_none())
     }
 
-    /// Checks that any of the tensors is a cache.
     pub(super) fn has_caches(&self) -> bool {
         self.all.iter().any(|l| matches!(l.sort, StoredKind::Cache))
     }

@@ -1,26 +1,25 @@
-//! The bytes that a configuration stores on the devices and on the host.
+//! The bytes that a configuration stores, before any go to the host.
 
 use super::point::Offload;
 use crate::pipeline::StoredBytes;
 
-/// The bytes that a configuration stores, before any of them go to the host.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
-    /// The stored bytes of each section.
+    /// Per section.
     pub(super) units: Vec<StoredBytes>,
-    /// Per device, the bytes of tensors that overrides put there whole.
+    /// Per device: tensors that overrides put there whole.
     pub(super) pinned: Vec<f64>,
-    /// The bytes that overrides put on the host.
+    /// Bytes that overrides put on the host.
     pub(super) host: f64,
 }
 
 impl Load {
-    /// Returns the bytes that each section keeps on the devices, and the bytes on the host.
+    /// Splits the bytes into each section's bytes on the devices and the bytes on the host.
     pub(super) fn divide(&self, offload: Offload) -> (Vec<StoredBytes>, f64) {
         let last = self.units.len() - 1;
         let mut host = self.host;
         let kept = |(i, unit): (usize, &StoredBytes)| {
-            // The prologue goes with the first layer; the output is the last of all.
+            // The prologue goes with the first layer; the output is the last section.
             let layer = (i as u64).saturating_sub(1);
             let gone = match i {
                 0 => offload.layers > 0,

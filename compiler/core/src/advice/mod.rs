@@ -1,12 +1,13 @@
-//! Advice: configurations that fit if the requested one does not, or that are faster. Each is planned before it is named.
+//! Advice: configurations that fit if the requested one does not, or that are faster. Each is planned before it is
+//! named.
 //!
-//! A configuration is a point of a `space`. Its coordinates are the way to divide the model, shares, the part on the host,
-//! context, cache types, sequences and batches. There are too many points to plan them all. A `bound` estimates in microseconds
-//! if a point can fit, and its approximate speed; it learns from a few sketches of plans. The `search` plans the best points,
-//! corrects the bound by the results, and proves the points that it names.
+//! A configuration is a point of a `space`: way to divide, shares, part on the host, context, cache types, sequences,
+//! batches. There are too many points to plan all. A `bound` estimates in microseconds if a point can fit and its
+//! speed, from a few sketches. The `search` plans the best points, corrects the bound by the results, and proves the
+//! points that it names.
 //!
-//! Points differ in the context, the precision of the caches and the sequences that they give up. The search names the fastest
-//! point of each such set, unless a point that gives up less is as fast.
+//! Points are grouped by the losses of context, precision and sequences. The search names the fastest point per group,
+//! unless a point with fewer losses is as fast.
 
 mod advisor;
 mod bound;

@@ -1,7 +1,7 @@
-//! Layers that go from the devices to the host by edits of the user's own `-ot`.
+//! Moves of layers from the devices to the host by edits of the user's own `-ot`.
 //!
-//! An edit removes a layer from a pattern that pins feed-forward weights to a device; a later pattern of the host then matches
-//! the layer. Or it adds a layer to a pattern of the host.
+//! An edit removes a layer from a pattern that pins feed-forward weights to a device, so that a later host pattern
+//! matches. Or it adds a layer to a host pattern.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,26 +15,23 @@ use crate::placement::{LayerPattern, Override, Placement, Target, layer_of};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Move {
     pub(super) layer: u64,
-    /// The overrides whose patterns lose the layer.
     loses: BTreeSet<usize>,
-    /// The overrides whose patterns gain it.
     gains: BTreeSet<usize>,
-    /// The overrides whose patterns are repeated for the layer, with the host as the place.
+    /// Overrides whose patterns are repeated for the layer with the host as place.
     repeats: BTreeSet<usize>,
-    /// Per device, the bytes that leave it.
+    /// Bytes that leave each device.
     pub(super) pinned: Vec<f64>,
-    /// The bytes of experts, and of other weights, that leave the devices of the layer.
+    /// Bytes of experts and of other weights that leave the layer's devices.
     experts: f64,
     weights: f64,
 }
 
 impl Move {
-    /// Checks that the move takes bytes from the devices that run the layer.
+    /// Checks that the move frees memory of the devices that run the layer.
     pub(super) fn leaves_layer(&self) -> bool {
         self.experts + self.weights > 0.0
     }
 
-    /// Moves the bytes from the devices to the host.
     pub(super) fn apply(&self, load: &mut Load) {
         let pinned: f64 = self.pinned.iter().sum();
         let taken = self.pinned.iter().zip(&mut load.pinned);
@@ -48,27 +45,24 @@ impl Move {
     }
 }
 
-/// The moves that the user's patterns allow.
 #[derive(Default)]
 pub(super) struct Moves {
     patterns: Vec<Option<LayerPattern>>,
-    /// The moves. Moves that relieve the same device are in order of execution.
+    /// Moves that relieve the same device are in order of execution.
     pub(super) all: Vec<Move>,
-    /// True if only experts move.
     pub(super) experts: bool,
 }
 
-/// A weight of a layer.
 struct Weight<'p> {
     name: &'p str,
     layer: u64,
     bytes: f64,
     is_expert: bool,
-    /// The first override that matches it.
+    /// The first override that matches.
     first: Option<usize>,
 }
 
-/// Finds the first of these overrides, outside the set `but`, that matches a name.
+/// Finds the first of these overrides, except those in `but`, that matches a name.
 fn first_match(overrides: &[Override], but: &BTreeSet<usize>, name: &str) -> Option<usize> {
     let matches =
         |(i, o): &(usize, &Override)| !but.contains(i) && o.matches(name).unwrap_or(false);
@@ -76,7 +70,6 @@ fn first_match(overrides: &[Override], but: &BTreeSet<usize>, name: &str) -> Opt
 }
 
 impl Moves {
-    /// Collects the moves for a model under a placement.
     pub(super) fn new(prepared: &PlanInput, base: &Placement) -> Moves {
         if base.overrides.is_empty() {
             return Moves::default();
@@ -136,7 +129,6 @@ impl Moves {
         all.filter(pins).map(|(i, _)| i).collect()
     }
 
-    /// Lists the layers of the host's patterns.
     fn on_host(&self, base: &Placement) -> BTreeSet<u64> {
         let all = base.overrides.iter().zip(&self.patterns);
         let host = all.filter(|(o, _)| o.target == Target::Host);
@@ -145,7 +137,7 @@ impl Moves {
             .collect()
     }
 
-    /// Finds the override of the host that would match a weight if it had the weight's layer.
+    /// Finds the host override that would match a weight if it had the weight's layer.
     fn host_pattern(&self, base: &Placement, weight: &Weight<'_>) -> Option<usize> {
         let rest = weight.name.split_once('.')?.1.split_once('.')?.1;
         let would_match = |(o, p): (&Override, &Option<LayerPattern>)| {
@@ -178,7 +170,7 @@ impl Moves {
             };
             match first_match(&base.overrides, &loses, w.name).map(|i| base.overrides[i].target) {
                 Some(Target::Host) => {}
-                // Another device pattern matches the tensor then, so this does not move it to the host.
+                // Another device pattern matches then, so the tensor does not go to the host.
                 Some(Target::Device(_) | Target::Mirrored) => return None,
                 None if w.is_expert && base.host_experts.contains(layer) => {}
                 None => match self.host_pattern(base, w) {
@@ -196,7 +188,7 @@ impl Moves {
         (out.pinned.iter().sum::<f64>() > 0.0).then_some(out)
     }
 
-    /// Computes the move of a layer that is not in an override: the host's patterns gain it.
+    /// Computes the move of a layer without an override: host patterns gain the layer.
     fn grow(&self, base: &Placement, layer: u64, weights: &[&Weight<'_>]) -> Option<Move> {
         let mut out = Move {
             layer,
@@ -248,7 +240,6 @@ impl Moves {
     }
 }
 
-/// Lists the weights of the layers, with the first override that matches each.
 fn weights<'p>(prepared: &'p PlanInput, base: &Placement) -> Vec<Weight<'p>> {
     let graph = &prepared.model.graph;
     let experts = prepared.experts();

@@ -1,4 +1,4 @@
-//! The advice from drafts: proved, checked once more, and sorted for display.
+//! Advice from drafts: proves, checks and sorts them.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +14,14 @@ use super::trial::{DraftEffort, TrialResult};
 use crate::pipeline::in_parallel;
 use crate::placement::SplitMode;
 
-/// Points that are named.
+/// Maximum advice.
 const NAMED: usize = 8;
-/// The maximum number of smallest configurations to draft if no configuration fits.
+/// Maximum drafts of the smallest configurations if no configuration fits.
 const SHORT: usize = 12;
 
 impl Search<'_> {
-    /// Proves the drafts and returns the useful ones. A draft is dropped if another gives up less, has about as much context and
-    /// is at most 5 % slower.
+    /// Proves the drafts and returns the useful ones. Drops a draft if another gives up less, has about as much context
+    /// and is at most 5 % slower.
     pub(super) fn name(&self, mut found: Vec<TrialResult>) -> Vec<Advice> {
         found.sort_by(|a, b| a.us_per_token.total_cmp(&b.us_per_token));
         let class = |f: &TrialResult| self.space.class(&f.point);
@@ -57,8 +57,7 @@ impl Search<'_> {
         out.into_iter().filter_map(|(_, advice)| advice).collect()
     }
 
-    /// Computes the sort key of advice. Advice that gives up no context, precision or sequences comes first. Within it, advice
-    /// that keeps the requested mode and changes only shares comes first.
+    /// Computes the sort key: advice without losses first, of these the requested mode with only other shares first.
     fn rank(&self, found: &TrialResult) -> (bool, bool) {
         let asked = self.space.base.split_mode;
         let is_other = |c: &Change| match c {
@@ -70,7 +69,7 @@ impl Search<'_> {
         (gives_up, gives_up || found.changes.iter().any(is_other))
     }
 
-    /// Proves a draft and returns its advice; `None` if the proof fails, or if the last check rejects it.
+    /// Proves a draft; returns `None` if the proof or the last check fails.
     fn prove(&self, found: TrialResult) -> Option<Advice> {
         if !found.draft.fits() {
             return None;
@@ -110,7 +109,6 @@ impl Search<'_> {
         (self.advisor.vet)(&mut out, &compiled).then_some(out)
     }
 
-    /// Computes the least shortfall of the smallest configurations.
     pub(super) fn shortfall(&mut self) -> Option<Shortfall> {
         let space = &self.space;
         let smallest = |level: u64, chain: Chain| Point {
@@ -146,7 +144,7 @@ impl Search<'_> {
         }
         let mut seen = BTreeSet::new();
         points.retain(|p| seen.insert((space.offload(p), p.ctx_size)));
-        // At least one is drafted, so that the advice is never empty.
+        // Draft at least one, so that the advice is never empty.
         let most = self.effort.left() / self.costs[0].draft.max(1);
         points.truncate(usize::try_from(most).unwrap_or(SHORT).clamp(1, SHORT));
         self.effort
@@ -165,7 +163,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns the place that lacks most, and the missing bytes of all places together.
+/// Returns the place that lacks most, and the missing bytes of all places.
 fn lacks(found: &TrialResult) -> Option<(String, u64)> {
     let topology = &found.placement.topology;
     let prints = found.draft.footprints();
@@ -178,7 +176,7 @@ fn lacks(found: &TrialResult) -> Option<(String, u64)> {
         let usable = topology.device(d).usable_memory();
         all.extend(usable.map(|usable| (over(of_device(d), usable), spec.name.clone())));
     }
-    // A host that shares its memory with devices also holds the devices' bytes.
+    // A host that shares its memory with devices also holds their bytes.
     let pooled = topology.host_pool(devices).map_or(0, |pool| {
         let shared = pool.devices.iter().map(|&d| of_device(d));
         shared.fold(0, u64::saturating_add)
@@ -191,7 +189,7 @@ fn lacks(found: &TrialResult) -> Option<(String, u64)> {
         .iter()
         .fold(0_u64, |sum, (over, _)| sum.saturating_add(*over));
     let (most, name) = all.into_iter().max_by_key(|(over, _)| *over)?;
-    // The same bytes are missing on a device and in the memory that it shares; count them once.
+    // Bytes that are missing on a device and in the memory that it shares count once.
     let is_shared = topology.host_is_shared(devices);
     Some((name, if is_shared { most } else { sum }))
 }

@@ -4,45 +4,41 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Chain {
     pub(super) first: OffloadOrder,
-    /// True if the caches are on the host.
     pub(super) kv: bool,
-    /// True if everything is on the host: a small model may be faster without steps from the host to a device.
+    /// True if everything is on the host. A small model may be faster without transfers to a device.
     pub(super) all: bool,
 }
 
 /// The part that goes to the host first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum OffloadOrder {
-    /// Only the layers that edits of the user's own `-ot` move.
+    /// Only the layers that edits of the user's `-ot` move.
     Moves,
-    /// First experts, then whole layers.
+    /// Experts, then whole layers.
     Experts,
-    /// Whole layers.
     Layers,
 }
 
 /// The parts on the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Offload {
-    /// The number of first layers whose experts are on the host.
+    /// Number of first layers whose experts are on the host.
     pub(super) experts: u64,
-    /// The number of first layers on the host; the output counts as the last layer.
+    /// Number of first layers on the host; the output counts as the last layer.
     pub(super) layers: u64,
-    /// True if the caches are on the host.
     pub(super) kv: bool,
-    /// The number of moves of layers by edits of `-ot`.
+    /// Number of moves by edits of `-ot`.
     pub(super) moves: u64,
 }
 
-/// A configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Point {
-    /// The index of the way to divide.
+    /// Index of the way to divide.
     pub(super) way: usize,
     pub(super) chain: Chain,
-    /// The level in the chain: each level has more on the host than the one before.
+    /// The level in the chain; each level has more on the host than the one before.
     pub(super) level: u64,
-    /// The index of the pair of cache types; 0 is the requested pair.
+    /// Index of the pair of cache types; 0 is the requested pair.
     pub(super) caches: usize,
     pub(super) ctx_size: u64,
     pub(super) parallel: u64,

@@ -1,4 +1,4 @@
-//! The costs of a configuration: its time per token, and a description of its losses.
+//! The costs of a configuration: time per token and losses.
 
 use tpc_passes::machine::Workload;
 
@@ -7,44 +7,44 @@ use crate::format::bytes;
 use crate::pipeline::Estimate;
 use crate::placement::{Placement, SplitMode};
 
-/// The least relative difference between two times that counts, however exact the estimates are.
+/// The least relative difference between two times that counts, even for exact estimates.
 pub(super) const LEAST_ERROR: f64 = 0.05;
 
-/// Microseconds of a generated token, with the tokens of prompts that come with it.
+/// Computes the microseconds of a generated token, with its share of prompt tokens.
 pub(super) fn per_token(estimate: &Estimate) -> f64 {
     let prompt = 1e6 / estimate.prompt_tps.max(1e-9);
     1e6 / estimate.decode_tps.max(1e-9) + Workload::PROMPT_WEIGHT * prompt
 }
 
-/// A configuration that fits, with its speed and its losses.
+/// A fitting configuration, with its speed and losses.
 #[derive(Clone, Debug)]
 pub struct Advice {
-    /// The options that replace the given ones, as people type them.
+    /// The options that replace the given ones.
     pub options: String,
     /// The options as data.
     pub changes: Vec<Change>,
-    /// The placement with these changes.
+    /// The placement with the changes.
     pub placement: Placement,
     /// The way to divide the model.
     pub mode: SplitMode,
     /// Estimated tokens per second.
     pub decode_tps: f64,
-    /// Estimated tokens of a prompt per second.
+    /// Estimated prompt tokens per second.
     pub prompt_tps: f64,
-    /// The depth, in tokens, that the speeds are estimated for.
+    /// The depth of the estimates, in tokens.
     pub depth: u64,
-    /// The part of its usable memory that the fullest device holds; `None` if the memory of every device is unknown.
+    /// The used fraction of the fullest device's usable memory; `None` if no memory is known.
     pub fullest: Option<f64>,
     /// Bytes on the host.
     pub host_bytes: u64,
-    /// A description of the losses; empty for a configuration without losses.
+    /// The losses in words; empty without losses.
     pub price: String,
-    /// Microseconds of a generated token, with the tokens of prompts that come with it.
+    /// Microseconds of a generated token, with its share of prompt tokens.
     pub us_per_token: f64,
 }
 
 impl Advice {
-    /// Formats the speeds and the price: `21 t/s, prompts 310 t/s at depth 4096; context 16384 instead of 131072`.
+    /// Formats the speeds and losses: `21 t/s, prompts 310 t/s at depth 4096; context 16384 instead of 131072`.
     pub fn worth(&self) -> String {
         let mut out = format!(
             "{} t/s, prompts {} t/s at depth {}",
@@ -60,7 +60,6 @@ impl Advice {
     }
 }
 
-/// Formats a speed with three digits.
 fn speed(tps: f64) -> String {
     match tps {
         t if t >= 100.0 => format!("{t:.0}"),
@@ -69,7 +68,6 @@ fn speed(tps: f64) -> String {
     }
 }
 
-/// Describes the losses of changes.
 pub(super) fn price(changes: &[Change], host_bytes: u64) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut on_host = false;
@@ -132,9 +130,9 @@ pub(super) fn price(changes: &[Change], host_bytes: u64) -> String {
 /// The missing memory if no configuration fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortfall {
-    /// The name of the fullest device, or `host`.
+    /// The fullest device, or `host`.
     pub place: String,
-    /// Bytes that it lacks in the smallest configuration that was planned.
+    /// Missing bytes in the smallest configuration that was planned.
     pub bytes: u64,
     /// The options of that configuration.
     pub options: String,

@@ -1,4 +1,4 @@
-//! The search: points in the order of the bound, which are drafted, corrected, and finally proved.
+//! The search: drafts, corrects and proves points in the order of the bound.
 
 use std::collections::BTreeSet;
 
@@ -22,51 +22,46 @@ use super::way_profile::WayProfile;
 use crate::pipeline::{CompiledModel, in_parallel};
 use crate::placement::{Placement, SplitMode};
 
-/// The permitted slowdown of a point that gives up less, relative to the fastest of its class.
+/// Permitted slowdown of a point that gives up less, relative to the fastest of its class.
 const MILDER: f64 = 1.06;
-/// The required speedup of a point over one that gives up less.
+/// Required speedup of a point over one that gives up less.
 pub(super) const FASTER: f64 = 1.05;
-/// The part of a point's context that another point needs at least to count as having as much.
+/// The fraction of a point's context that counts as having as much.
 const AS_MUCH: f64 = 0.75;
 /// The step of contexts, in cells.
 pub(super) const CELLS: u64 = 256;
 
-/// A search among the configurations of one model.
 pub(super) struct Search<'a> {
     pub(super) advisor: &'a Advisor<'a>,
     pub(super) space: Space<'a>,
     pub(super) bound: Bound,
-    /// The stored tensors of the model, per pair of cache types.
     pub(super) leaves: Vec<Leaves>,
-    /// The work of plans, per way to divide.
     pub(super) costs: Vec<Costs>,
     pub(super) effort: Effort,
-    /// The combinations on the host that the engine refuses while tensors are split.
+    /// Combinations on the host that the engine refuses with split tensors.
     refused: BTreeSet<OnHost>,
-    /// The blocks after the last layer that count as layers.
+    /// Blocks after the last layer that count as layers.
     drafting: u64,
-    /// Instructions of the model's graph.
     insts: usize,
 }
 
-/// Flags for the kinds of bytes on the host: experts, whole layers, caches.
+/// Kinds of bytes on the host: experts, whole layers, caches.
 type OnHost = [bool; 3];
 
 /// A point with its estimated time per token.
 pub(super) type TimedPoint = (Point, f64);
 
-/// The kinds of searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// The requested plan does not fit.
     Fit,
-    /// The requested plan fits, and may be slow.
+    /// The requested plan fits, but may be slow.
     Speed,
 }
 
 impl<'a> Search<'a> {
-    /// Starts a search based on a plan; `None` if the model cannot be planned at all. If the plan fits, speeds are estimated at
-    /// the given depth; otherwise, and if the user gave no depth, at a part of the context.
+    /// Starts a search from a plan; `None` if the model cannot be planned at all. Speeds are estimated at the given
+    /// depth if the plan fits, otherwise at a part of the context.
     pub(super) fn new(
         advisor: &'a Advisor<'a>,
         base: &'a Placement,
@@ -74,7 +69,7 @@ impl<'a> Search<'a> {
         purpose: Purpose,
     ) -> Option<Search<'a>> {
         let caches = Space::cache_types(base);
-        // A model whose rows are not multiples of a type's block size cannot have caches of that type.
+        // Rows that are not a multiple of the block size exclude a cache type.
         let leaves = |types: [tpc_ir::DType; 2]| {
             let placement = Placement {
                 cache_type_k: types[0],
@@ -147,7 +142,7 @@ impl<'a> Search<'a> {
         Some(out)
     }
 
-    /// Returns the requested point, divided by a way, with the least part on the host.
+    /// Returns the requested point for a way, with the least part on the host.
     pub(super) fn origin(&self, way: usize) -> Point {
         let chain = Chain {
             first: self.space.default_order(),
@@ -165,7 +160,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns the fastest points of a class by the bound: for each way and chain the mildest of the fast ones.
+    /// Returns the fastest points of a class by the bound: per way and chain the mildest of the fast ones.
     pub(super) fn candidates(&self, class: Class) -> Vec<TimedPoint> {
         let space = &self.space;
         let mut loads: Vec<(Point, Load)> = Vec::new();
@@ -206,7 +201,7 @@ impl<'a> Search<'a> {
             }
         }
         out.sort_by(|a, b| a.1.total_cmp(&b.1));
-        // Skip a chain that puts the same bytes on the host as an earlier chain.
+        // Skip a chain that puts the same bytes on the host as an earlier one.
         let mut seen = BTreeSet::new();
         out.retain(|(p, _)| seen.insert((p.way, space.offload(p))));
         out
@@ -246,8 +241,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Computes a point's load after its moves of layers, and the resulting edits; `None` if fewer moves exist than the point
-    /// needs.
+    /// Computes a point's load after its moves, and the edits; `None` if the point needs more moves than exist.
     fn settle(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<(Load, Edits)> {
         let it = self.configuration(known, point, load);
         let n = usize::try_from(it.offload.moves).unwrap_or(usize::MAX);
@@ -265,7 +259,7 @@ impl<'a> Search<'a> {
         Some((load, Edits { shares, overrides }))
     }
 
-    /// Lists the changes that lead from the user's configuration to a point.
+    /// Lists the changes from the user's configuration to a point.
     pub(super) fn changes(&self, known: &WayProfile, point: &Point) -> Option<Vec<Change>> {
         let devices = self.space.base.devices.len();
         let load = self.leaves[point.caches].load(point, devices);
@@ -273,7 +267,6 @@ impl<'a> Search<'a> {
         Some(self.space.changes(point, &edits))
     }
 
-    /// Computes a point's load after its moves of layers.
     fn after_moves(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<Load> {
         let it = self.configuration(known, point, load);
         let n = usize::try_from(it.offload.moves).unwrap_or(usize::MAX);
@@ -302,16 +295,15 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Returns the lowest level of offload that fits by the bound. Returns `None` if even everything on the host does not fit, or
-    /// if the engine refuses the level.
+    /// Returns the lowest fitting offload level by the bound; `None` if no level fits or the engine refuses it.
     fn least_level(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<u64> {
         let level = self.level_of_devices(known, point, load);
         let at = Point { level, ..*point };
         (!self.is_refused(&at) && self.fits(known, &at, load)).then_some(level)
     }
 
-    /// Returns the lowest offload level that fits on the devices by the bound, independent of the host's memory. Returns the last
-    /// level if all lower levels fail.
+    /// Returns the lowest offload level that fits on the devices by the bound, or the last level. Ignores the host's
+    /// memory.
     pub(super) fn level_of_devices(&self, known: &WayProfile, point: &Point, load: &Load) -> u64 {
         let last = self.space.last_level(point.chain);
         let (mut low, mut high) = (self.space.first_level(point.chain).min(last), last);
@@ -330,7 +322,7 @@ impl<'a> Search<'a> {
         low
     }
 
-    /// Returns the mildest point like this one that fits by the bound: the least on the host, then the largest context.
+    /// Returns the mildest similar point that fits by the bound: the least on the host, then the largest context.
     pub(super) fn mildest(&self, class: Class, known: &WayProfile, point: &Point) -> Option<Point> {
         let devices = self.space.base.devices.len();
         let load = |p: &Point| self.leaves[p.caches].load(p, devices);
@@ -356,7 +348,7 @@ impl<'a> Search<'a> {
         Some(out)
     }
 
-    /// Searches the number of devices of the same kind that suffice.
+    /// Searches the number of devices of the same kind that suffices.
     pub(super) fn growth(&mut self) -> Option<Growth> {
         let base = self.space.base;
         let asked = self.origin(0);
@@ -385,8 +377,7 @@ fn host_fits(base: &Placement, compiled: &CompiledModel) -> bool {
     usable.is_none_or(|usable| host as f64 <= usable)
 }
 
-/// Lists the combinations on the host that an engine refuses while tensors are split. If it refuses even with an empty host, all
-/// combinations are refused.
+/// Lists the combinations on the host that an engine refuses with split tensors: all, if it refuses even an empty host.
 fn refused_on_host(
     engine: Engine,
     base: &Placement,
@@ -418,12 +409,10 @@ fn refused_on_host(
     out
 }
 
-/// Checks that a point has about as much context as another.
 pub(super) fn has_as_much(a: &Point, b: &Point) -> bool {
     a.ctx_size as f64 >= b.ctx_size as f64 * AS_MUCH
 }
 
-/// Checks that a point gives up less than a similar one.
 pub(super) fn milder(a: &Point, b: &Point) -> bool {
     (a.level, std::cmp::Reverse(a.ctx_size)) < (b.level, std::cmp::Reverse(b.ctx_size))
 }

@@ -1,36 +1,32 @@
-//! The ways to divide a model with their shares: the requested shares, shares in proportion to memory, and layers counted until
-//! they fit.
+//! Ways to divide a model with their shares: requested, proportional to memory, or layers counted until they fit.
 
 use super::free_memory::FreeMemory;
 use crate::pipeline::{StoredBytes, Way, ways};
 use crate::placement::{Override, Placement, SplitMode, Target, Unit, by_bytes, by_layers};
 
-/// The shares of a way to divide.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shares {
-    /// The requested shares, or the default if the request omits them.
+    /// Requested, or the default.
     Asked,
-    /// These shares.
     Given(Vec<f64>),
-    /// The number of layers of each device is chosen for each configuration.
+    /// The layers per device are chosen for each configuration.
     Counted,
 }
 
-/// A way to divide, with its shares.
 #[derive(Clone, Debug)]
 pub(super) struct SharedWay {
     pub(super) way: Way,
     pub(super) shares: Shares,
 }
 
-/// Lists the ways to divide among the devices of a placement that have an option of their own. The ways of the requested mode
-/// come first. Groups in sequence lack such an option: they are strategies of `auto`, which chooses again after every change.
+/// Lists the ways to divide among a placement's devices that have an option, the requested mode first. Groups
+/// in sequence have no option; only `auto` chooses them, again after every change.
 pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
     let auto = Placement {
         split_mode: SplitMode::Auto,
         ..base.clone()
     };
-    // If overrides pin tensors to devices, ways on a single device are excluded.
+    // Overrides that pin tensors to devices exclude ways on one device.
     let pinned = |o: &Override| matches!(o.target, Target::Device(_));
     let pins = base.overrides.iter().any(pinned) && base.devices.len() > 1;
     let has_word = |w: &Way| match w.mode {
@@ -40,7 +36,7 @@ pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
     };
     let mut all: Vec<Way> = ways(&auto).into_iter().filter(has_word).collect();
     if base.split_mode == SplitMode::None {
-        // The requested main device, in addition to the roomiest.
+        // The requested main device, and the roomiest.
         for way in ways(base) {
             if !all.contains(&way) {
                 all.push(way);
@@ -67,7 +63,7 @@ pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
     out
 }
 
-/// Computes shares in proportion to usable memory, in GiB. Returns `None` if the memory is unknown or alike, or if the request
+/// Computes shares in proportion to usable memory, in GiB; `None` if the memory is unknown or equal, or if the request
 /// has these shares.
 fn by_memory(placement: &Placement) -> Option<Vec<f64>> {
     let gib = |d: usize| {
@@ -83,14 +79,14 @@ fn by_memory(placement: &Placement) -> Option<Vec<f64>> {
     let differs = match &placement.tensor_split {
         Some(asked) if alike(asked) => !alike(&shares),
         Some(asked) => *asked != shares,
-        // Without proportions, devices with equal memory have equal shares.
+        // Without proportions, devices with equal memory get equal shares.
         None => !alike(&shares),
     };
     (shares.len() > 1 && differs).then_some(shares)
 }
 
-/// Counts the layers that fit on each device; the output counts as one. Among several counts, it chooses the one whose fullest
-/// device is emptiest. `drafting` is the number of blocks after the last layer that count as layers.
+/// Counts the layers that fit on each device, the output as one. Of several counts it takes the one whose fullest
+/// device is emptiest. `drafting` blocks after the last layer count as layers.
 pub(super) fn count_layers(
     units: &[StoredBytes],
     rooms: &FreeMemory,
@@ -117,7 +113,7 @@ pub(super) fn count_layers(
         counts
     };
     let sums = |counts: &[f64]| counts.iter().sum::<f64>() > 0.0;
-    // The division of a plan without proportions, if that fits.
+    // The division of a plan without proportions, if it fits.
     let whole = by(&rooms.before_compute);
     if sums(&whole) && holds(&by_layers(&bytes, &whole)) {
         return whole;

@@ -1,4 +1,4 @@
-//! The configurations of a search: each setting that may change, with its other values.
+//! The configurations of a search: each setting with its other values.
 
 use tpc_ir::DType;
 
@@ -9,25 +9,22 @@ use super::point::{Chain, Offload, OffloadOrder, Point};
 use super::shares::SharedWay;
 use crate::placement::{Override, Placement, SplitMode};
 
-/// The changes to a configuration's options that follow from its load.
+/// Changes to a configuration's options that follow from its load.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Edits {
-    /// Other shares.
     pub(super) shares: Option<Vec<f64>>,
-    /// Other overrides, and the number of layers that they move.
+    /// New overrides, and the number of layers that they move.
     pub(super) overrides: Option<(Vec<Override>, usize)>,
 }
 
-/// The types of both caches that are tried, the most precise first.
+/// Types to try for both caches, the most precise first.
 const CACHES: [DType; 2] = [DType::Q8_0, DType::Q4_0];
-/// The requested context divided by the depth that speeds are estimated for, if the user gives no depth.
+/// The requested context divided by the depth of the estimates, if the user gives no depth.
 const FILLED: u64 = 4;
-/// The smallest context that is tried, unless the request has a smaller one.
+/// The smallest context to try, unless the request is smaller.
 const LEAST_CELLS: u64 = 512;
-/// The smallest batch that is tried.
 const LEAST_BATCH: u64 = 32;
 
-/// The configurations other than the requested one.
 pub(super) struct Space<'a> {
     pub(super) base: &'a Placement,
     /// The requested number of cells, or the model's.
@@ -36,24 +33,22 @@ pub(super) struct Space<'a> {
     pub(super) has_experts: bool,
     pub(super) has_caches: bool,
     pub(super) ways: Vec<SharedWay>,
-    /// The types of the K and the V cache, the requested pair first.
+    /// Types of the K and V caches, the requested pair first.
     pub(super) caches: Vec<[DType; 2]>,
-    /// True if speeds are estimated at a part of the requested context, instead of at the given depth.
+    /// True if speeds are estimated at a part of the context instead of the given depth.
     pub(super) filled: bool,
-    /// True if the user gave no shares; the shares then apply only to a split by layers.
+    /// True if the user gave no shares; they then apply only to a split by layers.
     pub(super) implied_shares: bool,
-    /// The least part that stays on the host.
     pub(super) floor: Offload,
     /// True if the parts that the user put on the host stay there.
     pub(super) keeps_host: bool,
-    /// True if the devices and the host share one memory. A move between them then frees no memory.
+    /// True if the devices and the host share one memory: moves between them free none.
     pub(super) is_pooled: bool,
-    /// The layers that edits of `-ot` can move.
     pub(super) moves: Moves,
 }
 
 impl Space<'_> {
-    /// Lists the pairs of cache types to try: the requested pair, and smaller ones.
+    /// Lists the requested pair of cache types and smaller ones.
     pub(super) fn cache_types(base: &Placement) -> Vec<[DType; 2]> {
         let asked = [base.cache_type_k, base.cache_type_v];
         let bits = |t: DType| t.block_bytes() as f64 / t.block_len() as f64;
@@ -65,13 +60,12 @@ impl Space<'_> {
         out
     }
 
-    /// Checks that the devices have different amounts of memory.
     pub(super) fn devices_differ(&self) -> bool {
         let memory = |d: usize| self.base.topology.device(d).usable_memory();
         (1..self.base.devices.len()).any(|d| memory(d) != memory(0))
     }
 
-    /// Lists the chains that a configuration can follow.
+    /// Lists the chains of a configuration.
     pub(super) fn chains(&self) -> Vec<Chain> {
         if self.is_pooled {
             return vec![Chain {
@@ -111,7 +105,6 @@ impl Space<'_> {
             .collect()
     }
 
-    /// Returns the part that goes to the host first by default.
     pub(super) fn default_order(&self) -> OffloadOrder {
         match self.has_experts {
             true => OffloadOrder::Experts,
@@ -119,7 +112,7 @@ impl Space<'_> {
         }
     }
 
-    /// Returns the first level of a chain; the parts that the user put on the host stay there.
+    /// Returns the first level of a chain, which keeps the user's parts on the host.
     pub(super) fn first_level(&self, chain: Chain) -> u64 {
         match chain.first {
             _ if chain.all => self.last_level(chain),
@@ -129,7 +122,6 @@ impl Space<'_> {
         }
     }
 
-    /// Returns the last level of a chain, with everything on the host.
     pub(super) fn last_level(&self, chain: Chain) -> u64 {
         let layers = self.n_block + 1;
         match chain.first {
@@ -141,7 +133,6 @@ impl Space<'_> {
         }
     }
 
-    /// Returns the parts on the host at a point.
     pub(super) fn offload(&self, point: &Point) -> Offload {
         let mut out = self.floor;
         out.kv = point.chain.kv;
@@ -174,7 +165,6 @@ impl Space<'_> {
         out
     }
 
-    /// Lists the indices of the cache types of a class.
     pub(super) fn cache_levels(&self, class: Class) -> Vec<usize> {
         match class.caches {
             true => (1..self.caches.len()).filter(|_| self.has_caches).collect(),
@@ -182,7 +172,6 @@ impl Space<'_> {
         }
     }
 
-    /// Lists the numbers of sequences of a class.
     pub(super) fn sequences(&self, class: Class) -> Vec<u64> {
         let asked = self.base.parallel;
         match class.sequences {
@@ -191,14 +180,12 @@ impl Space<'_> {
         }
     }
 
-    /// Lists the batch sizes to try: the requested size and two smaller ones.
     pub(super) fn batches(&self) -> Vec<u64> {
         let asked = self.base.ubatch_size;
         let smaller = halves(asked, LEAST_BATCH).into_iter().take(2);
         std::iter::once(asked).chain(smaller).collect()
     }
 
-    /// Returns the class of a point.
     pub(super) fn class(&self, point: &Point) -> Class {
         Class {
             context: point.ctx_size < self.ctx_size,
@@ -207,7 +194,6 @@ impl Space<'_> {
         }
     }
 
-    /// Lists the changes of a point.
     pub(super) fn changes(&self, point: &Point, edits: &Edits) -> Vec<Change> {
         let base = self.base;
         let mut out = Vec::new();
@@ -258,7 +244,6 @@ impl Space<'_> {
         out
     }
 
-    /// Returns the placement at a point with these changes.
     pub(super) fn placement(&self, point: &Point, changes: &[Change]) -> Placement {
         let mut out = self.base.clone();
         if self.implied_shares && self.ways[point.way].way.mode != SplitMode::Layer {
@@ -269,7 +254,7 @@ impl Space<'_> {
         out
     }
 
-    /// Returns the depth for estimates of speed with a context.
+    /// Returns the depth of estimates for a context.
     pub(super) fn depth(&self, ctx_size: u64) -> u64 {
         match self.filled {
             true => (self.ctx_size / FILLED).min(ctx_size),
@@ -277,7 +262,6 @@ impl Space<'_> {
         }
     }
 
-    /// Returns the overrides after these moves.
     pub(super) fn overrides(&self, moves: &[&Move]) -> Option<(Vec<Override>, usize)> {
         if moves.is_empty() {
             return None;
@@ -286,7 +270,6 @@ impl Space<'_> {
     }
 }
 
-/// Lists the halves of a number, down to `least`.
 fn halves(n: u64, least: u64) -> Vec<u64> {
     let mut out = Vec::new();
     let mut at = n / 2;

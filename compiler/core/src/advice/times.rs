@@ -1,10 +1,8 @@
-//! Estimated times per token.
-
 use tpc_passes::machine::Workload;
 
 use crate::pipeline::Estimate;
 
-/// Microseconds of a decoded token, and of a token of a prompt.
+/// Microseconds of a decoded token, and of a prompt token.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Times {
     pub(super) decode: f64,
@@ -24,7 +22,6 @@ impl Times {
         self.decode + Workload::PROMPT_WEIGHT * self.prompt
     }
 
-    /// Multiplies these times by a factor.
     pub(super) fn times(self, factor: f64) -> Times {
         Times {
             decode: self.decode * factor,
@@ -32,7 +29,6 @@ impl Times {
         }
     }
 
-    /// Interpolates between these times and others.
     pub(super) fn interpolate(self, other: Times, part: f64) -> Times {
         Times {
             decode: self.decode + part * (other.decode - self.decode),

@@ -1,4 +1,4 @@
-//! Trials: points are drafted, and the memory of a draft corrects the bound for the next.
+//! Trials: drafts of points; the memory of a draft corrects the bound for the next.
 
 use std::collections::BTreeSet;
 
@@ -12,22 +12,20 @@ use super::way_profile::WayProfile;
 use crate::pipeline::{Draft, PlanInput, in_parallel};
 use crate::placement::{Placement, SplitMode};
 
-/// The number of plans in a full effort: memory is priced higher, then shares are shifted.
+/// Plans in a full effort: memory is priced higher, then shares are shifted.
 const FULL: u64 = 5;
-/// Drafts that correct the bound for one class.
+/// Drafts per class that correct the bound.
 const DRAFTED: u64 = 6;
-/// The drafts of a full effort that search the least on the host.
+/// Drafts of a full effort that search the least on the host.
 const SHIFTED: u64 = 4;
-/// The ratio of two bounds on times below which one point is surely faster; the bounds are inexact.
+/// The ratio of two bounds below which a point is surely faster; bounds are inexact.
 const CLEARLY: f64 = 0.85;
-/// Points of each class that may be drafted.
 const KEPT: usize = 3;
 /// Sketches may use one part in `SKETCHED` of the remaining work.
 const SKETCHED: u64 = 4;
-/// The larger number of additional levels to try when a point's caches move back from the host to the devices.
+/// The larger number of levels to add when caches move back from the host to the devices.
 const MOVED: u64 = 4;
 
-/// The effort of a draft to fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DraftEffort {
     /// One plan, divided as the point requires.
@@ -36,15 +34,11 @@ pub(super) enum DraftEffort {
     Full,
 }
 
-/// The work that a class may still do.
 struct WorkLimit {
     work: u64,
     drafts: u64,
-    /// Plans that were made.
     made: usize,
-    /// Work that was done.
     spent: u64,
-    /// True if the work did not suffice.
     short: bool,
 }
 
@@ -59,12 +53,11 @@ impl WorkLimit {
         }
     }
 
-    /// Checks that this much work is left.
     fn has(&self, work: u64) -> bool {
         self.spent.saturating_add(work) <= self.work
     }
 
-    /// Takes `work` for `plans` plans if it suffices, and returns true if it did. The first plan is always made.
+    /// Takes `work` for `plans` plans if it suffices; returns true if it did. The first plan is always made.
     fn take(&mut self, plans: u64, work: u64) -> bool {
         let is_first = self.made == 0 && plans == 1;
         let enough = is_first || self.spent + work <= self.work;
@@ -76,7 +69,7 @@ impl WorkLimit {
         enough
     }
 
-    /// Takes the work for one more draft that corrects the bound, and returns true if it sufficed.
+    /// Takes the work for a draft that corrects the bound; returns true if it sufficed.
     fn take_draft(&mut self, costs: Costs) -> bool {
         let enough = self.drafts > 0 && self.take(1, costs.draft);
         self.drafts = self.drafts.saturating_sub(1);
@@ -84,7 +77,7 @@ impl WorkLimit {
     }
 }
 
-/// A draft that fits, with its point.
+/// A draft that fits.
 pub(super) struct TrialResult {
     pub(super) point: Point,
     pub(super) changes: Vec<Change>,
@@ -95,10 +88,10 @@ pub(super) struct TrialResult {
 }
 
 impl Search<'_> {
-    /// Returns the fastest points of these classes, each planned and proved.
+    /// Returns the fastest points of these classes, planned and proved.
     pub(super) fn fastest(&mut self, classes: &[Class]) -> Vec<Advice> {
         let points = self.starts(classes);
-        // Each class gets an equal part of the remaining work. A round tries `ROUND` classes at once.
+        // Each class gets an equal part of the remaining work.
         let mut found: Vec<TrialResult> = Vec::new();
         let mut rest = points.as_slice();
         while !rest.is_empty() {
@@ -109,7 +102,7 @@ impl Search<'_> {
             if cost > self.effort.left() {
                 n = 1;
             }
-            // The first draft is always made, independent of the limits.
+            // The first draft is always made.
             if dearest(&rest[0].1) > self.effort.left() && !found.is_empty() {
                 self.effort.complete = false;
                 break;
@@ -135,7 +128,7 @@ impl Search<'_> {
         self.name(found)
     }
 
-    /// Selects the points that each class begins with: points of the requested mode, and points of other modes.
+    /// Selects the first points of each class: of the requested mode, and of other modes.
     fn starts(&mut self, classes: &[Class]) -> Vec<(Class, Vec<TimedPoint>)> {
         let asked = self.space.base.split_mode;
         let mut points: Vec<(Class, Vec<TimedPoint>)> = Vec::new();
@@ -161,7 +154,7 @@ impl Search<'_> {
         self.sort_by_sketch(points)
     }
 
-    /// Sorts these points by the speed of their sketches, if the work suffices for sketches.
+    /// Sorts points by the speed of their sketches, if work remains.
     fn sort_by_sketch(
         &mut self,
         mut points: Vec<(Class, Vec<TimedPoint>)>,
@@ -184,13 +177,11 @@ impl Search<'_> {
         points
     }
 
-    /// Computes the work of a draft and a proof of a point.
     fn work_of(&self, (point, _): &TimedPoint) -> u64 {
         let costs = self.costs[point.way];
         costs.draft + costs.proof
     }
 
-    /// Drafts a point; the draft may not fit.
     pub(super) fn draft(
         &self,
         known: &WayProfile,
@@ -223,7 +214,7 @@ impl Search<'_> {
         })
     }
 
-    /// Returns the fastest draft that fits among these points. Each draft is corrected to be as mild as possible.
+    /// Returns the fastest fitting draft of these points, each corrected to be as mild as possible.
     fn first_that_fits(
         &self,
         class: Class,
@@ -232,7 +223,7 @@ impl Search<'_> {
     ) -> Option<TrialResult> {
         let mut best: Option<TrialResult> = None;
         for (start, time) in points {
-            // By the bound, the remaining points are slower than the best draft.
+            // By the bound, the other points are slower than the best draft.
             if allowed.drafts == 0 || best.as_ref().is_some_and(|b| b.us_per_token <= *time) {
                 break;
             }
@@ -249,8 +240,8 @@ impl Search<'_> {
         best
     }
 
-    /// Tries a draft with its caches moved from the host to the devices, and a few more levels on the host instead. Returns the
-    /// new draft if it fits and is not slower. The bound is not exact enough to decide this.
+    /// Tries a draft with its caches back on the devices and a few more levels on the host. Returns it if it fits and
+    /// is not slower; the bound is too inexact to decide this.
     fn with_caches_moved_back(
         &self,
         found: TrialResult,
@@ -287,7 +278,7 @@ impl Search<'_> {
         Some(found)
     }
 
-    /// Returns the mildest draft that fits like this point. The memory of one draft corrects the bound for the next.
+    /// Returns the mildest fitting draft like this point; the memory of one draft corrects the bound for the next.
     fn correct(&self, class: Class, start: &Point, allowed: &mut WorkLimit) -> Option<TrialResult> {
         let costs = self.costs[start.way];
         let mut known = self.bound.known[start.way].clone();
@@ -320,7 +311,7 @@ impl Search<'_> {
                     ..at
                 },
                 _ if fits => break,
-                // The bound is too optimistic here: try the next milder step beyond it.
+                // The bound is too optimistic: try the next milder step beyond it.
                 _ if class.context && at.ctx_size > 2 * CELLS && step == 1 => Point {
                     ctx_size: (at.ctx_size - at.ctx_size / 16) / CELLS * CELLS,
                     ..at
@@ -352,7 +343,7 @@ impl Search<'_> {
                 return Some(found);
             }
         }
-        // Devices that differ may need shifted shares.
+        // Unequal devices may need shifted shares.
         if best.is_some() || !self.may_shift(start.way) || !allowed.take(FULL, FULL * costs.draft) {
             return best;
         }
@@ -362,7 +353,7 @@ impl Search<'_> {
         found.draft.fits().then_some(found)
     }
 
-    /// Checks that a plan of this way may shift the shares of the devices to fit.
+    /// Checks that plans of this way may shift shares to fit.
     fn may_shift(&self, way: usize) -> bool {
         use super::shares::Shares;
         let shared = &self.space.ways[way];
@@ -370,8 +361,8 @@ impl Search<'_> {
         shared.way.mode == SplitMode::Tensor && shared.shares == Shares::Asked && !asked
     }
 
-    /// Returns the drafts with less on the host, if the devices differ and shifted shares make room for it. The fastest drafts
-    /// come first, until the work runs out.
+    /// Returns the drafts with less on the host, if shifted shares make room on unequal devices. Tries the fastest
+    /// drafts first, until the work runs out.
     fn with_shares_shifted(&mut self, mut found: Vec<TrialResult>) -> Vec<TrialResult> {
         if !self.space.devices_differ() {
             return found;
@@ -396,7 +387,7 @@ impl Search<'_> {
         out
     }
 
-    /// Searches the draft with the least on the host, between the requested part and the draft's own.
+    /// Searches the draft with the least on the host, between the requested part and the draft's.
     fn shift_shares(&self, mut best: TrialResult) -> TrialResult {
         let known = &self.bound.known[best.point.way];
         let (mut low, mut high) = (self.space.first_level(best.point.chain), best.point.level);
@@ -424,5 +415,4 @@ impl Search<'_> {
     }
 }
 
-/// The number of classes that are tried at once.
 const ROUND: usize = 2;

@@ -1,5 +1,3 @@
-//! The measured profile of one way to divide.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::{Device, Place};
@@ -16,14 +14,14 @@ use crate::pipeline::{Sketch, StoredBytes};
 pub(super) struct WayProfile {
     /// The part of its stage's bytes that each device stores.
     pub(super) parts: Vec<StoredBytes>,
-    /// Per device, the memory of intermediate values divided by the estimate of [`Compute`].
+    /// Memory of intermediate values per device, relative to the estimate of [`Compute`].
     pub(super) compute: Vec<f64>,
-    /// The times with an empty host.
+    /// Times with an empty host.
     pub(super) times: Times,
 }
 
 impl WayProfile {
-    /// Creates the profile of devices that hold whole layers, with these times.
+    /// Creates the profile of devices that hold whole layers.
     pub(super) fn whole(devices: usize, times: Times) -> WayProfile {
         let all = StoredBytes {
             experts: 1.0,
@@ -38,7 +36,6 @@ impl WayProfile {
         }
     }
 
-    /// Derives the profile from a sketch.
     pub(super) fn of(sketch: &Sketch, shared: &SharedWay, devices: usize) -> WayProfile {
         let mut parts = vec![StoredBytes::default(); devices];
         for (stage, members) in shared.way.stages.iter().enumerate() {
@@ -62,7 +59,7 @@ impl WayProfile {
         }
     }
 
-    /// Learns the memory of intermediate values from a draft at a point.
+    /// Corrects the memory of intermediate values by a draft at a point.
     pub(super) fn learn(
         &mut self,
         compute: Compute,

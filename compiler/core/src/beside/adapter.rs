@@ -6,7 +6,6 @@ use super::header::{Blocks, block, blocks};
 use super::{Adapter, ExtraFileMemory, Part};
 use crate::placement::{Placement, Target};
 
-/// Computes the memory of an adapter of this model.
 pub(super) fn adapter(
     adapter: &Adapter,
     file: &GgufFile,
@@ -49,7 +48,7 @@ fn place(base: &str, places: &Blocks, placement: &Placement) -> Option<usize> {
     if is_expert && layer.is_some_and(|l| placement.host_experts.contains(l)) {
         return None;
     }
-    // Control vectors have a direction per layer, the embedding not counted.
+    // Control vectors have a direction per layer, without the embedding.
     let direction = || base.strip_prefix("direction.")?.parse::<u64>().ok();
     match layer.or_else(direction) {
         Some(l) => places.block(l),

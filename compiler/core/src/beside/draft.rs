@@ -1,4 +1,4 @@
-//! The memory of a draft: by a plan of its own, or by its header.
+//! The memory of a draft model: by a plan of its own, or by its header.
 
 use tpc_gguf::GgufFile;
 use tpc_ir::{Device, Place};
@@ -10,7 +10,7 @@ use super::{Draft, ExtraFileMemory, Part};
 use crate::pipeline::Origin;
 use crate::placement::{HostExperts, Placement, SplitMode};
 
-/// Computes the memory of a draft model. Its context has the same number of cells as the model's.
+/// Computes the memory of a draft model, for a context with the model's number of cells.
 pub(super) fn draft(
     draft: &Draft,
     file: &GgufFile,
@@ -33,13 +33,12 @@ pub(super) fn draft(
     out
 }
 
-/// Returns the cells of the model's context.
 fn ctx_size(model: &GgufFile, placement: &Placement) -> u64 {
     let trained = || Keys::of(model).number("context_length");
     placement.ctx_size.or_else(trained).unwrap_or(4096).max(1)
 }
 
-/// Returns the placement of a draft, and the positions of its devices among the model's.
+/// Returns the placement of a draft, and its devices' positions in the model's list.
 fn own_placement(draft: &Draft, ctx_size: u64, placement: &Placement) -> (Placement, Vec<usize>) {
     let mut out = Placement {
         overrides: Vec::new(),
@@ -124,7 +123,7 @@ fn of_print(print: Footprint) -> Part {
     }
 }
 
-/// Computes the memory by the header. Blocks without keys of their own read the model's cache.
+/// Computes the memory by the header. Blocks without keys read the model's cache.
 fn by_header(file: &GgufFile, placement: &Placement) -> (Vec<Part>, Part) {
     let n = blocks(file);
     let places = Blocks::of(n, placement);
@@ -160,7 +159,7 @@ fn by_header(file: &GgufFile, placement: &Placement) -> (Vec<Part>, Part) {
     (devices, host)
 }
 
-/// True if a block has keys of its own, and therefore a cache.
+/// True if a block has keys, and therefore a cache.
 fn has_keys(file: &GgufFile, of: u64) -> bool {
     let keys = ["attn_k.", "attn_qkv.", "attn_kv_a_mqa."];
     let mut tensors = file.header().tensors().iter();

@@ -5,12 +5,12 @@ use tpc_gguf::{GgufFile, Metadata};
 use super::Part;
 use crate::placement::{Placement, SplitMode, Unit, by_layers};
 
-/// Parses the block of a tensor from its name, such as 3 from `blk.3.attn_q.weight`.
+/// Parses the block in a tensor's name: 3 in `blk.3.attn_q.weight`.
 pub(super) fn block(name: &str) -> Option<u64> {
     name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
 }
 
-/// The metadata of a file under the keys of its architecture.
+/// The metadata under the keys of the file's architecture.
 pub(super) struct Keys<'f> {
     metadata: &'f Metadata,
     pub(super) arch: String,
@@ -26,7 +26,7 @@ impl<'f> Keys<'f> {
         }
     }
 
-    /// Reads a number; for an array with one number per layer, the largest.
+    /// Reads a number, or the largest of an array with one per layer.
     pub(super) fn number(&self, key: &str) -> Option<u64> {
         let key = format!("{}.{key}", self.arch);
         let one = self.metadata.get_u64(&key).ok().flatten();
@@ -36,7 +36,6 @@ impl<'f> Keys<'f> {
         })
     }
 
-    /// Reads one number per layer for `layers` layers.
     fn per_layer(&self, key: &str, layers: u64) -> Option<Vec<u64>> {
         let key = format!("{}.{key}", self.arch);
         let n = usize::try_from(layers).ok()?;
@@ -45,23 +44,22 @@ impl<'f> Keys<'f> {
     }
 }
 
-/// Counts the blocks of a file by its tensors, independent of its key.
+/// Counts the blocks by the tensors; the header's key is ignored.
 pub(super) fn blocks(file: &GgufFile) -> u64 {
     let tensors = file.header().tensors().iter();
     let last = tensors.filter_map(|t| block(&t.name)).max();
     last.map_or(0, |l| l + 1)
 }
 
-/// The place of a file's blocks: the position of a device, or `None` for the host.
+/// The places of blocks: the position of a device, or `None` for the host.
 pub(super) struct Blocks {
-    /// The place of each block, then of the output.
+    /// Per block, then the output.
     places: Vec<Option<usize>>,
     /// True if every device has a part of every block.
     pub(super) is_split: bool,
 }
 
 impl Blocks {
-    /// Computes the places of `blocks` blocks under a placement.
     pub(super) fn of(blocks: u64, placement: &Placement) -> Blocks {
         let n = usize::try_from(blocks).unwrap_or(usize::MAX).min(1 << 16);
         let devices = placement.devices.len();
@@ -89,13 +87,11 @@ impl Blocks {
         }
     }
 
-    /// Returns the place of a block.
     pub(super) fn block(&self, block: u64) -> Option<usize> {
         let at = usize::try_from(block).ok();
         at.and_then(|b| self.places.get(b).copied()).flatten()
     }
 
-    /// Returns the place of the output.
     pub(super) fn output(&self) -> Option<usize> {
         self.places.last().copied().flatten()
     }
@@ -111,7 +107,7 @@ fn memory_shares(placement: &Placement) -> Vec<f64> {
         .unwrap_or_else(|| vec![1.0; n])
 }
 
-/// Computes the bytes of a KV cache of `cells` cells for one block from the header; 0 if the header lacks the sizes.
+/// Computes the bytes of a block's KV cache of `cells` cells; 0 if the header lacks the sizes.
 pub(super) fn cache(file: &GgufFile, block: u64, cells: u64, bytes: [f64; 2]) -> u64 {
     let keys = Keys::of(file);
     let layers = blocks(file).max(keys.number("block_count").unwrap_or(0));
@@ -133,8 +129,8 @@ pub(super) fn cache(file: &GgufFile, block: u64, cells: u64, bytes: [f64; 2]) ->
     (cells as f64 * kv_heads as f64 * (k + v)) as u64
 }
 
-/// Sums the bytes of a file's tensors at each device and on the host. Blocks are on the device that runs them, the embedding on
-/// the host, and all other tensors with the output. An embedding that is also the output is stored twice.
+/// Sums the tensor bytes per device and on the host. Blocks are on the device that runs them, the embedding on the
+/// host, other tensors with the output. An embedding that is also the output is stored twice.
 pub(super) fn weights(file: &GgufFile, blocks: &Blocks, devices: usize) -> (Vec<Part>, Part) {
     let mut out = vec![Part::default(); devices];
     let mut host = Part::default();

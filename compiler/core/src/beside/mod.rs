@@ -1,11 +1,11 @@
-//! Files that a command loads in addition to the model: drafts, image encoders, adapters. Their headers give the memory.
+//! Memory of the files that a command loads in addition to the model, by their headers.
 //!
-//! - `request` has the requested files;
-//! - `draft` counts a draft: by a plan of its own, or by its header if tpc does not know its architecture;
-//! - `header` counts weights and caches by a header alone;
-//! - `projector` counts an encoder of images or sound;
-//! - `adapter` counts LoRA adapters and control vectors;
-//! - `vocabulary` compares the tokens of a draft with the model's tokens.
+//! - `request`: the requested files;
+//! - `draft`: a draft, by its plan, or by its header if tpc does not know the architecture;
+//! - `header`: weights and caches by a header alone;
+//! - `projector`: an encoder of images or sound;
+//! - `adapter`: LoRA adapters and control vectors;
+//! - `vocabulary`: compares the tokens of a draft and its model.
 
 mod adapter;
 mod draft;
@@ -22,10 +22,10 @@ use tpc_gguf::GgufFile;
 
 use crate::placement::Placement;
 
-/// A reader of the headers of files; `None` if it cannot read a file.
+/// Reads the header of a file; returns `None` if it cannot.
 pub type Open<'o> = &'o dyn Fn(&str) -> Option<GgufFile>;
 
-/// Counts the files of a request on the devices of a placement, for this model. Files that cannot be read are left out.
+/// Counts the files of a request on a placement's devices. Unreadable files are left out.
 pub fn count(
     request: &Request,
     model: &GgufFile,
@@ -74,11 +74,11 @@ pub fn count(
 }
 
 impl Placement {
-    /// Takes the memory of these files from the placement's devices and host.
+    /// Subtracts the memory of these files from the placement's devices and host.
     #[must_use]
     pub fn with_files(mut self, beside: Vec<ExtraFileMemory>) -> Placement {
         let n = self.devices.len();
-        // Devices beyond the list share the last profile; each needs its own now.
+        // Devices beyond the list share the last profile; now each needs its own.
         let profiles = (0..n).map(|d| self.topology.device(d).clone());
         self.topology.devices = profiles.collect();
         for b in &beside {

@@ -5,14 +5,13 @@ use tpc_gguf::GgufFile;
 use super::{ExtraFileMemory, Part, Projector};
 use crate::placement::Placement;
 
-/// The patches of an image that llama.cpp reserves buffers for if the encoder takes images of any size. They are 46 by 46 tokens
-/// of four patches each.
+/// Patches that llama.cpp reserves buffers for if the encoder takes images of any size: 46 × 46 tokens of four patches.
 const PATCHES_OF_ANY_SIZE: u64 = 4 * 46 * 46;
 
-/// Frames of sound that an encoder takes at once: thirty seconds.
+/// Frames of sound per batch: thirty seconds.
 const FRAMES: u64 = 1500;
 
-/// Computes the memory of an encoder: on the first device of the host's machine, or on the host.
+/// Computes the memory of an encoder, on the first device of the host's machine or on the host.
 pub(super) fn projector(
     projector: &Projector,
     file: &GgufFile,
@@ -35,8 +34,8 @@ pub(super) fn projector(
     out
 }
 
-/// Estimates an encoder's buffers. Each patch has its state, its queries, keys and values, and the wider of attention's and the
-/// feed-forward part's intermediate values. Attention is fused.
+/// Estimates an encoder's buffers. A patch has its state, queries, keys and values, and the wider intermediate value of
+/// attention and feed-forward. Attention is fused.
 fn compute(file: &GgufFile) -> u64 {
     let metadata = file.header().metadata();
     let number = |key: String| metadata.get_u64(&key).ok().flatten();
@@ -57,7 +56,6 @@ fn compute(file: &GgufFile) -> u64 {
     towers.into_iter().flatten().fold(0, u64::saturating_add)
 }
 
-/// True if the encoder merges patches of images of any size.
 fn takes_any_size(file: &GgufFile) -> bool {
     let metadata = file.header().metadata();
     let keys = ["clip.projector_type", "clip.vision.projector_type"];

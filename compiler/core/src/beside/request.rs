@@ -2,25 +2,25 @@
 
 use tpc_ir::DType;
 
-/// A draft with a file of its own (`-md`).
+/// A draft with its own file (`-md`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
     /// The file.
     pub file: String,
-    /// Element type of its K cache (`-ctkd`); llama.cpp's default is f16, independent of the model's cache.
+    /// Type of its K cache (`-ctkd`); llama.cpp's default is f16 for any cache type of the model.
     pub cache_type_k: DType,
-    /// Element type of its V cache (`-ctvd`).
+    /// Type of its V cache (`-ctvd`).
     pub cache_type_v: DType,
     /// Its layers on the devices (`-ngld`); `None` for all.
     pub gpu_layers: Option<u64>,
-    /// Its context size (`-cd`); `None` for the model's.
+    /// Its context (`-cd`); `None` for the model's.
     pub ctx_size: Option<u64>,
-    /// The positions of its devices (`-devd`); `None` for the model's, an empty list for the host.
+    /// Positions of its devices (`-devd`); `None` for the model's, empty for the host.
     pub devices: Option<Vec<usize>>,
 }
 
 impl Draft {
-    /// Creates the draft of this file with llama.cpp's defaults.
+    /// Creates a draft with llama.cpp's defaults.
     pub fn of(file: &str) -> Draft {
         Draft {
             file: file.to_owned(),
@@ -40,11 +40,11 @@ pub struct Projector {
     pub file: String,
     /// True if it stays on the host (`--no-mmproj-offload`).
     pub on_host: bool,
-    /// The position of its device (`-mmdev`); `None` for the first one of the host's machine.
+    /// Position of its device (`-mmdev`); `None` for the first of the host's machine.
     pub device: Option<usize>,
 }
 
-/// An adapter: LoRA, or a control vector.
+/// A LoRA adapter or a control vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adapter {
     /// The file.
@@ -53,24 +53,24 @@ pub struct Adapter {
     pub is_control_vector: bool,
 }
 
-/// All files that a command loads in addition to the model.
+/// All additional files of a command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// The draft.
     pub draft: Option<Draft>,
     /// The encoder.
     pub projector: Option<Projector>,
-    /// The adapters, in order.
+    /// The adapters.
     pub adapters: Vec<Adapter>,
 }
 
 impl Request {
-    /// Checks that the request is empty.
+    /// True if the request is empty.
     pub fn is_empty(&self) -> bool {
         *self == Request::default()
     }
 
-    /// Returns the options of `tpc plan` that request these files.
+    /// Returns the options of `tpc plan` for these files.
     pub fn words(&self) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         let mut put = |words: &[&str]| out.extend(words.iter().map(|&w| w.to_owned()));

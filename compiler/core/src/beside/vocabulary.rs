@@ -1,16 +1,16 @@
-//! The tokens of a draft and of its model.
+//! Comparison of the tokens of a draft and its model.
 
 use tpc_gguf::{GgufFile, StrList};
 
 use crate::placement::Difference;
 
-/// llama.cpp's limit of the difference between the numbers of tokens.
+/// llama.cpp's limit for the difference in the number of tokens.
 const MOST_MORE: usize = 128;
 
-/// The first token that is compared: earlier ones are special in many vocabularies.
+/// The first token to compare; earlier ones are special in many vocabularies.
 const FIRST: usize = 5;
 
-/// Finds how the tokens of a draft differ from the model's; `None` if they are alike, or if one of the files lacks tokens.
+/// Finds a difference between the tokens of a draft and a model; `None` if they match or a file lacks tokens.
 pub fn differs(model: &GgufFile, draft: &GgufFile) -> Option<Difference> {
     let kind = |f: &GgufFile| -> Option<String> {
         let kind = f.header().metadata().get_str("tokenizer.ggml.model");
@@ -26,12 +26,11 @@ pub fn differs(model: &GgufFile, draft: &GgufFile) -> Option<Difference> {
     };
     match (tokens(model), tokens(draft)) {
         (Some(model), Some(draft)) => compare_tokens(&model, &draft),
-        // A header without its tokens still has their number.
+        // A header without tokens still states their number.
         _ => compare_counts(size(model)?, size(draft)?),
     }
 }
 
-/// Returns the number of tokens that a header states.
 fn size(file: &GgufFile) -> Option<usize> {
     let metadata = file.header().metadata();
     let arch = metadata.get_str("general.architecture").ok().flatten()?;
@@ -39,7 +38,6 @@ fn size(file: &GgufFile) -> Option<usize> {
     usize::try_from(size.ok().flatten()?).ok()
 }
 
-/// Compares numbers of tokens: they may not differ by more than llama.cpp permits.
 fn compare_counts(model: usize, draft: usize) -> Option<Difference> {
     (model.abs_diff(draft) > MOST_MORE).then_some(Difference::Count(model, draft))
 }

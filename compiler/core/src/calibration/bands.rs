@@ -1,4 +1,4 @@
-//! Bands: the errors of the estimates of a kind against measurements, and the kinds without measurements.
+//! Bands: errors of estimates against measurements, per kind of estimate.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,30 +8,30 @@ use tpc_passes::machine::Way;
 use tpc_passes::machine::{Backend, CardClass, Engine, Topology};
 use tpc_passes::plan::{Estimate, ModelKind};
 
-/// The least number of rows of a kind with a band of its own.
+/// The least rows of a kind with a band of its own.
 pub const LEAST_ROWS: usize = 4;
 
 /// The least band: measurements of one machine differ by this much from day to day.
 const LEAST: f64 = 0.05;
 
-/// The least band of an estimate whose kind was never measured: half or double.
+/// The least band of a kind without measurements: half or double.
 const GUESS: f64 = std::f64::consts::LN_2;
 
-/// A kind of estimates. A part that is `None` matches any value.
+/// A kind of estimates; `None` matches any value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellKey {
     /// True for ik_llama.cpp, false for llama.cpp.
     pub ik: bool,
-    /// The way that devices work together.
+    /// The way of working together.
     pub way: Way,
     /// The back end.
     #[serde(default)]
     pub back_end: Option<Backend>,
-    /// The class of the devices.
+    /// The devices' class.
     #[serde(default)]
     pub class: Option<CardClass>,
-    /// The kind of the model.
+    /// The model's kind.
     #[serde(default)]
     pub kind: Option<ModelKind>,
 }
@@ -42,9 +42,9 @@ pub struct CellKey {
 pub struct Cell {
     /// The kind.
     pub key: CellKey,
-    /// Measurement rows.
+    /// Measurements.
     pub rows: usize,
-    /// The number of sources that published them.
+    /// Sources that published them.
     pub sources: usize,
     /// The largest error, as |ln(estimated / measured)|.
     pub worst: f64,
@@ -52,10 +52,10 @@ pub struct Cell {
     pub band: f64,
 }
 
-/// The error of an estimate on a row that was not used to fit the constants.
+/// The error of an estimate on a row that the constants were not fitted on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedError {
-    /// The kind of the row, with all parts.
+    /// The kind, with all parts.
     pub key: CellKey,
     /// The publisher.
     pub source: String,
@@ -72,28 +72,28 @@ pub struct BandTable {
 /// The band of an estimate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Band {
-    /// The error to expect, as |ln(estimated / true)|: nine of ten estimates stay within.
+    /// The error that nine of ten estimates stay within, as |ln(estimated / true)|.
     pub error: f64,
-    /// The rows with these errors.
+    /// The number of measurements.
     pub rows: usize,
-    /// The kinds without measurements; empty if the band is calibrated.
+    /// Kinds without measurements; empty if calibrated.
     pub not_calibrated_for: Vec<String>,
 }
 
 impl Band {
-    /// Returns the least and the largest speed.
+    /// Returns the lowest and the highest speed.
     pub fn range(&self, speed: f64) -> [f64; 2] {
         [speed * (-self.error).exp(), speed * self.error.exp()]
     }
 
-    /// Checks that such estimates were measured.
+    /// True if such estimates were measured.
     pub const fn is_calibrated(&self) -> bool {
         self.not_calibrated_for.is_empty()
     }
 }
 
 impl CellKey {
-    /// Lists the kinds that this one belongs to, itself first.
+    /// Lists the kinds that contain this one, itself first.
     fn wider(self) -> [CellKey; 5] {
         let any = |back_end, class, kind| CellKey {
             back_end,
@@ -111,9 +111,8 @@ impl CellKey {
     }
 }
 
-/// Computes the error that nine of ten further errors stay within: of `n` errors the one at rank ⌈0.9 (n + 1)⌉, by size. With
-/// fewer than nine errors that rank does not exist. The largest error is then widened by 2 / n: by a half for four errors, by a
-/// quarter for eight.
+/// Computes the error that nine of ten further errors stay within: of `n` errors by size, the one at rank ⌈0.9 (n +
+/// 1)⌉. With fewer than nine errors, the largest is widened by 2 / n instead.
 pub fn band_of(errors: &[f64]) -> f64 {
     let mut sizes: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
     sizes.sort_by(f64::total_cmp);
@@ -128,7 +127,7 @@ pub fn band_of(errors: &[f64]) -> f64 {
 }
 
 impl BandTable {
-    /// Groups observed errors into a table.
+    /// Groups errors into a table.
     pub fn new(seen: &[ObservedError]) -> BandTable {
         let mut groups: BTreeMap<CellKey, Vec<&ObservedError>> = BTreeMap::new();
         for s in seen {
@@ -159,12 +158,11 @@ impl BandTable {
         }
     }
 
-    /// Returns all cells.
+    /// Returns the cells.
     pub fn cells(&self) -> impl Iterator<Item = &Cell> {
         self.cells.values()
     }
 
-    /// Returns the number of rows of a kind.
     fn rows(&self, key: CellKey) -> usize {
         self.cells.get(&key).map_or(0, |c| c.rows)
     }
@@ -173,7 +171,7 @@ impl BandTable {
         self.cells.get(&key).filter(|c| c.rows >= LEAST_ROWS)
     }
 
-    /// Returns the band of a kind that has all parts.
+    /// Returns the band of a kind with all parts.
     pub fn band(&self, key: CellKey) -> Band {
         let [own, of_class, of_kind, of_back_end, of_way] = key.wider();
         if let Some(cell) = self.cell(own) {
@@ -199,7 +197,7 @@ impl BandTable {
         }
     }
 
-    /// Names the widest kinds that have too few rows.
+    /// Names the widest kinds with too few rows.
     fn lacking_kinds(&self, key: CellKey) -> Vec<String> {
         let [_, of_class, of_kind, of_back_end, _] = key.wider();
         let back_end = key.back_end.map_or("", Backend::name);
@@ -224,14 +222,13 @@ impl BandTable {
     }
 }
 
-/// The form of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Bands", deny_unknown_fields)]
 struct File {
     cells: Vec<Cell>,
 }
 
-/// Returns the table of this repository, which `fit-cost` writes.
+/// Returns this repository's table, which `fit-cost` writes.
 pub fn table() -> &'static BandTable {
     static TABLE: LazyLock<BandTable> = LazyLock::new(|| {
         BandTable::from_ron(include_str!("bands.ron")).expect("invariant: a test reads it")
@@ -275,8 +272,8 @@ impl BandTable {
         out + "])\n"
     }
 
-    /// Returns the band of an estimate on a machine. A calibration of the machine itself comes first. Otherwise it is the widest
-    /// band over the classes of its devices, each with its usual back end unless the user names one.
+    /// Returns the band of an estimate. A calibration of the machine itself comes first, otherwise the widest band of
+    /// its devices' classes. Each class has its usual back end unless the user names one.
     pub fn of_estimate(
         &self,
         e: &Estimate,

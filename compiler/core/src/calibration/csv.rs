@@ -4,7 +4,7 @@ use super::fields::{BOTH, field};
 use super::measured::{Measurement, Test};
 use super::reading::Reading;
 
-/// Splits a line into fields without their quotes; two quotes within quotes are one.
+/// Splits a line into unquoted fields; a doubled quote stands for one.
 fn fields(line: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     let (mut quoted, mut chars) = (false, line.chars().peekable());
@@ -28,7 +28,7 @@ fn push(fields: &mut [String], c: char) {
     }
 }
 
-/// Finds the line and the columns of the first header.
+/// Finds the line and columns of the first header.
 pub(super) fn header(text: &str) -> Option<(usize, Vec<String>)> {
     let lines = text.lines().enumerate();
     let mut headers = lines.filter(|(_, l)| l.contains("avg_ts") && l.contains("n_gen"));
@@ -63,7 +63,7 @@ pub(super) fn read(file: &str, text: &str, header: usize, columns: &[String], ou
     }
 }
 
-/// Reads a row of llama-bench from pairs of field and value.
+/// Reads a llama-bench row from pairs of field and value.
 pub(super) fn row<'a>(
     file: &str,
     line: usize,
@@ -84,17 +84,22 @@ pub(super) fn row<'a>(
     }
     let Some(speed) = speed else {
         let cure = "expected a number in `avg_ts`: tokens per second";
-        return out.complain(file, line, "the speed is missing or no number", cure);
+        return out.complain(file, line, "the speed is missing or not a number", cure);
     };
     found.speed = speed;
     found.test = match (prompt.unwrap_or(0), generated.unwrap_or(0)) {
         (0, 0) => {
-            let cure = "expected a number above 0 in `n_prompt` or in `n_gen`";
-            return out.complain(file, line, "the row says not what it measures", cure);
+            let cure = "give a number above 0 in one of the two columns";
+            return out.complain(
+                file,
+                line,
+                "the row has no positive `n_prompt` or `n_gen`",
+                cure,
+            );
         }
         (n, 0) => Test::Prompt(n),
         (0, n) => Test::Generation(n),
-        _ => return out.complain(file, line, BOTH, "measure them apart: -p 512 -n 128"),
+        _ => return out.complain(file, line, BOTH, "measure them separately: -p 512 -n 128"),
     };
     out.row(file, found);
 }

@@ -1,8 +1,8 @@
-//! The fields that llama-bench's forms share.
+//! Fields common to llama-bench's formats.
 
 use super::measured::{Measurement, Test};
 
-/// Parses the name of a test, such as `pp512`, `tg128 @ d4096`; `None` for any other text.
+/// Parses a test such as `pp512` or `tg128 @ d4096`.
 pub(super) fn test(name: &str) -> Option<(Test, u64)> {
     let (test, depth) = match name.split_once('@') {
         Some((test, depth)) => (test.trim(), depth.trim().strip_prefix('d')?.parse().ok()?),
@@ -16,11 +16,9 @@ pub(super) fn test(name: &str) -> Option<(Test, u64)> {
     Some((test, depth))
 }
 
-/// The complaint about a test of prompt and generation together.
-pub(super) const BOTH: &str =
-    "the prompt and the generation are measured in one, and cannot be told apart";
+pub(super) const BOTH: &str = "the row measures prompt and generation together";
 
-/// Parses shares such as `3/1` or `3,1`; `None` for zeros and for other texts.
+/// Parses shares such as `3/1` or `3,1`; `None` for zeros and other texts.
 pub(super) fn shares(text: &str) -> Option<Vec<f64>> {
     let parts = text
         .split(['/', ',', ';'])
@@ -30,7 +28,6 @@ pub(super) fn shares(text: &str) -> Option<Vec<f64>> {
     all.iter().any(|x| *x > 0.0).then_some(all)
 }
 
-/// Fields that llama-bench's forms share, put into a row.
 pub(super) fn field(row: &mut Measurement, name: &str, value: &str) {
     let value = value.trim();
     let number = || value.parse::<u64>().ok();

@@ -1,4 +1,4 @@
-//! The factors of a machine, fitted to its user's measurements.
+//! Fits the factors of a machine to its user's measurements.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -13,21 +13,19 @@ use super::reading::Reading;
 use crate::pipeline::{Origin, Outline, ways};
 use crate::placement::{HostExperts, Placement, SplitMode, parse_cache_type};
 
-/// The maximum number of plans for the rows of a file; each takes a fraction of a second.
+/// Maximum plans per file; each takes a fraction of a second.
 const MAX_PLANS: usize = 16;
 
-/// The permitted relative difference between the parameters that a row states and the model's. Some programs count drafts and
-/// embeddings, others do not.
+/// Permitted relative difference between a row's and the model's parameters; some programs count drafts and embeddings.
 const SAME_MODEL: f64 = 0.06;
 
 /// The least residual error: measurements of one machine differ by this much from day to day.
 const LEAST_RESIDUAL: f64 = 0.03;
 
-/// A row, and the kernels and transfers of its batch.
+/// A row, with the kernels and transfers of its batch.
 struct Case {
     row: Measurement,
     bill: Rc<Bill>,
-    /// Tokens of a batch, and the batches of a prompt.
     tokens: f64,
     batches: f64,
 }
@@ -50,32 +48,31 @@ impl Case {
     }
 }
 
-/// A row's speed by the profile, and by the calibration.
+/// A measured row with its estimates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReproducedRow {
     /// The measurement.
     pub row: Measurement,
-    /// The estimate of the profile.
+    /// The profile's estimate.
     pub before: f64,
-    /// The estimate of the calibrated profile.
+    /// The calibrated profile's estimate.
     pub after: f64,
 }
 
-/// A machine that was fitted.
+/// The result of a calibration.
 #[derive(Clone, Debug)]
 pub struct CalibrationFit {
-    /// Its factors.
+    /// The factors.
     pub calibration: Calibration,
-    /// The rows that were used.
+    /// Rows used.
     pub rows: Vec<ReproducedRow>,
-    /// Rows and lines that were not used, with the reasons.
+    /// Rows and lines not used, with the reasons.
     pub left_out: Vec<Diagnostic>,
 }
 
-/// The place of a factor in a calibration.
 type Factor = fn(&mut Calibration) -> &mut f64;
 
-/// The factors to fit, with the expected spread of each as a logarithm: a few rows change a factor little.
+/// The factors to fit, with the expected spread of their logarithms: a few rows change a factor little.
 const FACTORS: [(Factor, f64); 5] = [
     (|c| &mut c.bandwidth, 0.3),
     (|c| &mut c.compute, 0.6),
@@ -84,10 +81,9 @@ const FACTORS: [(Factor, f64); 5] = [
     (|c| &mut c.handover, 0.6),
 ];
 
-/// The spread of measurements.
 const SPREAD: f64 = 0.04;
 
-/// Fits the factors of the placement's machine to the rows of a file that measure the model.
+/// Fits the factors of the placement's machine to the rows that measure the model.
 ///
 /// # Errors
 /// Returns the diagnostics of the model, or TPC0414 if no row measures it.
@@ -127,10 +123,7 @@ pub fn calibrate(
     if cases.is_empty() {
         let message = format!("{file}: no row measures this model on these devices");
         let d = Diagnostic::new(&codes::CALIBRATION_FILE, file, message);
-        left_out.insert(
-            0,
-            d.help("name the model and the devices that were measured"),
-        );
+        left_out.insert(0, d.help("give the measured model and devices"));
         return Err(left_out);
     }
     let topology = planner.placement.topology;
@@ -149,7 +142,6 @@ pub fn calibrate(
     })
 }
 
-/// The plans that rows were measured with.
 struct Planner<'a> {
     file: &'a str,
     origin: Origin<'a>,
@@ -165,17 +157,12 @@ impl Planner<'_> {
         Box::new(d.help(cure.to_owned()))
     }
 
-    /// Returns the placement that a row was measured with.
     fn placement(&self, row: &Measurement) -> Result<Placement, Box<Diagnostic>> {
         let mut p = self.placement.clone();
         let n = p.devices.len();
         if let Some(devices) = row.devices.filter(|d| *d != n) {
-            let wrong = format!("{devices} devices were measured, the plan is for {n}");
-            return Err(self.refuse(
-                row,
-                &wrong,
-                "name the devices that were measured: --devices",
-            ));
+            let wrong = format!("the row was measured on {devices} devices, the plan has {n}");
+            return Err(self.refuse(row, &wrong, "give the measured devices with --devices"));
         }
         p.split_mode = match (n, row.split_mode.as_deref()) {
             (1, _) | (_, Some("none")) => SplitMode::None,
@@ -183,7 +170,7 @@ impl Planner<'_> {
             (_, Some("layer") | None) => SplitMode::Layer,
             (_, Some(_)) => {
                 let cure = "measure with -sm layer, tensor or none";
-                return Err(self.refuse(row, "no plan has its split mode", cure));
+                return Err(self.refuse(row, "tpc does not plan this split mode", cure));
             }
         };
         for (i, named) in row.cache_types.iter().enumerate() {
@@ -192,7 +179,7 @@ impl Planner<'_> {
             };
             let ty = parse_cache_type("-ctk", name).map_err(|_| {
                 let cure = "measure with f16 or q8_0 caches";
-                self.refuse(row, "no plan has the type of its cache", cure)
+                self.refuse(row, "tpc does not plan this cache type", cure)
             })?;
             *[&mut p.cache_type_k, &mut p.cache_type_v][i] = ty;
         }
@@ -215,11 +202,11 @@ impl Planner<'_> {
             .filter(|p| (p / self.params - 1.0).abs() > SAME_MODEL)
         {
             let wrong = format!(
-                "a model of {:.2} B parameters was measured, this one has {:.2} B",
+                "the measured model has {:.2} B parameters, this one has {:.2} B",
                 params / 1e9,
                 self.params / 1e9
             );
-            return Err(self.refuse(&row, &wrong, "name the model that was measured"));
+            return Err(self.refuse(&row, &wrong, "give the measured model"));
         }
         let placement = self.placement(&row)?;
         let outline = self.outline(&row, &placement)?;
@@ -258,8 +245,8 @@ impl Planner<'_> {
             return Ok(Rc::clone(known));
         }
         if self.outlines.len() >= MAX_PLANS {
-            let wrong = format!("more than {MAX_PLANS} ways of running are measured");
-            return Err(self.refuse(row, &wrong, "give the ways that matter"));
+            let wrong = format!("the file has more than {MAX_PLANS} different configurations");
+            return Err(self.refuse(row, &wrong, "remove the rows that you do not need"));
         }
         let way = ways(p).into_iter().next();
         let outline = match (self.origin.prepare(p), way) {
@@ -271,8 +258,8 @@ impl Planner<'_> {
             let why = d.first().map_or_else(String::new, |d| format!(": {d}"));
             self.refuse(
                 row,
-                &format!("it cannot be planned{why}"),
-                "leave the row out",
+                &format!("tpc cannot plan this configuration{why}"),
+                "remove the row",
             )
         })?;
         let outline = Rc::new(outline);
@@ -281,7 +268,7 @@ impl Planner<'_> {
     }
 }
 
-/// Computes the loss that the fit minimises: the squares of errors, and of the factors' logarithms.
+/// Computes the loss: squares of errors, and of the factors' logarithms.
 fn loss(c: &Calibration, topology: &Topology, cases: &[Case]) -> f64 {
     let profile = c.apply_to(EngineProfile::of(c.engine));
     let errors = cases.iter().map(|case| {
@@ -298,7 +285,7 @@ fn loss(c: &Calibration, topology: &Topology, cases: &[Case]) -> f64 {
     errors.sum::<f64>() + far.iter().sum::<f64>()
 }
 
-/// Searches along each factor with steps that halve. The search needs no derivatives and gives the same result on every machine.
+/// Searches along each factor with halving steps: no derivatives, and the same result on every machine.
 fn fit(engine: Engine, topology: &Topology, cases: &[Case]) -> Calibration {
     let mut out = Calibration::none(engine);
     let mut best = loss(&out, topology, cases);
@@ -340,8 +327,8 @@ fn way(case: &Case) -> Way {
     case.bill.way()
 }
 
-/// Computes the residual error for rows of this kind: the largest error, increased if there are few rows. Without any rows it is
-/// the default of an untested calibration.
+/// Computes the residual error: the largest error, increased for few rows. Without rows, returns the default of an
+/// untested calibration.
 fn residual(errors: &[f64]) -> f64 {
     let n = errors.len() as f64;
     if errors.is_empty() {

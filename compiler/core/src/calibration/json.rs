@@ -10,7 +10,7 @@ pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     if text.trim_start().starts_with('[') {
         match serde_json::from_str::<Vec<Value>>(text) {
             Ok(rows) => {
-                // The JSON reader does not report lines, so a row is at the line of its speed.
+                // The JSON reader reports no lines, so a row is at the line of its speed.
                 let mut lines = text
                     .lines()
                     .enumerate()
@@ -21,7 +21,7 @@ pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
                 }
             }
             Err(e) => {
-                let wrong = format!("no JSON: {}", reason(&e));
+                let wrong = format!("invalid JSON: {}", reason(&e));
                 let cure = "expected the whole array that `llama-bench -o json` prints";
                 out.complain(file, e.line(), &wrong, cure);
             }
@@ -35,14 +35,14 @@ pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
         match serde_json::from_str::<Value>(line) {
             Ok(value) => row(file, i + 1, &value, out),
             Err(e) => {
-                let wrong = format!("no JSON: {}", reason(&e));
-                out.complain(file, i + 1, &wrong, "expected one object a line");
+                let wrong = format!("invalid JSON: {}", reason(&e));
+                out.complain(file, i + 1, &wrong, "expected one object per line");
             }
         }
     }
 }
 
-/// Returns the reason why a text is not JSON, without the position, which counts from the line.
+/// Returns the reason why a text is not JSON, without serde's position.
 fn reason(e: &serde_json::Error) -> String {
     let text = e.to_string();
     text.split(" at line ")
@@ -55,7 +55,7 @@ fn row(file: &str, line: usize, value: &Value, out: &mut Reading) {
     let Some(object) = value.as_object() else {
         let cure =
             "expected an object such as {\"n_prompt\": 512, \"n_gen\": 0, \"avg_ts\": 2368.8}";
-        return out.complain(file, line, "the row is no object", cure);
+        return out.complain(file, line, "the row is not an object", cure);
     };
     let pairs: Vec<(&str, String)> = object
         .iter()

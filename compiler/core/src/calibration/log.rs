@@ -1,9 +1,9 @@
-//! Logs of llama-server, llama-cli and other programs that print llama.cpp's timings.
+//! Logs of llama-server, llama-cli and other programs with llama.cpp's timings.
 
 use super::measured::{Measurement, Test};
 use super::reading::{LogBuffer, Reading};
 
-/// Checks that a line is of a log and not JSON: it begins with a time or a level in brackets.
+/// True if a line is from a log: it begins with a time, or a level in brackets.
 pub(super) fn is_line(line: &str) -> bool {
     line.starts_with('[')
         && line[1..]
@@ -12,19 +12,18 @@ pub(super) fn is_line(line: &str) -> bool {
             .is_some_and(|t| !t.contains(['{', '"']) && !t.trim().is_empty())
 }
 
-/// The settings that a log has stated up to a line.
 #[derive(Default)]
 struct State {
     params: Option<f64>,
     gpu_layers: Option<u64>,
     ubatch: Option<u64>,
     types: [Option<String>; 2],
-    /// Tokens of the prompt before the generation.
+    /// Prompt tokens before the generation.
     prompt: u64,
     devices: Vec<String>,
 }
 
-/// Reads the timings and the buffers; other lines are ignored.
+/// Reads timings and buffers; ignores other lines.
 pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     let mut state = State::default();
     for (i, line) in text.lines().enumerate() {
@@ -62,13 +61,11 @@ impl State {
     }
 }
 
-/// Returns the text after `name =`.
 fn text_after<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let rest = line.split(name).nth(1)?.trim_start();
     Some(rest.strip_prefix('=')?.trim_start())
 }
 
-/// Parses the number at the start of a text.
 fn number(text: &str) -> Option<f64> {
     let text = text.trim_start();
     let end = text
@@ -135,7 +132,7 @@ fn timing(file: &str, line_number: usize, line: &str, state: &mut State, out: &m
     if of_prompt {
         state.prompt = tokens;
     }
-    // Short runs are unreliable: the first tokens wait for kernels to be loaded.
+    // Short runs are unreliable: the first tokens wait for kernels to load.
     let least = if of_prompt { 32 } else { 8 };
     if tokens < least {
         return;

@@ -1,4 +1,4 @@
-//! llama-bench's table: the default, `-o md`.
+//! llama-bench's default table (`-o md`).
 
 use tpc_diag::suggest::shorten;
 
@@ -6,19 +6,18 @@ use super::fields::{BOTH, field, test};
 use super::measured::{Measurement, Test};
 use super::reading::Reading;
 
-/// Splits a row of a table into cells; `None` if the line is not a row.
+/// Splits a table row into cells; `None` if the line is not a row.
 fn cells(line: &str) -> Option<Vec<&str>> {
     let inner = line.trim().strip_prefix('|')?.strip_suffix('|')?;
     Some(inner.split('|').map(str::trim).collect())
 }
 
-/// Checks that these cells are the dashes below a header.
 fn is_rule(cells: &[&str]) -> bool {
     let of_dashes = |c: &&str| !c.is_empty() && c.chars().all(|c| c == '-' || c == ':' || c == ' ');
     cells.iter().all(of_dashes)
 }
 
-/// Reads every table with the columns `test` and `t/s`, and ignores other lines.
+/// Reads every table with the columns `test` and `t/s`; ignores other lines.
 pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     let mut columns: Option<Vec<String>> = None;
     for (i, line) in text.lines().enumerate() {
@@ -60,15 +59,20 @@ fn row(file: &str, line: usize, columns: &[String], cells: &[&str], out: &mut Re
             out.row(file, found);
         }
         (None, _) if name.starts_with("pp") && name.contains("+tg") => {
-            out.complain(file, line, BOTH, "measure them apart: -p 512 -n 128");
+            out.complain(file, line, BOTH, "measure them separately: -p 512 -n 128");
         }
         (None, _) => {
-            let wrong = format!("`{}` is no test", shorten(name));
+            let wrong = format!("unknown test `{}`", shorten(name));
             out.complain(file, line, &wrong, "expected pp512, tg128 or tg128 @ d4096");
         }
         (_, None) => {
-            let wrong = "the speed is no number".to_owned();
-            out.complain(file, line, &wrong, "expected such as `2368.80 ± 93.24`");
+            let wrong = "the speed is not a number".to_owned();
+            out.complain(
+                file,
+                line,
+                &wrong,
+                "expected a speed such as `2368.80 ± 93.24`",
+            );
         }
     }
 }

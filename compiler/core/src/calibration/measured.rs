@@ -1,22 +1,20 @@
-//! A measured speed.
-
 /// The kind of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
-    /// A prompt of this many tokens.
+    /// A prompt of n tokens.
     Prompt(u64),
-    /// The generation of this many tokens.
+    /// Generation of n tokens.
     Generation(u64),
 }
 
-/// One measured speed, with the options that its row states.
+/// A measured speed, with the options of its row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
-    /// Its line in the file, from 1.
+    /// The line in the file, from 1.
     pub line: usize,
-    /// The kind of the measurement.
+    /// The kind.
     pub test: Test,
-    /// The tokens in the cache at the start.
+    /// Tokens in the cache at the start.
     pub depth: u64,
     /// Tokens per second.
     pub speed: f64,
@@ -34,12 +32,12 @@ pub struct Measurement {
     pub ubatch: Option<u64>,
     /// Types of the caches.
     pub cache_types: [Option<String>; 2],
-    /// The number of devices, if the row states it.
+    /// The number of devices, if stated.
     pub devices: Option<usize>,
 }
 
 impl Measurement {
-    /// Creates a row that states only its test and speed.
+    /// Creates a row with only a test and a speed.
     pub const fn new(line: usize, test: Test, speed: f64) -> Measurement {
         Measurement {
             line,
@@ -57,7 +55,7 @@ impl Measurement {
         }
     }
 
-    /// Formats the test as llama-bench names it.
+    /// Formats the test like llama-bench.
     pub fn name(&self) -> String {
         let test = match self.test {
             Test::Prompt(n) => format!("pp{n}"),

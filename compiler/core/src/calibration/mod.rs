@@ -1,5 +1,5 @@
-//! A user's measurements: llama-bench's output or a server's log, the factors of the machine that follow from it, and the bands
-//! around estimates.
+//! A user's measurements (llama-bench's output or a server's log), the factors of the machine, and the bands around
+//! estimates.
 
 mod bands;
 mod csv;

@@ -1,5 +1,3 @@
-//! The reader of files with measurements, in all formats that llama.cpp prints.
-
 use tpc_diag::suggest::shorten;
 use tpc_diag::{Diagnostic, codes};
 
@@ -27,10 +25,10 @@ pub fn read(file: &str, text: &str) -> Result<Reading, Vec<Diagnostic>> {
             "" => "the file is empty".to_owned(),
             start => format!("it starts `{}`", shorten(start)),
         };
-        let message = format!("{file} has no measurement: {shown}");
+        let message = format!("{file} contains no measurement: {shown}");
         let d = Diagnostic::new(&codes::CALIBRATION_FILE, file, message);
-        let cure = "give what `llama-bench -o md` (or json, jsonl, csv) prints, or a log of llama-server with its lines \
-                    `eval time = … tokens per second`";
+        let cure = "give the output of `llama-bench -o md` (or json, jsonl, csv), or a llama-server log with lines \
+                    such as `eval time = … tokens per second`";
         out.complaints.insert(0, d.help(cure));
         return Err(out.complaints);
     }

@@ -1,5 +1,3 @@
-//! Forms of measurements, hostile files, and the band rule.
-
 use super::*;
 
 const MARKDOWN: &str = "\

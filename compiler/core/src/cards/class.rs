@@ -1,4 +1,4 @@
-//! The class of a card: by its architecture, or else by its name.
+//! The class of a card: by its architecture, else by its name.
 
 use tpc_passes::machine::{CardClass, MemoryKind};
 
@@ -71,7 +71,7 @@ fn intel(arch: &str) -> CardClass {
     }
 }
 
-/// The starts of the names of each generation, in small letters without vendor, spaces and dashes. The longest matching start
+/// Beginnings of the names of each generation, in lower case without vendor, spaces and dashes. The longest match
 /// decides.
 const STARTS: &[(&str, CardClass)] = &[
     ("gtx7", CardClass::OldNvidia),
@@ -162,7 +162,7 @@ const STARTS: &[(&str, CardClass)] = &[
     ("apple", CardClass::Apple),
 ];
 
-/// Returns the class of a card of unknown architecture, by the start of its name.
+/// Returns the class of a card of unknown architecture by its name.
 pub fn class_of_name(name: &str) -> CardClass {
     let squeezed: String = name
         .to_lowercase()
@@ -197,7 +197,6 @@ mod tests {
         }
     }
 
-    /// Checks that classes by name agree with classes by architecture.
     #[test]
     fn names_agree_with_architectures() {
         for card in &table().cards {

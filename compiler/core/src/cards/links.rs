@@ -1,20 +1,19 @@
 //! The links between cards.
 //!
-//! Cards on a board with a switch reach each other through it. Bridges are sold separately, so tpc assumes a bridge only with
-//! `--link nvlink`. Over PCI Express copies go from card to card if the driver allows it between cards of one maker. Otherwise
-//! they go through the host's memory: two copies, half as fast.
+//! Cards on a board with a switch use it. Bridges are sold separately, so tpc assumes one only with `--link nvlink`.
+//! Over PCI Express, copies go from card to card if the driver allows it between cards of one maker. Otherwise they go
+//! through the host's memory: two copies, half as fast.
 
 use tpc_passes::machine::{Link, LinkKind, PairLink};
 
 use super::{Card, Fabric};
 
-/// Returns the link between a card and the host.
+/// Returns the link to the host.
 pub fn host_link(card: &Card) -> Link {
     let bandwidth = card.host_bandwidth.unwrap_or_else(|| card.pcie.bandwidth());
     Link::new(bandwidth, 10.0)
 }
 
-/// Returns the link over PCI Express: from card to card, or through the host's memory.
 fn pcie(a: &Card, b: &Card, kind: LinkKind) -> Link {
     let bandwidth = a.pcie.bandwidth().min(b.pcie.bandwidth());
     match kind {
@@ -23,8 +22,8 @@ fn pcie(a: &Card, b: &Card, kind: LinkKind) -> Link {
     }
 }
 
-/// Returns the link between two cards. Each number counts the earlier cards of the same name. `way` is the kind of link that the
-/// user asks for; a bridge is used only on demand.
+/// Returns the link between two cards, each with the number of earlier cards of its name. `way` is the kind of link
+/// that the user asks for; bridges are used only on demand.
 pub fn between_cards(a: (&Card, usize), b: (&Card, usize), way: Option<LinkKind>) -> Link {
     if way == Some(LinkKind::Network) {
         return Link::network();
@@ -59,8 +58,8 @@ pub fn between_cards(a: (&Card, usize), b: (&Card, usize), way: Option<LinkKind>
     pcie(a.0, b.0, kind)
 }
 
-/// Finds the most common link between the pairs of `devices` devices, and the pairs with another link. If two links are equally
-/// common, the slower one is taken. `alone` is the link for a single device.
+/// Finds the most common link between `devices` devices, and the pairs with another link. Of equally common links it
+/// takes the slower one. `alone` is the link of a single device.
 pub fn most_common(
     devices: usize,
     pair: &dyn Fn(usize, usize) -> Link,
@@ -78,7 +77,7 @@ pub fn most_common(
     apart_from(devices, pair, common.map_or(alone, |(l, _)| *l))
 }
 
-/// Returns a link, and the pairs of `devices` devices that have another one.
+/// Returns a link, and the pairs of `devices` devices with another one.
 pub fn apart_from(
     devices: usize,
     pair: &dyn Fn(usize, usize) -> Link,
@@ -92,7 +91,6 @@ pub fn apart_from(
     (common, all.filter(|p| p.link != common).collect())
 }
 
-/// Lists the pairs of `devices` devices.
 fn pairs(devices: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..devices).flat_map(move |i| (i + 1..devices).map(move |j| (i, j)))
 }
@@ -130,7 +128,7 @@ mod tests {
             assert_eq!((link.kind, link.bandwidth), (LinkKind::NvSwitch, 450e9));
             assert!(pairs.is_empty(), "{pairs:?}");
         }
-        // Two boards are linked by their network cards.
+        // Two boards, linked by their network cards.
         let (link, pairs) = between(&["H100"; 16], None);
         assert_eq!(link.kind, LinkKind::PciePeer);
         assert_eq!(pairs.len(), 2 * 28);
@@ -173,7 +171,7 @@ mod tests {
         assert_eq!(link.kind, LinkKind::PcieHost);
         let joined: Vec<[usize; 2]> = pairs.iter().map(|p| [p.a, p.b]).collect();
         assert_eq!(joined, [[0, 1], [2, 3]]);
-        // Cards of one kind are counted at any position in the list.
+        // Cards of one kind are counted at any position.
         let (_, pairs) = between(&["3090", "4090", "3090"], Some(LinkKind::NvLink));
         let joined: Vec<[usize; 2]> = pairs.iter().map(|p| [p.a, p.b]).collect();
         assert_eq!(joined, [[0, 2]]);

@@ -1,4 +1,4 @@
-//! Cards by name: a table of graphics cards and accelerators, the names that people give them, and the links between them.
+//! Cards by name: a table of graphics cards and accelerators, their names, and the links between them.
 
 mod class;
 mod links;
@@ -13,7 +13,7 @@ pub use class::class_of_name;
 pub use links::{apart_from, between_cards, host_link, most_common};
 pub use names::{CardMatch, find, short_name};
 
-/// The default reserve of a card for the driver's context and the engine's own buffers: 1 GiB, as for llama.cpp's `--fit-target`.
+/// Default reserve of a card for the driver's context and the engine's buffers: 1 GiB, as llama.cpp's `--fit-target`.
 pub const RESERVE: f64 = 1_073_741_824.0;
 
 /// The maker of a card.
@@ -30,7 +30,7 @@ pub enum Vendor {
 }
 
 impl Vendor {
-    /// Its name.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Vendor::Nvidia => "NVIDIA",
@@ -47,24 +47,23 @@ impl Vendor {
 pub struct Pcie {
     /// The generation.
     pub r#gen: u32,
-    /// Lanes.
+    /// Number of lanes.
     pub lanes: u32,
 }
 
 impl Pcie {
-    /// Computes the bytes per second in each direction that copies reach. This is 0.8 of the lanes' rate, which is 0.985 GB/s per
-    /// lane of generation 3 and doubles with each generation.
+    /// Computes the bytes per second that copies reach in each direction: 0.8 of the lanes' rate. A lane of generation
+    /// 3 has 0.985 GB/s; each generation doubles it.
     pub fn bandwidth(self) -> f64 {
         let lane = 0.985e9 * 2.0_f64.powi(self.r#gen as i32 - 3);
         0.8 * lane * f64::from(self.lanes)
     }
 }
 
-/// The links of a card other than PCI Express: NVLink, Infinity Fabric. Bandwidths count both directions of all links, in bytes
-/// per second.
+/// Links other than PCI Express. Bandwidths are bytes per second in both directions of all links together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fabric {
-    /// A switch, or direct links between all: any devices of a board reach each other at full speed.
+    /// A switch, or direct links between all devices of a board.
     Switch {
         /// Bytes per second.
         bandwidth: f64,
@@ -78,7 +77,7 @@ pub enum Fabric {
         /// Devices of a board.
         devices: usize,
     },
-    /// A bridge that is sold separately: without one the cards have PCI Express only.
+    /// A bridge that is sold separately.
     Bridge {
         /// Bytes per second.
         bandwidth: f64,
@@ -88,7 +87,7 @@ pub enum Fabric {
 }
 
 impl Fabric {
-    /// Returns the bytes per second, both directions together.
+    /// Returns the bytes per second in both directions together.
     pub const fn bandwidth(self) -> f64 {
         match self {
             Fabric::Switch { bandwidth, .. }
@@ -97,7 +96,7 @@ impl Fabric {
         }
     }
 
-    /// Returns the number of devices that it joins.
+    /// Returns the number of joined devices.
     pub const fn devices(self) -> usize {
         match self {
             Fabric::Switch { devices, .. }
@@ -110,53 +109,52 @@ impl Fabric {
 /// The source of a card's memory size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemorySource {
-    /// Reported by the driver, with the source of the report.
+    /// Reported by the driver; with the source of the report.
     Driver(String),
-    /// The figure of nvidia-smi, less the driver's own memory.
+    /// nvidia-smi's figure, less the driver's memory.
     Tool,
     /// From the nominal size.
     Nominal,
-    /// A topology file states it.
+    /// Stated in a topology file.
     Stated,
 }
 
 /// The figures of a card.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Card {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// Other names.
     pub aliases: Vec<String>,
-    /// Its maker, if known.
+    /// The maker, if known.
     pub vendor: Option<Vendor>,
-    /// Its architecture, if known.
+    /// The architecture, if known.
     pub arch: Option<String>,
-    /// Its CUDA compute capability.
+    /// The CUDA compute capability.
     pub capability: Option<String>,
     /// Bytes of memory that the driver gives to a program.
     pub memory: f64,
-    /// The source of these figures.
+    /// The source of the memory size.
     pub memory_source: MemorySource,
-    /// The memory that it is sold with, in GiB.
+    /// Nominal memory in GiB.
     pub nominal_gib: Option<f64>,
     /// Memory bandwidth in bytes per second.
     pub bandwidth: f64,
-    /// The throughput that plans use, in operations per second: fp16 with sums in fp32, if known.
+    /// Operations per second in plans: fp16 with sums in fp32, if known.
     pub flops: f64,
-    /// Dense throughput of fp16 matrix products in operations per second, for any type of sum.
+    /// Dense fp16 matrix products in operations per second, for any type of sum.
     pub fp16: Option<f64>,
-    /// Its processor, if known.
+    /// The processor, if known.
     pub processor: Option<Processor>,
-    /// Its place on PCI Express.
+    /// The place on PCI Express.
     pub pcie: Pcie,
-    /// True if the driver copies between two of these cards over PCI Express without the host's memory.
+    /// True if the driver copies between two such cards over PCI Express without the host's memory.
     pub peer: bool,
-    /// Its links other than PCI Express.
+    /// Links other than PCI Express.
     pub fabric: Option<Fabric>,
     /// Bytes per second in each direction to the host, if the host link is not PCI Express.
     pub host_bandwidth: Option<f64>,
-    /// Bytes per second in each direction of the network that its machine is sold with, if that network joins machines of its
-    /// kind.
+    /// Bytes per second in each direction of the network between such machines, if they are sold with one.
     pub network: Option<f64>,
     /// The source of the figures.
     pub source: String,
@@ -165,7 +163,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// Returns the device profile of the card, called `name` in reports.
+    /// Returns the device profile, called `name` in reports.
     pub fn profile(&self, name: impl Into<String>) -> DeviceProfile {
         DeviceProfile {
             name: name.into(),
@@ -180,9 +178,8 @@ impl Card {
         }
     }
 
-    /// Returns the bytes of the memory that the card shares with the host of its machine, both together. This is the machine's
-    /// memory less 7 % for firmware and system, and at least the driver's figure. Returns `None` for a card with memory of its
-    /// own.
+    /// Returns the bytes of the memory that the card shares with the host, both together; `None` if the card has its
+    /// own. This is the machine's memory less 7 % for firmware and system, and at least the driver's figure.
     pub fn pool(&self) -> Option<f64> {
         self.processor.filter(|p| p.memory == MemoryKind::Shared)?;
         let sold = self.nominal_gib.unwrap_or(0.0) * 1_073_741_824.0;
@@ -200,13 +197,13 @@ impl Card {
 pub struct Table {
     /// The cards.
     pub cards: Vec<Card>,
-    /// Names that several cards share, with the name of the most common card.
+    /// Names that several cards share, with the most common card.
     pub meant: Vec<(String, String)>,
-    /// Names that several equally common cards share.
+    /// Names that equally common cards share.
     pub several: Vec<String>,
 }
 
-/// Returns the table of this repository.
+/// Returns this repository's table.
 pub fn table() -> &'static Table {
     static TABLE: LazyLock<Table> =
         LazyLock::new(|| row::read(include_str!("cards.ron")).expect("invariant: a test reads it"));
@@ -243,8 +240,7 @@ mod tests {
             let p = c.processor.expect("a processor");
             within("units", 10.0, f64::from(p.units), 400.0);
             within("clock", 1e9, p.clock, 3.2e9);
-            // 8-bit products are at most four times as fast as products of halves with sums in fp32. The same holds for dp4a
-            // against plain fp32.
+            // 8-bit products are at most four times as fast as halves with sums in fp32, as is dp4a against plain fp32.
             assert!(
                 p.int8.is_none_or(|x| (0.9..=4.2).contains(&(x / c.flops))),
                 "{name}: int8"
@@ -270,7 +266,6 @@ mod tests {
         }
     }
 
-    /// Compares estimates with the driver's figures: they are near, and seldom above.
     #[test]
     fn estimates_of_memory_are_near_what_drivers_report() {
         let rows = row::rows(include_str!("cards.ron")).expect("the table is RON");

@@ -1,12 +1,12 @@
-//! Cards by the names that people give them.
+//! Lookup of cards by the names that people use.
 //!
-//! Case, blanks, dashes and leading words such as `NVIDIA`, `GeForce` or `RTX` do not matter. For example, `rtx3090ti`, `3090 Ti`
-//! and `NVIDIA GeForce RTX 3090 Ti` are one card, and `3090` is another. A name without the form or the memory is the most common
+//! Case, blanks, dashes and leading words such as `NVIDIA`, `GeForce` or `RTX` do not matter: `rtx3090ti`, `3090 Ti`
+//! and `NVIDIA GeForce RTX 3090 Ti` are one card, `3090` is another. A name without form or memory is the most common
 //! card of that name, if the table has an entry for it. Otherwise tpc lists the choices.
 
 use super::{Card, Table};
 
-/// The card of a name.
+/// The result of a lookup.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CardMatch<'a> {
     /// A card.
@@ -15,23 +15,23 @@ pub enum CardMatch<'a> {
     Meant {
         /// The card.
         card: &'a Card,
-        /// The other cards of that name.
+        /// Other cards of that name.
         others: Vec<&'a str>,
     },
-    /// Several cards that are equally common.
+    /// Equally common cards.
     Several(Vec<&'a str>),
-    /// No card; the nearest names, the best first.
+    /// No card; the nearest names, best first.
     Unknown(Vec<&'a str>),
 }
 
-/// Words for the maker or the series before a name.
+/// Words for the maker or series before a name.
 const LEADING: [&str; 15] = [
     "nvidia", "amd", "intel", "apple", "ati", "geforce", "quadro", "tesla", "radeon", "instinct",
     "graphics", "rtx", "gtx", "gpu", "rx",
 ];
 
-/// Splits a name into words, in lower case, at characters that are neither letter nor digit nor `+`. Memory sizes and forms of
-/// modules are normalised.
+/// Splits a name into lower-case words at characters other than letters, digits and `+`. Normalises memory sizes and
+/// module forms.
 fn words(name: &str) -> Vec<String> {
     let lower = name.to_lowercase();
     let parts = lower.split(|c: char| !c.is_alphanumeric() && c != '+');
@@ -60,7 +60,6 @@ fn word(part: &str) -> String {
     part.to_owned()
 }
 
-/// Removes the leading words of the maker and the series.
 fn without_leading(mut words: Vec<String>) -> Vec<String> {
     while words.len() > 1 && LEADING.contains(&words[0].as_str()) {
         words.remove(0);
@@ -78,7 +77,6 @@ fn without_leading(mut words: Vec<String>) -> Vec<String> {
     words
 }
 
-/// Reduces a name to its letters, digits and `+`, in lower case.
 fn squeeze(name: &str) -> String {
     let lower = name.to_lowercase();
     lower
@@ -87,12 +85,10 @@ fn squeeze(name: &str) -> String {
         .collect()
 }
 
-/// Joins the words of a name.
 fn whole(name: &str) -> String {
     join(&words(name))
 }
 
-/// Joins the words of a name without the leading ones.
 fn key(name: &str) -> String {
     join(&without_leading(words(name)))
 }
@@ -107,7 +103,7 @@ fn join(words: &[String]) -> String {
     }
 }
 
-/// Shortens the name of a card for names of devices: without leading words and blanks.
+/// Shortens a card's name for device names: no leading words, no blanks.
 pub fn short_name(name: &str) -> String {
     let parts = name.split(|c: char| !c.is_alphanumeric() && c != '+');
     let mut parts: Vec<&str> = parts.filter(|p| !p.is_empty()).collect();
@@ -120,16 +116,15 @@ pub fn short_name(name: &str) -> String {
     parts.join("-")
 }
 
-/// Lists all names of a card.
 fn names(card: &Card) -> impl Iterator<Item = &str> {
     [card.name.as_str()]
         .into_iter()
         .chain(card.aliases.iter().map(String::as_str))
 }
 
-/// Finds the card of a name, first among `own`, then in the table.
+/// Finds a card by name, first among `own`, then in the table.
 pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> CardMatch<'a> {
-    // Longer names match no card, and the comparison would take unbounded time.
+    // Longer names match no card, and would take unbounded time.
     if name.len() > 80 {
         return CardMatch::Unknown(Vec::new());
     }
@@ -138,7 +133,7 @@ pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> CardMatch<'a> 
     let ways = [squeeze as fn(&str) -> String, whole, key];
     for compared in &ways[..if shared { 2 } else { 3 }] {
         let wanted = compared(name);
-        // The file's own cards take precedence over the table.
+        // The file's own cards take precedence.
         if let Some(card) = all().find(|c| names(c).any(|n| compared(n) == wanted)) {
             return CardMatch::Card(card);
         }
@@ -160,7 +155,7 @@ pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> CardMatch<'a> 
     match (exact, candidates.as_slice()) {
         (Some(card), _) | (None, [card]) => CardMatch::Card(card),
         (None, []) => {
-            // The memory is ignored: no card of the name has it.
+            // Ignore the memory: no card of the name has it.
             let model = wanted.iter().filter(|w| !w.ends_with("gb"));
             let model: Vec<String> = model.cloned().collect();
             CardMatch::Unknown(nearest(&join(&model), own, table))
@@ -169,7 +164,6 @@ pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> CardMatch<'a> 
     }
 }
 
-/// Checks that these words are a card's name and its nominal memory.
 fn is_with_memory(card: &Card, wanted: &[String]) -> bool {
     let memory = card.nominal_gib.map(|g| format!("{g}gb"));
     let rest: Vec<String> = wanted
@@ -180,8 +174,7 @@ fn is_with_memory(card: &Card, wanted: &[String]) -> bool {
     rest.len() < wanted.len() && names(card).any(|n| key(n) == join(&rest))
 }
 
-/// Checks that a card's name, its aliases and its nominal memory have all these words, and that one of the words is a model
-/// number.
+/// Checks that a card's name, aliases and nominal memory have all these words, one of them a model number.
 fn has_words(card: &Card, wanted: &[String]) -> bool {
     let model = |w: &String| w.bytes().any(|b| b.is_ascii_digit()) && !w.ends_with("gb");
     if !wanted.iter().any(model) {
@@ -196,7 +189,7 @@ fn has_words(card: &Card, wanted: &[String]) -> bool {
     })
 }
 
-/// Returns the most similar names, at most three: the names with the fewest edits, if these are few.
+/// Returns up to three names with the fewest edits.
 fn nearest<'a>(wanted: &str, own: &'a [Card], table: &'a Table) -> Vec<&'a str> {
     let edits = |n: &str| strsim::osa_distance(wanted, &key(n));
     let cards = own.iter().chain(&table.cards);

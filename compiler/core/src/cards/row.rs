@@ -1,5 +1,3 @@
-//! The rows of the table in its file.
-
 use serde::Deserialize;
 use tpc_passes::machine::{MemoryKind, Processor};
 
@@ -14,7 +12,6 @@ pub(super) enum FabricRow {
     Bridge { gbs: f64, devices: usize },
 }
 
-/// The kind of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(super) enum MemoryRow {
     Hbm,
@@ -99,7 +96,6 @@ pub(super) fn rows(text: &str) -> Result<Vec<Row>, ron::error::SpannedError> {
     Ok(file(text)?.cards)
 }
 
-/// Reads the table.
 pub(super) fn read(text: &str) -> Result<Table, ron::error::SpannedError> {
     let file = file(text)?;
     Ok(Table {
@@ -109,17 +105,16 @@ pub(super) fn read(text: &str) -> Result<Table, ron::error::SpannedError> {
     })
 }
 
-/// The part of memory shared with the host that programs get, graphics and processor together. The rest belongs to firmware and
-/// system.
+/// The part of shared memory that programs get, graphics and processor together; the rest is for firmware and system.
 pub(super) const SHARED_SHARE: f64 = 0.93;
 
-/// The approximate MiB of nvidia-smi's figure that programs do not get.
+/// Approximate MiB of nvidia-smi's figure that programs do not get.
 const DRIVER_MIB: f64 = 450.0;
 
 impl Row {
-    /// Computes the bytes that the driver gives to a program. This is the reported size, or else nvidia-smi's figure less 450
-    /// MiB. Otherwise it follows from the nominal size. NVIDIA's cards give 450 MiB less, AMD's 144 MiB less, Intel's 5 % less.
-    /// Memory shared with the host gives 7 % less, for firmware and system. macOS gives a program three quarters.
+    /// Computes the bytes that the driver gives to a program: the reported size, else nvidia-smi's figure less 450 MiB.
+    /// Else the nominal size less 450 MiB (NVIDIA), 144 MiB (AMD), 5 % (Intel), or 7 % for memory shared with the host.
+    /// macOS gives a program three quarters.
     pub(super) fn memory_bytes(&self) -> f64 {
         let nominal = self.nominal_gib * 1024.0;
         let mib = match (self.runtime_mib, self.smi_mib, self.vendor) {

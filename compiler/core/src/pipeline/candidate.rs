@@ -1,5 +1,3 @@
-//! A strategy that was compared with others.
-
 use tpc_passes::plan::Estimate;
 
 use crate::placement::SplitMode;
@@ -13,14 +11,14 @@ pub struct Candidate {
     pub mode: SplitMode,
     /// Its estimated times.
     pub estimate: Estimate,
-    /// Bytes of weights, caches and states on the fullest device.
+    /// Stored bytes (weights, caches, states) on the fullest device.
     pub fullest: u64,
-    /// True if it fits the memory that the topology states.
+    /// True if it fits the topology's memory.
     pub fits: bool,
-    /// Its price in microseconds per decoded token, with prompts and memory weighed in.
+    /// Microseconds per decoded token, including prompts and memory.
     pub cost: f64,
     /// True if it is chosen.
     pub chosen: bool,
-    /// True if its speeds differ from the chosen one's by less than the estimates' error.
+    /// True if its speeds are within the estimates' error of the chosen one.
     pub within_error: bool,
 }

@@ -1,19 +1,19 @@
-//! The cells of KV caches: the number that a context needs, and the part of each sequence. Only this module computes them.
+//! The cells of KV caches for a context, and each sequence's part. Only this module computes them.
 
 use tpc_ir::{CELL_BLOCK, Window, cache_cells};
 
-/// Cells of the KV caches; graphs have symbols of the same names.
+/// Numbers of KV cache cells; graphs have symbols of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheSizes {
-    /// The cells of layers with full attention.
+    /// Cells of layers with full attention.
     pub n_ctx: u64,
-    /// The cells of layers with a sliding window.
+    /// Cells of layers with a sliding window.
     pub n_ctx_swa: u64,
 }
 
 impl CacheSizes {
-    /// Computes the sizes for a context that the sequences divide. Layers with a window keep its tokens and one batch more per
-    /// sequence, in steps of 256 cells as llama.cpp does.
+    /// Computes the sizes for a context that the sequences divide. Window layers keep the window and one more batch per
+    /// sequence, in steps of 256 cells as in llama.cpp.
     pub fn new(ctx_size: u64, window: Option<Window>, ubatch: u64, parallel: u64) -> CacheSizes {
         let per_sequence = match parallel {
             0 | 1 => ctx_size,
@@ -32,8 +32,7 @@ impl CacheSizes {
         }
     }
 
-    /// Divides the cells among `sequences`. Each sequence gets the cells for its part of the context. If the caches were made for
-    /// fewer sequences, all of them share all cells.
+    /// Divides the cells among `sequences`. If the caches were made for fewer sequences, all sequences share all cells.
     pub fn divide(self, window: Option<Window>, ubatch: u64, sequences: u64) -> SequenceCells {
         let alone = |ctx_size: u64| CacheSizes::new(ctx_size, window, ubatch, 1).n_ctx_swa;
         let block = CELL_BLOCK as u64;
@@ -61,11 +60,11 @@ impl CacheSizes {
 /// The cells of one sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceCells {
-    /// The parts into which the cells are divided; 1 if all cells are for all sequences.
+    /// Number of parts; 1 if all sequences share all cells.
     pub parts: u64,
-    /// The most tokens of a sequence.
+    /// Maximum tokens of a sequence.
     pub ctx_size: u64,
-    /// Cells of a part in layers with a sliding window.
+    /// Cells of a part in window layers.
     pub swa: u64,
 }
 
@@ -85,10 +84,10 @@ mod tests {
             assert_eq!(SequenceCells { parts: n, ..alone }, cells, "{n_ctx} {n}");
         }
         let sizes = |n_ctx, n_ctx_swa| CacheSizes { n_ctx, n_ctx_swa };
-        // One sequence of a plan for four has all of the context, and a window's cells.
+        // One sequence of a plan for four has the whole context, and a window's cells.
         let one = sizes(8192, 4 * 256).divide(window, 64, 1);
         assert_eq!((one.ctx_size, one.swa), (8192, 256));
-        // Caches that were made for fewer sequences are shared.
+        // Caches made for fewer sequences are shared.
         assert_eq!(sizes(8192, 512).divide(window, 64, 4).parts, 1);
     }
 }

@@ -1,5 +1,3 @@
-//! A model with its plan, its programs and their proof.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::program::BatchShape;
@@ -20,30 +18,30 @@ use super::strategies::main_device;
 use crate::placement::{ResolvedPlacement, SplitMode};
 use tpc_diag::{Diagnostic, codes};
 
-/// A planned, verified model.
+/// A model with its plan, its verified programs and their proof.
 #[derive(Debug)]
 pub struct CompiledModel {
-    /// The model's graph, and the facts of its header.
+    /// The model's graph and header facts.
     pub model: Model,
     /// The split mode.
     pub mode: SplitMode,
-    /// The strategies that were compared, the chosen one included; empty if the user chose one.
+    /// The compared strategies, with the chosen one; empty if the user chose.
     pub candidates: Vec<Candidate>,
-    /// The strategies that were not compared, since the engine refuses them.
+    /// Strategies that the engine refuses.
     pub left_out: Vec<ExcludedMode>,
     /// The place of every layer, and of single weights and states.
     pub resolved: ResolvedPlacement,
-    /// The request that the plan answers.
+    /// The planned request.
     pub request: PlanRequest,
     /// Factors and choice.
     pub planned: PlannedGraph,
-    /// The sharded graph before rewriting: every unreduced sum is reduced at its first use.
+    /// The sharded graph before rewriting: every partial sum is reduced at its first use.
     pub eager: Verified<stage::Sharded>,
-    /// The sharded graph, rewritten.
+    /// The rewritten sharded graph.
     pub sharded: Verified<stage::Sharded>,
     /// The report on rewriting.
     pub rewriting: RewriteReport,
-    /// The programs of the host and of every device.
+    /// Programs of the host and every device.
     pub programs: Verified<stage::Programs>,
     /// Sizes of the KV caches.
     pub caches: CacheSizes,
@@ -53,18 +51,18 @@ pub struct CompiledModel {
     pub estimate: Estimate,
     /// The proof that the programs compute the model's graph, or the refutation.
     pub proof: Result<Proof, Box<Refutation>>,
-    /// The budget of the command, less the work of the plan and its proof.
+    /// The command's budget, less the work of the plan and its proof.
     pub budget: Budget,
     pub(super) memory: Memory,
 }
 
 impl CompiledModel {
-    /// Returns the device of a model that is not split.
+    /// Returns the device of an unsplit model.
     pub fn main_device(&self) -> Option<usize> {
         main_device(self.mode, &self.resolved.layer_placement.stages)
     }
 
-    /// Returns the diagnostic TPC0391 if the programs are not proved.
+    /// Returns TPC0391 if the programs are not proved.
     pub fn proof_error(&self) -> Option<Diagnostic> {
         self.proof.as_ref().err().map(|r| refutation(r))
     }
@@ -74,12 +72,12 @@ impl CompiledModel {
         self.request.workload.decode
     }
 
-    /// Returns the largest batch of a prompt, with a full cache; it determines the memory.
+    /// Returns the largest prompt batch with a full cache, which determines the memory.
     pub fn memory_batch(&self) -> Bindings {
         memory_batch(&self.request.workload, self.caches)
     }
 
-    /// Lists the shapes of batches that a run uses, all with full caches: one token, and the largest batch of a prompt.
+    /// Lists the batch shapes of a run, all with full caches: one token, and the largest prompt batch.
     pub fn batch_shapes(&self) -> Vec<BatchShape> {
         memory::shapes(&self.request.workload, self.caches)
     }
@@ -89,12 +87,11 @@ impl CompiledModel {
         self.memory.footprints(&self.programs)
     }
 
-    /// Returns the bytes of the arenas of each place, for batches of one shape.
     pub(crate) fn footprints_of(&self, shape: BatchShape) -> BTreeMap<Place, Footprint> {
         self.memory.with(shape).footprints(&self.programs).clone()
     }
 
-    /// Checks that every device and the host have the memory for their programs, if the topology states the memory.
+    /// Checks that every device and the host have enough memory, if the topology states it.
     pub fn fits(&self) -> bool {
         fits(&self.programs, &self.request, &self.memory)
     }
@@ -104,7 +101,7 @@ impl CompiledModel {
         &self.planned.choice
     }
 
-    /// Lists the weights of the sharded graph, each with its layer.
+    /// Lists the sharded graph's weights with their layers.
     pub fn weights(&self) -> impl Iterator<Item = (Option<u32>, tpc_ir::Value)> + '_ {
         self.sharded
             .insts()
@@ -113,7 +110,6 @@ impl CompiledModel {
     }
 }
 
-/// Converts a refutation of the programs to a diagnostic.
 fn refutation(r: &Refutation) -> Diagnostic {
     if let RefutationReason::Budget(e) = &r.what {
         return divide::over_budget("programs", e);
@@ -132,7 +128,7 @@ fn refutation(r: &Refutation) -> Diagnostic {
     };
     let d = Diagnostic::new(&codes::UNPROVED, entity, message);
     d.help(
-        "`tpc verify --numeric` tells whether the programs are wrong or the proof lacks a rule: it runs a small model that \
-         is divided alike; either is a fault of tpc: please report it with the command and the model's header",
+        "this is a bug in tpc: report it with the command and the model's header; `tpc verify --numeric` runs a small \
+         model with the same division, and shows if the programs are wrong or if the proof lacks a rule",
     )
 }

@@ -1,4 +1,4 @@
-//! The passes from a model's graph to the programs of its devices, for one request.
+//! The passes from a model's graph to the programs of its devices.
 
 use tpc_ir::verify::{VerifyError, Violations};
 use tpc_ir::{Budget, BudgetExceeded, Graph, Resource, Verified, stage};
@@ -12,7 +12,6 @@ use tpc_passes::shard::shard;
 
 use tpc_diag::{Diagnostic, codes};
 
-/// A plan with all graphs that follow from it.
 pub(super) struct Division {
     pub(super) planned: PlannedGraph,
     pub(super) eager: Verified<stage::Sharded>,
@@ -21,7 +20,7 @@ pub(super) struct Division {
     pub(super) programs: Verified<stage::Programs>,
 }
 
-/// A plan with its sharded graph, before and after rewriting.
+/// A plan with its sharded graph before and after rewriting.
 pub(super) struct Sharding {
     pub(super) planned: PlannedGraph,
     eager: Verified<stage::Sharded>,
@@ -29,7 +28,6 @@ pub(super) struct Sharding {
 }
 
 impl Sharding {
-    /// Plans, shards and rewrites a model's graph.
     pub(super) fn new(
         graph: &Verified<stage::Model>,
         request: &PlanRequest,
@@ -65,7 +63,6 @@ impl Sharding {
         })
     }
 
-    /// Lowers the sharded graph, and removes redundant work from its programs.
     pub(super) fn lower(self, budget: &Budget) -> Result<Division, Vec<Diagnostic>> {
         let Sharding {
             planned,
@@ -88,7 +85,7 @@ impl Sharding {
     }
 }
 
-/// Plans, shards, rewrites, lowers and canonicalises a model's graph. Every intermediate graph is verified.
+/// Plans, shards, rewrites, lowers and canonicalises a graph. Every intermediate graph is verified.
 pub(super) fn divide(
     graph: &Verified<stage::Model>,
     request: &PlanRequest,
@@ -97,30 +94,29 @@ pub(super) fn divide(
     Sharding::new(graph, request, budget)?.lower(budget)
 }
 
-/// Returns the diagnostic of a graph that exceeds the budget of a command.
 pub(super) fn over_budget(name: &str, e: &BudgetExceeded) -> Diagnostic {
     let value = e.at.as_ref().map(|at| at.value.as_str());
     let entity = value.filter(|v| !v.is_empty()).unwrap_or(name).to_owned();
     Diagnostic::new(&codes::OVER_BUDGET, entity, e.to_string()).help(
-        "no model known takes a tenth of that: check what makes the op's tensors so many parts (long chains of \
-         concatenations and views, one value used in many ways); where it is meant to be so, plan a smaller part of the \
-         graph, or with -sm layer or -sm none, and report the file",
+        "known models need less than a tenth of this; look for long chains of concatenations or views, and for values \
+         with many uses; otherwise plan a smaller part of the graph, or use -sm layer or -sm none, and report the \
+         file",
     )
 }
 
-/// Returns the diagnostic of a pass that failed: a fault of tpc's own.
+/// Returns the diagnostic of a failed pass: a bug in tpc.
 fn internal(graph: &Graph, e: &dyn std::fmt::Display) -> Vec<Diagnostic> {
     let d = Diagnostic::new(&codes::UNVERIFIED_PLAN, &graph.name, e.to_string());
-    vec![d.help("this is a fault of tpc; please report it")]
+    vec![d.help("this is a bug in tpc: report it with the command and the model's header")]
 }
 
-/// Returns the diagnostics of a graph that does not verify: a fault of tpc's own.
+/// Returns the diagnostics of an invalid graph: a bug in tpc.
 pub(super) fn invalid(violations: Violations) -> Vec<Diagnostic> {
     let Violations { stage, errors, .. } = violations;
     let diagnostic = |e: VerifyError| {
         let (entity, message) = (format!("{stage} graph"), format!("{}: {e}", e.code()));
         Diagnostic::new(&codes::UNVERIFIED_PLAN, entity, message)
-            .help("this is a fault of tpc; please report it")
+            .help("this is a bug in tpc: report it with the command and the model's header")
     };
     errors.into_iter().map(diagnostic).collect()
 }

@@ -1,4 +1,4 @@
-//! A plan with its programs, before they are proved; it determines the memory and the speed.
+//! A plan with its programs before the proof; it determines memory and speed.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use super::{CompiledModel, ExcludedMode, PlanInput, Way, tensor_limit};
 use crate::placement::{Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
-/// A plan with its programs, which are verified but not proved.
+/// A plan with verified programs, not yet proved.
 pub struct Draft {
     strategy: Strategy,
     division: Division,
@@ -34,11 +34,11 @@ impl PlanInput {
     /// Plans the model.
     ///
     /// # Errors
-    /// Returns TPC0410 if a pattern cannot be matched, and TPC0395 if the budget of a command does not suffice. Returns TPC0390
-    /// if the verifier rejects the result.
+    /// Returns TPC0410 if a pattern cannot be matched, TPC0395 if the command's budget is exceeded, and TPC0390 if the
+    /// verifier rejects the result.
     pub fn draft(&self, placement: &Placement) -> Result<Draft, Vec<Diagnostic>> {
         let draft = self.draft_of(placement, CompareScope::Promising)?;
-        // A strategy that has room for weights and states may lack room for intermediate values.
+        // A strategy with room for weights and states may lack room for intermediate values.
         match draft {
             (draft, true) => Ok(draft),
             (draft, false) if draft.fits() => Ok(draft),
@@ -85,8 +85,8 @@ impl PlanInput {
 }
 
 impl PlanInput {
-    /// Plans the model, divided this way, once. If the plan does not fit, shares are not shifted and memory is not priced higher.
-    /// If it fits, it is the plan of [`PlanInput::draft`] for a placement that asks for this way.
+    /// Plans the model once, divided this way, without shifting shares or pricing memory higher. If the plan fits, it
+    /// equals [`PlanInput::draft`] for a placement that asks for this way.
     ///
     /// # Errors
     /// Returns TPC0410 if a pattern cannot be matched, and TPC0390 if the verifier rejects the result.
@@ -118,8 +118,8 @@ impl PlanInput {
 }
 
 impl PlanInput {
-    /// Computes the bytes of every place as the placement's engine allocates them for the model, divided this way, without a
-    /// plan. Returns `None` if tpc's own count applies.
+    /// Computes each place's bytes as the placement's engine allocates them, without a plan; `None` if tpc's own count
+    /// applies.
     ///
     /// # Errors
     /// Returns TPC0410 if a pattern cannot be matched.
@@ -153,7 +153,7 @@ impl Draft {
         &self.estimate
     }
 
-    /// Checks that every device and the host have the memory for their programs, if the topology states the memory.
+    /// Checks that every device and the host have enough memory, if the topology states it.
     pub fn fits(&self) -> bool {
         fits(
             &self.division.programs,
@@ -168,12 +168,12 @@ impl Draft {
             && tensor_limit(placement.engine, &prepared.model, placement).is_some()
     }
 
-    /// Returns the bytes of the arenas of every place.
+    /// Returns each place's arena bytes.
     pub fn footprints(&self) -> &BTreeMap<Place, Footprint> {
         self.memory.footprints(&self.division.programs)
     }
 
-    /// Completes the plan of `prepared` with the proof of its programs, or with the refutation.
+    /// Adds the proof of the programs, or its refutation, to the plan of `prepared`.
     pub fn proved(self, prepared: PlanInput) -> CompiledModel {
         let Strategy {
             mode,
@@ -195,7 +195,6 @@ impl Draft {
             ..
         } = prepared;
         let memory = self.memory;
-        // Every report contains the memory.
         let count = || {
             memory.footprints(&programs);
         };

@@ -1,4 +1,4 @@
-//! The reasons why an engine cannot split tensors as a plan for it does.
+//! Reasons why an engine cannot split tensors as planned.
 
 use tpc_ggml::engines::{Devices, Prediction, SplitUse};
 use tpc_gguf::TensorName;
@@ -7,19 +7,19 @@ use tpc_passes::machine::Engine;
 use super::Model;
 use crate::placement::{Placement, Target};
 
-/// A mode that a comparison leaves out, since the engine does not run it.
+/// A mode left out of a comparison, since the engine does not run it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExcludedMode {
     /// The mode.
     pub name: String,
-    /// The engine with its release.
+    /// The engine and its release.
     pub engine: String,
     /// The reason that ends a run first.
     pub reason: Prediction,
 }
 
-/// Lists the reasons why an engine does not split a model's tensors as a placement asks. The reason that ends a run first comes
-/// first. The list is empty if tpc knows of no failure.
+/// Lists the reasons why an engine does not split a model's tensors as a placement asks, the one that ends a run first
+/// first. Empty if tpc knows of no failure.
 pub fn tensor_failures(engine: Engine, model: &Model, placement: &Placement) -> Vec<Prediction> {
     if engine == Engine::Tpc {
         return Vec::new();

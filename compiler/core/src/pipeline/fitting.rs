@@ -1,8 +1,7 @@
 //! The search for a plan that fits the devices' memory.
 //!
-//! Planning does not know the memory of intermediate values; it is known only after lowering to programs. A plan that does not
-//! fit is planned again. The attempts are a higher price of stored bytes, device weights that shift towards the devices with
-//! room, and the next strategy.
+//! The memory of intermediate values is known only after lowering to programs. If a plan does not fit, the search
+//! prices stored bytes higher, then shifts device weights, then tries the next strategy.
 
 use tpc_ir::{Bindings, Budget, Device, Place, Verified, stage};
 use tpc_passes::footprint::Footprint;
@@ -19,16 +18,12 @@ use super::strategies::Strategy;
 use crate::placement::Placement;
 use tpc_diag::Diagnostic;
 
-/// The maximum number of shifts of device weights.
 const SHIFTS: usize = 5;
 
-/// The search for a plan that fits.
 pub(super) struct Fitting<'a> {
     pub(super) model: &'a Verified<stage::Model>,
     pub(super) placement: &'a Placement,
-    /// The model with the facts of its header.
     pub(super) of: &'a Model,
-    /// The requested context size.
     pub(super) ctx_size: u64,
     /// The batch that caches and states are sized for.
     pub(super) batch: Bindings,
@@ -36,7 +31,6 @@ pub(super) struct Fitting<'a> {
     pub(super) budget: &'a Budget,
 }
 
-/// A request with its plan.
 struct Attempt {
     request: PlanRequest,
     division: Division,
@@ -51,7 +45,7 @@ impl Attempt {
 }
 
 impl Fitting<'_> {
-    /// Returns the plan of the first strategy that fits the model; if all fail, of the first strategy. Marks in `candidates` the
+    /// Returns the plan of the first strategy that fits, or else of the first strategy. Marks in `candidates` the
     /// strategies that fit and the chosen one. `candidates` is empty if the user chose the strategy.
     ///
     /// # Errors
@@ -91,7 +85,7 @@ impl Fitting<'_> {
         Ok((strategy, division, memory))
     }
 
-    /// Plans a strategy: as its request states if that fits, else with scarce memory, else with shifted device weights.
+    /// Plans a strategy: as requested if that fits, else with scarce memory, else with shifted device weights.
     fn attempt(
         &self,
         strategy: &Strategy,
@@ -125,8 +119,8 @@ impl Fitting<'_> {
         Ok(out)
     }
 
-    /// Returns the request with device weights shifted towards the devices with room. Returns `None` if a stage needs more than
-    /// its devices have together, or if the weights cannot shift.
+    /// Shifts device weights towards devices with room; `None` if a stage needs more than all its devices have, or if
+    /// the weights cannot shift.
     fn shift(&self, attempt: &Attempt) -> Option<PlanRequest> {
         let needed = self.bytes(attempt, Footprint::total);
         let mut request = attempt.request.clone();
@@ -141,7 +135,7 @@ impl Fitting<'_> {
         (enough && request.shift_device_weights(&needed)).then_some(request)
     }
 
-    /// Shifts the device weights repeatedly until a plan fits; returns `None` if all fail.
+    /// Shifts device weights until a plan fits; `None` if all fail.
     fn shift_weights(
         &self,
         mut next: Option<PlanRequest>,
@@ -157,15 +151,14 @@ impl Fitting<'_> {
         Ok(None)
     }
 
-    /// Counts the bytes of an attempt on each device.
     fn bytes(&self, attempt: &Attempt, count: impl Fn(&Footprint) -> u64) -> Vec<u64> {
         let prints = attempt.memory.footprints(&attempt.division.programs);
         let of = |d: usize| prints.get(&Place::Device(Device::new(d))).map_or(0, &count);
         (0..attempt.request.devices.len()).map(of).collect()
     }
 
-    /// Checks that the devices of every stage together have the memory for its weights and states, and for an attempt's
-    /// intermediate values.
+    /// Checks that each stage's devices together have the memory for weights, states and an attempt's intermediate
+    /// values.
     fn has_room(&self, attempt: &Attempt) -> bool {
         let compute = self.bytes(attempt, |print| print.compute);
         attempt.request.has_room(self.model, &self.batch, &compute)

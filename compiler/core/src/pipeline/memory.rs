@@ -11,7 +11,7 @@ use tpc_passes::plan::PlanRequest;
 
 use super::cells::CacheSizes;
 
-/// Returns the largest batch of a prompt, with a full cache.
+/// Returns the largest prompt batch, with a full cache.
 pub(super) fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings {
     workload
         .prefill
@@ -19,7 +19,7 @@ pub(super) fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings 
         .with(Symbol::NKvSwa, caches.n_ctx_swa)
 }
 
-/// Lists the shapes of batches that a run uses, all with full caches: one token, and the largest batch of a prompt.
+/// Lists the batch shapes of a run, all with full caches: one token, and the largest prompt batch.
 pub(super) fn shapes(workload: &Workload, caches: CacheSizes) -> Vec<BatchShape> {
     let most = memory_batch(workload, caches);
     let decode = [Symbol::NKv, Symbol::NKvSwa]
@@ -30,7 +30,7 @@ pub(super) fn shapes(workload: &Workload, caches: CacheSizes) -> Vec<BatchShape>
     shapes
 }
 
-/// The memory of programs, counted at the first access.
+/// The memory of programs, counted at first access.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     shapes: Vec<BatchShape>,
@@ -41,7 +41,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Creates the memory for batches of these shapes on devices with this storage of weights.
+    /// Creates the memory for batches of these shapes and this weight storage.
     pub(super) const fn new(shapes: Vec<BatchShape>, storage: &'static dyn Target) -> Memory {
         Memory {
             shapes,
@@ -60,12 +60,11 @@ impl Memory {
         }
     }
 
-    /// Returns an uncounted memory with the same shapes and storage, for other programs.
+    /// Returns an uncounted memory with the same shapes and storage.
     pub(super) fn of_others(&self) -> Memory {
         Memory::new(self.shapes.clone(), self.storage)
     }
 
-    /// Returns the memory for batches of one shape.
     pub(super) fn with(&self, shape: BatchShape) -> Memory {
         if self.is_known {
             return self.clone();
@@ -73,7 +72,6 @@ impl Memory {
         Memory::new(vec![shape], self.storage)
     }
 
-    /// Returns the bytes of the arenas of each place of the programs.
     pub(super) fn footprints(
         &self,
         programs: &Verified<stage::Programs>,
@@ -83,7 +81,7 @@ impl Memory {
     }
 }
 
-/// Checks that every device and the host have the memory for their programs, if the topology states the memory.
+/// Checks that every device and the host have enough memory, if the topology states it.
 pub(super) fn fits(
     programs: &Verified<stage::Programs>,
     request: &PlanRequest,

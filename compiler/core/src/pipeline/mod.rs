@@ -50,7 +50,7 @@ pub fn compile(file: &GgufFile, placement: &Placement) -> Result<CompiledModel, 
 /// Plans a captured graph and proves the plan.
 ///
 /// # Errors
-/// Returns TPC0400 for sizes out of range, and TPC0163 if the placement drafts tokens. Returns TPC0390 if the verifier rejects
+/// Returns TPC0400 for sizes out of range, TPC0163 if the placement drafts tokens, and TPC0390 if the verifier rejects
 /// the result.
 pub fn compile_capture(
     captured: &CapturedGraph,

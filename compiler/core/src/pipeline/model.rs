@@ -1,5 +1,3 @@
-//! The graph of a model with the facts of its file.
-
 use tpc_ggml::engines::Geometry;
 use tpc_ir::{Verified, stage};
 use tpc_models::Summary;
@@ -9,8 +7,8 @@ use tpc_models::Summary;
 pub struct Model {
     /// The graph.
     pub graph: Verified<stage::Model>,
-    /// The facts of its header.
+    /// The header's facts.
     pub summary: Summary,
-    /// The geometry for the engines' splits; empty for a captured graph.
+    /// Geometry for the engines' splits; empty for a captured graph.
     pub geometry: Geometry,
 }

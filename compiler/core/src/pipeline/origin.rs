@@ -1,4 +1,4 @@
-//! The origin of a model's graph, and the graph with its caches.
+//! The source of a model's graph, and the graph with its caches.
 
 use tpc_ir::{Bindings, Verified, Window};
 use tpc_passes::machine::Workload;
@@ -13,32 +13,32 @@ use tpc_ggml::engines::Geometry;
 use tpc_gguf::GgufFile;
 use tpc_models::{ArchError, Drafting, LowerOptions, LoweredModel, Summary};
 
-/// The limit of `--ctx-size` and similar options: far above any model, far below an overflow.
+/// Limit of `--ctx-size` and similar options: far above any model, far below an overflow.
 pub const MAX_CONTEXT: u64 = 1 << 32;
 
-/// The default context of a plan for a captured graph.
+/// Default context of a captured graph.
 pub const CAPTURE_CONTEXT: u64 = 4096;
 
-/// The architecture of a captured graph, for people.
+/// The displayed architecture of a captured graph.
 pub const CAPTURE: &str = "capture";
 
 /// The source of a model's graph.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin<'a> {
-    /// A model file; the plan needs only its header.
+    /// A model file; only its header is needed.
     File(&'a GgufFile),
     /// A captured graph.
     Capture(&'a CapturedGraph),
 }
 
-/// A model that is ready to be planned: its graph with caches of the requested types and sizes.
+/// A model ready for planning: its graph with the requested caches.
 #[derive(Clone, Debug)]
 pub struct PlanInput {
-    /// The graph, and the facts of the header.
+    /// The graph and header facts.
     pub model: Model,
     /// Sizes of the caches.
     pub caches: CacheSizes,
-    /// The requested context, which each engine divides into cells in its own way.
+    /// The requested context; each engine divides it into cells in its own way.
     pub ctx_size: u64,
     /// The size of the model.
     pub size: ModelSize,
@@ -48,13 +48,13 @@ impl Origin<'_> {
     /// Plans the model and proves the plan.
     ///
     /// # Errors
-    /// Returns the diagnostics of the model or of options; a depth beyond the context is TPC0400. Returns TPC0390 if the verifier
-    /// rejects the result.
+    /// Returns the diagnostics of the model or of options (TPC0400 for a depth beyond the context). Returns TPC0390 if
+    /// the verifier rejects the result.
     pub fn compile(self, placement: &Placement) -> Result<CompiledModel, Vec<Diagnostic>> {
         let prepared = self.prepare(placement)?;
         let (depth, cells) = (placement.depth, prepared.caches.n_ctx);
         if depth > cells {
-            let message = format!("{depth} tokens are more than the context has: {cells}");
+            let message = format!("{depth} tokens do not fit in the context of {cells}");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--depth", message);
             let cure = format!("give at most {cells}, or a larger context with --ctx-size");
             return Err(vec![d.help(cure)]);
@@ -62,7 +62,7 @@ impl Origin<'_> {
         Ok(prepared.draft(placement)?.proved(prepared))
     }
 
-    /// Prepares the model's graph with the requested caches.
+    /// Prepares the graph with the requested caches.
     ///
     /// # Errors
     /// Returns the diagnostics of the model or of options.
@@ -75,7 +75,7 @@ impl Origin<'_> {
 }
 
 impl PlanInput {
-    /// Returns the batches that plans are priced for.
+    /// Returns the batches to price plans for.
     pub(super) fn workload(&self, placement: &Placement) -> Workload {
         Workload::new(
             self.caches.n_ctx,
@@ -85,19 +85,18 @@ impl PlanInput {
         )
     }
 
-    /// Returns the batch that determines the memory: the largest of a prompt, with a full cache.
+    /// Returns the batch that determines the memory: the largest prompt batch with a full cache.
     pub fn memory_batch(&self, placement: &Placement) -> Bindings {
         memory_batch(&self.workload(placement), self.caches)
     }
 
-    /// Creates the memory of its programs.
     pub(super) fn memory(&self, placement: &Placement) -> Memory {
         let shapes = shapes(&self.workload(placement), self.caches);
         Memory::new(shapes, placement.storage)
     }
 }
 
-/// Returns the batch that determines the memory, with caches for this context: the largest of a prompt.
+/// Returns the batch that determines the memory, with caches for this context.
 pub(crate) fn memory_batch_of(
     ctx_size: u64,
     window: Option<Window>,
@@ -159,7 +158,7 @@ fn of_capture(
     let ctx_size = placement.ctx_size.unwrap_or(CAPTURE_CONTEXT);
     in_range(ctx_size, placement)?;
     if placement.drafting != Drafting::None {
-        let reason = "it is planned as it was captured".to_owned();
+        let reason = "tpc plans captured graphs unchanged".to_owned();
         let arch = CAPTURE;
         return Err(vec![ArchError::NoDrafts { arch, reason }.into()]);
     }

@@ -1,4 +1,4 @@
-//! A plan for repeated estimates of speed: for several engines, depths and batches.
+//! A plan for repeated speed estimates: several engines, depths and batches.
 
 use tpc_ir::{Bindings, Budget, Symbol, Verified, stage};
 use tpc_passes::plan::{Bill, PlanRequest, PlannedGraph};
@@ -12,14 +12,14 @@ use tpc_diag::Diagnostic;
 /// A plan up to its sharded graph.
 #[derive(Clone, Debug)]
 pub struct Outline {
-    /// The request that the plan answers.
+    /// The planned request.
     pub request: PlanRequest,
     planned: PlannedGraph,
     graph: Verified<stage::Sharded>,
 }
 
 impl PlanInput {
-    /// Outlines a plan of the model, divided this way.
+    /// Outlines a plan, divided this way.
     ///
     /// # Errors
     /// Returns TPC0410 if a pattern cannot be matched, and TPC0390 if the verifier rejects the result.
@@ -41,13 +41,13 @@ impl PlanInput {
 }
 
 impl Outline {
-    /// Lists the kernels and transfers of a batch.
+    /// Lists a batch's kernels and transfers.
     pub fn bill(&self, batch: &Bindings) -> Bill {
         Bill::new(&self.planned, &self.graph, &self.request, batch)
     }
 
-    /// Lists the kernels and transfers of a batch with `tokens` of one sequence: one is decoded, several are of a prompt. The
-    /// caches are filled with `depth` cells.
+    /// Lists the kernels and transfers of a batch of `tokens` of one sequence: one is decoded, several are a prompt.
+    /// The caches hold `depth` cells.
     pub fn bill_of_batch(&self, tokens: u64, depth: u64) -> Bill {
         let workload = &self.request.workload;
         let batch = match tokens {

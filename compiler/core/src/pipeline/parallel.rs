@@ -1,15 +1,15 @@
-//! Work on several processors, with results in the order of the work.
+//! Parallel work with results in order.
 
 use std::sync::Mutex;
 use std::thread::{Builder, available_parallelism, scope};
 
-/// Bytes of the stack of a thread that plans.
+/// Stack bytes of a planning thread.
 const STACK: usize = 64 << 20;
 
-/// The maximum number of threads: planning is limited by memory bandwidth.
+/// Maximum threads: planning is limited by memory bandwidth.
 const THREADS: usize = 8;
 
-/// Runs `work` on every item, with one thread per processor. The results are in the order of the items.
+/// Runs `work` on every item, one thread per processor; results are in the order of the items.
 pub(crate) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let threads = available_parallelism().map_or(1, usize::from).min(THREADS);
     if threads < 2 || items.len() < 2 {
@@ -44,7 +44,7 @@ pub(crate) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R
     results.into_iter().map(|(_, r)| r).collect()
 }
 
-/// Runs `work`, and `aside` on another processor at the same time. On a single processor `aside` is skipped.
+/// Runs `work`, and `aside` on another processor at the same time. A single processor skips `aside`.
 pub(crate) fn run_beside<R>(work: impl FnOnce() -> R, aside: impl FnOnce() + Send) -> R {
     if available_parallelism().map_or(1, usize::from) < 2 {
         return work();

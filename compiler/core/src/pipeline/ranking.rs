@@ -1,7 +1,7 @@
-//! The strategies of `auto`, compared by the estimate of one plan per strategy.
+//! The strategies of `auto`, compared by an estimate of one plan each.
 //!
-//! The planner takes the cheapest strategy that fits. The cost is the time of a decoded token with prompts weighed in, and a
-//! price for the fullest device's memory if it is scarce. Costs that differ by less than the estimates' error are equal. Groups
+//! The planner takes the cheapest strategy that fits. The cost is the time of a decoded token with its share of
+//! prompts. Scarce memory of the fullest device has a price. Costs closer than the estimates' error are equal. Groups
 //! in sequence are planned only if they could be chosen.
 
 use tpc_ir::{Bindings, Budget, Graph, Place};
@@ -15,27 +15,24 @@ use super::{ExcludedMode, PlanInput, in_parallel, tensor_limit};
 use crate::placement::{OverriddenPlaces, Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
-/// The number of strategies whose plans are kept until one is taken. Plans are large, so the others are planned again if these do
-/// not fit.
+/// Strategies whose plans are kept until one is taken. Plans are large; the others are planned again if these do not
+/// fit.
 const HELD: usize = 2;
 
-/// The strategies to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CompareScope {
-    /// All.
     All,
-    /// All ways except groups in sequence whose least cost reaches the cost of a plain way that fits.
+    /// All except groups in sequence whose least cost reaches the cost of a fitting plain way.
     Promising,
 }
 
-/// A strategy, with its plan if it was compared with others.
+/// A strategy, with its plan if it was compared.
 pub(super) struct RankedStrategy {
     pub(super) strategy: Strategy,
     pub(super) sharding: Option<Sharding>,
 }
 
 impl RankedStrategy {
-    /// Returns the strategy, and keeps its plan only if `held` is set.
     fn hold_plan(self, held: bool) -> RankedStrategy {
         RankedStrategy {
             sharding: self.sharding.filter(|_| held),
@@ -44,19 +41,17 @@ impl RankedStrategy {
     }
 }
 
-/// The strategies to divide a model, the cheapest that fits first.
+/// Strategies to divide a model, the cheapest that fits first.
 pub(super) struct Ranking {
     pub(super) strategies: Vec<RankedStrategy>,
-    /// The comparison of the strategies; empty if the mode admits only one.
+    /// The comparison; empty if the mode admits only one strategy.
     pub(super) candidates: Vec<Candidate>,
-    /// The strategies that the engine refuses.
     pub(super) left_out: Vec<ExcludedMode>,
-    /// True if every strategy was compared.
     pub(super) complete: bool,
 }
 
 impl PlanInput {
-    /// Ranks the strategies that the mode admits. A strategy fits if its weights, caches and states do.
+    /// Ranks the strategies of the mode. A strategy fits if its weights, caches and states do.
     ///
     /// # Errors
     /// Returns an error if a pattern cannot be matched, or a plan contradicts itself.
@@ -89,7 +84,7 @@ impl PlanInput {
             }
             None => true,
         });
-        // Plans of groups take the longest, and are made only if they can fit.
+        // Plans of groups take longest: make them only if they can fit.
         all.retain(|way| {
             way.mode != SplitMode::Hybrid || self.may_fit(placement, &overridden, way)
         });
@@ -109,7 +104,7 @@ impl PlanInput {
             candidates.push(candidate);
             costs.push((ranked, cost));
         }
-        // Costs that differ from the least by rounding alone count as equal to it, and keep their order.
+        // Costs that differ from the least only by rounding keep their order.
         let least = costs.iter().map(|(_, c)| *c).fold(f64::INFINITY, f64::min);
         let cost = |cost: f64| cost.max(least * (1.0 + 1e-9));
         costs.sort_by(|(_, a), (_, b)| cost(*a).total_cmp(&cost(*b)));
@@ -127,7 +122,7 @@ impl PlanInput {
         })
     }
 
-    /// Returns the engine's refusal of a way's tensor split; `None` if the engine supports it.
+    /// Returns the engine's refusal of a way's tensor split, if any.
     fn refusal(&self, placement: &Placement, way: &Way) -> Option<ExcludedMode> {
         if way.mode != SplitMode::Tensor {
             return None;
@@ -140,12 +135,12 @@ impl PlanInput {
         })
     }
 
-    /// Checks that an engine refuses a way's tensor split, independent of the placement's engine.
+    /// Checks that an engine refuses a way's tensor split, whatever the placement's engine.
     pub(crate) fn refuses(&self, engine: Engine, placement: &Placement, way: &Way) -> bool {
         way.mode == SplitMode::Tensor && tensor_limit(engine, &self.model, placement).is_some()
     }
 
-    /// Checks that the devices have the memory for weights and states alone, as a way divides them.
+    /// Checks that the devices can hold weights and states alone, as a way divides them.
     fn may_fit(&self, placement: &Placement, overridden: &OverriddenPlaces, way: &Way) -> bool {
         let request = self.strategy(placement, overridden, way).request;
         let batch = self.memory_batch(placement);
@@ -163,8 +158,8 @@ impl PlanInput {
         strategy(&self.model, workload, placement, overridden, way, &batch)
     }
 
-    /// Plans these ways and computes their costs. A way that does not fit costs more than any that fits, in proportion to its
-    /// missing memory.
+    /// Plans these ways and computes their costs. A way that does not fit costs more than any that fits, in proportion
+    /// to its missing memory.
     fn compare(
         &self,
         ways: Vec<Way>,
@@ -213,8 +208,8 @@ impl PlanInput {
     }
 }
 
-/// Checks that groups in sequence could be chosen, by the plan by layers. At best a group divides its layers' work evenly, with
-/// free reductions. The groups are excluded if a plain way fits and costs less than this best case, within the estimate's error.
+/// Checks that groups in sequence could be chosen. At best a group divides its layers' work evenly, with free
+/// reductions. Groups are excluded if a fitting plain way costs less than this best case, within the estimate's error.
 /// This bound holds only for identical devices.
 fn may_be_chosen(
     way: &Way,
@@ -241,7 +236,7 @@ fn may_be_chosen(
         .any(|(_, c, _)| c.fits && c.cost <= least * (1.0 + c.estimate.error))
 }
 
-/// Computes the price of memory in microseconds. It is zero while at least a tenth of every device stays free. It then rises to
+/// Computes the price of memory in microseconds. It is zero while a tenth of every device stays free. It then rises to
 /// the time that the fullest device needs to read half of its stored bytes.
 fn shortage_us(stored: &[u64], placement: &Placement) -> f64 {
     let of_device = |d: usize| {
@@ -254,7 +249,7 @@ fn shortage_us(stored: &[u64], placement: &Placement) -> f64 {
     (0..stored.len()).filter_map(of_device).fold(0.0, f64::max)
 }
 
-/// Marks the candidates that fit and whose speeds differ from the chosen one's by less than the estimates' error.
+/// Marks fitting candidates with speeds within the estimates' error of the chosen one.
 pub(super) fn mark_equals(candidates: &mut [Candidate]) {
     let chosen = candidates.iter().find(|c| c.chosen && c.fits);
     let Some(chosen) = chosen.map(|c| c.estimate) else {
@@ -268,13 +263,13 @@ pub(super) fn mark_equals(candidates: &mut [Candidate]) {
     }
 }
 
-/// The least ratio of two speeds that counts as a difference.
+/// The least speed ratio that counts as a difference.
 const FASTER: f64 = 1.02;
-/// The least ratio of the other strategy's memory to the faster strategy's memory.
+/// The least ratio of the other strategy's memory to the faster one's.
 const ROOMIER: f64 = 0.9;
 
-/// Checks that a strategy fits, is faster than another at decoding or prompts, and is not slower at either. The other may leave
-/// at most slightly more memory. Groups in sequence have to be faster by more than the estimates' error.
+/// Checks that a strategy fits, is faster at decoding or prompts, and slower at neither. The other may leave at most
+/// slightly more memory. Groups must be faster by more than the estimates' error.
 fn beats(better: &Candidate, other: &Candidate) -> bool {
     let (a, b) = (&better.estimate, &other.estimate);
     let margin = match (better.mode, other.mode) {
@@ -288,9 +283,9 @@ fn beats(better: &Candidate, other: &Candidate) -> bool {
         && other.fullest as f64 >= better.fullest as f64 * ROOMIER
 }
 
-/// Returns the position of the strategy to take; `found` is sorted by cost. Costs that differ from the least by less than the
-/// estimates' error are equal. Among equal strategies, it prefers one that no other beats, then a plain way over groups. Then it
-/// prefers the fewest bytes on the fullest device, which leaves room for a longer context.
+/// Returns the position of the strategy to take; `found` is sorted by cost. Costs within the estimates' error of the
+/// least are equal. Among these it prefers strategies that no other beats, then plain ways, then the fewest bytes on
+/// the fullest device, which leaves room for context.
 fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate]) -> usize {
     let of = |i: usize| &candidates[found[i].0.strategy.number];
     let best = of(0);
@@ -302,7 +297,7 @@ fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate])
         of(*i).fits && found[*i].1 <= found[0].1 * (1.0 + error)
     };
     let is_hybrid = |i: usize| of(i).mode == SplitMode::Hybrid;
-    // Groups lose to plain ways, so they do not count as rivals of a plain way.
+    // Groups lose to plain ways, so they are not their rivals.
     let rivals =
         |i: usize| (0..found.len()).filter(move |&j| j != i && (is_hybrid(i) || !is_hybrid(j)));
     let beaten = |i: usize| rivals(i).any(|j| beats(of(j), of(i)));
@@ -311,7 +306,6 @@ fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate])
     equals.min_by_key(key).unwrap_or(0)
 }
 
-/// Sums the bytes of weights, caches and states on each device of a sharded graph.
 fn stored_bytes(graph: &Graph, devices: usize, batch: &Bindings) -> Vec<u64> {
     let mut out = vec![0_u64; devices];
     for (_, i) in graph.insts() {

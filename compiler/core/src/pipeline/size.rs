@@ -1,5 +1,3 @@
-//! The size of a model: its elements and bytes.
-
 use tpc_ir::{Bindings, Graph, Op};
 
 use tpc_gguf::{GgufFile, TensorInfo};
@@ -7,14 +5,13 @@ use tpc_gguf::{GgufFile, TensorInfo};
 /// The size of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelSize {
-    /// Elements of all its tensors.
+    /// Elements of all tensors.
     pub params: u64,
-    /// Their bytes.
+    /// Bytes of all tensors.
     pub bytes: u64,
 }
 
 impl ModelSize {
-    /// Reads the size from a file's header.
     pub(super) fn of_file(file: &GgufFile) -> ModelSize {
         let header = file.header();
         ModelSize {
@@ -23,7 +20,6 @@ impl ModelSize {
         }
     }
 
-    /// Computes the size of a graph's weights.
     pub(super) fn of_graph(graph: &Graph) -> ModelSize {
         let batch = Bindings::default();
         let mut out = ModelSize {

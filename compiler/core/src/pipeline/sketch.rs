@@ -1,4 +1,4 @@
-//! A plan without programs: enough for its speed, and for the bytes that it stores.
+//! A plan without programs, for its speed and stored bytes.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use super::{CompiledModel, PlanInput, Way};
 use crate::placement::{Placement, expert_weights, overridden};
 use tpc_diag::Diagnostic;
 
-/// Stored bytes, by the option that moves them: `-ncmoe` the experts, `-nkvo` the caches, `-ngl` all bytes.
+/// Stored bytes, by the option that moves them: `-ncmoe` (experts), `-nkvo` (caches), `-ngl` (all).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StoredBytes {
-    /// Weights of experts.
+    /// Expert weights.
     pub experts: f64,
-    /// All other weights.
+    /// Other weights.
     pub weights: f64,
     /// Caches that count cells.
     pub caches: f64,
@@ -30,7 +30,6 @@ impl StoredBytes {
         self.experts + self.weights + self.caches + self.states
     }
 
-    /// Adds the bytes of another section.
     pub(crate) fn add(&mut self, other: &StoredBytes) {
         self.experts += other.experts;
         self.weights += other.weights;
@@ -38,7 +37,7 @@ impl StoredBytes {
         self.states += other.states;
     }
 
-    /// Returns the counter of an instruction's bytes; `None` if it stores no bytes. `experts` are the tensors of experts.
+    /// Returns the counter of an instruction's bytes; `None` if it stores none. `experts` are the expert tensors.
     pub(crate) fn counter(
         &mut self,
         graph: &Graph,
@@ -55,18 +54,17 @@ impl StoredBytes {
     }
 }
 
-/// A plan up to its sharded graph, which is rewritten but neither lowered nor proved.
+/// A plan up to its rewritten sharded graph.
 #[derive(Clone, Debug)]
 pub struct Sketch {
     /// Estimated times.
     pub estimate: Estimate,
-    /// The bytes stored on each device, its part of its stage's bytes.
+    /// Bytes on each device: its part of its stage.
     pub parts: Vec<StoredBytes>,
-    /// Bytes stored by each stage, each tensor counted once.
+    /// Bytes of each stage, each tensor once.
     pub stages: Vec<StoredBytes>,
 }
 
-/// Lists the tensors of experts of a model's graph.
 fn experts(graph: &Graph) -> BTreeSet<&str> {
     let name = |v: Value| match graph.def_op(v) {
         Op::Weight(w) => Some(w.tensor.as_str()),
@@ -76,7 +74,7 @@ fn experts(graph: &Graph) -> BTreeSet<&str> {
 }
 
 impl PlanInput {
-    /// Lists the tensors of experts.
+    /// Lists the expert tensors.
     pub fn experts(&self) -> BTreeSet<&str> {
         experts(&self.model.graph)
     }
@@ -106,7 +104,7 @@ impl PlanInput {
 }
 
 impl CompiledModel {
-    /// Sketches this plan, with its speeds at another depth.
+    /// Sketches this plan, with speeds at another depth.
     pub(crate) fn sketched(&self, depth: u64) -> Sketch {
         let request = PlanRequest {
             depth,
@@ -121,7 +119,6 @@ impl CompiledModel {
 }
 
 impl Sketch {
-    /// Creates the sketch of a sharded graph on `devices` devices in `stages` stages.
     fn new(
         estimate: Estimate,
         [devices, stages]: [usize; 2],
@@ -140,7 +137,7 @@ impl Sketch {
         out
     }
 
-    /// Counts the bytes that an instruction stores on the devices of a stage.
+    /// Counts the bytes that an instruction stores on a stage's devices.
     fn count(
         &mut self,
         graph: &Graph,

@@ -1,5 +1,4 @@
-//! Strategies to divide a model among devices: on one, by layers, by tensors, or by layers among groups that split
-//! tensors.
+//! Strategies to divide a model: on one device, by layers, by tensors, or by layers among groups that split tensors.
 
 use tpc_ir::Bindings;
 use tpc_passes::machine::{Engine, Workload};
@@ -8,17 +7,14 @@ use tpc_passes::plan::PlanRequest;
 use super::model::Model;
 use crate::placement::{OverriddenPlaces, Placement, ResolvedPlacement, SplitMode, resolve};
 
-/// A strategy with the request for its plan.
 #[derive(Clone, Debug)]
 pub(super) struct Strategy {
-    /// Its position among the compared strategies.
     pub(super) number: usize,
     pub(super) mode: SplitMode,
     pub(super) resolved: ResolvedPlacement,
     pub(super) request: PlanRequest,
 }
 
-/// Returns the device of a model that is divided this way, if it is not split.
 pub(super) fn main_device(mode: SplitMode, stages: &[Vec<usize>]) -> Option<usize> {
     match (mode, stages) {
         (SplitMode::None, [only]) => only.first().copied(),
@@ -26,19 +22,19 @@ pub(super) fn main_device(mode: SplitMode, stages: &[Vec<usize>]) -> Option<usiz
     }
 }
 
-/// A way to divide a model: its mode, its name, and its stages of devices.
+/// A way to divide a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
     /// The mode.
     pub mode: SplitMode,
     /// `none`, `layer`, `tensor`, or `layer of 2 × tensor of 4`.
     pub name: String,
-    /// The devices of each stage, by position.
+    /// Positions of the devices of each stage.
     pub stages: Vec<Vec<usize>>,
 }
 
 impl Way {
-    /// Returns the device of a model that is not split.
+    /// Returns the device of an unsplit model.
     pub fn main_device(&self) -> Option<usize> {
         main_device(self.mode, &self.stages)
     }
@@ -52,7 +48,7 @@ impl Way {
     }
 }
 
-/// Lists the ways to divide a model that a placement's mode admits.
+/// Lists the ways that a placement's mode admits.
 pub fn ways(placement: &Placement) -> Vec<Way> {
     let n = placement.devices.len();
     let none = |d: usize| Way::new(SplitMode::None, "none", vec![vec![d]]);
@@ -79,7 +75,7 @@ pub fn ways(placement: &Placement) -> Vec<Way> {
     }
 }
 
-/// Returns the device with the most memory; of several, the one with the highest bandwidth, then the first.
+/// Returns the device with the most memory, then the highest bandwidth, then the lowest position.
 fn roomiest(placement: &Placement) -> usize {
     let key = |d: usize| {
         let device = placement.topology.device(d);
@@ -91,7 +87,7 @@ fn roomiest(placement: &Placement) -> usize {
         .unwrap_or(0)
 }
 
-/// Groups of equal size, in sequence.
+/// Lists ways with groups of equal size in sequence.
 fn hybrids(n: usize) -> Vec<Way> {
     (2..n)
         .filter(|size| n.is_multiple_of(*size))
@@ -103,7 +99,7 @@ fn hybrids(n: usize) -> Vec<Way> {
         .collect()
 }
 
-/// Creates the request for a plan of the model, divided this way.
+/// Creates the request for a plan, divided this way.
 pub(super) fn strategy(
     model: &Model,
     workload: Workload,
@@ -126,7 +122,7 @@ pub(super) fn strategy(
     if mode == SplitMode::None {
         request.tensor_split = None;
     }
-    // Stages hold layers by their devices' shares, or by their memory if it is known.
+    // Stages hold layers by their devices' shares, or by memory if known.
     let memory: Option<Vec<f64>> = (0..placement.devices.len())
         .map(|d| placement.topology.device(d).usable_memory())
         .collect();

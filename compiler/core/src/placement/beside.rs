@@ -1,19 +1,19 @@
-//! The memory of files that are loaded in addition to the model.
+//! Memory of files loaded in addition to the model.
 
 use serde::Serialize;
 
-/// The difference between the tokens of a draft and the model's.
+/// A difference between a draft's and the model's tokens, the model's first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// The kinds of their tokenizers: the model's, the draft's.
+    /// Tokenizer kinds.
     Kind(String, String),
-    /// The numbers of their tokens: the model's, the draft's.
+    /// Numbers of tokens.
     Count(usize, usize),
-    /// A token: its number, the model's text, the draft's.
+    /// A token: number and both texts.
     Token(usize, String, String),
 }
 
-/// Bytes of a file's content at one place.
+/// A file's bytes at one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Part {
     /// Weights.
@@ -47,7 +47,7 @@ impl Part {
     }
 }
 
-/// The memory of a file that is loaded in addition to the model.
+/// The memory of a file loaded in addition to the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExtraFileMemory {
     /// `draft`, `mmproj`, `lora` or `control vector`.
@@ -56,12 +56,12 @@ pub struct ExtraFileMemory {
     pub file: String,
     /// Per device.
     pub devices: Vec<Part>,
-    /// On the host.
+    /// The host.
     pub host: Part,
-    /// The options that ask for it.
+    /// The options that request it.
     #[serde(skip)]
     pub words: Vec<String>,
-    /// The difference between a draft's tokens and the model's.
+    /// A difference between a draft's and the model's tokens.
     #[serde(skip)]
     pub difference: Option<Difference>,
 }
@@ -78,7 +78,7 @@ impl ExtraFileMemory {
         }
     }
 
-    /// Sums all its bytes.
+    /// Sums all bytes.
     pub fn total(&self) -> u64 {
         let devices = self.devices.iter().map(|p| p.total());
         devices.fold(self.host.total(), u64::saturating_add)

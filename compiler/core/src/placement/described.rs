@@ -4,7 +4,7 @@ use tpc_passes::machine::LinkKind;
 
 use super::Placement;
 
-/// Writes the text of a topology file that describes a placement's devices and links.
+/// Formats a placement's devices and links as a topology file.
 pub fn describe(placement: &Placement) -> String {
     let mut out = "Topology(\n    devices: [\n".to_owned();
     let quoted = |text: &str| format!("{text:?}");

@@ -1,4 +1,4 @@
-//! `--devices`: the devices that a model is divided among.
+//! `--devices`.
 
 use std::fmt;
 
@@ -20,39 +20,39 @@ pub enum DeviceKind {
 /// One logical device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceSpec {
-    /// Its name in reports.
+    /// The name in reports.
     pub name: String,
     /// The executor of its program.
     pub kind: DeviceKind,
-    /// The name of its card, if it is one.
+    /// The card's name, if it is one.
     pub card: Option<String>,
     /// True if a topology file lists it.
     pub of_file: bool,
 }
 
-/// The most devices that a plan may be for.
+/// Maximum devices of a plan.
 pub const MAX_DEVICES: usize = 64;
 
 /// The value of `--devices`; the topology determines the devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceList {
-    /// All devices of the topology file; without a file, one device.
+    /// All of the topology file; without a file, one.
     #[default]
     All,
     /// A number of devices.
     Count(usize),
-    /// Devices by kind or name, in order.
+    /// By kind or name, in order.
     Named(Vec<DeviceItem>),
 }
 
-/// A device of a list, or several with one name.
+/// An entry of a device list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceItem {
     /// The CPU.
     Cpu,
     /// A CUDA device, by ordinal.
     Cuda(u32),
-    /// A card, or a device of the topology file, by name; with a number such as `2x` before it.
+    /// A card or topology device by name, with an optional count such as `2x`.
     Name(String),
 }
 
@@ -67,36 +67,34 @@ impl DeviceItem {
             let n = rest.trim_start_matches([':', ' ']);
             let n = n.parse().map_err(|_| {
                 wrong(format!("`{part}` lacks the number of the CUDA device"))
-                    .help("write such as `cuda:0`")
+                    .help("write for example `cuda:0`")
             })?;
             return Ok(DeviceItem::Cuda(n));
         }
         if part.is_empty() {
-            return Err(wrong("a device of the list is empty".to_owned()).help(cure()));
+            return Err(wrong("the list has an empty entry".to_owned()).help(cure()));
         }
         Ok(DeviceItem::Name(part.to_owned()))
     }
 }
 
-/// Creates a diagnostic about `--devices`.
 pub(super) fn wrong(message: String) -> Diagnostic {
     Diagnostic::new(&codes::COMMAND_LINE, "--devices", message)
 }
 
-/// Describes the valid values of `--devices`.
 pub(super) fn cure() -> String {
     format!(
-        "give a count from 1 to {MAX_DEVICES}, cards such as `2x3090` or `4090,3090` (`tpc devices` lists them), or a list such \
-         as `cpu,cpu` or `cuda:0,cuda:1`"
+        "give a count from 1 to {MAX_DEVICES}, cards such as `2x3090` or `4090,3090` (`tpc devices` lists them), or a \
+         list such as `cpu,cpu` or `cuda:0,cuda:1`"
     )
 }
 
 impl DeviceList {
-    /// Reads `2`, `2x3090`, `H100-SXM,A100`, `cpu,cpu`, `cuda:0,cuda1`. Names are looked up later, when the machine is assembled.
+    /// Reads `2`, `2x3090`, `H100-SXM,A100`, `cpu,cpu`, `cuda:0,cuda1`. Names are looked up when the machine is
+    /// assembled.
     ///
     /// # Errors
-    /// Returns a [`Diagnostic`] TPC0400 for an empty name, a CUDA device without a number, and a count of zero or more than
-    /// [`MAX_DEVICES`].
+    /// Returns TPC0400 for an empty name, a CUDA device without a number, or a count of zero or above [`MAX_DEVICES`].
     pub fn parse(text: &str) -> Result<DeviceList, Diagnostic> {
         let trimmed = text.trim();
         if !trimmed.is_empty() && trimmed.bytes().all(|b| b.is_ascii_digit()) {
@@ -106,7 +104,7 @@ impl DeviceList {
             }
             // `3090` is a card.
             if matches!(find(trimmed, &[], table()), CardMatch::Unknown(_)) {
-                return Err(wrong(format!("a plan cannot be for {trimmed} devices")).help(cure()));
+                return Err(wrong(format!("unsupported number of devices: {trimmed}")).help(cure()));
             }
         }
         let items = text.split(',').map(DeviceItem::parse);
@@ -134,11 +132,11 @@ impl fmt::Display for DeviceList {
     }
 }
 
-/// Splits the number before or after a name from it: `2x3090`, `2 x RTX 3090`, `3090 x2`, `3090x2`, `2 H100`.
+/// Splits off the count before or after a name: `2x3090`, `2 x RTX 3090`, `3090 x2`, `3090x2`, `2 H100`.
 pub(super) fn split_count(text: &str) -> Option<(usize, &str)> {
     let number = |digits: &str| digits.trim().parse::<usize>().ok();
     for times in ['x', 'X', '*', '×'] {
-        // `3090x2`: the first number is not a count of devices.
+        // `3090x2`: the first number is not a count.
         let is_name = |name: &str| {
             let counts = number(name).is_some_and(|n| n <= MAX_DEVICES);
             name.ends_with(' ') || (name.ends_with(|c: char| c.is_ascii_digit()) && !counts)
@@ -161,7 +159,7 @@ pub(super) fn split_count(text: &str) -> Option<(usize, &str)> {
     Some((n, name.trim()))
 }
 
-/// Formats the devices for `--devices`: `2`, `2x3090,4090`, `cpu,cpu`, or names of a topology file.
+/// Formats the devices for `--devices`: `2`, `2x3090,4090`, `cpu,cpu`, or topology names.
 pub fn spell_devices(devices: &[DeviceSpec]) -> String {
     let plain = |d: &DeviceSpec| d.kind == DeviceKind::Generic && d.card.is_none() && !d.of_file;
     if devices.iter().all(plain) {

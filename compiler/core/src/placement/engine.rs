@@ -1,4 +1,4 @@
-//! `--engine` and `--backend`: the release of an engine that a plan is for, and the libraries that compute on its devices.
+//! `--engine` and `--backend`: the planned engine and its release, and the libraries on its devices.
 
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::engines::{Backend, Build};
@@ -13,7 +13,7 @@ use crate::cards::{Vendor, table};
 pub struct EngineChoice {
     /// The engine.
     pub engine: Engine,
-    /// The release whose limits apply. For tpc it is the release of llama.cpp that the printed command is for.
+    /// The release whose limits apply; for tpc, the llama.cpp release of the printed command.
     pub build: &'static Build,
 }
 
@@ -23,7 +23,7 @@ impl Default for EngineChoice {
     }
 }
 
-/// Returns the project that makes an engine.
+/// Returns an engine's project.
 pub const fn maker(engine: Engine) -> Maker {
     match engine {
         Engine::Tpc | Engine::LlamaCpp => Maker::LlamaCpp,
@@ -41,10 +41,10 @@ impl EngineChoice {
     }
 }
 
-/// Reads an engine by its name, with an optional release after an `@`: `llama.cpp@0.5.0`.
+/// Reads an engine with an optional release: `llama.cpp@0.5.0`.
 ///
 /// # Errors
-/// Returns a [`Diagnostic`] TPC0400 for an unknown engine or release.
+/// Returns TPC0400 for an unknown engine or release.
 pub fn parse_engine(text: &str) -> Result<EngineChoice, Diagnostic> {
     let wrong = |message: String| Diagnostic::new(&codes::COMMAND_LINE, "--engine", message);
     let (name, version) = match text.split_once('@') {
@@ -63,7 +63,7 @@ pub fn parse_engine(text: &str) -> Result<EngineChoice, Diagnostic> {
         Engine::LlamaCpp | Engine::IkLlamaCpp => Build::find(maker(engine), version),
     };
     let Some(build) = found else {
-        let message = format!("tpc has no facts about {name} {version}");
+        let message = format!("tpc does not know {name} {version}");
         let known: Vec<&str> = match engine {
             Engine::Tpc => Vec::new(),
             Engine::LlamaCpp | Engine::IkLlamaCpp => Build::versions(maker(engine)).collect(),
@@ -71,7 +71,7 @@ pub fn parse_engine(text: &str) -> Result<EngineChoice, Diagnostic> {
         let help = match known.is_empty() {
             true => format!("leave out `@{version}`"),
             false => format!(
-                "tpc knows {name}@{}; without a version it takes the newest",
+                "use {name}@{}, or leave out the version for the newest",
                 known.join(&format!(", {name}@"))
             ),
         };
@@ -80,10 +80,10 @@ pub fn parse_engine(text: &str) -> Result<EngineChoice, Diagnostic> {
     Ok(EngineChoice { engine, build })
 }
 
-/// Reads a back end of ggml by its name.
+/// Reads a ggml back end.
 ///
 /// # Errors
-/// Returns a [`Diagnostic`] TPC0400 for any other text.
+/// Returns TPC0400 for any other text.
 pub fn parse_backend(text: &str) -> Result<Backend, Diagnostic> {
     Backend::from_name(text).ok_or_else(|| {
         let known = Backend::ALL.map(Backend::name).join(", ");
@@ -93,7 +93,7 @@ pub fn parse_backend(text: &str) -> Result<Backend, Diagnostic> {
     })
 }
 
-/// Returns the back end of a device's maker; `None` if the device is unknown.
+/// Returns the back end of a device's maker; `None` if unknown.
 fn of_device(device: &DeviceSpec) -> Option<Backend> {
     match device.kind {
         DeviceKind::Cpu => return Some(Backend::Cpu),
@@ -111,7 +111,7 @@ fn of_device(device: &DeviceSpec) -> Option<Backend> {
 }
 
 impl Placement {
-    /// Returns the release of an engine whose limits apply to this plan.
+    /// Returns the engine release whose limits apply.
     pub fn build_of(&self, engine: Engine) -> &'static Build {
         match maker(self.engine) == maker(engine) {
             true => self.build,
@@ -119,7 +119,7 @@ impl Placement {
         }
     }
 
-    /// Returns the back end of each device: the one of `--backend`, or else the one of the card's maker.
+    /// Returns each device's back end: the one of `--backend`, else the one of the card's maker.
     pub fn backends(&self) -> Vec<Option<Backend>> {
         let of = |d: &DeviceSpec| self.backend.or_else(|| of_device(d));
         self.devices.iter().map(of).collect()

@@ -1,23 +1,23 @@
-//! The options of an engine's command that change its memory and that tpc itself lacks.
+//! Options of an engine's command that change its memory and that tpc lacks.
 
 use tpc_ir::DType;
 
-/// The options. The defaults match a program that computes the logits of every token, such as `llama-bench`.
+/// The options. The defaults match a program that computes every token's logits, such as `llama-bench`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// True if the sequences share one cache (`--kv-unified`).
+    /// True if sequences share one cache (`--kv-unified`).
     pub unified: bool,
-    /// True if the program is a server: it computes the logits of the last token of each sequence.
+    /// True for a server, which computes the logits of each sequence's last token.
     pub serves: bool,
-    /// True if the command does not set the number of sequences: a server then has several that share one cache.
+    /// True if the command leaves the number of sequences open: a server then has several that share one cache.
     pub open_slots: bool,
-    /// True if caches of layers with a window have a cell per token of the context (`--swa-full`).
+    /// True if window layers have a cell per context token (`--swa-full`).
     pub whole_windows: bool,
-    /// Element types of the draft's caches (`-ctkd -ctvd`).
+    /// Draft cache types (`-ctkd -ctvd`).
     pub draft_caches: [DType; 2],
     /// Tokens drafted at once (`--spec-draft-n-max`); `None` for the engine's default.
     pub drafted_tokens: Option<u64>,
-    /// Bytes of the devices' cache of experts that are on the host (`--moe-cache-mib`).
+    /// Bytes of the devices' cache of host experts (`--moe-cache-mib`).
     pub expert_cache: u64,
 }
 

@@ -1,19 +1,19 @@
-//! `--n-cpu-moe` and `--cpu-moe`: the layers whose experts stay on the host.
+//! `--n-cpu-moe` and `--cpu-moe`.
 
 /// The layers whose experts stay on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostExperts {
-    /// The number of first layers.
+    /// The first n layers.
     First(u64),
     /// All layers.
     All,
 }
 
 impl HostExperts {
-    /// No layer: all experts are on the devices.
+    /// No layers.
     pub const NONE: HostExperts = HostExperts::First(0);
 
-    /// Checks that the experts of this layer, counted from 0, stay on the host.
+    /// True if the experts of this layer, from 0, stay on the host.
     pub const fn contains(self, layer: u64) -> bool {
         match self {
             HostExperts::First(n) => layer < n,
@@ -21,7 +21,7 @@ impl HostExperts {
         }
     }
 
-    /// Counts these layers among `n_layer` layers.
+    /// Counts these among `n_layer` layers.
     pub fn count(self, n_layer: u64) -> u64 {
         match self {
             HostExperts::First(n) => n.min(n_layer),
@@ -29,7 +29,7 @@ impl HostExperts {
         }
     }
 
-    /// Checks that the experts of all layers are on the devices.
+    /// True if no experts stay on the host.
     pub fn is_none(self) -> bool {
         self == HostExperts::NONE
     }

@@ -4,26 +4,25 @@ use std::collections::BTreeSet;
 
 use super::Override;
 
-/// A pattern in three parts: the text before the numbers of layers, the numbers, and the text after them.
+/// A pattern in three parts: before the layer numbers, the numbers, after them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerPattern {
     before: String,
     after: String,
     /// The model's layers that the pattern names.
     layers: BTreeSet<u64>,
-    /// True if the pattern writes runs of numbers as `[4-9]`.
+    /// True if runs of numbers are written as `[4-9]`.
     runs: bool,
 }
 
-/// The ways to write the dot after `blk` and after the number.
+/// Spellings of the dot after `blk` and after the number.
 const DOTS: [&str; 3] = [r"\.", "[.]", "."];
 
-/// The most layers that are tried.
 const MAX_LAYERS: u64 = 1024;
 
 impl LayerPattern {
-    /// Reads an override's pattern for a model of `n_block` layers with these tensors. Returns `None` if the pattern names layers
-    /// in another form.
+    /// Reads a pattern for a model of `n_block` layers with these tensors; `None` if the pattern names layers in
+    /// another form.
     pub fn parse<'n>(
         of: &Override,
         n_block: u64,
@@ -54,12 +53,12 @@ impl LayerPattern {
         names.all(agrees).then_some(out)
     }
 
-    /// Returns the layers that the pattern names.
+    /// Returns the named layers.
     pub fn layers(&self) -> &BTreeSet<u64> {
         &self.layers
     }
 
-    /// Returns the pattern with other layers; `None` if `layers` is empty.
+    /// Returns the pattern for other layers; `None` if `layers` is empty.
     pub fn with(&self, layers: &BTreeSet<u64>) -> Option<String> {
         let numbers = match self.runs {
             true => runs(layers),
@@ -74,7 +73,7 @@ impl LayerPattern {
     }
 }
 
-/// Parses the number of a tensor's layer: `blk.7.ffn_up.weight` has 7.
+/// Parses the layer in a tensor's name: 7 in `blk.7.ffn_up.weight`.
 pub fn layer_of(name: &str) -> Option<u64> {
     let rest = name.strip_prefix("blk.")?;
     rest.split('.').next()?.parse().ok()
@@ -87,19 +86,19 @@ fn split_at_dot(pattern: &str, at: usize) -> Option<(&str, &str)> {
     Some(pattern.split_at(at + dot.len()))
 }
 
-/// Finds the dot after the numbers at the start of a text, outside of groups.
+/// Finds the dot after the leading numbers, outside of groups.
 fn end_of_numbers(text: &str) -> Option<usize> {
     let is_dot = |rest: &str| DOTS.iter().any(|dot| rest.starts_with(dot));
     end_of_part(text, is_dot).filter(|end| *end < text.len())
 }
 
-/// Checks that a part of a pattern closes the groups that it opens, and has alternatives only inside of groups.
+/// Checks that a part closes the groups that it opens, with alternatives only inside groups.
 fn closes(text: &str) -> bool {
     end_of_part(text, |_| false).is_some()
 }
 
-/// Finds the first position outside of groups where `is_end` holds for the rest of a text. The default is the length of the text.
-/// Returns `None` if the groups before it are unbalanced, or if it has alternatives outside of groups.
+/// Finds the first position outside of groups where `is_end` holds for the rest, or else the length. Returns `None` for
+/// unbalanced groups before it, or alternatives outside of groups.
 fn end_of_part(text: &str, is_end: impl Fn(&str) -> bool) -> Option<usize> {
     let (mut depth, mut in_class, mut escaped) = (0_i32, false, false);
     for (i, c) in text.char_indices() {
@@ -151,7 +150,6 @@ mod tests {
     use super::super::{parse_devices, parse_overrides};
     use super::*;
 
-    /// Returns the layers of a pattern, and the pattern without its last layer.
     fn read(pattern: &str) -> Option<(Vec<u64>, Option<String>)> {
         let devices = parse_devices("2").expect("a count");
         let given = [format!("{pattern}=CPU")];

@@ -1,4 +1,4 @@
-//! The machine that a model is planned for: devices by `--devices` and `--topology`, their links and reserves.
+//! Assembles the machine of a plan: devices by `--devices` and `--topology`, their links and reserves.
 
 use tpc_diag::{Diagnostic, codes};
 use tpc_passes::machine::{DeviceProfile, Link, LinkKind, PairLink, Topology};
@@ -12,7 +12,7 @@ use crate::cards::{
 };
 use crate::topology::TopologyFile;
 
-/// The user's statements about the machine.
+/// The user's options about the machine.
 #[derive(Clone, Debug, Default)]
 pub struct MachineRequest<'a> {
     /// `--devices`.
@@ -25,42 +25,40 @@ pub struct MachineRequest<'a> {
     pub reserve: Option<&'a Reserve>,
     /// `--host-memory`, in bytes.
     pub host_memory: Option<f64>,
-    /// The servers of `--rpc`.
+    /// `--rpc`.
     pub servers: Servers,
 }
 
-/// The devices of a plan, with their profiles and links.
+/// The devices of a plan, with profiles and links.
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// The devices.
     pub devices: Vec<DeviceSpec>,
-    /// Their profiles and links.
+    /// Profiles and links.
     pub topology: Topology,
-    /// The assumptions about them.
+    /// Assumptions.
     pub notes: Vec<Diagnostic>,
 }
 
-/// Reads a list of devices, without a topology file or further options.
+/// Reads a device list, without a topology file or further options.
 ///
 /// # Errors
-/// Returns a [`Diagnostic`] TPC0400 for a malformed list, and for names of unknown cards.
+/// Returns TPC0400 for a malformed list or unknown cards.
 pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Diagnostic> {
     Ok(Machine::of(&DeviceList::parse(text)?)?.devices)
 }
 
-/// A device during the assembly of a machine.
 #[derive(Clone)]
 struct Member {
     name: String,
     kind: DeviceKind,
     card: Option<Card>,
-    /// Its profile; `None` for an unknown device.
+    /// `None` for an unknown device.
     profile: Option<DeviceProfile>,
-    /// Its position in the topology file.
+    /// Position in the topology file.
     file: Option<usize>,
-    /// True if it is beyond the file's list, and has the profile of the list's last device.
+    /// True if it is beyond the file's list, with the last device's profile.
     repeated: bool,
-    /// True if the file states its reserve.
     reserve_stated: bool,
 }
 
@@ -85,7 +83,7 @@ impl Member {
         }
     }
 
-    /// Creates the device of a file at this position. Positions beyond the list use its last device.
+    /// Creates the file's device at this position; positions beyond the list use the last one.
     fn of_file(file: &TopologyFile, position: usize) -> Member {
         let last = file.devices.len() - 1;
         let device = &file.devices[position.min(last)];
@@ -104,7 +102,7 @@ impl Machine {
     /// Assembles the machine of a list without a topology file.
     ///
     /// # Errors
-    /// Returns a [`Diagnostic`] TPC0400 for names of unknown cards.
+    /// Returns TPC0400 for unknown cards.
     pub fn of(list: &DeviceList) -> Result<Machine, Diagnostic> {
         MachineRequest {
             list: Some(list),
@@ -118,13 +116,13 @@ impl MachineRequest<'_> {
     /// Assembles the machine.
     ///
     /// # Errors
-    /// Returns a [`Diagnostic`] TPC0400 for names that are neither in the file nor a card's, and for links that the cards lack.
-    /// It also reports reserves for another number of devices.
+    /// Returns TPC0400 for names of neither the file nor a card, for links that the cards lack, and for reserves of
+    /// another number of devices.
     pub fn machine(&self) -> Result<Machine, Diagnostic> {
         let mut notes = Vec::new();
         let mut members = self.members(&mut notes)?;
         if members.is_empty() || members.len() > MAX_DEVICES {
-            let message = format!("a plan cannot be for {} devices", members.len());
+            let message = format!("unsupported number of devices: {}", members.len());
             return Err(wrong(message).help(cure()));
         }
         name_apart(&mut members);
@@ -189,16 +187,19 @@ impl MachineRequest<'_> {
         }
         let unknown = out.iter().find(|m| m.profile.is_none());
         if let (Some(unknown), Some(known)) = (unknown, out.iter().find(|m| m.profile.is_some())) {
-            let message = format!("{} stands beside the card {}", unknown.name, known.name);
+            let message = format!(
+                "the list mixes {}, whose memory is unknown, with the card {}",
+                unknown.name, known.name
+            );
             return Err(wrong(message).help(
-                "name all cards, or describe all devices in a topology file (--topology); what stays on the host needs no device: \
-                 -ngl, -ncmoe, -ot",
+                "name all cards, or describe all devices in a topology file (--topology); to keep weights on the host, \
+                 use -ngl, -ncmoe or -ot",
             ));
         }
         Ok(out)
     }
 
-    /// Finds the device of a name in the list, and its count.
+    /// Finds the device of a name with its count.
     fn find_named(
         &self,
         text: &str,
@@ -217,12 +218,11 @@ impl MachineRequest<'_> {
             None => d,
         })?;
         if count == 0 || count > MAX_DEVICES {
-            return Err(wrong(format!("a plan cannot be for {count} devices")).help(cure()));
+            return Err(wrong(format!("unsupported number of devices: {count}")).help(cure()));
         }
         Ok((count, member))
     }
 
-    /// Finds the device of a name.
     fn one(&self, name: &str, notes: &mut Vec<Diagnostic>) -> Result<Member, Diagnostic> {
         if let Some(file) = self.file
             && let Some(position) = file.named(name)
@@ -233,13 +233,10 @@ impl MachineRequest<'_> {
         match find(name, own, table()) {
             CardMatch::Card(card) => Ok(Member::of_card(card)),
             CardMatch::Meant { card, others } => {
-                let message = format!("`{name}` is taken for {}", card.name);
+                let message = format!("`{name}` is read as {}", card.name);
                 let help = match others.as_slice() {
-                    [] => format!("write `{}` to say so", short_name(&card.name)),
-                    others => format!(
-                        "there are also {}: write the one that you mean",
-                        others.join(", ")
-                    ),
+                    [] => format!("write `{}` to be explicit", short_name(&card.name)),
+                    others => format!("other matches: {}; write the full name", others.join(", ")),
                 };
                 let note = Diagnostic::new(&codes::CARD_ASSUMED, "--devices", message).help(help);
                 if !notes.contains(&note) {
@@ -247,7 +244,7 @@ impl MachineRequest<'_> {
                 }
                 Ok(Member::of_card(card))
             }
-            CardMatch::Several(names) => Err(wrong(format!("`{name}` is several cards"))
+            CardMatch::Several(names) => Err(wrong(format!("`{name}` matches several cards"))
                 .help(format!("write one of {}", names.join(", ")))),
             CardMatch::Unknown(near) => {
                 let shown = tpc_diag::suggest::shorten(name);
@@ -270,8 +267,7 @@ impl MachineRequest<'_> {
         }
     }
 
-    /// Sets the reserves: the option `--reserve`, else the file's reserve, else 1 GiB of a card's or a file's memory and 0 of a
-    /// CPU's.
+    /// Sets the reserves: `--reserve`, else the file's, else 1 GiB of a card's or file's memory and 0 of a CPU's.
     fn reserve(&self, members: &mut [Member]) -> Result<(), Diagnostic> {
         let given = self.reserve.map(|r| r.among(members.len())).transpose()?;
         for (i, m) in members.iter_mut().enumerate() {
@@ -287,7 +283,6 @@ impl MachineRequest<'_> {
         Ok(())
     }
 
-    /// Collects the profiles and links.
     fn topology(
         &self,
         members: &[Member],
@@ -333,7 +328,7 @@ impl MachineRequest<'_> {
         Ok(out)
     }
 
-    /// True if the file states the link between the devices at these positions.
+    /// True if the file states the link between these devices.
     fn states_link(&self, members: &[Member], a: usize, b: usize) -> bool {
         let Some(file) = self.file.filter(|_| self.way.is_none()) else {
             return false;
@@ -343,7 +338,7 @@ impl MachineRequest<'_> {
         file.link.is_some() || file.links.iter().any(is)
     }
 
-    /// Sets the links between the devices: the option `--link`, else the file's link, else the cards' own.
+    /// Sets the links: `--link`, else the file's, else the cards' own.
     fn links(
         &self,
         members: &[Member],
@@ -404,12 +399,13 @@ impl MachineRequest<'_> {
     }
 }
 
-/// Appends `#` and the position to the names of CPUs, CUDA devices, cards that are not in the file, and devices with equal names.
+/// Appends `#` and the position to the names of CPUs, CUDA devices, cards outside the file, and devices with equal
+/// names.
 fn name_apart(members: &mut [Member]) {
     let names: Vec<String> = members.iter().map(|m| m.name.to_lowercase()).collect();
     for (i, m) in members.iter_mut().enumerate() {
         let alike = names.iter().filter(|n| **n == names[i]).count() > 1;
-        // Logical devices may share a physical one, so their names include the position.
+        // Logical devices may share a physical one.
         let numbered = m.kind != DeviceKind::Generic || (m.card.is_some() && m.file.is_none());
         if alike || numbered {
             m.name = format!("{}#{i}", m.name);
@@ -418,7 +414,7 @@ fn name_apart(members: &mut [Member]) {
 }
 
 fn not_of_cards(way: LinkKind) -> Diagnostic {
-    let message = format!("the speed of {} is known of cards only", way.name());
+    let message = format!("tpc knows the speed of {} only between cards", way.name());
     let d = Diagnostic::new(&codes::COMMAND_LINE, "--link", message);
     d.help("name cards, such as `--devices 2x3090`, or state the links in a topology file (--topology)")
 }
@@ -426,12 +422,12 @@ fn not_of_cards(way: LinkKind) -> Diagnostic {
 fn without_fabric(cards: &[&Card], way: LinkKind) -> Diagnostic {
     let mut names: Vec<&str> = cards.iter().map(|c| c.name.as_str()).collect();
     names.dedup();
-    let message = format!("{} has no {}", names.join(" or "), way.name());
+    let message = format!("{} does not support {}", names.join(" or "), way.name());
     let d = Diagnostic::new(&codes::COMMAND_LINE, "--link", message);
-    d.help("leave --link out, or use pcie (copies go through the host) or pcie-p2p (from card to card)")
+    d.help("leave out --link, or use pcie (copies go through the host) or pcie-p2p (from card to card)")
 }
 
-/// Returns the note that cards of one kind may have a bridge.
+/// Notes that cards of one kind may have a bridge.
 fn bridge_note(cards: &[&Card], link: Link) -> Option<Diagnostic> {
     let bridged = |c: &&&Card| matches!(c.fabric, Some(Fabric::Bridge { .. }));
     let card = cards.iter().find(bridged)?;
@@ -444,11 +440,11 @@ fn bridge_note(cards: &[&Card], link: Link) -> Option<Diagnostic> {
         _ => "through the host's memory",
     };
     let message = format!(
-        "copies between {same} × {} are taken to go over PCI Express {how}",
+        "tpc assumes that copies between {same} × {} go over PCI Express {how}",
         card.name
     );
     let d = Diagnostic::new(&codes::LINK_ASSUMED, "--devices", message);
-    Some(d.help("`--link nvlink` if a bridge joins each pair, `--link pcie-p2p` if the driver copies from card to card"))
+    Some(d.help("use `--link nvlink` if bridges join the cards, `--link pcie-p2p` if the driver copies between cards"))
 }
 
 /// Returns the help for a list in another form: counts between commas, or cards joined by `+` or `&`.

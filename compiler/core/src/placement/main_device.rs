@@ -1,21 +1,21 @@
-//! The device of a model that is not split: the value of `--main-gpu`.
+//! `--main-gpu`: the device of an unsplit model.
 
 use super::Placement;
 use tpc_diag::{Diagnostic, codes};
 
 impl Placement {
-    /// Sets the main device of the placement to the device with this number.
+    /// Sets the main device.
     ///
     /// # Errors
-    /// Returns a [`Diagnostic`] TPC0400 if the device does not exist.
+    /// Returns TPC0400 if the device does not exist.
     pub fn with_main_device(mut self, main: u64) -> Result<Placement, Diagnostic> {
         let n = self.devices.len();
         self.main_device = usize::try_from(main).ok().filter(|&d| d < n);
         if self.main_device.is_some() {
             return Ok(self);
         }
-        let message = format!("there is no device {main}: there are {n}");
-        let help = format!("a number from 0 to {}", n.saturating_sub(1));
+        let message = format!("device {main} does not exist: the plan has {n} devices");
+        let help = format!("give a number from 0 to {}", n.saturating_sub(1));
         Err(Diagnostic::new(&codes::COMMAND_LINE, "--main-gpu", message).help(help))
     }
 }

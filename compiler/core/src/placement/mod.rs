@@ -1,4 +1,4 @@
-//! The user's placement: devices and their weights, places of layers and tensors, cache types, batch sizes.
+//! The options of a plan: devices and weights, places of layers and tensors, cache types, batch sizes.
 
 mod beside;
 mod described;
@@ -41,24 +41,23 @@ use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::engines::{Backend, Build};
 use tpc_models::{CACHE_TYPES, Drafting, IK_CACHE_TYPES, Stretch};
 
-/// The mode of dividing a model.
+/// A mode of dividing a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitMode {
     /// The planner decides.
     Auto,
-    /// Everything on the first device.
+    /// All on one device.
     None,
-    /// Whole layers on each device, one device after another.
+    /// Whole layers on each device, in sequence.
     Layer,
-    /// Tensors are split.
+    /// Split tensors.
     Tensor,
-    /// Whole layers on each of several groups of devices, which split their tensors; one of the strategies of
-    /// [`SplitMode::Auto`].
+    /// Whole layers on groups of devices that split their tensors; a strategy of [`SplitMode::Auto`].
     Hybrid,
 }
 
 impl SplitMode {
-    /// Checks that the mode shares tensors between devices.
+    /// True if devices share tensors.
     pub const fn splits_tensors(self) -> bool {
         matches!(self, SplitMode::Tensor | SplitMode::Hybrid)
     }
@@ -82,62 +81,62 @@ pub struct Placement {
     pub devices: Vec<DeviceSpec>,
     /// The machine.
     pub topology: Topology,
-    /// The mode of dividing the model.
+    /// The split mode.
     pub split_mode: SplitMode,
-    /// The device weights, which count whole layers under [`SplitMode::Layer`]; `None` for weights by bandwidth, and for stages
+    /// Device weights, in whole layers for [`SplitMode::Layer`]; `None` for weights by bandwidth, and for stages
     /// balanced by bytes.
     pub tensor_split: Option<Vec<f64>>,
-    /// Tensors with a place of their own; the first that matches counts.
+    /// Tensors with their own place; the first match counts.
     pub overrides: Vec<Override>,
-    /// The layers whose experts stay on the host.
+    /// Layers whose experts stay on the host.
     pub host_experts: HostExperts,
-    /// True if the KV caches stay on the host.
+    /// True if KV caches stay on the host.
     pub kv_on_host: bool,
-    /// The last layers, the output counted as one, that run on the devices; `None` for all.
+    /// The last layers, the output counted as one, that run on devices; `None` for all.
     pub n_gpu_layers: Option<u64>,
-    /// Element type of the K cache.
+    /// K cache type.
     pub cache_type_k: DType,
-    /// Element type of the V cache.
+    /// V cache type.
     pub cache_type_v: DType,
-    /// The context size: the tokens of all sequences together; `None` for the model's context.
+    /// Context of all sequences together, in tokens; `None` for the model's.
     pub ctx_size: Option<u64>,
     /// The context after the engine's options scale the rotation, if they do.
     pub stretch: Option<Stretch>,
-    /// Largest batch of tokens.
+    /// Maximum tokens of a batch.
     pub ubatch_size: u64,
     /// Sequences at once.
     pub parallel: u64,
-    /// The drafting of tokens.
+    /// Drafting of tokens.
     pub drafting: Drafting,
-    /// The engine that the plan is for.
+    /// The planned engine.
     pub engine: Engine,
-    /// Its release; for tpc, the release of llama.cpp.
+    /// Its release; for tpc, llama.cpp's.
     pub build: &'static Build,
-    /// The back end of all devices, if the user names one; otherwise each device has its card maker's.
+    /// The back end of all devices; `None` for each card maker's.
     pub backend: Option<Backend>,
-    /// The options of the engine's command that change its memory.
+    /// Engine options that change its memory.
     pub engine_options: EngineOptions,
-    /// Tokens in the cache when the speed of decoding is estimated.
+    /// Tokens in the cache for decoding estimates.
     pub depth: u64,
-    /// True if attention is fused. Otherwise an engine that stores scores in memory allocates and reads them.
+    /// True if attention is fused. Otherwise engines that store scores allocate and read them.
     pub flash_attention: bool,
-    /// The servers whose devices are in other machines.
+    /// Servers with devices in other machines.
     pub servers: Servers,
-    /// The order of sums over devices.
+    /// Order of sums over devices.
     pub sums: SumOrder,
-    /// The devices' storage of weights.
+    /// Weight storage on the devices.
     pub storage: &'static dyn Storage,
-    /// The device of a model that is not split (`--main-gpu`). The default is the first device; for `auto` it is the one with the
-    /// most memory.
+    /// The device of an unsplit model (`--main-gpu`). The default is the first; for `auto`, the one with the most
+    /// memory.
     pub main_device: Option<usize>,
-    /// The memory of files that are loaded in addition to the model; it is already taken from the topology's devices and host.
+    /// Memory of additional files, already subtracted from the topology's devices and host.
     pub beside: Vec<ExtraFileMemory>,
-    /// The assumptions about the machine.
+    /// Assumptions about the machine.
     pub notes: Vec<Diagnostic>,
 }
 
 impl Placement {
-    /// The default size of the largest batch.
+    /// Default size of the largest batch.
     pub const UBATCH: u64 = 512;
 
     /// Returns the type of a cache that only `ik_llama.cpp` has.
@@ -146,7 +145,7 @@ impl Placement {
         caches.into_iter().find(|t| t.is_ik())
     }
 
-    /// Creates the default placement on these devices: default topology, f16 caches, the model's context, batches of 512.
+    /// Creates the default placement: default topology, f16 caches, the model's context, batches of 512.
     pub fn on(devices: Vec<DeviceSpec>) -> Placement {
         Placement {
             devices,
@@ -180,11 +179,10 @@ impl Placement {
     }
 }
 
-/// Reads a split mode: `auto`, `none`, `layer` or `tensor`. Synonyms of `tensor` are llama.cpp's `row` and `ik_llama.cpp`'s
-/// `graph`.
+/// Reads `auto`, `none`, `layer` or `tensor`. llama.cpp's `row` and `ik_llama.cpp`'s `graph` are synonyms of `tensor`.
 ///
 /// # Errors
-/// Returns a [`Diagnostic`] TPC0400 for any other text.
+/// Returns TPC0400 for any other text.
 pub fn parse_split_mode(text: &str) -> Result<SplitMode, Diagnostic> {
     match text {
         "auto" => Ok(SplitMode::Auto),
@@ -199,11 +197,11 @@ pub fn parse_split_mode(text: &str) -> Result<SplitMode, Diagnostic> {
     }
 }
 
-/// Reads the number of layers that run on the devices. As for llama.cpp, `all`, `auto` and negative numbers stand for all layers.
-/// The plan checks that they fit.
+/// Reads the number of layers on devices. As in llama.cpp, `all`, `auto` and negative numbers are all layers. The plan
+/// checks that they fit.
 ///
 /// # Errors
-/// Returns a [`Diagnostic`] TPC0400 for any other text.
+/// Returns TPC0400 for any other text.
 pub fn parse_gpu_layers(text: &str) -> Result<Option<u64>, Diagnostic> {
     let text = text.trim();
     if text.eq_ignore_ascii_case("all") || text.eq_ignore_ascii_case("auto") {
@@ -220,10 +218,10 @@ pub fn parse_gpu_layers(text: &str) -> Result<Option<u64>, Diagnostic> {
     Ok(u64::try_from(number).ok())
 }
 
-/// Reads a drafting strategy by llama.cpp's name. Only drafting by the model's own blocks is planned.
+/// Reads a drafting strategy by llama.cpp's name; only drafting by the model's own blocks is planned.
 ///
 /// # Errors
-/// Returns a [`Diagnostic`] TPC0400 for any other text.
+/// Returns TPC0400 for any other text.
 pub fn parse_spec_type(text: &str) -> Result<Drafting, Diagnostic> {
     match text {
         "none" => Ok(Drafting::None),
@@ -236,10 +234,10 @@ pub fn parse_spec_type(text: &str) -> Result<Drafting, Diagnostic> {
     }
 }
 
-/// Reads the order of sums over devices: `on` requires the bits of one device. The other values are `off` and `auto`.
+/// Reads the order of sums over devices: `on` (the bits of one device), `off` or `auto`.
 ///
 /// # Errors
-/// Returns a [`Diagnostic`] TPC0400 for any other text.
+/// Returns TPC0400 for any other text.
 pub fn parse_deterministic(text: &str) -> Result<SumOrder, Diagnostic> {
     match text {
         "auto" => Ok(SumOrder::Auto),
@@ -249,17 +247,17 @@ pub fn parse_deterministic(text: &str) -> Result<SumOrder, Diagnostic> {
             let message = format!("`{text}` is not on, off or auto");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--deterministic", message);
             Err(d.help(
-                "on sums in the order of one device wherever it can be had, off in the cheapest, auto in the former \
-                 where it costs at most 3 %",
+                "use on, off or auto: on sums in the order of one device where possible; off sums in the cheapest \
+                 order; auto is on if that costs at most 3 %",
             ))
         }
     }
 }
 
-/// Reads the option for fused attention: `on`, `off`, or `auto`, which fuses it.
+/// Reads the option for fused attention: `on`, `off`, or `auto`, which fuses.
 ///
 /// # Errors
-/// Returns a [`Diagnostic`] TPC0400 for any other text.
+/// Returns TPC0400 for any other text.
 pub fn parse_flash_attention(text: &str) -> Result<bool, Diagnostic> {
     match text {
         "on" | "auto" | "1" | "-1" | "true" | "enabled" => Ok(true),
@@ -268,42 +266,42 @@ pub fn parse_flash_attention(text: &str) -> Result<bool, Diagnostic> {
             let message = format!("`{text}` is not on, off or auto");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--flash-attn", message);
             Err(d.help(
-                "on and auto fuse attention; off keeps scores in memory under --engine llama.cpp",
+                "use on or auto for fused attention; off keeps the scores in memory with --engine llama.cpp",
             ))
         }
     }
 }
 
-/// Reads the kind of link between cards.
+/// Reads a kind of link between cards.
 ///
 /// # Errors
-/// Returns a [`Diagnostic`] TPC0400 for any other text.
+/// Returns TPC0400 for any other text.
 pub fn parse_link(text: &str) -> Result<LinkKind, Diagnostic> {
     let known = |k: &LinkKind| k.name().eq_ignore_ascii_case(text.trim());
     LinkKind::STATED.into_iter().find(known).ok_or_else(|| {
-        let message = format!("`{text}` is no kind of link");
+        let message = format!("unknown link `{text}`");
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--link", message);
         d.help("use nvlink, pcie-p2p (from card to card), pcie (through the host) or network; a topology file states other speeds")
     })
 }
 
-/// Checks that an engine has caches of a type.
+/// Checks that an engine supports a cache type.
 ///
 /// # Errors
-/// Returns a [`Diagnostic`] TPC0400 for a type of `ik_llama.cpp` with another engine.
+/// Returns TPC0400 for a type of `ik_llama.cpp` with another engine.
 pub fn check_cache_type(option: &str, dtype: DType, engine: Engine) -> Result<(), Diagnostic> {
     if !dtype.is_ik() || engine == Engine::IkLlamaCpp {
         return Ok(());
     }
-    let message = format!("only ik_llama.cpp has caches of {dtype}");
+    let message = format!("only ik_llama.cpp supports {dtype} caches");
     let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
-    Err(d.help("use q8_0, q5_1 or q4_0, or plan for that engine with --engine ik_llama.cpp"))
+    Err(d.help("use q8_0, q5_1 or q4_0, or add --engine ik_llama.cpp"))
 }
 
-/// Reads a cache type. [`check_cache_type`] checks that an engine supports it.
+/// Reads a cache type; [`check_cache_type`] checks that an engine supports it.
 ///
 /// # Errors
-/// Returns a [`Diagnostic`] TPC0400 for a type that caches cannot have.
+/// Returns TPC0400 for a type that caches cannot have.
 pub fn parse_cache_type(option: &str, text: &str) -> Result<DType, Diagnostic> {
     DType::from_name(text)
         .filter(|t| CACHE_TYPES.contains(t) || IK_CACHE_TYPES.contains(t))

@@ -1,23 +1,21 @@
-//! Devices of other machines: devices of llama.cpp's RPC servers, and machines whose devices share the host's memory.
+//! Devices of other machines: RPC servers, and machines whose devices share the host's memory.
 
 use std::fmt;
 
 use tpc_diag::{Diagnostic, codes};
 use tpc_passes::machine::{Link, PairLink, Topology};
 
-/// RPC servers. Each counts as a machine with one device.
+/// RPC servers, each a machine with one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Servers {
-    /// Their addresses, in order.
     addresses: Vec<String>,
-    /// True if their devices are the last of the list. llama.cpp puts them first, but last under a tensor split.
+    /// True if their devices are last in the list. llama.cpp puts them first, but last for a tensor split.
     pub last: bool,
-    /// The positions of their devices, if a list of devices gives them.
+    /// Positions of their devices, if a device list states them.
     pub at: Option<Vec<usize>>,
 }
 
 impl fmt::Display for Servers {
-    /// Formats the addresses for the option.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.addresses.join(","))
     }
@@ -27,7 +25,7 @@ impl Servers {
     /// Reads `HOST:PORT,HOST:PORT`.
     ///
     /// # Errors
-    /// Returns a [`Diagnostic`] TPC0400 for an address without a port, and for an empty list.
+    /// Returns TPC0400 for an address without a port, or an empty list.
     pub fn parse(text: &str) -> Result<Servers, Diagnostic> {
         let addresses: Vec<String> = (text.split(','))
             .map(|a| a.trim().to_owned())
@@ -51,12 +49,12 @@ impl Servers {
         })
     }
 
-    /// Counts the servers.
+    /// Returns the number of servers.
     pub fn count(&self) -> usize {
         self.addresses.len()
     }
 
-    /// Returns the positions of their devices among `devices` devices.
+    /// Returns the positions of their devices among `devices`.
     pub fn among(&self, devices: usize) -> Vec<usize> {
         let n = self.count().min(devices);
         if let Some(at) = &self.at {
@@ -69,10 +67,10 @@ impl Servers {
     }
 }
 
-/// Marks the devices that are not in the host's machine, and joins machines by a network unless their link is stated.
+/// Marks devices outside the host's machine, and joins machines by a network unless their link is stated.
 ///
-/// Among devices that share their machine's memory, only one is in the host's machine. `network` returns the link between two
-/// machines, or `None` if the link between their devices is stated.
+/// Of devices that share their machine's memory, only one is in the host's machine. `network` returns the link between
+/// two machines, or `None` if their devices' link is stated.
 pub(super) fn join(
     topology: &mut Topology,
     devices: usize,
@@ -96,7 +94,7 @@ pub(super) fn join(
             None => topology.links.push(PairLink { a, b, link }),
         }
     }
-    // A link that all pairs have becomes the common link.
+    // A link of all pairs becomes the common link.
     let count = devices * devices.saturating_sub(1) / 2;
     if let Some(first) = topology.links.first().map(|p| p.link)
         && topology.links.len() == count

@@ -1,4 +1,4 @@
-//! `--override-tensor`: the places of tensors by name.
+//! `--override-tensor`: places of tensors by name.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use tpc_diag::{Diagnostic, codes};
 pub enum Target {
     /// On the host.
     Host,
-    /// One device, by position, with the whole tensor.
+    /// One device, by position, whole.
     Device(usize),
     /// Whole on every device.
     Mirrored,
@@ -24,14 +24,14 @@ pub struct Override {
     /// The pattern as given.
     pub pattern: String,
     regex: Regex,
-    /// The place of matching tensors.
+    /// The place.
     pub target: Target,
 }
 
-/// The default limit of the steps of one match.
+/// Default step limit of a match.
 const MATCH_STEPS: usize = 100_000;
 
-/// Compiles a pattern to a regex that takes at most `steps` backtracking steps per match.
+/// Compiles a pattern with at most `steps` backtracking steps per match.
 #[expect(
     clippy::result_large_err,
     reason = "the crate's own error, told at once"
@@ -41,7 +41,7 @@ fn compile(pattern: &str, steps: usize) -> Result<Regex, fancy_regex::Error> {
 }
 
 impl Override {
-    /// Returns the same override with at most `steps` steps per match.
+    /// Returns this override with a limit of `steps` steps per match.
     #[must_use]
     pub(super) fn with_step_limit(&self, steps: usize) -> Override {
         let regex = compile(&self.pattern, steps.clamp(1, MATCH_STEPS));
@@ -51,7 +51,7 @@ impl Override {
         }
     }
 
-    /// Returns the override with another pattern and place; `None` if the pattern is not a regular expression.
+    /// Returns this override with another pattern and place; `None` for an invalid regular expression.
     pub fn edited(&self, pattern: &str, target: Target) -> Option<Override> {
         Some(Override {
             pattern: pattern.to_owned(),
@@ -60,7 +60,7 @@ impl Override {
         })
     }
 
-    /// Formats the override as people type it: `PATTERN=PLACE`.
+    /// Formats the override: `PATTERN=PLACE`.
     pub fn words(&self) -> String {
         format!("{}={}", self.pattern, self.target)
     }
@@ -68,7 +68,7 @@ impl Override {
     /// Checks that the pattern matches anywhere in `name`.
     ///
     /// # Errors
-    /// Returns a [`Diagnostic`] TPC0410 if the match exceeds its step limit.
+    /// Returns TPC0410 if the match exceeds its step limit.
     pub fn matches(&self, name: &str) -> Result<bool, Diagnostic> {
         self.regex.is_match(name).map_err(|e| {
             let message = format!("`{}` cannot be matched against `{name}`: {e}", self.pattern);
@@ -94,7 +94,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// A `REGEX=PLACE` whose place is not resolved yet: the valid places depend on the devices.
+/// A `REGEX=PLACE` before its place is resolved to a device.
 #[derive(Clone, Debug)]
 pub struct OverridePattern {
     pattern: String,
@@ -113,10 +113,10 @@ fn wrong(message: String) -> Diagnostic {
 }
 
 impl OverridePattern {
-    /// Reads `REGEX=PLACE,…`. A comma separates two entries only if a `=` follows before the next comma.
+    /// Reads `REGEX=PLACE,…`. A comma separates entries only if a `=` follows before the next comma.
     ///
     /// # Errors
-    /// Returns a [`Diagnostic`] TPC0410 for a malformed list.
+    /// Returns TPC0410 for a malformed list.
     pub fn parse_list(text: &str) -> Result<Vec<OverridePattern>, Diagnostic> {
         let mut parts: Vec<String> = Vec::new();
         let mut open = String::new();
@@ -131,7 +131,7 @@ impl OverridePattern {
         }
         if !open.is_empty() || parts.is_empty() {
             let rest = if open.is_empty() { text } else { &open };
-            return Err(wrong(format!("`{rest}` has no `=`")).help(
+            return Err(wrong(format!("`{rest}` lacks a `=`")).help(
                 "write REGEX=PLACE, where PLACE is host, CPU, mirrored or a device: `-ot '\\.ffn_.*_exps\\.=CPU'`",
             ));
         }
@@ -145,7 +145,10 @@ impl OverridePattern {
         let (pattern, place) = part.rsplit_once('=').unwrap_or((part, ""));
         if pattern.is_empty() {
             let help = format!("`.*={place}` places every tensor");
-            return Err(wrong(format!("`{part}` has no regex before the `=`")).help(help));
+            return Err(wrong(format!(
+                "`{part}` lacks a regular expression before the `=`"
+            ))
+            .help(help));
         }
         let regex = compile(pattern, MATCH_STEPS).map_err(|e| {
             wrong(format!("`{pattern}` is not a regular expression: {e}"))
@@ -158,14 +161,14 @@ impl OverridePattern {
         })
     }
 
-    /// Resolves the place to one of these devices, the host, or all devices.
+    /// Resolves the place: one of these devices, the host, or all devices.
     ///
     /// # Errors
-    /// Returns a [`Diagnostic`] TPC0410 if the place does not exist.
+    /// Returns TPC0410 if the place does not exist.
     pub fn among(&self, devices: &[DeviceSpec]) -> Result<Override, Diagnostic> {
         let target = target(&self.place, devices).ok_or_else(|| {
             let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
-            wrong(format!("there is no place `{}`", self.place)).help(format!(
+            wrong(format!("unknown place `{}`", self.place)).help(format!(
                 "use host, CPU, mirrored or a device: {}",
                 names.join(", ")
             ))
@@ -181,7 +184,7 @@ impl OverridePattern {
 /// Reads lists of `REGEX=PLACE` for these devices.
 ///
 /// # Errors
-/// Returns the [`Diagnostic`]s TPC0410 of [`OverridePattern::parse_list`] and [`OverridePattern::among`].
+/// Returns TPC0410 as [`OverridePattern::parse_list`] and [`OverridePattern::among`].
 pub fn parse_overrides(
     given: &[String],
     devices: &[DeviceSpec],
@@ -195,7 +198,7 @@ pub fn parse_overrides(
     Ok(out)
 }
 
-/// Finds a place by name: a device by its own name, by position (`dev1`), or by llama.cpp's name (`CUDA1`).
+/// Finds a place: a device by name, by position (`dev1`), or by llama.cpp's name (`CUDA1`).
 fn target(place: &str, devices: &[DeviceSpec]) -> Option<Target> {
     let lower = place.trim().to_ascii_lowercase();
     if let "host" | "cpu" = lower.as_str() {
@@ -211,7 +214,7 @@ fn target(place: &str, devices: &[DeviceSpec]) -> Option<Target> {
         let n = lower.strip_prefix("cuda")?.trim_start_matches(':');
         let n: u32 = n.parse().ok()?;
         let physical = devices.iter().position(|d| d.kind == DeviceKind::Cuda(n));
-        // Devices without a kind stand for the user's own devices.
+        // Devices without a kind stand for the user's own.
         let logical = || {
             let nth = devices.get(n as usize)?;
             (nth.kind == DeviceKind::Generic).then_some(n as usize)
@@ -300,7 +303,7 @@ mod tests {
             .matches("blk.1.ffn_up_exps.weight")
             .expect_err("too many steps");
         assert_eq!((refused.code.id, refused.help.is_some()), ("TPC0410", true));
-        // Without backreferences and lookaround matching takes linear time.
+        // Without backreferences and lookaround, matching takes linear time.
         let given = ["(.+)+(.+)+(.+)+#=host".to_owned()];
         let found = parse_overrides(&given, &devices).expect("an override");
         assert_eq!(found[0].matches("blk.1.ffn_up_exps.weight"), Ok(false));

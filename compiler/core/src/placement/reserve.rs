@@ -1,4 +1,4 @@
-//! `--reserve`: bytes of each device's memory that a plan leaves to others.
+//! `--reserve` and `--host-memory`.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use tpc_diag::{Diagnostic, codes};
 
 use crate::units::{Unit, quantity};
 
-/// Bytes that plans leave to the driver's context and the engine's own buffers.
+/// Bytes left to the driver's context and the engine's buffers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reserve {
     /// The same on every device.
@@ -16,7 +16,6 @@ pub enum Reserve {
 }
 
 impl fmt::Display for Reserve {
-    /// Formats the reserve for the option.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = match self {
             Reserve::Each(one) => std::slice::from_ref(one),
@@ -36,10 +35,10 @@ impl fmt::Display for Reserve {
     }
 }
 
-/// Reads the memory of the host, such as `64GiB`.
+/// Reads the host's memory, such as `64GiB`.
 ///
 /// # Errors
-/// Returns a [`Diagnostic`] TPC0400 for any other text, and for zero bytes.
+/// Returns TPC0400 for any other text, and for zero bytes.
 pub fn parse_host_memory(text: &str) -> Result<f64, Diagnostic> {
     let refused = |message: String| {
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--host-memory", message);
@@ -47,7 +46,7 @@ pub fn parse_host_memory(text: &str) -> Result<f64, Diagnostic> {
     };
     match quantity(text.trim(), Unit::Bytes) {
         Ok(bytes) if bytes > 0.0 => Ok(bytes),
-        Ok(_) => Err(refused("a host has memory".to_owned())),
+        Ok(_) => Err(refused("the host needs more than 0 bytes".to_owned())),
         Err(e) => Err(refused(e.message)),
     }
 }
@@ -60,7 +59,7 @@ impl Reserve {
     /// Reads `1GiB`, `512 MiB`, `0`, or a list such as `2GiB,1GiB`.
     ///
     /// # Errors
-    /// Returns a [`Diagnostic`] TPC0400 for any other text.
+    /// Returns TPC0400 for any other text.
     pub fn parse(text: &str) -> Result<Reserve, Diagnostic> {
         let mut bytes = Vec::new();
         for part in text.split(',') {
@@ -79,14 +78,14 @@ impl Reserve {
     /// Returns the bytes for each of `devices` devices.
     ///
     /// # Errors
-    /// Returns a [`Diagnostic`] TPC0400 if the list has another length.
+    /// Returns TPC0400 for a list of another length.
     pub(super) fn among(&self, devices: usize) -> Result<Vec<f64>, Diagnostic> {
         match self {
             Reserve::Each(bytes) => Ok(vec![*bytes; devices]),
             Reserve::List(list) if list.len() == devices => Ok(list.clone()),
             Reserve::List(list) => {
-                let message = format!("{} reserves for {devices} devices", list.len());
-                Err(wrong(message).help("give one for all devices, or one for each"))
+                let message = format!("the list has {} reserves for {devices} devices", list.len());
+                Err(wrong(message).help("give one reserve for all devices, or one per device"))
             }
         }
     }
@@ -123,7 +122,7 @@ mod tests {
         for text in ["1GiB", "0", "512MiB", "2GiB,0", "1000000001B"] {
             assert_eq!(Reserve::parse(text).expect(text).to_string(), text);
         }
-        // llama.cpp counts MiB; here a plain number counts bytes, and a small one is rejected as a likely mistake.
+        // llama.cpp counts MiB. Here plain numbers count bytes, and small ones are rejected as likely mistakes.
         for bad in ["1024", "", "1GiB,", "-1GiB", "1 GB/s", "lots", "inf"] {
             let found = Reserve::parse(bad).expect_err(bad);
             assert_eq!(

@@ -1,4 +1,4 @@
-//! The place of every layer, and of single weights and states, by the user's options.
+//! Resolves the user's options to the place of every layer, and of single weights and states.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use tpc_passes::place::{LayerPlace, LayerPlacement, PlaceOverride};
 use super::{HostExperts, Override, Placement, Target, Unit, by_bytes, by_layers};
 use tpc_diag::Diagnostic;
 
-/// A placement resolved against a model's graph.
+/// A placement resolved for a model's graph.
 #[derive(Clone, Debug)]
 pub struct ResolvedPlacement {
-    /// The place of every layer, and the overrides.
+    /// Places of layers, and overrides.
     pub layer_placement: LayerPlacement,
-    /// Per `--override-tensor`, the number of tensors that it places.
+    /// Tensors placed per `--override-tensor`.
     pub override_matches: Vec<usize>,
-    /// The number of expert tensors that `--n-cpu-moe` and `--cpu-moe` keep on the host.
+    /// Expert tensors that `--n-cpu-moe` and `--cpu-moe` keep on the host.
     pub host_expert_tensors: usize,
 }
 
-/// Resolves the placement of a model's graph of `n_layer` blocks whose layers run through these stages.
+/// Resolves the placement for a graph of `n_layer` blocks that run through these stages.
 ///
-/// `stage_weights` divides the layers among the stages: by their number if the placement has proportions, else by their bytes.
-/// `batch` gives the sizes of the caches.
+/// `stage_weights` divides layers among stages: by number if the placement has proportions, else by bytes. `batch`
+/// gives the cache sizes.
 pub fn resolve(
     graph: &Graph,
     n_layer: u64,
@@ -41,7 +41,7 @@ pub fn resolve(
         host_expert_tensors: overridden.host_expert_tensors,
     };
     let overrides = overridden.places.clone();
-    // The first layers stay on the host; the output counts as a layer after the last.
+    // The first layers stay on the host; the output counts as the last layer.
     let on_host = placement
         .n_gpu_layers
         .map_or(0, |kept| (n as u64 + 1).saturating_sub(kept)) as usize;
@@ -51,7 +51,7 @@ pub fn resolve(
         let gone = &mut units[..=on_host.min(n + 1)];
         gone.iter_mut().for_each(|u| u.bytes = 0);
     }
-    // Given proportions count layers, as llama.cpp does; the default balances the stages' bytes.
+    // Given proportions count layers, as in llama.cpp; the default balances bytes.
     let stage = match placement.tensor_split {
         Some(_) => by_layers(&units, stage_weights),
         None => by_bytes(&units, stage_weights),
@@ -74,7 +74,7 @@ pub fn resolve(
     out
 }
 
-/// The weights and states with a place of their own, independent of the division of the others.
+/// Weights and states with their own place, whatever the division of the others.
 #[derive(Clone, Debug)]
 pub struct OverriddenPlaces {
     places: BTreeMap<Value, PlaceOverride>,
@@ -82,10 +82,10 @@ pub struct OverriddenPlaces {
     host_expert_tensors: usize,
 }
 
-/// The limit of the steps of all patterns on all tensors together.
+/// Step limit of all patterns on all tensors together.
 const PATTERN_STEPS: usize = 20_000_000;
 
-/// Matches the user's patterns against the tensors of a model's graph, once for all ways to divide it.
+/// Matches the patterns against a graph's tensors, once for all ways to divide it.
 ///
 /// # Errors
 /// Returns TPC0410 if a pattern exceeds its part of the steps.
@@ -123,7 +123,7 @@ pub fn overridden(graph: &Graph, placement: &Placement) -> Result<OverriddenPlac
                     out.places.insert(v, PlaceOverride::Host);
                 }
             }
-            // Every token reads and writes the whole of a recurrent state: only caches stay on the host.
+            // Every token reads and writes a whole recurrent state, so only caches stay on the host.
             Op::State(_) if placement.kv_on_host && graph.value(v).ty.counts_cells() => {
                 out.places.insert(v, PlaceOverride::Host);
             }
@@ -133,7 +133,6 @@ pub fn overridden(graph: &Graph, placement: &Placement) -> Result<OverriddenPlac
     Ok(out)
 }
 
-/// Finds the first override whose pattern matches a tensor's name.
 fn first_match<'a>(
     overrides: &'a [Override],
     name: &str,
@@ -151,7 +150,7 @@ pub fn expert_weights(graph: &Graph) -> Vec<Value> {
     experts(graph, HostExperts::All)
 }
 
-/// Lists the expert weights of these layers: the weights of operands that are selected by expert.
+/// Lists the expert weights of these layers: operands selected by expert.
 fn experts(graph: &Graph, layers: HostExperts) -> Vec<Value> {
     let selected = |(_, d): (Inst, &InstData)| {
         if d.layer.is_none_or(|l| !layers.contains(u64::from(l))) {
@@ -175,7 +174,7 @@ fn experts(graph: &Graph, layers: HostExperts) -> Vec<Value> {
     graph.insts().filter_map(selected).map(source).collect()
 }
 
-/// Counts the bytes of the prologue, each layer, and the epilogue, without tensors that overrides place.
+/// Counts the bytes of the prologue, layers and epilogue, without overridden tensors.
 fn units(
     graph: &Graph,
     n_layer: usize,

@@ -1,8 +1,8 @@
-//! `--tensor-split`: the device weights.
+//! `--tensor-split`.
 
 use tpc_diag::{Diagnostic, codes};
 
-/// Proportions of the user: at least one, finite, not negative, not all zero.
+/// Proportions: at least one, finite, not negative, not all zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorSplit(Vec<f64>);
 
@@ -15,7 +15,7 @@ impl TensorSplit {
     /// Reads `3,1` or `3/1`.
     ///
     /// # Errors
-    /// Returns a [`Diagnostic`] TPC0400 if an entry is not a non-negative number, or if all are zero.
+    /// Returns TPC0400 for a negative or invalid entry, or if all are zero.
     pub fn parse(text: &str) -> Result<TensorSplit, Diagnostic> {
         let share = |p: &str| {
             let share = p.trim().parse::<f64>().ok();
@@ -35,15 +35,15 @@ impl TensorSplit {
         Ok(TensorSplit(shares))
     }
 
-    /// Returns one weight per device; devices without a proportion get 0.
+    /// Returns a weight per device, 0 for devices without a proportion.
     ///
     /// # Errors
-    /// Returns a [`Diagnostic`] TPC0400 if there are more proportions than devices.
+    /// Returns TPC0400 for more proportions than devices.
     pub fn among(&self, devices: usize) -> Result<Vec<f64>, Diagnostic> {
         if self.0.len() > devices {
             let n = self.0.len();
             return Err(wrong(format!(
-                "there are {n} proportions for {devices} devices"
+                "the list has {n} proportions for {devices} devices"
             )));
         }
         let mut shares = self.0.clone();
@@ -52,10 +52,10 @@ impl TensorSplit {
     }
 }
 
-/// Reads `3,1` as the weights of `devices` devices.
+/// Reads `3,1` as weights of `devices` devices.
 ///
 /// # Errors
-/// Returns the [`Diagnostic`]s TPC0400 of [`TensorSplit::parse`] and [`TensorSplit::among`].
+/// Returns TPC0400 as [`TensorSplit::parse`] and [`TensorSplit::among`].
 pub fn parse_tensor_split(text: &str, devices: usize) -> Result<Vec<f64>, Diagnostic> {
     TensorSplit::parse(text)?.among(devices)
 }

@@ -6,15 +6,14 @@ use tpc_models::Drafting;
 
 use super::{HostExperts, Placement, SplitMode, spell_devices};
 
-/// Formats numbers for `-ts`; whole numbers lack a fraction.
+/// Formats numbers for `-ts`, whole ones without a fraction.
 pub fn shares(all: &[f64]) -> String {
     let shown: Vec<String> = all.iter().map(ToString::to_string).collect();
     shown.join(",")
 }
 
 impl Placement {
-    /// Returns the options for the machine that follow from the devices: their count, their cards, or their list. The topology
-    /// file is not included: the placement does not know its path.
+    /// Returns the options for the devices: count, cards, or list. Omits the topology file, whose path is unknown here.
     pub fn machine_words(&self) -> Vec<String> {
         let mut out = vec!["--devices".to_owned(), spell_devices(&self.devices)];
         if self.servers.count() > 0 {
@@ -23,12 +22,12 @@ impl Placement {
         out
     }
 
-    /// Returns all options except for the machine, the engine and the depth. They give the same plan with `--split-mode auto` as
-    /// with its choice, `mode`. A default context is left out. `main` is the device of a model that is not split.
+    /// Returns all options except machine, engine and depth, without a default context. They give the same plan for
+    /// `--split-mode auto` as for its choice, `mode`. `main` is the device of an unsplit model.
     pub fn option_words(&self, mode: SplitMode, main: Option<usize>) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         let mut put = |words: &[&str]| out.extend(words.iter().map(|&w| w.to_owned()));
-        // Groups of devices in sequence are a strategy of `auto`, and lack a mode name of their own.
+        // Groups in sequence are a strategy of `auto` without a mode name.
         if self.devices.len() > 1 && mode != SplitMode::Hybrid {
             put(&["-sm", mode.name()]);
             if let Some(main) = main.filter(|&d| d > 0) {

@@ -1,4 +1,4 @@
-//! The answer: the fit, the speed, the reason for the split, and the commands that run the model.
+//! The answer of `tpc plan`: fit, speed, reason for the split, and commands.
 
 use std::fmt::Write;
 
@@ -9,10 +9,10 @@ use super::plan::{CandidateReport, DeviceReport, PlanReport};
 use crate::format::{bytes, count, printable, shortened, speed, wrapped};
 use crate::placement::SplitMode;
 
-/// The columns of a line's label.
+/// Columns of a label.
 const LABEL: usize = 8;
 
-/// The place with the least room, with its bytes and the usable bytes.
+/// The fullest place relative to its usable memory.
 struct FullestPlace<'a> {
     place: &'a DeviceReport,
     total: u64,
@@ -20,36 +20,35 @@ struct FullestPlace<'a> {
 }
 
 impl PlanReport {
-    /// Returns the bytes of a device that plans may use, including the bytes of files other than the model. Returns `None` if the
-    /// memory is unknown.
+    /// Returns the usable bytes of a device, including bytes of additional files; `None` if the memory is unknown.
     pub fn usable_bytes(&self, device: usize) -> Option<u64> {
         let profile = self.machine.devices.get(device)?;
         let usable = |memory: f64| (memory - profile.reserve).max(0.0) as u64;
         profile.memory.map(usable)
     }
 
-    /// Returns the bytes of the host that plans may use. Memory that the host shares with devices is counted as a pool.
+    /// Returns the usable bytes of the host. Memory shared with devices is counted as a pool.
     pub fn usable_host_bytes(&self) -> Option<u64> {
         let host = &self.machine.host;
         let usable = |memory: f64| (memory - host.reserve).max(0.0) as u64;
         host.memory.filter(|_| self.pool.is_none()).map(usable)
     }
 
-    /// Returns the bytes of the pool that host and devices take, and the bytes that they may take.
+    /// Returns the used and the usable bytes of the pool.
     fn pool_usage(&self) -> Option<(u64, u64)> {
         self.pool
             .as_ref()
             .map(|p| (p.total_bytes, p.usable_bytes()))
     }
 
-    /// Lists every place with the bytes that it may use: the devices, then the host.
+    /// Lists the devices, then the host, with their usable bytes.
     fn rooms(&self) -> impl Iterator<Item = (&DeviceReport, Option<u64>)> {
         let devices = self.devices.iter().enumerate();
         let devices = devices.map(|(i, d)| (d, self.usable_bytes(i)));
         devices.chain([(&self.host, self.usable_host_bytes())])
     }
 
-    /// Checks that everything fits; `None` if the memory of every device is unknown.
+    /// Checks that everything fits; `None` if no device memory is known.
     pub fn fits(&self) -> Option<bool> {
         let over = self
             .rooms()
@@ -62,7 +61,7 @@ impl PlanReport {
         }
     }
 
-    /// Returns the place with the highest ratio of taken to usable memory.
+    /// Returns the place with the highest ratio of used to usable memory.
     fn fullest(&self) -> Option<FullestPlace<'_>> {
         let known = self.rooms().filter_map(|(place, usable)| {
             Some(FullestPlace {
@@ -80,19 +79,17 @@ impl PlanReport {
         out
     }
 
-    /// Returns the device with the most bytes.
     pub(super) fn largest(&self) -> Option<&DeviceReport> {
         let devices = self.devices.iter().enumerate();
         let first = devices.max_by_key(|(i, d)| (d.total_bytes, std::cmp::Reverse(*i)));
         first.map(|(_, d)| d)
     }
 
-    /// Returns the part of its memory that the fullest place has taken.
+    /// Returns that highest ratio.
     pub(super) fn fullest_share(&self) -> Option<f64> {
         self.fullest().map(|f| f.share())
     }
 
-    /// Returns the bytes of a place that plans leave to others.
     fn reserve_of(&self, place: &DeviceReport) -> u64 {
         let device = self.devices.iter().position(|d| d.name == place.name);
         let device = device.filter(|_| place.kind != "host");
@@ -100,7 +97,7 @@ impl PlanReport {
         profile.map_or(0, |d| d.reserve as u64)
     }
 
-    /// Checks that there are several devices which hold the same bytes of the same memory, to the displayed precision.
+    /// Checks that several devices hold the same bytes of the same memory, to the displayed precision.
     fn devices_are_alike(&self) -> bool {
         let shown = |i: usize| {
             let usable = self.usable_bytes(i).map(bytes);
@@ -117,10 +114,10 @@ impl FullestPlace<'_> {
     }
 }
 
-/// Formats a share in percent, rounded to whole numbers; shares from 99 % to 101 % have one digit more.
+/// Formats a share in whole percent; from 99 % to 101 % with one more digit.
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    // A device with hardly any memory: the exact ratio is useless.
+    // The exact ratio is useless for a device with hardly any memory.
     if percent >= 10_000.0 {
         return ">9999".to_owned();
     }
@@ -131,7 +128,6 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-/// Formats the answer in lines of at most `width` columns.
 pub(super) fn answer(report: &PlanReport, width: usize) -> String {
     let mut out = wrapped(&model(report), width, 2);
     out.push_str(&wrapped(&machine(report), width, 2));
@@ -146,7 +142,7 @@ pub(super) fn answer(report: &PlanReport, width: usize) -> String {
     }
     out.push('\n');
     if report.fits() == Some(false) {
-        let text = "run it: not so, it does not fit; TPC0300 names options under which it does";
+        let text = "run it: does not fit; see TPC0300 for configurations that do";
         out.push_str(&wrapped(text, width, 2));
     } else {
         out.push_str(&commands(&report.commands, width));
@@ -154,7 +150,6 @@ pub(super) fn answer(report: &PlanReport, width: usize) -> String {
     out
 }
 
-/// Describes the model.
 fn model(report: &PlanReport) -> String {
     let m = &report.model;
     let drafts = match report.drafts.as_ref().map(|d| d.blocks) {
@@ -172,7 +167,6 @@ fn model(report: &PlanReport) -> String {
     )
 }
 
-/// Describes the machine, and the context.
 fn machine(report: &PlanReport) -> String {
     format!(
         "on {}, context {}",
@@ -181,7 +175,6 @@ fn machine(report: &PlanReport) -> String {
     )
 }
 
-/// Describes the fullest place, and if the plan fits.
 fn fits(report: &PlanReport) -> String {
     let alike = report.devices_are_alike();
     let subject = |place: &DeviceReport| match place.kind {
@@ -238,7 +231,6 @@ fn fits(report: &PlanReport) -> String {
     )
 }
 
-/// Describes the speeds.
 fn speeds(report: &PlanReport) -> String {
     let e = &report.estimate;
     format!(
@@ -249,7 +241,6 @@ fn speeds(report: &PlanReport) -> String {
     )
 }
 
-/// Describes the reliability of the speeds.
 fn sureness(report: &PlanReport) -> String {
     let e = &report.estimate;
     if report.machine.assumed && report.machine.of_processors() {
@@ -269,7 +260,7 @@ fn sureness(report: &PlanReport) -> String {
     let mut out = band(report);
     let on_cards = report.machine.devices.iter().any(|d| d.processor.is_some());
     match e.engine == Engine::Tpc.name() && on_cards {
-        // The profile of an engine whose kernels have not run on a card.
+        // The engine's kernels have not run on a card.
         true => {
             out.push_str("with kernels as fast as llama.cpp's: tpc's have not run on a card yet");
         }
@@ -289,7 +280,6 @@ fn sureness(report: &PlanReport) -> String {
     out
 }
 
-/// Describes the range of the speed, and its source.
 fn band(report: &PlanReport) -> String {
     let e = &report.estimate;
     let Some(b) = &e.band else {
@@ -315,14 +305,13 @@ fn band(report: &PlanReport) -> String {
     format!("{range} (±{percent:.0} %) by {measurements} of {whose}, ")
 }
 
-/// Describes the split mode, and the reason for it.
 fn split(report: &PlanReport) -> String {
     let all = &report.considered;
     let Some(chosen) = all.iter().find(|c| c.chosen) else {
         return match (report.devices.len(), only_device(report)) {
             (1, _) => "none, there is one device".to_owned(),
-            (_, Some(device)) => format!("none, all on {device}, as asked"),
-            (n, None) => format!("{} over {n} devices, as asked", report.split_mode),
+            (_, Some(device)) => format!("none, all on {device}, as requested"),
+            (n, None) => format!("{} over {n} devices, as requested", report.split_mode),
         };
     };
     let fitting: Vec<&CandidateReport> = all.iter().filter(|c| c.fits).collect();
@@ -334,7 +323,7 @@ fn split(report: &PlanReport) -> String {
         None => "",
     };
     let why = match (fastest, fitting.len()) {
-        (None, _) => "the least too large, since nothing fits".to_owned(),
+        (None, _) => "exceeds the memory least; no mode fits".to_owned(),
         (Some(_), 1) => format!("the only one that fits{}", refusals(report)),
         (Some(f), _) if chosen.decode_tps >= f.decode_tps => {
             format!("the fastest{that_fits}{}", refusals(report))
@@ -357,7 +346,6 @@ fn split(report: &PlanReport) -> String {
     }
 }
 
-/// Lists the modes that the engine refuses, with the codes of the reasons.
 fn refusals(report: &PlanReport) -> String {
     let all = report.left_out.iter();
     let all: Vec<String> = all
@@ -366,14 +354,13 @@ fn refusals(report: &PlanReport) -> String {
     all.concat()
 }
 
-/// Returns the device of a model that is not split.
 fn only_device(report: &PlanReport) -> Option<&str> {
     let devices = report.devices.iter().filter(|d| d.kind != "host");
     let most = devices.max_by_key(|d| d.weights_bytes)?;
     (report.split_mode == SplitMode::None.name()).then_some(most.name.as_str())
 }
 
-/// Describes the advantage of the chosen strategy over a faster one.
+/// Describes the chosen strategy's advantage over a faster one.
 fn merits(chosen: &CandidateReport, faster: &CandidateReport) -> &'static str {
     let prompts = chosen.prompt_tps > faster.prompt_tps * 1.005;
     let memory = chosen.fullest_bytes < faster.fullest_bytes;
@@ -385,7 +372,6 @@ fn merits(chosen: &CandidateReport, faster: &CandidateReport) -> &'static str {
     }
 }
 
-/// Formats the commands.
 fn commands(commands: &Commands, width: usize) -> String {
     let mut out = String::new();
     let mut say = |with: &str, command: Option<&ShellCommand>, reason: Option<&String>| match (
@@ -396,7 +382,7 @@ fn commands(commands: &Commands, width: usize) -> String {
             out.push_str(&c.lines(width, 2));
         }
         (None, Some(why)) => {
-            out.push_str(&wrapped(&format!("{with}: not so, {why}"), width, 2));
+            out.push_str(&wrapped(&format!("{with}: not possible; {why}"), width, 2));
         }
         (None, None) => {}
     };

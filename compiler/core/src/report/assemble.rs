@@ -1,4 +1,4 @@
-//! The assembly of a plan's report from the results of the pipeline.
+//! Assembles a plan's report from the results of the pipeline.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,7 +85,7 @@ fn model(path: &str, compiled: &CompiledModel) -> ModelReport {
     }
 }
 
-/// Counts the bytes of the weights that the model uses. A weight that several stages store counts once.
+/// Counts the bytes of used weights; a weight on several stages counts once.
 fn used_bytes(compiled: &CompiledModel) -> u64 {
     let batch = compiled.memory_batch();
     let weight = |v: Value| match compiled.sharded.def_op(v) {
@@ -100,7 +100,6 @@ fn used_bytes(compiled: &CompiledModel) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// Reports the bytes of every device, and of the host.
 fn places(placement: &Placement, compiled: &CompiledModel) -> (Vec<DeviceReport>, DeviceReport) {
     let prints = compiled.footprints();
     let print = |place: Place| prints.get(&place).copied().unwrap_or_default();
@@ -122,7 +121,7 @@ fn places(placement: &Placement, compiled: &CompiledModel) -> (Vec<DeviceReport>
 }
 
 impl PoolReport {
-    /// Reports the memory that the host shares with devices; `None` if the host does not share its memory.
+    /// Reports the memory that the host shares with devices, if any.
     fn new(placement: &Placement, compiled: &CompiledModel) -> Option<PoolReport> {
         let pool = placement.topology.host_pool(placement.devices.len())?;
         let (devices, host) = places(placement, compiled);
@@ -135,7 +134,7 @@ impl PoolReport {
         })
     }
 
-    /// Returns the bytes of the pool that plans may use.
+    /// Returns the usable bytes of the pool.
     pub const fn usable_bytes(&self) -> u64 {
         self.capacity_bytes.saturating_sub(self.reserve_bytes)
     }
@@ -172,7 +171,7 @@ fn place_report(
     }
 }
 
-/// Lists every weight of the sharded graph, then every state.
+/// Lists the weights of the sharded graph, then the states.
 fn tensors(compiled: &CompiledModel) -> Vec<TensorReport> {
     let mut weights = Vec::new();
     let mut states = Vec::new();
@@ -215,7 +214,7 @@ fn tensor(
     }
 }
 
-/// Counts the bytes of weights that devices hold beyond the first copy, by cause.
+/// Counts the bytes of weights beyond the first copy, by cause.
 fn mirrored_weights(compiled: &CompiledModel) -> MirroredReport {
     let batch = Bindings::default();
     let mut held: BTreeMap<&str, u64> = BTreeMap::new();
@@ -232,7 +231,7 @@ fn mirrored_weights(compiled: &CompiledModel) -> MirroredReport {
         let Op::Weight(w) = compiled.sharded.def_op(v) else {
             continue;
         };
-        // A weight that several stages store counts once.
+        // A weight on several stages counts once.
         if !seen.insert(w.tensor.as_str()) {
             continue;
         }

@@ -1,16 +1,14 @@
-//! The comparison of a plan's logits with one device's, bit by bit.
-
 use serde::Serialize;
 use tpc_passes::reproducibility::{DifferenceCause, TWO_TERM_WEIGHTS, find_differing_sums};
 
 use crate::pipeline::CompiledModel;
 
-/// The comparison of the logits with one device's, and the sums that may differ.
+/// The comparison of a plan's logits with one device's, bit by bit.
 #[derive(Clone, Debug, Serialize)]
 pub struct BitsReport {
     /// True if every sum over devices equals the sum of one device.
     pub same: bool,
-    /// The sums that may have other bits, by reason.
+    /// Sums that may differ, by reason.
     pub others: Vec<OtherBitsReport>,
 }
 
@@ -19,11 +17,10 @@ pub struct BitsReport {
 pub struct OtherBitsReport {
     /// `devices`, `shares`, `terms` or `late`.
     pub reason: &'static str,
-    /// The number of sums.
+    /// Number of sums.
     pub sums: usize,
-    /// The value of the first.
+    /// The value of the first sum.
     pub first: String,
-    /// The reason in words.
     #[serde(skip)]
     words: &'static str,
 }
@@ -36,15 +33,14 @@ impl BitsReport {
                 DifferenceCause::DeviceCount => ("devices", "the devices are not 2, 4 or 8"),
                 DifferenceCause::UnequalShares => (
                     "shares",
-                    "the shares are no equal parts that end at eighths of the axis",
+                    "the shares are unequal, or do not end at eighths of the axis",
                 ),
                 DifferenceCause::TwoTerms => {
                     ("terms", "small products add two sums on each device")
                 }
-                DifferenceCause::DeferredSum => (
-                    "late",
-                    "more than products is computed before they are added",
-                ),
+                DifferenceCause::DeferredSum => {
+                    ("late", "other ops run before the sum over devices")
+                }
             };
             OtherBitsReport {
                 reason,
@@ -60,10 +56,9 @@ impl BitsReport {
         }
     }
 
-    /// Formats a line of text.
     pub(super) fn line(&self) -> String {
         if self.same {
-            return "bits: those of one device\n".to_owned();
+            return "bits: same as one device\n".to_owned();
         }
         let sums = |o: &OtherBitsReport| {
             let plural = if o.sums == 1 { "" } else { "s" };

@@ -1,4 +1,4 @@
-//! Cards as a table, a single card with all facts, and cards as JSON.
+//! Cards as a table, in detail, and as JSON.
 
 use serde::Serialize;
 use tpc_passes::machine::{Link, MemoryKind};
@@ -10,45 +10,45 @@ use crate::format::{bytes, printable, wrapped};
 /// A card: memory in bytes, bandwidths in bytes per second, arithmetic in operations per second.
 #[derive(Clone, Debug, Serialize)]
 pub struct CardReport<'a> {
-    /// Its name.
+    /// The name.
     pub name: &'a str,
     /// Other names.
     pub aliases: &'a [String],
-    /// Its maker.
+    /// The maker.
     pub vendor: Option<&'static str>,
-    /// Its architecture.
+    /// The architecture.
     pub arch: Option<&'a str>,
-    /// Its CUDA compute capability.
+    /// The CUDA compute capability.
     pub compute_capability: Option<&'a str>,
     /// Memory that the driver gives to a program.
     pub memory_bytes: u64,
     /// The source of the memory size.
     pub memory_source: String,
-    /// The part of it that plans leave free by default.
+    /// Memory left free by default.
     pub reserve_bytes: u64,
     /// Memory bandwidth.
     pub bandwidth: f64,
     /// `hbm`, `gddr` or `shared`.
     pub memory_kind: Option<&'static str>,
-    /// The throughput that plans use.
+    /// Throughput in plans.
     pub flops: f64,
-    /// The throughput of dense fp16 products.
+    /// Dense fp16 throughput.
     pub fp16: Option<f64>,
-    /// The throughput of dense 8-bit products.
+    /// Dense 8-bit throughput.
     pub int8: Option<f64>,
     /// Streaming multiprocessors, or compute units.
     pub units: Option<u32>,
     /// Boost clock in hertz.
     pub clock: Option<f64>,
-    /// Generation of PCI Express.
+    /// PCI Express generation.
     pub pcie_gen: u32,
-    /// Its lanes.
+    /// PCI Express lanes.
     pub pcie_lanes: u32,
-    /// True if the driver copies from card to card over it.
+    /// True if the driver copies from card to card over PCI Express.
     pub peer: bool,
     /// NVLink and the like.
     pub fabric: Option<FabricReport>,
-    /// The assumed link between two of them.
+    /// The assumed link between two such cards.
     pub link: Link,
     /// The source of the figures.
     pub source: &'a str,
@@ -61,9 +61,9 @@ pub struct CardReport<'a> {
 pub struct FabricReport {
     /// `switch`, `mesh` or `bridge`.
     pub kind: &'static str,
-    /// Bytes per second, both directions of all links together.
+    /// Bytes per second in both directions of all links together.
     pub bandwidth: f64,
-    /// Devices that it joins.
+    /// Number of joined devices.
     pub devices: usize,
 }
 
@@ -81,7 +81,6 @@ impl From<Fabric> for FabricReport {
     }
 }
 
-/// Returns the default link between two cards of a kind.
 fn between(card: &Card) -> Link {
     between_cards((card, 0), (card, 1), None)
 }
@@ -126,15 +125,12 @@ const fn memory_kind(kind: MemoryKind) -> &'static str {
 fn memory_source(card: &Card) -> String {
     match &card.memory_source {
         MemorySource::Driver(source) => format!("reported by the driver: {source}"),
-        MemorySource::Tool => "estimated: what nvidia-smi says, less 450 MiB".to_owned(),
-        MemorySource::Nominal => {
-            "estimated: the nominal size, less what drivers keep of it".to_owned()
-        }
+        MemorySource::Tool => "estimated: nvidia-smi's figure less 450 MiB".to_owned(),
+        MemorySource::Nominal => "estimated: the nominal size less the drivers' share".to_owned(),
         MemorySource::Stated => "stated".to_owned(),
     }
 }
 
-/// Formats a number of bytes per second.
 fn rate(bytes: f64) -> String {
     match bytes {
         b if b >= 1e12 => format!("{:.2} TB/s", b / 1e12),
@@ -143,7 +139,6 @@ fn rate(bytes: f64) -> String {
     }
 }
 
-/// Formats tera-operations per second.
 fn tera(ops: Option<f64>) -> String {
     match ops.map(|x| x / 1e12) {
         None => "–".to_owned(),
@@ -203,7 +198,6 @@ pub fn render_card(c: &Card, width: u16) -> String {
     out
 }
 
-/// Lists the names of a card, and its figures.
 fn figures(c: &Card) -> Vec<(&'static str, String)> {
     let mut facts: Vec<(&str, String)> = Vec::new();
     if !c.aliases.is_empty() {
@@ -232,7 +226,7 @@ fn figures(c: &Card) -> Vec<(&'static str, String)> {
     ));
     facts.push((
         "reserve",
-        format!("{} where --reserve says nothing", bytes(RESERVE as u64)),
+        format!("{} by default (--reserve)", bytes(RESERVE as u64)),
     ));
     let kind = c.processor.map_or("", |p| memory_kind(p.memory));
     facts.push((
@@ -256,7 +250,6 @@ fn figures(c: &Card) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// Lists the links of a card.
 fn links(c: &Card) -> Vec<(&'static str, String)> {
     let mut facts: Vec<(&str, String)> = Vec::new();
     let peer = match c.peer {
@@ -273,7 +266,7 @@ fn links(c: &Card) -> Vec<(&'static str, String)> {
     ));
     if let Some(f) = c.fabric.map(FabricReport::from) {
         let on_demand = match f.kind {
-            "bridge" => "; counted only with --link nvlink",
+            "bridge" => "; used only with --link nvlink",
             _ => "",
         };
         let both = rate(f.bandwidth);
@@ -339,7 +332,7 @@ mod tests {
             "71.0 TFLOP/s in plans; fp16 142 dense; int8 284 TOP/s",
             "82 units at 1695 MHz",
             "4.0 x16, 25.2 GB/s in copies, through the host's memory",
-            "bridge, 112 GB/s both ways, 2 devices; counted only with --link nvlink",
+            "bridge, 112 GB/s both ways, 2 devices; used only with --link nvlink",
             "two of them   pcie, 12.6 GB/s each way, 25 µs",
             "the vendor's specification",
         ] {

@@ -1,25 +1,20 @@
-//! Tables of short cells: a row is a line, which never wraps.
+//! Tables of short cells, a line per row.
 
 use crate::format::{columns, shortened};
 
-/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Align {
-    /// Words; on a narrow terminal they are shortened first.
+    /// Words, which are shortened first on a narrow terminal.
     Left,
-    /// Numbers.
     Right,
 }
 
-/// A row.
 #[derive(Clone, Debug)]
 enum Row {
     Cells(Vec<String>),
-    /// A text across all columns.
     Heading(String),
 }
 
-/// A table whose rows are lines.
 #[derive(Clone, Debug)]
 pub(super) struct Columns {
     aligns: Vec<Align>,
@@ -28,11 +23,10 @@ pub(super) struct Columns {
 
 /// Blanks before each column but the first.
 const GAP: usize = 2;
-/// Words are not shortened to less.
+/// The least width of shortened words.
 const WORDS: usize = 6;
 
 impl Columns {
-    /// Creates a table with these headers.
     pub(super) fn new(header: &[(&str, Align)]) -> Columns {
         let cells = header.iter().map(|(name, _)| (*name).to_owned()).collect();
         Columns {
@@ -41,17 +35,15 @@ impl Columns {
         }
     }
 
-    /// Adds a row, a cell per header.
     pub(super) fn row(&mut self, cells: Vec<String>) {
         self.rows.push(Row::Cells(cells));
     }
 
-    /// Adds a text across all columns.
     pub(super) fn heading(&mut self, text: String) {
         self.rows.push(Row::Heading(text));
     }
 
-    /// Removes the columns whose cells below the header all satisfy `empty`.
+    /// Removes columns whose cells all satisfy `empty`.
     pub(super) fn without_columns(&mut self, of: &[&str], empty: impl Fn(&str) -> bool) {
         let Some(Row::Cells(header)) = self.rows.first() else {
             return;
@@ -82,7 +74,7 @@ impl Columns {
         }
     }
 
-    /// Computes the width of each column in lines of `width` columns.
+    /// Computes the column widths for lines of `width` columns.
     fn widths(&self, width: usize) -> Vec<usize> {
         let mut widths = vec![0; self.aligns.len()];
         for row in &self.rows {
@@ -93,7 +85,7 @@ impl Columns {
             }
         }
         let gaps = 1 + GAP * widths.len().saturating_sub(1);
-        // Words are shortened first, then any column: the widest column loses one place at a time.
+        // Shorten words first, then any column: the widest loses one place at a time.
         for (left_only, least) in [(true, WORDS), (false, 1)] {
             while widths.iter().sum::<usize>() + gaps > width {
                 let shrinkable = widths.iter_mut().zip(&self.aligns);

@@ -1,4 +1,4 @@
-//! Several plans side by side.
+//! Several plans in one table.
 
 use super::answer::percent;
 use super::columns::{Align, Columns};
@@ -6,7 +6,7 @@ use super::plan::PlanReport;
 use crate::format::{bytes, printable, speed, wrapped};
 use tpc_diag::Diagnostic;
 
-/// One of several plans, or the reasons why it failed.
+/// A compared plan.
 #[derive(Clone, Copy, Debug)]
 pub struct ComparedPlan<'a> {
     /// The model's file.
@@ -17,15 +17,14 @@ pub struct ComparedPlan<'a> {
     pub plan: Result<&'a PlanReport, &'a [Diagnostic]>,
 }
 
-/// Returns the last part of a path.
 fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\'])
         .find(|p| !p.is_empty())
         .unwrap_or(path)
 }
 
-/// Formats the plans as a table for a terminal of `width` columns, and the command of the fastest plan of each model that fits.
-/// Lines have at most `width` columns.
+/// Formats a table of the plans, and the command of each model's fastest fitting plan, for a terminal of `width`
+/// columns.
 pub fn render_comparison(all: &[ComparedPlan<'_>], width: u16) -> String {
     use Align::{Left, Right};
     let width = usize::from(width);
@@ -67,13 +66,13 @@ pub fn render_comparison(all: &[ComparedPlan<'_>], width: u16) -> String {
     out
 }
 
-/// Returns the number of a plan in the list, from 1.
+/// Returns a plan's number in the list, from 1.
 fn number(all: &[ComparedPlan<'_>], of: &ComparedPlan<'_>) -> String {
     let at = all.iter().position(|c| std::ptr::eq(c, of));
     at.map_or_else(String::new, |i| (i + 1).to_string())
 }
 
-/// Returns the fastest of these plans that fits, as far as memories are known.
+/// Returns the fastest plan that fits, as far as memories are known.
 fn fastest<'a, 'b>(all: &'b [ComparedPlan<'a>]) -> Option<(&'b ComparedPlan<'a>, &'a PlanReport)> {
     let usable = all.iter().filter_map(|c| Some((c, c.plan.ok()?)));
     let usable = usable.filter(|(_, r)| r.fits() != Some(false) && !r.has_errors());
@@ -93,7 +92,7 @@ fn row(report: &PlanReport, [number, devices]: [String; 2]) -> Vec<String> {
         Some(true) => "yes",
         None => "?",
     };
-    // If all memory is unknown, the bytes of the fullest device.
+    // If all memory is unknown: the bytes of the fullest device.
     let fullest = report
         .fullest_share()
         .map(|share| format!("{} %", percent(share)))

@@ -10,7 +10,7 @@ use tpc_passes::plan::{Cost, FactorFacts, ForbiddenSplit, Granules, Refusal};
 
 use crate::format::{bytes, equal, span};
 
-/// Returns the tensor of a weight, the name of a state or another value, or the number of a value without a name.
+/// Returns a weight's tensor, a state's or value's name, or an unnamed value's number.
 pub fn name(graph: &Graph, v: Value) -> String {
     match graph.def_op(v) {
         Op::Weight(w) => w.tensor.clone(),
@@ -27,7 +27,7 @@ pub fn sizes(dims: &[Dim; RANK]) -> String {
     format!("[{}]", sizes.join(", "))
 }
 
-/// Formats the position of a factor: `axis 1 (major of 3 factors, segment 2 of 3)`.
+/// Formats a factor's position: `axis 1 (major of 3 factors, segment 2 of 3)`.
 pub fn place(t: &FactorPosition) -> String {
     let mut out = format!("axis {}", t.axis);
     let mut more = Vec::new();
@@ -46,7 +46,8 @@ pub fn place(t: &FactorPosition) -> String {
     out
 }
 
-/// Formats the factors of an axis, `8(f3)·128(f7) + 8(f3)·64(f9)` with a summand per segment; empty for an axis of one index.
+/// Formats an axis's factors, `8(f3)·128(f7) + 8(f3)·64(f9)` with a summand per segment; empty for an axis of one
+/// index.
 pub fn axis(factors: &Factors, segments: &[Summand], axis: usize) -> String {
     let factor = |l: &Var| {
         let size = factors.space.size(*l);
@@ -69,7 +70,7 @@ pub fn axis(factors: &Factors, segments: &[Summand], axis: usize) -> String {
     all.join(" + ")
 }
 
-/// Describes the positions where ranges may end.
+/// Describes where ranges may end.
 pub fn granule(g: &Granules) -> String {
     match (g.hard, g.soft) {
         (Some(1), _) => "ranges may end anywhere".to_owned(),
@@ -82,7 +83,7 @@ pub fn granule(g: &Granules) -> String {
     }
 }
 
-/// Returns the name of an op; for an opaque op, its name in the capture.
+/// Returns an op's name; for an opaque op, the name in the capture.
 pub fn op_name(op: &Op) -> &str {
     match op {
         Op::Opaque(o) => &o.name,
@@ -90,7 +91,7 @@ pub fn op_name(op: &Op) -> &str {
     }
 }
 
-/// Describes an instruction by its op, first result and layer: `` `rope` of Qcur-0 (layer 0) ``.
+/// Describes an instruction by op, first result and layer: `` `rope` of Qcur-0 (layer 0) ``.
 pub fn inst(graph: &Graph, i: Inst) -> String {
     let data = graph.inst(i);
     let op = op_name(&data.op);
@@ -104,7 +105,7 @@ pub fn inst(graph: &Graph, i: Inst) -> String {
     format!("`{op}` of {of}{layer}")
 }
 
-/// Describes the reason that forbids splitting a factor.
+/// Describes why a factor cannot be split.
 pub fn forbidden(graph: &Graph, facts: &FactorFacts, f: &ForbiddenSplit) -> String {
     match &f.reason {
         Refusal::Whole(i) => needed_whole(graph, *i, f),
@@ -139,7 +140,7 @@ fn needed_whole(graph: &Graph, i: Inst, f: &ForbiddenSplit) -> String {
     if let Some(cut) = &f.cut {
         let _ = write!(out, " cuts it: {cut}");
     } else if let Op::Opaque(_) = data.op {
-        out.push_str(" has no sharding rule: what it reads and makes stays whole");
+        out.push_str(" lacks a sharding rule: its operands and results stay whole");
     } else {
         let at = |(slot, axis): &(Slot, usize)| match slot {
             Slot::Operand(o) => format!("axis {axis} of {}", name(graph, data.operands[*o])),
@@ -158,7 +159,7 @@ fn needed_whole(graph: &Graph, i: Inst, f: &ForbiddenSplit) -> String {
     out
 }
 
-/// Formats layers: `in layers 0-3 and outside`. `None` is the part before or after all layers.
+/// Formats layers: `in layers 0-3 and outside`. `None` is the part outside layers.
 pub fn layers(all: &[Option<u32>]) -> String {
     let inside: Vec<u32> = all.iter().copied().flatten().collect();
     let outside = inside.len() < all.len();
@@ -170,7 +171,7 @@ pub fn layers(all: &[Option<u32>]) -> String {
     }
 }
 
-/// Formats bytes per device: `2 × 12.0 MiB`, or the least and the most of more than four.
+/// Formats bytes per device: `2 × 12.0 MiB`, or the range of more than four.
 fn per_device(all: &[f64]) -> String {
     let each: Vec<String> = all.iter().map(|&b| bytes(b as u64)).collect();
     if each.len() <= 4 || each.iter().all(|b| *b == each[0]) {

@@ -12,11 +12,10 @@ use super::sharding::{place_name, sharding_report};
 /// The first and the last layer to draw.
 pub type LayerRange = (u32, u32);
 
-/// The cluster of a node: its layer, and its place if all its results share one.
+/// The cluster of a node: its layer, and its results' place if they share one.
 type Cluster = (Option<u32>, Option<Place>);
 
-/// Formats a graph in the DOT language. With `layers`, it contains only their instructions, and the instructions whose results
-/// they read.
+/// Formats a graph in the DOT language: all of it, or `layers` with the instructions that they read.
 pub fn render_dot(graph: &Graph, layers: Option<LayerRange>) -> String {
     let drawn = |data: &InstData| match (layers, data.layer) {
         (None, _) => true,
@@ -90,7 +89,7 @@ pub fn render_dot(graph: &Graph, layers: Option<LayerRange>) -> String {
     out
 }
 
-/// Returns the common place of all results; `None` for a collective, whose results are on several devices.
+/// Returns the common place of all results; `None` for a collective.
 fn own_place(graph: &Graph, data: &InstData) -> Option<Place> {
     let mut places = data.results.iter().map(|&v| graph.value(v).place);
     let first = places.next()?;
@@ -117,7 +116,7 @@ fn node(out: &mut String, graph: &Graph, inst: Inst, depth: usize, look: Option<
     out.push_str("];\n");
 }
 
-/// Describes the state of a value on a group of devices: `axis 1`, `mirrored`, `partial`.
+/// Describes the state of a value on a device group: `axis 1`, `mirrored`, `partial`.
 fn state(graph: &Graph, v: Value) -> Option<String> {
     let data = graph.value(v);
     if graph.ranks(data.place) < 2 {
@@ -133,7 +132,7 @@ fn state(graph: &Graph, v: Value) -> Option<String> {
     })
 }
 
-/// Returns the style of a node: transfers have their own shape and colour, weights, states and inputs their own shapes.
+/// Returns the style of a transfer, weight, state or input.
 fn look(op: &Op) -> Option<&'static str> {
     Some(match op {
         op if op.is_collective() => {
@@ -166,7 +165,7 @@ fn edges(out: &mut String, graph: &Graph, inst: Inst) {
     }
 }
 
-/// Nodes for the model's outputs, and edges from the new contents of states to the states.
+/// Draws the model's outputs, and edges from new contents to states.
 fn outputs(out: &mut String, graph: &Graph, drawn: &dyn Fn(Value) -> bool) {
     for (i, o) in graph.outputs.iter().enumerate() {
         let from = graph.value(o.value()).def.0;
@@ -189,7 +188,7 @@ fn quote(text: &str) -> String {
     format!("\"{}\"", escape(text))
 }
 
-/// Escapes text inside a quoted label: DOT knows `\"`, interprets other backslashes as escapes of its own, and reads entities.
+/// Escapes text in a quoted label: DOT knows `\"`, interprets other backslashes itself, and reads entities.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -8,7 +8,7 @@ use super::plan::{Collectives, DraftBytes, DraftsReport};
 use crate::pipeline::CompiledModel;
 use crate::placement::Placement;
 
-/// Reports the part of the drafts in a plan, if it has drafts.
+/// Reports the drafts' part of a plan, if it has drafts.
 pub(super) fn drafts(placement: &Placement, compiled: &CompiledModel) -> Option<DraftsReport> {
     let blocks = compiled.model.summary.n_draft;
     if blocks == 0 {
@@ -56,7 +56,7 @@ pub(super) fn drafts(placement: &Placement, compiled: &CompiledModel) -> Option<
     })
 }
 
-/// Marks the instructions of the programs that only the drafts need: they belong to a draft's block, or depend on further tokens.
+/// Marks instructions that only drafts need: in a draft's block, or dependent on further tokens.
 fn drafting(compiled: &CompiledModel) -> Vec<bool> {
     let first = compiled.model.summary.n_layer;
     let programs = &compiled.programs;

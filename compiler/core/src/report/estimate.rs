@@ -6,16 +6,16 @@ use tpc_passes::machine::{Backend, Engine, Topology};
 use crate::calibration::band_table;
 use crate::pipeline::{Breakdown, Estimate};
 
-/// Estimated times, in microseconds, and speeds of one sequence.
+/// Estimated times in microseconds, and speeds of one sequence.
 #[derive(Clone, Debug, Serialize)]
 pub struct EstimateReport {
-    /// The engine of this speed.
+    /// The engine.
     pub engine: &'static str,
-    /// Tokens in the cache when a token is decoded, and before the prompt.
+    /// Tokens in the cache before the decoded token, and before the prompt.
     pub depth: u64,
     /// A batch of one token.
     pub decode_us: f64,
-    /// A batch of the largest size.
+    /// The largest batch.
     pub prefill_us: f64,
     /// One token on a single device.
     pub baseline_single_us: f64,
@@ -23,35 +23,35 @@ pub struct EstimateReport {
     pub decode_tps: f64,
     /// Prompt tokens per second.
     pub prompt_tps: f64,
-    /// The relative error within which strategies count as equal.
+    /// The relative error within which strategies are equal.
     pub error: f64,
-    /// The range of speeds around `decode_tps`; `None` for unknown devices.
+    /// The range around `decode_tps`; `None` for unknown devices.
     pub band: Option<BandReport>,
-    /// True if estimates of this kind were measured, so that the band is the observed error.
+    /// True if such estimates were measured, so that the band is the observed error.
     pub calibrated: bool,
-    /// The kinds without measurements.
+    /// Kinds without measurements.
     pub not_calibrated_for: Vec<String>,
-    /// The parts of the time of a decoded token.
+    /// Parts of a decoded token's time.
     pub breakdown: BreakdownReport,
 }
 
-/// The range of speeds around an estimate; nine of ten measured speeds were within it, if it is calibrated.
+/// The range of speeds around an estimate. If calibrated, nine of ten measured speeds were within it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct BandReport {
-    /// Half its width, as |ln(estimated / measured)|.
+    /// Half the width, as |ln(estimated / measured)|.
     pub error: f64,
-    /// The least decoded tokens per second.
+    /// Lowest decoded tokens per second.
     pub low_tps: f64,
-    /// The most decoded tokens per second.
+    /// Highest decoded tokens per second.
     pub high_tps: f64,
-    /// The measurements with this band.
+    /// Number of measurements.
     pub rows: usize,
-    /// True if the measurements are of the machine itself: it is calibrated.
+    /// True if the machine itself was measured.
     pub of_this_machine: bool,
 }
 
 impl EstimateReport {
-    /// Reports the estimate of a plan for a machine; `named` is true if the user named the machine.
+    /// Reports a plan's estimate; `named` is true if the user named the machine.
     pub fn new(
         e: &Estimate,
         topology: &Topology,
@@ -92,20 +92,20 @@ impl EstimateReport {
     }
 }
 
-/// The parts of the time of a decoded token, in microseconds.
+/// Parts of a decoded token's time, in microseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct BreakdownReport {
     /// Products with weights.
     pub weights_us: f64,
-    /// Attention, recurrent states included.
+    /// Attention and recurrent states.
     pub attention_us: f64,
-    /// All other ops on the devices.
+    /// Other ops on the devices.
     pub other_us: f64,
-    /// The fixed time of every kernel, and of every token.
+    /// The fixed time of kernels and tokens.
     pub launches_us: f64,
-    /// Collectives, and copies between devices.
+    /// Collectives and copies between devices.
     pub collectives_us: f64,
-    /// Work of the host, and copies to and from it.
+    /// Work of the host, and its copies.
     pub host_us: f64,
 }
 

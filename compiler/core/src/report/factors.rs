@@ -1,4 +1,4 @@
-//! The factors of each distinct layer, for porting or checking an architecture: the output of `dump --stage factors`.
+//! The output of `dump --stage factors`: factors of each distinct layer, for porting or checking an architecture.
 
 use std::fmt::Write;
 
@@ -11,10 +11,9 @@ use super::describe;
 use crate::format::span;
 use crate::pipeline::CompiledModel;
 
-/// The number of activations that are named.
 const SHOWN: usize = 3;
 
-/// Formats the factors of every distinct layer group of a plan.
+/// Formats the factors of every group of equal layers.
 pub fn render_factors(compiled: &CompiledModel) -> String {
     let graph = &compiled.planned.graph;
     let groups = &compiled.planned.layer_groups;
@@ -31,10 +30,10 @@ pub fn render_factors(compiled: &CompiledModel) -> String {
             .filter_map(|r| r.layer)
             .collect();
         let title = match group.layer {
-            None if first_layer.is_none() => "the graph, in which no layers were found".to_owned(),
+            None if first_layer.is_none() => "the graph, without recognised layers".to_owned(),
             None if Some(i) < first_layer => "before the first layer".to_owned(),
             None => "after the last layer".to_owned(),
-            // Alike layers have the factors of the first of them.
+            // Equal layers have the factors of the first.
             Some(l) if layers.first() != Some(&l) => continue,
             Some(l) if layers.len() == 1 => format!("layer {l}"),
             Some(l) => format!("layers {} are alike; layer {l}", span(&layers)),
@@ -141,7 +140,7 @@ fn factor(
     let _ = writeln!(out, "        {}", passes(compiled, graph, f.leaf));
 }
 
-/// Counts the activations that a factor runs through, and lists the first few names.
+/// Counts the activations that a factor runs through, and names the first few.
 fn passes(compiled: &CompiledModel, graph: &Graph, leaf: Var) -> String {
     let all = activations(graph, &compiled.planned.analysis, leaf);
     let mut names: Vec<String> = Vec::new();

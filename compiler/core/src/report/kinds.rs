@@ -1,10 +1,10 @@
-//! Kinds of layers: layers whose tensors have the same names, shapes and splits are one kind. Types may differ within a kind.
+//! Kinds of layers: equal names, shapes and splits of tensors. Types may differ within a kind.
 
 use tpc_gguf::TensorName;
 
 use super::plan::{PlanReport, TensorReport};
 
-/// Returns a tensor's name without the layer's number: `blk.3.attn_q.weight` → `attn_q.weight`.
+/// Removes the layer's number: `blk.3.attn_q.weight` → `attn_q.weight`.
 pub fn suffix(name: &str) -> String {
     match TensorName::parse(name) {
         TensorName::Block { stem, .. } | TensorName::State { stem, .. } => stem.to_owned(),
@@ -15,20 +15,19 @@ pub fn suffix(name: &str) -> String {
 /// A tensor of a kind of layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorRow {
-    /// Name without the layer.
+    /// The name without the layer.
     pub name: String,
-    /// Element types, in order of first appearance.
+    /// Types, in order of first appearance.
     pub dtypes: Vec<&'static str>,
-    /// Shape, as in `4096×1024`.
+    /// The shape: `4096×1024`.
     pub shape: String,
-    /// The split, as in `axis 1` or `mirrored`; for a tensor on one place, the place.
+    /// The split, `axis 1` or `mirrored`, or the single place.
     pub split: String,
-    /// Indices per device along the split axis.
+    /// Indices per device.
     pub lens: Vec<u64>,
 }
 
 impl TensorRow {
-    /// Checks that another row differs only in its types.
     fn is_alike(&self, other: &TensorRow) -> bool {
         let key = |r: &TensorRow| {
             (
@@ -47,11 +46,10 @@ impl TensorRow {
 pub struct LayerKind {
     /// The layers; empty for tensors outside layers.
     pub layers: Vec<u32>,
-    /// Their tensors.
+    /// The tensors.
     pub rows: Vec<TensorRow>,
 }
 
-/// Formats a shape without trailing 1s: `4096×1024`.
 pub(super) fn shape(ne: &[u64]) -> String {
     let rank = ne.iter().rposition(|&n| n != 1).map_or(1, |i| i + 1);
     ne[..rank]
@@ -61,7 +59,7 @@ pub(super) fn shape(ne: &[u64]) -> String {
         .join("×")
 }
 
-/// Describes a split: `axis 1`, `mirrored`; for a tensor on one place, the place.
+/// Describes a split: `axis 1`, `mirrored`, or the single place.
 pub(super) fn split(t: &TensorReport) -> String {
     match t.sharding.axis {
         Some(axis) => format!("axis {axis}"),
@@ -80,7 +78,7 @@ fn row(t: &TensorReport) -> TensorRow {
     }
 }
 
-/// Groups the items by layer, in order of first appearance; `None` is the group outside of layers.
+/// Groups items by layer, in order of first appearance; `None` is outside of layers.
 pub(super) fn insts_by_layer<T>(
     all: impl Iterator<Item = (Option<u32>, T)>,
 ) -> Vec<(Option<u32>, Vec<T>)> {
@@ -94,7 +92,7 @@ pub(super) fn insts_by_layer<T>(
     out
 }
 
-/// Lists the kinds of layers, in order of first appearance.
+/// Lists the kinds of layers in order of first appearance.
 pub fn layer_kinds(report: &PlanReport) -> Vec<LayerKind> {
     let mut out: Vec<LayerKind> = Vec::new();
     for (layer, mut rows) in insts_by_layer(report.tensors.iter().map(|t| (t.layer, row(t)))) {

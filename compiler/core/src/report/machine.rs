@@ -1,29 +1,26 @@
-//! The machine that a plan is for.
-
 use serde::Serialize;
 use tpc_passes::machine::{DeviceProfile, Link, PairLink, Topology};
 
 use crate::placement::{DeviceKind, Placement};
 
-/// The machine that a plan is for: memory in bytes, bandwidths in bytes per second, arithmetic in operations per second.
+/// The machine of a plan: memory in bytes, bandwidths in bytes per second, arithmetic in operations per second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MachineReport {
-    /// The profile of each device.
+    /// Profiles of the devices.
     pub devices: Vec<DeviceProfile>,
     /// The host.
     pub host: DeviceProfile,
-    /// The link between devices, except for the pairs in `links`.
+    /// The link between devices, except the pairs in `links`.
     pub link: Link,
-    /// Links between two given devices.
+    /// Links between given devices.
     pub links: Vec<PairLink>,
-    /// The link between the host and each device.
+    /// The link of the host to each device.
     pub host_link: Link,
-    /// True if the user did not name the machine: the profiles are documented defaults.
+    /// True for default profiles, if the user did not name the machine.
     pub assumed: bool,
 }
 
-/// Checks that the devices and links have default profiles. Servers, the host's memory and files other than the model are
-/// ignored.
+/// Checks for default profiles of devices and links. Servers, host memory and additional files are ignored.
 fn is_assumed(topology: &Topology, processors: &[bool]) -> bool {
     let assumed = Topology::for_unnamed_machine(processors);
     let alike = |a: &DeviceProfile, b: &DeviceProfile| {
@@ -66,7 +63,7 @@ impl MachineReport {
         }
     }
 
-    /// Checks that all devices are the host's processor.
+    /// True if all devices are the host's processor.
     pub fn of_processors(&self) -> bool {
         let mut devices = self.devices.iter();
         devices.all(|d| d.name == DeviceProfile::PROCESSOR)

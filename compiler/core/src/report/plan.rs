@@ -1,5 +1,3 @@
-//! The report of a plan: the object that `tpc plan --format json` prints.
-
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -22,7 +20,7 @@ use tpc_diag::{Diagnostic, Severity};
 /// The object that `plan --format json` prints. Keys may be added, never changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlanReport {
-    /// Version of this format.
+    /// Format version.
     pub tpc: u32,
     /// The model.
     pub model: ModelReport,
@@ -30,51 +28,51 @@ pub struct PlanReport {
     pub verdict: &'static str,
     /// The machine.
     pub machine: MachineReport,
-    /// The commands that run the plan.
+    /// Commands that run the plan.
     pub commands: Commands,
-    /// The split mode that was planned: `none`, `layer`, `tensor` or `hybrid`.
+    /// The planned mode: `none`, `layer`, `tensor` or `hybrid`.
     pub split_mode: &'static str,
     /// Bytes per device.
     pub devices: Vec<DeviceReport>,
     /// Bytes on the host.
     pub host: DeviceReport,
-    /// Every tensor of the file that the model uses, then every cache.
+    /// Every used tensor of the file, then every cache.
     pub tensors: Vec<TensorReport>,
     /// Transfers per batch.
     pub collectives: Collectives,
-    /// The comparison of the logits with one device's, bit by bit.
+    /// The comparison with one device's logits, bit by bit.
     pub bits: BitsReport,
-    /// The part of the drafts in all this; `None` if drafts are not planned.
+    /// The drafts' part; `None` without drafts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drafts: Option<DraftsReport>,
-    /// The memory that the host shares with devices of its machine, if it shares any.
+    /// Memory that the host shares with devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolReport>,
-    /// The files that are loaded in addition to the model.
+    /// Additional files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<ExtraFileMemory>,
     /// Estimated times.
     pub estimate: EstimateReport,
-    /// Bytes of weights held more than once, beyond the first copy.
+    /// Bytes of weights beyond the first copy.
     pub mirrored_bytes: u64,
-    /// The same bytes by cause.
+    /// These bytes by cause.
     pub mirrored: MirroredReport,
-    /// The work of the search for splits.
+    /// The search for splits.
     pub search: SearchReport,
-    /// The collectives and copies of the sharded graph before and after rewriting.
+    /// Collectives and copies before and after rewriting.
     pub rewriting: RewritingReport,
-    /// Explanations of the splits, for `--why`.
+    /// Explanations for `--why`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<WhyReport>,
-    /// The strategies that `auto` compared; empty for any other mode.
+    /// Strategies that `auto` compared; empty for other modes.
     pub considered: Vec<CandidateReport>,
-    /// The strategies that `auto` did not compare, since the engine refuses them.
+    /// Strategies that the engine refuses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutReport>,
-    /// The release of the engine whose limits apply, if the plan is not for tpc.
+    /// The engine's release whose limits apply, if the plan is not for tpc.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_build: Option<EngineBuildReport>,
-    /// Configurations that fit, the fastest first, if this one does not.
+    /// Fitting configurations, the fastest first, if this one does not fit.
     pub advice: Vec<AdviceReport>,
     /// Findings.
     pub diagnostics: Vec<Diagnostic>,
@@ -83,15 +81,15 @@ pub struct PlanReport {
 /// A strategy that was not compared.
 #[derive(Clone, Debug, Serialize)]
 pub struct LeftOutReport {
-    /// Its name, as in `considered`.
+    /// The name, as in `considered`.
     pub name: String,
-    /// The engine with its release.
+    /// The engine and its release.
     pub engine: String,
     /// The code of the reason.
     pub code: &'static str,
     /// The reason.
     pub reason: String,
-    /// The evidence for it.
+    /// The evidence for the reason.
     pub basis: String,
 }
 
@@ -107,21 +105,21 @@ impl From<&ExcludedMode> for LeftOutReport {
     }
 }
 
-/// The release of an engine, and the source of its facts.
+/// The release of an engine.
 #[derive(Clone, Debug, Serialize)]
 pub struct EngineBuildReport {
     /// The engine.
     pub engine: &'static str,
-    /// Its version.
+    /// The version.
     pub version: &'static str,
-    /// The source of the facts.
+    /// The source of tpc's facts about it.
     pub source: &'static str,
-    /// The back end of each device, if known.
+    /// Each device's back end, if known.
     pub backends: Vec<Option<Backend>>,
 }
 
 impl EngineBuildReport {
-    /// Reports the release that a placement is for; `None` for tpc.
+    /// Reports a placement's release; `None` for tpc.
     pub fn new(placement: &Placement) -> Option<EngineBuildReport> {
         (placement.engine != Engine::Tpc).then(|| EngineBuildReport {
             engine: placement.build.engine.name(),
@@ -132,7 +130,7 @@ impl EngineBuildReport {
     }
 }
 
-/// A configuration that was planned and fits.
+/// A planned configuration that fits.
 #[derive(Clone, Debug, Serialize)]
 pub struct AdviceReport {
     /// The options that replace the given ones.
@@ -141,15 +139,15 @@ pub struct AdviceReport {
     pub decode_tps: f64,
     /// Prompt tokens per second.
     pub prompt_tps: f64,
-    /// The depth, in tokens, that the speeds are estimated for: `--depth`, or else a quarter of the requested context.
+    /// The depth of the speeds, in tokens: `--depth`, or a quarter of the requested context.
     pub depth: u64,
-    /// Always true, since only configurations that fit are listed.
+    /// Always true.
     pub fits: bool,
-    /// The part of its usable memory that the fullest device holds; `null` if the memory of every device is unknown.
+    /// The used fraction of the fullest device's usable memory; `null` if no memory is known.
     pub fullest: Option<f64>,
     /// Bytes on the host.
     pub host_bytes: u64,
-    /// A description of the losses.
+    /// The losses in words.
     pub price: String,
 }
 
@@ -179,13 +177,13 @@ pub struct ModelReport {
     pub name: String,
     /// Layers.
     pub n_layer: u64,
-    /// Elements of all tensors of the file.
+    /// Elements of all tensors in the file.
     pub n_params: u64,
-    /// Bytes of all tensors of the file.
+    /// Bytes of all tensors in the file.
     pub bytes: u64,
-    /// Cells of the KV cache.
+    /// KV cache cells.
     pub n_ctx: u64,
-    /// Bytes of tensors of the file that the model does not use.
+    /// Bytes of tensors that the model does not use.
     pub unused_bytes: u64,
 }
 
@@ -202,23 +200,23 @@ pub struct DeviceReport {
     pub kv_bytes: u64,
     /// Other states.
     pub state_bytes: u64,
-    /// The additional bytes of stored weights, caches and states: the device's own formats, and gaps between buffers. It is
-    /// negative if the formats save more.
+    /// Additional bytes for weights, caches and states: the device's formats, and gaps between buffers. Negative if the
+    /// formats save more.
     pub layout_bytes: i64,
-    /// The memory for inputs, intermediate values and outputs of the largest batch.
+    /// Inputs, intermediate values and outputs of the largest batch.
     pub compute_bytes: u64,
-    /// The part of `compute_bytes` for results of copies and collectives, at their own peak.
+    /// The part of `compute_bytes` for copies and collectives, at their own peak.
     pub staging_bytes: u64,
-    /// Files that are loaded in addition to the model.
+    /// Additional files.
     #[serde(skip_serializing_if = "is_zero")]
     pub beside_bytes: u64,
     /// The sum of weights, caches, states, layout and compute, which form the program's arenas, and of other files.
     pub total_bytes: u64,
-    /// The device's memory, if the topology states it.
+    /// The device's memory, if known.
     pub capacity_bytes: Option<u64>,
-    /// Bytes of that memory that the plan leaves to the driver and the engine's own buffers.
+    /// Memory left to the driver and the engine's buffers.
     pub reserve_bytes: u64,
-    /// The name of its card, if known.
+    /// The card, if known.
     pub card: Option<String>,
 }
 
@@ -227,41 +225,41 @@ const fn is_zero(bytes: &u64) -> bool {
     *bytes == 0
 }
 
-/// Memory that the host shares with devices of its machine.
+/// Memory that the host shares with devices.
 #[derive(Clone, Debug, Serialize)]
 pub struct PoolReport {
-    /// The positions of these devices.
+    /// Positions of these devices.
     pub devices: Vec<usize>,
-    /// The bytes of the pool that the devices and the host take together.
+    /// Bytes of devices and host in the pool.
     pub total_bytes: u64,
-    /// The bytes of the pool.
+    /// Bytes of the pool.
     pub capacity_bytes: u64,
-    /// Bytes that the plan leaves to the system and the drivers.
+    /// Bytes left to the system and the drivers.
     pub reserve_bytes: u64,
 }
 
 /// A tensor of the plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct TensorReport {
-    /// Name in the file; for a cache, the state's name.
+    /// The name in the file; for a cache, the state's.
     pub name: String,
     /// Element type.
     pub dtype: &'static str,
     /// Sizes, axis 0 first.
     pub ne: [u64; RANK],
-    /// Its place: `host`, a device, or a group such as `tp0`.
+    /// `host`, a device, or a group such as `tp0`.
     pub place: String,
-    /// Its sharding.
+    /// The sharding.
     pub sharding: ShardingReport,
-    /// The positions of the devices that hold it or a part of it; empty for a tensor on the host.
+    /// Positions of devices with a part; empty for the host.
     #[serde(skip)]
     pub devices: Vec<usize>,
-    /// Bytes on each of these devices, or on the host.
+    /// Bytes per device, or on the host.
     #[serde(skip)]
     pub bytes: Vec<u64>,
     /// `weight` or `state`.
     pub kind: &'static str,
-    /// The layer it belongs to.
+    /// The layer.
     pub layer: Option<u32>,
 }
 
@@ -272,15 +270,15 @@ pub struct ShardingReport {
     pub kind: &'static str,
     /// The split axis.
     pub axis: Option<usize>,
-    /// `[start, len]` per device, or a list of segments per device; empty if the tensor is not split.
+    /// `[start, len]` or a list of segments per device; empty if not split.
     pub ranges: Ranges,
 }
 
-/// Ranges of indices along the split axis.
+/// Index ranges along the split axis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Ranges {
-    /// One range per device; empty if the tensor is not split.
+    /// One range per device; empty if not split.
     Single(Vec<[u64; 2]>),
     /// Several segments per device.
     Segments(Vec<Vec<[u64; 2]>>),
@@ -301,7 +299,7 @@ impl Ranges {
 pub struct Collectives {
     /// A batch of one token.
     pub decode: TrafficReport,
-    /// A batch of the largest size.
+    /// The largest batch.
     pub prefill: TrafficReport,
 }
 
@@ -318,7 +316,7 @@ pub struct TrafficReport {
     pub all_to_all: u64,
     /// Copies between the host and devices.
     pub copies: u64,
-    /// The bytes of their operands, counting one participant each.
+    /// Bytes of operands, one participant each.
     pub bytes: u64,
 }
 
@@ -343,10 +341,10 @@ impl From<Traffic> for TrafficReport {
     }
 }
 
-/// The part of the drafts in a plan. The plan's own numbers include it.
+/// The drafts' part of a plan, included in its numbers.
 #[derive(Clone, Debug, Serialize)]
 pub struct DraftsReport {
-    /// Blocks that draft; each predicts one token.
+    /// Drafting blocks; each predicts one token.
     pub blocks: u64,
     /// Bytes per device.
     pub devices: Vec<DraftBytes>,
@@ -361,52 +359,52 @@ pub struct DraftsReport {
 pub struct DraftBytes {
     /// Name.
     pub name: String,
-    /// The weights of these blocks, without weights that they share with the model.
+    /// Weights, without weights shared with the model.
     pub weights_bytes: u64,
-    /// Their KV caches.
+    /// KV caches.
     pub kv_bytes: u64,
 }
 
-/// Bytes of weights held more than once, beyond the first copy.
+/// Bytes of weights beyond the first copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MirroredReport {
     /// Tensors that are whole on every device.
     pub whole_bytes: u64,
-    /// Quantisation blocks that contain the boundary between two devices: both hold the block.
+    /// Quantisation blocks that span two devices, which both hold.
     pub edge_block_bytes: u64,
-    /// Rows of KV heads that devices share.
+    /// KV head rows that devices share.
     pub shared_head_bytes: u64,
 }
 
 impl MirroredReport {
-    /// Sums the bytes of all causes.
+    /// Sums all causes.
     pub const fn total(&self) -> u64 {
         self.whole_bytes + self.edge_block_bytes + self.shared_head_bytes
     }
 }
 
-/// A strategy to divide the model, which `auto` compared with others.
+/// A strategy that `auto` compared.
 #[derive(Clone, Debug, Serialize)]
 pub struct CandidateReport {
     /// `none`, `layer`, `tensor`, or `layer of 2 × tensor of 4`.
     pub name: String,
     /// A batch of one token.
     pub decode_us: f64,
-    /// A batch of the largest size.
+    /// The largest batch.
     pub prefill_us: f64,
-    /// Bytes of weights, caches and states on the fullest device.
+    /// Stored bytes (weights, caches, states) on the fullest device.
     pub fullest_bytes: u64,
-    /// True if these bytes fit the memory that the topology states.
+    /// True if they fit the topology's memory.
     pub fits: bool,
-    /// Microseconds per decoded token, with prompts and memory weighed in: the number that `auto` compares.
+    /// Microseconds per decoded token, including prompts and memory: the figure that `auto` compares.
     pub cost_us: f64,
-    /// True if `auto` chose this strategy.
+    /// True if chosen.
     pub chosen: bool,
     /// Decoded tokens per second.
     pub decode_tps: f64,
     /// Prompt tokens per second.
     pub prompt_tps: f64,
-    /// True if its speeds, of decoding and of prompts, differ from the chosen one's by less than the estimates' error.
+    /// True if both speeds are within the estimates' error of the chosen strategy's.
     pub within_error: bool,
 }
 
@@ -427,20 +425,20 @@ impl From<&Candidate> for CandidateReport {
     }
 }
 
-/// The work of the search for splits.
+/// The search for splits.
 #[derive(Clone, Debug, Serialize)]
 pub struct SearchReport {
-    /// Distinct layers, and the prologue and epilogue, that were planned.
+    /// Distinct sections planned.
     pub distinct: usize,
     /// Sets of splits priced.
     pub priced: u64,
-    /// True if all sets of splits were priced.
+    /// True if all were priced.
     pub optimal: bool,
-    /// The largest possible excess cost of the choice, as a fraction of the cheapest cost; 0 if the choice is the cheapest.
+    /// The largest possible excess cost of the choice, relative to the cheapest; 0 if it is the cheapest.
     pub at_most_above: f64,
 }
 
-/// The transfers of the sharded graph before and after rewriting, and the rules that applied.
+/// Transfers before and after rewriting, and the rules that applied.
 #[derive(Clone, Debug, Serialize)]
 pub struct RewritingReport {
     /// Collectives before.
@@ -451,14 +449,14 @@ pub struct RewritingReport {
     pub copies_before: usize,
     /// Copies between places after.
     pub copies_after: usize,
-    /// True if the rules reached a fixed point in every section.
+    /// True if the rules reached a fixed point everywhere.
     pub saturated: bool,
-    /// Matches per rule, of the rules that matched in a distinct section.
+    /// Matches per rule in distinct sections.
     pub rules: BTreeMap<&'static str, usize>,
 }
 
 impl PlanReport {
-    /// Returns the report with these findings, and the verdict that follows from them.
+    /// Adds findings, and the verdict that follows.
     pub fn with_findings(mut self, findings: Vec<Diagnostic>) -> PlanReport {
         self.diagnostics = findings;
         if self.has_errors() {
@@ -467,7 +465,7 @@ impl PlanReport {
         self
     }
 
-    /// Checks that a finding is an error.
+    /// True if a finding is an error.
     pub fn has_errors(&self) -> bool {
         self.diagnostics
             .iter()

@@ -7,14 +7,14 @@ use super::describe;
 use tpc_diag::suggest::{nearest, shorten};
 use tpc_diag::{Diagnostic, codes};
 
-/// Finds the values that `asked` names, in program order. The first of these readings that fits is taken:
+/// Finds the values that `asked` names, in program order, by the first reading that fits:
 ///
-/// 1. the name of a weight or state, or of another value; the last value of that name counts;
-/// 2. a handle of the placed graph (`v12`, as `tpc dump` prints it);
+/// 1. a name of a weight, state or other value (of several, the last);
+/// 2. a handle of the placed graph (`v12`, as in `tpc dump`);
 /// 3. a line of a capture (`line:12`), for the value that it computes;
-/// 4. a regular expression that names of weights and states match.
+/// 4. a regular expression for names of weights and states.
 ///
-/// `graph` was placed from `model`. `lines` has the line of each instruction of `model` if `model` is a capture's graph.
+/// `graph` was placed from `model`; `lines` has the line of each instruction of a captured `model`.
 ///
 /// # Errors
 /// Returns TPC0409 if `asked` matches no value.
@@ -32,7 +32,7 @@ pub fn values(
         return Ok(exact);
     }
     let other: Vec<Value> = all().filter(named).collect();
-    // Views have the name of their source; people mean the last value of a name.
+    // Views have their source's name; users mean the last value of a name.
     if let Some(&last) = other.last() {
         return Ok(vec![last]);
     }
@@ -73,13 +73,13 @@ pub fn values(
     let d = Diagnostic::new(
         &codes::NO_SUCH_TENSOR,
         "--why",
-        format!("there is no tensor `{}`", shorten(asked)),
+        format!("unknown tensor `{}`", shorten(asked)),
     );
     Err(d.help(help))
 }
 
-/// Maps each instruction of a placed graph to the position of its source in the model's graph; `None` for copies. Placing keeps
-/// the order, adds copies, and may store a weight at several places.
+/// Maps each placed instruction to its source's position in the model's graph; `None` for copies. Placing keeps the
+/// order, adds copies, and may store a weight at several places.
 fn sources(placed: &Graph, model: &Graph) -> Vec<Option<usize>> {
     let mut ops = model.insts().map(|(i, d)| (i.index(), &d.op));
     let mut last: Option<(usize, &Op)> = None;

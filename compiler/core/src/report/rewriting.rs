@@ -1,5 +1,3 @@
-//! The rewritten graph, with the rules that were applied.
-
 use std::fmt::Write;
 
 use tpc_passes::rewrite::{Counts, Report, SectionReport};
@@ -20,7 +18,6 @@ pub(super) fn rewriting(report: &Report) -> RewritingReport {
     }
 }
 
-/// Formats the line of the full table about rewriting.
 pub(super) fn summary(report: &RewritingReport) -> String {
     let rules: Vec<String> = (report.rules.iter())
         .map(|(rule, n)| format!("{rule} {n}×"))
@@ -44,7 +41,7 @@ pub(super) fn summary(report: &RewritingReport) -> String {
     )
 }
 
-/// Formats the text of `dump --stage rewrite`: the rewriting of each distinct section, as comments, and the graph.
+/// Formats `dump --stage rewrite`: the rewriting of each distinct section as comments, then the graph.
 pub fn render_rewriting(compiled: &CompiledModel) -> String {
     let report = &compiled.rewriting;
     let mut out = String::new();
@@ -74,7 +71,6 @@ pub fn render_rewriting(compiled: &CompiledModel) -> String {
     out
 }
 
-/// Describes the layers of a section: `layers 1-77, 79`, or `before the first layer`.
 fn layers(section: &SectionReport) -> String {
     let numbers: Vec<u32> = section.layers.iter().flatten().copied().collect();
     if numbers.is_empty() {
@@ -83,7 +79,6 @@ fn layers(section: &SectionReport) -> String {
     format!("layers {}", span(&numbers))
 }
 
-/// Describes transfers: `4 all-reduces, 2 copies`.
 fn transfers(counts: Counts) -> String {
     let all = [
         ("all-reduces", counts.all_reduce),

@@ -1,10 +1,8 @@
-//! The sharding and the place of a value, for people and scripts.
-
 use tpc_ir::{Graph, Place, RANK, Sharding, Value};
 
 use super::plan::{Ranges, ShardingReport};
 
-/// Reports the sharding of a value of the sharded graph, for people and scripts.
+/// Reports the sharding of a value of the sharded graph.
 pub fn sharding_report(graph: &Graph, value: Value) -> ShardingReport {
     let data = graph.value(value);
     let sharding: &Sharding = &data.sharding;
@@ -40,7 +38,7 @@ pub fn sharding_report(graph: &Graph, value: Value) -> ShardingReport {
     }
 }
 
-/// Returns the name of a place for scripts: `tp0`, `host`, or the device's name.
+/// Returns a place's name: `tp0`, `host`, or the device's.
 pub(super) fn place_name(graph: &Graph, place: Place) -> String {
     match place {
         Place::Device(d) => graph.device(d).name.clone(),
@@ -52,7 +50,7 @@ pub(super) fn place_name(graph: &Graph, place: Place) -> String {
     }
 }
 
-/// Lists the positions of the devices at a place; empty for the host.
+/// Lists the device positions of a place; empty for the host.
 pub(super) fn devices_at(graph: &Graph, place: Place) -> Vec<usize> {
     match place {
         Place::Host => Vec::new(),

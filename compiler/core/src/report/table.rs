@@ -15,15 +15,15 @@ use crate::format::{bytes, equal, lens, printable, span, speed, wrapped};
 /// The level of detail of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
-    /// The answer, memory, transfers, and the candidates.
+    /// The answer, memory, transfers and candidates.
     Brief,
-    /// Also the tensors of each kind of layer, the search, and the rewriting.
+    /// Also tensors by kind of layer, search and rewriting.
     Full,
     /// Also every tensor with its ranges.
     EveryTensor,
 }
 
-/// Formats the report for a terminal of `width` columns; lines are not wider.
+/// Formats the report in lines of at most `width` columns.
 pub fn render(report: &PlanReport, width: u16, detail: Detail) -> String {
     let columns = usize::from(width);
     let mut out = answer(report, columns);
@@ -57,10 +57,9 @@ pub fn render(report: &PlanReport, width: u16, detail: Detail) -> String {
     out
 }
 
-/// The number of groups of places that are listed; of more, the fullest and the emptiest.
+/// The number of listed groups of places; of more, the fullest and the emptiest.
 const PLACES: usize = 4;
 
-/// Devices whose rows are alike.
 struct Alike {
     first: usize,
     count: usize,
@@ -68,7 +67,6 @@ struct Alike {
     cells: Vec<String>,
 }
 
-/// Groups the devices whose rows are alike.
 fn group_equal_devices(report: &PlanReport) -> Vec<Alike> {
     let mut out: Vec<(String, Alike)> = Vec::new();
     for (i, d) in report.devices.iter().enumerate() {
@@ -94,7 +92,6 @@ fn group_equal_devices(report: &PlanReport) -> Vec<Alike> {
     out.into_iter().map(|(_, a)| a).collect()
 }
 
-/// Formats the bytes of the devices and of the host.
 fn places(report: &PlanReport, detail: Detail) -> Columns {
     use Align::{Left, Right};
     let mut t = Columns::new(&[
@@ -104,7 +101,7 @@ fn places(report: &PlanReport, detail: Detail) -> Columns {
         ("state", Right),
         ("layout", Right),
         ("compute", Right),
-        ("beside", Right),
+        ("other files", Right),
         ("total", Right),
         ("usable", Right),
         ("used", Right),
@@ -137,17 +134,16 @@ fn places(report: &PlanReport, detail: Detail) -> Columns {
     if let Some(pool) = &report.pool {
         t.row([vec!["together".to_owned()], pool_cells(pool)].concat());
     }
-    t.without_columns(&["kv cache", "state", "beside"], |cell| {
+    t.without_columns(&["kv cache", "state", "other files"], |cell| {
         cell == "0 B" || cell.is_empty()
     });
     t.without_columns(&["layout", "usable", "used"], |cell| cell == UNKNOWN);
     t
 }
 
-/// The cell of a number that is unknown or negligible.
+/// Shown for unknown or negligible numbers.
 const UNKNOWN: &str = "–";
 
-/// Returns the name of a device's kind.
 fn kind_of(report: &PlanReport, device: usize) -> String {
     let profile = report.machine.devices.get(device);
     let name = profile
@@ -156,8 +152,7 @@ fn kind_of(report: &PlanReport, device: usize) -> String {
     name.unwrap_or_else(|| "device".to_owned())
 }
 
-/// Formats the additional bytes of stored weights and states, if they exceed a thousandth of the total. Gaps between buffers are
-/// smaller.
+/// Formats the layout bytes if they exceed a thousandth of the total; gaps between buffers are smaller.
 fn layout(d: &DeviceReport) -> String {
     let size = d.layout_bytes.unsigned_abs();
     if size <= d.total_bytes / 1000 {
@@ -182,7 +177,6 @@ fn place_cells(d: &DeviceReport, usable: Option<u64>) -> Vec<String> {
     ]
 }
 
-/// Formats the cells of the memory that host and devices share.
 fn pool_cells(pool: &PoolReport) -> Vec<String> {
     let usable = pool.usable_bytes();
     let share = pool.total_bytes as f64 / (usable as f64).max(1.0);
@@ -195,7 +189,7 @@ fn pool_cells(pool: &PoolReport) -> Vec<String> {
     out
 }
 
-/// Formats the files that are loaded in addition to the model, one per line, and the shared memory.
+/// Formats a line per additional file, and the shared memory.
 fn extra_files(report: &PlanReport) -> String {
     let mut out = String::new();
     for b in &report.beside {
@@ -223,18 +217,18 @@ fn extra_files(report: &PlanReport) -> String {
             .collect();
         let _ = writeln!(
             out,
-            "{} and the host share one memory: what moves between them frees nothing",
+            "{} and the host share one memory: moving weights between them does not free memory",
             names.join(", ")
         );
     }
     out
 }
 
-/// Formats the strategies that `auto` compared: the chosen one first, then the fitting ones, the fastest first.
+/// Formats the compared strategies: the chosen one, then the fitting ones, the fastest first.
 fn candidates(report: &PlanReport) -> Columns {
     use Align::{Left, Right};
     let mut t = Columns::new(&[
-        ("weighed", Left),
+        ("strategy", Left),
         ("tokens/s", Right),
         ("prompt t/s", Right),
         ("fullest", Right),
@@ -284,7 +278,6 @@ fn candidates(report: &PlanReport) -> Columns {
     t
 }
 
-/// Formats the time of a token, and its time on one device.
 fn times(report: &PlanReport) -> String {
     let e = &report.estimate;
     let b = &e.breakdown;
@@ -313,7 +306,6 @@ fn times(report: &PlanReport) -> String {
     )
 }
 
-/// Formats every tensor with its ranges.
 fn every_tensor(report: &PlanReport, width: u16) -> String {
     let header = [
         "tensor",
@@ -343,7 +335,7 @@ fn range([start, len]: &[u64; 2]) -> String {
     format!("{start}+{len}")
 }
 
-/// Formats the first few segments of a device, and the number of the rest; JSON has them all.
+/// Formats a device's first segments, and the number of the others; JSON has all.
 fn segments(all: &[[u64; 2]]) -> String {
     const SHOWN: usize = 6;
     let mut parts: Vec<String> = all.iter().take(SHOWN).map(range).collect();
@@ -353,7 +345,6 @@ fn segments(all: &[[u64; 2]]) -> String {
     parts.join(",")
 }
 
-/// Formats the tensors of each kind of layer.
 fn kinds(report: &PlanReport) -> Columns {
     use Align::Left;
     let mut t = Columns::new(&[
@@ -382,7 +373,6 @@ fn kinds(report: &PlanReport) -> Columns {
     t
 }
 
-/// Returns the plural of a noun, or its singular if `n` is 1.
 fn counted(n: u64, plural: &str) -> &str {
     match (n, plural) {
         (1, "copies") => "copy",
@@ -391,7 +381,6 @@ fn counted(n: u64, plural: &str) -> &str {
     }
 }
 
-/// Formats the transfers per batch, and the part of the drafts in them.
 fn transfers(report: &PlanReport) -> String {
     let (d, p) = (&report.collectives.decode, &report.collectives.prefill);
     let kinds = [
@@ -416,7 +405,6 @@ fn transfers(report: &PlanReport) -> String {
     out
 }
 
-/// Formats the bytes and transfers that drafts add, in a line.
 fn drafts(drafts: &DraftsReport) -> String {
     let d = &drafts.collectives.decode;
     let plural = if drafts.blocks == 1 { "" } else { "s" };
@@ -427,7 +415,7 @@ fn drafts(drafts: &DraftsReport) -> String {
         kv.push(bytes(p.kv_bytes));
     }
     format!(
-        "of these for {} drafted token{plural}: weights {}; kv cache {}; per token {} all-reduces, {} copies, {}\n",
+        "included for {} drafted token{plural}: weights {}; kv cache {}; per token {} all-reduces, {} copies, {}\n",
         drafts.blocks,
         equal(&weights),
         equal(&kv),
@@ -437,11 +425,10 @@ fn drafts(drafts: &DraftsReport) -> String {
     )
 }
 
-/// Formats the bytes that devices hold more than once, by cause.
 fn mirrored_bytes(report: &PlanReport) -> String {
     let share = report.mirrored_bytes as f64 / (report.model.bytes as f64).max(1.0) * 100.0;
     let mut out = format!(
-        "held more than once: {} ({share:.2} % of the model)",
+        "stored more than once: {} ({share:.2} % of the model)",
         bytes(report.mirrored_bytes)
     );
     let m = &report.mirrored;
@@ -458,7 +445,6 @@ fn mirrored_bytes(report: &PlanReport) -> String {
     out
 }
 
-/// Describes the search, and the quality of its choice by the cost model.
 fn search(report: &PlanReport) -> String {
     let s = &report.search;
     let bound = if s.optimal {

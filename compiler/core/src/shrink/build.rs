@@ -1,4 +1,4 @@
-//! The construction of graphs with small sizes.
+//! Builds graphs with small sizes.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tpc_ir::{AxisTree, ClassData, ClassRef, DType, Graph, Op, RANK, Sharding, Te
 use super::joint::{Joint, TreeLeaf};
 use super::sizes::SmallSizes;
 
-/// The sizes of one of the two graphs, and the map from its values to the joint graph.
+/// A graph's sizes, and the map from its values to the joint graph.
 struct GraphSizes<'a> {
     sizes: &'a SmallSizes<'a>,
     joint: &'a dyn Fn(Value) -> Value,
@@ -25,10 +25,9 @@ impl Sizes for GraphSizes<'_> {
     }
 }
 
-/// Types of weights that are replaced.
 pub(super) type OtherTypes = BTreeMap<DType, DType>;
 
-/// Copies `from` with small sizes. Shardings are mirrored, classes are unchanged.
+/// Copies `from` with small sizes, mirrored shardings and unchanged classes.
 fn plain(from: &Graph, own: &GraphSizes<'_>, types: &OtherTypes) -> Graph {
     let mut out = Graph::new(from.name.clone());
     out.devices.clone_from(&from.devices);
@@ -63,7 +62,6 @@ fn plain(from: &Graph, own: &GraphSizes<'_>, types: &OtherTypes) -> Graph {
     out
 }
 
-/// Builds the model with small sizes.
 pub(super) fn model(from: &Graph, sizes: &SmallSizes<'_>, types: &OtherTypes) -> Graph {
     let joint = |v| v;
     let own = GraphSizes {
@@ -73,7 +71,7 @@ pub(super) fn model(from: &Graph, sizes: &SmallSizes<'_>, types: &OtherTypes) ->
     plain(from, &own, types)
 }
 
-/// Builds the sharded graph with small sizes and the same splits.
+/// Builds the small sharded graph with the same splits.
 pub(super) fn shrink_sharded(
     from: &Graph,
     joint: &Joint,
@@ -109,7 +107,7 @@ pub(super) fn shrink_sharded(
     out
 }
 
-/// Builds a tree with small leaves. The part that a reference to a class leaves out is the rest of the class.
+/// Builds a tree with small leaves. The part that a class reference leaves out is the rest of the class.
 fn tree(
     old: &AxisTree,
     leaves: &mut std::slice::Iter<'_, TreeLeaf>,

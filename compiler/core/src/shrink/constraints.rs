@@ -1,7 +1,7 @@
-//! The constraints on the factors' sizes, from quantisation blocks, from the devices' ranges, and from ops.
+//! Constraints on factor sizes from quantisation blocks, devices' ranges, and ops.
 //!
-//! A factor keeps its size if it follows another factor in a divided axis, so that units stay the same. It also keeps its size if
-//! an attribute of an op depends on it.
+//! A factor keeps its size if it follows another factor in a divided axis, so that units stay the same. It also keeps
+//! its size if an op's attribute depends on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +14,11 @@ use super::joint::{Joint, TreeLeaf};
 use super::position::position;
 use super::units::{Constraint, SmallSize};
 
-/// The indices that remain of a factor that is not split, as far as units allow.
+/// Indices kept of an unsplit factor, as far as units allow.
 const WHOLE: u64 = 16;
-/// The indices that remain of each part of a factor that devices split, or that precedes other factors.
+/// Indices kept of each part of a factor that devices split, or that precedes other factors.
 const BEFORE_OTHERS: u64 = 2;
 
-/// The constraints on all factors.
 pub(super) struct Constraints<'a> {
     pub(super) joint: &'a Joint,
     pub(super) of: BTreeMap<Var, Constraint>,
@@ -27,7 +26,6 @@ pub(super) struct Constraints<'a> {
 }
 
 impl<'a> Constraints<'a> {
-    /// Collects the constraints on the factors of both graphs.
     pub(super) fn new(joint: &'a Joint, sharded: &Graph) -> Constraints<'a> {
         let mut out = Constraints {
             joint,
@@ -54,7 +52,7 @@ impl<'a> Constraints<'a> {
         changed
     }
 
-    /// Fixes the factors that an instruction needs whole: its attributes may depend on them.
+    /// Fixes the factors that an instruction needs whole: attributes may depend on them.
     pub(super) fn fix_whole(&mut self, inst: Inst) -> bool {
         let Joint { graph, factors, .. } = self.joint;
         let data = graph.inst(inst);
@@ -72,7 +70,7 @@ impl<'a> Constraints<'a> {
         changed
     }
 
-    /// Fixes all factors of an instruction's operands and results. Returns true if a factor was not fixed before.
+    /// Fixes the factors of an instruction's operands and results; returns true if any was not fixed.
     pub(super) fn fix_all(&mut self, inst: Inst) -> bool {
         let data = self.joint.graph.inst(inst);
         let mut changed = false;
@@ -89,7 +87,7 @@ impl<'a> Constraints<'a> {
         Dim::product(sizes)?.as_const()
     }
 
-    /// Constrains a factor by an axis that consists of blocks of `block` elements.
+    /// Constrains a factor by an axis of blocks of `block` elements.
     fn blocks(&mut self, v: Var, minor: u64, block: u64) {
         let space = &self.joint.factors.space;
         let factors = space.factors(&[v]);
@@ -111,7 +109,7 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    /// Constrains the factors that the ranges of a class divide, given the references to the class.
+    /// Constrains the factors that a class's ranges divide, given the references to the class.
     fn split(&mut self, class: Class, sharded: &Graph, refs: &[TreeLeaf]) {
         let space = &self.joint.factors.space;
         let data = sharded.class(class);
@@ -212,8 +210,8 @@ impl<'a> Constraints<'a> {
         self.counts();
     }
 
-    /// Constrains the factors of an index that counts a product. The whole is as large as the axis that the index selects from.
-    /// Its size follows from the factors. If devices divide the whole, the last factor follows from it.
+    /// Constrains the factors of an index that counts a product. The whole is as large as the selected axis, and
+    /// follows from the factors. If devices divide the whole, the last factor follows from it.
     fn counts(&mut self) {
         for &(whole, product) in &self.joint.counted {
             let leaves = self.leaves(product);
@@ -244,12 +242,11 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    /// Checks that devices divide a factor.
     fn is_split(&self, v: Var) -> bool {
         self.split.iter().flatten().any(|&(major, _)| major == v)
     }
 
-    /// Constrains slices that begin or end within a factor: the factor keeps its size.
+    /// Fixes factors that slices cut.
     fn cuts(&mut self, graph: &Graph) {
         for (_, data) in graph.insts() {
             let (along, start, len) = match &data.op {
@@ -273,7 +270,7 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    /// Keeps selections meaningful. The axis of a top-k stays longer than `k`, and a table for row selection keeps several rows.
+    /// Keeps selections meaningful: a top-k axis stays longer than `k`, and a table keeps several rows.
     fn selections(&mut self, graph: &Graph) {
         let mut products = Vec::new();
         for (_, data) in graph.insts() {
@@ -316,7 +313,7 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    /// Sets the size of a factor that an op requires. Returns true if the size was not set before.
+    /// Sets a size that an op requires; returns true if it was not set.
     pub(super) fn pin(&mut self, v: Var, size: u64) -> bool {
         let one = self.leaves(v);
         match one.as_slice() {
@@ -352,7 +349,7 @@ impl<'a> Constraints<'a> {
     }
 }
 
-/// Returns the number of table rows that hashes select from in the small model; 0 for another index.
+/// Returns the rows of the small table that hashes select from; 0 for other indices.
 fn hashed_rows(graph: &Graph, mut index: Value) -> u64 {
     while graph.def_op(index).is_layout() {
         index = graph.inst(graph.value(index).def.0).operands[0];

@@ -1,22 +1,22 @@
-//! The check that small programs have the form of the large ones.
+//! Checks that small programs have the form of the large ones.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use tpc_ir::{Graph, Inst, InstData, Value};
 
-/// The first difference between two programs, ignoring sizes.
+/// The first difference between two programs apart from sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// The layer; `None` outside of layers.
+    /// `None` outside of layers.
     pub layer: Option<u32>,
-    /// The instruction of the large programs.
+    /// The large programs' instruction.
     pub large: String,
-    /// The instruction of the small program.
+    /// The small programs' instruction.
     pub small: String,
 }
 
-/// Formats the instructions of one layer, or of no layer, with their operands.
+/// Formats one layer's instructions, or those outside layers, with operands.
 fn form(graph: &Graph, layer: Option<u32>) -> Vec<String> {
     let mut inside: HashMap<Value, usize> = HashMap::new();
     let own = |(_, d): &(Inst, &InstData)| d.layer == layer;
@@ -29,7 +29,7 @@ fn form(graph: &Graph, layer: Option<u32>) -> Vec<String> {
                 let of = graph.value(*v);
                 let _ = match (inside.get(v), graph.inst(of.def.0).layer) {
                     (Some(n), _) => write!(text, " v{n}"),
-                    // The number of the layer depends on the kept layers.
+                    // The layer's number depends on the kept layers.
                     (None, Some(_)) => write!(text, " (of a layer)"),
                     (None, None) => write!(text, " {}", of.name),
                 };
@@ -45,7 +45,7 @@ fn form(graph: &Graph, layer: Option<u32>) -> Vec<String> {
         .collect()
 }
 
-/// Finds the first difference between two programs, in these layers and outside of layers.
+/// Finds the first difference in these layers and outside of layers.
 pub(super) fn departure(large: &Graph, small: &Graph, layers: &[u32]) -> Option<Departure> {
     let layers = layers.iter().map(|&l| Some(l));
     layers.chain([None]).find_map(|layer| {

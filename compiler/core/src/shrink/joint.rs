@@ -1,4 +1,4 @@
-//! The model and the sharded graph as one graph, with common factors.
+//! The model and the sharded graph as one graph with common factors.
 
 use std::collections::HashMap;
 
@@ -7,25 +7,25 @@ use tpc_ir::op::{Expr, Role, Slot, axis_index};
 use tpc_ir::{AxisTree, ClassRef, Graph, Inst, InstData, Op, Output, RANK, Value};
 use tpc_passes::factors::Factors;
 
-/// A leaf of a sharding's tree: the factor that it is, and the class that splits it.
+/// A leaf of a sharding's tree: its factor, and the class that splits it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TreeLeaf {
     pub(super) var: Var,
     pub(super) class: Option<ClassRef>,
 }
 
-/// Both graphs with their factors. They share weights, states and inputs.
+/// Both graphs with their factors; they share weights, states and inputs.
 pub(super) struct Joint {
-    /// The instructions of the model, with their numbers, and then the instructions of the sharded graph without its leaves.
+    /// The model's instructions with their numbers, then the sharded graph's without its leaves.
     pub(super) graph: Graph,
     pub(super) factors: Factors,
-    /// Per value of the sharded graph, the value of the joint one.
+    /// Per value of the sharded graph: the joint value.
     pub(super) sharded: Vec<Value>,
-    /// Per value of the sharded graph and axis, the leaves of its sharding's tree in order.
+    /// Per value of the sharded graph and axis: the leaves of the sharding's tree, in order.
     pub(super) trees: Vec<[Vec<TreeLeaf>; RANK]>,
     /// Instructions whose equations do not hold: their factors keep their sizes.
     pub(super) opaque: Vec<Inst>,
-    /// Factors of indices, and of the axes they count, that could not be unified: they keep their sizes.
+    /// Factors of indices and counted axes that could not be unified; they keep their sizes.
     pub(super) unmatched: Vec<Var>,
     /// Factors whose indices count a product of others, with that product.
     pub(super) counted: Vec<(Var, Var)>,
@@ -59,7 +59,7 @@ impl Joint {
         out
     }
 
-    /// Unifies the factors of a transfer's operands and results: transfers keep their sizes over all devices.
+    /// Unifies factors of transfers' operands and results: transfers keep their sizes over all devices.
     fn unify_transfers(&mut self, transfers: &[(Value, Value)]) {
         let Joint { graph, factors, .. } = self;
         for &(a, b) in transfers {
@@ -72,8 +72,8 @@ impl Joint {
         }
     }
 
-    /// Unifies the axis along which an index selects with the axis that the index counts along. If one of them is a product of
-    /// factors, it is recorded in `counted`.
+    /// Unifies the axis that an index selects along with the axis that it counts. A product of factors is recorded in
+    /// `counted`.
     fn unify_indices(&mut self) {
         for (a, b) in indexed_axes(&self.graph, &self.factors) {
             let space = &mut self.factors.space;
@@ -114,12 +114,11 @@ impl Joint {
     }
 }
 
-/// Both graphs as one.
 struct JointGraph {
     graph: Graph,
-    /// Per value of the sharded graph, the value of the joint one.
+    /// Per value of the sharded graph: the joint value.
     map: Vec<Value>,
-    /// Operands and results of transfers.
+    /// Operands and results.
     transfers: Vec<(Value, Value)>,
 }
 
@@ -171,8 +170,8 @@ impl JointGraph {
     }
 }
 
-/// Lists the axes along which an index selects, each with the axis that the index counts along. For `TopK` and `ArgSort` that is
-/// the axis of the sorted tensor.
+/// Lists the axes along which an index selects, each with the axis that the index counts. For `TopK` and `ArgSort` that
+/// is the sorted tensor's axis.
 fn indexed_axes(graph: &Graph, factors: &Factors) -> Vec<(Var, Var)> {
     let var = |v: Value, axis: usize| factors.axes[v.index()][axis];
     let mut counts: HashMap<Value, Var> = HashMap::new();
@@ -205,7 +204,7 @@ fn indexed_axes(graph: &Graph, factors: &Factors) -> Vec<(Var, Var)> {
     out
 }
 
-/// Returns the index operand of a lookup, and the operand and axis along which it selects.
+/// Returns a lookup's index operand, and the operand and axis that it selects from.
 fn looked_up(graph: &Graph, data: &InstData) -> Option<(Value, Value, usize)> {
     let ty = |v: &Value| &graph.value(*v).ty;
     let types = |vs: &[Value]| -> Vec<_> { vs.iter().map(ty).collect() };
@@ -222,7 +221,7 @@ fn looked_up(graph: &Graph, data: &InstData) -> Option<(Value, Value, usize)> {
         })
 }
 
-/// Checks that the name of this leaf identifies it in the other graph.
+/// Checks that this leaf's name identifies it in the other graph.
 fn is_named(op: &Op) -> bool {
     op.is_leaf() && !op.is_constant()
 }

@@ -1,28 +1,27 @@
-//! The kinds of sharded layers. Layers of one kind have equal ops, types, places, shardings and live-out values.
+//! Kinds of sharded layers: equal ops, types, places, shardings and live-out values.
 
 use tpc_ir::{Class, Graph, Inst, Interval, Op, Place, Sharding, TensorType, Value};
 use tpc_passes::layers::{Shape, View, shape};
 
-/// A value of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ValueShape {
     ty: TensorType,
     place: Place,
-    /// Its sharding, with the classes numbered in their order of appearance in the layer.
+    /// Classes are numbered by first appearance in the layer.
     sharding: Sharding,
-    /// True if it is a result of the layer that is used outside.
+    /// True if used outside the layer.
     live_out: bool,
 }
 
-/// The kind of a layer: equal for layers that differ only in names.
+/// Equal for layers that differ only in names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kind {
     shape: Shape<Op, ValueShape>,
-    /// The sizes and ranges of its classes, by number.
+    /// Sizes and ranges of classes, by number.
     classes: Vec<(u64, Vec<Interval>)>,
 }
 
-/// The view of layers after splits.
+/// Layers after splits.
 struct ShardedView<'a> {
     graph: &'a Graph,
     live_out: &'a [bool],
@@ -66,8 +65,8 @@ impl View for ShardedView<'_> {
     }
 }
 
-/// Computes the kind of a layer with these instructions, and its classes by number. `live_out` is the graph's
-/// [`tpc_passes::layers::live_out`].
+/// Computes the kind of a layer with these instructions, and its classes by number. `live_out` is
+/// [`tpc_passes::layers::live_out`] of the graph.
 pub(super) fn kind_of(graph: &Graph, insts: &[Inst], live_out: &[bool]) -> (Kind, Vec<Class>) {
     let mut view = ShardedView {
         graph,

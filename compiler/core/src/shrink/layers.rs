@@ -1,12 +1,11 @@
-//! The removal of layers that equal others.
+//! Removes layers that equal others.
 //!
-//! Two layers have the same *kind* if their instructions differ only in names, in the model and in the sharded graph. Ops, types,
-//! places, shardings, and operands within the layer are equal. Two things are left out:
+//! Layers have the same *kind* if their instructions differ only in names, in the model and in the sharded graph: ops,
+//! types, places, shardings, and operands within the layer are equal. The following layers are removed:
 //!
-//! - If a run of layers is followed by a run of the same kinds, the second run. Later layers read the values of the first run
-//!   instead.
-//! - The second of two layers of a kind, and all layers between them. Each of these kinds has to remain elsewhere, and no later
-//!   layer may read the layers between. Later layers read the first layer instead.
+//! - The second of two adjacent runs of the same kinds. Later layers read the values of the first run.
+//! - The second of two layers of a kind, and all layers between, if their kinds remain elsewhere and no later layer
+//!   reads them. Later layers read the first layer.
 //!
 //! Every kind remains, and most remain next to their neighbours.
 
@@ -17,14 +16,14 @@ use tpc_ir::{Class, Graph, Output, Sharding, Unreduced, Value};
 use super::kinds::{Kind, kind_of};
 use tpc_passes::layers::{insts_by_layer, live_out};
 
-/// The layers that stay, and the replacements of the others.
+/// Kept layers, and the replacements of the others.
 #[derive(Clone, Debug)]
 pub(super) struct Layers {
-    /// The layers that stay, in order, each with the layers that it replaces, itself included.
+    /// Kept layers in order, each with the layers that it stands for, itself included.
     pub(super) kept: Vec<(u32, Vec<u32>)>,
-    /// Maps layers that go to the remaining layers whose values are read instead.
+    /// Maps removed layers to the kept layers that are read instead.
     instead: BTreeMap<u32, u32>,
-    /// Layers that go and whose values no remaining layer reads.
+    /// Removed layers that no kept layer reads.
     passed: BTreeSet<u32>,
 }
 
@@ -34,7 +33,7 @@ impl Layers {
     }
 }
 
-/// Chooses the layers that stay. If there are several layers, at least two stay, so that one reads a result of another.
+/// Chooses the kept layers: at least two if there are several, so that one reads a result of another.
 pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
     let mut in_graphs: BTreeMap<u32, Vec<Kind>> = BTreeMap::new();
     for graph in graphs {
@@ -87,7 +86,7 @@ pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
     let all = |&(kind, layer): &(usize, u32)| {
         let alike = kinds.iter().filter(|(_, k)| **k == kind);
         let of_kind = kept.iter().filter(|(k, _)| *k == kind).map(|(_, l)| *l);
-        // The last remaining layer of the kind up to `l`, or else the first.
+        // The last kept layer of the kind up to `l`, or else the first.
         let stand_in = |l: u32| {
             let mut before = of_kind.clone().filter(|&k| k <= l);
             before.next_back().or_else(|| of_kind.clone().next())
@@ -104,7 +103,7 @@ pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
     }
 }
 
-/// Finds the first of the shortest runs that are followed by a run of the same kinds.
+/// Finds the first of the shortest runs that a run of the same kinds follows.
 fn repetition(kinds: &[(usize, u32)]) -> Option<(usize, usize)> {
     let n = kinds.len();
     let same = |a: usize, b: usize| kinds[a].0 == kinds[b].0;
@@ -114,7 +113,7 @@ fn repetition(kinds: &[(usize, u32)]) -> Option<(usize, usize)> {
         .find(|&(i, p)| (i..i + p).all(|j| same(j, j + p)))
 }
 
-/// Finds the longest stretch from a layer to one of its kind that can go without losing a kind.
+/// Finds the longest stretch between layers of one kind that can go without losing a kind.
 fn detour(kinds: &[(usize, u32)], far: &BTreeMap<u32, u32>) -> Option<(usize, usize)> {
     let n = kinds.len();
     let found_elsewhere = |i: usize, j: usize| {
@@ -135,7 +134,7 @@ fn detour(kinds: &[(usize, u32)], far: &BTreeMap<u32, u32>) -> Option<(usize, us
     })
 }
 
-/// Maps each layer to the last layer that reads its results; `u32::MAX` if an op outside all layers reads them.
+/// Maps each layer to the last layer that reads its results; `u32::MAX` for an op outside layers.
 fn last_readers(graphs: [&Graph; 2]) -> BTreeMap<u32, u32> {
     let mut out: BTreeMap<u32, u32> = BTreeMap::new();
     for graph in graphs {
@@ -163,7 +162,6 @@ fn last_readers(graphs: [&Graph; 2]) -> BTreeMap<u32, u32> {
     out
 }
 
-/// Returns the graph with the layers that stay.
 pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
     let insts = insts_by_layer(graph);
     let live_out = live_out(graph);
@@ -171,7 +169,7 @@ pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
     out.devices.clone_from(&graph.devices);
     out.groups.clone_from(&graph.groups);
     out.classes.clone_from(&graph.classes);
-    // Each value of a removed layer is replaced by the value at the same position of the layer that stays.
+    // A removed layer's value is replaced by the kept layer's value at the same position.
     let mut stand_in: HashMap<Value, Value> = HashMap::new();
     let mut class_of: HashMap<Class, Class> = HashMap::new();
     for (gone, kept) in &layers.instead {
@@ -185,7 +183,7 @@ pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
         let classes = |insts| kind_of(graph, insts, &live_out).1;
         class_of.extend(classes(others).into_iter().zip(classes(own)));
     }
-    // A class of a remaining layer is unchanged.
+    // A class of a kept layer is unchanged.
     for (_, data) in graph.insts() {
         if data.layer.is_none_or(|l| layers.stays(l)) {
             for &v in &data.results {
@@ -230,7 +228,7 @@ pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
         .iter()
         .filter_map(|o| match o {
             Output::Named(name, v) => Some(Output::Named(name.clone(), find(&map, *v)?)),
-            // The state of a layer that goes.
+            // The state of a removed layer.
             Output::State { state, .. } if !map.contains_key(state) => None,
             Output::State { state, value } => Some(Output::State {
                 state: find(&map, *state)?,

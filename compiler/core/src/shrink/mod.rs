@@ -1,16 +1,16 @@
-//! A planned model shrunk: few layers and small sizes, with the splits of the large one.
+//! A planned model shrunk to few layers and small sizes, with the splits of the large one.
 //!
-//! The plan is carried over, not made again: a small model planned by itself would have other splits. The sharded graph therefore
-//! shrinks together with the model's, in four steps:
+//! A small model planned by itself would have other splits, so the sharded graph shrinks together with the model's:
 //!
-//! 1. `layers` leaves out layers that have the same kind (`kinds`) as others;
+//! 1. `layers` removes layers of the same kind (`kinds`) as others;
 //! 2. `joint` infers the factors of both graphs at once, so that they have one size in both;
-//! 3. `sizes` chooses small sizes under `constraints` that preserve divisibility (`units`), and carries the devices' ranges over;
-//! 4. `build` writes both graphs again with these sizes, and lowers the sharded one to programs as any other.
+//! 3. `sizes` chooses small sizes under `constraints` that preserve divisibility (`units`), and maps the devices'
+//!    ranges;
+//! 4. `build` writes both graphs with these sizes, and lowers the sharded one as usual.
 //!
-//! `form` then compares the small programs with the large ones, instruction by instruction. If ops, places or operands differ,
-//! results of the small programs do not apply to the large ones. Programs are compared as they were lowered, since
-//! canonicalisation merges different instructions for different sizes. The large programs are also compared with the proved ones.
+//! `form` then compares small and large programs instruction by instruction. If ops, places or operands differ, the
+//! small results do not apply to the large programs. Programs are compared as lowered, since canonicalisation merges
+//! different instructions for different sizes. The large programs are also compared with the proved ones.
 
 mod build;
 mod constraints;
@@ -37,50 +37,49 @@ use joint::Joint;
 use sizes::SmallSizes;
 use tpc_diag::{Diagnostic, codes};
 
-/// The most elements that the weights of a small model may have on all devices together.
+/// Maximum elements of a small model's weights on all devices together.
 const MOST_ELEMENTS: u64 = 1 << 29;
 
-/// The longest window of a small model, in tokens.
 const WINDOW: u64 = 3;
 
-/// An axis that became smaller.
+/// A shrunk axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResizedAxis {
-    /// A tensor that has the axis.
+    /// A tensor with the axis.
     pub tensor: String,
-    /// The number of the axis.
+    /// The axis.
     pub axis: usize,
-    /// Its size in the model.
+    /// The model's size.
     pub from: u64,
-    /// Its size in the small model.
+    /// The small size.
     pub to: u64,
-    /// The indices of each device in the small model; empty for a whole factor.
+    /// Small indices per device; empty for a whole factor.
     pub parts: Vec<u64>,
 }
 
-/// A shrunk model, and its programs.
+/// A shrunk model with its programs.
 #[derive(Clone, Debug)]
 pub struct ShrunkModel {
-    /// The small model's graph.
+    /// The small graph.
     pub model: Verified<stage::Model>,
-    /// The small model, divided.
+    /// The small sharded graph.
     pub sharded: Verified<stage::Sharded>,
-    /// The programs of its devices.
+    /// The devices' programs.
     pub programs: Verified<stage::Programs>,
-    /// The window of the layers that have a window.
+    /// The window of window layers.
     pub window: Option<Window>,
-    /// Its layers, each with the layers that it replaces, itself included.
+    /// Layers, each with the layers that it stands for, itself included.
     pub layers: Vec<(u32, Vec<u32>)>,
-    /// The sizes that changed, of each kind of tensor once.
+    /// Changed sizes, once per kind of tensor.
     pub sizes: Vec<ResizedAxis>,
-    /// Types of weights that were replaced.
+    /// Replaced weight types.
     pub types: BTreeMap<DType, DType>,
-    /// The first difference in form between the small and the large programs.
+    /// The first difference in form from the large programs.
     pub departure: Option<Departure>,
 }
 
 impl ShrunkModel {
-    /// Reports a difference in form between the small and the large programs.
+    /// Reports a difference in form from the large programs.
     pub fn notes(&self) -> Vec<Diagnostic> {
         let departure = self.departure.as_ref().map(|d| {
             let layer = d.layer.map_or_else(
@@ -88,23 +87,23 @@ impl ShrunkModel {
                 |l| format!("in layer {l}"),
             );
             let message = format!(
-                "the small programs have another form {layer}: `{}` where those of the model have `{}`",
+                "the small programs differ in form {layer}: `{}` instead of the model's `{}`",
                 d.small, d.large
             );
             Diagnostic::new(&codes::OTHER_FORM, &self.programs.name, message)
-                .help("the proof is about the model's own programs; please report the command and the model's header")
+                .help("the proof covers the model's own programs; report this with the command and the model's header")
         });
         departure.into_iter().collect()
     }
 }
 
 fn refusal(entity: impl Into<tpc_diag::Entity>, why: impl std::fmt::Display) -> Diagnostic {
-    let message = format!("cannot be made small: {why}");
+    let message = format!("cannot be shrunk: {why}");
     Diagnostic::new(&codes::CANNOT_SHRINK, entity, message)
         .help("`tpc verify` without --numeric proves the plan at its own size")
 }
 
-/// Shrinks a planned model. `writable` returns true for the types of weights that can be written.
+/// Shrinks a planned model. `writable` returns true for weight types that can be written.
 ///
 /// # Errors
 /// Returns TPC0392 if no small sizes fit its ops.
@@ -124,7 +123,7 @@ pub fn shrink(
     let types = other_types(&large, writable).map_err(|t| {
         refusal(
             &large.name,
-            format!("no type with the blocks of {t} can be written"),
+            format!("tpc cannot write a type with the blocks of {t}"),
         )
     })?;
     let model = build::model(&large, &sizes, &types);
@@ -140,7 +139,8 @@ pub fn shrink(
     let programs = Verified::new(canonicalise(small)).map_err(invalid)?;
     let elements = elements(&programs);
     if elements > MOST_ELEMENTS {
-        let why = format!("what keeps its form has {elements} elements on all devices");
+        let why =
+            format!("the tensors that keep their form have {elements} elements on all devices");
         return Err(refusal(&model.name, why));
     }
     let window = compiled.model.summary.window.map(|w| match w {
@@ -159,8 +159,8 @@ pub fn shrink(
     })
 }
 
-/// Maps types that cannot be written to writable types with the same blocks. Returns the first type without a replacement as the
-/// error.
+/// Maps types that cannot be written to writable ones with the same blocks, or returns the first type without a
+/// replacement.
 fn other_types(graph: &Graph, writable: &dyn Fn(DType) -> bool) -> Result<OtherTypes, DType> {
     let mut out = OtherTypes::new();
     for (_, data) in graph.insts() {
@@ -186,7 +186,6 @@ fn elements(graph: &Graph) -> u64 {
     weights.fold(0, u64::saturating_add)
 }
 
-/// Lists the sizes of weights and states that changed.
 fn changes(large: &Graph, small: &Graph) -> Vec<ResizedAxis> {
     let mut seen = BTreeSet::new();
     let mut out = Vec::new();

@@ -1,11 +1,10 @@
-//! The position of a boundary when factors have other sizes.
-
 use tpc_ir::Dim;
 use tpc_ir::factor::Var;
 
 use super::joint::Joint;
 
-/// Computes the position of the boundary at `at` of an axis after its factors are resized; `None` if it is within a factor.
+/// Computes the new position of the boundary at `at` after an axis's factors are resized; `None` if it is within a
+/// factor.
 pub(super) fn position(
     joint: &Joint,
     new: &dyn Fn(Var) -> Option<Dim>,

@@ -1,4 +1,4 @@
-//! Small sizes for all factors that every op accepts.
+//! Small sizes of all factors that every op accepts.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,21 @@ use super::joint::Joint;
 use super::position::position;
 use super::units::SmallSize;
 
-/// The reason why a graph cannot have other sizes.
 #[derive(Clone, Debug)]
 pub(super) struct SizeConflict {
     pub(super) inst: Inst,
     pub(super) why: String,
 }
 
-/// The small sizes of the factors of a model and its sharded graph.
+/// Small sizes of the factors of a model and its sharded graph.
 pub(super) struct SmallSizes<'a> {
     joint: &'a Joint,
     small: BTreeMap<Var, SmallSize>,
-    /// Per class, the factor that its ranges divide and the elements of each index; `None` if it keeps its size.
+    /// Per class: the factor that its ranges divide, and the elements per index; `None` if it keeps its size.
     split: Vec<Option<(Var, u64)>>,
 }
 
 impl<'a> SmallSizes<'a> {
-    /// Chooses sizes that every op accepts.
     pub(super) fn choose(
         joint: &'a Joint,
         sharded: &Graph,
@@ -62,7 +60,7 @@ impl<'a> SmallSizes<'a> {
         }
     }
 
-    /// Lists instructions that do not accept their operands, or whose results differ from their declared types.
+    /// Lists instructions that reject their operands, or whose results differ from their declared types.
     fn mismatches(&self) -> Vec<Mismatch> {
         let graph = &self.joint.graph;
         let mut out = Vec::new();
@@ -92,7 +90,7 @@ impl<'a> SmallSizes<'a> {
                     let var = self.joint.factors.axes[v.index()][a];
                     out.push(Mismatch {
                         inst,
-                        why: format!("{own} where it makes {ty}"),
+                        why: format!("{own} instead of {ty}"),
                         says: ty.dims[a].as_const().map(|n| (var, n)),
                     });
                 }
@@ -105,13 +103,11 @@ impl<'a> SmallSizes<'a> {
         self.small.get(&v).map(|s| Dim::constant(s.size))
     }
 
-    /// Returns the new size of a factor.
     pub(super) fn size(&self, v: Var) -> Option<Dim> {
         let space = &self.joint.factors.space;
         space.resize(v, &|v| self.of(v))
     }
 
-    /// Returns the new size and ranges of a class.
     pub(super) fn class(&self, class: Class, sharded: &Graph) -> (u64, Vec<Interval>) {
         let data = sharded.class(class);
         let found = self.split[class.index()].and_then(|(v, minor)| {
@@ -129,7 +125,7 @@ impl<'a> SmallSizes<'a> {
 struct Mismatch {
     inst: Inst,
     why: String,
-    /// The factor with another size, and the size that the operands require.
+    /// The conflicting factor, and the size that the operands require.
     says: Option<(Var, u64)>,
 }
 

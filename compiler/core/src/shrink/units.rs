@@ -1,37 +1,32 @@
 //! The small size of one factor.
 //!
-//! A factor is a row of *units*. A unit is the number of indices that form whole quantisation blocks in every tensor with this
-//! factor. The devices' ranges begin and end at boundaries. Each boundary keeps its offset within its unit. Between two
-//! boundaries one or a few whole units remain, more if the large model has more. A range that ended at a block, within a block,
-//! at a head or within a group of heads still does. Equal ranges stay equal and uneven ones uneven.
+//! A *unit* is the number of indices that form whole quantisation blocks in every tensor with this factor. Each
+//! boundary of the devices' ranges keeps its offset within its unit. Between two boundaries one or a few whole units
+//! remain, more if the large model has more. A range that ended at a block, within a block, at a head or within a group
+//! of heads still does. Equal ranges stay equal, uneven ones uneven.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The maximum of additional units that remain between boundaries with a larger gap than others.
+/// Maximum additional units between boundaries with a larger gap than others.
 const UNEVEN: u64 = 2;
 
-/// The constraints on a factor's size.
 #[derive(Clone, Debug)]
 pub(super) struct Constraint {
-    /// Number of indices.
     pub(super) size: u64,
-    /// Indices of a unit.
     pub(super) unit: u64,
-    /// Elements of each index that boundaries count.
+    /// Elements per index that boundaries count.
     pub(super) minor: u64,
-    /// Boundaries, in elements.
+    /// In elements.
     pub(super) bounds: BTreeSet<u64>,
-    /// The fewest indices that may remain.
+    /// Least indices to keep.
     pub(super) least: u64,
-    /// The number of indices that each part should keep.
+    /// Indices that each part should keep.
     pub(super) wanted: u64,
-    /// The size that an op requires.
     pub(super) pinned: Option<u64>,
-    /// True if the factor keeps its size.
+    /// True if the size stays.
     pub(super) fixed: bool,
 }
 
-/// The new size of a factor, and the new positions of its boundaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SmallSize {
     pub(super) size: u64,
@@ -40,7 +35,7 @@ pub(super) struct SmallSize {
 }
 
 impl Constraint {
-    /// Computes the new size if `base` units remain between two boundaries.
+    /// Computes the new size for `base` units between boundaries.
     fn with_base(&self, base: u64) -> SmallSize {
         let unit = self.unit * self.minor;
         let mut gaps: BTreeSet<u64> = BTreeSet::new();
@@ -68,7 +63,6 @@ impl Constraint {
         }
     }
 
-    /// Computes the new size.
     pub(super) fn small(&self) -> SmallSize {
         if self.fixed || self.pinned.is_some() {
             return SmallSize {
@@ -92,7 +86,6 @@ impl Constraint {
 mod tests {
     use super::*;
 
-    /// Creates a factor of `size` in units of `unit`, with these boundaries.
     fn constraint(size: u64, unit: u64, inner: &[u64]) -> Constraint {
         Constraint {
             size,

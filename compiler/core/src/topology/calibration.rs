@@ -1,4 +1,4 @@
-//! The calibration of a topology file: the factors from its user's measurements.
+//! The calibration entry of a topology file.
 
 use serde::Deserialize;
 use tpc_passes::machine::Way;
@@ -7,13 +7,12 @@ use tpc_passes::machine::{Calibration, Engine};
 use super::error::{Place, TopologyError, parse};
 use super::value::{Raw, number, words};
 
-/// The maximum number of rows that a file may state.
+/// Maximum rows that a file may state.
 const MAX_ROWS: f64 = 1e6;
 
-/// The default of the residual error, if a file does not state it.
+/// Default residual error.
 const UNSTATED: f64 = 0.3;
 
-/// The factors of a machine.
 #[derive(Deserialize)]
 #[serde(rename = "Calibration", deny_unknown_fields)]
 struct CalibrationEntry<'a> {
@@ -39,19 +38,18 @@ struct CalibrationEntry<'a> {
     ways: Raw<'a>,
 }
 
-/// Reads the calibration at a place.
 pub(super) fn read(at: Place<'_>) -> Result<Calibration, TopologyError> {
     let entry: CalibrationEntry<'_> = parse(at)?;
     let Some(name) = words("engine", entry.engine, at)? else {
         let cure = "add `engine: \"llama.cpp\"`; `tpc plan --calibrate FILE` writes a calibration";
-        return Err(at.wrong("a calibration has no engine").cure(cure));
+        return Err(at.wrong("the calibration lacks an engine").cure(cure));
     };
     let Some(engine) = Engine::from_name(&name) else {
         let known = Engine::ALL.map(Engine::name).join(", ");
         let shown = tpc_diag::suggest::shorten(&name);
         return Err(at
             .of_field(entry.engine)
-            .wrong(format!("`{shown}` is no engine"))
+            .wrong(format!("unknown engine `{shown}`"))
             .cure(format!("write one of {known}")));
     };
     let mut out = Calibration::none(engine);
@@ -81,7 +79,7 @@ pub(super) fn read(at: Place<'_>) -> Result<Calibration, TopologyError> {
             let shown = tpc_diag::suggest::shorten(word);
             return Err(at
                 .of_field(entry.ways)
-                .wrong(format!("ways: `{shown}` is none"))
+                .wrong(format!("ways: unknown way `{shown}`"))
                 .cure(format!("write some of \"{known}\"")));
         };
         out.ways = out.ways.with(way);
@@ -104,7 +102,7 @@ fn read_within(
     }
 }
 
-/// Formats the calibration as an entry of a topology file.
+/// Formats a calibration as a topology file's entry.
 pub(super) fn write(c: &Calibration) -> String {
     let ways = Way::ALL.into_iter().filter(|w| c.ways.contains(*w));
     let ways: Vec<&str> = ways.map(Way::name).collect();

@@ -1,14 +1,13 @@
-//! The cards that a topology file names.
+//! Cards that a topology file names.
 
 use super::error::{Place, TopologyError};
 use crate::cards::{Card, CardMatch, find, short_name, table};
 
-/// Finds a card by name.
 pub(super) fn card_named(name: &str, at: Place<'_>, own: &[Card]) -> Result<Card, TopologyError> {
     match find(name, own, table()) {
         CardMatch::Card(card) | CardMatch::Meant { card, .. } => Ok(card.clone()),
         CardMatch::Several(names) => Err(at
-            .wrong(format!("`{name}` is several cards"))
+            .wrong(format!("`{name}` matches several cards"))
             .cure(format!("write one of {}", names.join(", ")))),
         CardMatch::Unknown(near) => {
             let name = tpc_diag::suggest::shorten(name);
@@ -16,14 +15,14 @@ pub(super) fn card_named(name: &str, at: Place<'_>, own: &[Card]) -> Result<Card
                 [] => String::new(),
                 near => format!("did you mean {}? ", near.join(" or ")),
             };
-            Err(at.wrong(format!("there is no card `{name}`")).cure(format!(
-                "{cure}`tpc devices` lists them; another is described by memory, bandwidth and flops"
+            Err(at.wrong(format!("unknown card `{name}`")).cure(format!(
+                "{cure}`tpc devices` lists the known cards; describe another by memory, bandwidth and flops"
             )))
         }
     }
 }
 
-/// Returns the name of a device that is a card and lacks a name of its own.
+/// Returns the name of a card's device without its own name.
 pub(super) fn name_of_card(card: &Card) -> String {
     short_name(&card.name)
 }

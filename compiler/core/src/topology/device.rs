@@ -4,17 +4,17 @@ use tpc_passes::machine::DeviceProfile;
 
 use crate::cards::Card;
 
-/// The most devices that a file may have.
+/// Maximum devices of a file.
 pub const MAX_ENTRIES: usize = 64;
 
-/// A device of a file.
+/// A device of a topology file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileDevice {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its memory and speed, under its own name or its card's.
+    /// Memory and speed, under its own name or its card's.
     pub profile: DeviceProfile,
-    /// The card that it is, if the file names one.
+    /// The card, if the file names one.
     pub card: Option<Card>,
     /// True if the file states its reserve.
     pub reserve_stated: bool,

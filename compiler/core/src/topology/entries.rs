@@ -1,4 +1,4 @@
-//! The entries of a topology file. Their values are kept as text until the kind of the entry is known.
+//! Entries of a topology file. Values are kept as text until the kind of the entry is known.
 
 use ron::value::RawValue;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use super::value::{Raw, amount, flag, link, link_kind, memory_kind, number, posi
 use crate::cards::{Card, Fabric, MemorySource, Pcie, RESERVE, class_of_name};
 use crate::units::Unit;
 
-/// An entry of a topology file: a RON struct of this name, whose fields are kept as text. All fields are optional here.
+/// An entry of a topology file: a RON struct of this name with optional fields, kept as text.
 macro_rules! entry {
     ($(#[$doc:meta])* $vis:vis struct $entry:ident as $name:literal { $($field:ident),* }) => {
         $(#[$doc])*
@@ -57,10 +57,10 @@ entry! {
 }
 
 impl CardEntry<'_> {
-    /// Returns the card: the entry's own figures, completed by the card in `like`.
+    /// Returns the card: the entry's figures, completed by `like`.
     pub(super) fn card(&self, at: Place<'_>, own: &[Card]) -> Result<Card, TopologyError> {
         let Some(name) = words("name", self.name, at)? else {
-            return Err(at.wrong("a card has no name").cure("add `name: \"…\"`"));
+            return Err(at.wrong("the card lacks a name").cure("add `name: \"…\"`"));
         };
         let like = words("like", self.like, at)?;
         let like = like.map(|l| card_named(&l, at.of_field(self.like), own));
@@ -109,7 +109,7 @@ impl CardEntry<'_> {
         Ok(card)
     }
 
-    /// Sets the processor; its units, clock and memory have to be given together.
+    /// Sets the processor; units, clock and memory have to be given together.
     fn processor(&self, at: Place<'_>, card: &mut Card) -> Result<(), TopologyError> {
         let int8 = positive("int8", self.int8, Unit::OpsPerSecond, at)?;
         let units = number("units", self.units, at)?;
@@ -130,14 +130,14 @@ impl CardEntry<'_> {
             });
         } else if units.is_some() || clock.is_some() || memory.is_some() || int8.is_some() {
             return Err(at
-                .wrong("units, clock_mhz and memory_kind tell about a processor together")
-                .cure("add those that are missing, or `like: \"RTX 3090\"`, or leave all out"));
+                .wrong("units, clock_mhz and memory_kind must be given together")
+                .cure("add the missing fields, or `like: \"RTX 3090\"`, or leave out all three"));
         }
         Ok(())
     }
 }
 
-/// Creates a card without `like`: the entry has to state memory, bandwidth and arithmetic.
+/// Creates a card without `like`, from memory, bandwidth and arithmetic.
 fn plain(at: Place<'_>, entry: &CardEntry<'_>) -> Result<Card, TopologyError> {
     let stated = [
         ("memory", entry.memory),
@@ -171,7 +171,7 @@ fn plain(at: Place<'_>, entry: &CardEntry<'_>) -> Result<Card, TopologyError> {
     })
 }
 
-/// Returns an error if the entry lacks one of these fields.
+/// Returns an error if one of these fields is missing.
 fn missing(at: Place<'_>, fields: &[(&str, Raw<'_>)], instead: &str) -> Result<(), TopologyError> {
     let lacks: Vec<&str> = fields
         .iter()
@@ -193,7 +193,6 @@ fn missing(at: Place<'_>, fields: &[(&str, Raw<'_>)], instead: &str) -> Result<(
         .cure(format!("add them, or {instead}; `tpc devices` lists cards")))
 }
 
-/// Returns a whole number between two limits.
 fn number_within(
     n: f64,
     low: f64,
@@ -208,7 +207,7 @@ fn number_within(
     Err(at.wrong(format!("{field} cannot be {n}")).cure(cure))
 }
 
-/// Sets the memory, the bandwidth and the arithmetic that an entry states, in this order.
+/// Sets the stated memory, bandwidth and arithmetic.
 fn fill(
     profile: &mut DeviceProfile,
     [memory, bandwidth, flops]: [Raw<'_>; 3],
@@ -234,7 +233,6 @@ entry! {
 }
 
 impl DeviceEntry<'_> {
-    /// Returns the number of alike devices.
     pub(super) fn count(&self, at: Place<'_>) -> Result<usize, TopologyError> {
         let Some(n) = number("count", self.count, at)? else {
             return Ok(1);
@@ -243,7 +241,6 @@ impl DeviceEntry<'_> {
         Ok(number_within(n, 1.0, MAX_ENTRIES as f64, "count", at)? as usize)
     }
 
-    /// Returns the device.
     pub(super) fn device(&self, at: Place<'_>, own: &[Card]) -> Result<FileDevice, TopologyError> {
         let card = words("card", self.card, at)?;
         let card = card.map(|c| card_named(&c, at.of_field(self.card), own));
@@ -276,7 +273,7 @@ impl DeviceEntry<'_> {
             profile.processor = Some(processor(at.of(raw))?);
         }
         let is_shared = (profile.processor).is_some_and(|p| p.memory == MemoryKind::Shared);
-        // A stated memory is the limit for plans. It includes the host's bytes unless the host's memory is stated, too.
+        // A stated memory limits plans. It includes the host's bytes unless the host's memory is stated, too.
         profile.pool = match (self.memory, profile.pool) {
             _ if !is_shared => None,
             (None, Some(pool)) => Some(pool),
@@ -320,7 +317,7 @@ fn processor(at: Place<'_>) -> Result<Processor, TopologyError> {
             ported: None,
         }),
         _ => Err(at
-            .wrong("a processor has units, a clock above 0 and a kind of memory")
+            .wrong("a processor needs units, a clock above 0 and a memory kind")
             .cure("write `processor: (units: 82, clock: 1.7e9, memory: Gddr)`, or leave it out")),
     }
 }
@@ -331,7 +328,7 @@ entry! {
 }
 
 impl HostEntry<'_> {
-    /// Reads the host: the entry's own figures, completed by the defaults.
+    /// Reads the host: the entry's figures, completed by the defaults.
     pub(super) fn read(at: Place<'_>) -> Result<DeviceProfile, TopologyError> {
         let entry: HostEntry<'_> = super::error::parse(at)?;
         let bandwidth = positive("bandwidth", entry.bandwidth, Unit::BytesPerSecond, at)?;
@@ -372,7 +369,7 @@ impl LinkEntry<'_> {
         let bandwidth = positive("bandwidth", entry.bandwidth, Unit::BytesPerSecond, at)?;
         let Some(bandwidth) = bandwidth else {
             let cure = "write `link: (bandwidth: \"25 GB/s\", latency_us: 12.0)`, or between cards `link: \"nvlink\"`";
-            return Err(at.wrong("a link has no bandwidth").cure(cure));
+            return Err(at.wrong("the link lacks a bandwidth").cure(cure));
         };
         let latency_us = number("latency_us", entry.latency_us, at)?;
         let named = words("kind", entry.kind, at)?;
@@ -383,12 +380,11 @@ impl LinkEntry<'_> {
     }
 }
 
-/// Finds the kind of a link by its name.
 fn kind(name: &str, at: Place<'_>) -> Result<LinkKind, TopologyError> {
     link_kind(name).ok_or_else(|| {
         let known = LinkKind::STATED.map(LinkKind::name).join(", ");
         at.wrong(format!(
-            "`{}` is no kind of link",
+            "unknown link `{}`",
             tpc_diag::suggest::shorten(name)
         ))
         .cure(format!("write one of {known}"))
@@ -401,7 +397,7 @@ entry! {
 }
 
 impl PairEntry<'_> {
-    /// Reads the link; its devices are given by position or name.
+    /// Reads the link; devices are given by position or name.
     pub(super) fn link(
         &self,
         at: Place<'_>,
@@ -429,13 +425,12 @@ impl PairEntry<'_> {
             Some(link) => Ok(PairLink { a, b, link }),
             None => Err(at
                 .of(raw)
-                .wrong("the speed of this link is not known")
-                .cure("state it: `link: (bandwidth: \"50 GB/s\", latency_us: 8.0)`")),
+                .wrong("the speed of this link is unknown")
+                .cure("add it: `link: (bandwidth: \"50 GB/s\", latency_us: 8.0)`")),
         }
     }
 }
 
-/// Finds a device by position or name.
 fn device_position(
     field: &str,
     raw: Raw<'_>,

@@ -1,4 +1,4 @@
-//! The reason why a topology file cannot be used, with the line and column and the correct text.
+//! Errors in topology files, with line, column and the correct text.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use ron::extensions::Extensions;
 use ron::value::RawValue;
 use serde::Deserialize;
 
-/// The reason why a topology file cannot be used.
+/// An error in a topology file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyError {
     /// Line, from 1.
@@ -36,7 +36,6 @@ impl fmt::Display for TopologyError {
 impl std::error::Error for TopologyError {}
 
 impl TopologyError {
-    /// Adds the correct text to the error.
     pub(super) fn cure(self, cure: impl Into<String>) -> TopologyError {
         TopologyError {
             cure: Some(cure.into()),
@@ -45,18 +44,14 @@ impl TopologyError {
     }
 }
 
-/// A part of a file, with its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     file: &'a str,
-    /// Bytes before the part.
     offset: usize,
-    /// Bytes of the part.
     len: usize,
 }
 
 impl<'a> Place<'a> {
-    /// Returns the place of a whole file.
     pub(super) const fn whole(file: &'a str) -> Place<'a> {
         Place {
             file,
@@ -65,19 +60,18 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Returns the text of the part.
     pub(super) fn text(self) -> &'a str {
         &self.file[self.offset..self.offset + self.len]
     }
 
-    /// Returns the start and the end of the part, in bytes from the start of the file.
+    /// Returns the start and end in bytes of the file.
     pub(super) const fn span(self) -> (usize, usize) {
         (self.offset, self.offset + self.len)
     }
 
-    /// Returns the place of a value that was read from this file.
+    /// Returns the place of a value read from this file.
     pub(super) fn of(self, raw: &RawValue) -> Place<'a> {
-        // A raw value borrows from the text of the file, so its offset is the distance of the addresses.
+        // A raw value borrows the file's text, so its offset is the distance of the addresses.
         let value = raw.trim().get_ron();
         let offset = (value.as_ptr() as usize).wrapping_sub(self.file.as_ptr() as usize);
         match self.file.get(offset..offset.saturating_add(value.len())) {
@@ -90,12 +84,11 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Returns the place of a field's value, or of the entry if the field is absent.
+    /// Returns the place of a field's value, or of the entry if absent.
     pub(super) fn of_field(self, raw: Option<&RawValue>) -> Place<'a> {
         raw.map_or(self, |r| self.of(r))
     }
 
-    /// Creates an error at this place.
     pub(super) fn wrong(self, message: impl Into<String>) -> TopologyError {
         let (line, column) = position(&self.file[..self.offset]);
         TopologyError {
@@ -107,14 +100,14 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Computes the line and column at the end of a text, from 1.
+/// Computes line and column at the end of a text, from 1.
 fn position(before: &str) -> (usize, usize) {
     let line = before.matches('\n').count() + 1;
     let last = before.rsplit('\n').next().unwrap_or_default();
     (line, last.chars().count() + 1)
 }
 
-/// Reads the value at a place: a whole file, or a value that the RON reader has delimited.
+/// Reads the value at a place: the file, or a value that RON delimited.
 pub(super) fn parse<'a, T: Deserialize<'a>>(at: Place<'a>) -> Result<T, TopologyError> {
     let options = ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME);
     options
@@ -122,7 +115,7 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(at: Place<'a>) -> Result<T, Topology
         .map_err(|e| syntax_error(at, &e))
 }
 
-/// Converts an error of the RON reader to a message and a cure; its position counts from `at`.
+/// Converts a RON error, whose position counts from `at`.
 fn syntax_error(at: Place<'_>, e: &SpannedError) -> TopologyError {
     let (line, column) = position(&at.file[..at.offset]);
     let start = &e.span.start;
@@ -153,7 +146,7 @@ fn message_of(code: &Ron) -> (String, Option<String>) {
                 _ => String::new(),
             };
             (
-                format!("there is no field `{name}` here"),
+                format!("unknown field `{name}`"),
                 Some(format!("{cure}the fields are {}", list(expected))),
             )
         }
@@ -164,15 +157,15 @@ fn message_of(code: &Ron) -> (String, Option<String>) {
             )),
         ),
         Ron::DuplicateStructField { field, .. } => (
-            format!("the field `{field}` is there twice"),
-            Some("leave one of them".to_owned()),
+            format!("the field `{field}` appears twice"),
+            Some("remove one of them".to_owned()),
         ),
         Ron::ExpectedDifferentStructName { expected, found } => (
             format!(
-                "`{}` stands where `{expected}` does",
+                "found `{}`, expected `{expected}`",
                 tpc_diag::suggest::shorten(found)
             ),
-            Some(format!("write `{expected}(…)`, or the parentheses alone")),
+            Some(format!("write `{expected}(…)`, or only the parentheses")),
         ),
         Ron::ExpectedNamedStructLike(_) | Ron::ExpectedStructLike => (
             "expected `(`".to_owned(),
@@ -180,7 +173,7 @@ fn message_of(code: &Ron) -> (String, Option<String>) {
         ),
         Ron::ExpectedMapColon => (
             "expected `:` after the name of a field".to_owned(),
-            Some("write `field: value`; RON has `:`, not `=`".to_owned()),
+            Some("write `field: value`; RON uses `:`, not `=`".to_owned()),
         ),
         Ron::ExpectedStructLikeEnd | Ron::ExpectedComma => (
             "expected `,` or `)`".to_owned(),
@@ -191,14 +184,14 @@ fn message_of(code: &Ron) -> (String, Option<String>) {
             Some("write `[…]` around the entries".to_owned()),
         ),
         Ron::Eof => (
-            "the file ends in the middle".to_owned(),
-            Some("close what is open: `)` and `]`".to_owned()),
+            "the file is incomplete".to_owned(),
+            Some("add the missing `)` and `]`".to_owned()),
         ),
         other => (lower_first(&other.to_string()), None),
     }
 }
 
-/// Returns the field name that stands for a common synonym.
+/// Returns the field that a synonym means.
 fn synonym(found: &str) -> Option<&'static str> {
     Some(match found.to_lowercase().as_str() {
         "vram" | "mem" | "memory_gb" | "memory_gib" | "memory_bytes" | "size" => "memory",

@@ -1,7 +1,7 @@
 //! Topology files: the devices of a machine and their links, in RON.
 //!
-//! A device is a card by name, with figures that differ from the table, or states its own figures. Values are read from their
-//! text (`value`), so that a message has the line and column of the wrong value.
+//! A device is a card by name, with figures that differ from the table, or states its own figures. Values are read from
+//! their text (`value`), so that messages have the line and column of the wrong value.
 
 mod calibration;
 mod card;
@@ -21,21 +21,21 @@ use error::{Place, parse};
 /// A valid topology file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopologyFile {
-    /// The file's own cards, which take precedence over the table.
+    /// The file's own cards, which override the table.
     pub cards: Vec<Card>,
-    /// The devices; names are unique.
+    /// Devices with unique names.
     pub devices: Vec<FileDevice>,
-    /// The link between devices, if the file states its figures.
+    /// The link between devices, if its figures are stated.
     pub link: Option<Link>,
-    /// The kind of link between cards, if the file states only the kind.
+    /// The kind of link between cards, if only the kind is stated.
     pub way: Option<LinkKind>,
-    /// Links that differ, by position.
+    /// Other links, by position.
     pub links: Vec<PairLink>,
     /// The host.
     pub host: DeviceProfile,
-    /// The link between the host and each device, if the file states it.
+    /// The host's link to each device, if stated.
     pub host_link: Option<Link>,
-    /// The calibration of the machine, if the file has one.
+    /// The calibration, if any.
     pub calibration: Option<Calibration>,
 }
 
@@ -63,15 +63,15 @@ impl TopologyFile {
             let device = entry.device(at, &cards)?;
             if devices.len() + count > MAX_ENTRIES {
                 return Err(at
-                    .wrong(format!("there are more than {MAX_ENTRIES} devices"))
-                    .cure(format!("a plan is for {MAX_ENTRIES} devices at most")));
+                    .wrong(format!("the file has more than {MAX_ENTRIES} devices"))
+                    .cure(format!("a plan has at most {MAX_ENTRIES} devices")));
             }
             devices.extend(std::iter::repeat_n(device, count));
             counts.push(count);
         }
         if devices.is_empty() {
             return Err(place.wrong("the list of devices is empty").cure(
-                "list one at least: `devices: [(card: \"RTX 3090\")]`; `tpc devices` lists cards",
+                "list at least one: `devices: [(card: \"RTX 3090\")]`; `tpc devices` lists cards",
             ));
         }
         name_apart(&mut devices);
@@ -89,7 +89,7 @@ impl TopologyFile {
             if let Some(d) = without {
                 let at = place.of(raw);
                 let message = format!(
-                    "the link is {} with the speed of the cards, but {} is no card",
+                    "the link is {} with the speed of the cards, but {} is not a card",
                     way.name(),
                     d.name
                 );
@@ -116,15 +116,14 @@ impl TopologyFile {
         })
     }
 
-    /// Returns the position of the device of this name, independent of case.
+    /// Returns the position of the device of this name; case is ignored.
     pub fn named(&self, name: &str) -> Option<usize> {
         let is = |d: &FileDevice| d.name.eq_ignore_ascii_case(name.trim());
         self.devices.iter().position(is)
     }
 }
 
-/// Writes a calibration into the text of a topology file: it replaces the existing one, or becomes the last field. The rest of
-/// the text stays unchanged.
+/// Replaces or adds the calibration in the text of a topology file; the rest stays.
 ///
 /// # Errors
 /// Returns an error if the text is not a topology.
@@ -151,12 +150,12 @@ pub fn with_calibration(text: &str, calibration: &Calibration) -> Result<String,
     let mut with = with.filter(has_it);
     with.next().ok_or_else(|| {
         place
-            .wrong("there is no place for a calibration")
+            .wrong("tpc cannot insert a calibration into this file")
             .cure("write the file as `Topology(devices: […])`")
     })
 }
 
-/// Appends their positions to the names of devices with equal names.
+/// Appends positions to equal names.
 fn name_apart(devices: &mut [FileDevice]) {
     let names: Vec<String> = devices.iter().map(|d| d.name.to_lowercase()).collect();
     for (i, d) in devices.iter_mut().enumerate() {

@@ -131,7 +131,7 @@ fn links_by_name_and_by_figures() {
         t.link.map(|l| (l.kind, l.latency_us)),
         Some((LinkKind::PciePeer, 5.0))
     );
-    // The default latency is the latency of the kind.
+    // The default latency depends on the kind.
     let t = read("(devices: [(card: \"3090\")], link: (bandwidth: 1e10, kind: PcieHost))");
     assert_eq!(t.link, Some(Link::of(LinkKind::PcieHost, 1e10)));
 }
@@ -164,23 +164,23 @@ fn values_that_make_no_sense_are_located_and_cured() {
     );
     refused(
         "(devices: [\n  (card: \"3090\"),\n  (card: \"3900\"),\n])",
-        "line 3, column 10: there is no card `3900`",
-        "did you mean RTX 3090? `tpc devices` lists them; another is described by memory, bandwidth and flops",
+        "line 3, column 10: unknown card `3900`",
+        "did you mean RTX 3090? `tpc devices` lists the known cards; describe another by memory, bandwidth and flops",
     );
     refused(
         "(devices: [(card: \"RTX 6000\")])",
-        "line 1, column 19: `RTX 6000` is several cards",
+        "line 1, column 19: `RTX 6000` matches several cards",
         "write one of Quadro RTX 6000, RTX 6000 Ada, RTX PRO 6000, RTX PRO 6000 Max-Q, RTX PRO 6000 Server",
     );
     refused(
         "(devices: [(name: \"a\", bandwidth: -1e12, flops: 1e14)])",
-        "line 1, column 35: bandwidth: `-1e12` is no number of bytes per second that there can be",
+        "line 1, column 35: bandwidth: `-1e12` is not a possible number of bytes per second",
         "write \"936 GB/s\", \"200 Gbit/s\", or the bytes per second: 936e9",
     );
     refused(
         "(devices: [(card: \"3090\", memory: Some(0))])",
         "line 1, column 40: memory must be more than 0",
-        "leave `memory` out where it is not known",
+        "leave out `memory` if it is unknown",
     );
     refused(
         "(devices: [(card: \"3090\")], links: [(a: 0, b: 7, link: (bandwidth: 1e9, latency_us: 1))])",
@@ -189,8 +189,8 @@ fn values_that_make_no_sense_are_located_and_cured() {
     );
     refused(
         "(devices: [(card: \"3090\")], link: (bandwidth: 1e9, latency_us: inf))",
-        "line 1, column 64: latency_us: `inf` is no number from 0 on",
-        "write such as `latency_us: 10`",
+        "line 1, column 64: latency_us: `inf` is not a number of at least 0",
+        "write for example `latency_us: 10`",
     );
     refused(
         "(devices: [(card: \"3090\", count: 100)])",
@@ -205,17 +205,17 @@ fn values_that_make_no_sense_are_located_and_cured() {
     refused(
         "(devices: [])",
         "line 1, column 1: the list of devices is empty",
-        "list one at least: `devices: [(card: \"RTX 3090\")]`; `tpc devices` lists cards",
+        "list at least one: `devices: [(card: \"RTX 3090\")]`; `tpc devices` lists cards",
     );
     refused(
         "(devices: [(card: \"3090\")], link: \"ethernet\")",
-        "line 1, column 35: `ethernet` is no kind of link",
+        "line 1, column 35: unknown link `ethernet`",
         "write one of nvswitch, nvlink, pcie-p2p, pcie, network",
     );
     refused(
         "(devices: [(card: \"4090\", name: \"x\"), (card: \"4090\", name: \"y\")], links: [(a: 0, b: 1, link: \"nvlink\")])",
-        "line 1, column 94: the speed of this link is not known",
-        "state it: `link: (bandwidth: \"50 GB/s\", latency_us: 8.0)`",
+        "line 1, column 94: the speed of this link is unknown",
+        "add it: `link: (bandwidth: \"50 GB/s\", latency_us: 8.0)`",
     );
 }
 
@@ -224,17 +224,17 @@ fn fields_that_there_are_not_have_the_nearest_named() {
     let fields = "card, name, count, memory, reserve, bandwidth, flops, pcie_lanes, processor";
     refused(
         "(devices: [(card: \"3090\", memmory: 1e9)])",
-        "line 1, column 27: there is no field `memmory` here",
+        "line 1, column 27: unknown field `memmory`",
         &format!("did you mean `memory`? the fields are {fields}"),
     );
     refused(
         "(\n  devices: [\n    (card: \"3090\", vram: 1e9),\n  ],\n)",
-        "line 3, column 20: there is no field `vram` here",
+        "line 3, column 20: unknown field `vram`",
         &format!("did you mean `memory`? the fields are {fields}"),
     );
     refused(
         "(devices: [(card: \"3090\")], spped: 1)",
-        "line 1, column 29: there is no field `spped` here",
+        "line 1, column 29: unknown field `spped`",
         "the fields are devices, cards, link, links, host, host_link, calibration",
     );
 }
@@ -260,7 +260,7 @@ fn texts_that_are_no_ron_are_located() {
         assert_eq!(e.line, line, "{text}: {e}");
         assert!(e.column >= 1 && !e.message.is_empty());
     }
-    // A file whose nesting is as deep as its text is long.
+    // Nesting as deep as the text is long.
     let deep = "(".repeat(100_000);
     assert!(TopologyFile::from_ron(&deep).is_err());
     assert!(

@@ -9,7 +9,7 @@ use crate::units::{Unit, quantity};
 /// The unparsed text of a value.
 pub(super) type Raw<'a> = Option<&'a RawValue>;
 
-/// Returns the text of a value without `Some(…)` around it; `None` for the value `None`.
+/// Returns the text of a value without `Some(…)`; `None` for `None`.
 fn inner(raw: &RawValue) -> Option<&str> {
     let mut text = raw.trim().get_ron();
     while let Some(rest) = text.strip_prefix("Some") {
@@ -19,13 +19,12 @@ fn inner(raw: &RawValue) -> Option<&str> {
     (text != "None").then_some(text)
 }
 
-/// Returns the text between quotes, or the whole text.
 fn unquote(text: &str) -> &str {
     let quoted = text.strip_prefix('"').and_then(|t| t.strip_suffix('"'));
     quoted.unwrap_or(text)
 }
 
-/// Reads a quantity of a field, with or without a unit.
+/// Reads a quantity, with or without a unit.
 pub(super) fn amount(
     field: &str,
     raw: Raw<'_>,
@@ -41,7 +40,7 @@ pub(super) fn amount(
     Ok(Some(n))
 }
 
-/// Reads a quantity that must not be zero.
+/// Reads a quantity above zero.
 pub(super) fn positive(
     field: &str,
     raw: Raw<'_>,
@@ -52,14 +51,14 @@ pub(super) fn positive(
     match (n, raw) {
         (Some(n), Some(raw)) if n <= 0.0 => {
             let at = within.of(raw);
-            let cure = format!("leave `{field}` out where it is not known");
+            let cure = format!("leave out `{field}` if it is unknown");
             Err(at.wrong(format!("{field} must be more than 0")).cure(cure))
         }
         _ => Ok(n),
     }
 }
 
-/// Reads a number of a field without a unit.
+/// Reads a number without a unit.
 pub(super) fn number(
     field: &str,
     raw: Raw<'_>,
@@ -74,15 +73,15 @@ pub(super) fn number(
         Some(n) => Ok(Some(n)),
         None => {
             let shown = tpc_diag::suggest::shorten(text);
-            let message = format!("{field}: `{shown}` is no number from 0 on");
+            let message = format!("{field}: `{shown}` is not a number of at least 0");
             Err(at
                 .wrong(message)
-                .cure(format!("write such as `{field}: 10`")))
+                .cure(format!("write for example `{field}: 10`")))
         }
     }
 }
 
-/// Reads a text of a field: a string, or a bare word.
+/// Reads a string, or a bare word.
 pub(super) fn words(
     field: &str,
     raw: Raw<'_>,
@@ -101,11 +100,10 @@ pub(super) fn words(
         Some(text) => Ok(Some(text)),
         None => Err(at
             .wrong(format!("{field}: expected a text"))
-            .cure(format!("write such as `{field}: \"RTX 3090\"`"))),
+            .cure(format!("write for example `{field}: \"RTX 3090\"`"))),
     }
 }
 
-/// Reads a boolean of a field.
 pub(super) fn flag(
     field: &str,
     raw: Raw<'_>,
@@ -126,7 +124,6 @@ pub(super) fn flag(
     }
 }
 
-/// Reads the kind of a memory.
 pub(super) fn memory_kind(
     field: &str,
     raw: Raw<'_>,
@@ -148,13 +145,12 @@ pub(super) fn memory_kind(
     }
     let at = within.of_field(raw);
     let message = format!(
-        "{field}: `{}` is no kind of memory",
+        "{field}: unknown memory kind `{}`",
         tpc_diag::suggest::shorten(&text)
     );
     Err(at.wrong(message).cure("write Hbm, Gddr or Shared"))
 }
 
-/// Returns the kind of a link by name.
 pub(super) fn link_kind(text: &str) -> Option<LinkKind> {
     let squeezed: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
     Some(match squeezed.to_lowercase().as_str() {
@@ -168,7 +164,7 @@ pub(super) fn link_kind(text: &str) -> Option<LinkKind> {
     })
 }
 
-/// Creates a link with this bandwidth, latency and kind. The default latency is the latency of its kind.
+/// Creates a link; the default latency is its kind's.
 pub(super) fn link(bandwidth: f64, latency_us: Option<f64>, kind: LinkKind) -> Link {
     Link {
         bandwidth,

@@ -13,17 +13,17 @@ use tpc_ir::program::{StorageFormat, Target};
 use tpc_ir::{Code, Op};
 use tpc_passes::layout::Layouts;
 
-/// The name of the CPU executor in artefacts.
+/// The CPU executor in artefacts.
 pub const CPU: &str = "cpu";
-/// The name of the CUDA executor in artefacts.
+/// The CUDA executor in artefacts.
 pub const CUDA: &str = "cuda";
-/// The version of the storage formats of weights.
+/// Version of the weight storage formats.
 const STORED_VERSION: u32 = 1;
 
-/// The executors' own storage formats of weights. Executors also use the file's format.
+/// The executors' own weight formats, besides the file's.
 pub const STORAGE_FORMATS: &[StorageFormat] = &[tpc_cpu::ROWS16, tpc_cuda::planes::Planes::FORMAT];
 
-/// Returns the names and versions of the storage formats that this version of tpc supports.
+/// Returns the supported storage formats with their versions.
 pub fn stored_versions() -> Vec<StoredVersion> {
     let all = [&[StorageFormat::FILE], STORAGE_FORMATS].concat();
     let each = all.into_iter().map(|f| StoredVersion {
@@ -33,7 +33,7 @@ pub fn stored_versions() -> Vec<StoredVersion> {
     each.collect()
 }
 
-/// A difference between an artefact and this machine, model or version of tpc.
+/// A difference between an artefact and this machine, model or tpc.
 #[derive(Clone, Debug)]
 pub struct Mismatch {
     /// The manifest field or program part that differs.
@@ -47,8 +47,8 @@ pub struct Mismatch {
 }
 
 impl Mismatch {
-    /// Returns the diagnostic. Its help names the command that compiles the artefact again; a lack of memory also needs a smaller
-    /// context or batch.
+    /// Returns the diagnostic. Its help names the command that compiles the artefact again, and for missing memory a
+    /// smaller context or batch.
     pub fn diagnostic(&self, name: String, command: String) -> Diagnostic {
         let message = format!(
             "{}: found {}, wanted {}",
@@ -73,8 +73,7 @@ impl Mismatch {
     }
 }
 
-/// Returns the differences between an artefact and this version of tpc: its executors, storage formats,
-/// host features and weight layouts.
+/// Returns the differences to this version of tpc: executors, storage formats, host features, weight layouts.
 pub fn mismatches(artefact: &Artefact) -> Vec<Mismatch> {
     let target = &artefact.manifest().target;
     let mut out = Vec::new();
@@ -103,7 +102,7 @@ pub fn mismatches(artefact: &Artefact) -> Vec<Mismatch> {
     out
 }
 
-/// Returns a mismatch for the first weight that this version of tpc would store in another format or size.
+/// Returns a mismatch for the first weight that this tpc would store in another format or size.
 fn storage_mismatch(artefact: &Artefact) -> Option<Mismatch> {
     let program = artefact.program();
     let graph = &program.graph;
@@ -143,10 +142,10 @@ fn storage_mismatch(artefact: &Artefact) -> Option<Mismatch> {
     None
 }
 
-/// The devices that will run an artefact.
+/// The devices to run an artefact on.
 #[derive(Clone, Debug, Default)]
 pub struct TargetDevices {
-    /// The value of `--devices`; empty if a topology file names the devices.
+    /// The value of `--devices`; empty for a topology file.
     pub text: String,
     /// The kind of each device.
     pub kinds: Vec<DeviceKind>,
@@ -154,8 +153,7 @@ pub struct TargetDevices {
     pub memory: Vec<Option<u64>>,
 }
 
-/// Returns a mismatch if the target devices differ from the artefact's in number or in kind. Without a target, the artefact's own
-/// devices apply.
+/// Returns a mismatch in the number or kind of devices. Without a target, the artefact's own devices apply.
 pub fn on_devices(artefact: &Artefact, target: Option<&TargetDevices>) -> Option<Mismatch> {
     let manifest = artefact.manifest();
     let (compiled, kinds) = (manifest.devices.len(), &target?.kinds);
@@ -181,7 +179,7 @@ pub fn on_devices(artefact: &Artefact, target: Option<&TargetDevices>) -> Option
     differs(name(on_cards).to_owned(), name(!on_cards).to_owned())
 }
 
-/// Returns a mismatch if the artefact was compiled from another model.
+/// Returns a mismatch for an artefact of another model.
 pub fn of_model(artefact: &Artefact, file: &GgufFile) -> Option<Mismatch> {
     let found = artefact.manifest().model.hash;
     let here = artefacts::of_model(file);
@@ -193,8 +191,8 @@ pub fn of_model(artefact: &Artefact, file: &GgufFile) -> Option<Mismatch> {
     })
 }
 
-/// Returns the artefact's options for other devices: replaces `--devices`, and drops the options that depend on the old devices.
-/// Without a target, the options stay unchanged.
+/// Returns the artefact's options for other devices: replaces `--devices`, and drops options that depend on the old
+/// devices.
 fn options_for(manifest: &Manifest, target: Option<&TargetDevices>) -> Vec<String> {
     let words = &manifest.options.words;
     let Some(target) = target else {
@@ -216,8 +214,8 @@ fn options_for(manifest: &Manifest, target: Option<&TargetDevices>) -> Vec<Strin
     out
 }
 
-/// Returns the command that compiles an artefact again, optionally for other devices or another topology. The options come from a
-/// file, so they are quoted for the shell.
+/// Returns the command that compiles an artefact again, optionally for other devices or another topology. The options
+/// come from a file, so they are quoted for the shell.
 pub fn command(
     (path, manifest): (&Path, &Manifest),
     model: Option<&Path>,

@@ -1,4 +1,4 @@
-//! Checks that an artefact fits the memory, the cards and the topology of a machine.
+//! Checks that an artefact fits a machine's memory, cards and topology.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use tpc_ir::{Device, Place};
 use super::fit::{CPU, CUDA, Mismatch, TargetDevices};
 use crate::devices::host_memory;
 
-/// Returns a mismatch for each target device, and for the host, whose memory is too small. Devices of unknown size are skipped.
-/// CPU programs keep all places in host memory.
+/// Returns a mismatch for each target device, and for the host, with too little memory. Devices of unknown size are
+/// skipped. CPU programs keep all places in host memory.
 pub fn in_memory(artefact: &Artefact, target: Option<&TargetDevices>) -> Vec<Mismatch> {
     let arenas = &artefact.program().arenas;
     let taken = |at: &dyn Fn(Place) -> bool| -> u64 {
@@ -32,19 +32,18 @@ pub fn in_memory(artefact: &Artefact, target: Option<&TargetDevices>) -> Vec<Mis
     out
 }
 
-/// Returns a note if the artefact at `path` is for cards and the machine lacks a usable driver or card.
+/// Returns a note if the artefact at `path` is for cards and the machine lacks a driver or card.
 pub fn without_cards(path: &Path, artefact: &Artefact) -> Option<Diagnostic> {
     if artefact.manifest().target.executor != CUDA {
         return None;
     }
     let why = tpc_cuda::cards().err()?;
-    let message = format!("it is for cards, and none was looked at: {why}");
+    let message = format!("the artefact is for cards, and tpc could not check them: {why}");
     let name = path.display().to_string();
     let d = Diagnostic::new(&codes::NO_CARDS, name, message);
-    Some(d.help("check it again where it will run"))
+    Some(d.help("check it again on the machine that will run it"))
 }
 
-/// Returns a mismatch if a place needs more memory than it has.
 fn memory_mismatch(place: &str, needed: u64, memory: u64) -> Option<Mismatch> {
     (needed > memory).then(|| Mismatch {
         field: "memory",
@@ -54,7 +53,7 @@ fn memory_mismatch(place: &str, needed: u64, memory: u64) -> Option<Mismatch> {
     })
 }
 
-/// Returns a mismatch if the artefact was planned for another topology file.
+/// Returns a mismatch for a plan with another topology file.
 pub fn of_topology(artefact: &Artefact, file: &[u8]) -> Option<Mismatch> {
     let (found, here) = (artefact.manifest().topology, Digest::of(file));
     (found != Some(here)).then(|| Mismatch {

@@ -1,5 +1,3 @@
-//! Builds the manifest of a new artefact.
-
 use tpc_artefact::{
     CacheOptions, Digest, FORMAT, MAIN, Manifest, ModelRecord, OptionRecord, TargetRecord,
     WindowRecord, of_model,
@@ -14,19 +12,19 @@ use tpc_models::Drafting;
 use super::fit::stored_versions;
 use crate::error::Error;
 
-/// The content of an artefact without its manifest.
+/// An artefact without its manifest.
 #[derive(Clone, Copy)]
 pub struct Content<'a> {
     /// [`CPU`](super::CPU) or [`CUDA`](super::CUDA).
     pub executor: &'static str,
     /// The program, laid out for the executor.
     pub program: &'a Program,
-    /// True if the artefact contains compiled kernels.
+    /// True if the artefact has compiled kernels.
     pub kernels: bool,
 }
 
-/// Makes the manifest of an artefact. It does not depend on the time or the machine of the compilation. `topology` is the
-/// text of the topology file.
+/// Makes the manifest, which does not depend on the time or machine of the compilation. `topology` is the text of the
+/// topology file.
 ///
 /// # Errors
 /// Returns TPC0405 if the model's header is not on this machine.
@@ -43,9 +41,9 @@ pub fn manifest(
         let d = Diagnostic::new(
             &codes::NO_TENSOR_DATA,
             "model",
-            "its header is not on this machine",
+            "the model's header is not on this machine",
         );
-        Error::usage(d.help("download the file, and give its path"))
+        Error::usage(d.help("download the file and give its path"))
     };
     let names = file.shards().iter().filter_map(|s| s.path().file_name());
     let mut words = placement.machine_words();

@@ -1,8 +1,8 @@
-//! Writes the manifests of new artefacts, and checks that artefacts fit this machine.
+//! Manifests of new artefacts, and checks of artefacts.
 //!
-//! - `manifest` builds the manifest of a new artefact;
+//! - `manifest` builds a manifest;
 //! - `fit` compares an artefact with this tpc, the model and the devices;
-//! - `machine` compares an artefact with the machine's memory, cards and topology.
+//! - `machine` compares it with the machine's memory, cards and topology.
 
 mod fit;
 mod machine;

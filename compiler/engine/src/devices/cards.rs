@@ -8,8 +8,8 @@ use tpc_diag::{Diagnostic, codes};
 
 use crate::error::Error;
 
-/// Returns the card number of each device. `cuda:N` keeps its number, so several devices may share a card. Other devices take
-/// the lowest unused numbers.
+/// Returns each device's card number. `cuda:N` keeps its number, so devices may share a card. Others take the lowest
+/// unused numbers.
 pub fn numbers(kinds: &[DeviceKind]) -> Vec<u32> {
     let named = |n: &u32| kinds.contains(&DeviceKind::Cuda(*n));
     let mut others = (0..).filter(|n| !named(n));
@@ -20,8 +20,8 @@ pub fn numbers(kinds: &[DeviceKind]) -> Vec<u32> {
     kinds.iter().map(number).collect()
 }
 
-/// Returns the kinds of the devices in a list. If the list does not parse to `count` devices, all kinds are generic, as for the
-/// names of a topology file.
+/// Returns the kinds of listed devices. All are generic if the list does not parse to `count` devices, such as names of
+/// a topology file.
 pub fn kinds(list: &str, count: usize) -> Vec<DeviceKind> {
     let read = parse_devices(list).ok().filter(|d| d.len() == count);
     match read {
@@ -30,13 +30,13 @@ pub fn kinds(list: &str, count: usize) -> Vec<DeviceKind> {
     }
 }
 
-/// Returns true if the list names every device by card number.
+/// True if the list names every device by card number.
 pub fn are_cards(list: &DeviceList) -> bool {
     let cuda = |d: &DeviceItem| matches!(d, DeviceItem::Cuda(_));
     matches!(list, DeviceList::Named(items) if items.iter().all(cuda))
 }
 
-/// Returns true if the list names card models, and they match this machine's first cards in order.
+/// True if the list names card models, and this machine's first cards match in order.
 pub fn are_here(list: &DeviceList) -> bool {
     if !matches!(list, DeviceList::Named(_)) {
         return false;
@@ -52,7 +52,7 @@ pub fn are_here(list: &DeviceList) -> bool {
     asked.is_some_and(|asked| present().is_some_and(|cards| cards.starts_with(&asked)))
 }
 
-/// Returns the card table's name for the driver's name, or the driver's name if the card is not in the table.
+/// Returns the card table's name for a driver's name, or else the driver's.
 fn card_of(name: &str) -> String {
     match find(name, &[], table()) {
         CardMatch::Card(card) | CardMatch::Meant { card, .. } => card.name.clone(),
@@ -60,7 +60,7 @@ fn card_of(name: &str) -> String {
     }
 }
 
-/// Checks that the devices do not include the CPU.
+/// Checks that no device is the CPU.
 ///
 /// # Errors
 /// Returns TPC0401 if a device is the CPU.
@@ -68,16 +68,16 @@ pub fn no_processor(kinds: &[DeviceKind]) -> Result<(), Error> {
     match kinds.contains(&DeviceKind::Cpu) {
         false => Ok(()),
         true => {
-            let message = "cpu is no card, and the CUDA executor runs on cards";
+            let message = "the CUDA executor runs only on cards, and `cpu` is not a card";
             let d = Diagnostic::new(&codes::UNSUPPORTED_OPTION, "--devices", message);
             Err(Error::usage(d.help(
-                "--devices cuda:0, or a count for the first cards; weights stay on the host by -ngl, -ot or -cmoe",
+                "use --devices cuda:0, or a count for the first cards; -ngl, -ot and -cmoe keep weights on the host",
             )))
         }
     }
 }
 
-/// Opens the cards of these devices.
+/// Opens the devices' cards.
 ///
 /// # Errors
 /// Returns an error if the driver or a card is missing.
@@ -86,7 +86,7 @@ pub fn real(kinds: &[DeviceKind]) -> Result<DeviceMap<CudaDriver>, DriverError> 
     DeviceMap::new(CudaDriver::new(&numbers, cache_dir("cubins")?)?, &numbers)
 }
 
-/// Makes one emulated device per distinct card.
+/// Makes an emulated device per distinct card.
 ///
 /// # Errors
 /// Returns an error if the C++ compiler is missing.
@@ -108,12 +108,12 @@ pub fn emulated(
     DeviceMap::new(driver, &places)
 }
 
-/// Returns one line per pair of cards without peer access.
+/// Returns a line per pair of cards without peer access.
 pub(crate) fn exchange_through_host(pairs: &[(u32, u32)]) -> Vec<String> {
     let pairs = pairs.iter().filter(|(a, b)| a < b);
     let line = |(reader, owner): &(u32, u32)| {
         format!(
-            "cuda:{reader} and cuda:{owner} do not reach each other's memory: they exchange through memory of the host"
+            "cuda:{reader} and cuda:{owner} have no peer access: they exchange data through the host's memory"
         )
     };
     pairs.map(line).collect()

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::thread;
 
-/// Returns the number of physical cores on which this process may run, within the container's CPU limit. Counts logical cores if
-/// the system does not report which ones share a physical core.
+/// Returns the number of physical cores for this process, within the container's CPU limit. Counts logical cores if the
+/// system does not report which ones share a core.
 pub fn usable() -> usize {
     let logical = thread::available_parallelism().map_or(1, usize::from);
     physical_cores()
@@ -13,7 +13,7 @@ pub fn usable() -> usize {
         .max(1)
 }
 
-/// Counts the physical cores in the process's CPU affinity mask (Linux).
+/// Counts the physical cores in the CPU affinity mask (Linux).
 fn physical_cores() -> Option<usize> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let allowed = status

@@ -1,8 +1,7 @@
-//! Reads the size of this machine's memory from `/proc/meminfo`.
+//! Memory sizes from `/proc/meminfo`.
 
 use std::io::Read;
 
-/// The limit on the bytes read from `/proc/meminfo`.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Returns the total memory in bytes, if known.
@@ -15,7 +14,6 @@ pub fn available() -> Option<u64> {
     bytes("MemAvailable:")
 }
 
-/// Returns the value of a line in `/proc/meminfo`, in bytes.
 fn bytes(key: &str) -> Option<u64> {
     let mut text = String::new();
     let file = std::fs::File::open("/proc/meminfo").ok()?;

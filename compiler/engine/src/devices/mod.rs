@@ -1,8 +1,5 @@
-//! The devices of this machine.
-//!
-//! - `cards` binds the devices of a plan to graphics cards;
-//! - `cores` counts the CPU cores that this process may use;
-//! - `host_memory` reads the size of the machine's memory.
+//! This machine's devices: `cards` binds a plan's devices to graphics cards, `cores` counts CPU cores, `host_memory`
+//! reads memory sizes.
 
 pub mod cards;
 pub mod cores;

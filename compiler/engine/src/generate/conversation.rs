@@ -1,4 +1,4 @@
-//! Continues a chat in a slot, even beyond the context.
+//! Chats in a slot, even beyond the context.
 
 use tpc_diag::Diagnostic;
 
@@ -8,17 +8,17 @@ use super::slot::Slot;
 use crate::codes::LONG_PROMPT;
 use crate::error::Error;
 
-/// The tokens of a chat. The caches may hold only a part of them.
+/// The tokens of a chat. The caches may hold only a part.
 #[derive(Debug, Default)]
 pub struct Conversation {
-    /// All tokens that the model has read, including tokens removed from the caches.
+    /// All tokens that the model has read, even if removed from the caches.
     history: Vec<u32>,
-    /// The number of tokens up to the end of the first message.
+    /// Tokens up to the end of the first message.
     first: Option<usize>,
 }
 
 impl Conversation {
-    /// Starts a conversation from the tokens that a slot has read.
+    /// Starts a conversation from a slot's tokens.
     pub fn of(slot: &Slot<'_, impl TokenSink>) -> Conversation {
         Conversation {
             history: slot.read.clone(),
@@ -26,11 +26,11 @@ impl Conversation {
         }
     }
 
-    /// Generates the answer to a conversation's last message. `ids` are the tokens of all messages.
+    /// Generates the answer to the last message. `ids` are the tokens of all messages.
     ///
     /// # Errors
-    /// Returns TPC0426 if the new message does not fit the context; the slot and the conversation stay unchanged. Also
-    /// returns the errors of [`Generator::answer`].
+    /// Returns TPC0426 if the new message does not fit the context; slot and conversation stay unchanged. Also returns
+    /// the errors of [`Generator::answer`].
     pub fn answer(
         &mut self,
         generator: &mut Generator<'_>,
@@ -53,7 +53,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Queues the new tokens of a conversation that is longer than the context. Generation then shifts the context.
+    /// Queues the new tokens of a conversation longer than the context; generation then shifts the context.
     fn continue_shifted(
         &self,
         generator: &mut Generator<'_>,
@@ -76,11 +76,11 @@ impl Conversation {
         if !fits || !generator.model.can_truncate(slot.seq, left as u64) {
             let n_ctx = generator.n_ctx;
             let message = format!(
-                "the message has {new} tokens that are new, and a context of {n_ctx} cannot take them after a shift"
+                "the message has {new} new tokens, which do not fit in the context of {n_ctx} after a shift"
             );
             let d = Diagnostic::new(&LONG_PROMPT, "prompt", message);
             return Err(Error::usage(d.help(
-                "a shorter message; /clear begins a new conversation; or a larger context, -c N",
+                "send a shorter message, begin a new conversation with /clear, or give a larger context with -c N",
             )));
         }
         generator.back_to(slot, left)?;

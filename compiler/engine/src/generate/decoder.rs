@@ -1,17 +1,15 @@
-//! The interface between generation and a session.
-
 use tpc_runtime::{Batch, ExecError, Executor, Session, Tensor};
 
-/// A model that decodes batches of several sequences. [`Session`] implements this trait; tests use a deterministic model.
+/// A model that decodes batches of several sequences: [`Session`], or a deterministic model in tests.
 pub trait Decoder {
-    /// Decodes a batch. Returns the logits of its output rows, `[n_vocab, n_outputs]`, which are valid until the next step.
+    /// Decodes a batch. Returns its output rows' logits, `[n_vocab, n_outputs]`, valid until the next step.
     ///
     /// # Errors
     /// Returns the error of [`Session::step`].
     fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError>;
 
-    /// Runs the next drafting block on the last batch and returns its logits. `next` holds, per token of the batch, the
-    /// token that follows it.
+    /// Runs the next drafting block on the last batch and returns its logits. `next` holds the token after each token
+    /// of the batch.
     ///
     /// # Errors
     /// Returns the error of [`Session::draft_step`].
@@ -23,13 +21,13 @@ pub trait Decoder {
     /// Removes a sequence.
     fn remove_sequence(&mut self, seq: u32);
 
-    /// Returns the position of a sequence's next token, which is its number of tokens.
+    /// Returns the position of a sequence's next token, its length.
     fn next_position(&self, seq: u32) -> u64;
 
-    /// Returns true if a sequence can be truncated to its first `pos` tokens.
+    /// True if a sequence can be truncated to `pos` tokens.
     fn can_truncate(&self, seq: u32, pos: u64) -> bool;
 
-    /// Removes the tokens of a sequence from position `pos` on.
+    /// Removes a sequence's tokens from position `pos` on.
     ///
     /// # Errors
     /// Returns the error of [`Session::truncate`].
@@ -41,7 +39,7 @@ pub trait Decoder {
     /// Returns the error of [`Session::checkpoint`].
     fn checkpoint(&mut self, seq: u32) -> Result<(), ExecError>;
 
-    /// Removes `n` tokens of a sequence from position `from` on, and moves the later tokens up.
+    /// Removes `n` tokens of a sequence from position `from` on, and moves later tokens up.
     ///
     /// # Errors
     /// Returns the error of [`Session::shift`].

@@ -1,4 +1,4 @@
-//! Generates answers in batches that mix the prompts and answers of several sequences.
+//! Generates answers in batches that mix prompts and answers of several sequences.
 
 use std::time::Instant;
 
@@ -12,14 +12,14 @@ use super::speed::{Speed, Step};
 use crate::codes;
 use crate::error::Error;
 
-/// The reaction to a sequence that fills its context.
+/// The reaction to a full context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
-    /// Ends the answer.
+    /// End the answer.
     End,
-    /// Keeps the first tokens, and removes the older half of the others.
+    /// Keep the first tokens, and remove the older half of the others.
     Shift {
-        /// The number of first tokens to keep; `None` keeps the prompt.
+        /// Tokens to keep; `None` for the prompt.
         keep: Option<usize>,
     },
 }
@@ -28,33 +28,33 @@ pub enum WhenFull {
 pub struct Generator<'m> {
     /// The model.
     pub model: &'m mut dyn Decoder,
-    /// The largest number of tokens per sequence.
+    /// Maximum tokens per sequence.
     pub n_ctx: usize,
-    /// The largest number of tokens per batch.
+    /// Maximum tokens per batch.
     pub batch: usize,
-    /// The reaction to a sequence that fills its context.
+    /// The reaction to a full context.
     pub when_full: WhenFull,
-    /// The reason why a context shift failed; `None` before any failure.
+    /// The reason of the last failed context shift.
     pub unshifted: Option<String>,
-    /// Returns true to end all answers now.
+    /// Returns true to end all answers.
     pub stop: &'m dyn Fn() -> bool,
     /// The speed of all batches so far.
     pub speed: Speed,
-    /// Memory reused by all batches.
+    /// Memory that batches reuse.
     pub buffers: Buffers,
 }
 
-/// Memory reused from batch to batch.
+/// Memory that batches reuse.
 #[derive(Debug, Default)]
 pub struct Buffers {
     batch: Batch,
-    /// The logits as f32, if the executor computes in f64.
+    /// f32 logits, if the executor computes in f64.
     logits: Vec<f32>,
-    /// Per token of the batch, the token that follows it.
+    /// The token after each token of the batch.
     next: Vec<u32>,
 }
 
-/// Returns the logits of a batch as f32, row by row.
+/// Returns a batch's logits as f32, row by row.
 fn as_f32<'l>(logits: &'l Tensor, buffer: &'l mut Vec<f32>) -> Result<&'l [f32], ExecError> {
     if let Data::F32(all) = logits.data() {
         return Ok(all);
@@ -64,7 +64,6 @@ fn as_f32<'l>(logits: &'l Tensor, buffer: &'l mut Vec<f32>) -> Result<&'l [f32],
     Ok(buffer)
 }
 
-/// Returns the index of the largest logit.
 fn argmax(row: &[f32]) -> u32 {
     let best = |best: (u32, f32), at: (u32, &f32)| match *at.1 > best.1 {
         true => (at.0, *at.1),
@@ -73,11 +72,10 @@ fn argmax(row: &[f32]) -> u32 {
     (0..).zip(row).fold((0, f32::NEG_INFINITY), best).0
 }
 
-/// Never stops an answer.
 const NEVER: &dyn Fn() -> bool = &|| false;
 
 impl<'m> Generator<'m> {
-    /// Makes a generator for sequences of up to `n_ctx` tokens and batches of up to `batch`. A full context ends an answer.
+    /// Makes a generator for sequences of `n_ctx` tokens and batches of `batch`. A full context ends an answer.
     pub fn new(model: &'m mut dyn Decoder, n_ctx: usize, batch: usize) -> Generator<'m> {
         Generator {
             model,
@@ -93,8 +91,7 @@ impl<'m> Generator<'m> {
 }
 
 impl Generator<'_> {
-    /// Makes a slot read `text` instead of its current tokens. Keeps the common prefix if the model can truncate to it, and
-    /// queues the rest.
+    /// Makes a slot read `text` instead of its tokens. Keeps the common prefix if the model can truncate to it.
     ///
     /// # Errors
     /// Returns an error if the model cannot truncate the sequence.
@@ -109,7 +106,7 @@ impl Generator<'_> {
             .zip(text)
             .take_while(|(a, b)| a == b)
             .count();
-        // The last token is read again to get its logits.
+        // Read the last token again to get its logits.
         let common = common.min(text.len().saturating_sub(1));
         let kept = match self.model.can_truncate(slot.seq, common as u64) {
             true => common,
@@ -121,7 +118,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Truncates a slot to its first `n` tokens, and clears its pending tokens.
+    /// Truncates a slot to `n` tokens, and clears its pending tokens.
     ///
     /// # Errors
     /// Returns an error if the model cannot truncate the sequence.
@@ -132,7 +129,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Reads the pending tokens of a slot and generates the answer.
+    /// Reads a slot's pending tokens and generates the answer.
     ///
     /// # Errors
     /// Returns the errors of [`Self::run`].
@@ -146,8 +143,8 @@ impl Generator<'_> {
         self.run(std::slice::from_mut(slot), |_, _| Ok(()))
     }
 
-    /// Continues the slots until every answer has ended. Calls `ended` once per ended answer; it may start another sequence in
-    /// the slot.
+    /// Continues the slots until every answer has ended. Calls `ended` once per ended answer, which may start another
+    /// sequence in the slot.
     ///
     /// # Errors
     /// Returns the errors of the model, the samplers, the sinks and `ended`.
@@ -174,7 +171,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Makes room in the context for a slot's pending tokens, or ends the answer.
+    /// Makes room for a slot's pending tokens, or ends the answer.
     fn make_room(&mut self, slot: &mut Slot<'_, impl TokenSink>) -> Result<(), Error> {
         loop {
             let room = self.n_ctx.saturating_sub(slot.read.len());
@@ -196,7 +193,7 @@ impl Generator<'_> {
             }
             match self.model.shift(slot.seq, keep as u64, n as u64) {
                 Ok(()) => drop(slot.read.drain(keep..keep + n)),
-                // The answer ends here, so the tokens generated so far are kept.
+                // Keep the tokens generated so far.
                 Err(ExecError::CannotRewind { why, .. }) => {
                     self.unshifted = Some(why);
                     slot.end = Some(End::Full);
@@ -206,7 +203,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Fills the batch with tokens of all active slots, and returns the number of prompt tokens.
+    /// Fills the batch with tokens of active slots; returns the number of prompt tokens.
     fn gather(&mut self, slots: &mut [Slot<'_, impl TokenSink>]) -> usize {
         let batch = &mut self.buffers.batch;
         batch.clear();
@@ -225,7 +222,7 @@ impl Generator<'_> {
         batch.tokens.len() - answers
     }
 
-    /// Decodes one batch, continues the answers and drafts the next tokens.
+    /// Decodes a batch, continues the answers and drafts.
     fn step(&mut self, slots: &mut [Slot<'_, impl TokenSink>]) -> Result<(), Error> {
         let begun = Instant::now();
         let prompt = self.gather(slots);
@@ -261,7 +258,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Removes rejected drafts from the caches. If a sequence cannot be truncated there, removes more of it and queues the
+    /// Removes rejected drafts from the caches. If a sequence cannot be truncated there, removes more and queues the
     /// removed accepted tokens again.
     fn remove_rejected(&mut self, slots: &mut [Slot<'_, impl TokenSink>]) -> Result<(), ExecError> {
         for slot in slots.iter_mut().filter(|l| !l.share.tokens.is_empty()) {
@@ -316,14 +313,16 @@ impl Generator<'_> {
     }
 }
 
-/// Returns the note that the context is full and the answer has ended.
+/// Returns the note that the context is full.
 pub fn context_full(n_ctx: usize, unshifted: Option<&str>) -> Diagnostic {
-    let message = format!("the context of {n_ctx} tokens is full: the answer ends here");
+    let message = format!("the answer ends here: the context of {n_ctx} tokens is full");
     let d = Diagnostic::new(&codes::CONTEXT_FULL, "context", message);
     match unshifted {
-        None => d.help("a larger one: -c N; or --context-shift, which forgets the oldest tokens"),
+        None => d.help(
+            "give a larger context with -c N, or --context-shift, which forgets the oldest tokens",
+        ),
         Some(why) => d.help(format!(
-            "a larger one: -c N; --context-shift is not possible here: {why}"
+            "give a larger context with -c N; --context-shift is not possible: {why}"
         )),
     }
 }
@@ -333,23 +332,23 @@ pub fn context_full(n_ctx: usize, unshifted: Option<&str>) -> Diagnostic {
 pub enum PromptOrigin {
     /// The command line.
     Single,
-    /// A chat, with its earlier messages.
+    /// A chat with earlier messages.
     Chat,
 }
 
 /// Checks that a prompt of `n` tokens fits the context.
 ///
 /// # Errors
-/// Returns TPC0426 if the prompt is longer than the context.
+/// Returns TPC0426 if it does not fit.
 pub fn fits(n: usize, n_ctx: usize, prompt: PromptOrigin) -> Result<(), Error> {
     if n <= n_ctx {
         return Ok(());
     }
-    let message = format!("the prompt has {n} tokens, and the context {n_ctx}");
+    let message = format!("the prompt has {n} tokens, the context only {n_ctx}");
     let d = Diagnostic::new(&codes::LONG_PROMPT, "prompt", message);
-    let larger = format!("a larger context: -c {}", n.next_multiple_of(1024));
+    let larger = format!("give a larger context: -c {}", n.next_multiple_of(1024));
     Err(Error::usage(d.help(match prompt {
         PromptOrigin::Single => larger,
-        PromptOrigin::Chat => format!("/clear begins a new conversation; or {larger}"),
+        PromptOrigin::Chat => format!("begin a new conversation with /clear, or {larger}"),
     })))
 }

@@ -1,6 +1,6 @@
-//! Generates text.
+//! Text generation.
 //!
-//! - `prompt` turns a text, a conversation, or a list of ids into token ids;
+//! - `prompt` turns a text, conversation or id list into token ids;
 //! - a `slot` holds a sequence and its answer, and a `sink` receives the answer's tokens;
 //! - `generator` decodes all slots in common batches on a `decoder`;
 //! - `conversation` continues a chat in a slot, even beyond the context;

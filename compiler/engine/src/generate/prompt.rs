@@ -1,4 +1,4 @@
-//! Turns a text, a conversation, or a list of ids into the token ids of a prompt.
+//! Turns a text, conversation or id list into a prompt's token ids.
 
 use std::time::SystemTime;
 
@@ -10,30 +10,30 @@ use tpc_text::{
 use crate::error::Error;
 use crate::observer::Observer;
 
-/// The method that turns texts into prompts.
+/// The method of making prompts.
 pub enum Prompter<'t> {
-    /// Uses token ids as the prompt and as the answer.
+    /// Token ids.
     Ids(Vec<u32>),
-    /// Continues a text without a template.
+    /// A text without a template.
     Text {
         /// The file's tokenizer.
         tokenizer: &'t Tokenizer,
-        /// The tokens of all texts and answers so far.
+        /// Tokens of all texts and answers.
         tokens: Vec<u32>,
     },
-    /// Formats each text as a message of a conversation.
+    /// Texts are messages of a conversation.
     Messages {
         /// The file's tokenizer.
         tokenizer: &'t Tokenizer,
         /// The file's chat template.
         template: Box<ChatTemplate>,
-        /// The messages and answers so far.
+        /// Messages and answers.
         messages: Vec<Message>,
     },
 }
 
 impl<'t> Prompter<'t> {
-    /// Makes a prompter that continues texts.
+    /// Makes a prompter for texts.
     pub fn of_texts(tokenizer: &'t Tokenizer) -> Prompter<'t> {
         Prompter::Text {
             tokenizer,
@@ -41,7 +41,7 @@ impl<'t> Prompter<'t> {
         }
     }
 
-    /// Makes a prompter for messages in the file's chat template, after an optional system message.
+    /// Makes a prompter for messages in the file's template, after an optional system message.
     ///
     /// # Errors
     /// Returns an error if the template is too long or cannot be parsed.
@@ -63,12 +63,12 @@ impl<'t> Prompter<'t> {
         })
     }
 
-    /// Returns true if texts are messages of a conversation.
+    /// True if texts are messages.
     pub fn is_conversation(&self) -> bool {
         matches!(self, Prompter::Messages { .. })
     }
 
-    /// Appends a text, and returns the tokens of the whole conversation or text.
+    /// Appends a text; returns the tokens of the whole conversation or text.
     ///
     /// # Errors
     /// Returns an error if the template rejects the conversation.
@@ -76,7 +76,7 @@ impl<'t> Prompter<'t> {
         match self {
             Prompter::Ids(ids) => Ok(ids.clone()),
             Prompter::Text { tokenizer, tokens } => {
-                // The first text gets the markers of a prompt, without an end marker; later texts get no markers.
+                // Only the first text gets markers, without an end marker.
                 let ids = match tokens.is_empty() {
                     true => tokenizer.encode_prompt(text),
                     false => tokenizer.encode(text, SpecialText::Read, Markers::Omit),
@@ -104,7 +104,7 @@ impl<'t> Prompter<'t> {
         }
     }
 
-    /// Returns the current position in the conversation or text, for [`Self::back_to`].
+    /// Returns the current position, for [`Self::back_to`].
     pub fn mark(&self) -> usize {
         match self {
             Prompter::Ids(ids) => ids.len(),
@@ -122,7 +122,7 @@ impl<'t> Prompter<'t> {
         }
     }
 
-    /// Removes everything except the system message.
+    /// Removes all but the system message.
     pub fn clear(&mut self) {
         let system = match self {
             Prompter::Messages { messages, .. } => {
@@ -133,7 +133,7 @@ impl<'t> Prompter<'t> {
         self.back_to(system);
     }
 
-    /// Returns the messages and answers so far; `None` if texts are not messages.
+    /// Returns the messages and answers; `None` if texts are not messages.
     pub fn turns(&self) -> Option<&[Message]> {
         match self {
             Prompter::Messages { messages, .. } => Some(messages),
@@ -157,7 +157,7 @@ impl<'t> Prompter<'t> {
         }
     }
 
-    /// Appends the answer to the last text.
+    /// Appends the last text's answer.
     ///
     /// # Errors
     /// Returns an error if an id is not in the vocabulary.
@@ -177,7 +177,7 @@ impl<'t> Prompter<'t> {
         Ok(())
     }
 
-    /// Returns the tokenizer of answers; `None` if answers are ids.
+    /// Returns the answers' tokenizer; `None` for ids.
     pub const fn tokenizer(&self) -> Option<&'t Tokenizer> {
         match self {
             Prompter::Ids(_) => None,

@@ -1,4 +1,4 @@
-//! A slot: one of the sequences that the model continues in common batches.
+//! A slot: one of the sequences in common batches.
 
 use std::ops::{ControlFlow, Range};
 
@@ -11,7 +11,7 @@ use crate::error::Error;
 /// The reason why an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The model chose an end token, the answer reached its maximum length, or the user stopped it.
+    /// An end token, the maximum length, or a stop by the user.
     Done,
     /// The context is full.
     Full,
@@ -19,15 +19,15 @@ pub enum End {
     SinkClosed,
 }
 
-/// A sequence with its prompt, its answer and its sampler.
+/// A sequence with its prompt, answer and sampler.
 pub struct Slot<'t, S> {
-    /// The number of the sequence.
+    /// The sequence's number.
     pub seq: u32,
     /// The tokens in the caches.
     pub read: Vec<u32>,
-    /// The number of tokens up to the end of the prompt.
+    /// Tokens up to the end of the prompt.
     pub prompt: usize,
-    /// Tokens that the model has yet to read before the answer continues.
+    /// Tokens to read before the answer continues.
     pub pending: Vec<u32>,
     /// Drafts of the tokens after the pending ones.
     pub drafts: Vec<u32>,
@@ -37,15 +37,15 @@ pub struct Slot<'t, S> {
     pub share: BatchShare,
     /// The reason why the answer ended; `None` while it continues.
     pub end: Option<End>,
-    /// True after the end of the answer has been reported.
+    /// True if the end has been reported.
     pub closed: bool,
-    /// The sampler that chooses the tokens.
+    /// Chooses the tokens.
     pub sampler: Sampler,
-    /// The receiver of the answer's tokens.
+    /// Receives the tokens.
     pub sink: S,
-    /// The largest number of tokens in the answer.
+    /// Maximum tokens of the answer.
     pub max_tokens: usize,
-    /// The tokenizer that recognises end tokens; `None` to ignore them.
+    /// Recognises end tokens; `None` to ignore them.
     pub ends: Option<&'t Tokenizer>,
 }
 
@@ -80,36 +80,36 @@ impl<'t, S> Slot<'t, S> {
 /// A slot's share of a batch.
 #[derive(Clone, Debug, Default)]
 pub struct BatchShare {
-    /// The slot's tokens, as indices into the batch.
+    /// Indices of its tokens in the batch.
     pub tokens: Range<usize>,
     /// The slot's output rows.
     pub rows: Range<usize>,
-    /// The last token that the slot keeps after decoding.
+    /// The last kept token after decoding.
     pub frontier: Option<Frontier>,
 }
 
 /// The last token of a batch that a slot keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Frontier {
-    /// The token's index in the batch.
+    /// Index in the batch.
     pub token: usize,
-    /// The token's output row; `None` while the model reads the prompt.
+    /// Output row; `None` within the prompt.
     pub row: Option<usize>,
     /// The following token.
     pub next: u32,
 }
 
-/// The result of comparing a slot's drafts with the sampled tokens.
+/// The comparison of a slot's drafts with the sampled tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DraftVerdict {
-    /// The number of accepted drafts.
+    /// Accepted drafts.
     pub accepted: usize,
-    /// True if the caches contain rejected drafts.
+    /// True if the caches hold rejected drafts.
     pub rejected: bool,
 }
 
 impl<S: TokenSink> Slot<'_, S> {
-    /// Appends up to `room` pending tokens to a batch. Appends drafts as well if all pending tokens fit.
+    /// Appends up to `room` pending tokens to a batch, and drafts if all pending tokens fit.
     pub fn put(&mut self, batch: &mut Batch, room: usize) {
         let n = self.pending.len().min(room);
         let whole = n == self.pending.len();
@@ -138,8 +138,8 @@ impl<S: TokenSink> Slot<'_, S> {
         };
     }
 
-    /// Records the tokens that the batch has read, and continues the answer with the logits of the slot's rows. Each sampled
-    /// token that equals its draft accepts the draft and continues with the next row.
+    /// Records the tokens read, and continues the answer with the logits of the slot's rows. A sampled token that
+    /// equals its draft accepts it and continues with the next row.
     ///
     /// # Errors
     /// Returns the errors of the sampler and the sink.
@@ -175,8 +175,8 @@ impl<S: TokenSink> Slot<'_, S> {
         Ok(out)
     }
 
-    /// Returns the number of tokens at the end of the answer that the model has not read. These are the pending tokens, or the
-    /// last token of an answer that reached its maximum length or was stopped by the sink.
+    /// Returns the number of unread tokens at the answer's end: the pending ones, or the last token of an answer that
+    /// reached its maximum length or that the sink stopped.
     pub fn unread(&self) -> usize {
         let ended_with_it = self.end == Some(End::SinkClosed)
             || self.max_tokens > 0 && self.answer.len() >= self.max_tokens;
@@ -186,7 +186,7 @@ impl<S: TokenSink> Slot<'_, S> {
         }
     }
 
-    /// Appends a token to the answer unless it is an end token. Returns true if the answer ends.
+    /// Appends a token unless it is an end token; returns true if the answer ends.
     fn accept(&mut self, next: u32) -> Result<bool, Error> {
         if self.max_tokens == 0 || self.ends.is_some_and(|t| t.ends_generation(next)) {
             self.end = Some(End::Done);

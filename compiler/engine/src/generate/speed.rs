@@ -1,19 +1,17 @@
-//! Counts the tokens of batches and measures their time.
-
 use std::time::Duration;
 
-/// The counts and the time of one batch.
+/// One batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Step {
-    /// Tokens that the model read.
+    /// Tokens read.
     pub tokens: usize,
-    /// Tokens of prompts, included in `tokens`.
+    /// Prompt tokens among them.
     pub prompt: usize,
     /// First tokens of answers, sampled after their prompts.
     pub begun: usize,
     /// Later tokens of answers.
     pub generated: usize,
-    /// Drafted tokens in the batch.
+    /// Drafted tokens.
     pub drafted: usize,
     /// Accepted drafts.
     pub accepted: usize,
@@ -21,21 +19,21 @@ pub struct Step {
     pub time: Duration,
 }
 
-/// A number of tokens and their time.
+/// Tokens and their time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rate {
-    /// The number of tokens.
+    /// Number of tokens.
     pub tokens: usize,
-    /// The time for these tokens.
+    /// Their time.
     pub time: Duration,
 }
 
-/// The sums over all batches of a run.
+/// Sums over all batches.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Speed {
     /// Tokens of prompts.
     pub prompt: Rate,
-    /// Tokens of answers, without each answer's first token.
+    /// Tokens of answers, without the first of each.
     pub steps: Rate,
     /// First tokens of answers.
     pub begun: usize,
@@ -46,7 +44,7 @@ pub struct Speed {
 }
 
 impl Speed {
-    /// Adds a batch. Its time is divided between prompts and answers in proportion to their tokens.
+    /// Adds a batch; prompts and answers share its time in proportion to their tokens.
     pub fn count(&mut self, step: &Step) {
         let prompt = match step.tokens {
             0 => Duration::ZERO,
@@ -61,7 +59,7 @@ impl Speed {
         self.accepted += step.accepted;
     }
 
-    /// Returns true if a prompt token has been read.
+    /// True if a prompt token has been read.
     pub const fn began(&self) -> bool {
         self.prompt.tokens > 0
     }

@@ -1,4 +1,4 @@
-//! Tests slots on a deterministic model. Each answer must equal the answer of its prompt alone, whatever is drafted, batched or
+//! Slots on a deterministic model. Each answer must equal its prompt's answer alone, whatever is drafted, batched or
 //! removed.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,6 @@ use crate::error::{Error, ErrorKind};
 
 const VOCAB: usize = 31;
 
-/// Returns the token that follows a text.
 fn next_token(text: &[u32]) -> u32 {
     let mixed = text.iter().fold(17_u64, |h, &t| {
         (h ^ u64::from(t)).wrapping_mul(0x0100_0000_01b3)
@@ -19,14 +18,14 @@ fn next_token(text: &[u32]) -> u32 {
     (mixed >> 20) as u32 % VOCAB as u32
 }
 
-/// A model that continues texts with [`next_token`] and drafts a wrong token for a third of all texts.
+/// Continues texts with [`next_token`], and drafts a wrong token for a third of them.
 struct Oracle {
     texts: BTreeMap<u32, Vec<u32>>,
     drafts: usize,
     /// True if sequences can only be truncated to a checkpoint.
     recurrent: bool,
     checkpoints: BTreeMap<u32, usize>,
-    /// Per token of the last batch, the text up to the token and its drafts.
+    /// Per token of the last batch: the text up to it, and its drafts.
     chains: Vec<Vec<u32>>,
     rows: Vec<usize>,
     logits: Option<Tensor>,
@@ -125,7 +124,6 @@ impl Decoder for Oracle {
     }
 }
 
-/// A slot that collects token ids.
 type Ids = Slot<'static, Vec<u32>>;
 
 fn slot(seq: u32, prompt: &[u32], most: usize) -> Ids {
@@ -139,7 +137,6 @@ fn slot(seq: u32, prompt: &[u32], most: usize) -> Ids {
     slot
 }
 
-/// Generates the answers to some prompts, and returns the slots and the counts.
 fn answers(
     model: &mut Oracle,
     prompts: &[Vec<u32>],
@@ -167,7 +164,7 @@ fn prompts() -> Vec<Vec<u32>> {
     vec![vec![1, 2, 3], (0..13).collect(), vec![9]]
 }
 
-/// Returns the first `most` tokens of the answer to a prompt, computed without slots.
+/// Computes an answer's first `most` tokens without slots.
 fn expected_answer(prompt: &[u32], most: usize) -> Vec<u32> {
     let mut text = prompt.to_vec();
     for _ in 0..most {
@@ -208,7 +205,7 @@ fn a_full_context_ends_an_answer_or_is_shifted() {
         WhenFull::End,
     );
     assert_eq!(slots[0].end, Some(End::Full));
-    // The tenth token still yields logits, but the token after it does not fit the context.
+    // The tenth token still yields logits, but the next does not fit.
     assert_eq!(slots[0].answer, expected_answer(&[1, 2, 3], 8));
     for keep in [Some(0), Some(2), None] {
         let mut model = Oracle::new(2, false);
@@ -234,7 +231,7 @@ fn drafts_are_counted() {
     assert_eq!((speed.drafted, speed.accepted), (3, 2));
 }
 
-/// Makes a generator for chats with a context of 24 tokens.
+/// Makes a generator for chats, with 24 tokens of context.
 fn generator<'m>(model: &'m mut Oracle, when_full: WhenFull) -> Generator<'m> {
     Generator {
         when_full,
@@ -269,7 +266,7 @@ fn a_chat_goes_on_beyond_its_context() {
             let kept = keep.unwrap_or(3).min(slot.read.len());
             assert_eq!(slot.read[..kept], said[..kept]);
             let tail = &slot.read[kept..];
-            // The model reads an answer's last token together with the next message.
+            // The model reads an answer's last token with the next message.
             let read = &said[..said.len() - 1];
             assert!(
                 read.ends_with(tail),

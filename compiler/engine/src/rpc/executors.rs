@@ -1,4 +1,4 @@
-//! Loads a connection's programs into an executor on the CPU or on cards.
+//! Loads a connection's programs into an executor.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tpc_runtime::{ExecError, Executor, WeightSource};
 use crate::error::Error;
 use crate::executor::ExecutorOptions;
 
-/// The executor options and devices of a server.
+/// A server's executor options and devices.
 #[derive(Clone, Debug)]
 pub struct Executors {
     options: ExecutorOptions,
@@ -18,7 +18,7 @@ pub struct Executors {
 }
 
 impl Executors {
-    /// Selects the executor and the devices, and checks that they are present.
+    /// Selects executor and devices, and checks that they are present.
     ///
     /// # Errors
     /// Returns an error if a card, or the C++ compiler for emulated cards, is missing.
@@ -31,7 +31,7 @@ impl Executors {
     /// Loads a verified program with its weights.
     ///
     /// # Errors
-    /// Returns the executor's error if loading fails.
+    /// Returns the executor's error.
     pub(super) fn load(
         &self,
         program: Program,

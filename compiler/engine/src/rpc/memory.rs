@@ -1,10 +1,9 @@
-//! The server's copy of a client's buffers, with the ranges that are stale.
+//! The server's copy of a client's buffers, with stale ranges.
 
 use std::collections::BTreeMap;
 
 use tpc_rpc::Span;
 
-/// The buffers of a client, by number.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     buffers: BTreeMap<u64, Buffer>,
@@ -13,12 +12,12 @@ pub(super) struct Memory {
 #[derive(Debug, Default)]
 struct Buffer {
     bytes: Vec<u8>,
-    /// Disjoint stale ranges as start and end. A graph has computed their bytes without storing them here.
+    /// Disjoint stale ranges (start, end): a graph computed their bytes without storing them here.
     stale: BTreeMap<u64, u64>,
 }
 
 impl Memory {
-    /// Allocates a zeroed buffer. Returns false if memory is too small.
+    /// Allocates a zeroed buffer; returns false if memory is too small.
     pub(super) fn allocate(&mut self, whole: Span) -> bool {
         let Ok(len) = usize::try_from(whole.len) else {
             return false;
@@ -37,7 +36,7 @@ impl Memory {
         self.buffers.remove(&buffer);
     }
 
-    /// Returns the bytes of a span; empty if the buffer does not contain the span.
+    /// Returns a span's bytes; empty if the buffer does not contain it.
     pub(super) fn bytes(&self, span: Span) -> &[u8] {
         let range = || {
             Some(usize::try_from(span.start).ok()?..usize::try_from(span.start + span.len).ok()?)
@@ -46,7 +45,7 @@ impl Memory {
         found.and_then(|(b, r)| b.bytes.get(r)).unwrap_or_default()
     }
 
-    /// Returns the bytes of a span for writing, and clears the span's stale mark.
+    /// Returns a span's bytes for writing, and clears its stale mark.
     pub(super) fn bytes_mut(&mut self, span: Span) -> &mut [u8] {
         let Some(buffer) = self.buffers.get_mut(&span.buffer) else {
             return &mut [];
@@ -62,7 +61,6 @@ impl Memory {
         buffer.bytes.get_mut(start..end).unwrap_or_default()
     }
 
-    /// Marks a span as stale: a graph has computed its bytes without storing them here.
     pub(super) fn mark_stale(&mut self, span: Span) {
         if let Some(buffer) = self.buffers.get_mut(&span.buffer).filter(|_| span.len > 0) {
             remove_range(&mut buffer.stale, span.start, span.start + span.len);
@@ -70,7 +68,7 @@ impl Memory {
         }
     }
 
-    /// Returns true if no byte of the span is stale.
+    /// True if no byte of the span is stale.
     pub(super) fn is_current(&self, span: Span) -> bool {
         let Some(buffer) = self.buffers.get(&span.buffer) else {
             return false;

@@ -1,10 +1,10 @@
 //! Plans, proves and runs the graphs of llama.cpp's programs over ggml's RPC protocol.
 //!
-//! - The server holds a whole copy of each client buffer. Programs load their weight shards from it when they are planned.
+//! - The server holds a copy of each client buffer. Programs load their weight shards from it when planned.
 //! - Graphs that differ only in batch sizes share a program.
-//! - Programs read inputs from the buffers, and store results there if the client may read them. Other results stay inside the
-//!   program, and their buffer ranges become stale. The server refuses to read a stale range.
-//! - States stay in the program that wrote them. They are written back when another program or the client needs them.
+//! - Programs read inputs from the buffers, and store results there if the client may read them. Other results stay in
+//!   the program, and their buffer ranges become stale. Reading a stale range is an error.
+//! - States stay in the program that wrote them until another program or the client needs them.
 
 mod elements;
 mod executors;
@@ -30,18 +30,18 @@ use programs::Programs;
 use refusal::cannot_run;
 use times::Times;
 
-/// A device of ggml's RPC protocol that runs the graphs of its clients.
+/// A device of ggml's RPC protocol that runs its clients' graphs.
 pub struct GraphDevice {
     placement: Placement,
     executors: Executors,
     observer: Arc<dyn Observer>,
     graphs: Arc<AtomicU64>,
-    /// The ops without a kernel that have been reported.
+    /// Ops without a kernel, reported once.
     reported: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl GraphDevice {
-    /// Makes a device that runs graphs on the devices of a placement.
+    /// Makes a device on the devices of a placement.
     pub fn new(
         placement: Placement,
         executors: Executors,
@@ -81,22 +81,21 @@ impl Device for GraphDevice {
     }
 }
 
-/// A client's connection, with its memory and programs.
 struct Connection {
     graphs: Arc<AtomicU64>,
     memory: Memory,
     roles: Roles,
     programs: Programs,
-    /// The program that holds the newest states, and the places of these states in the client's memory.
+    /// The program with the newest states, and the states' places in the client's memory.
     state_holder: Option<(String, Arc<GraphBinding>)>,
-    /// The last computed graph, its program, and its tensors in the client's memory.
+    /// The last graph, its program, and its tensors in the client's memory.
     last: Option<(Arc<Graph>, String, Arc<GraphBinding>)>,
     times: Times,
     observer: Arc<dyn Observer>,
 }
 
 impl Connection {
-    /// Writes the states back to the client's memory if one of them overlaps `span`. `None` always writes them back.
+    /// Writes the states back to the client's memory if one overlaps `span`, or always for `None`.
     fn write_back_states(&mut self, span: Option<Span>) -> Result<(), Refusal> {
         let touches = |s: &Span, t: &Span| {
             s.buffer == t.buffer && s.start < t.start + t.len && t.start < s.start + s.len
@@ -117,17 +116,16 @@ impl Connection {
         Ok(())
     }
 
-    /// Checks that a span is not stale.
     fn check_current(&self, span: Span, what: &str) -> Result<(), Refusal> {
         match self.memory.is_current(span) {
             true => Ok(()),
             false => Err(cannot_run(&format!(
-                "{what} was computed within an earlier graph that did not say that it is read later"
+                "{what} was computed in an earlier graph, which did not mark it as an output"
             ))),
         }
     }
 
-    /// Returns the program of a graph. Makes the program if needed.
+    /// Returns a graph's program; makes it if needed.
     fn prepare(
         &mut self,
         graph: &Arc<Graph>,
@@ -184,7 +182,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Prepares bytes that the client fills or copies to. Programs with weights in the buffer hold its old elements and are
+    /// Prepares bytes that the client overwrites. Programs with weights in the buffer hold old elements and are
     /// dropped.
     fn prepare_overwrite(&mut self, span: Span) -> Result<(), Refusal> {
         self.write_back_states(Some(span))?;
@@ -202,7 +200,7 @@ impl Client for Connection {
         match self.memory.allocate(whole) {
             true => Ok(()),
             false => Err(cannot_run(
-                "the machine does not have the memory that --memory promises",
+                "the machine has less memory than --memory states",
             )),
         }
     }
@@ -266,13 +264,13 @@ impl Client for Connection {
     fn compute(&mut self, graph: &Arc<Graph>, buffers: &Buffers) -> Result<(), Refusal> {
         let is_empty = |at: usize| graph.tensors[at].ne.contains(&0);
         let has_work = |&node: &usize| {
-            // Writing an empty tensor into another tensor changes no bytes.
+            // Writing an empty tensor into another changes nothing.
             let mut sources = graph.sources(node).into_iter().flatten();
             let writes = graph.owner(node) != node;
             graph.computes(node) && !is_empty(node) && !(writes && sources.any(is_empty))
         };
         if !graph.nodes.iter().any(has_work) {
-            // The graph has only views and empty tensors.
+            // Only views and empty tensors.
             return Ok(());
         }
         let last = self

@@ -1,4 +1,4 @@
-//! Plans a client's graph, and loads and runs its program.
+//! Plans a client's graph, loads and runs its program.
 
 use std::collections::BTreeSet;
 
@@ -30,22 +30,21 @@ pub(super) struct ClientTensor {
     ne: [u64; RANK],
     nb: [u64; RANK],
     pub(super) span: Span,
-    /// True if the graph reads the tensor's elements.
+    /// True if the graph reads the elements.
     pub(super) is_read: bool,
 }
 
-/// A device's part of a state.
 struct StatePart {
     value: Value,
-    /// The index into [`GraphBinding::states`].
+    /// Index into [`GraphBinding::states`].
     state: usize,
     parts: Option<Vec<Vec<Interval>>>,
     ty: TensorType,
 }
 
 impl StatePart {
-    /// Returns the device's intervals per axis of a state of sizes `ne`; `None` for the whole state. Axes whose size is known
-    /// only at run time are not split.
+    /// Returns the device's intervals per axis of a state of sizes `ne`; `None` for the whole state. Axes of a size
+    /// known only at run time are not split.
     fn intervals(&self, ne: [u64; RANK]) -> Option<Vec<Vec<Interval>>> {
         let mut out = self.parts.clone()?;
         for (axis, own) in out.iter_mut().enumerate().take(RANK) {
@@ -58,41 +57,37 @@ impl StatePart {
     }
 }
 
-/// The tensors of a graph in a client's memory, and the sizes of its batch.
+/// A graph's tensors in a client's memory, and its batch sizes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GraphBinding {
-    /// The sizes of the batch.
     sizes: Bindings,
     pub(super) weights: Vec<ClientTensor>,
     pub(super) inputs: Vec<ClientTensor>,
     pub(super) states: Vec<ClientTensor>,
-    /// The results in the order of the program's outputs; `None` for a result without memory.
+    /// In the order of the program's outputs; `None` for a result without memory.
     pub(super) results: Vec<Option<ClientTensor>>,
-    /// The spans that become stale when the graph runs. Storing a result clears its mark.
+    /// Spans that become stale when the graph runs. Storing a result clears its mark.
     pub(super) stale: Vec<Span>,
 }
 
 /// A graph with its proved plan.
 pub(super) struct Plan {
     captured: CapturedGraph,
-    /// The names of the inputs whose elements the graph reads.
     read: BTreeSet<String>,
     programs: Verified<stage::Programs>,
     storage: &'static dyn Target,
 }
 
-/// A graph's program, loaded into an executor.
 pub(super) struct LoadedProgram {
     plan: Plan,
     executor: Box<dyn Executor>,
-    /// The largest batch for which the program has memory.
+    /// The largest batch that the program has memory for.
     shape: BatchShape,
     parts: Vec<StatePart>,
-    /// The ops that the reference implementation computes, by ggml's names.
+    /// Ops that the reference computes, by ggml's names.
     pub(super) by_reference: BTreeSet<String>,
 }
 
-/// The weights of a graph, read from a client's memory.
 struct Weights<'m> {
     memory: &'m Memory,
     tensors: &'m [ClientTensor],
@@ -112,7 +107,6 @@ impl WeightSource for Weights<'_> {
     }
 }
 
-/// The inputs of a graph, read from a client's memory.
 struct Inputs<'m> {
     memory: &'m Memory,
     tensors: &'m [ClientTensor],
@@ -133,7 +127,7 @@ impl Host for Inputs<'_> {
     }
 }
 
-/// Finds the leaves and results of a graph in the client's memory. Leaves get the names of the program's inputs.
+/// Finds a graph's leaves and results in the client's memory. Leaves get the names of the program's inputs.
 fn bind(
     leaves: &[Leaf],
     results: &[usize],
@@ -177,7 +171,7 @@ impl Plan {
     /// Plans a graph, and proves the plan.
     ///
     /// # Errors
-    /// Returns the findings of planning, or an error if the plan cannot be proved.
+    /// Returns the findings of planning, or an error if the proof fails.
     pub(super) fn new(
         captured: CapturedGraph,
         placement: &Placement,
@@ -205,7 +199,7 @@ impl Plan {
         self.captured.sizes_of(fixed)
     }
 
-    /// Rounds batch sizes up to powers of two, within the cells of the cache.
+    /// Rounds batch sizes up to powers of two, within the cache's cells.
     fn with_headroom(&self, sizes: &Bindings) -> Bindings {
         let mut most = *sizes;
         for &(symbol, _) in &self.captured.batch {
@@ -222,7 +216,7 @@ impl Plan {
         most
     }
 
-    /// Lays the program out for batches of at least these sizes, and loads it with its weights.
+    /// Lays the program out for batches of at least these sizes, and loads it.
     ///
     /// # Errors
     /// Returns an error if a size overflows, the verifier rejects the program, or the executor cannot load it.
@@ -304,12 +298,11 @@ impl Plan {
 }
 
 impl LoadedProgram {
-    /// Returns the plan.
     pub(super) const fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Describes the program, such as `a program of 92 ops for n_tokens up to 8, n_kv up to 256`.
+    /// Describes the program: `a program of 92 ops for n_tokens up to 8, n_kv up to 256`.
     pub(super) fn describe(&self) -> String {
         let ops = self.plan.captured.graph.insts().len();
         let batch = self.plan.captured.batch.iter();
@@ -317,22 +310,20 @@ impl LoadedProgram {
             .map(|(s, _)| format!("{} up to {}", s.name(), self.shape.most.get(*s)))
             .collect();
         match sizes.is_empty() {
-            true => format!("a program of {ops} ops for one size of batch"),
+            true => format!("a program of {ops} ops for one batch size"),
             false => format!("a program of {ops} ops for {}", sizes.join(", ")),
         }
     }
 
-    /// Unloads the program and returns its plan.
     pub(super) fn into_plan(self) -> Plan {
         self.plan
     }
 
-    /// Returns the larger of the program's sizes and these sizes.
+    /// Returns the maximum of the program's and these sizes.
     pub(super) fn sizes_with(&self, sizes: &Bindings) -> Bindings {
         larger(&self.shape.most, sizes)
     }
 
-    /// Returns true if the program has memory for a batch of these sizes.
     pub(super) fn holds(&self, sizes: &Bindings) -> bool {
         self.shape.holds(sizes)
     }
@@ -377,7 +368,7 @@ impl LoadedProgram {
         Ok(())
     }
 
-    /// Runs the graph with inputs from the client's memory, and stores the results there.
+    /// Runs the graph from and to the client's memory.
     pub(super) fn run(
         &mut self,
         binding: &GraphBinding,
@@ -415,8 +406,7 @@ fn run(
     Ok(())
 }
 
-/// Returns the larger of each size. Returns `b` unchanged if the sizes of states differ, because a program's states have fixed
-/// sizes.
+/// Returns the larger of each size, or `b` if sizes of states differ: a program's states have fixed sizes.
 pub(super) fn larger(a: &Bindings, b: &Bindings) -> Bindings {
     let states = [Symbol::NCtx, Symbol::NCtxSwa, Symbol::NSeqMax];
     if states.iter().any(|&s| a.get(s) != b.get(s)) {
@@ -428,6 +418,6 @@ pub(super) fn larger(a: &Bindings, b: &Bindings) -> Bindings {
 
 fn no_memory(what: &str) -> ExecError {
     ExecError::Malformed {
-        what: format!("{what} has no memory of its own"),
+        what: format!("{what} lacks memory of its own"),
     }
 }

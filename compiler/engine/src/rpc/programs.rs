@@ -1,8 +1,8 @@
 //! Caches the programs of a connection.
 //!
-//! The graphs of a prompt and of single tokens differ only in sizes, so they can share a program. The batch sizes are guessed
-//! from the first graph and learned from later ones. A graph uses a shared program only if the program's graph, with these sizes
-//! inserted, equals it op by op. Other graphs get programs of their own.
+//! The graphs of a prompt and of single tokens differ only in sizes, so they can share a program. Batch sizes are
+//! guessed from the first graph and learned from later ones. A graph uses a shared program only if the program's graph,
+//! with these sizes inserted, equals it op by op. Other graphs get their own programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -20,30 +20,23 @@ use super::refusal::cannot_run;
 use crate::codes;
 use crate::observer::Observer;
 
-/// The largest number of cached programs.
 const PROGRAMS: usize = 6;
-/// The largest number of sample graphs per structure.
 const SAMPLES: usize = 12;
-/// The largest number of cached matches.
 const MATCHES: usize = 1024;
 
 type Spans<'a> = &'a dyn Fn(usize) -> Result<Span, Refusal>;
 
-/// A cached program.
 struct CacheEntry {
     program: LoadedProgram,
     /// The value of [`Programs::clock`] at the last use.
     last_use: u64,
-    /// The buffers that contain the program's weights.
+    /// Buffers with the program's weights.
     weights: BTreeSet<u64>,
 }
 
-/// A program that runs a graph, with the graph's sizes and leaves.
 #[derive(Clone)]
 struct ProgramMatch {
-    /// The key of the program.
     key: String,
-    /// The sizes of the batch.
     sizes: Bindings,
     leaves: Vec<Leaf>,
 }
@@ -53,15 +46,15 @@ pub(super) struct Programs {
     placement: Placement,
     executors: Executors,
     observer: Arc<dyn Observer>,
-    /// The ops without a kernel that have been reported.
+    /// Ops without a kernel, reported once.
     reported: Arc<Mutex<BTreeSet<String>>>,
-    /// Shared programs by the structure of their graphs, and single-graph programs by form.
+    /// Shared programs by graph structure, single-graph programs by form.
     programs: BTreeMap<String, CacheEntry>,
-    /// Matches by the form of the graph.
+    /// By the graph's form.
     matches: BTreeMap<String, ProgramMatch>,
-    /// Graphs without a shared program, by structure. They show which sizes vary.
+    /// Graphs without a shared program, by structure; they show which sizes vary.
     samples: BTreeMap<String, Vec<Recorded>>,
-    /// Counts the uses of programs, to find the least recently used one.
+    /// Counts uses, to find the least recently used program.
     clock: u64,
 }
 
@@ -94,20 +87,19 @@ impl Programs {
         Some(&mut entry.program)
     }
 
-    /// Drops all programs, because a weight has changed.
+    /// Drops all programs after a change of a weight.
     pub(super) fn clear(&mut self) {
         self.programs.clear();
         self.matches.clear();
         self.samples.clear();
     }
 
-    /// True if a program has weights in a buffer.
     pub(super) fn have_weights_in(&self, buffer: u64) -> bool {
         let mut entries = self.programs.values();
         entries.any(|entry| entry.weights.contains(&buffer))
     }
 
-    /// Drops the programs with weights in a buffer that was freed or overwritten.
+    /// Drops programs with weights in a freed or overwritten buffer.
     pub(super) fn forget(&mut self, buffer: u64) {
         self.programs
             .retain(|_, entry| !entry.weights.contains(&buffer));
@@ -117,11 +109,10 @@ impl Programs {
         self.samples.clear();
     }
 
-    /// Returns the key of the program that runs a graph, and the graph's binding. Returns `None` if a program must be made or
-    /// enlarged.
+    /// Returns the key of a graph's program and the graph's binding; `None` if a program must be made or enlarged.
     ///
     /// # Errors
-    /// Returns an error if a tensor is outside all buffers, or if the graph's records are inconsistent.
+    /// Returns an error if a tensor is outside all buffers, or the records are inconsistent.
     pub(super) fn find(
         &mut self,
         recorded: &Recorded,
@@ -138,7 +129,7 @@ impl Programs {
         Ok(Some((found.key, binding)))
     }
 
-    /// Returns the match between a graph and a program. The program may need more memory for the graph.
+    /// Returns the match between a graph and a program, which may need more memory.
     fn find_match(&mut self, recorded: &Recorded) -> Result<Option<ProgramMatch>, Refusal> {
         let form = recorded.form();
         let known = self.matches.get(&form);
@@ -166,7 +157,7 @@ impl Programs {
         self.matches.insert(form, found.clone());
     }
 
-    /// Makes or enlarges the program of a graph. The caller has written all states back, because a program may be dropped.
+    /// Makes or enlarges a graph's program. The caller has written all states back, because a program may be dropped.
     ///
     /// # Errors
     /// Returns an error if the graph cannot be planned, proved or loaded.
@@ -202,8 +193,8 @@ impl Programs {
         self.load(plan, &Bindings::default(), (found, recorded), memory, span)
     }
 
-    /// Plans a shared program from the sample graphs of a structure, with this graph added. Returns the plan, this graph's sizes
-    /// and the largest sizes. Returns `None` if no size varies, a state's size varies, planning fails, or the structure has
+    /// Plans a shared program from a structure's sample graphs and this graph. Returns the plan, this graph's sizes and
+    /// the largest sizes. Returns `None` if no size varies, a state's size varies, planning fails, or the structure has
     /// [`SAMPLES`] graphs.
     fn plan_shared(
         &mut self,
@@ -227,7 +218,7 @@ impl Programs {
         Some((Plan::new(captured, &self.placement).ok()?, own, most))
     }
 
-    /// Loads a program for batches of up to these sizes, and caches it.
+    /// Loads and caches a program for batches of up to these sizes.
     fn load(
         &mut self,
         plan: Plan,
@@ -266,7 +257,10 @@ impl Programs {
         for op in ops {
             if reported.insert(op.clone()) {
                 let name = op.to_uppercase();
-                let message = message!("{}: the reference computes it, on one thread", name);
+                let message = message!(
+                    "{}: tpc has no kernel for this op; the reference computes it on one thread",
+                    name
+                );
                 (self.observer).diagnostic(&Diagnostic::new(
                     &codes::BY_REFERENCE,
                     "client",
@@ -286,7 +280,7 @@ fn bind(
     plan.bind((&found.sizes, &found.leaves), recorded, span)
 }
 
-/// Returns true if no state's size depends on the batch.
+/// Checks that no state's size depends on the batch.
 fn has_fixed_states(graph: &Graph) -> bool {
     let of_caches = [Symbol::NCtx, Symbol::NCtxSwa, Symbol::NSeqMax];
     let is_fixed =
@@ -299,15 +293,13 @@ fn has_fixed_states(graph: &Graph) -> bool {
     })
 }
 
-/// Reads a graph with all sizes fixed.
 fn read_fixed_graph(recorded: &Recorded) -> Result<CapturedGraph, Refusal> {
     read_fixed(&recorded.records, "graph").map_err(|e| refusal_of(&[e.into()]))
 }
 
-/// Makes a refusal from the first diagnostic.
 fn refusal_of(all: &[Diagnostic]) -> Refusal {
     match all.first() {
         Some(d) => cannot_run(&format!("{} ({})", d, d.code.id)),
-        None => cannot_run("no reason is known"),
+        None => cannot_run("the reason is unknown"),
     }
 }

@@ -1,11 +1,11 @@
-//! Finds the inputs whose elements a graph reads. Ops such as fill use only an input's size.
+//! Inputs whose elements a graph reads. Ops such as fill use only an input's size.
 
 use std::collections::BTreeSet;
 
 use tpc_ir::op::InputKind;
 use tpc_ir::{Graph, Op, Output, Value};
 
-/// Returns the names of the inputs whose elements affect an output or a state.
+/// Returns the inputs whose elements affect an output or state.
 pub(super) fn read_inputs(graph: &Graph) -> BTreeSet<String> {
     let mut needed = vec![false; graph.values().len()];
     let mut open: Vec<Value> = Vec::new();

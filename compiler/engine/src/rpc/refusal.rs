@@ -1,5 +1,3 @@
-//! Refuses a client's graphs.
-
 use tpc_diag::Diagnostic;
 use tpc_rpc::Refusal;
 
@@ -9,10 +7,10 @@ fn refusal(d: Diagnostic) -> Refusal {
     Refusal::Device(Box::new(d))
 }
 
-/// Makes the refusal of a graph. `what` is the reason.
+/// Makes the refusal of a graph for the reason `what`.
 pub(super) fn cannot_run(what: &str) -> Refusal {
-    let message = format!("the graph of a client cannot be run: {what}");
+    let message = format!("tpc cannot run the client's graph: {what}");
     refusal(Diagnostic::new(&codes::CANNOT_RUN, "client", message).help(
-        "`tpc rpc --capture DIR` writes the graph down, and `tpc lint --graph` says more of it",
+        "record the graph with `tpc rpc --capture DIR` and examine it with `tpc lint --graph`",
     ))
 }

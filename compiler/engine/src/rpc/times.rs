@@ -1,21 +1,21 @@
-//! Measures the time of repeated graphs, and the overhead outside their programs.
+//! The time of repeated graphs, and the overhead outside their programs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::observer::Observer;
 
-/// The times of a connection's repeated graphs. Dropping the value reports them.
+/// Times of a connection's repeated graphs, reported on drop.
 pub(super) struct Times {
     observer: Arc<dyn Observer>,
-    /// The time of the current request if it repeats the last graph.
+    /// Set while a request repeats the last graph.
     start: Option<Instant>,
-    /// The run time of the current graph's program.
+    /// Run time of the current program.
     program: Duration,
     graphs: u32,
-    /// The total time of all repeated graphs.
+    /// All repeated graphs.
     total: Duration,
-    /// The total time outside the programs.
+    /// Time outside programs.
     overhead: Duration,
 }
 
@@ -36,7 +36,6 @@ impl Times {
         self.start = is_repeated.then(Instant::now);
     }
 
-    /// Runs a graph's program and measures its time.
     pub(super) fn measure<T>(&mut self, run: impl FnOnce() -> T) -> T {
         let from = Instant::now();
         let out = run();
@@ -44,7 +43,6 @@ impl Times {
         out
     }
 
-    /// Stops the clock and adds the time of the graph.
     pub(super) fn end(&mut self) {
         if let Some(start) = self.start.take() {
             let time = start.elapsed();
@@ -60,7 +58,7 @@ impl Drop for Times {
         if self.graphs > 0 {
             let each = |total: Duration| total.as_secs_f64() * 1e6 / f64::from(self.graphs);
             self.observer.detail(&format!(
-                "{} graphs computed again, each in {:.0} us, {:.0} us of them outside its program",
+                "{} repeated graphs, each in {:.0} us, of these {:.0} us outside its program",
                 self.graphs,
                 each(self.total),
                 each(self.overhead)

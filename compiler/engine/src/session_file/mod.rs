@@ -1,4 +1,4 @@
-//! Session files: save the tokens and caches of a run, and restore them in a later run.
+//! Session files: save and restore a run's tokens and caches.
 
 mod turns;
 
@@ -11,14 +11,14 @@ use tpc_text::Message;
 use crate::error::Error;
 use crate::generate::{Slot, TokenSink};
 
-/// The number of bytes per tensor in the model's checksum. They distinguish models with equal headers.
+/// Bytes per tensor in the model's checksum, to distinguish models with equal headers.
 const SAMPLE: usize = 256;
 
 /// The content of a session file.
 #[derive(Debug)]
 pub struct SessionFile {
     session: Vec<u8>,
-    /// The turns of a saved conversation; `None` for plain text.
+    /// Turns of a conversation; `None` for plain text.
     pub turns: Option<Vec<Message>>,
 }
 
@@ -34,11 +34,11 @@ impl SessionFile {
         }
     }
 
-    /// Loads the session's single sequence into a slot.
+    /// Loads the single sequence into a slot.
     ///
     /// # Errors
-    /// Returns an error if the file is damaged or belongs to another model. Also returns an error, and clears the session, if the
-    /// file does not hold exactly one text that matches its caches.
+    /// Returns an error if the file is damaged or belongs to another model. If it does not hold exactly one text that
+    /// matches its caches, the session is also cleared.
     pub fn load<E: Executor + ?Sized>(
         &self,
         session: &mut Session<E>,
@@ -56,17 +56,17 @@ impl SessionFile {
             _ => {
                 session.clear()?;
                 Err(Error::from(ExecError::StateFile {
-                    what: "it has not one text, or another one than its caches".into(),
+                    what: "it does not hold exactly one text that matches its caches".into(),
                 }))
             }
         }
     }
 }
 
-/// Writes a session with one slot, and the turns of its conversation.
+/// Writes a session with one slot, and its conversation's turns.
 ///
 /// # Errors
-/// Returns an error if the executor cannot export its states, or if writing fails.
+/// Returns an error if the executor cannot export its states, or writing fails.
 pub fn save<E: Executor + ?Sized>(
     session: &Session<E>,
     slot: &Slot<'_, impl TokenSink>,
@@ -79,7 +79,7 @@ pub fn save<E: Executor + ?Sized>(
     out.write_all(&turns).map_err(SaveError::Io)
 }
 
-/// Checks that the executor can save sessions, before any work is done.
+/// Checks that the executor can save sessions.
 ///
 /// # Errors
 /// Returns an error if the executor cannot export its states.
@@ -91,7 +91,7 @@ pub fn check<E: Executor + ?Sized>(session: &Session<E>) -> Result<(), Error> {
     }
 }
 
-/// Computes a checksum of a model's header and of the first [`SAMPLE`] bytes of each tensor.
+/// Computes a checksum of the header and the first [`SAMPLE`] bytes of each tensor.
 fn checksum(file: &GgufFile) -> u64 {
     let mut sum = Checksum::default();
     let header = file.header();

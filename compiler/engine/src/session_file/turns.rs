@@ -1,4 +1,4 @@
-//! The turns of a conversation, stored after the session in its file.
+//! The turns of a conversation, after the session in its file.
 //!
 //! | part | content |
 //! |---|---|
@@ -6,16 +6,14 @@
 //! | turns | a JSON array of roles and texts |
 //! | end | the array's length and [`Checksum`] (u64 each), then `tpcturns` |
 //!
-//! A file of plain text holds the session only.
+//! A file of plain text holds only the session.
 
 use tpc_runtime::Checksum;
 use tpc_text::Message;
 
 const MAGIC: &[u8; 8] = b"tpcturns";
-/// The size of the end in bytes.
 const END: usize = 24;
 
-/// Encodes the turns and the end of a file.
 pub(super) fn encode(turns: &[Message]) -> Vec<u8> {
     let turns: Vec<[&str; 2]> = turns
         .iter()
@@ -29,8 +27,8 @@ pub(super) fn encode(turns: &[Message]) -> Vec<u8> {
     out
 }
 
-/// Splits a file into its session and turns. If the end is missing or damaged, all bytes belong to the session, whose checksum
-/// then detects the damage.
+/// Splits a file into session and turns. If the end is missing or damaged, all bytes are the session, whose checksum
+/// detects the damage.
 pub(super) fn split(bytes: &[u8]) -> (&[u8], Option<Vec<Message>>) {
     parse(bytes).map_or((bytes, None), |(session, turns)| (session, Some(turns)))
 }

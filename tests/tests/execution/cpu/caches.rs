@@ -1,4 +1,4 @@
-//! Pairs of types of the K and V caches.
+//! Pairs of K and V cache types.
 
 use std::path::Path;
 
@@ -20,18 +20,17 @@ const PAIRS: [(DType, DType); 3] = [
     (DType::Q8_0, DType::Q4_0),
     (DType::Iq4Nl, DType::Iq4Nl),
 ];
-/// The allowed NMSE from the reference. The CPU computes in f32, so a value on the edge between two codes may be stored
-/// as either.
+/// Allowed NMSE from the reference. The CPU computes in f32, so a value on the edge between two codes may be stored as
+/// either.
 const FROM_REFERENCE: f64 = 1e-4;
-/// A larger distance from the reference is allowed if it is at most this multiple of the model's distance from itself
-/// with nudged norms.
+/// A larger distance is allowed up to this multiple of the model's distance from itself with nudged norms.
 const FROM_ITSELF: f64 = 4.0;
-/// The relative change of a nudged norm: a few roundings of f32.
+/// Relative change of a nudged norm: a few f32 roundings.
 const NUDGE: f32 = 1e-6;
 /// One placement in this many may have a token whose router chooses another expert because of rounding.
 const FLIPPED: usize = 20;
 
-/// Returns the distance from `wanted`, and the distance without the token that is furthest.
+/// Returns the distance from `wanted`, and the distance without the furthest token.
 fn distances(wanted: &[f64], found: &[f64], tokens: usize) -> [f64; 2] {
     let each = wanted.len() / tokens;
     let lost =
@@ -47,7 +46,7 @@ fn distances(wanted: &[f64], found: &[f64], tokens: usize) -> [f64; 2] {
     [all / squares, (all - most) / squares]
 }
 
-/// The weights of a file, with its norms changed by [`NUDGE`].
+/// A file's weights with norms changed by [`NUDGE`].
 struct Nudged<'a>(FileWeights<'a>, MemoryWeights);
 
 impl Nudged<'_> {
@@ -75,7 +74,6 @@ impl WeightSource for Nudged<'_> {
     }
 }
 
-/// The results of all models.
 #[derive(Default)]
 struct Tally {
     ran: usize,
@@ -85,7 +83,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Runs a model with a pair of cache types on `devices` devices.
+    /// Runs a model with these cache types on `devices` devices.
     fn run(&mut self, path: &Path, (k, v): (DType, DType), devices: usize) {
         let what = format!("{} {k}/{v} on {devices}", name(path));
         let tokens = golden(path).tokens;
@@ -138,8 +136,8 @@ impl Tally {
     }
 }
 
-/// The caches round far more than the CPU does. The CPU is therefore compared with the reference that has the same
-/// caches and rounds activations as the CPU does.
+/// The caches round far more than the CPU does, so the reference has the same caches and rounds activations as the CPU
+/// does.
 #[test]
 fn models_with_quantised_caches_agree_with_the_reference() {
     let only = std::env::var("TPC_ONLY").unwrap_or_default();

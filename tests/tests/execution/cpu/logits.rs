@@ -10,11 +10,11 @@ use tpc_tests::{Sweep, goldens};
 use super::{ALONE, BY_SIZE, MOST, Subject, allowed, engine, exact};
 use crate::support::{golden, name, placement};
 
-/// The fraction of a distance to the exact logits that may remain to a reference with the CPU's rounding, if a router
+/// The fraction of the distance to the exact logits that may remain to a reference with the CPU's rounding, if a router
 /// chooses other experts. A value on the edge between two codes may round either way.
 const LEFT: f64 = 0.1;
 
-/// True if a distance is above the allowed one or is not a number.
+/// True if a distance is NaN or above the allowed one.
 fn beyond(distance: f64, allowed: f64) -> bool {
     distance.is_nan() || distance > allowed
 }
@@ -113,10 +113,9 @@ fn a_product_has_the_same_terms_on_any_number_of_devices() {
     }
 }
 
-/// Runs the model with one term for the activations of each product, as large models do. Returns the NMSE if it exceeds
-/// the engine's, which rounds in the same way. Returns an error if rounding does not explain the distance. A router may
-/// choose other experts if two are nearly as good, and a recurrence may amplify an error. The reference must then show
-/// the same with rounding.
+/// Runs the model with one term per product, as large models do. Returns the NMSE if it exceeds the engine's, which
+/// rounds alike, and an error if rounding does not explain the distance. A router may choose other experts, and a
+/// recurrence may amplify an error; the reference must then show the same with rounding.
 fn one_term(
     subject: &Subject,
     (name, engine): (&str, Option<f64>),

@@ -1,8 +1,7 @@
-//! Models on the CPU executor: their logits are as near to the exact logits as the logits of llama.cpp.
+//! Models on the CPU executor: logits are as near to the exact logits as llama.cpp's.
 //!
-//! The models are small. The executor takes the activations of almost all of their products in two terms of int8, as it
-//! does for small products of any model. Large products have one term; tests that force one term for all products show
-//! its loss.
+//! The models are small, so the activations of almost all products have two terms of int8. Large products have one
+//! term; tests that force one term for all products show its loss.
 
 mod caches;
 mod granule;
@@ -22,13 +21,12 @@ use tpc_runtime::{ExecError, Options, ProgramInterpreter, Session, WeightSource}
 
 use crate::support::{Assembled, FileWeights, one_by_one, whole};
 
-/// The largest NMSE between a token alone and the same token in a batch.
+/// The largest NMSE between a token alone and in a batch.
 pub(crate) const ALONE: f64 = 1e-5;
 
-/// The size limit that gives each product its default number of terms.
+/// The size limit of each product's default number of terms.
 const BY_SIZE: u64 = CpuOptions::TWO_TERMS;
 
-/// A model with its program for the CPU.
 struct Subject(Assembled);
 
 impl Deref for Subject {
@@ -40,12 +38,12 @@ impl Deref for Subject {
 }
 
 impl Subject {
-    /// Plans and assembles a model; `None` if the placement has no plan.
+    /// Plans and assembles a model; `None` without a plan for the placement.
     fn new(path: &Path, placement: &Placement, tokens: &[u32]) -> Option<Subject> {
         Assembled::new(path, placement, tokens, &CpuTarget).map(Subject)
     }
 
-    /// Returns an executor on `threads` threads, with two terms for products of up to `two_terms` weights.
+    /// Returns an executor with two terms for products of up to `two_terms` weights.
     fn executor(&self, threads: usize, two_terms: u64) -> Result<CpuExecutor, ExecError> {
         let options = CpuOptions {
             two_terms,
@@ -54,14 +52,13 @@ impl Subject {
         CpuExecutor::new(Arc::clone(&self.program), &FileWeights(&self.file), options)
     }
 
-    /// Returns the logits on two threads.
     fn logits(&self, two_terms: u64) -> Result<Vec<f64>, ExecError> {
         let executor = self.executor(2, two_terms)?;
         let mut session = Session::with_executor(Box::new(executor), self.config)?;
         Ok(whole(&mut session, &self.tokens))
     }
 
-    /// Returns the NMSE between `found` and the logits of the tokens one by one, on one thread.
+    /// Returns the NMSE between `found` and the logits token by token, on one thread.
     fn alone(&self, found: &[f64]) -> f64 {
         let executor = self.executor(1, BY_SIZE).expect("it has loaded before");
         let session = Session::with_executor(Box::new(executor), self.config);
@@ -70,13 +67,12 @@ impl Subject {
         if d.nmse.is_nan() { f64::NAN } else { d.max_abs }
     }
 
-    /// Returns the logits of the reference executor, which rounds the activations of these products to the given number
-    /// of terms.
+    /// Returns the logits of the reference, which rounds the activations of these products to the given terms.
     fn reference(&self, rounded: BTreeMap<Inst, usize>) -> Vec<f64> {
         self.reference_of(&FileWeights(&self.file), rounded)
     }
 
-    /// As [`Subject::reference`], of these weights.
+    /// As [`Subject::reference`], for these weights.
     fn reference_of(
         &self,
         weights: &impl WeightSource,
@@ -100,9 +96,9 @@ pub(crate) fn exact(golden: &Golden) -> Vec<f64> {
     golden.logits.iter().map(|&x| f64::from(x)).collect()
 }
 
-/// Returns the distance of the engine's own logits from the exact ones.
+/// Returns the distance of the engine's logits from the exact ones.
 pub(crate) fn engine(path: &Path, exact: &Golden, name: &str) -> Option<f64> {
-    // The repository carries the exact logits only.
+    // The repository has only the exact logits.
     let beside = path.with_extension("logits");
     let shared = tpc_tests::shared().map(|s| s.join("golden").join(format!("{name}.logits")));
     let own = [Some(beside), shared]
@@ -115,8 +111,7 @@ pub(crate) fn engine(path: &Path, exact: &Golden, name: &str) -> Option<f64> {
     Some(distance(wide(exact), wide(&own)).nmse)
 }
 
-/// Returns the allowed distance: the engine's distance with a small margin, at most [`MOST`]. Unquantised weights are
-/// allowed 5e-6.
+/// Returns the allowed distance: the engine's with a small margin, at most [`MOST`]; 5e-6 for unquantised weights.
 pub(crate) fn allowed(name: &str, engine: Option<f64>) -> f64 {
     if ["-f32", "-f16", "-bf16"].iter().any(|t| name.ends_with(t)) {
         return 5e-6;
@@ -124,5 +119,5 @@ pub(crate) fn allowed(name: &str, engine: Option<f64>) -> f64 {
     engine.map_or(MOST, |engine| MOST.min(engine + 1e-4))
 }
 
-/// The most that is allowed of any model.
+/// The most for any model.
 const MOST: f64 = 5e-4;

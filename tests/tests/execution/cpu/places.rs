@@ -1,5 +1,5 @@
-//! A seeded part of all models × devices × placements: splits, shares, layers, experts, caches and single tensors of the host
-//! or of one device.
+//! A seeded part of all models × devices × placements: splits, shares, layers, experts, caches and single tensors of
+//! the host or one device.
 
 use std::path::Path;
 
@@ -25,10 +25,9 @@ const MORE: [&str; 12] = [
     "-ot .*norm.*=CPU -nkvo",
     "-ngl 1 -sm auto",
 ];
-/// Overrides by chance, per model and number of devices.
+/// Random overrides per model and number of devices.
 const OVERRIDES: usize = 8;
 
-/// Draws an override of some tensors of some layers.
 fn overridden(random: &mut Random, devices: usize) -> String {
     let layers = [r"blk\.0\.", r"blk\.1\.", r"blk\.\d*[02468]\.", ""];
     let places: &[&str] = match devices {

@@ -1,5 +1,4 @@
-//! Kernels that start before the previous kernel has ended: logits have the same bits in every order that the tests
-//! try.
+//! Kernels that start before the previous kernel has ended: logits have the same bits in every tried order.
 
 use tpc_cuda::Edges;
 use tpc_cuda_emulator::Build;
@@ -9,10 +8,10 @@ use tpc_tests::goldens;
 use super::{Subject, emulated};
 use crate::support::{golden, name, one_by_one, placement, whole};
 
-/// A dense model and one with experts, with their numbers of devices.
+/// A dense model and one with experts, with numbers of devices.
 const MODELS: [(&str, usize); 2] = [("llama-dense", 1), ("gpt-oss-moe", 2)];
 
-/// The tokens of each; all with `TPC_FULL`.
+/// Tokens of each; all with `TPC_FULL`.
 const FEW: usize = 12;
 
 #[test]

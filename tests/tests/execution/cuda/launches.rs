@@ -1,4 +1,4 @@
-//! The number of kernels that a device launches per token, on headers of real models.
+//! Kernel launches per device and token, on headers of real models.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Models on emulated CUDA devices: their logits are as near to the exact logits as the logits of llama.cpp.
+//! Models on emulated CUDA devices: logits are as near to the exact logits as llama.cpp's.
 //!
 //! Without a C++ compiler, these tests print a note and pass.
 
@@ -19,8 +19,7 @@ use tpc_runtime::{ExecError, Session};
 
 use crate::support::{Assembled, FileWeights, behind, one_by_one, whole};
 
-/// The largest NMSE between a token alone and the same token in a batch. Batches of more than a few tokens use other
-/// attention kernels.
+/// The largest NMSE between a token alone and in a batch. Larger batches use other attention kernels.
 const ALONE: f64 = 1e-6;
 
 /// Returns emulated devices; prints a note and returns `None` without a C++ compiler.
@@ -50,7 +49,6 @@ fn emulated(devices: usize, seed: u64, build: Build) -> Option<EmulatedDriver> {
     }
 }
 
-/// A model with its program for CUDA devices.
 struct Subject(Assembled);
 
 impl Deref for Subject {
@@ -62,7 +60,7 @@ impl Deref for Subject {
 }
 
 impl Subject {
-    /// Plans and assembles a model; `None` if the placement has no plan.
+    /// Plans and assembles a model; `None` without a plan for the placement.
     fn new(path: &Path, placement: &Placement, tokens: &[u32]) -> Option<Subject> {
         Assembled::new(path, placement, tokens, &CudaTarget).map(Subject)
     }
@@ -74,7 +72,6 @@ impl Subject {
         self.session_with(driver, Edges::default())
     }
 
-    /// Kernels follow each other so.
     fn session_with(
         &self,
         driver: EmulatedDriver,
@@ -89,8 +86,8 @@ impl Subject {
         Session::with_executor(Box::new(executor), self.config)
     }
 
-    /// Returns the logits of all tokens as one batch, and the NMSE of a session's logits. The session decodes single
-    /// tokens, then a batch, then single tokens.
+    /// Returns the logits of one batch, and the NMSE of a session that decodes single tokens, then a batch, then single
+    /// tokens.
     fn logits(&self, driver: EmulatedDriver) -> Result<(Vec<f64>, f64), ExecError> {
         let mut session = self.session(driver)?;
         let found = whole(&mut session, &self.tokens);

@@ -1,5 +1,5 @@
-//! A seeded part of all models × devices × placements, with host tensors, host caches, host experts, pipelines and
-//! uneven shares. Some placements have quantised caches. Some devices check every access.
+//! A seeded part of all models × devices × placements: host tensors, caches and experts, pipelines, uneven shares. Some
+//! caches are quantised; some devices check every access.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::cpu::{allowed, engine, exact};
 use crate::random::Random;
 use crate::support::{WAYS, golden, name, placed, placement};
 
-/// Runs the model with the placement and returns its faults. `None` if the placement is impossible or a C++ compiler is
+/// Runs the model with the placement and returns its faults; `None` if the placement is impossible or a C++ compiler is
 /// missing.
 fn run(
     path: &Path,
@@ -45,7 +45,7 @@ fn run(
     Some(wrong)
 }
 
-/// One placement in 200 runs, or one in 10 with `TPC_FULL=1`. Every fourth one runs in the checked build.
+/// Runs one placement in 200, or one in 10 with `TPC_FULL=1`; every fourth in the checked build.
 #[test]
 fn placed_models_agree_on_emulated_devices() {
     let only = std::env::var("TPC_ONLY").unwrap_or_default();
@@ -76,7 +76,7 @@ fn placed_models_agree_on_emulated_devices() {
     assert!(failed.is_empty(), "{}\n{failed:#?}", failed.len());
 }
 
-/// Block-quantised caches on devices: the logits are near the logits of the same program with f32 caches.
+/// Block-quantised caches give almost the logits of f32 caches.
 #[test]
 fn caches_of_blocks_are_near_those_of_numbers() {
     let models = goldens();

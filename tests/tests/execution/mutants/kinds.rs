@@ -1,14 +1,11 @@
-//! The kinds of mutants.
-
 use tpc_ir::program::{ArenaKind, Extent, Home, Layout, Program, Step, Work};
 use tpc_ir::{Buffer, Dim, Inst, Launch, Output, Value};
 
 use crate::random::Random;
 
-/// Changes a program and returns a description; `None` if the program has no place for the change.
+/// Changes a program and returns a description; `None` if the change has no place.
 type Mutate = fn(&mut Program, &mut Random) -> Option<String>;
 
-/// Every kind.
 pub(super) const KINDS: &[(&str, Mutate)] = &[
     ("wrong offset of a buffer", offset_of_buffer),
     ("misaligned buffer", misaligned),
@@ -36,11 +33,10 @@ pub(super) const KINDS: &[(&str, Mutate)] = &[
     ("weights swapped", weights_swapped),
 ];
 
-/// The kinds that change stores. Only states whose old content has no later reader are updated in place, so few
+/// Kinds that change stores. Only states without later readers of their old content are updated in place, so few
 /// programs have any.
 pub(super) const OF_STORES: [&str; 2] = ["store missing", "stored early"];
 
-/// Returns the buffers of an arena of a kind.
 fn buffers(p: &Program, kind: Option<ArenaKind>) -> Vec<usize> {
     let of = |i: &usize| kind.is_none_or(|k| p.arena(p.buffers[*i].arena).kind == k);
     (0..p.buffers.len()).filter(of).collect()
@@ -66,7 +62,7 @@ fn is_collective(p: &Program, step: &Step) -> bool {
     matches!(step, Step::Launch(l) if p.launch(*l).places.len() > 1)
 }
 
-/// Returns the results of the instructions that launches cover, with launch and instruction.
+/// Returns the covered instructions' results, with launch and instruction.
 fn computed(p: &Program) -> Vec<(Launch, Inst, Value)> {
     let mut out = Vec::new();
     for (i, launch) in p.launches.iter().enumerate() {
@@ -188,7 +184,7 @@ fn dropped_wait(p: &mut Program, r: &mut Random) -> Option<String> {
     Some(format!("phase {n}, queue {q}, step {i}"))
 }
 
-/// Removes a step. Waits for later steps of the queue are adjusted, so that they still wait for the same steps.
+/// Removes a step, and adjusts waits for later steps of the queue.
 fn remove_step(p: &mut Program, n: usize, q: usize, i: usize) {
     p.phases[n].queues[q].steps.remove(i);
     for queue in &mut p.phases[n].queues {
@@ -258,12 +254,12 @@ fn in_place(p: &mut Program, r: &mut Random) -> Option<String> {
         false => Layout::dense(&graph.value(value).ty)?,
     };
     let before = p.homes[value.index()].replace(Home { buffer, layout });
-    // Views of the value, and the results written over it, move with it.
+    // Views of the value, and results written over it, move with it.
     follow(p, value, before?.buffer);
     Some(format!("{value} over {over}"))
 }
 
-/// Moves views of a value to the value's new buffer.
+/// Moves views of a value to its new buffer.
 fn follow(p: &mut Program, value: Value, from: Buffer) {
     let covered: Vec<Inst> = p
         .launches
@@ -324,7 +320,6 @@ fn covered_by_none(p: &mut Program, r: &mut Random) -> Option<String> {
     Some(Launch::new(launch).to_string())
 }
 
-/// Removes a launch and its steps.
 fn remove_launch(p: &mut Program, launch: usize) {
     let is = |_: &Program, s: &Step| *s == Step::Launch(Launch::new(launch));
     while let Some((n, q, i)) = steps(p, is).first().copied() {
@@ -356,7 +351,6 @@ fn wrong_queue(p: &mut Program, r: &mut Random) -> Option<String> {
     Some(format!("phase {n}, queue {q}, step {i} to queue {to}"))
 }
 
-/// Moves a launch to another place and its queue.
 fn other_place(p: &mut Program, r: &mut Random) -> Option<String> {
     let alone =
         |p: &Program, s: &Step| matches!(s, Step::Launch(l) if p.launch(*l).places.len() == 1);

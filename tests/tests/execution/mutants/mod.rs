@@ -1,8 +1,8 @@
 //! Mutants of programs: the verifier rejects every mutant that changes a result.
 //!
-//! The reference executor runs each mutant, with several orders of its queues. A mutant is a *fault* if it fails or
-//! gives other logits than the original program. The others are *equal*. The verifier may reject some equal mutants: a
-//! wait may be needless on the batches that ran.
+//! The reference executor runs each mutant with several orders of its queues. A mutant is a *fault* if it fails or its
+//! logits differ, and otherwise *equal*. The verifier may reject some equal mutants: a wait may be needless on the
+//! batches that ran.
 
 mod kinds;
 
@@ -22,12 +22,10 @@ use crate::random::Random;
 use crate::support::{FileWeights, WAYS, config, golden, name, placed, placement, plan, shape};
 use kinds::{KINDS, OF_STORES};
 
-/// Tokens of the first batch.
 const PROMPT: usize = 4;
-/// The number of tokens decoded one by one after the batch.
+/// Tokens decoded one by one after it.
 const DECODED: usize = 2;
 
-/// A program, and all that running it takes.
 struct Subject {
     name: String,
     file: GgufFile,
@@ -53,7 +51,7 @@ impl Subject {
         }
     }
 
-    /// Returns the bits of all logits that a program of the model computes, drafts included; `None` if it fails.
+    /// Returns the bits of all logits of a program, with drafts; `None` if it fails.
     fn run(&self, program: &Program, seed: u64) -> Option<Vec<u64>> {
         let run = || -> Option<Vec<u64>> {
             let weights = FileWeights(&self.file);
@@ -81,7 +79,6 @@ impl Subject {
     }
 }
 
-/// The results of the mutants of a kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     mutants: usize,
@@ -98,7 +95,7 @@ fn the_verifier_rejects_every_fault() {
         .filter(|p| name(p).contains(&only))
         .collect();
     let sweep = Sweep::asked();
-    // A sample crosses models with numbers of devices: about a dozen, of few models or many.
+    // A sample crosses models with numbers of devices: about a dozen.
     let step = sweep.pick(paths.len().div_ceil(13).max(1), 1);
     let each: u64 = 2;
     let seeds: u64 = sweep.pick(3, 6);
@@ -149,7 +146,7 @@ fn the_verifier_rejects_every_fault() {
     }
     println!("all: {total:?}");
     assert!(slipped.is_empty(), "{}\n{slipped:#?}", slipped.len());
-    // A kind that never makes a fault is useless. A single model cannot have the steps that all kinds need.
+    // A kind that never makes a fault is useless. A single model may lack the steps that a kind needs.
     if only.is_empty() {
         for (kind, _) in KINDS
             .iter()

@@ -1,4 +1,4 @@
-//! One random configuration: the options of a command line, and the placement that they describe.
+//! A random configuration: command-line options and their placement.
 
 use std::fmt::Write as _;
 
@@ -10,16 +10,13 @@ use tpc_core::topology::TopologyFile;
 
 use crate::random::Rng;
 
-/// A configuration, as its user would type it.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
-    /// The options, without the topology.
     pub(super) options: Vec<(&'static str, String)>,
     /// The topology file; empty for the default.
     pub(super) topology: String,
 }
 
-/// Patterns of tensor names, and places for them.
 const PATTERNS: [&str; 16] = [
     ".*weight",
     r"blk\.0\..*",
@@ -40,7 +37,7 @@ const PATTERNS: [&str; 16] = [
 ];
 
 impl Case {
-    /// Draws a configuration on 1 to 8 devices, for a model with `n_layer` layers.
+    /// Draws a configuration on 1 to 8 devices for `n_layer` layers.
     pub(super) fn random(rng: &mut Rng, n_layer: u64) -> Case {
         let devices = rng.range(1, 8);
         let mut options = vec![("--devices", devices.to_string())];
@@ -55,7 +52,7 @@ impl Case {
         }
         for _ in 0..rng.range(0, 2) {
             let place = *rng.pick(&["CPU", "CPU", "mirrored", "dev0", "dev1"]);
-            // A device that does not exist is an error of its own.
+            // A device that does not exist is another error.
             if place != "dev1" || devices > 1 {
                 options.push(("-ot", format!("{}={place}", rng.pick(&PATTERNS))));
             }
@@ -93,7 +90,7 @@ impl Case {
         Case { options, topology }
     }
 
-    /// Returns the placement that the options describe; `None` if tpc refuses one of them.
+    /// Returns the placement of the options; `None` if tpc refuses one.
     pub(super) fn placement(&self) -> Option<Placement> {
         let mut p = Placement::on(parse_devices(&self.options[0].1).ok()?);
         // The default of `tpc plan` without `-sm`.
@@ -130,7 +127,6 @@ impl Case {
         Some(p)
     }
 
-    /// Returns the command that makes the plan, and the topology file that it reads.
     pub(super) fn command(&self, model: &str) -> String {
         let mut out = format!("tpc plan {model}");
         for (option, value) in &self.options {
@@ -147,7 +143,7 @@ impl Case {
     }
 }
 
-/// Draws device weights: equal, with zeros, or of ratios up to 1000.
+/// Draws device weights: equal, with zeros, or with ratios up to 1000.
 fn shares(rng: &mut Rng, devices: u64) -> String {
     loop {
         let one = |_| *rng.pick(&[0, 0, 1, 1, 2, 3, 10, 1000]);

@@ -1,4 +1,4 @@
-//! Configurations that tpc once refused, though their plans were right.
+//! Configurations that tpc once refused though their plans were right.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,6 @@ fn machine(devices: &[f64], bandwidth: f64, latency_us: f64) -> Topology {
     topology
 }
 
-/// Returns a machine whose links cost no time.
 fn free() -> Topology {
     let mut free = machine(&[1e9], 1e18, 0.0);
     (free.host_link.bandwidth, free.host_link.latency_us) = (25e12, 0.0);
@@ -57,7 +56,7 @@ fn proved(what: &str, compiled: Result<CompiledModel, Vec<tpc_diag::Diagnostic>>
     }
 }
 
-/// Returns the file whose name begins with `name`, if it exists.
+/// Returns the file whose name begins with `name`, if any.
 fn named(files: Vec<PathBuf>, name: &str) -> Option<GgufFile> {
     let is = |p: &PathBuf| {
         p.file_name()
@@ -113,7 +112,7 @@ fn whole_summands_of_devices_without_a_share_cross_layers() {
     }
 }
 
-/// The proof once read the device's zeros as a part of larger zeros, and its bias as a part of a larger bias.
+/// The proof once read the device's zeros and bias as parts of larger ones.
 #[test]
 fn a_bias_alone_is_a_summand() {
     let file = make("falcon-h1-tiny:heads=2,kv_heads=1,type=mxfp4_moe,fused=1");
@@ -124,7 +123,7 @@ fn a_bias_alone_is_a_summand() {
     proved("falcon-h1", compile(&file, &placement));
 }
 
-/// A rotation by a Hadamard matrix of a key that all heads share.
+/// A Hadamard rotation of a key that all heads share.
 #[test]
 fn an_op_on_copies_is_the_copies_of_the_op() {
     let Some(file) = named(goldens(), "minicpm3-dense-q8_0") else {
@@ -138,7 +137,7 @@ fn an_op_on_copies_is_the_copies_of_the_op() {
     proved("minicpm3", compile(&file, &placement));
 }
 
-/// Rewriting once cut the rows of a cache in the middle of its blocks.
+/// Rewriting once cut cache rows in the middle of blocks.
 #[test]
 fn rewriting_keeps_blocks_whole() {
     let file = make("qwen2moe-tiny:ff=320,type=mxfp4_moe");
@@ -190,7 +189,7 @@ fn captured(name: &str, text: &str) {
     }
 }
 
-/// The scores of an indexer are sums of f32, and the graph adds an f16 mask to them.
+/// An indexer's scores are f32 sums; the graph adds an f16 mask.
 #[test]
 fn sums_of_an_indexer_are_proved() {
     let path = tpc_tests::data().join("attacks/glm-dsa-moe.jsonl");
@@ -198,7 +197,7 @@ fn sums_of_an_indexer_are_proved() {
     captured("glm-dsa", &text);
 }
 
-/// A value that is added to itself n times is a sum of 2ⁿ terms.
+/// A value added to itself n times is a sum of 2ⁿ terms.
 #[test]
 fn a_value_is_added_to_itself() {
     let node = |id: usize, op: &str, src: &str| {

@@ -1,8 +1,8 @@
 //! Random configurations of all models: tpc plans and proves each one, or refuses it with a reason that the user can
-//! act on. For some configurations the small model is run, on one device and divided.
+//! act on. Some small models are also run, on one device and divided.
 //!
-//! A configuration follows from its seed; a failure prints it as a command line. `TPC_CASES` sets the number of
-//! configurations of each test, `TPC_SEED` the first seed, and `TPC_MODEL` picks models by name.
+//! A configuration follows from its seed; a failure prints its command line. `TPC_CASES` sets the number of
+//! configurations per test, `TPC_SEED` the first seed, and `TPC_MODEL` picks models by name.
 
 mod case;
 mod known;
@@ -23,21 +23,17 @@ use super::random::Rng;
 use super::synthetic::try_make;
 use case::Case;
 
-/// One in this many configurations is run.
+/// One configuration in this many is run.
 const RUN_ONE_IN: u64 = 25;
-/// Failures that are printed.
 const SHOWN: usize = 40;
 
-/// The outcome of a configuration.
 enum Outcome {
     Proved,
-    /// Refused, with the code.
     Refused(&'static str),
-    /// The reason that it is a fault of tpc.
+    /// A bug in tpc, with the reason.
     Fault(String),
 }
 
-/// Plans a configuration, and runs it if `runs`.
 fn outcome(file: &GgufFile, case: &Case, runs: bool) -> Outcome {
     let Some(placement) = case.placement() else {
         return Outcome::Refused("the options");
@@ -56,7 +52,7 @@ fn outcome(file: &GgufFile, case: &Case, runs: bool) -> Outcome {
     }
 }
 
-/// Runs the small model that is divided alike; returns a description of the difference, if any.
+/// Runs the small model with the same splits; returns the difference, if any.
 fn run(compiled: &CompiledModel) -> Option<String> {
     // Some models cannot be shrunk.
     let shrunk = shrink(compiled).ok().filter(|s| s.departure.is_none())?;
@@ -65,7 +61,6 @@ fn run(compiled: &CompiledModel) -> Option<String> {
     (d.code == "TPC0394").then(|| format!("the numbers differ: {d}"))
 }
 
-/// The results of all configurations.
 #[derive(Default)]
 struct Tally {
     proved: u64,
@@ -77,7 +72,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Judges `count` configurations. `open` returns the model of each one, with its name, for a random number.
+/// Judges `count` configurations. `open` returns each one's model and name for a random number.
 fn campaign(
     what: &str,
     count: u64,
@@ -87,7 +82,7 @@ fn campaign(
     let (count, first) = (asked.unwrap_or(count), number("TPC_SEED").unwrap_or(0));
     let tally = Mutex::new(Tally::default());
     let next = AtomicU64::new(first);
-    // Only a campaign that the user requests takes all processors.
+    // Only a requested campaign takes all processors.
     let workers = match asked.is_some() || Sweep::asked() == Sweep::Full {
         true => std::thread::available_parallelism().map_or(1, usize::from),
         false => 1,
@@ -144,7 +139,6 @@ fn campaign(
     );
 }
 
-/// Returns the number of layers that a header states.
 fn layers(file: &GgufFile) -> u64 {
     let metadata = file.header().metadata();
     let arch = metadata.get_str("general.architecture").ok().flatten();
@@ -152,7 +146,7 @@ fn layers(file: &GgufFile) -> u64 {
     metadata.get_u64(&key).ok().flatten().unwrap_or(1)
 }
 
-/// Picks a file, and returns its name for commands.
+/// Picks a file; returns its name for commands.
 fn pick(rng: &mut Rng, paths: &[PathBuf]) -> (String, GgufFile) {
     let path = rng.pick(paths);
     let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
@@ -160,7 +154,6 @@ fn pick(rng: &mut Rng, paths: &[PathBuf]) -> (String, GgufFile) {
     (name.to_string_lossy().into_owned(), file)
 }
 
-/// Returns the models that `TPC_MODEL` asks for.
 fn asked(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let only = std::env::var("TPC_MODEL").unwrap_or_default();
     let is_asked = |p: &PathBuf| p.to_string_lossy().contains(&only);
@@ -181,7 +174,7 @@ fn random_configurations_of_headers_are_proved() {
     campaign("headers", count, &|rng| Some(pick(rng, &paths)));
 }
 
-/// Draws a specification of a small model of any architecture, of awkward sizes.
+/// Draws a specification of a small model of any architecture with awkward sizes.
 fn specification(rng: &mut Rng) -> String {
     let arch = ARCHS[(rng.next() % ARCHS.len() as u64) as usize].name;
     let mut spec = format!("{arch}-tiny:layers={}", rng.range(1, 3));

@@ -1,4 +1,4 @@
-//! Captures made as deep as real models, by repeating their layers: layers are found, and planned once.
+//! Captures as deep as real models, by repeated layers: layers are found, and planned once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,10 +11,10 @@ use tpc_passes::plan::{PlanRequest, plan};
 
 use super::{carry_out, stem, text};
 
-/// Layers of the deep captures, about.
+/// Approximate layers of the deep captures.
 const DEPTH: usize = 64;
 
-/// The records of a capture and the range of all its layers but the last.
+/// A capture's records, and the range of all its layers but the last.
 struct Layers {
     records: Vec<Json>,
     /// The first record of the first layer; `to` is the first record of the last layer.
@@ -57,27 +57,25 @@ impl Layers {
         }
     }
 
-    /// Returns the position of the record with an id.
     fn position(&self, of: i64) -> usize {
         let found = self.records.iter().position(|r| id(r) == of);
         found.expect("ids refer to records")
     }
 
-    /// Returns the records of the layers that are repeated, by id.
+    /// Returns the repeated layers' records, by id.
     fn inside(&self) -> BTreeMap<i64, usize> {
         (self.from..self.to)
             .map(|i| (id(&self.records[i]), i))
             .collect()
     }
 
-    /// Returns the ids that the other records refer to.
     fn read_outside(&self) -> BTreeSet<i64> {
         let before = self.records[..self.from].iter();
         let outside = before.chain(&self.records[self.to..]);
         outside.flat_map(refers).collect()
     }
 
-    /// Records that all repetitions share: inputs, leaves that records outside read as well, and views of them.
+    /// Returns records that all repetitions share: inputs, leaves also read outside, and views of them.
     fn common(&self, inside: &BTreeMap<i64, usize>, read: &BTreeSet<i64>) -> BTreeSet<usize> {
         let mut common: BTreeSet<usize> = BTreeSet::new();
         for i in self.from..self.to {
@@ -96,7 +94,7 @@ impl Layers {
         common
     }
 
-    /// Returns the ids that the first layer reads in place of the stream of a layer before it.
+    /// Returns the ids that the first layer reads instead of an earlier layer's stream.
     fn entry(&self, inside: &BTreeMap<i64, usize>) -> Vec<i64> {
         let mut entry: Vec<i64> = self.records[self.from..self.to]
             .iter()
@@ -214,7 +212,7 @@ fn check(path: &Path) {
     carry_out(planned, 8).unwrap_or_else(|e| panic!("{name}: {e}"));
 }
 
-/// Captures whose records of one layer are not contiguous: the next layer's states are read before.
+/// Captures with scattered records of a layer: the next layer's states are read before.
 const INTERLEAVED: [&str; 4] = [
     "granitehybrid-dense",
     "lfm2-dense",

@@ -1,5 +1,5 @@
-//! Splits that the planner would not choose, forced: every way to divide experts in every capture that has some, and
-//! every way to divide heads. All are executed.
+//! Forced splits that the planner would not choose: every way to divide experts and heads in every capture with some.
+//! All are executed.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ fn numbers_of_experts(p: &PlannedGraph) -> BTreeSet<Var> {
         .collect()
 }
 
-/// Divides the experts of a capture among `devices` devices.
+/// Divides a capture's experts among `devices` devices.
 pub(super) fn by_number(whole: &Whole, devices: usize) -> Result<Divided, String> {
     let planned = divide(&whole.graph, devices)?.planned;
     let leaves = numbers_of_experts(&planned);
@@ -59,7 +59,7 @@ pub(super) fn by_number(whole: &Whole, devices: usize) -> Result<Divided, String
     Ok(made)
 }
 
-/// Divides the experts of a capture among several numbers of devices, and runs it.
+/// Divides a capture's experts among several numbers of devices, and runs it.
 pub(super) fn experts(captured: CapturedGraph) -> Result<(), String> {
     let whole = Whole::new(captured)?;
     for devices in DEVICES {
@@ -87,8 +87,8 @@ fn experts_of_every_capture_are_divided() {
     assert!(found >= 2, "the repository has two captures with experts");
 }
 
-/// Builds attention over a batch with `kv` heads of keys and `kv
-///  * g` heads of queries. Returns the graph's result, the weight of the queries and the weight of the keys.
+/// Builds attention over a batch with `kv` key heads and `kv·g` query heads. Returns the result and the weights of
+/// queries and keys.
 fn attention(b: &mut Builder, kv: u64, g: u64) -> (Value, Value, Value) {
     let (n, e, t) = (5, 2, b.t());
     let x = b.plain([d(n), t.clone(), d(1), d(1)]);
@@ -120,7 +120,7 @@ fn attention(b: &mut Builder, kv: u64, g: u64) -> (Value, Value, Value) {
     (b.push(Binary { kind }, vec![y, x]), wq, wk)
 }
 
-/// A way to divide `kv` heads of keys with `g` queries each: the form of the split, and the range of each device.
+/// Returns the split and each device's range for `kv` key heads with `g` queries each.
 type Way = fn(kv: u64, g: u64, shares: &[f64]) -> Option<(Form, Vec<Interval>)>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -137,7 +137,7 @@ const WAYS: [Way; 4] = [
     |kv, g, shares| Some((Form::Chain, chain(kv, g, 1, ChainCuts::Free, shares)?)),
 ];
 
-/// Divides the heads of attention in a way and runs it; `None` if that way has only one head or group to divide.
+/// Divides attention heads in a way and runs it; `None` if only one head or group could be divided.
 fn split_heads(
     seed: u64,
     devices: usize,
@@ -160,7 +160,7 @@ fn split_heads(
         out,
         devices,
         |_, (graph, placed), _, analysis| {
-            // Weights keep their numbers in order, whatever copies are between them.
+            // Weights keep their order, whatever copies are between them.
             let of = |v: Value| {
                 let name = &graph.value(v).name;
                 let mut values = placed.values();

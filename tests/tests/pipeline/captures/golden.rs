@@ -1,6 +1,6 @@
-//! Captures with the weights of golden models: whole and split, they compute the engine's exact logits.
+//! Captures with golden models' weights compute the engine's exact logits, whole and split.
 //!
-//! The tests use tensor names only to fill the inputs as the engine does.
+//! Tensor names are used only to fill the inputs as the engine does.
 
 use crate::support::verified;
 use std::path::{Path, PathBuf};
@@ -16,21 +16,21 @@ use tpc_runtime::{Interpreter, Options, Tensor};
 use super::super::support;
 use super::{DEVICES, divide, exact, infer, named, read, sizes, stem, text};
 
-/// The most that the whole graph and the split programs may differ from the engine's exact logits.
+/// The largest difference of the whole graph and the split programs from the exact logits.
 const AGAINST_GOLDEN: f64 = 1e-8;
 
-/// A golden model, and how the engine fills the inputs of its graph: the tests' only use of names.
+/// A golden model, and the engine's way to fill its graph's inputs: the only use of names.
 struct Engine {
     file: GgufFile,
     golden: Golden,
-    /// The number of tokens that layers with a window see. The flag is true if the first mask is of such layers.
+    /// Tokens that window layers see, and true if the first mask is theirs.
     window: Option<(usize, bool)>,
-    /// True if masks hold distances, for slopes per head, and not 0.
+    /// True if masks hold distances for slopes per head, not 0.
     slopes: bool,
     masks: Vec<String>,
 }
 
-/// Strips the suffix after `#`, which distinguishes tensors of the same name.
+/// Strips the suffix after `#`, which distinguishes tensors of equal names.
 fn plain(name: &str) -> &str {
     name.split_once('#').map_or(name, |(n, _)| n)
 }
@@ -67,7 +67,7 @@ impl Engine {
             |(_, d): (_, &tpc_ir::InstData)| matches!(&d.op, Op::FlashAttn(f) if f.max_bias > 0.0);
         Engine {
             golden: support::golden(model),
-            // The first layer of mimo2 has no window; the first layer of other models has one.
+            // Only mimo2's first layer has no window.
             window: (masks > 1).then_some((window as usize, arch != Some("mimo2"))),
             slopes: graph.insts().any(slopes),
             masks: Vec::new(),
@@ -75,7 +75,7 @@ impl Engine {
         }
     }
 
-    /// Returns the tensor's name in the file: the captures were made for a longer context than the logits.
+    /// Returns the tensor's name in the file: the captures have a longer context than the logits.
     fn tensor<'n>(&self, name: &'n str) -> &'n str {
         match plain(name) {
             "rope_factors_long.weight" => "rope_factors_short.weight",
@@ -95,7 +95,7 @@ impl Engine {
         let ints = |f: &dyn Fn(usize) -> i64| Tensor::ints_of(dims, (0..n).map(f).collect());
         match plain(name) {
             "inp_tokens" => ints(&|i| i64::from(self.golden.tokens[i])),
-            // The position of text is equal in time, height and width; its fourth component is 0.
+            // A text position is equal in time, height and width; its fourth component is 0.
             "inp_pos" => ints(&|i| if i < 3 * t { (i % t) as i64 } else { 0 }),
             "rs_s_copy" => ints(&|_| 0),
             "inp_attn_scale" => Tensor::reals_of(dims, vec![1.0; n]),
@@ -123,7 +123,6 @@ impl Engine {
         Tensor::reals_of(dims, (0..dims[1]).flat_map(row).collect())
     }
 
-    /// Returns the NMSE of a graph's logits against the exact logits.
     fn compare<S: Executable>(&mut self, graph: &Verified<S>) -> f64 {
         let n = self.golden.tokens.len() as u64;
         let counts = Symbol::ALL.into_iter().filter(|&s| s != Symbol::NSeqs);
@@ -141,14 +140,13 @@ impl Engine {
     }
 }
 
-/// Returns the golden model of a capture's name.
 fn golden_of(capture: &Path) -> Option<PathBuf> {
     let prefix = format!("{}-", stem(capture));
     let mut models = tpc_tests::goldens().into_iter();
     models.find(|m| stem(m).starts_with(&prefix))
 }
 
-/// Returns the graph of a capture with the types of the model's tensors.
+/// Returns a capture's graph with the model's tensor types.
 fn quantised(text: &str, model: &Path) -> (Verified<stage::Model>, Engine) {
     let captured = read(text, &stem(model)).unwrap_or_else(|e| panic!("{}: {e}", stem(model)));
     let mut graph = exact(captured.graph).into_graph();

@@ -1,8 +1,7 @@
-//! Captured graphs of a widely used engine: read back, planned, and run whole and split, with random weights and with
-//! the weights of golden models.
+//! Captured graphs of a widely used engine: read back, planned, and run whole and split, with random or golden weights.
 //!
-//! Only the golden tests' inputs depend on tensor names. The reader knows neither names nor architectures, only the
-//! memory that a capture describes.
+//! Only the golden tests' inputs depend on tensor names. The reader knows neither names nor architectures, only a
+//! capture's memory.
 
 mod deep;
 mod forced;
@@ -31,10 +30,10 @@ use tpc_runtime::{Interpreter, MemoryWeights, Options, Tensor};
 
 use super::support::verified;
 
-/// The numbers of devices that every capture is planned for.
+/// Numbers of devices to plan every capture for.
 const DEVICES: [usize; 5] = [2, 3, 4, 5, 8];
 
-/// The most that the split programs may differ from the whole graph: both compute in f64.
+/// The largest difference of split programs from the whole graph; both compute in f64.
 const AGAINST_WHOLE: f64 = 1e-10;
 
 fn stem(path: &Path) -> String {
@@ -48,7 +47,7 @@ fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Reads a capture; fails if the reader attaches a note to it.
+/// Reads a capture; fails if the reader adds a note.
 fn read(text: &str, name: &str) -> Result<CapturedGraph, String> {
     let captured = capture::read(text, name).map_err(|e| format!("read: {e}"))?;
     match captured.notes.first() {
@@ -57,7 +56,7 @@ fn read(text: &str, name: &str) -> Result<CapturedGraph, String> {
     }
 }
 
-/// Checks that the factors of a graph are inferred without cutting any.
+/// Checks that a graph's factors are inferred without cuts.
 fn infer(graph: &Verified<stage::Model>) -> Result<(), String> {
     let factors = Factors::infer(graph);
     if let Some((inst, cut)) = factors.opaque.first() {
@@ -70,14 +69,12 @@ fn infer(graph: &Verified<stage::Model>) -> Result<(), String> {
     Ok(())
 }
 
-/// A plan with its sharded graph and programs.
 struct Divided {
     planned: PlannedGraph,
     sharded: Verified<stage::Sharded>,
     programs: Verified<stage::Programs>,
 }
 
-/// Returns the verified plan for `devices` devices.
 fn divide(graph: &Verified<stage::Model>, devices: usize) -> Result<Divided, String> {
     divide_on(graph, devices, Topology::default())
 }
@@ -95,7 +92,7 @@ fn divide_on(
     carry_out_on(planned, &request)
 }
 
-/// Returns the graph of a capture, and its programs with the experts divided by number; `None` if it has no experts.
+/// Returns a capture's graph, and its programs with the experts divided by number; `None` without experts.
 pub(crate) fn divided_experts(
     path: &Path,
     devices: usize,
@@ -106,7 +103,6 @@ pub(crate) fn divided_experts(
     Some((whole.graph, made.programs))
 }
 
-/// Lowers a plan for `devices` devices to its verified sharded graph and programs.
 fn carry_out(planned: PlannedGraph, devices: usize) -> Result<Divided, String> {
     let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
     let workload = Workload::new(4096, 4096, 512, 1);
@@ -116,7 +112,6 @@ fn carry_out(planned: PlannedGraph, devices: usize) -> Result<Divided, String> {
     )
 }
 
-/// Returns the verified sharded graph and programs of a plan.
 fn carry_out_on(planned: PlannedGraph, request: &PlanRequest) -> Result<Divided, String> {
     let p = &planned;
     let devices = request.devices.len();
@@ -134,8 +129,7 @@ fn carry_out_on(planned: PlannedGraph, request: &PlanRequest) -> Result<Divided,
     })
 }
 
-/// Returns the graph with exact caches and masks: rounding to f16 may amplify a difference of the last bit to one of
-/// f16.
+/// Returns the graph with exact caches and masks: f16 rounding may amplify a difference of the last bit.
 fn exact(graph: Verified<stage::Model>) -> Verified<stage::Model> {
     let mut graph = graph.into_graph();
     let values: Vec<_> = graph.values().map(|(v, _)| v).collect();
@@ -148,7 +142,7 @@ fn exact(graph: Verified<stage::Model>) -> Verified<stage::Model> {
     verified(graph)
 }
 
-/// Numbers from −1 to 1, the same for the same name.
+/// Numbers from −1 to 1, equal for equal names.
 fn noise(name: &str) -> impl FnMut() -> f64 {
     let hash = |h: u64, b: u8| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3);
     let seed = name.bytes().fold(0xcbf2_9ce4_8422_2325, hash);
@@ -156,7 +150,6 @@ fn noise(name: &str) -> impl FnMut() -> f64 {
     move || rng.real()
 }
 
-/// Draws random weights for a graph.
 pub(crate) fn random_weights(graph: &Graph) -> MemoryWeights {
     let mut out = MemoryWeights::new();
     for (_, data) in graph.insts() {
@@ -165,7 +158,7 @@ pub(crate) fn random_weights(graph: &Graph) -> MemoryWeights {
         let constant = |d: &Dim| d.as_const().expect("weights have constant sizes");
         let ne = ty.dims.each_ref().map(constant);
         assert_eq!(ty.dtype, DType::F32, "captures have f32 weights");
-        // Scaled so that a product with the matrix keeps the magnitude of its input.
+        // Scaled so that a product keeps its input's magnitude.
         let scale = if ne[1] > 1 {
             (3.0 / ne[0] as f64).sqrt()
         } else {
@@ -191,12 +184,11 @@ fn sizes(ty: &TensorType, bindings: &Bindings) -> [usize; 4] {
     ty.dims.each_ref().map(size)
 }
 
-/// Eight tokens. Every axis that an index counts along has at least eight rows, except recurrent states, which have one
-/// cell.
+/// Eight tokens. Every axis that an index counts along has at least eight rows, except the one cell of recurrent
+/// states.
 const ROWS: usize = 8;
 
-/// Returns the named outputs of two batches; the second batch reads the states that the first one left. Indices are
-/// below `rows`.
+/// Returns the named outputs of two batches; the second reads the first one's states. Indices are below `rows`.
 pub(crate) fn run_at_random<S: Executable>(
     graph: &Verified<S>,
     weights: &MemoryWeights,
@@ -234,7 +226,7 @@ pub(crate) fn run_at_random<S: Executable>(
     Ok(out)
 }
 
-/// A captured graph with exact numbers, its random weights, and its outputs.
+/// A captured graph with exact numbers, random weights and outputs.
 struct Whole {
     graph: Verified<stage::Model>,
     batch: Vec<(Symbol, u64)>,
@@ -261,7 +253,6 @@ impl Whole {
         })
     }
 
-    /// Checks that programs compute the graph's outputs.
     fn compare(&self, programs: &Verified<stage::Programs>) -> Result<(), String> {
         super::support::proved(&self.graph, programs)?;
         let parts = run_at_random(programs, &self.weights, &self.batch, ROWS)?;

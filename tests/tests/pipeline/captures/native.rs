@@ -1,5 +1,4 @@
-//! The graphs that tpc makes of model files, written as an engine would capture them. Read back, they have the plans of
-//! the model files.
+//! tpc's graphs of model files, written as an engine would capture them: read back, they have the same plans.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +13,7 @@ use super::writer::capture;
 use super::{carry_out, stem};
 use crate::support::{placement, plan};
 
-/// Sizes of a batch that no model has.
+/// Returns batch sizes that no model has.
 pub(super) fn batch() -> Bindings {
     Bindings::default()
         .with(Symbol::NTokens, 11)
@@ -26,7 +25,6 @@ pub(super) fn batch() -> Bindings {
         .with(Symbol::NCtxSwa, 1021)
 }
 
-/// Bytes of weights per device.
 fn held(programs: &Graph) -> Vec<u64> {
     let mut out = vec![0; programs.devices.len()];
     for (_, data) in programs.insts() {
@@ -46,7 +44,7 @@ fn sums(sharded: &Graph) -> usize {
         .count()
 }
 
-/// Layers with a token mixer: a capture counts a layer without one as part of the layer before.
+/// Counts layers with a token mixer: a capture counts a layer without one as part of the layer before.
 fn mixing_layers(graph: &Graph) -> usize {
     let mixes = |op: &Op| matches!(op, Op::FlashAttn(_) | Op::SsmConv(_));
     let layers = graph.insts().filter(|(_, d)| mixes(&d.op));
@@ -54,7 +52,7 @@ fn mixing_layers(graph: &Graph) -> usize {
     layers.len()
 }
 
-/// Plans a model's graph and its capture; returns the planning time of the capture, without verification.
+/// Plans a model's graph and its capture; returns the capture's planning time without verification.
 fn check(name: &str, native: &CompiledModel) -> Duration {
     let devices = native.request.devices.len();
     let what = format!("{name} on {devices}");
@@ -77,7 +75,7 @@ fn check(name: &str, native: &CompiledModel) -> Duration {
         mixing_layers(&native.model.graph),
         "{what}"
     );
-    // The first layer may begin elsewhere than in the description of the model, and differ from the others by that.
+    // The first layer may begin elsewhere than in the model's description, and differ from the others by that.
     let (own, kinds) = (planned.choice.distinct, native.planned.choice.distinct);
     assert!(
         own <= kinds + 1,
@@ -106,8 +104,8 @@ fn native_graphs_plan_alike_when_captured() {
     assert!(compared >= 30, "the repository has ten headers");
 }
 
-/// Reading, inference and choice of a model of real size take some tenths of a second. The limit allows for a busy
-/// machine and code that is not optimised.
+/// Reading, inference and choice of a real-size model take some tenths of a second. The limit allows for a busy machine
+/// and unoptimised code.
 const LIMIT: Duration = Duration::from_secs(5);
 
 #[test]
@@ -124,13 +122,12 @@ fn captures_of_real_size_plan_in_no_time() {
     assert!(planned >= 10, "the repository has ten headers");
 }
 
-/// Devices of the test below.
 const MANY: usize = 8;
 
-/// The most that the busiest device may hold, in even shares.
+/// The busiest device's limit, in even shares.
 const EVEN: f64 = 1.10;
 
-/// Models whose weights eight devices cannot share that evenly, with the load that they can reach and the reason.
+/// Models whose weights eight devices cannot share so evenly, with the reachable load and the reason.
 const UNEVEN: &[(&str, f64, &str)] = &[];
 
 fn busiest(path: &Path) -> Option<f64> {

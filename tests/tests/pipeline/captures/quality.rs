@@ -1,7 +1,7 @@
-//! The quality of plans of captured graphs: bytes held twice, collectives, and load balance.
+//! Quality of plans of captured graphs: bytes held twice, collectives, load balance.
 //!
-//! The captured models are tiny, and many of them have only two heads, too few for eight devices. The tests therefore
-//! compare the load with the best load that the heads allow.
+//! Many of these tiny models have only two heads, too few for eight devices. The load is therefore compared with the
+//! best that the heads allow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,24 +11,24 @@ use tpc_passes::plan::refusal;
 
 use super::{DEVICES, Divided, divide, read, stem, text};
 
-/// Figures of a plan. Bytes count weights only.
+/// Figures of a plan; bytes count only weights.
 #[derive(Clone, Debug)]
 struct Quality {
     devices: usize,
     all: u64,
-    /// In tensors that are split.
+    /// In split tensors.
     split: u64,
-    /// Held beyond one copy.
+    /// Beyond one copy.
     twice: u64,
-    /// The busiest device's over an even share.
+    /// The busiest device's load over an even share.
     busiest: f64,
-    /// The busiest device's load if every tensor were shared as evenly as its heads allow.
+    /// The busiest device's load if every tensor were shared as evenly as heads allow.
     possible: f64,
-    /// All-reduces of values, per layer; the last entry counts the all-reduces outside of layers.
+    /// All-reduces of values per layer; the last entry is outside of layers.
     sums: Vec<usize>,
-    /// All-reduces of the statistics of norms, in the same order.
+    /// All-reduces of norm statistics, likewise.
     norms: Vec<usize>,
-    /// Collectives of any other kind.
+    /// Other collectives.
     others: usize,
 }
 
@@ -37,7 +37,7 @@ fn bytes(graph: &Graph, v: Value) -> u64 {
     bytes.expect("weights have constant sizes")
 }
 
-/// Returns the factors that count heads of attention or of a recurrence.
+/// Returns the factors that count heads of attention or recurrence.
 fn heads(d: &Divided) -> BTreeSet<Var> {
     let mut out = BTreeSet::new();
     for (_, data) in d.planned.graph.insts() {
@@ -55,8 +55,8 @@ fn heads(d: &Divided) -> BTreeSet<Var> {
     out
 }
 
-/// Returns the lowest possible load of the busiest device, in even shares. Every part of every tensor is divided by its
-/// heads as evenly as their number allows. Parts without heads that may be split are divided evenly.
+/// Returns the lowest possible load of the busiest device, in even shares. Parts of tensors with heads are divided as
+/// evenly as the number of heads allows, other parts evenly.
 fn possible(d: &Divided, devices: usize) -> f64 {
     let (factors, analysis) = (&d.planned.factors, &d.planned.analysis);
     let heads = heads(d);
@@ -88,7 +88,7 @@ fn possible(d: &Divided, devices: usize) -> f64 {
     held * devices as f64 / all
 }
 
-/// True if a value is a norm's statistics, or several of them together.
+/// True if a value is norm statistics, or several together.
 fn of_norms(graph: &Graph, v: Value) -> bool {
     match graph.def_op(v) {
         Op::NormStats(_) => true,
@@ -165,8 +165,8 @@ impl Quality {
     }
 }
 
-/// Captures with a layer whose number of all-reduces is not two, for any number of devices. The usual two are one after
-/// the token mixer and one after the feed-forward.
+/// Captures with a layer that has not two all-reduces, for any number of devices. The usual two follow the token mixer
+/// and the feed-forward.
 const SUMS: &[(&str, &[usize], &str)] = &[
     (
         "cohere2",
@@ -207,7 +207,7 @@ const SUMS: &[(&str, &[usize], &str)] = &[
     ),
 ];
 
-/// Captures with norms over split axes, with the most of them in a layer.
+/// Captures with norms over split axes, with the most per layer.
 const NORMS: &[(&str, usize, &str)] = &[
     ("olmo2", 1, "queries and keys are normalised over all heads"),
     ("olmoe", 1, "queries and keys are normalised over all heads"),
@@ -246,17 +246,17 @@ const NORMS: &[(&str, usize, &str)] = &[
     ),
 ];
 
-/// Captures whose keys and values come from one latent row, which attention reads by its whole length. The row's
-/// projections are mirrored. If the model has one head, the projections of its queries are mirrored as well.
+/// Captures whose keys and values come from one latent row, which attention reads whole. The row's projections are
+/// mirrored; with one head, also the query projections.
 const LATENT: &[&str] = &["deepseek2", "mistral4", "minicpm3"];
 
-/// The least share of the bytes that split tensors hold, for models without latent attention.
+/// The least share of bytes in split tensors, without latent attention.
 const SPLIT: f64 = 0.96;
 
-/// The load of the busiest device over the least that heads allow, at most.
+/// The limit of the busiest device's load over the least that heads allow.
 const NEAR: f64 = 1.07;
 
-/// Captures with a higher limit, because the plan trades the balance of weights for other costs.
+/// Captures with a higher limit, because the plan trades balance for other costs.
 const FURTHER: &[(&str, f64, &str)] = &[(
     "qwen35mtp",
     1.14,
@@ -291,7 +291,7 @@ impl Quality {
             self.sums[..layers].iter().all(|n| sums.contains(n)),
             "{what}"
         );
-        // The lookup of embeddings whose rows are split needs one sum.
+        // The lookup of split embeddings needs one sum.
         assert!(self.sums[layers] <= 1, "{what}");
         let norms = NORMS.iter().find(|s| of(&s.0)).map_or(0, |s| s.1);
         assert!(self.norms[..layers].iter().all(|&n| n <= norms), "{what}");

@@ -1,4 +1,4 @@
-//! Engine habits that are easily misread. Each is a small capture that is planned, split, and compared with the whole.
+//! Engine habits that are easily misread: small captures that are planned, split and compared with the whole.
 
 use tpc_ir::op::Op;
 use tpc_ir::{DType, Graph};
@@ -9,14 +9,13 @@ use super::{Divided, Whole, divide_on, read};
 
 const F32: DType = DType::F32;
 
-/// Sizes of the models below.
 const EMBD: u64 = 32;
 const TOKENS: u64 = 8;
 const CELLS: u64 = 24;
 const HEADS: u64 = 4;
 const HEAD: u64 = 16;
 
-/// Returns a topology with links that cost no time: the planner splits every class that can be split.
+/// Returns links that cost no time, so that the planner splits every class.
 fn free_links() -> Topology {
     Topology {
         link: Link::new(1e18, 0.0),
@@ -40,7 +39,6 @@ fn check(w: &Writer) -> Divided {
     first.expect("several numbers of devices")
 }
 
-/// True if the leaf of that name is split.
 fn is_split(sharded: &Graph, name: &str) -> bool {
     let of = |op: &Op| match op {
         Op::Weight(w) => w.tensor == name,
@@ -63,18 +61,16 @@ fn assert_split(d: &Divided, names: &[&str]) {
     }
 }
 
-/// Embeddings of a batch.
 fn embeddings(w: &mut Writer) -> Tensor {
     let table = w.leaf(F32, [EMBD, 40, 1, 1]);
     w.flags = 1;
     let tokens = w.leaf(DType::I32, [TOKENS, 1, 1, 1]);
     let x = w.op("GET_ROWS", [EMBD, TOKENS, 1, 1], &[table, tokens]);
-    // SOFT_MAX needs whole rows, so the planner does not split the width of the model.
+    // SOFT_MAX needs whole rows, so the planner does not split the model's width.
     w.params = vec![1.0_f32.to_bits()];
     w.op("SOFT_MAX", [EMBD, TOKENS, 1, 1], &[x])
 }
 
-/// Appends a product with a weight of that name.
 fn project(w: &mut Writer, name: &str, x: Tensor, out: u64) -> Tensor {
     w.name = Some(name.to_owned());
     let weight = w.leaf(F32, [x.ne[0], out, 1, 1]);
@@ -86,13 +82,12 @@ fn cache(w: &mut Writer, name: &str, ne: [u64; 4]) -> Tensor {
     w.leaf(F32, ne)
 }
 
-/// Makes a value the graph's result by an op that the planner does not split.
+/// Makes a value the graph's result by an op that is not split.
 fn finish(w: &mut Writer, x: Tensor) {
     w.params = vec![1.0_f32.to_bits()];
     w.op("SOFT_MAX", x.ne, &[x]);
 }
 
-/// Writes rows into a cache by index.
 fn store(w: &mut Writer, rows: Tensor, index: Tensor, cache: Tensor) {
     w.write("SET_ROWS", &[rows, index, cache], cache);
 }
@@ -105,7 +100,7 @@ fn cells(w: &mut Writer) -> (Tensor, Tensor) {
     (index, mask)
 }
 
-/// Views the rows of a cache by heads: [elements, cells, heads].
+/// Views a cache's rows by heads: [elements, cells, heads].
 fn by_heads(w: &mut Writer, cache: Tensor, first: u64) -> Tensor {
     let ne = [HEAD, HEADS, CELLS, 1];
     let nb = [4, HEAD * 4, cache.nb[1], cache.nb[1] * CELLS];
@@ -113,7 +108,6 @@ fn by_heads(w: &mut Writer, cache: Tensor, first: u64) -> Tensor {
     w.permute(view, [0, 2, 1, 3])
 }
 
-/// Appends attention of queries over keys and values, and the product that follows it.
 fn attend(w: &mut Writer, name: &str, q: Tensor, kv: &[Tensor], max_bias: f32) -> Tensor {
     let q = w.reshape(q, [HEAD, HEADS, TOKENS, 1]);
     let q = w.permute(q, [0, 2, 1, 3]);
@@ -272,7 +266,7 @@ fn inputs_may_have_heads() {
         let y = w.reshape(y, [HEAD, HEADS, TOKENS, 1]);
         w.params = vec![1e-5_f32.to_bits()];
         let y = w.op("RMS_NORM", [HEAD, HEADS, TOKENS, 1], &[y]);
-        // How fast each head forgets, for every token.
+        // Each head's decay, for every token.
         w.flags = flags;
         let decay = w.leaf(F32, [1, HEADS, TOKENS, 1]);
         let y = w.op("MUL", [HEAD, HEADS, TOKENS, 1], &[y, decay]);
@@ -395,7 +389,7 @@ fn keys_that_tpc_does_not_know_are_passed_over() {
     let y = project(&mut w, "down", y, EMBD);
     finish(&mut w, y);
     let plain = check(&w).sharded;
-    // Some captures name the memory that holds a tensor.
+    // Some captures name the memory of a tensor.
     let host = "\"buffer\":\"host\",\"flags\"";
     w.text = w.text.replace("\"flags\"", host);
     assert_eq!(check(&w).sharded, plain);

@@ -1,4 +1,4 @@
-//! Every capture, planned for several numbers of devices: the split programs compute the whole, with any tensor names.
+//! Every capture, planned for several numbers of devices: split programs compute the whole, with any tensor names.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::{DEVICES, Whole, divide, infer, read, stem, text};
 /// Captures that cannot be planned or run, with the reason.
 const FAILING: &[(&str, &str)] = &[];
 
-/// Reads, plans for every number of devices, runs all forms and compares.
+/// Reads, plans for every number of devices, runs and compares all forms.
 fn check(path: &Path) -> Result<(), String> {
     let captured = read(&text(path), &stem(path))?;
     infer(&captured.graph)?;
@@ -38,7 +38,7 @@ fn captures_are_planned_and_run_split_as_whole() {
     }
 }
 
-/// Returns the capture with every tensor under another name and no input marked as such.
+/// Returns the capture with other tensor names and unmarked inputs.
 fn anonymous(text: &str) -> String {
     let mut out = String::new();
     for (i, line) in text.lines().enumerate() {
@@ -51,7 +51,6 @@ fn anonymous(text: &str) -> String {
     out
 }
 
-/// Returns a graph without its names.
 fn form(graph: &Graph) -> impl PartialEq {
     let insts: Vec<_> = graph
         .insts()

@@ -6,10 +6,9 @@ use std::fmt::Write;
 use tpc_ir::op::{GluKind, NormKind, RopeMode, SortOrder};
 use tpc_ir::{Bindings, DType, Dim, Graph, Inst, Op, Output, RANK, Value};
 
-/// A written tensor and the location of its elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tensor {
-    /// Its line, from 0.
+    /// The line, from 0.
     pub(super) id: usize,
     /// The line of the tensor that owns the memory.
     pub(super) root: usize,
@@ -19,7 +18,6 @@ pub(super) struct Tensor {
     pub(super) offset: u64,
 }
 
-/// Strides of a packed tensor.
 fn packed(dtype: DType, ne: [u64; RANK]) -> [u64; RANK] {
     let mut nb = [dtype.block_bytes(); RANK];
     nb[1] = ne[0] / dtype.block_len() * dtype.block_bytes();
@@ -34,7 +32,7 @@ impl Tensor {
         self.nb == packed(self.dtype, self.ne)
     }
 
-    /// Returns the bytes from one index of an axis to the next, if the axis has `n` indices.
+    /// Returns the bytes between indices of an axis of `n` indices.
     fn step(&self, axis: usize, n: u64) -> u64 {
         if axis == 0 {
             assert!(n.is_multiple_of(self.dtype.block_len()), "whole blocks");
@@ -45,16 +43,15 @@ impl Tensor {
     }
 }
 
-/// Writes captures line by line.
 #[derive(Default)]
 pub(super) struct Writer {
     pub(super) text: String,
     next: usize,
-    /// The parameters of the next line.
+    /// Of the next line.
     pub(super) params: Vec<u32>,
-    /// The flags of the next line: 1 for inputs, 2 for outputs.
+    /// Of the next line: 1 for inputs, 2 for outputs.
     pub(super) flags: u64,
-    /// The name of the next line.
+    /// Of the next line.
     pub(super) name: Option<String>,
 }
 
@@ -95,7 +92,6 @@ impl Writer {
         }
     }
 
-    /// Writes a tensor without an op: a leaf.
     pub(super) fn leaf(&mut self, dtype: DType, ne: [u64; RANK]) -> Tensor {
         self.line("NONE", &[], false, Writer::of(dtype, ne))
     }
@@ -105,7 +101,6 @@ impl Writer {
         self.typed(op, DType::F32, ne, src)
     }
 
-    /// Appends a tensor that owns its memory.
     pub(super) fn typed(
         &mut self,
         op: &str,
@@ -116,7 +111,7 @@ impl Writer {
         self.line(op, src, false, Writer::of(dtype, ne))
     }
 
-    /// Writes a view of another tensor's memory, `at` bytes after its begin.
+    /// Writes a view, `at` bytes into another tensor's memory.
     pub(super) fn view(
         &mut self,
         op: &str,
@@ -144,7 +139,7 @@ impl Writer {
         self.line(op, src, true, to)
     }
 
-    /// Gives the elements another shape: a view if the tensor is packed, otherwise a copy.
+    /// Reshapes: a view if the tensor is packed, otherwise a copy.
     pub(super) fn reshape(&mut self, t: Tensor, ne: [u64; RANK]) -> Tensor {
         if t.is_packed() {
             self.view("RESHAPE", t, ne, packed(t.dtype, ne), 0)
@@ -153,7 +148,6 @@ impl Writer {
         }
     }
 
-    /// Views `len` indices of one axis, from `start` on.
     pub(super) fn slice(&mut self, t: Tensor, axis: usize, start: u64, len: u64) -> Tensor {
         let mut ne = t.ne;
         ne[axis] = len;
@@ -161,7 +155,6 @@ impl Writer {
         self.view("VIEW", t, ne, t.nb, at)
     }
 
-    /// Views the axes in another order.
     pub(super) fn permute(&mut self, t: Tensor, axes: [u64; RANK]) -> Tensor {
         let (mut ne, mut nb) = (t.ne, t.nb);
         for (from, &to) in axes.iter().enumerate() {
@@ -177,7 +170,6 @@ fn bits(x: f32) -> u32 {
     x.to_bits()
 }
 
-/// Writes a model's graph with sizes bound to numbers.
 struct Capture<'g> {
     graph: &'g Graph,
     bindings: Bindings,
@@ -187,7 +179,7 @@ struct Capture<'g> {
     last_use: BTreeMap<Value, Inst>,
 }
 
-/// Returns the capture of a graph on the host whose batch has these sizes.
+/// Returns the capture of a host graph with these batch sizes.
 ///
 /// # Panics
 /// Panics if the graph reads a state after it was overwritten, or has an op of sharded graphs. No engine does either.
@@ -231,7 +223,7 @@ impl Capture<'_> {
         std::array::from_fn(|i| self.eval(&self.graph.value(v).ty.dims[i]))
     }
 
-    /// Returns the memory that an op changes; the old content must have no other reader.
+    /// Returns the memory that an op changes; no other op may read the old content.
     fn overwritten(&self, inst: Inst) -> Tensor {
         let old = self.graph.inst(inst).operands[0];
         assert_eq!(
@@ -342,9 +334,9 @@ impl Capture<'_> {
     }
 }
 
-/// Returns the name and the parameters of an op whose counterpart has the same operands and one packed result.
+/// Returns the name and parameters of an op whose counterpart has the same operands and one packed result.
 fn plain(op: &Op) -> (String, Vec<u32>) {
-    // For ops that the IR names as ggml does, in small letters.
+    // Ops that the IR names as ggml does, in lower case.
     let upper = op.name().to_uppercase();
     let (name, params) = match op {
         Op::Unary(_)

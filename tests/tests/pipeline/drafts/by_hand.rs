@@ -1,4 +1,4 @@
-//! A transformer with blocks that draft, computed once more without graphs: straight from the file's tensors.
+//! A transformer with drafting blocks, computed without graphs from the file's tensors.
 
 use tpc_core::golden::distance;
 use tpc_runtime::WeightSource;
@@ -16,11 +16,9 @@ const HEAD: usize = 8;
 
 type Row = Vec<f64>;
 
-/// The tensors of a file, in f64.
 struct Model<'a>(&'a GgufFile);
 
 impl Model<'_> {
-    /// Returns the rows of a tensor, if the file has it.
     fn rows(&self, name: &str) -> Option<Vec<Row>> {
         let info = self.0.header().tensor(name)?;
         let width = info.ne[0] as usize;
@@ -36,7 +34,7 @@ impl Model<'_> {
         self.rows(name).map(|rows| rows.concat())
     }
 
-    /// Returns `w · x`, or `w · x + b` if the file has a bias.
+    /// Returns `w · x`, plus the bias if the file has one.
     fn linear(&self, stem: &str, x: &[f64]) -> Row {
         let w = self.rows(&format!("{stem}.weight"));
         let w = w.unwrap_or_else(|| panic!("no {stem}"));
@@ -48,7 +46,7 @@ impl Model<'_> {
         y
     }
 
-    /// Returns the RMS norm with the weight of that stem; `x` if the file has no such weight.
+    /// Returns the RMS norm with that weight; `x` without a norm.
     fn norm(&self, stem: &str, x: &[f64]) -> Row {
         let Some(weight) = self.row(&format!("{stem}.weight")) else {
             return x.to_vec();
@@ -58,7 +56,6 @@ impl Model<'_> {
         x.iter().zip(weight).map(|(x, w)| x / root * w).collect()
     }
 
-    /// Heads, normalised and rotated.
     fn heads(&self, norm: &str, x: &[f64], position: usize) -> Vec<Row> {
         let one = |head: &[f64]| {
             let mut head = self.norm(norm, head);
@@ -111,7 +108,7 @@ impl Model<'_> {
         xs.iter().enumerate().map(one).collect()
     }
 
-    /// Returns the stem of a block's own tensor, or of the model's.
+    /// Returns the stem of a block's own tensor, or the model's.
     fn own(&self, layer: usize, own: &str, other: &str) -> String {
         let own = format!("blk.{layer}.{own}");
         match self.0.header().tensor(&format!("{own}.weight")) {
@@ -120,7 +117,7 @@ impl Model<'_> {
         }
     }
 
-    /// Returns the logits of the model and of each draft, as the usual engine computes them.
+    /// Returns the model's and each draft's logits, as the usual engine computes them.
     fn logits(&self, tokens: &[u32], layers: usize, drafts: usize) -> Vec<Row> {
         let fed = tokens.len() - drafts;
         let embedding = |stem: &str, t: u32| -> Row {
@@ -158,7 +155,7 @@ fn add(a: &[f64], b: &[f64]) -> Row {
     a.iter().zip(b).map(|(a, b)| a + b).collect()
 }
 
-/// All blocks are dense; with the optional tensors of a block, and without.
+/// Dense blocks, with and without their optional tensors.
 #[test]
 fn drafts_are_what_their_formulas_say() {
     for optionals in [0, 1] {

@@ -1,4 +1,4 @@
-//! Blocks that draft further tokens: planned with the model, whose weights and caches they share.
+//! Drafting blocks, planned with the model, whose weights and caches they share.
 
 mod by_hand;
 
@@ -22,13 +22,13 @@ use super::random::Rng;
 use super::support::{FileWeights, placement, round_trip};
 use super::synthetic::make;
 
-/// The bound for the same arithmetic in another order of summation.
+/// Bound for the same arithmetic in another order.
 const AGAINST_WHOLE: f64 = 1e-10;
-/// The bound if a sum in another order may round a cached number to its other neighbour.
+/// Bound if another order of sums may round a cached number to its other neighbour.
 const ROUNDED: f64 = 1e-7;
 
 /// Small models of every kind of block: attention to heads, gated and latent; dense and with experts; with a window;
-/// next to recurrent layers; one after another.
+/// next to recurrent layers; several in sequence.
 const SYNTHETIC: [&str; 7] = [
     "qwen35-tiny:drafts=1,layers=3,type=q8_0",
     "qwen35moe-tiny:drafts=2,type=q4_0",
@@ -39,11 +39,10 @@ const SYNTHETIC: [&str; 7] = [
     "bailingmoe2-tiny:drafts=1,kv_heads=1",
 ];
 
-/// A header of a published size.
 const LARGE: &str = "qwen35:layers=64,drafts=1,embd=5120,heads=24,kv_heads=4,head_dim=256,ff=17408,vocab=248320,\
                      ctx=262144,header=1";
 
-/// Returns the files that have blocks for drafts, and synthetic ones.
+/// Returns the files with drafting blocks, and synthetic ones.
 fn with_drafts(paths: Vec<PathBuf>, synthetic: &[&str]) -> Vec<(String, GgufFile)> {
     let mut out = Vec::new();
     for path in paths {
@@ -61,7 +60,7 @@ fn with_drafts(paths: Vec<PathBuf>, synthetic: &[&str]) -> Vec<(String, GgufFile
     out
 }
 
-/// Returns the golden models that have blocks for drafts, and small ones of every kind.
+/// Returns golden models with drafting blocks, and small ones of every kind.
 fn models() -> Vec<(String, GgufFile)> {
     with_drafts(goldens(), &SYNTHETIC)
 }
@@ -86,10 +85,9 @@ fn tokens(n: u32, compiled: &CompiledModel) -> Vec<u32> {
     (0..n).map(|i| (i * 37 + i * i + 3) % vocab).collect()
 }
 
-/// Logits of the model, and of each guess.
 type Logits = Vec<Vec<f64>>;
 
-/// Feeds `tokens` in batches of `sizes`, without the last few, which are only the next tokens to predict.
+/// Feeds `tokens` in batches of `sizes`; the last few tokens are only predicted.
 fn run<S: Executable>(
     graph: &Verified<S>,
     file: &GgufFile,
@@ -196,7 +194,7 @@ fn drafts_token_by_token_equal_those_of_one_batch() {
     }
 }
 
-/// Two sequences of unequal length in one batch draft as each does alone.
+/// Two sequences of unequal length in a batch draft as each does alone.
 #[test]
 fn sequences_draft_as_if_alone() {
     for (name, file) in models() {
@@ -285,7 +283,7 @@ fn drafts_have_quantised_caches_too() {
                     ..drafting(devices)
                 }
             };
-            // The latent heads of some models are too narrow for blocks; these are refused with and without drafts.
+            // Some models' latent heads are too narrow for blocks; they are refused with and without drafts.
             let Ok(whole) = crate::support::compiled(&file, &cached(1)) else {
                 continue;
             };
@@ -308,7 +306,6 @@ fn drafts_have_quantised_caches_too() {
     }
 }
 
-/// Sums over the devices and the host.
 fn totals(r: &PlanReport) -> (u64, u64) {
     let places = || r.devices.iter().chain([&r.host]);
     (
@@ -339,8 +336,7 @@ fn headers_with_drafts_plan_for_one_to_eight_devices() {
             assert!(help.contains("--spec-type draft-mtp"), "{what}");
             let (compiled, both) = report_of(Drafting::Mtp);
             assert!(both.diagnostics.iter().all(|d| d.code != "TPC0330"));
-            // The plan includes every tensor of the file, and the added bytes equal the bytes that the report states
-            // for the drafts.
+            // The plan includes every tensor of the file, and the added bytes equal the report's bytes for drafts.
             assert_eq!(both.model.unused_bytes, 0, "{what}");
             let held = totals(&both).0 - both.mirrored_bytes;
             assert_eq!(held, both.model.bytes, "{what}");

@@ -2,10 +2,8 @@
 
 use std::fmt::Write;
 
-/// Bytes of a number.
 const F32: u64 = 4;
 
-/// A capture under construction.
 #[derive(Default)]
 pub(super) struct Port {
     pub(super) text: String,
@@ -20,7 +18,6 @@ struct Shape {
     offset: u64,
 }
 
-/// A tensor of it.
 type T = usize;
 
 fn packed(ne: [u64; 4]) -> [u64; 4] {
@@ -37,7 +34,7 @@ fn bits(x: f32) -> i64 {
 }
 
 impl Port {
-    /// Appends a record: its name, op and element type, its memory, its sources.
+    /// Appends a record: name, op and element type, memory, sources.
     fn line(&mut self, what: [&str; 3], s: Shape, src: &[T], params: &[i64], flags: u8) -> T {
         let [name, op, dtype] = what;
         let id = self.tensors.len();
@@ -112,7 +109,6 @@ impl Port {
         self.view("PERMUTE", x, ne, nb, 0, &axes.map(|a| a as i64))
     }
 
-    /// Views a range of an axis.
     fn slice(&mut self, x: T, axis: usize, start: u64, len: u64) -> T {
         let Shape { mut ne, nb, .. } = self.tensors[x];
         ne[axis] = len;
@@ -158,14 +154,12 @@ impl Port {
     }
 }
 
-/// A form by name.
 pub(super) struct Form {
     pub(super) name: &'static str,
     build: fn(&mut Port),
 }
 
 impl Form {
-    /// Returns the text of the capture.
     pub(super) fn text(&self) -> String {
         let mut p = Port::default();
         (self.build)(&mut p);
@@ -173,7 +167,6 @@ impl Form {
     }
 }
 
-/// Every form.
 pub(super) const FORMS: &[Form] = &[
     Form {
         name: "flattened rotation",

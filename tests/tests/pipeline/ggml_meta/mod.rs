@@ -1,4 +1,4 @@
-//! The rules of ggml's tensor split: their verdicts against observed verdicts, and repairs of graphs that ggml refuses.
+//! ggml's tensor split: predicted against observed verdicts, and repairs of refused graphs.
 
 mod book;
 mod forms;

@@ -1,4 +1,4 @@
-//! A model's graph with the most frequently reported form: a rotation of flattened queries and keys in every layer.
+//! The most frequently reported form: a rotation of flattened queries and keys in every layer of a model.
 
 use serde_json::{Value, json};
 use tpc_diag::Severity;
@@ -8,13 +8,13 @@ use tpc_ggml::meta::{Setup, Verdict, diagnose, infer};
 
 use super::repairs::{is_close, run};
 
-/// Returns the capture with every ROPE followed by a rotation by one matrix, on rows of all heads and tokens.
+/// Returns the capture with a rotation by one matrix after every ROPE, on rows of all heads and tokens.
 fn rotated(text: &str) -> String {
     let mut out: Vec<Value> = vec![json!({
         "id": 9999, "name": "rotation", "op": "NONE", "type": "f32", "ne": [128, 128, 1, 1],
         "nb": [4, 512, 65536, 65536], "params": [], "src": [], "view": -1, "view_offs": 0, "flags": 0,
     })];
-    // The replacement of each tensor, as a source and as an owner of memory.
+    // The replacement of each tensor, as source and as owner of memory.
     let mut now: Vec<(i64, i64, i64)> = Vec::new();
     for line in text.lines() {
         let mut t: Value = serde_json::from_str(line).expect("a record");
@@ -96,7 +96,7 @@ fn rotations_of_every_layer_are_repaired() {
         told[2]
     );
     let diff = told[2].help.clone().unwrap_or_default().to_string();
-    // One line for each needed op; ops that do not need the change have no line.
+    // One line per needed op; unaffected ops do not appear.
     let lines: Vec<&str> = diff.lines().collect();
     assert_eq!(lines.len(), 8, "{diff}");
     let new: Vec<&str> = diff.lines().filter(|l| l.starts_with('+')).collect();

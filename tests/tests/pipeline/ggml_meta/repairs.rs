@@ -1,4 +1,4 @@
-//! Repairs of graphs that ggml refuses: found by saturation, accepted by its rules, and equal when executed.
+//! Repairs of graphs that ggml refuses: found by saturation, accepted by its rules, equal when executed.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn repaired(form: &Form, equations: &[&'static Equation]) -> RepairedGraph {
     repair(&records(form), &Setup::new(2), equations, Limits::default())
 }
 
-/// Numbers that belong to a name.
+/// Numbers that depend on a name.
 fn noise(name: &str, n: usize) -> Vec<f64> {
     let mix = |h: u64, b: u8| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3);
     let mut rng = Rng::new(name.bytes().fold(0xcbf2_9ce4_8422_2325, mix));
@@ -40,7 +40,7 @@ fn weights(graph: &Graph) -> MemoryWeights {
     out
 }
 
-/// Returns the results of a capture, on random numbers that depend on names only.
+/// Returns a capture's results on random numbers that depend only on names.
 pub(super) fn run(records: &[Record]) -> BTreeMap<String, Vec<f64>> {
     let text = capture::write(records);
     let read = capture::read(&text, "form").unwrap_or_else(|e| panic!("{e}\n{text}"));

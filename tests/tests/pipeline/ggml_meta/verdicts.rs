@@ -1,4 +1,4 @@
-//! Verdicts on captured graphs against those that were observed.
+//! Predicted against observed verdicts on captured graphs.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,6 @@ use tpc_ggml::capture::{self, Record};
 use tpc_ggml::meta::{self, FaultKind, Setup, Verdict};
 use tpc_ir::DType;
 
-/// Returns the observed verdicts, in words: per architecture, per column.
 fn observed() -> BTreeMap<String, BTreeMap<String, String>> {
     let path = tpc_tests::data().join("ggml-meta/verdicts.md");
     let text = std::fs::read_to_string(path).expect("the table");
@@ -21,10 +20,9 @@ fn observed() -> BTreeMap<String, BTreeMap<String, String>> {
         .collect()
 }
 
-/// Returns the options of a column.
 fn setup(column: &str, name: &str, records: &[Record]) -> Setup {
     let mut s = Setup::new(if column == "tp3" { 3 } else { 2 });
-    // The names of the captures are architectures, and kinds of test models.
+    // Captures are named after architectures and kinds of test models.
     let architecture = name.rsplit_once('-').map_or(name, |(a, _)| a);
     s.architecture = Some(architecture.to_owned());
     let types = match column {
@@ -57,7 +55,7 @@ fn word(o: Verdict) -> &'static str {
     }
 }
 
-/// A model with another verdict than the observed one.
+/// A model with an unexpected verdict.
 pub(super) struct Different {
     pub(super) model: &'static str,
     pub(super) column: &'static str,
@@ -66,7 +64,6 @@ pub(super) struct Different {
     pub(super) why: &'static str,
 }
 
-/// All of them.
 pub(super) const DIFFERENT: [Different; 2] = [
     Different {
         model: "lfm2-dense",
@@ -84,7 +81,7 @@ pub(super) const DIFFERENT: [Different; 2] = [
     },
 ];
 
-/// The compared columns, with the numbers of verdicts and of matching verdicts.
+/// Compared columns, with the numbers of verdicts and of matches.
 const AGREEMENT: [(&str, usize, usize); 8] = [
     ("tp2", 54, 54),
     ("kvq8", 54, 54),
@@ -96,10 +93,9 @@ const AGREEMENT: [(&str, usize, usize); 8] = [
     ("tp3", 54, 53),
 ];
 
-/// The verdicts on the captures that are there.
 #[derive(Default)]
 struct Compared {
-    /// Per column, verdicts and those that agree.
+    /// Per column: verdicts and matches.
     columns: BTreeMap<String, (usize, usize)>,
     /// Disagreements: model, column, observed, found.
     differ: Vec<[String; 4]>,
@@ -137,7 +133,7 @@ fn compare() -> (Compared, usize) {
     (out, observed.len())
 }
 
-/// Returns the table for the book; `None` if some captures are missing.
+/// Returns the table for the book; `None` if captures are missing.
 pub(super) fn agreement() -> Option<String> {
     let (found, all) = compare();
     let mut out = String::from("| column | compared | agree |\n|---|---|---|\n");
@@ -171,7 +167,7 @@ fn verdicts_agree_with_what_was_observed() {
     }
 }
 
-/// Captures without logits to compare. The flag is true if the engine ran them on two devices.
+/// Captures without logits to compare, and true if the engine ran them on two devices.
 #[test]
 fn captures_without_logits_run_or_abort() {
     for (name, runs) in [
@@ -186,7 +182,6 @@ fn captures_without_logits_run_or_abort() {
     }
 }
 
-/// Returns the records of a capture, if its file exists.
 fn named(name: &str) -> Option<Vec<Record>> {
     let paths = tpc_tests::captures();
     let path = paths
@@ -212,7 +207,7 @@ fn without_their_names_refused_architectures_fail_at_an_op() {
         refused("olmo2-dense"),
         Some(("RMS_NORM".to_owned(), FaultKind::Rows))
     );
-    // The states that follow a delta rule's result.
+    // The states after a delta rule's result.
     assert_eq!(
         refused("qwen35-dense"),
         Some(("VIEW".to_owned(), FaultKind::Shape))

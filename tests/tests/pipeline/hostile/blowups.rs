@@ -1,8 +1,7 @@
-//! Captures that are small as files and large as graphs: chains of concatenations and views, one value joined in every
-//! order, huge pads and repetitions, wide fans, ops of many operands.
+//! Captures that are small files and large graphs: chains of concatenations and views, one value joined in every order,
+//! huge pads and repetitions, wide fans, ops of many operands.
 //!
-//! Each capture is planned and proved, run small by numbers, and checked by the rules of ggml's backend. Each step
-//! gives a result or a diagnostic soon.
+//! Each is planned, proved, run small, and checked by ggml's rules. Each step gives a result or a diagnostic soon.
 
 use serde_json::{Value as Json, json};
 use tpc_core::pipeline::{CompiledModel, compile_capture};
@@ -14,10 +13,8 @@ use tpc_numeric::Feed;
 use super::{Tally, code_of, first_seed};
 use crate::random::Rng;
 
-/// The most elements of a tensor, as a capture may have them.
 const MOST: u64 = 1 << 44;
 
-/// A capture that is written line by line.
 #[derive(Default)]
 struct Writer {
     lines: Vec<Json>,
@@ -48,13 +45,12 @@ impl Writer {
         id
     }
 
-    /// Appends the `len` indices from `start` on of an axis.
     fn slice(&mut self, of: usize, axis: usize, start: u64, len: u64) -> usize {
         let mut ne = self.ne[of];
         let nb = [4, 4 * ne[0], 4 * ne[0] * ne[1], 4 * ne[0] * ne[1] * ne[2]];
         ne[axis] = len;
         let owner = self.lines[of]["view"].as_i64().unwrap_or(-1);
-        // Views of views would have another layout; these are views of whole tensors.
+        // Views of views would have another layout.
         assert_eq!(owner, -1);
         self.put("VIEW", ne, nb, &[], &[of], (of as i64, start * nb[axis]))
     }
@@ -72,7 +68,6 @@ impl Writer {
     }
 }
 
-/// Draws a capture of this class.
 fn blowup(rng: &mut Rng) -> Writer {
     let mut w = Writer::default();
     let width = *rng.pick(&[32, 64, 96, 256]);
@@ -93,7 +88,7 @@ fn blowup(rng: &mut Rng) -> Writer {
         5 => many_operands(&mut w, rng, h),
         _ => any(&mut w, rng, h, length),
     }
-    // Another product, so that there is something to split on both sides.
+    // Another product, so that both sides can be split.
     let last = w.lines.len() - 1;
     let [a, b, c, d] = w.ne[last];
     if a <= 1 << 20 && rng.one_in(2) {
@@ -103,7 +98,7 @@ fn blowup(rng: &mut Rng) -> Writer {
     w
 }
 
-/// Views of one value joined one after another, as a loop over rows does it.
+/// Joins views of one value one after another, like a loop over rows.
 fn chain_of_views(w: &mut Writer, rng: &mut Rng, h: usize, rows: u64, length: u64) {
     let axis = rng.range(0, 1) as usize;
     let size = if axis == 0 { w.ne[h][0] } else { rows };
@@ -142,7 +137,7 @@ fn doubled(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     }
 }
 
-/// Values joined in any order, with products between.
+/// Joins values in any order, with products between.
 fn tree(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     let mut made = vec![h];
     for _ in 0..length {
@@ -156,7 +151,6 @@ fn tree(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     }
 }
 
-/// Pads and repetitions of any size.
 fn padded(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     let mut at = h;
     for _ in 0..length {
@@ -198,13 +192,12 @@ fn fan(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     }
 }
 
-/// Adds an op with more operands than ggml supports.
 fn many_operands(w: &mut Writer, rng: &mut Rng, h: usize) {
     let n = *rng.pick(&[9, 33, 1000, 200_000]);
     w.add("FOO", w.ne[h], &[], &vec![h; n]);
 }
 
-/// Appends ops of any kind on values of any kind; the reader must refuse operands that do not fit.
+/// Appends any ops on any values; the reader must refuse operands that do not fit.
 fn any(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     let mut made = vec![h];
     for _ in 0..length {
@@ -262,7 +255,6 @@ fn planned(text: &str, devices: u64) -> &'static str {
     }
 }
 
-/// Checks a capture by the rules of ggml's backend.
 fn linted(text: &str, devices: u64) -> &'static str {
     match capture::records(text) {
         Ok(records) => {
@@ -274,8 +266,8 @@ fn linted(text: &str, devices: u64) -> &'static str {
     }
 }
 
-/// Returns captures of former failures: long chains, a value doubled again and again, a pad of 1.6 GB, an op of a
-/// million operands.
+/// Returns captures of former failures: long chains, a value doubled repeatedly, a pad of 1.6 GB, an op of a million
+/// operands.
 fn known() -> Vec<(String, String)> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/attacks");
     let mut out: Vec<(String, String)> = Vec::new();

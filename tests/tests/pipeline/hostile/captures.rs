@@ -22,7 +22,7 @@ const KEYS: [&str; 11] = [
     "flags",
 ];
 
-/// Further ops that the captures lack: ops of rare forms, and unknown ones.
+/// Ops that the captures lack: rare and unknown ones.
 const OPS: [&str; 12] = [
     "SET",
     "CPY",
@@ -63,7 +63,6 @@ fn odd_number(rng: &mut Rng, near: i64) -> i64 {
     }
 }
 
-/// Changes one of the numbers of a key.
 fn change_number(of: &mut Json, rng: &mut Rng) {
     match of {
         Json::Array(list) if list.is_empty() => list.push(json!(odd_number(rng, 1))),
@@ -122,7 +121,7 @@ fn mutate(lines: &mut Vec<Json>, rng: &mut Rng) {
             }
         }
         10 | 11 => {
-            // An operand earlier in the list: the record still makes sense.
+            // An earlier operand, so that the record still makes sense.
             let earlier = rng.range(0, at as u64);
             let n = lines[at]["src"].as_array().map_or(0, Vec::len);
             if n > 0 {
@@ -162,12 +161,10 @@ fn load(path: &std::path::PathBuf) -> Vec<Json> {
     text.lines().map(parse).collect()
 }
 
-/// Returns the lines of every undamaged capture.
 pub(super) fn loaded() -> Vec<Vec<Json>> {
     tpc_tests::captures().iter().map(load).collect()
 }
 
-/// Returns a capture with a few changes.
 pub(super) fn mutated(captures: &[Vec<Json>], rng: &mut Rng) -> String {
     let mut lines = rng.pick(captures).clone();
     for _ in 0..rng.range(1, 3) {

@@ -1,8 +1,8 @@
-//! Every entry of the program that reads a file: each subcommand, with each of its files damaged, in each format and for
-//! each target. The program is run as its users run it, in this process.
+//! Every entry that reads a file: each subcommand, with each of its files damaged, in each format and for each target,
+//! run as by users but in this process.
 //!
-//! `TPC_CASES` sets the number of cases, `TPC_HOSTILE_SEED` the first seed, and `TPC_ENTRY` (such as `lint graph`) keeps to
-//! one entry. A case that panics, takes more than [`SLOWEST`] on a processor or more than [`MOST`] of memory fails.
+//! `TPC_CASES` sets the number of cases, `TPC_HOSTILE_SEED` the first seed, and `TPC_ENTRY` (such as `lint graph`)
+//! selects an entry. A case fails if it panics or exceeds [`SLOWEST`] on a processor or [`MOST`] of memory.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,10 +15,9 @@ use super::{Scratch, on_processor, said, status};
 use crate::random::Rng;
 use tpc_tests::Sweep;
 
-/// The longest that a case may take.
 const SLOWEST: Duration = Duration::from_secs(2);
 
-/// The limit on the memory that a case may add to the process, in KiB.
+/// Memory that a case may add to the process, in KiB.
 const MOST: u64 = 500 << 10;
 
 /// Every argument that names a file.
@@ -100,7 +99,6 @@ fn every_argument_that_names_a_file_is_in_the_table() {
     }
 }
 
-/// Draws the options of a case, without its files.
 fn options(command: &str, argument: &str, rng: &mut Rng) -> Vec<String> {
     let mut out = Vec::new();
     let mut add = |words: &[&str]| out.extend(words.iter().map(|w| (*w).to_owned()));
@@ -161,7 +159,7 @@ fn options(command: &str, argument: &str, rng: &mut Rng) -> Vec<String> {
     out
 }
 
-/// Returns the command line of a case: `file` is damaged.
+/// Returns a case's command line; `file` is damaged.
 fn command_line(
     entry: &(&str, &str, Input),
     file: &Path,
@@ -191,14 +189,12 @@ fn command_line(
     line
 }
 
-/// A damaged file and its command line.
 struct Case {
     seed: u64,
     line: Vec<String>,
     file: PathBuf,
 }
 
-/// Returns the reason that a case fails, if it does.
 fn failure(case: &Case) -> Option<String> {
     // The peak of this case alone.
     let _ = fs::write("/proc/self/clear_refs", "5");
@@ -225,7 +221,7 @@ fn failure(case: &Case) -> Option<String> {
     ))
 }
 
-/// Runs cases; what fails is kept with its file, in the folder `TPC_KEEP` if that is set.
+/// Runs cases; keeps failing files in the folder `TPC_KEEP`, if set.
 pub(super) fn damaged() -> (u64, Vec<String>) {
     let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok());
     let cases = number("TPC_CASES").unwrap_or(Sweep::asked().pick(160, 3000));

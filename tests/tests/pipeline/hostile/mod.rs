@@ -1,9 +1,8 @@
-//! Hostile input: damaged files, odd and impossible models, damaged captures, mangled IR text. tpc answers each with a
-//! plan or a diagnostic, soon and without taking much memory.
+//! Hostile input: damaged files, odd and impossible models, damaged captures, mangled IR text. tpc answers with a plan
+//! or a diagnostic, soon and without much memory.
 //!
-//! [`worker`] is a test that runs a job only if its environment variables name one. The other tests start it in a
-//! process of its own. They can then measure its peak memory and end an endless loop. `TPC_HOSTILE_RUNS` sets the
-//! number of mutations of each kind.
+//! [`worker`] is a test that runs a job if its environment variables name one. Other tests start it as a process, to
+//! measure its peak memory and end endless loops. `TPC_HOSTILE_RUNS` sets the number of mutations of each kind.
 
 mod blowups;
 mod captures;
@@ -35,17 +34,17 @@ use tpc_passes::lower::lower;
 
 use crate::random::Rng;
 
-/// The time limit of a run: ten times the longest run on a quiet machine.
+/// Time limit of a run: ten times the longest on a quiet machine.
 const SLOWEST: Duration = Duration::from_secs(1);
 
 /// Growth of the process over all runs, in KiB.
 const MEMORY: u64 = 64 << 10;
 
-/// The growth allowed for jobs that run small models, in KiB.
+/// Growth for jobs that run small models, in KiB.
 const NUMERIC_MEMORY: u64 = 480 << 10;
 
-/// Addresses, in KiB, that planning on several processors reserves per thread, for up to eight threads after the first.
-/// They hold the thread's stack, which uses few pages, and its guard pages.
+/// Addresses in KiB that planning reserves per thread, for up to eight threads after the first: the stack, which uses
+/// few pages, and guard pages.
 const STACK: u64 = (64 << 10) + 64;
 
 /// Addresses of all these threads, in KiB.
@@ -54,7 +53,6 @@ fn stacks() -> u64 {
     (processors as u64 - 1) * STACK
 }
 
-/// A model, before it is a file.
 #[derive(Clone, Debug)]
 struct Model {
     pairs: Vec<(String, MetaValue)>,
@@ -62,7 +60,6 @@ struct Model {
 }
 
 impl Model {
-    /// Returns the model that a header describes.
     fn of(header: &Header) -> Model {
         let pairs = header.metadata().entries();
         Model {
@@ -78,7 +75,7 @@ impl Model {
         }
     }
 
-    /// Builds a small model of this architecture with every optional tensor.
+    /// Builds a small model with every optional tensor.
     fn small(arch: &str) -> Model {
         let numbers = [
             ("block_count", 2_u32),
@@ -142,7 +139,7 @@ impl Model {
             tensors: Vec::new(),
         };
         if !model.complete() {
-            // The family needs keys that others do not have: its tiny model has them.
+            // The tiny model has the keys that only this family needs.
             let tiny = crate::synthetic::make(&format!("{arch}-tiny:header=1"));
             model = Model::of(tiny.header());
             assert!(model.complete(), "{arch}");
@@ -150,7 +147,7 @@ impl Model {
         model
     }
 
-    /// Gives the model the tensors that its metadata require; returns false if the metadata require no tensors.
+    /// Adds the tensors that the metadata require; returns false without such tensors.
     fn complete(&mut self) -> bool {
         let Ok(header) = self.writer().header() else {
             return false;
@@ -181,7 +178,7 @@ impl Model {
         self.pairs.push((key, value.into()));
     }
 
-    /// Describes in a line the pairs that the small model does not have.
+    /// Describes the pairs that the small model lacks.
     fn brief(&self, seed: u64) -> String {
         let arch = self
             .pairs
@@ -219,7 +216,6 @@ impl Model {
     }
 }
 
-/// Draws a number that parsers often mishandle.
 fn odd_number(rng: &mut Rng) -> u64 {
     let of_interest = [
         0, 1, 2, 3, 5, 7, 8, 16, 31, 32, 33, 48, 64, 96, 255, 256, 257, 1000,
@@ -278,7 +274,6 @@ fn odd_value(rng: &mut Rng) -> MetaValue {
     }
 }
 
-/// Changes a few things in a model.
 fn mutate(model: &mut Model, rng: &mut Rng) {
     let recompute = !rng.one_in(3);
     for _ in 0..rng.range(1, 3) {
@@ -358,7 +353,6 @@ fn mutate(model: &mut Model, rng: &mut Rng) {
     }
 }
 
-/// Draws a placement that the command line accepts.
 fn placement(rng: &mut Rng) -> Placement {
     let n = if rng.one_in(50) { 64 } else { rng.range(1, 9) };
     let mut p = Placement::on(parse_devices(&n.to_string()).expect("a count"));
@@ -388,7 +382,6 @@ fn placement(rng: &mut Rng) -> Placement {
     p
 }
 
-/// Describes a placement in a line.
 fn brief(p: &Placement) -> String {
     let Placement {
         split_mode,
@@ -407,11 +400,10 @@ fn brief(p: &Placement) -> String {
     )
 }
 
-/// The results of many runs.
 #[derive(Default)]
 struct Tally {
     runs: u64,
-    /// Runs by their outcome: `ok` or a code.
+    /// By outcome: `ok` or a code.
     outcomes: BTreeMap<String, u64>,
     slowest: Duration,
     slowest_what: String,
@@ -425,7 +417,6 @@ fn said(panic: &(dyn Any + Send)) -> String {
 }
 
 impl Tally {
-    /// Runs `f`, which gives the code of a diagnostic or `ok`.
     fn run(&mut self, what: impl Fn() -> String, f: impl Fn() -> &'static str) {
         let start = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(&f));
@@ -485,7 +476,6 @@ fn code_of(result: Result<(), Vec<Diagnostic>>) -> &'static str {
     }
 }
 
-/// Opens the file and plans it, as the program does.
 fn plan(path: &Path, placement: &Placement) -> &'static str {
     let file = match GgufFile::open(path) {
         Ok(file) => file,
@@ -521,7 +511,7 @@ fn headers() -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Draws one mutation of a real header or a small model; returns the bytes and a description.
+/// Draws a mutation of a real header or a small model; returns bytes and description.
 fn hostile_bytes(
     seed: u64,
     small: &[Model],
@@ -574,7 +564,7 @@ fn flip(bytes: &mut Vec<u8>, rng: &mut Rng) {
     }
 }
 
-/// A folder of this process, removed at the end.
+/// A temporary folder of this process.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -612,7 +602,7 @@ fn damaged_headers(
         let (bytes, what) = hostile_bytes(seed, small, real, &mut rng);
         let mut placement = placement(&mut rng);
         if bytes.len() > 12_000 {
-            // The memory of a real model's plan grows with the devices, so at most nine of them are kept.
+            // A real model's plan needs memory per device, so keep at most nine.
             placement.devices.truncate(9);
             placement.tensor_split = placement.tensor_split.filter(|s| s.len() <= 9);
         }
@@ -638,14 +628,13 @@ fn truncations(tally: &mut Tally) {
     let header = model.writer().write(&mut bytes, zeros).expect("writes");
     let placement = Placement::on(parse_devices("2").expect("a count"));
     let start = header.data_offset as usize;
-    // Every cut within the header. In the data, tpc finds a cut by the file's length alone, so the ends of tensors and
-    // some others suffice.
+    // Every cut within the header. In the data, tpc finds a cut only by the file's length, so some cuts suffice.
     let cuts = (0..start + 64)
         .chain((start + 64..bytes.len()).step_by(997))
         .chain([bytes.len() - 1]);
     for n in cuts {
         let path = scratch.file(&bytes[..n]);
-        // A bare header may lack the padding in front of the data.
+        // A bare header may lack the padding before the data.
         let whole = n <= start && n + 32 > start;
         tally.run(
             || format!("the first {n} bytes"),
@@ -661,7 +650,6 @@ fn truncations(tally: &mut Tally) {
     }
 }
 
-/// Words and lines of a text, mixed up.
 fn mangle(text: &str, rng: &mut Rng) -> String {
     let mut out = text.to_owned();
     for _ in 0..rng.range(1, 3) {
@@ -676,7 +664,7 @@ fn mangle(text: &str, rng: &mut Rng) -> String {
             1 => lines.swap(a, b),
             2 => lines.insert(a, lines[b].clone()),
             3 => {
-                // A byte of ASCII for another.
+                // Replace an ASCII byte by another.
                 let mut bytes = std::mem::take(&mut lines[a]).into_bytes();
                 if !bytes.is_empty() {
                     let at = rng.range(0, bytes.len() as u64 - 1) as usize;
@@ -688,7 +676,7 @@ fn mangle(text: &str, rng: &mut Rng) -> String {
             }
             4..=6 => lines[a] = other_number(&lines[a], rng),
             _ => {
-                // A word for one of another line.
+                // Replace a word by one of another line.
                 let words: Vec<&str> = lines[a].split(' ').collect();
                 let others: Vec<&str> = lines[b].split(' ').collect();
                 let at = rng.range(0, words.len() as u64 - 1) as usize;
@@ -706,7 +694,6 @@ fn mangle(text: &str, rng: &mut Rng) -> String {
     out
 }
 
-/// Replaces one number of the line.
 fn other_number(line: &str, rng: &mut Rng) -> String {
     let digits: Vec<usize> = line
         .char_indices()
@@ -723,7 +710,7 @@ fn other_number(line: &str, rng: &mut Rng) -> String {
     format!("{}{}{}", &line[..at], odd_number(rng), &line[at + len..])
 }
 
-/// Returns the texts of sharded plans of small models.
+/// Returns the texts of small models' sharded plans.
 fn texts() -> Vec<String> {
     let scratch = Scratch::new();
     let mut out = Vec::new();
@@ -771,8 +758,7 @@ fn mangled_texts(runs: u64, tally: &mut Tally) {
                     Err(violations) => return violations.errors[0].code().id,
                 };
                 match lower(&graph) {
-                    // If the verifier admits a graph and it can be lowered, the verifier must admit the programs as
-                    // well.
+                    // If the verifier admits a graph and it can be lowered, it must admit the programs as well.
                     Ok(programs) => {
                         let errors = verify(&programs).err().unwrap_or_default();
                         assert!(
@@ -789,14 +775,12 @@ fn mangled_texts(runs: u64, tally: &mut Tally) {
     }
 }
 
-/// Returns a figure of this process, in KiB.
 fn status(name: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find(|l| l.starts_with(name))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Returns the time that this thread has spent on a processor.
 fn on_processor() -> Option<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace()
@@ -825,7 +809,7 @@ fn worker() {
     let Ok(job) = std::env::var("TPC_HOSTILE_JOB") else {
         return;
     };
-    // The baseline of the memory includes the seeds and the planning of undamaged headers.
+    // The memory baseline includes the seeds and the planning of undamaged headers.
     let whole = (job == "headers").then(|| (small_models(), headers()));
     let scratch = Scratch::new();
     for (_, header) in whole.iter().flat_map(|(_, real)| real) {
@@ -876,13 +860,13 @@ fn worker() {
     );
 }
 
-/// Runs a job in a process of its own, whose output goes to this one's.
+/// Runs a job in a process, whose output goes to this one's.
 fn work(job: &str) {
     let status = started(job, None);
     assert!(status.success(), "`{job}`: {status}");
 }
 
-/// Runs a process with this job and returns its exit status. If it writes a report file, its output is dropped.
+/// Runs a process with this job; returns its exit status. If it writes a report file, its output is dropped.
 fn started(job: &str, report: Option<&Path>) -> std::process::ExitStatus {
     let program = std::env::current_exe().expect("this program");
     let mut child = Command::new(program);

@@ -1,5 +1,5 @@
-//! Changed programs, with any ops, parameters, sizes and layers: the proof soon refuses them, or accepts programs that
-//! compute the same. The proof runs even if the verifier rejects the programs.
+//! Changed programs with any ops, parameters, sizes and layers: the proof soon refuses them, or accepts programs that
+//! compute the same. It runs even if the verifier rejects the programs.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,10 +16,10 @@ use crate::captures::{random_weights, run_at_random};
 use crate::mutants::draft::Draft;
 use crate::random::Rng;
 
-/// The most that numbers may differ for another order of summation.
+/// The largest difference for another order of summation.
 const SAME: f64 = 1e-20;
 
-/// Returns the witnesses of the proof's rules, each a model with programs.
+/// Returns the witnesses of the proof's rules, models with programs.
 fn witnesses() -> Vec<(String, Graph, Graph)> {
     let folder = tpc_tests::data().join("proof");
     let mut names: Vec<String> = fs::read_dir(&folder)
@@ -75,7 +75,6 @@ fn interval(rng: &mut Rng) -> Interval {
     Interval { start, len }
 }
 
-/// Returns another value of the same kind of attribute.
 fn attribute(value: &Attr, rng: &mut Rng) -> Attr {
     match value {
         Attr::Dim(_) | Attr::Negative(_) => Attr::Dim(size(rng)),
@@ -113,7 +112,7 @@ fn attribute(value: &Attr, rng: &mut Rng) -> Attr {
     }
 }
 
-/// Returns the op with one parameter changed; unchanged if it has no parameters or refuses the new value.
+/// Changes one of an op's parameters; returns the op unchanged if it lacks parameters or refuses the value.
 fn parameter(op: &Op, rng: &mut Rng) -> Op {
     let mut attrs = op.attrs();
     if attrs.is_empty() {
@@ -128,7 +127,6 @@ fn parameter(op: &Op, rng: &mut Rng) -> Op {
     other.and_then(Result::ok).unwrap_or_else(|| op.clone())
 }
 
-/// Changes one thing.
 fn change(d: &mut Draft, ops: &[Op], rng: &mut Rng) {
     let line = (rng.next() % d.lines.len() as u64) as usize;
     let cell = (rng.next() % d.cells.len() as u64) as usize;
@@ -160,13 +158,12 @@ fn change(d: &mut Draft, ops: &[Op], rng: &mut Rng) {
     }
 }
 
-/// Elements of the largest value that is run.
+/// Elements of the largest value to run.
 const LARGEST: u64 = 1 << 14;
 
-/// The sizes of the batch that accepted programs are run on.
 const BATCH: [(Symbol, u64); 2] = [(Symbol::NTokens, 8), (Symbol::NOutputs, 8)];
 
-/// True if a graph is small enough to be run, with plain weights.
+/// True if a graph is small enough to run, with plain weights.
 fn runs(graph: &Graph) -> bool {
     let bind = |b: Bindings, &(s, n): &(Symbol, u64)| b.with(s, n);
     let batch = BATCH.iter().fold(Bindings::default(), bind);
@@ -179,7 +176,7 @@ fn runs(graph: &Graph) -> bool {
     })
 }
 
-/// Checks that accepted programs compute the model's outputs, in a batch of a few tokens.
+/// Checks that accepted programs compute the model's outputs in a small batch.
 fn same(model: &Graph, programs: &Graph) -> Result<(), String> {
     let (Ok(model), Ok(programs)) = (
         Verified::<stage::Model>::new(model.clone()),
@@ -219,7 +216,7 @@ fn changed_programs_are_refused_or_the_same() {
     for seed in first..first + count {
         let mut rng = Rng::new(seed.wrapping_mul(0x9E37) ^ 0x9F00);
         let (name, model, programs) = rng.pick(&witnesses);
-        // The programs of the model, or the model as programs of itself.
+        // The model's programs, or the model as programs of itself.
         let of_model = rng.one_in(4);
         let mut draft = Draft::new(if of_model { model } else { programs });
         for _ in 0..rng.range(1, 3) {

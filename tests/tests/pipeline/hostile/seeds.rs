@@ -10,32 +10,23 @@ use tpc_runtime::Checksum;
 use super::{Model, Scratch, captures, flip, mangle};
 use crate::random::Rng;
 
-/// The kind of an argument's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Input {
-    /// A GGUF file.
     Gguf,
-    /// A captured graph.
     Capture,
-    /// A topology.
     Topology,
-    /// Settings, as in `tpc.toml`.
+    /// As in `tpc.toml`.
     Settings,
-    /// Logits to compare with.
     Golden,
-    /// A plan as JSON.
     Plan,
-    /// An artefact.
     Artefact,
-    /// A session that was saved.
     Session,
-    /// Text.
     Text,
-    /// Overwritten, whatever it held.
+    /// An existing file that tpc overwrites.
     Over,
-    /// An output file: tpc does not read it.
+    /// An output file, which tpc does not read.
     Written,
-    /// A file that a server reads as another command does, or that developers of tpc write.
+    /// Read by a server like by another command, or written by tpc's developers.
     Elsewhere,
 }
 
@@ -51,7 +42,7 @@ const TOPOLOGY: &str = r#"Topology(
 )
 "#;
 
-/// Settings with every key. The files are in a folder of damaged files.
+/// Settings with every key, in a folder of damaged files.
 const SETTINGS: &str = r#"[lint]
 files = ["healthy.gguf", "*.gguf"]
 devices = "2x3090"
@@ -65,20 +56,17 @@ deny = ["TPC0313"]
 allow = []
 "#;
 
-/// Healthy files.
+/// Undamaged files.
 pub(super) struct Seeds {
     models: Vec<Model>,
     captures: Vec<Vec<serde_json::Value>>,
     topologies: Vec<String>,
     golden: Vec<u8>,
-    /// A plan as JSON.
     plan: String,
-    /// A model with data.
     pub(super) model: PathBuf,
-    /// An artefact of that model, and its bytes.
     pub(super) artefact: PathBuf,
     compiled: Vec<u8>,
-    /// Sessions of that model: of a text, and of a conversation.
+    /// Sessions of that model: a text, and a conversation.
     sessions: Vec<Vec<u8>>,
 }
 
@@ -120,7 +108,6 @@ impl Seeds {
         }
     }
 
-    /// Bytes of a damaged file of this kind.
     pub(super) fn damaged(&self, input: Input, rng: &mut Rng) -> Vec<u8> {
         match input {
             Input::Gguf => {
@@ -189,7 +176,7 @@ impl Seeds {
     }
 }
 
-/// Returns the metadata of a vocabulary with the size of a small model's vocabulary.
+/// Returns a vocabulary's metadata with a small model's size.
 fn vocabulary() -> Vec<(String, MetaValue)> {
     let tokens = ["<unk>", "<s>", "</s>", "\u{2581}"].map(str::to_owned);
     let letters = ('a'..='z').chain('0'..='9').map(String::from);
@@ -208,7 +195,7 @@ fn vocabulary() -> Vec<(String, MetaValue)> {
     ]
 }
 
-/// Returns the session files that runs of the healthy model save: a text and a conversation.
+/// Returns session files of the undamaged model: a text and a conversation.
 fn sessions(scratch: &Scratch) -> Vec<Vec<u8>> {
     let [model, saved] = ["healthy.gguf", "healthy.session"].map(|f| scratch.0.join(f));
     let of = |asked: &[&str]| {
@@ -226,7 +213,6 @@ fn sessions(scratch: &Scratch) -> Vec<Vec<u8>> {
     ]
 }
 
-/// Returns the plan of a model on two devices, as JSON.
 fn plan_of(model: &Path) -> String {
     let file = tpc_gguf::GgufFile::open(model).expect("a healthy file");
     let devices = tpc_core::placement::parse_devices("2").expect("a count");
@@ -236,7 +222,6 @@ fn plan_of(model: &Path) -> String {
     serde_json::to_string(&report).expect("JSON")
 }
 
-/// Changes one of the numbers of a text.
 fn numbers(text: &str, rng: &mut Rng) -> String {
     let digits = |c: char| c.is_ascii_digit();
     let starts: Vec<usize> = (0..text.len())

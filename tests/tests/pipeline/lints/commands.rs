@@ -1,4 +1,4 @@
-//! Lints of command lines of llama.cpp.
+//! Lints of llama.cpp's command lines.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,6 @@ fn model(name: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("no model {name}"))
 }
 
-/// Writes a file of this specification, without data.
 fn synthetic(spec: &str) -> PathBuf {
     let whole = format!("{spec},header=1");
     let parsed = Spec::parse(&whole).unwrap_or_else(|d| panic!("{spec}: {d}"));
@@ -40,8 +39,8 @@ fn synthetic(spec: &str) -> PathBuf {
     path
 }
 
-/// Returns the findings of a command line for a model on `devices` devices. The model is a golden model, a header or a
-/// specification. A prefix `0.5.0:` of the line names the release.
+/// Returns the findings of a command line for a golden model, header or specification on `devices` devices. A prefix
+/// `0.5.0:` names the release.
 fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
     let (build, line) = match line.strip_prefix("0.5.0:") {
         Some(rest) => (Build::find(Maker::LlamaCpp, "0.5.0"), rest),
@@ -92,7 +91,6 @@ fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
     })
 }
 
-/// Returns a draft that has other tokens than its model.
 fn draft_with_other_tokens() -> ExtraFileMemory {
     ExtraFileMemory {
         what: "draft",
@@ -104,7 +102,7 @@ fn draft_with_other_tokens() -> ExtraFileMemory {
     }
 }
 
-/// A model whose linear attention is not shared alike by three devices.
+/// A model whose linear attention three devices cannot share equally.
 const NEXT: &str = "qwen3next:layers=4,embd=512,heads=16,kv_heads=2,head_dim=256,ff=512,vocab=512,type=f32,\
     qwen3next.ssm.state_size=128,qwen3next.ssm.group_count=16,qwen3next.ssm.time_step_rank=32,\
     qwen3next.ssm.inner_size=4096";

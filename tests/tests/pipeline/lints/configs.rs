@@ -12,7 +12,7 @@ use super::plans::{findings, memory, override_with};
 const SMALL: &str = "qwen3-0.6b";
 const LLAMA: &str = "llama-3.1-8b";
 
-/// Fires with the first, is silent with the second.
+/// Fires with the first, not with the second.
 fn pair(
     code: &'static str,
     header: &'static str,
@@ -181,7 +181,7 @@ pub(super) fn cases() -> Vec<Case> {
             "ffn=CPU,blk\\.0\\.=dev0",
             "ffn_down=dev0,blk\\.0\\.=dev0",
         ),
-        // An exception before the pattern that it excepts from.
+        // An exception before its pattern.
         overrides(
             "TPC0813",
             "ffn=CPU,ffn_down|attn_q=dev0",

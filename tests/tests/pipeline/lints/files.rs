@@ -1,4 +1,4 @@
-//! Lints of model files, on a small Llama with one thing changed.
+//! Lints of model files, on a small Llama with one change.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,7 +16,6 @@ use tpc_tests::data;
 use super::super::support::plan;
 use super::Case;
 
-/// The contents of a file.
 struct Parts {
     pairs: Vec<(String, MetaValue)>,
     tensors: Vec<(String, DType, Vec<u64>, Vec<u8>)>,
@@ -24,7 +23,6 @@ struct Parts {
 }
 
 impl Parts {
-    /// Reads the contents of a golden model of the repository.
     fn of(name: &str) -> Parts {
         let path = data().join("golden").join(name);
         let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
@@ -57,7 +55,6 @@ impl Parts {
             .push((name.to_owned(), dtype, ne.to_vec(), bytes));
     }
 
-    /// Changes the type of the tensor of this name.
     fn retype(&mut self, name: &str, dtype: DType) {
         let found = self.tensors.iter().find(|(n, ..)| n == name);
         let ne = found.expect("there is such a tensor").2.clone();
@@ -101,7 +98,7 @@ fn findings(parts: &Parts) -> Vec<Diagnostic> {
     found
 }
 
-/// Returns the findings of a plan of the small Llama, with the last `drafts` blocks drafting tokens.
+/// Returns the findings of a plan of the small Llama whose last `drafts` blocks draft.
 fn planned(drafts: u32) -> Vec<Diagnostic> {
     planned_with(Engine::Tpc, |p| {
         p.set("llama.nextn_predict_layers", drafts);
@@ -123,10 +120,9 @@ fn planned_with(engine: Engine, edit: impl FnOnce(&mut Parts)) -> Vec<Diagnostic
 
 const LLAMA: &str = "llama-dense-q4_k_m.gguf";
 
-/// A weight of the small Llama whose rows are whole blocks of 256.
+/// A weight of the small Llama with rows of whole blocks of 256.
 const DOWN: &str = "blk.0.ffn_down.weight";
 
-/// Adds tensors of an encoder.
 fn encoder(parts: &mut Parts) {
     for n in 0..3 {
         parts.tensor(&format!("v.blk.{n}.attn_q.weight"), DType::F32, &[32]);
@@ -191,7 +187,7 @@ pub(super) fn cases() -> Vec<Case> {
             || planned_with(Engine::LlamaCpp, |p| p.retype(DOWN, DType::Q6_0)),
             || planned_with(Engine::IkLlamaCpp, |p| p.retype(DOWN, DType::Q6_0)),
         ),
-        // The tensors of a block beyond the block count are reported once.
+        // A block beyond the block count is reported once.
         near(
             "TPC0600",
             |p| p.tensor("foo.weight", DType::F32, &[32]),

@@ -1,4 +1,4 @@
-//! Lints of captured graphs, on a capture of a small Llama with one thing changed, and on captures written by hand.
+//! Lints of captured graphs, on a small Llama's capture with one change and on hand-written captures.
 
 use crate::support::verified;
 use serde_json::{Value as Json, json};
@@ -33,7 +33,6 @@ fn of_captured(captured: &CapturedGraph) -> Vec<Diagnostic> {
     })
 }
 
-/// Returns the first record of that op and name.
 fn at(records: &[Json], op: &str, name: &str) -> usize {
     let found = records
         .iter()
@@ -67,7 +66,7 @@ fn bits(x: f32) -> u32 {
     x.to_bits()
 }
 
-/// Returns a product of rows of heads, flattened if `flat`.
+/// Returns a product of head rows, flattened if `flat`.
 fn rotation(flat: bool) -> Vec<Json> {
     let mut x = record(0, "heads", "NONE", "f32", [128, 3, 8, 1], &[]);
     x["flags"] = 1.into();
@@ -83,7 +82,7 @@ fn rotation(flat: bool) -> Vec<Json> {
     ]
 }
 
-/// Returns a capture with three attentions of one head size and these scales.
+/// Returns a capture of three attentions with one head size and these scales.
 fn scales(scales: [f32; 3]) -> Vec<Json> {
     let mut out = llama();
     let first = at(&out, "FLASH_ATTN_EXT", "node_24");
@@ -97,7 +96,7 @@ fn scales(scales: [f32; 3]) -> Vec<Json> {
     out
 }
 
-/// Layers of an RMS norm and a product each; that number has another op in place of the product.
+/// Makes layers of an RMS norm and a product; layer `odd` has another op instead of the product.
 fn layers(odd: Option<u32>) -> CapturedGraph {
     let mut text =
         String::from("tpir 1\ngraph \"layers\"\n\nv0 \"x\": f32[8] @host = input {name = \"x\"}\n");
@@ -249,7 +248,7 @@ pub(super) fn cases() -> Vec<Case> {
             r[attention]["src"][0] = 9000.into();
             r[attention]["ne"] = json!([128, 3, 8, 1]);
             r[attention]["nb"] = json!(packed("f32", [128, 3, 8, 1]));
-            // The records that follow expect another number of heads.
+            // The following records expect another number of heads.
             r.truncate(attention + 1);
             r.insert(attention, q);
         }),

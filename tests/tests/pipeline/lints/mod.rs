@@ -1,4 +1,4 @@
-//! Every lint has an input that triggers it and a similar input that does not.
+//! Every lint has an input that triggers it and a similar one that does not.
 
 mod commands;
 mod configs;
@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use tpc_diag::{Diagnostic, Severity};
 use tpc_lint::{TOPICS, lints};
 
-/// An input that triggers a lint, and a slightly changed input that does not.
 pub(crate) struct Case {
     code: &'static str,
     fires: Box<dyn Fn() -> Vec<Diagnostic>>,

@@ -128,7 +128,6 @@ fn lints_fire() {
     );
 }
 
-/// Returns the findings of a capture, split among devices.
 fn of_capture(name: &str, text: &str, devices: &str) -> Vec<Diagnostic> {
     let captured = tpc_ggml::capture::read(text, name).unwrap_or_else(|e| panic!("{e}"));
     let placement = Placement::on(parse_devices(devices).expect("devices"));
@@ -136,7 +135,6 @@ fn of_capture(name: &str, text: &str, devices: &str) -> Vec<Diagnostic> {
     plan_report("x", &placement, &compiled).diagnostics
 }
 
-/// Returns the findings of a graph as text.
 fn of_text(text: &str, devices: &str) -> Vec<Diagnostic> {
     let parsed = tpc_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e[0]));
     let captured = CapturedGraph {
@@ -157,7 +155,7 @@ fn of_text(text: &str, devices: &str) -> Vec<Diagnostic> {
 const CUT: &str = include_str!("../../../filetests/lint/rotation-cuts-heads.tpir");
 const UNCUT: &str = include_str!("../../../filetests/lint/blocks-across-heads.tpir");
 
-/// Returns the findings of a plan; the search ended early unless `optimal`.
+/// Returns the findings of a plan; its search ended early unless `optimal`.
 fn unproven(optimal: bool) -> Vec<Diagnostic> {
     let path = headers()
         .into_iter()
@@ -168,7 +166,7 @@ fn unproven(optimal: bool) -> Vec<Diagnostic> {
     plan_report("x", &placement, &compiled).diagnostics
 }
 
-/// Returns the findings of a plan whose rewriting had `iterations` rounds.
+/// Returns the findings of a plan with `iterations` rounds of rewriting.
 fn rewritten(iterations: usize) -> Vec<Diagnostic> {
     let path = headers()
         .into_iter()
@@ -238,14 +236,14 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// Returns the findings of a capture whose latent attention stays whole.
+/// Returns the findings of a capture with whole latent attention.
 fn whole() -> Vec<Diagnostic> {
     let path = tpc_tests::data().join("graphs/deepseek2-moe.jsonl");
     let text = std::fs::read_to_string(path).expect("the capture is there");
     of_capture("deepseek2-moe", &text, "2")
 }
 
-/// Returns the findings of a capture with an op that no rule is written for.
+/// Returns the findings of a capture with an op without a rule.
 fn opaque() -> Vec<Diagnostic> {
     let ne = [512, 1, 1, 1];
     let mut x = record(0, "x", "NONE", "f32", ne, &[]);

@@ -1,8 +1,7 @@
-//! Programs that can be edited.
+//! Editable programs.
 
 use tpc_ir::{Graph, Inst, Op, Output, Place, TensorType, Value};
 
-/// An instruction; values are numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) op: Op,
@@ -11,7 +10,6 @@ pub(crate) struct Line {
     pub(crate) layer: Option<u32>,
 }
 
-/// A value.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     pub(crate) name: String,
@@ -19,7 +17,6 @@ pub(crate) struct Cell {
     pub(crate) place: Place,
 }
 
-/// Programs as lists.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     of: Graph,
@@ -56,7 +53,6 @@ impl Draft {
         }
     }
 
-    /// Returns the line that defines a value.
     pub(crate) fn def(&self, value: usize) -> usize {
         let at = self.lines.iter().position(|l| l.results.contains(&value));
         at.expect("every value is defined")
@@ -68,7 +64,7 @@ impl Draft {
         self.cells.len() - 1
     }
 
-    /// Inserts a line before another; the numbers of later lines change.
+    /// Inserts a line before another; later lines are renumbered.
     pub(crate) fn insert(&mut self, at: usize, op: Op, operands: Vec<usize>, results: Vec<usize>) {
         let layer = self.lines[at.min(self.lines.len() - 1)].layer;
         self.lines.insert(
@@ -82,14 +78,14 @@ impl Draft {
         );
     }
 
-    /// Puts an op before another line; its result is like its first operand.
+    /// Inserts an op before a line; its result is like its first operand.
     pub(crate) fn result(&mut self, at: usize, op: Op, operands: &[usize]) -> usize {
         let new = self.like(operands[0]);
         self.insert(at, op, operands.to_vec(), vec![new]);
         new
     }
 
-    /// Has all readers of a value from a line on read another.
+    /// Makes all readers of a value from a line on read another.
     pub(crate) fn redirect(&mut self, from: usize, value: usize, to: usize) -> Vec<usize> {
         let mut changed = Vec::new();
         for (i, l) in self.lines.iter_mut().enumerate().skip(from) {
@@ -109,7 +105,7 @@ impl Draft {
         changed
     }
 
-    /// Builds the graph; `None` if it would read a value before its definition.
+    /// Builds the graph; `None` if a value is read before its definition.
     pub(crate) fn graph(&self) -> Option<Graph> {
         let mut out = self.of.clone();
         let mut made: Vec<Option<Value>> = vec![None; self.cells.len()];
@@ -142,7 +138,6 @@ impl Draft {
     }
 }
 
-/// Returns the instruction of a line.
 pub(crate) fn inst(line: usize) -> Inst {
     Inst::new(line)
 }

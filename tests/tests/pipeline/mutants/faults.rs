@@ -9,13 +9,12 @@ use tpc_ir::{DType, Dim, Graph, Interval, Op, Output, Place};
 use super::super::random::Rng;
 use super::draft::Draft;
 
-/// The lines of the changed programs that are at fault.
+/// The faulty lines of the changed programs.
 pub(super) type Sites = Vec<usize>;
 
-/// A kind of fault.
 pub(super) struct Fault {
     pub(super) name: &'static str,
-    /// Makes the fault somewhere; `None` if the draft has no place for it.
+    /// Makes the fault; `None` if the draft has no place for it.
     pub(super) make: fn(&mut Draft, &mut Rng, &Graph) -> Option<Sites>,
 }
 
@@ -190,7 +189,7 @@ fn all_reduces(d: &Draft, rng: &mut Rng) -> Option<usize> {
     })
 }
 
-/// Picks another value of the same type and place as `value`, defined before line `at`.
+/// Picks another value of the type and place of `value`, defined before line `at`.
 fn another(d: &Draft, rng: &mut Rng, value: usize, at: usize) -> Option<usize> {
     let (ty, place) = (&d.cells[value].ty, d.cells[value].place);
     let found: Vec<usize> = d.lines[..at]
@@ -300,7 +299,7 @@ fn copies_swapped(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     Some(vec![b - 1, b])
 }
 
-/// Lines between two copies that may be swapped.
+/// Lines between two swappable copies.
 const NEAR: usize = 40;
 
 fn copy_dropped(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
@@ -310,7 +309,7 @@ fn copy_dropped(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     (!sites.is_empty()).then_some(sites)
 }
 
-/// Adds a value to the second device's summand that the first device already adds to its own.
+/// Adds a value to the second device's summand that the first device already adds.
 fn added_everywhere(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let is_add = |op: &Op| {
         matches!(
@@ -320,7 +319,7 @@ fn added_everywhere(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
             })
         )
     };
-    // The summand must be on the other device too, under the same name.
+    // The summand must be on the other device under the same name.
     let at = all_reduces(d, rng)?;
     let first = d.def(d.lines[at].operands[0]);
     if !is_add(&d.lines[first].op) {
@@ -366,7 +365,7 @@ fn added_everywhere(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     None
 }
 
-/// Returns a weight whose parts are split across devices, the split axis and the size of the whole.
+/// Returns a weight split across devices, its split axis and the whole size.
 fn split_weight(d: &Draft, rng: &mut Rng, model: &Graph) -> Option<(usize, usize, u64)> {
     let at = some(d, rng, |i| {
         matches!(&d.lines[i].op, Op::Weight(Weight { parts: Some(_), .. }))
@@ -462,7 +461,6 @@ fn block_misaligned(d: &mut Draft, rng: &mut Rng, model: &Graph) -> Option<Sites
     Some(vec![at])
 }
 
-/// Swaps the parts that two devices hold of a leaf.
 fn swapped(d: &mut Draft, rng: &mut Rng, is_leaf: impl Fn(&Op) -> Option<String>) -> Option<Sites> {
     let a = some(d, rng, |i| is_leaf(&d.lines[i].op).is_some())?;
     let name = is_leaf(&d.lines[a].op);
@@ -723,7 +721,7 @@ fn add() -> Op {
     Binary { kind }.into()
 }
 
-/// Picks the all-reduce and the rank of a summand whose rows are of constant length.
+/// Picks an all-reduce and the rank of a summand with rows of constant length.
 fn summand(d: &Draft, rng: &mut Rng) -> Option<(usize, usize)> {
     let at = all_reduces(d, rng)?;
     let rank = (rng.next() % d.lines[at].operands.len() as u64) as usize;
@@ -732,8 +730,8 @@ fn summand(d: &Draft, rng: &mut Rng) -> Option<(usize, usize)> {
     Some((at, rank))
 }
 
-/// Inserts zeros like a value before line `at`, from an empty slice of it, as on a device without a share. The zeros
-/// take two lines.
+/// Inserts zeros like a value before line `at`, from an empty slice of it, as on a device without a share. Takes two
+/// lines.
 fn zeros(d: &mut Draft, at: usize, like: usize) -> Option<usize> {
     let after = d.cells[like].ty.dims[0].as_const()?;
     let none = d.like(like);
@@ -754,7 +752,7 @@ fn zeros(d: &mut Draft, at: usize, like: usize) -> Option<usize> {
     Some(all)
 }
 
-/// Adds a value that is not a number, which `make` makes of zeros, to one device's summand.
+/// Adds NaNs, which `make` makes of zeros, to one device's summand.
 fn spoiled(
     d: &mut Draft,
     rng: &mut Rng,
@@ -771,8 +769,7 @@ fn spoiled(
     Some((first..=end).collect())
 }
 
-/// Selects no rows of an empty `z`, with the row count of `z`. All values without elements are zeros, but none of these
-/// has a row.
+/// Selects no rows of an empty `z`. Values without elements count as zeros, but these lack rows as well.
 fn rows_of_none(d: &mut Draft, at: usize, z: usize) -> Vec<usize> {
     let [_, a, b, c] = d.cells[z].ty.dims.clone();
     let slice = |axis: u64, len: u64| Slice {
@@ -805,7 +802,7 @@ fn sum_by_zero(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     Some(vec![at + 2])
 }
 
-/// Adds to a summand the sum of an attention mask, times zeros.
+/// Adds the sum of an attention mask, times zeros, to a summand.
 fn zero_times_mask(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let (at, rank) = summand(d, rng)?;
     let own = d.lines[at].operands[rank];
@@ -832,11 +829,11 @@ fn zero_times_mask(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let product = d.result(at + 3, mul(), &[z, total]);
     let sum = d.result(at + 4, add(), &[own, product]);
     d.lines[at + 5].operands[rank] = sum;
-    // The model has no value that is the sum of the mask either.
+    // Nor does the model have the mask's sum.
     Some(vec![at + 2, at + 3, at + 4])
 }
 
-/// Divides by one device's summand in place of the sum of all devices.
+/// Divides by one device's summand instead of the sum.
 fn by_own_summand(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let own = |d: &Draft, at: usize| {
         let line = &d.lines[at];
@@ -852,7 +849,7 @@ fn by_own_summand(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
         d.lines[at].operands[1] = summand;
         return Some(vec![at]);
     }
-    // If no divisor is a sum over devices, one device divides by zeros of its divisor's shape.
+    // If no divisor is a sum over devices, one device divides by zeros.
     let at = some(d, rng, |i| {
         let l = &d.lines[i];
         matches!(&l.op, Op::Binary(b) if b.kind == BinaryKind::Div)

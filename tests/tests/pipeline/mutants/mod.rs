@@ -1,7 +1,6 @@
-//! Faults in correct programs: the proof finds each of them and names the op.
+//! Faults in correct programs: the proof finds each and names the op.
 //!
-//! A mutant that the proof accepts is run in two batches, so that a lost state shows. It must compute the outputs of
-//! the correct programs.
+//! An accepted mutant is run in two batches, so that a lost state shows, and must compute the correct outputs.
 
 pub(crate) mod draft;
 mod faults;
@@ -23,24 +22,20 @@ use super::support::{FileWeights, golden, placement, plan};
 use draft::{Draft, inst};
 use faults::FAULTS;
 
-/// Tokens that an accepted mutant is run with.
 const TOKENS: usize = 6;
-/// The NMSE up to which logits count as equal; sums may have another order.
+/// The largest NMSE of equal logits; sums may have another order.
 const SAME: f64 = 1e-12;
 
-/// The mutants of one kind, by verdict.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     mutants: usize,
-    /// Rejected by the proof.
     caught: usize,
     /// Accepted, and equal when run.
     equal: usize,
-    /// The number of rejected mutants whose named op is the changed one or reads it.
+    /// Rejected mutants whose named op is the changed one or reads it.
     named: usize,
 }
 
-/// Returns the placements that programs are made for.
 fn placements(devices: usize) -> Vec<(&'static str, Placement)> {
     let with = |set: &dyn Fn(&mut Placement)| {
         let mut p = placement(devices);
@@ -78,7 +73,6 @@ fn placements(devices: usize) -> Vec<(&'static str, Placement)> {
     ]
 }
 
-/// Returns the logits of tokens in two batches.
 fn logits(
     graph: &Verified<stage::Programs>,
     file: &GgufFile,
@@ -99,7 +93,6 @@ fn logits(
     Ok(out)
 }
 
-/// Makes mutants of one model's programs and judges them.
 fn judge(
     path: &Path,
     way: (&str, &Placement),
@@ -123,7 +116,7 @@ fn judge(
             let Some(mutant) = draft.graph().filter(|g| *g != **programs) else {
                 continue;
             };
-            // The proof must find the fault even if the verifier does not admit the programs.
+            // The proof must find the fault even if the verifier rejects the programs.
             let mutant = Verified::unchecked(mutant);
             let count = counts.entry(fault.name).or_default();
             count.mutants += 1;
@@ -199,7 +192,7 @@ fn every_fault_is_rejected_and_named() {
             let mut rng = Rng::new((m * 8 + devices) as u64);
             let chosen = (m + devices) % ways.len();
             for (k, (name, placement)) in ways.iter().enumerate() {
-                // A sample has, of each model, the plain split on one number of devices and a placement on another.
+                // Per model, a sample has the plain split on one number of devices and a placement on another.
                 let sampled = match k {
                     0 => devices == 2 + m % 3,
                     _ => k == chosen && devices == 2 + (m + 1) % 3,

@@ -1,4 +1,4 @@
-//! Wrong programs are detected, and the error names the first wrong value.
+//! Wrong programs are detected; the error names the first wrong value.
 
 use tpc_core::shrink::ShrunkModel;
 use tpc_ir::budget::Limits;
@@ -8,7 +8,6 @@ use tpc_tests::goldens;
 
 use super::{planned, small, tensors};
 
-/// Returns a small model on two devices.
 fn made() -> ShrunkModel {
     let mut models = goldens().into_iter();
     let path = models
@@ -26,7 +25,6 @@ fn said(programs: Graph) -> String {
     d.to_string()
 }
 
-/// Returns the programs with a line of their text changed.
 fn changed(line: &dyn Fn(&str) -> bool, change: &dyn Fn(&str) -> String) -> Graph {
     let text = made().programs.to_string();
     let found = text
@@ -65,8 +63,7 @@ fn a_lost_all_reduce_is_named() {
     );
 }
 
-/// The search keeps every value of the model, which needs more of the budget than a run. A run may leave too little for
-/// it.
+/// The search keeps every value of the model, which needs more of the budget than a run.
 #[test]
 fn what_is_wrong_is_told_where_the_budget_does_not_suffice_to_find_it() {
     let scaled = |l: &str| l.replacen("= swiglu", "= geglu", 1);
@@ -81,7 +78,7 @@ fn what_is_wrong_is_told_where_the_budget_does_not_suffice_to_find_it() {
     assert!(all.contains("by `geglu` on dev"), "{all}");
     for resource in [Resource::Bytes, Resource::Steps] {
         let with = |n: u64| said(Limits::NONE.with(resource, n));
-        // The smallest budget that suffices to run the model and its programs leaves none for the search.
+        // The smallest budget for running the model and its programs leaves too little for the search.
         let (mut too_little, mut enough) = (0, 1 << 40);
         while enough - too_little > 1 {
             let middle = u64::midpoint(too_little, enough);
@@ -91,7 +88,7 @@ fn what_is_wrong_is_told_where_the_budget_does_not_suffice_to_find_it() {
             }
         }
         let told = with(enough).1;
-        assert!(told.contains("compute something else"), "{told}");
+        assert!(told.contains("do not compute the model"), "{told}");
         let more = "the search for the first value that differs needs more than";
         assert!(told.contains(more), "{told}");
     }
@@ -154,5 +151,5 @@ fn programs_that_do_not_run_are_wrong() {
         .find(|(_, d)| matches!(d.op, Op::GetRows(_)));
     let v = rows.expect("embeddings are looked up").1.results[0];
     programs.value_mut(v).ty.dims[0] = 7.into();
-    assert!(said(programs).contains("compute something else"));
+    assert!(said(programs).contains("do not compute the model"));
 }

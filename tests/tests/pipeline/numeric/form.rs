@@ -1,4 +1,4 @@
-//! A small model is divided as the large one is: the same kinds of layers, and in each tensor the same splits.
+//! A small model is split like the large one: the same kinds of layers, and the same splits of each tensor.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use tpc_tests::headers;
 
 use super::{planned, small, stem, tensors};
 
-/// Describes a split without its sizes: per axis, the parts of classes that split it. Classes are numbered in the order
-/// in which the tensor mentions them.
+/// Describes a split without sizes: per axis, the parts of classes that split it. Classes are numbered by first
+/// appearance in the tensor.
 fn splits(graph: &Graph, v: Value) -> String {
     let data = graph.value(v);
     let mut out = format!("{} {}", data.place, data.sharding.granule);
@@ -36,7 +36,7 @@ fn splits(graph: &Graph, v: Value) -> String {
     }
 }
 
-/// Weights and states, by name, with their types and splits.
+/// Lists weights and states by name, with types and splits.
 fn stored(graph: &Graph) -> BTreeMap<String, (Option<u32>, String)> {
     let name = |op: &Op| match op {
         Op::Weight(w) => Some(w.tensor.clone()),
@@ -51,8 +51,7 @@ fn stored(graph: &Graph) -> BTreeMap<String, (Option<u32>, String)> {
     all.collect()
 }
 
-/// Returns for each device if its range of a class is empty, if it overlaps an earlier range, and the rank of its
-/// length.
+/// Returns for each device: its range of a class is empty, overlaps an earlier range, and the rank of its length.
 fn pattern(class: &ClassData) -> Vec<(bool, bool, usize)> {
     let lens: BTreeSet<u64> = class.ranges.iter().map(|r| r.len).collect();
     let mut end = 0;
@@ -124,8 +123,7 @@ fn check(what: &str, compiled: &CompiledModel, shrunk: &ShrunkModel) {
             }
         }
     }
-    // The small model has every kind of layer: the layer that stands for another has the same tensors, types and
-    // splits.
+    // Every kind of layer remains: a layer that stands for another has the same tensors, types and splits.
     let kind = |of: &BTreeMap<String, (Option<u32>, String)>, layer: u32| -> BTreeSet<String> {
         of.iter()
             .filter(|(_, (l, _))| *l == Some(layer))

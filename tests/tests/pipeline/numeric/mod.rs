@@ -1,4 +1,4 @@
-//! `tpc verify --numeric`: small models stand for large ones, agree with their programs, and reveal faults in them.
+//! `tpc verify --numeric`: small models stand for large ones, agree with their programs, and reveal faults.
 
 mod faults;
 mod form;
@@ -18,7 +18,7 @@ use tpc_tests::{captures, goldens, headers};
 
 use super::support::plan;
 
-/// Returns the placement of a user who gives a number of devices and `-sm tensor`.
+/// Returns the placement for a number of devices and `-sm tensor`.
 fn tensors(devices: usize) -> Placement {
     Placement {
         split_mode: SplitMode::Tensor,
@@ -31,14 +31,14 @@ fn stem(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Shrinks a plan's model, and checks that its programs have the form of the large ones.
+/// Shrinks a plan's model; checks that its programs have the large ones' form.
 fn small(what: &str, compiled: &CompiledModel) -> ShrunkModel {
     let shrunk = shrink(compiled).unwrap_or_else(|d| panic!("{what}: {} {d}", d.code));
     assert_eq!(shrunk.departure, None, "{what}");
     shrunk
 }
 
-/// Checks that the small model of a plan agrees with its programs.
+/// Checks that a plan's small model agrees with its programs.
 fn agrees(what: &str, compiled: &CompiledModel) -> Agreement {
     let shrunk = small(what, compiled);
     let feed = Feed::Tokens(shrunk.window);
@@ -120,7 +120,7 @@ fn placements_are_carried_over() {
             Box::new(|p| p.drafting = parse_spec_type("draft-mtp").expect("it is one")),
         ),
     ];
-    // Each model in one or two ways, so that each way has several.
+    // One or two ways per model, so that each way has several models.
     let n = ways.len();
     let large = headers().into_iter().map(|path| (path, n));
     let small = goldens().into_iter().map(|path| (path, n / 2));

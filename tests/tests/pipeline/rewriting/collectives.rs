@@ -6,15 +6,15 @@ use tpc_tests::goldens;
 
 use crate::support::{placement, plan};
 
-/// Layers whose all-reduces are not the usual two, one for the token mixer and one for the feed-forward. The numbers
-/// are all-reduces of sums and all-reduces of norms' statistics.
+/// Layers with other all-reduces than the usual two, for token mixer and feed-forward: all-reduces of sums, and of
+/// norms' statistics.
 ///
 /// Some layers need the usual two in another form. Experts and a shared expert need one together, and so do a recurrent
-/// mixer and attention (`falcon-h1`). The layers of a hybrid (`granitehybrid`, `lfm2`, `qwen35`, `qwen3next`) have one
+/// mixer and attention (`falcon-h1`). Layers of a hybrid (`granitehybrid`, `lfm2`, `qwen35`, `qwen3next`) have one
 /// mixer each. A norm after a mixer (`gemma2`, `gemma3`, `glm4`, `olmo2`, `exaone4`) needs its sum at once, which adds
 /// no all-reduce.
 const OTHERS: &[(&str, usize, usize)] = &[
-    // Attention and feed-forward side by side: their sums are one.
+    // Parallel attention and feed-forward share a sum.
     ("cohere2-", 1, 0),
     ("command-r-", 1, 0),
     ("falcon-dense", 1, 0),
@@ -22,7 +22,7 @@ const OTHERS: &[(&str, usize, usize)] = &[
     // A mixer or a feed-forward per layer.
     ("mamba2-", 1, 0),
     ("nemotron_h_moe-", 1, 0),
-    // Norms over all heads of queries and keys, whose statistics go together.
+    // Norms over all heads of queries and keys; their statistics go together.
     ("minimax-m2-", 2, 1),
     ("olmo2-", 2, 1),
     ("olmoe-", 2, 1),
@@ -40,7 +40,7 @@ fn layers_have_no_more_collectives_than_they_need() {
         let Some((_, compiled)) = plan(&path, &placement) else {
             continue;
         };
-        // The last layer's second sum may follow the selection of the output rows, so the first layer is counted.
+        // The last layer's second sum may follow the selection of output rows, so count the first layer.
         let graph = &compiled.sharded;
         let mut found = (0, 0);
         for (_, data) in graph.insts().filter(|(_, d)| d.layer == Some(0)) {

@@ -1,5 +1,4 @@
-//! Rewriting: every rule is sound, every rule is needed, and the rewritten graph has only the collectives that the
-//! algebra needs.
+//! Rewriting: every rule is sound and needed, and the rewritten graph has only the collectives that the algebra needs.
 
 mod collectives;
 mod order;
@@ -22,17 +21,13 @@ use super::rules::{CASES, Case};
 use super::support::verified;
 use witness::{OF_FAST_LINKS, WITNESSES};
 
-/// The links of the priced machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Links {
-    /// The links of the default topology.
     Default,
-    /// Links that cost no time.
     Free,
 }
 
 impl Links {
-    /// Returns the links under which a rule pays off.
     fn of_witness(rule: &str) -> Links {
         if OF_FAST_LINKS.contains(&rule) {
             Links::Free
@@ -42,7 +37,6 @@ impl Links {
     }
 }
 
-/// Returns a request for `devices` devices.
 fn request(devices: usize, links: Links) -> PlanRequest {
     let names = (0..devices).map(|d| format!("d{d}")).collect();
     let mut topology = Topology::default();
@@ -52,7 +46,6 @@ fn request(devices: usize, links: Links) -> PlanRequest {
     PlanRequest::new(topology, Workload::new(64, 64, 16, 1), names)
 }
 
-/// A rewritten graph, verified.
 struct Found {
     graph: Verified<stage::Sharded>,
     report: Report,
@@ -74,7 +67,7 @@ fn rewritten(
     Found { graph, report }
 }
 
-/// Microseconds of a sharded graph, batches weighted as the planner does.
+/// Computes a sharded graph's microseconds, batches weighted as the planner does.
 fn cost(graph: &Graph, links: Links) -> f64 {
     let request = request(graph.devices.len(), links);
     let us = |batch: &Bindings| -> f64 {
@@ -88,7 +81,7 @@ fn cost(graph: &Graph, links: Links) -> f64 {
     us(decode) + Workload::PROMPT_WEIGHT / request.workload.ubatch() * us(prefill)
 }
 
-/// Returns the outputs of a graph on random weights and inputs.
+/// Returns a graph's outputs on random weights and inputs.
 fn run(graph: &Verified<stage::Sharded>, rng: &Rng, tokens: u64) -> Vec<f64> {
     let programs = lower(graph).unwrap_or_else(|e| panic!("{e}\n{graph}"));
     let programs: Verified<stage::Programs> = verified(programs);
@@ -130,7 +123,6 @@ fn run(graph: &Verified<stage::Sharded>, rng: &Rng, tokens: u64) -> Vec<f64> {
     out.values().flat_map(reals).collect()
 }
 
-/// Returns the random numbers that belong to a name.
 fn named(rng: &Rng, name: &str) -> Rng {
     let hash = name.bytes().fold(7, |h: u64, b| h * 31 + u64::from(b));
     Rng::new(rng.clone().next() ^ hash)
@@ -160,7 +152,7 @@ fn without_a_rule_its_witness_costs_more() {
         let without = rewritten(&graph, limits, &others, links);
         assert!(with.report.is_saturated(), "{rule}: {:?}", with.report);
         let (a, b) = (cost(&with.graph, links), cost(&without.graph, links));
-        // A rule also counts as needed if the search does not saturate without it.
+        // A rule is also needed if the search does not saturate without it.
         assert!(
             a < b * (1.0 - 1e-6) || !without.report.is_saturated(),
             "{rule}: {a} with it, {b} without\n{}\n{}",
@@ -197,11 +189,11 @@ fn witnesses_give_the_same_numbers_rewritten() {
     }
 }
 
-/// Returns a rule, with a rule that must apply before it, if any.
+/// Returns a rule, with the rule that must apply before it, if any.
 fn with_what_it_needs(rule: &'static RewriteRule) -> Vec<&'static RewriteRule> {
     let needed = match rule.name {
         "parts-of-rows" | "norm-of-parts" => "scattered-sum",
-        // In the random graphs, biases stand between the product and the function.
+        // In random graphs, biases are between the product and the function.
         "zero-rows" => "expert-bias",
         name => name,
     };
@@ -211,7 +203,7 @@ fn with_what_it_needs(rule: &'static RewriteRule) -> Vec<&'static RewriteRule> {
 
 #[test]
 fn every_rule_of_rewriting_holds_when_executed() {
-    // Random graphs of every op, split at random: each rule by itself, any of the graphs that it holds equal.
+    // Random graphs of every op, split at random: each rule by itself, any of the equal graphs.
     const WANTED: usize = 25;
     let mut ran: BTreeMap<&str, usize> = BTreeMap::new();
     let own: [Case; 4] = [two_norms, chain, joined, product];
@@ -230,8 +222,7 @@ fn every_rule_of_rewriting_holds_when_executed() {
         }
     }
     crate::random::unproved_at_most(60);
-    // Random graphs do not copy there and back, and they slice inputs at the inputs' place. The witnesses test both
-    // rules.
+    // Random graphs do not copy there and back, and slice inputs at the inputs' place. The witnesses test both rules.
     for rule in ["copy-of-copy", "slice-then-copy"] {
         ran.insert(rule, WANTED);
     }
@@ -239,7 +230,7 @@ fn every_rule_of_rewriting_holds_when_executed() {
     assert!(rare.is_empty(), "fired too rarely: {rare:?}");
 }
 
-/// Norms over all rows of a product, and of a function of it.
+/// Builds norms over all rows of a product, and of a function of it.
 fn two_norms(b: &mut Builder) -> Value {
     let [x] = products(b);
     let kind = NormKind::Rms;
@@ -254,7 +245,7 @@ fn two_norms(b: &mut Builder) -> Value {
     b.push(Norm { kind, eps: 1e-5 }, vec![x])
 }
 
-/// Products of one value with several matrices: all are unreduced at once.
+/// Builds unreduced products of one value with several matrices.
 fn products<const N: usize>(b: &mut Builder) -> [Value; N] {
     let (k, m) = (d(b.rng.range(2, 8)), d(b.rng.range(1, 4)));
     let t = b.t();
@@ -265,7 +256,6 @@ fn products<const N: usize>(b: &mut Builder) -> [Value; N] {
     })
 }
 
-/// Sums of several products.
 fn chain(b: &mut Builder) -> Value {
     let [first, rest @ ..] = products::<4>(b);
     let kind = BinaryKind::Add;
@@ -273,7 +263,7 @@ fn chain(b: &mut Builder) -> Value {
         .fold(first, |y, x| b.push(Binary { kind }, vec![y, x]))
 }
 
-/// Joins several products joined.
+/// Joins several joined products.
 fn joined(b: &mut Builder) -> Value {
     let all: [Value; 3] = products(b);
     let axis = b.rng.range(0, 1);

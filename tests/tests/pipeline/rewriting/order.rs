@@ -1,4 +1,4 @@
-//! The order of sums: the order of one device if it is cheap.
+//! Sums in the order of one device if it is cheap.
 
 use tpc_core::placement::Placement;
 use tpc_ir::program::SumOrder;
@@ -7,7 +7,6 @@ use tpc_tests::headers;
 
 use crate::support::{placement, plan};
 
-/// Counts the deferred sums of a plan.
 fn late(path: &std::path::Path, devices: usize, sums: SumOrder) -> usize {
     let placement = Placement {
         sums,
@@ -37,7 +36,7 @@ fn dense_models_keep_the_order_of_one_device() {
     // The order of one device is impossible, so the planner does not pay for it.
     let cheapest = late(&dense, 3, SumOrder::Cheapest);
     assert_eq!(late(&dense, 3, SumOrder::Auto), cheapest);
-    // The results of experts are added first, unless it is forbidden.
+    // Results of experts are added first, unless it is forbidden.
     if let Some(experts) = named("deepseek") {
         assert!(late(&experts, 2, SumOrder::Auto) > 0);
         assert_eq!(late(&experts, 2, SumOrder::OneDevice), 0);

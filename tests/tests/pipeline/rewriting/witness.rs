@@ -1,19 +1,17 @@
-//! Small sharded graphs, one per rule of rewriting, that come out worse without it.
+//! Small sharded graphs, one per rewriting rule, that are worse without it.
 
 use std::fmt::Write;
 
 use tpc_ir::{Graph, text};
 
-/// Writes a sharded graph of some devices, with a class of heads, one of experts and one of wide rows.
+/// Writes a sharded graph with classes of heads, experts and wide rows.
 pub(super) struct Writer {
     devices: usize,
     body: String,
     n: usize,
 }
 
-/// Indices of the class of heads.
 const HEADS: usize = 8;
-/// Indices of the class of experts.
 const EXPERTS: usize = 4;
 
 impl Writer {
@@ -25,7 +23,6 @@ impl Writer {
         }
     }
 
-    /// Defines a value of a type, place and sharding.
     fn def(&mut self, value: &str, op: &str) -> String {
         let name = format!("v{}", self.n);
         self.n += 1;
@@ -43,7 +40,7 @@ impl Writer {
         self.def(&format!("{ty} @host"), &op)
     }
 
-    /// Adds an input of the batch, on every device.
+    /// Adds an input of the batch on every device.
     fn whole(&mut self, ty: &str) -> String {
         let x = self.input(ty);
         self.def(&format!("{ty} @tp0"), &format!("copy {x}"))
@@ -59,13 +56,13 @@ impl Writer {
         self.def("f32[16, n_tokens] @tp0 partial", &op)
     }
 
-    /// Adds a sum of `f32[16, n_tokens]`, reduced as soon as it is computed.
+    /// Adds an immediately reduced sum of `f32[16, n_tokens]`.
     fn sum(&mut self) -> String {
         let partial = self.partial();
         self.def("f32[16, n_tokens] @tp0", &format!("all_reduce {partial}"))
     }
 
-    /// Adds a product with the devices' own experts, summed: `f32[16, 2, n_tokens]`.
+    /// Adds the summed product with the devices' own experts: `f32[16, 2, n_tokens]`.
     fn experts(&mut self, x: &str, ids: &str, rows: usize) -> String {
         let w = self.weight(&format!("f32[{rows}, 16, 4] @tp0 split(2: c1)"));
         let op = format!("mul_mat_id {w}, {x}, {ids}");
@@ -74,7 +71,7 @@ impl Writer {
         self.def(ty, &format!("all_reduce {own}"))
     }
 
-    /// Ends the graph with whole values on the host as outputs.
+    /// Ends the graph with whole outputs on the host.
     fn finish(mut self, outputs: &[(&str, String)]) -> Graph {
         let mut outs = String::new();
         for (i, (ty, v)) in outputs.iter().enumerate() {
@@ -106,13 +103,12 @@ impl Writer {
     }
 }
 
-/// Makes a graph for the given number of devices.
 type Make = fn(usize) -> Graph;
 
 const ROWS: &str = "f32[16, n_tokens]";
 const ON_GROUP: &str = "f32[16, n_tokens] @tp0";
 
-/// Functions of a sum, element by element.
+/// Builds elementwise functions of a sum.
 fn row_wise(devices: usize) -> Graph {
     let mut w = Writer::new(devices);
     let (a, m) = (w.sum(), w.whole(ROWS));
@@ -125,7 +121,6 @@ fn row_wise(devices: usize) -> Graph {
 /// Rules that pay off only on fast links.
 pub(super) const OF_FAST_LINKS: &[&str] = &["scattered-sum", "parts-of-rows", "norm-of-parts"];
 
-/// A graph per rule, by the rule's name.
 pub(super) const WITNESSES: &[(&str, Make)] = &[
     ("added-sum", |devices| {
         let mut w = Writer::new(devices);

@@ -1,13 +1,12 @@
 //! A best-fit allocator that computes the size of one buffer.
 
-/// A free range.
 #[derive(Clone, Copy, Debug)]
 struct Free {
     start: u64,
     len: u64,
 }
 
-/// The free ranges of a buffer in ascending order; the last one is unbounded.
+/// The free ranges of a buffer in ascending order; the last is unbounded.
 #[derive(Clone, Debug)]
 pub(super) struct Allocator {
     alignment: u64,
@@ -32,15 +31,14 @@ impl Allocator {
         self.most
     }
 
-    /// Rounds the bytes of a tensor up to the alignment.
+    /// Rounds bytes up to the alignment.
     pub(super) fn round_up(&self, bytes: u64) -> u64 {
         bytes
             .checked_next_multiple_of(self.alignment)
             .unwrap_or(u64::MAX)
     }
 
-    /// Allocates a range and returns its start. It takes the smallest sufficient free range, and the unbounded one as the last
-    /// resort.
+    /// Allocates from the smallest sufficient range, or else from the unbounded one; returns the start.
     pub(super) fn allocate(&mut self, bytes: u64) -> u64 {
         let bytes = self.round_up(bytes);
         let last = self.free.len() - 1;
@@ -61,7 +59,6 @@ impl Allocator {
         start
     }
 
-    /// Releases a range.
     pub(super) fn release(&mut self, start: u64, bytes: u64) {
         let len = self.round_up(bytes);
         if len == 0 {
@@ -101,7 +98,6 @@ mod tests {
         assert_eq!((x, y, z, a.most()), (0, 1024, 1280, 1792));
         a.release(x, 1000);
         a.release(z, 500);
-        // The range after `y` is joined with the rest.
         assert_eq!(a.allocate(100), 0);
         assert_eq!(a.allocate(1000), 1280);
         assert_eq!(a.most(), 2304);

@@ -1,17 +1,15 @@
-//! The sizes of a graph's buffers. Tensors live from their op to their last reader, and ops write over operands without further
-//! readers.
+//! The sizes of a graph's buffers. A tensor lives from its op to its last reader; ops write over operands without
+//! further readers.
 
 use super::allocator::Allocator;
 use super::tensor::{Id, Kind, Tensors};
 
-/// A graph with the place of each tensor, ready to be allocated.
 pub(super) struct ScheduledGraph {
     pub(super) graph: Tensors,
-    /// Tensors that are allocated before the first op.
+    /// Tensors allocated before the first op.
     pub(super) first: Vec<Id>,
 }
 
-/// The state of a tensor during the replay of its graph.
 #[derive(Clone, Copy, Debug, Default)]
 struct TensorLife {
     readers: u32,
@@ -27,7 +25,7 @@ struct Replay<'a> {
     buffers: Vec<Allocator>,
 }
 
-/// Computes the bytes of each place's buffer, the host's last.
+/// Computes the buffer bytes of each place, the host's last.
 pub(super) fn sizes(scheduled: &ScheduledGraph, alignments: &[u64]) -> Vec<u64> {
     let graph = &scheduled.graph;
     let mut all = Replay {
@@ -64,7 +62,7 @@ pub(super) fn sizes(scheduled: &ScheduledGraph, alignments: &[u64]) -> Vec<u64> 
 }
 
 impl Replay<'_> {
-    /// Allocates memory for a tensor in this buffer, if it does not have memory yet.
+    /// Allocates memory for a tensor that has none yet.
     fn allocate(&mut self, id: Id, buffer: usize) {
         let t = &self.graph.all[id];
         if t.is_stored() || t.root.is_some() || self.live[id].is_held {
@@ -96,7 +94,7 @@ impl Replay<'_> {
         (now.start, now.buffer, now.is_held) = (live.start, live.buffer, true);
     }
 
-    /// Checks that a tensor has memory of its own, and that exactly one op reads it.
+    /// Checks that a tensor owns its memory and has exactly one reader.
     fn is_last_read(&self, id: Id) -> bool {
         let (t, live) = (&self.graph.all[id], self.live[id]);
         live.is_held && t.root.is_none() && !t.is_output && live.readers == 1 && live.views == 0
@@ -107,7 +105,7 @@ impl Replay<'_> {
         source.layout == t.layout && source.contiguous && t.contiguous
     }
 
-    /// Counts a read, and releases memory after the last one.
+    /// Counts a read; releases memory after the last.
     fn read(&mut self, id: Id) {
         self.live[id].readers -= 1;
         if self.live[id].readers > 0 || self.live[id].views > 0 {

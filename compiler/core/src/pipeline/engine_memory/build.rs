@@ -1,33 +1,29 @@
-//! The engine's graph for a batch, from the model's: views, ops that write over their operands, and the sizes of other results.
+//! The engine's graph for a batch, from the model's: views, in-place ops, and sizes of results.
 
 use tpc_ir::op::{InputKind, NormKind};
 use tpc_ir::{Bindings, DType, Graph, Inst, InstData, Op, RANK, Symbol, TensorType, Value};
 
 use super::tensor::{Id, Kind, Layout, Tensor, Tensors, bytes_of};
 
-/// The table of the token embedding. The engine keeps it on the host, even if the output uses the same table.
+/// The token embedding's table. The engine keeps it on the host, even if the output uses it too.
 pub(super) const EMBEDDING: &str = "token_embd.weight";
 
-/// The settings of the graph to build.
 pub(super) struct Settings<'a> {
     pub(super) graph: &'a Graph,
     pub(super) batch: Bindings,
     pub(super) flash_attention: bool,
-    /// True if quantised caches are copied in f16 for attention.
+    /// True if attention reads f16 copies of quantised caches.
     pub(super) copies_caches: bool,
-    /// True if batches may hold embeddings in addition to tokens.
+    /// True if batches may hold embeddings besides tokens.
     pub(super) mixes_batches: bool,
-    /// The states of earlier tokens that a recurrence keeps in addition to the last one.
+    /// States of earlier tokens that a recurrence keeps besides the last one.
     pub(super) snapshots: u64,
-    /// The widest row of a V cache, in elements.
+    /// The widest V cache row, in elements.
     pub(super) value_width: u64,
-    /// The place of a weight or state.
     pub(super) place: &'a dyn Fn(Value) -> Option<usize>,
-    /// The place of the output's matrix.
     pub(super) output: usize,
 }
 
-/// A graph under construction.
 struct Builder<'a> {
     settings: &'a Settings<'a>,
     out: Tensors,
@@ -67,8 +63,7 @@ impl Builder<'_> {
         &self.settings.graph.value(v).ty
     }
 
-    /// Returns the tensor of a value. Leaves are created when they are first read; a value that another graph computes is an
-    /// input.
+    /// Returns the tensor of a value. Leaves are created when first read; a value of another graph is an input.
     fn id(&mut self, v: Value) -> Id {
         if let Some(id) = self.ids[v.index()] {
             return id;
@@ -94,7 +89,6 @@ impl Builder<'_> {
         id
     }
 
-    /// Returns the layout and the bytes of an input.
     fn input(&self, kind: &InputKind, layout: Layout) -> (Layout, u64) {
         let fused = self.settings.flash_attention;
         let bytes = bytes_of(layout);
@@ -104,7 +98,7 @@ impl Builder<'_> {
                 let layout = (dtype, layout.1);
                 (layout, bytes_of(layout))
             }
-            // Rows of keys and of values; without fused attention, elements of the latter.
+            // Rows of keys and values; without fused attention, elements of values.
             InputKind::CacheRows | InputKind::CacheRowsSwa => {
                 let values = if fused { 1 } else { self.settings.value_width };
                 (layout, bytes.saturating_mul(values.saturating_add(1)))
@@ -135,7 +129,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the sources of a product. A product with the table of the embedding is the output's, which has a copy of the
+    /// Returns the sources of a product. A product with the embedding's table is the output's, which has a copy of the
     /// table.
     fn own_output(&mut self, data: &InstData, mut sources: Vec<Id>) -> Vec<Id> {
         let table = self.settings.graph.def_op(data.operands[0]);
@@ -147,8 +141,8 @@ impl Builder<'_> {
         sources
     }
 
-    /// Checks that the op clears a state for sequences that start. The engine clears such a state in place, so the op's result is
-    /// its other operand.
+    /// Checks that the op clears a state for sequences that start. The engine clears in place, so the result is the
+    /// other operand.
     fn is_cleared_state(&mut self, data: &InstData) -> bool {
         let graph = self.settings.graph;
         let is_kept =
@@ -164,7 +158,7 @@ impl Builder<'_> {
         other.is_some()
     }
 
-    /// Adds an op with memory of its own. Further results are views of the first.
+    /// Adds an op with its own memory. Further results are views of the first.
     fn op(&mut self, kind: Kind, data: &InstData, sources: Vec<Id>) -> Id {
         let first = self.layout(self.type_of(data.results[0]));
         let mut bytes = bytes_of(first);
@@ -250,7 +244,7 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// Adds a write of rows into a cache or into another tensor.
+    /// Adds a write of rows into a cache or another tensor.
     fn write(&mut self, data: &InstData, sources: &[Id]) {
         let layout = self.layout(self.type_of(data.results[0]));
         let root = self.out.root(sources[0]);
@@ -263,7 +257,8 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// Adds the rows of a table. For the token embedding, the engine also reserves the embeddings that a program may give.
+    /// Adds the rows of a table. For the token embedding, the engine also reserves the embeddings that a program may
+    /// give.
     fn rows(&mut self, data: &InstData, sources: &[Id]) {
         let table = data.operands[0];
         let is_embedding =
@@ -293,7 +288,7 @@ impl Builder<'_> {
         self.out.push(write);
     }
 
-    /// Adds a sort of all elements, and a view of its first ones.
+    /// Adds a full sort, and a view of its first elements.
     fn top(&mut self, data: &InstData, sources: Vec<Id>) {
         let all = (DType::I32, self.out.all[sources[0]].layout.1);
         let sorted = self.push(Kind::Plain, all, bytes_of(all), data, sources);
@@ -302,7 +297,7 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// Adds attention in several ops: scores of all heads, their softmax, and sums of values.
+    /// Adds unfused attention: scores of all heads, softmax, sums of values.
     fn scores(&mut self, data: &InstData, sources: &[Id]) {
         let out = self.layout(self.type_of(data.results[0]));
         let [width, heads, tokens, _] = out.1;
@@ -336,7 +331,6 @@ impl Builder<'_> {
     }
 }
 
-/// Returns the kind of storage of an op's result.
 fn kind(op: &Op) -> Kind {
     match op {
         Op::Norm(n) if n.kind == NormKind::Rms => Kind::InPlace,

@@ -1,12 +1,13 @@
 //! The memory of a plan as its engine allocates it.
 //!
-//! tpc's own programs determine its own memory. Another engine keeps other weights on the host, has other caches, and reserves
-//! its buffers for its own graph. This module follows llama.cpp:
+//! tpc's own programs determine its own memory. Another engine keeps other weights on the host, has other caches, and
+//! reserves buffers for its own graph. This module follows llama.cpp:
 //!
-//! - `slots` counts the cells of the caches and the tokens of a batch;
-//! - `stored` assigns weights, caches and states to places, and cuts tensors by [`TensorCut`](tpc_ggml::engines::TensorCut);
-//! - `build` makes the engine's graph from the model's, in the `order` of the engine's evaluation;
-//! - `schedule` assigns ops to places and copies tensors that another place reads; `buffers` replays it with the engine's
+//! - `slots` counts cache cells and the tokens of a batch;
+//! - `stored` assigns weights, caches and states to places, and cuts tensors by
+//!   [`TensorCut`](tpc_ggml::engines::TensorCut);
+//! - `build` makes the engine's graph from the model's, in the engine's evaluation `order`;
+//! - `schedule` assigns ops to places and copies tensors that another place reads; `buffers` replays it with the
 //!   `allocator`.
 //!
 //! [`MemoryFacts`] has the numbers that differ between releases.
@@ -37,10 +38,10 @@ use slots::Slots;
 use stored::{Owner, Places};
 use tpc_models::Drafting;
 
-/// The architecture's name of a captured graph. The engine's rules do not know the names of its tensors.
+/// The architecture name of captured graphs, whose tensor names the engine's rules do not know.
 const CAPTURE: &str = "capture";
 
-/// Returns the facts about an engine's memory; `None` if tpc's own count applies.
+/// Returns an engine's memory facts; `None` if tpc's own count applies.
 pub fn facts(placement: &Placement) -> Option<&'static MemoryFacts> {
     match placement.engine {
         Engine::LlamaCpp => placement.build.memory.as_ref(),
@@ -48,7 +49,6 @@ pub fn facts(placement: &Placement) -> Option<&'static MemoryFacts> {
     }
 }
 
-/// A model placed on devices.
 struct PlacedModel<'a> {
     facts: &'a MemoryFacts,
     model: &'a Model,
@@ -58,8 +58,8 @@ struct PlacedModel<'a> {
     places: Places<'a>,
 }
 
-/// Computes the bytes of every place as the engine of the placement allocates them; `None` if tpc's own count applies. The caches
-/// are for a context of `ctx_size` tokens.
+/// Computes each place's bytes as the placement's engine allocates them; `None` if tpc's own count applies. The caches
+/// hold `ctx_size` tokens.
 pub(crate) fn footprints(
     model: &Model,
     placement: &Placement,
@@ -126,7 +126,6 @@ pub(crate) fn footprints(
 }
 
 impl PlacedModel<'_> {
-    /// Adds the buffers of a graph of these instructions.
     fn compute(
         &self,
         slots: &Slots,
@@ -135,7 +134,7 @@ impl PlacedModel<'_> {
         out: &mut BTreeMap<Place, Footprint>,
     ) {
         let back_end = self.facts.of(&self.placement.backends());
-        // To the scheduler, devices that share tensors are one device.
+        // Devices that share tensors are one device to the scheduler.
         let host = self.layers.stages.len();
         let place = |v: Value| match self.places.owner(v) {
             Owner::Host => Some(host),
@@ -180,7 +179,7 @@ impl PlacedModel<'_> {
         print.compute = print.compute.saturating_add(sizes[host]);
     }
 
-    /// Checks that the engine keeps several batches in flight: all layers are on several devices, one after another.
+    /// Checks that the engine keeps several batches in flight: all layers are on several devices in sequence.
     fn is_pipeline(&self, back_end: BackendMemory) -> bool {
         let all = self.layers.layers.iter().chain([&self.layers.epilogue]);
         let on_devices = all
@@ -194,7 +193,7 @@ impl PlacedModel<'_> {
             && self.placement.engine_options.expert_cache == 0
     }
 
-    /// Adds the devices' cache of experts that are on the host, divided like the layers.
+    /// Adds the devices' cache of host experts, divided like the layers.
     fn add_expert_cache(&self, out: &mut BTreeMap<Place, Footprint>) {
         let bytes = self.placement.engine_options.expert_cache;
         let mut counts: BTreeMap<usize, u64> = BTreeMap::new();

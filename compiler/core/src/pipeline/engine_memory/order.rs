@@ -1,16 +1,15 @@
-//! The engine's order of evaluation of a graph: depth first from a layer's stores, and from the result.
+//! The engine's evaluation order of a graph: depth first from a layer's stores, and from the result.
 
 use tpc_ir::{Graph, Inst, Op, Output, Value};
 
-/// The instructions that some results need, in the engine's order.
 pub(super) struct Order<'a> {
     graph: &'a Graph,
     is_done: Vec<bool>,
     order: Vec<Inst>,
 }
 
-/// Orders the instructions of the results `wanted` and of the states of their layers. Instructions of `others` are left out,
-/// since another graph computes them.
+/// Orders the instructions of the results `wanted` and of their layers' states, except `others`, which another graph
+/// computes.
 pub(super) fn order(graph: &Graph, wanted: &[Value], others: &[Inst]) -> Vec<Inst> {
     let mut needed = needed_insts(graph, wanted);
     for other in others {
@@ -32,7 +31,7 @@ pub(super) fn order(graph: &Graph, wanted: &[Value], others: &[Inst]) -> Vec<Ins
             Op::GetRows(_) if out.is_weight(data.operands[0]) => out.visit(inst),
             Op::FlashAttn(_) => out.attention(inst),
             Op::SetRows(_) | Op::SetSlice(_) if !out.is_cache(data.operands[0]) => out.visit(inst),
-            // The weights of experts precede their outputs.
+            // Expert weights precede expert outputs.
             Op::Binary(_) if out.weighs_experts(inst) => {
                 out.value(data.operands[1]);
                 out.visit(inst);
@@ -46,7 +45,7 @@ pub(super) fn order(graph: &Graph, wanted: &[Value], others: &[Inst]) -> Vec<Ins
     out.order
 }
 
-/// Marks the instructions that the results or the states of their layers need.
+/// Marks the instructions that the results or their layers' states need.
 fn needed_insts(graph: &Graph, wanted: &[Value]) -> Vec<bool> {
     let mut out = vec![false; graph.insts().len()];
     let mut layers = Vec::new();
@@ -98,7 +97,7 @@ impl Order<'_> {
         self.graph.value(v).ty.counts_cells()
     }
 
-    /// Checks that an op is the product of the experts' outputs and their weights.
+    /// Checks that an op multiplies the experts' outputs by their weights.
     fn weighs_experts(&self, inst: Inst) -> bool {
         let [a, b] = self.graph.inst(inst).operands[..] else {
             return false;
@@ -107,7 +106,7 @@ impl Order<'_> {
         selected && self.graph.value(b).ty.dims[0].is_one()
     }
 
-    /// Visits queries, values and keys, then the stores of values and keys, then attention.
+    /// Visits queries, values and keys, then their stores, then attention.
     fn attention(&mut self, inst: Inst) {
         let operands = &self.graph.inst(inst).operands;
         let [q, k, v] = [0, 1, 2].map(|i| operands[i]);
@@ -123,7 +122,7 @@ impl Order<'_> {
         self.visit(inst);
     }
 
-    /// Returns the op that stores the contents of a view of a cache.
+    /// Returns the op that stores the contents of a cache view.
     fn storing_op(&self, mut v: Value) -> Option<Inst> {
         while matches!(
             self.graph.def_op(v),
@@ -138,7 +137,6 @@ impl Order<'_> {
         self.visit(self.def(v));
     }
 
-    /// Appends an instruction after its operands.
     fn visit(&mut self, inst: Inst) {
         let mut open = vec![(inst, 0)];
         while let Some((inst, k)) = open.pop() {

@@ -1,5 +1,5 @@
-//! The places of ops, and the copies of tensors that another place reads. An op is at its weights' place; an op without weights
-//! is at the place of its neighbours.
+//! Places of ops, and copies of tensors that another place reads. An op is at its weights' place, or else at the place
+//! of its neighbours.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,19 @@ use super::buffers::ScheduledGraph;
 use super::tensor::{Id, Kind, Tensor, Tensors};
 use tpc_ggml::engines::{BackendMemory, MemoryFacts};
 
-/// The facts that decide the places of ops.
 pub(super) struct Scheduler<'a> {
     pub(super) facts: &'a MemoryFacts,
     pub(super) back_end: BackendMemory,
-    /// The number of devices, which is also the index of the host.
+    /// The number of devices, which is also the host's index.
     pub(super) host: usize,
-    /// True if several batches are in flight at once.
+    /// True if several batches are in flight.
     pub(super) is_pipeline: bool,
 }
 
-/// The copies of each tensor at each other place that reads it.
+/// Copies of each tensor per other place that reads it.
 type Copies = BTreeMap<(Id, usize), Vec<Id>>;
 
-/// Consecutive ops of one place, with the tensors that are copied there first.
+/// Consecutive ops of one place, with the tensors copied there first.
 struct Section {
     place: usize,
     copied: Vec<(Id, Id)>,
@@ -28,7 +27,6 @@ struct Section {
 }
 
 impl Scheduler<'_> {
-    /// Assigns places to the graph's ops, and adds copies.
     pub(super) fn schedule(&self, mut graph: Tensors) -> ScheduledGraph {
         self.assign(&mut graph);
         let inputs = inputs(&graph);
@@ -57,7 +55,6 @@ impl Scheduler<'_> {
         ScheduledGraph { graph, first }
     }
 
-    /// Assigns a place to every op.
     fn assign(&self, graph: &mut Tensors) {
         for i in 0..graph.order.len() {
             let id = graph.order[i];
@@ -93,7 +90,6 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Returns the place that an op's weight or cache determines.
     fn own_place(&self, graph: &Tensors, id: Id) -> Option<usize> {
         let t = &graph.all[id];
         if let Some(root) = t.root.filter(|&r| graph.all[r].is_stored()) {
@@ -108,8 +104,8 @@ impl Scheduler<'_> {
         Some(if moves { 0 } else { place })
     }
 
-    /// Assigns the place of the previous op, or of the next one if `backwards`, to ops without a place. With `devices_only`, only
-    /// places of devices spread.
+    /// Gives ops without a place the place of the previous op, or of the next one if `backwards`. With `devices_only`,
+    /// only device places spread.
     fn spread(&self, graph: &mut Tensors, backwards: bool, devices_only: bool) {
         let n = graph.order.len();
         let mut current = None;
@@ -126,7 +122,7 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Divides the ops into sections of one place each, with the copies of their operands.
+    /// Divides the ops into sections of one place, with the copies of their operands.
     fn sections(&self, graph: &mut Tensors) -> (Vec<Section>, Copies) {
         let is_view = |graph: &Tensors, id: Id| graph.all[id].kind == Kind::View;
         let place = |graph: &Tensors, id: Id| graph.all[id].place.unwrap_or(self.host);
@@ -168,7 +164,6 @@ impl Scheduler<'_> {
         (sections, copies)
     }
 
-    /// Adds the copies of a tensor at a place.
     fn copies(&self, graph: &mut Tensors, source: Id, place: usize) -> Vec<Id> {
         let count = if self.is_pipeline {
             self.facts.pipeline_copies
@@ -187,7 +182,7 @@ impl Scheduler<'_> {
         (0..count).map(|_| graph.add(copy.clone())).collect()
     }
 
-    /// Copies an input on the host once per batch in flight.
+    /// Copies a host input once per batch in flight.
     fn copies_of_input(&self, graph: &mut Tensors, input: Id) -> Vec<Id> {
         graph.all[input].is_output = true;
         let more = graph.all[input].clone();
@@ -198,7 +193,6 @@ impl Scheduler<'_> {
     }
 }
 
-/// Lists the inputs of a graph, each once.
 fn inputs(graph: &Tensors) -> Vec<Id> {
     let read = graph.order.iter().flat_map(|&id| &graph.all[id].sources);
     let mut out: Vec<Id> = read
@@ -211,7 +205,7 @@ fn inputs(graph: &Tensors) -> Vec<Id> {
     out
 }
 
-/// Adds a reader of a copied tensor.
+/// Adds a reader that keeps a copied tensor alive.
 fn held(graph: &mut Tensors, source: Id) -> Id {
     let of = &graph.all[source];
     let mut reader = Tensor::new(Kind::Held, of.layout, 0);

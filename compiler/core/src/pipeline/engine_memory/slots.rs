@@ -1,4 +1,4 @@
-//! The cells of the caches, and the batch that buffers are reserved for.
+//! Cache cells, and the batch that buffers are reserved for.
 
 use tpc_ir::{Bindings, Symbol, Window};
 
@@ -7,22 +7,19 @@ use crate::placement::Placement;
 use tpc_ggml::engines::MemoryFacts;
 use tpc_models::Drafting;
 
-/// The sizes of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slots {
-    /// The cells of each cache: one cache per sequence, or one shared cache.
+    /// Cells per cache: one cache per sequence, or one shared.
     each: u64,
-    /// The cells of each cache of layers with a window.
+    /// Cells per cache of window layers.
     each_window: u64,
-    /// The number of caches.
     streams: u64,
-    /// Sequences.
     sequences: u64,
     /// Tokens of a batch.
     tokens: u64,
-    /// Tokens whose logits are computed.
+    /// Tokens with logits.
     outputs: u64,
-    /// The states of earlier tokens that a recurrence keeps per sequence, in addition to the last one.
+    /// States of earlier tokens that a recurrence keeps per sequence, besides the last one.
     pub(super) snapshots: u64,
 }
 
@@ -82,7 +79,7 @@ impl Slots {
         }
     }
 
-    /// Returns the slots for the context of a draft, which gives one result per sequence.
+    /// Returns the slots of a draft's context, with one result per sequence.
     pub(super) fn of_draft(self) -> Slots {
         Slots {
             outputs: self.sequences.min(self.outputs),

@@ -1,4 +1,4 @@
-//! Weights, caches and states: their places in the engine, and the bytes of each place.
+//! Places of weights, caches and states in the engine, and the bytes of each place.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,13 @@ use super::slots::Slots;
 use crate::placement::Placement;
 use tpc_ggml::engines::{Devices, HeadSizes, MemoryFacts, TensorCut};
 
-/// The place of a weight or state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Host,
-    /// The devices of a stage.
     Stage(usize),
-    /// One device has it whole.
     Device(usize),
 }
 
-/// The places of a model's weights and states.
 pub(super) struct Places<'a> {
     pub(super) facts: &'a MemoryFacts,
     pub(super) graph: &'a Graph,
@@ -31,14 +27,11 @@ pub(super) struct Places<'a> {
     pub(super) prologue: Prologue,
     pub(super) arch: &'a str,
     pub(super) n_layer: u64,
-    /// The proportions of the devices of a tensor split.
     pub(super) shares: &'a [f64],
-    /// True if caches and states are on the host.
     pub(super) states_on_host: bool,
 }
 
 impl Places<'_> {
-    /// Returns the owner of a section of the model.
     pub(super) fn section(&self, place: LayerPlace) -> Owner {
         match place {
             LayerPlace::Host => Owner::Host,
@@ -46,7 +39,6 @@ impl Places<'_> {
         }
     }
 
-    /// Returns the owner of a weight or state.
     pub(super) fn owner(&self, v: Value) -> Owner {
         match self.layers.overrides.get(&v) {
             Some(PlaceOverride::Host) => return Owner::Host,
@@ -69,7 +61,7 @@ impl Places<'_> {
         }
     }
 
-    /// Computes the widest row of the V caches, in elements.
+    /// Computes the widest V cache row, in elements.
     pub(super) fn value_width(&self) -> u64 {
         let states = self.graph.insts().filter_map(|(_, d)| self.cache(d));
         let values = states.filter(|c| c.is_value).map(|c| c.row);
@@ -120,7 +112,7 @@ impl Places<'_> {
             };
             let owner = self.owner(v);
             self.add(&cut, data, owner, bytes, out);
-            // An output that uses the embedding's table has a copy of it.
+            // An output that uses the embedding's table has a copy.
             if self.is_tied(v) {
                 let owner = self.section(self.layers.epilogue);
                 self.add(&cut, data, owner, bytes, out);
@@ -128,15 +120,15 @@ impl Places<'_> {
         }
     }
 
-    /// Checks that a weight is both the embedding's table and the output's matrix.
+    /// Checks that a weight is both embedding table and output matrix.
     fn is_tied(&self, v: Value) -> bool {
         let is_table = matches!(self.graph.def_op(v), Op::Weight(w) if w.tensor == EMBEDDING);
         let product = |d: &InstData| matches!(d.op, Op::MulMat(_)) && d.operands[0] == v;
         is_table && self.graph.insts().any(|(_, d)| product(d))
     }
 
-    /// Computes the bytes of a cache. Without fused attention all V caches have rows of one width. Caches of drafts have types of
-    /// their own.
+    /// Computes a cache's bytes. Without fused attention all V caches have rows of one width. Draft caches have their
+    /// own types.
     fn cache_bytes(
         &self,
         data: &InstData,
@@ -159,7 +151,7 @@ impl Places<'_> {
         }
     }
 
-    /// Adds a weight's or state's bytes to each place that has a part.
+    /// Adds a weight's or state's bytes to each place with a part.
     fn add(
         &self,
         cut: &TensorCut<'_>,
@@ -194,7 +186,7 @@ impl Places<'_> {
         }
     }
 
-    /// Returns the devices' parts of a weight or state; `None` if each device has it whole.
+    /// Returns the devices' parts; `None` if each device holds it whole.
     fn parts(&self, cut: &TensorCut<'_>, data: &InstData) -> Option<Vec<f64>> {
         let ty = &self.graph.value(data.results[0]).ty;
         if (self.layers.overrides.get(&data.results[0])) == Some(&PlaceOverride::Mirrored) {
@@ -216,11 +208,10 @@ impl Places<'_> {
     }
 }
 
-/// A cache of a layer.
 struct Cache {
     /// Elements of a cell.
     row: u64,
     is_value: bool,
-    /// True if it has keys or values of heads.
+    /// True if it holds keys or values of heads.
     is_plain: bool,
 }

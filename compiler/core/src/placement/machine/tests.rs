@@ -61,7 +61,7 @@ fn processors_share_the_host() {
     assert_eq!(bandwidths("cpu,cpu"), [host.bandwidth / 2.0; 2]);
     assert_eq!(bandwidths("cpu,cuda:0"), [host.bandwidth, device]);
     assert_eq!(bandwidths("cuda:0,cuda:1"), [device; 2]);
-    // Copies between them stay in the host's memory.
+    // Copies stay in the host's memory.
     let both = machine("cpu,cpu", "").expect("two").topology;
     assert!(both.link.bandwidth < host.bandwidth && both.link.latency_us < 10.0);
     // A file overrides these profiles.
@@ -108,7 +108,7 @@ fn the_first_of_a_file_and_those_that_are_named() {
     assert_eq!(names(&m), ["cuda:1#0", "cpu#1"]);
     assert_eq!(m.topology.devices[0].reserve, GIB);
     assert_eq!(m.topology.devices[1].reserve, 0.0);
-    // Cards of the table in addition to the file's cards.
+    // A card of the table besides the file's cards.
     let m = machine("right,4090", FILE).expect("a card");
     assert_eq!(names(&m), ["right", "4090#1"]);
     let e = machine("middle", FILE).expect_err("no such device");
@@ -141,7 +141,7 @@ fn what_is_assumed_is_told() {
     let [note] = m.notes.as_slice() else {
         panic!("{:?}", m.notes)
     };
-    assert_eq!(note.message.to_string(), "`H100` is taken for H100 SXM");
+    assert_eq!(note.message.to_string(), "`H100` is read as H100 SXM");
     assert!(note.help.as_ref().expect("a cure").contains("H100 PCIe"));
     let m = machine("2x3090", "").expect("cards");
     let [note] = m.notes.as_slice() else {

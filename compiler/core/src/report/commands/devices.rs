@@ -4,7 +4,7 @@ use super::refusal::Refusal;
 use crate::cards::{CardMatch, Vendor, find, table};
 use crate::placement::{DeviceKind, DeviceSpec, Placement};
 
-/// Returns the value of `-dev` for the devices; `None` if the command uses all devices of the machine.
+/// Returns the value of `-dev`; `None` if the command uses all devices.
 pub(super) fn devices(all: &[DeviceSpec]) -> Result<Option<String>, Refusal> {
     let mut names: Vec<String> = Vec::new();
     for (d, device) in all.iter().enumerate() {
@@ -12,7 +12,7 @@ pub(super) fn devices(all: &[DeviceSpec]) -> Result<Option<String>, Refusal> {
             DeviceKind::Generic => return Ok(None),
             DeviceKind::Cpu if all.len() == 1 => return Ok(Some("none".to_owned())),
             DeviceKind::Cpu => {
-                let why = "it splits among GPUs: a CPU is a device of its RPC server only";
+                let why = "it splits only among GPUs; a CPU can be a device only of its RPC server";
                 return Err(Refusal::new(why));
             }
             DeviceKind::Cuda(_) => {
@@ -29,7 +29,7 @@ pub(super) fn devices(all: &[DeviceSpec]) -> Result<Option<String>, Refusal> {
     Ok(Some(names.join(",")))
 }
 
-/// Returns the backend of a device's card; CUDA if the card is unknown.
+/// Returns the backend of a device's card; CUDA if unknown.
 fn backend(device: &DeviceSpec) -> &'static str {
     let vendor = device
         .card
@@ -49,7 +49,7 @@ fn backend(device: &DeviceSpec) -> &'static str {
 /// Returns the name of a device's buffers. Each backend counts its own devices.
 pub(super) fn buffer(all: &[DeviceSpec], d: usize) -> Result<String, Refusal> {
     let Some(device) = all.get(d) else {
-        let why = "a tensor is placed on a device that is not there";
+        let why = "an override names a device that does not exist";
         return Err(Refusal::new(why));
     };
     Ok(match device.kind {
@@ -63,7 +63,7 @@ pub(super) fn buffer(all: &[DeviceSpec], d: usize) -> Result<String, Refusal> {
     })
 }
 
-/// Describes the assumed order of devices, if they differ and options refer to them by number.
+/// Describes the assumed device order, if devices differ and options refer to them by number.
 pub(super) fn order(placement: &Placement, words: &[String]) -> Option<String> {
     let all = &placement.devices;
     let profile = |d: usize| {
@@ -78,8 +78,8 @@ pub(super) fn order(placement: &Placement, words: &[String]) -> Option<String> {
     }
     let names: Vec<&str> = all.iter().map(|d| d.name.as_str()).collect();
     Some(format!(
-        "it counts devices as `llama-server --list-devices` does, CUDA's fastest first; this is for {} in this order, which \
-         -dev changes",
+        "llama.cpp numbers devices in the order of `llama-server --list-devices`, the fastest CUDA device first; this \
+         command expects {}: set the order with -dev",
         names.join(", ")
     ))
 }

@@ -1,4 +1,4 @@
-//! The command of llama.cpp, or of ik_llama.cpp, for a plan's placement.
+//! Commands of llama.cpp and ik_llama.cpp for a plan's placement.
 
 use tpc_ir::DType;
 use tpc_models::Drafting;
@@ -15,19 +15,15 @@ use crate::placement::{
     HostExperts, Override, Placement, SplitMode, Target, overridden, resolve, shares,
 };
 
-/// The default size of the logical batch in tokens (`-b`), which limits the physical one.
+/// Default logical batch in tokens (`-b`), which limits the physical one.
 const BATCH: u64 = 2048;
 
-/// A program of the family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
-    /// llama.cpp.
     LlamaCpp,
-    /// ik_llama.cpp.
     IkLlamaCpp,
 }
 
-/// Builds the command of a program for the placement of a plan.
 pub(super) fn command(
     family: Family,
     path: &str,
@@ -37,7 +33,7 @@ pub(super) fn command(
     refuse_files(family, placement, compiled)?;
     let mode = match compiled.mode {
         SplitMode::Hybrid => {
-            let why = "it has no split by layers among groups that split tensors";
+            let why = "it does not combine a split by layers with a split of tensors";
             return Err(Refusal {
                 why: why.to_owned(),
                 layers_instead: true,
@@ -59,7 +55,7 @@ pub(super) fn command(
     words(path, placement, compiled, mode).map(ShellCommand::new)
 }
 
-/// Refuses files that the program cannot load under any placement.
+/// Rejects files that the program cannot load under any placement.
 fn refuse_files(
     family: Family,
     placement: &Placement,
@@ -69,8 +65,8 @@ fn refuse_files(
     let towers = model.summary.towers().count();
     if towers > 0 {
         let why = format!(
-            "it does not load a file with an encoder of images or sound beside the text model ({towers} tensors): use the \
-             publisher's text file and its mmproj file"
+            "it does not load files that contain an image or sound encoder ({towers} tensors): use the publisher's \
+             text file and its mmproj file"
         );
         return Err(Refusal::new(why));
     }
@@ -78,19 +74,19 @@ fn refuse_files(
         return Ok(());
     }
     if let Some(cache) = placement.foreign_cache() {
-        let why = format!("it has no caches of {cache}, which is a type of ik_llama.cpp");
+        let why = format!("it does not support {cache} caches, a type of ik_llama.cpp");
         return Err(Refusal::new(why));
     }
     match ForeignTypes::of_graph(&model.graph) {
         Some(foreign) => Err(Refusal::new(format!(
-            "it has no such types: {} are ik_llama.cpp's",
+            "it does not support the types of ik_llama.cpp ({})",
             foreign.names()
         ))),
         None => Ok(()),
     }
 }
 
-/// Builds the command with a split by layers instead of the plan's split.
+/// Builds the command with a split by layers instead of the plan's.
 pub(super) fn by_layers(
     path: &str,
     placement: &Placement,
@@ -103,7 +99,7 @@ pub(super) fn by_layers(
     words.filter(|_| fits).map(ShellCommand::new)
 }
 
-/// Returns the overrides of tensors in the program's syntax.
+/// Returns the overrides in the program's syntax.
 fn override_words(placement: &Placement) -> Result<Vec<String>, Refusal> {
     let word = |o: &Override| {
         if o.pattern.contains(',') {
@@ -114,7 +110,7 @@ fn override_words(placement: &Placement) -> Result<Vec<String>, Refusal> {
             Target::Host => "CPU".to_owned(),
             Target::Device(d) => buffer(&placement.devices, d)?,
             Target::Mirrored => {
-                let why = "its -ot has no place for a tensor that is whole on every device";
+                let why = "its -ot cannot place a tensor whole on every device";
                 return Err(Refusal::new(why));
             }
         };
@@ -123,7 +119,7 @@ fn override_words(placement: &Placement) -> Result<Vec<String>, Refusal> {
     placement.overrides.iter().map(word).collect()
 }
 
-/// Returns the words of the command in this split mode.
+/// Returns the command's words for this split mode.
 fn words(
     path: &str,
     placement: &Placement,
@@ -198,7 +194,7 @@ fn words(
     Ok(out)
 }
 
-/// Returns the options of an additional file, with the program's names for devices.
+/// Returns the options of an additional file, with the program's device names.
 fn beside_words(words: &[String]) -> Vec<String> {
     let mut out = words.to_vec();
     for i in 1..out.len() {
@@ -209,7 +205,6 @@ fn beside_words(words: &[String]) -> Vec<String> {
     out
 }
 
-/// Returns the programs' name of a cache's type.
 const fn cache_name(dtype: DType) -> &'static str {
     match dtype {
         DType::Q8Kv => "q8_KV",
@@ -217,14 +212,14 @@ const fn cache_name(dtype: DType) -> &'static str {
     }
 }
 
-/// Returns the proportions (`-ts`) that divide the model as the plan does.
+/// Returns the `-ts` that divides the model like the plan.
 fn proportions(placement: &Placement, compiled: &CompiledModel, mode: &str) -> Option<String> {
     match mode {
         "none" => None,
         "layer" if compiled.mode == SplitMode::Layer => {
             layers_per_device(placement, compiled, &compiled.resolved.layer_placement)
         }
-        // By default the program divides layers by free memory, independent of their bytes.
+        // By default the program divides layers by free memory, not by their bytes.
         "layer" => layers_per_device(placement, compiled, &split_by_layers(placement, compiled)?),
         _ => Some(match &placement.tensor_split {
             Some(split) => shares(split),
@@ -233,7 +228,6 @@ fn proportions(placement: &Placement, compiled: &CompiledModel, mode: &str) -> O
     }
 }
 
-/// Divides a plan of another mode by layers.
 fn split_by_layers(placement: &Placement, compiled: &CompiledModel) -> Option<LayerPlacement> {
     let model = &compiled.model;
     let devices = placement.devices.len();
@@ -253,8 +247,8 @@ fn split_by_layers(placement: &Placement, compiled: &CompiledModel) -> Option<La
     Some(resolved.layer_placement)
 }
 
-/// Formats the layers of each device; the output counts as one. llama.cpp gives a device the layers whose positions are in its
-/// interval of the sum, so these proportions give the same division.
+/// Formats the layers of each device, the output as one. llama.cpp gives a device the layers whose positions are in its
+/// interval of the sum, so these proportions reproduce the division.
 fn layers_per_device(
     placement: &Placement,
     compiled: &CompiledModel,
@@ -270,7 +264,7 @@ fn layers_per_device(
         }
     };
     layer_placement.layers.iter().for_each(|p| count(p, 1));
-    // Blocks that draft count as layers there, even if they are not planned.
+    // Drafting blocks count as layers there, even if not planned.
     let ignored = compiled
         .model
         .summary

@@ -1,4 +1,4 @@
-//! The commands that run a plan: with tpc, and with engines that split like it.
+//! Commands that run a plan with tpc and with engines that split like it.
 
 mod devices;
 mod llama_cpp;
@@ -21,23 +21,23 @@ use path::{first_shard, is_address, path_word};
 /// The commands that run a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Commands {
-    /// `tpc run` with the options that reproduce the plan; `None` for a captured graph and for a model on the web.
+    /// `tpc run` with the options of the plan; `None` for captured graphs and models on the web.
     pub tpc: Option<ShellCommand>,
-    /// The reason why `tpc` is absent: the model is on the web, or its name cannot be printed.
+    /// The reason why `tpc` is absent.
     pub tpc_reason: Option<String>,
-    /// llama.cpp's server with the same placement; `None` if it does not support the placement.
+    /// llama.cpp's server with the same placement; `None` if not supported.
     #[serde(rename = "llama.cpp")]
     pub llama_cpp: Option<ShellCommand>,
     /// The reason why `llama_cpp` is absent.
     #[serde(rename = "llama.cpp_reason")]
     pub llama_cpp_reason: Option<String>,
-    /// The command that splits by layers, if llama.cpp does not support the planned split.
+    /// llama.cpp's server with a split by layers, if it does not support the planned split.
     #[serde(rename = "llama.cpp_by_layers")]
     pub llama_cpp_by_layers: Option<ShellCommand>,
-    /// The order of devices that these commands assume, if the devices differ.
+    /// The device order that these commands assume, if devices differ.
     #[serde(rename = "llama.cpp_order", skip_serializing_if = "Option::is_none")]
     pub llama_cpp_order: Option<String>,
-    /// ik_llama.cpp's server with the same placement, if the plan is for that engine, or if only that engine runs the file.
+    /// ik_llama.cpp's server, if the plan is for that engine, or only that engine runs the file.
     #[serde(rename = "ik_llama.cpp")]
     pub ik_llama_cpp: Option<ShellCommand>,
     /// The reason why `ik_llama_cpp` is absent.
@@ -48,7 +48,7 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// Builds the commands for the model at `path`; `machine` has the options for the machine.
+    /// Builds the commands for the model at `path`; `machine` has the machine's options.
     pub fn new(
         path: &str,
         machine: &[String],
@@ -57,12 +57,12 @@ impl Commands {
     ) -> Commands {
         let mut out = Commands::default();
         if compiled.model.summary.arch == CAPTURE {
-            let why = "a captured graph is no model that it could load";
+            let why = "it cannot load a captured graph";
             out.llama_cpp_reason = Some(why.to_owned());
             return out;
         }
         if path.contains(char::REPLACEMENT_CHARACTER) {
-            let why = "the file's name is no UTF-8, and cannot be printed: rename it";
+            let why = "the file name is not valid UTF-8: rename the file";
             out.tpc_reason = Some(why.to_owned());
             out.llama_cpp_reason = Some(why.to_owned());
             return out;
@@ -79,7 +79,7 @@ impl Commands {
             .or_else(|| placement.foreign_cache().map(|t| t.to_string()));
         match (names, is_address(path)) {
             (Some(names), _) => {
-                let why = format!("tpc has no kernels for the types of ik_llama.cpp yet ({names})");
+                let why = format!("tpc does not support the types of ik_llama.cpp yet ({names})");
                 out.tpc_reason = Some(why);
             }
             (None, false) => out.tpc = Some(ShellCommand::new(words)),
@@ -109,11 +109,11 @@ impl Commands {
         out
     }
 
-    /// Marks the commands of a file without weights: they need the model with its data.
+    /// Notes that the commands need the complete model if the file has no weights.
     #[must_use]
     pub fn of_header(mut self) -> Commands {
         if self.tpc.is_some() || self.ik_llama_cpp.is_some() {
-            let what = "the file is a header: they need the model with its data";
+            let what = "the file is a header without weights: the commands need the complete model";
             self.needs = Some(what.to_owned());
         }
         self

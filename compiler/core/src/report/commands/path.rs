@@ -1,15 +1,13 @@
-//! The word of a command for the model.
+//! The model's word in a command.
 
 use tpc_gguf::SplitName;
 
-/// Checks that the model is on the web.
 pub(super) fn is_address(path: &str) -> bool {
     let head = path.get(..8).unwrap_or(path).to_ascii_lowercase();
     head.starts_with("http://") || head.starts_with("https://")
 }
 
-/// Returns the first shard of a model of several files, which programs accept for all of them. Other paths are returned
-/// unchanged.
+/// Returns the first shard of a model, which programs accept for all; other paths unchanged.
 pub(super) fn first_shard(path: &str) -> String {
     let (folder, name) = match path.rfind('/') {
         Some(at) => path.split_at(at + 1),
@@ -26,7 +24,7 @@ pub(super) fn first_shard(path: &str) -> String {
     }
 }
 
-/// Returns a path as a word that programs do not confuse with an option.
+/// Returns a path that programs cannot confuse with an option.
 pub(super) fn path_word(path: &str) -> String {
     if path.starts_with('-') {
         format!("./{path}")

@@ -1,13 +1,11 @@
-//! The reason why a program cannot run a placement.
-
 use tpc_ggml::engines::Prediction;
 
 /// The reason why a program cannot run a placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
-    /// The reason, as the predicate of the program's name.
+    /// The predicate of the program's name.
     pub(super) why: String,
-    /// True if the program supports the same options with a split by layers.
+    /// True if the program runs the same options with a split by layers.
     pub(super) layers_instead: bool,
 }
 

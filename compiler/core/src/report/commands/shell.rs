@@ -1,11 +1,9 @@
-//! A command for a shell, on one line or on several.
-
 use serde::{Serialize, Serializer};
 use tpc_ggml::llama_cpp::quote;
 
 use crate::format::columns;
 
-/// A command for a shell.
+/// A shell command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShellCommand {
     words: Vec<String>,
@@ -34,7 +32,7 @@ impl ShellCommand {
         &self.words
     }
 
-    /// Quotes the words, and joins each option with its value.
+    /// Quotes the words and joins options with their values.
     fn pieces(&self) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         let mut open = false;
@@ -55,8 +53,8 @@ impl ShellCommand {
         out
     }
 
-    /// Formats the command in lines of at most `width` columns that a shell reads as one command. Lines break between options. A
-    /// word longer than a line is cut, and the shell joins it again.
+    /// Formats the command in lines of at most `width` columns that a shell reads as one. Lines break between options;
+    /// longer words are cut and rejoined by the shell.
     pub fn lines(&self, width: usize, indent: usize) -> String {
         const MORE: usize = 2;
         let mut lines: Vec<String> = vec![" ".repeat(indent)];
@@ -101,7 +99,7 @@ impl ShellCommand {
     }
 }
 
-/// The mark of a line whose last word continues on the next line.
+/// Marks a line whose last word continues on the next line.
 const JOINED: &str = "\0";
 
 fn push(lines: &mut [String], text: &str) {
@@ -110,8 +108,8 @@ fn push(lines: &mut [String], text: &str) {
     }
 }
 
-/// Cuts a piece into parts that fit lines, which begin at the columns `[first, others]`. Quotes are closed before the end of a
-/// line and opened again after it.
+/// Cuts a piece into parts that fit lines starting at the columns `[first, others]`. Quotes are closed before the end
+/// of a line and reopened after it.
 fn cut(piece: &str, [first, others]: [usize; 2], width: usize) -> Vec<String> {
     const ESCAPED_QUOTE: &str = r"'\''";
     let mut out: Vec<String> = Vec::new();

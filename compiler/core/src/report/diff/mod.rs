@@ -1,5 +1,3 @@
-//! The changes between two plans.
-
 mod snapshot;
 mod text;
 
@@ -14,55 +12,54 @@ use super::kinds::suffix;
 use crate::format::lens;
 use snapshot::{Bytes, Finding, Tensor};
 
-/// The changes since an earlier plan.
+/// The changes between two plans.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlanDiff {
-    /// Version of this format.
+    /// Format version.
     pub tpc: u32,
-    /// The file with the earlier plan.
+    /// The file of the earlier plan.
     pub since: String,
-    /// True if both are plans of the same model: architecture, name, layers and parameters. For different models only the outcome
-    /// is compared, not the tensors.
+    /// True for plans of the same architecture, name, layers and parameters. Otherwise tensors are not compared.
     pub same_model: bool,
     /// The model in both plans.
     pub models: Change<String>,
-    /// The facts that differ: `verdict`, `split_mode`, `context`, `engine`, `depth`, `decode_tps` and so on.
+    /// Facts that differ: `verdict`, `split_mode`, `context`, `engine`, `depth`, `decode_tps` and so on.
     pub changed: Vec<FactChange>,
-    /// The places whose bytes differ.
+    /// Places whose bytes differ.
     pub places: Vec<PlaceChange>,
-    /// The tensors whose type, place or split differ. Tensors of alike layers are listed once.
+    /// Tensors whose type, place or split differ; equal layers once.
     pub tensors: Vec<TensorChange>,
-    /// Findings of the newer plan that the earlier one lacks.
+    /// Findings only of the newer plan.
     pub new_findings: Vec<FindingReport>,
-    /// Findings of the earlier plan that the newer one lacks.
+    /// Findings only of the earlier plan.
     pub gone_findings: Vec<FindingReport>,
 }
 
 /// A value in both plans.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change<T> {
-    /// In the earlier plan.
+    /// The earlier value.
     pub old: T,
-    /// In the newer plan.
+    /// The newer value.
     pub new: T,
 }
 
 /// A fact that differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FactChange {
-    /// Its name.
+    /// The name.
     pub what: &'static str,
-    /// In the earlier plan.
+    /// The earlier value.
     pub old: Fact,
-    /// In the newer plan.
+    /// The newer value.
     pub new: Fact,
 }
 
-/// A fact: a word, or a number.
+/// A word or a number.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Fact {
-    /// A word.
+    /// Text.
     Word(String),
     /// A count.
     Count(u64),
@@ -70,42 +67,42 @@ pub enum Fact {
     Speed(f64),
 }
 
-/// A place whose bytes differ. A field is `None` if its plan lacks the device.
+/// A place whose bytes differ; a field is `None` if its plan lacks the device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlaceChange {
-    /// The name in the new plan, or in the old one if the new one lacks the place.
+    /// The name in the newer plan, or else in the earlier one.
     pub name: String,
-    /// All bytes in the earlier plan.
+    /// Earlier bytes.
     pub old_bytes: Option<u64>,
-    /// All bytes now.
+    /// Newer bytes.
     pub new_bytes: Option<u64>,
-    /// The memory in the earlier plan.
+    /// Earlier memory.
     pub old_capacity_bytes: Option<u64>,
-    /// Memory now.
+    /// Newer memory.
     pub new_capacity_bytes: Option<u64>,
 }
 
-/// Tensors that changed alike.
+/// Tensors with the same change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TensorChange {
     /// The name without the layer.
     pub tensor: String,
-    /// The layers; empty for a tensor outside of layers.
+    /// The layers; empty outside of layers.
     pub layers: Vec<u32>,
-    /// The place and split in the old plan, and the type if it differs; `None` if the tensor was absent.
+    /// Place and split in the earlier plan, and the type if it differs; `None` if absent.
     pub old: Option<String>,
-    /// The place and split in the newer plan.
+    /// The same in the newer plan.
     pub new: Option<String>,
 }
 
-/// A finding that only one of the plans has.
+/// A finding of only one plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FindingReport {
-    /// Its code.
+    /// The code.
     pub code: String,
-    /// Its name.
+    /// The entity.
     pub entity: String,
-    /// Its value.
+    /// The message.
     pub message: String,
 }
 
@@ -137,7 +134,7 @@ impl PlanDiff {
         }
     }
 
-    /// Checks that the plans do not differ.
+    /// True if the plans do not differ.
     pub fn is_empty(&self) -> bool {
         self.same_model
             && self.changed.is_empty()
@@ -148,7 +145,6 @@ impl PlanDiff {
     }
 }
 
-/// Describes a model.
 fn model(s: &Snapshot) -> String {
     let m = &s.model;
     let (params, bytes) = (
@@ -161,7 +157,6 @@ fn model(s: &Snapshot) -> String {
     )
 }
 
-/// Lists the facts that differ.
 fn facts(old: &Snapshot, new: &Snapshot) -> Vec<FactChange> {
     let word = |s: &str| Some(Fact::Word(s.to_owned()));
     let speed = |tps: Option<f64>, tokens: f64, us: f64| {
@@ -180,7 +175,7 @@ fn facts(old: &Snapshot, new: &Snapshot) -> Vec<FactChange> {
             ("engine", e.engine.as_deref().and_then(word)),
             ("depth", e.depth.map(Fact::Count)),
             ("decode_tps", speed(e.decode_tps, 1.0, e.decode_us)),
-            // Times of prompts become speeds only with the size of the batch.
+            // Prompt times become speeds only with the batch size.
             ("prompt_tps", e.prompt_tps.map(Fact::Speed)),
         ]
     };
@@ -201,7 +196,6 @@ fn alike(a: &Fact, b: &Fact) -> bool {
     }
 }
 
-/// Lists the places whose bytes or memory differ.
 fn places(old: &Snapshot, new: &Snapshot) -> Vec<PlaceChange> {
     let change = |old: Option<&Bytes>, new: Option<&Bytes>| {
         let same = match (old, new) {
@@ -249,7 +243,7 @@ fn in_words(t: &Tensor, of: Option<&Tensor>) -> String {
     }
 }
 
-/// Lists the tensors that differ, grouped by equal changes over layers.
+/// Lists the tensors that differ, grouped over layers by equal changes.
 fn tensors(old: &[Tensor], new: &[Tensor]) -> Vec<TensorChange> {
     let by_name = |all: &'_ [Tensor]| -> BTreeMap<String, Tensor> {
         all.iter().map(|t| (t.name.clone(), t.clone())).collect()
@@ -272,7 +266,7 @@ fn tensors(old: &[Tensor], new: &[Tensor]) -> Vec<TensorChange> {
             }),
         }
     };
-    // Tensors are in the order of the new plan; absent ones come last.
+    // In the order of the newer plan; absent ones last.
     for t in new {
         let old = before.get(&t.name);
         note(t, old.map(|o| in_words(o, Some(t))), Some(in_words(t, old)));
@@ -286,7 +280,7 @@ fn tensors(old: &[Tensor], new: &[Tensor]) -> Vec<TensorChange> {
     out
 }
 
-/// Lists the findings of `all` that `others` lacks. Findings are compared by code and entity, since messages contain numbers.
+/// Lists the findings of `all` that `others` lacks, compared by code and entity, since messages contain numbers.
 fn findings(all: &[Finding], others: &[Finding]) -> Vec<FindingReport> {
     let key = |f: &Finding| (f.code.clone(), f.entity.clone());
     let mut left: BTreeMap<(String, String), usize> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The part of a plan that is compared, read from the output of `--format json`.
+//! The compared part of a plan, read from `--format json`.
 
 use std::fmt;
 
@@ -6,10 +6,9 @@ use serde::Deserialize;
 
 use crate::report::plan::PlanReport;
 
-/// The supported version of the format.
 const VERSION: u64 = 1;
 
-/// The part of a plan that is compared with another.
+/// The compared part of a plan.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Snapshot {
     pub(super) model: Model,
@@ -75,7 +74,6 @@ impl Default for Ranges {
 }
 
 impl Ranges {
-    /// Returns the number of indices per device.
     pub(super) fn lens(&self) -> Vec<u64> {
         let sum = |all: &[[u64; 2]]| all.iter().fold(0_u64, |s, r| s.saturating_add(r[1]));
         match self {
@@ -89,7 +87,7 @@ impl Ranges {
 pub(super) struct Speeds {
     pub(super) decode_us: f64,
     pub(super) prefill_us: f64,
-    /// The decoded tokens per second; plans of earlier versions lack it and have only times.
+    /// `None` in plans of earlier versions, which have only times.
     #[serde(default)]
     pub(super) decode_tps: Option<f64>,
     #[serde(default)]
@@ -107,34 +105,34 @@ pub(super) struct Finding {
     pub(super) message: String,
 }
 
-/// The reason why a text is not a plan that can be compared.
+/// The reason why a text cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoSnapshot {
-    /// It is not JSON.
+    /// Not JSON.
     Json(String),
-    /// It is an array, of several plans or of other values.
+    /// An array of plans or other values.
     Array,
-    /// It is not an object that tpc printed for a plan.
+    /// Not a plan that tpc printed.
     NoPlan(String),
-    /// It is of another version.
+    /// Another version.
     Version(String),
-    /// It is the error report of a plan that failed.
+    /// The report of a plan that failed.
     Refusal,
 }
 
 impl fmt::Display for NoSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoSnapshot::Json(e) => write!(f, "it is not JSON: {e}"),
-            NoSnapshot::Array => f.write_str("it is an array: one plan is compared with one"),
-            NoSnapshot::NoPlan(e) => write!(f, "it is not a plan: {e}"),
+            NoSnapshot::Json(e) => write!(f, "the file is not JSON: {e}"),
+            NoSnapshot::Array => f.write_str("the file has an array: give a single plan"),
+            NoSnapshot::NoPlan(e) => write!(f, "the file is not a plan: {e}"),
             NoSnapshot::Version(v) => {
                 write!(
                     f,
-                    "it is of version {v} of the format, and {VERSION} is known"
+                    "the plan has format version {v}, but tpc reads version {VERSION}"
                 )
             }
-            NoSnapshot::Refusal => f.write_str("there was no plan then: it says why"),
+            NoSnapshot::Refusal => f.write_str("the file records a refusal, not a plan"),
         }
     }
 }
@@ -145,14 +143,15 @@ impl Snapshot {
     /// # Errors
     /// Returns an error if it is not a plan of this version.
     pub fn from_json(bytes: &[u8]) -> Result<Snapshot, NoSnapshot> {
-        let text = std::str::from_utf8(bytes)
-            .map_err(|e| NoSnapshot::Json(format!("byte {} is no UTF-8 text", e.valid_up_to())))?;
+        let text = std::str::from_utf8(bytes).map_err(|e| {
+            NoSnapshot::Json(format!("byte {} is not valid UTF-8", e.valid_up_to()))
+        })?;
         let value: serde_json::Value =
             serde_json::from_str(text).map_err(|e| NoSnapshot::Json(e.to_string()))?;
         Snapshot::from_value(value)
     }
 
-    /// Returns the part of a report that is compared.
+    /// Returns the compared part of a report.
     ///
     /// # Errors
     /// Returns an error if the report has a number that JSON cannot represent.
@@ -167,7 +166,7 @@ impl Snapshot {
         }
         match value.get("tpc") {
             None => {
-                let why = "it has no `tpc`, which has the version";
+                let why = "the field `tpc` with the version is missing";
                 return Err(NoSnapshot::NoPlan(why.to_owned()));
             }
             Some(version) if version.as_u64() != Some(VERSION) => {

@@ -6,7 +6,7 @@ use super::{Fact, PlaceChange, PlanDiff, TensorChange};
 use crate::format::{bytes, printable, span, speed, wrapped};
 use crate::report::columns::{Align, Columns};
 
-/// Formats the difference for a terminal of `width` columns; lines are not wider.
+/// Formats the difference in lines of at most `width` columns.
 pub fn render_diff(diff: &PlanDiff, width: u16) -> String {
     let width = usize::from(width);
     let mut out = String::new();
@@ -55,7 +55,6 @@ pub fn render_diff(diff: &PlanDiff, width: u16) -> String {
     out
 }
 
-/// Formats the facts and places that differ.
 fn changes(diff: &PlanDiff) -> Columns {
     let columns = [
         ("", Align::Left),
@@ -91,7 +90,6 @@ fn changes(diff: &PlanDiff) -> Columns {
     t
 }
 
-/// Formats a line for tensors that changed alike.
 fn tensor(c: &TensorChange) -> String {
     let layers = match c.layers.as_slice() {
         [] => String::new(),
@@ -110,7 +108,6 @@ fn tensor(c: &TensorChange) -> String {
     )
 }
 
-/// Returns a fact's name for people.
 fn fact_name(what: &str) -> &str {
     match what {
         "model" => "file",
@@ -146,7 +143,7 @@ fn change_of(p: &PlaceChange) -> String {
     }
 }
 
-/// Formats a difference of bytes: `+1.20 GiB`, `-640 MiB`.
+/// Formats a difference: `+1.20 GiB`, `-640 MiB`.
 fn signed_bytes(old: u64, new: u64) -> String {
     let sign = if new < old { "-" } else { "+" };
     format!("{sign}{}", bytes(old.abs_diff(new)))

@@ -1,4 +1,4 @@
-//! The data of the page. Keys that repeat often are short.
+//! The page's data. Frequent keys are short.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,6 @@ use crate::report::kinds::insts_by_layer;
 use crate::report::plan::{PlanReport, TensorReport};
 use crate::report::why;
 
-/// A tensor of a kind of layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Tensor {
     #[serde(rename = "n")]
@@ -29,10 +28,10 @@ struct Tensor {
     axis: Option<usize>,
     #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
     ranges: Option<usize>,
-    /// Bytes on each device of its place.
+    /// Per device of its place.
     #[serde(rename = "b")]
     bytes: Vec<u64>,
-    /// True if it is a cache or another state.
+    /// True for caches and other states.
     #[serde(rename = "s", skip_serializing_if = "std::ops::Not::not")]
     state: bool,
 }
@@ -66,7 +65,6 @@ impl Tensor {
 struct Layer {
     #[serde(rename = "l")]
     layer: Option<u32>,
-    /// The number of its kind.
     #[serde(rename = "k")]
     kind: usize,
 }
@@ -77,23 +75,20 @@ struct Batch {
     cells: u64,
 }
 
-/// The data that the scripts draw.
 #[derive(Debug, Serialize)]
 pub(super) struct PageData {
-    /// The object of `--format json`, without `tensors` and `why`.
+    /// The `--format json` object, without `tensors` and `why`.
     report: serde_json::Value,
-    /// The answers of `--why`, as text.
     why: String,
     places: Vec<PlaceData>,
-    /// Elements per block, of the types that have blocks.
+    /// Elements per block, for types with blocks.
     blocks: BTreeMap<&'static str, u64>,
-    /// The tensors of each kind of layer.
     kinds: Vec<Vec<Tensor>>,
     layers: Vec<Layer>,
     flows: Vec<Vec<Step>>,
     stretches: Vec<Stretch>,
     ranges: Vec<Vec<Vec<Vec<u64>>>>,
-    /// The batches: one token, and one prompt batch.
+    /// One token, and one prompt batch.
     batches: [Batch; 2],
 }
 

@@ -1,8 +1,7 @@
-//! The plan as one HTML page without external resources: style, script and data are in the file.
+//! The plan as one HTML page without external resources.
 //!
-//! The page has the data of the other formats, with tensors and steps of alike layers once. Scripts draw them. Names come from
-//! untrusted files. They reach the page as JSON whose `<`, `>` and `&` are escaped, and the script sets them as text, never as
-//! markup.
+//! The page has the data of the other formats, with tensors and steps of equal layers once. Names come from untrusted
+//! files. They are embedded as JSON with escaped `<`, `>` and `&`, and scripts insert them as text, never as markup.
 
 mod data;
 mod names;
@@ -34,7 +33,7 @@ const SCRIPTS: [&str; 8] = [
     include_str!("page/page.js"),
 ];
 
-/// Columns of the text that a browser without scripts shows.
+/// Columns of the text for browsers without scripts.
 const TEXT_WIDTH: u16 = 110;
 
 /// Returns the page of a plan.
@@ -47,7 +46,6 @@ pub fn page(report: &PlanReport, compiled: &CompiledModel) -> Result<String, ser
     fill(&report.model.name, &text, &data)
 }
 
-/// The data of a page without a plan.
 #[derive(Serialize)]
 struct Refusal<'a> {
     path: &'a str,
@@ -90,7 +88,6 @@ fn fill(title: &str, text: &str, data: &impl Serialize) -> Result<String, serde_
     Ok(out)
 }
 
-/// Escapes text for HTML.
 fn as_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -106,7 +103,7 @@ fn as_text(text: &str) -> String {
     out
 }
 
-/// Escapes JSON: a browser does not read any part of it as the end of the script, a comment, or markup.
+/// Escapes JSON so that no browser reads a part as markup, a comment, or the end of the script.
 fn in_script(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {

@@ -1,19 +1,17 @@
-//! Names without the layer's number. Tensors of alike layers then have equal names.
+//! Names without the layer's number, so that equal layers have equal names.
 
 use serde::Serialize;
 
-/// A name, in two parts around the layer's number if it contains the number.
+/// A name, split around the layer's number if it has one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub(super) enum Name {
-    /// A name without the layer's number.
     Whole(String),
-    /// The parts before and after the number: `blk.` and `.attn_q.weight`.
+    /// Before and after the number: `blk.` and `.attn_q.weight`.
     Numbered(String, String),
 }
 
 impl Name {
-    /// Creates the name of a value in `layer`.
     pub(super) fn new(name: &str, layer: Option<u32>) -> Name {
         let number = layer.map(|l| l.to_string());
         let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());

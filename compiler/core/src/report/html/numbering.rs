@@ -1,6 +1,4 @@
-//! Numbers for the distinct items of a table.
-
-/// Returns the number of an item in a table of distinct items; a new item is added.
+/// Returns an item's index in a table of distinct items; adds new items.
 pub(super) fn number_of<T: PartialEq>(table: &mut Vec<T>, item: T) -> usize {
     let known = table.iter().position(|known| *known == item);
     known.unwrap_or_else(|| {

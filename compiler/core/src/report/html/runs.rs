@@ -1,17 +1,17 @@
-//! The ranges of the page: distinct sets once, evenly spaced ranges as one entry.
+//! Ranges of the page: distinct sets once, evenly spaced ranges as one entry.
 
 use super::numbering::number_of;
 use crate::report::plan::Ranges;
 
-/// `[start, len]`, or `[start, len, stride, count]` for `count` ranges of `len` that begin `stride` apart.
+/// `[start, len]`, or `[start, len, stride, count]` for `count` ranges of `len` that start `stride` apart.
 type Runs = Vec<Vec<u64>>;
 
-/// Distinct sets of ranges, per device, in order of first use.
+/// Distinct sets of ranges per device, in order of first use.
 #[derive(Debug, Default)]
 pub(super) struct RangeTable(Vec<Vec<Runs>>);
 
 impl RangeTable {
-    /// Returns the number of these ranges; `None` if they are empty.
+    /// Returns the index of these ranges; `None` if empty.
     pub(super) fn number(&mut self, ranges: &Ranges) -> Option<usize> {
         let per_device: Vec<Runs> = match ranges {
             Ranges::Single(r) => r.iter().map(|r| pack(&[*r])).collect(),
@@ -20,7 +20,6 @@ impl RangeTable {
         (!per_device.is_empty()).then(|| number_of(&mut self.0, per_device))
     }
 
-    /// Returns the sets, by number.
     pub(super) fn into_all(self) -> Vec<Vec<Runs>> {
         self.0
     }

@@ -1,4 +1,4 @@
-//! The steps of a batch, op by op. Steps of alike layers are listed once, with the times and bytes of both batches.
+//! The steps of a batch, op by op; equal layers once, with times and bytes of both batches.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::pipeline::CompiledModel;
 use crate::report::describe::{op_name, sizes};
 use crate::report::sharding::sharding_report;
 
-/// One number per device, or one number for all devices.
+/// One number per device, or one for all.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 enum Each<T> {
@@ -31,7 +31,6 @@ impl<T: Copy + PartialEq + Default> Each<T> {
     }
 }
 
-/// A timed instruction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Step {
     op: String,
@@ -42,7 +41,7 @@ pub(super) struct Step {
     reads: Option<Name>,
     #[serde(rename = "p")]
     place: usize,
-    /// The place that a copy comes from.
+    /// The source of a copy.
     #[serde(rename = "f", skip_serializing_if = "Option::is_none")]
     from: Option<usize>,
     #[serde(rename = "d")]
@@ -55,25 +54,23 @@ pub(super) struct Step {
     ranges: Option<usize>,
     /// Microseconds of a token and of a prompt batch.
     us: [Each<f64>; 2],
-    /// The number of links that a copy uses, if there are several.
     #[serde(rename = "c", skip_serializing_if = "Option::is_none")]
     links: Option<usize>,
-    /// Bytes of a transfer, for a token and for a prompt batch.
+    /// Bytes of a transfer, for a token and a prompt batch.
     #[serde(rename = "b", skip_serializing_if = "Option::is_none")]
     bytes: Option<[Each<u64>; 2]>,
 }
 
-/// Consecutive steps of one layer.
 #[derive(Debug, Serialize)]
 pub(super) struct Stretch {
     #[serde(rename = "l")]
     layer: Option<u32>,
-    /// The number of its flow.
+    /// Index of its flow.
     #[serde(rename = "f")]
     flow: usize,
 }
 
-/// Lists the steps of a batch: distinct flows, and the stretches of the batch, each with its flow.
+/// Lists distinct flows, and the batch's stretches of steps with their flows.
 pub(super) fn steps(
     compiled: &CompiledModel,
     tables: &mut Tables,
@@ -82,7 +79,7 @@ pub(super) fn steps(
     let request = &compiled.request;
     let mut events: BTreeMap<Inst, [Option<Event>; 2]> = BTreeMap::new();
     let batches = [request.decode_batch(), request.prefill_batch()];
-    // The bytes match the report, which counts them for the workload's batches.
+    // The report counts bytes for the workload's batches, too.
     let workload = [&request.workload.decode, &request.workload.prefill];
     for (i, batch) in batches.iter().enumerate() {
         let counted = timeline(graph, request, workload[i]);
@@ -148,7 +145,7 @@ fn step(graph: &Graph, inst: Inst, batches: &[Option<Event>; 2], tables: &mut Ta
     }
 }
 
-/// Rounds a time to four significant digits, which exceed the precision of an estimate.
+/// Rounds a time to four digits, more than an estimate's precision.
 fn four_digits(us: f64) -> f64 {
     format!("{us:.3e}").parse().unwrap_or(us)
 }

@@ -1,5 +1,3 @@
-//! Tables of ranges and places, which tensors and steps share.
-
 use serde::Serialize;
 use tpc_ir::{Graph, Place};
 
@@ -7,14 +5,14 @@ use super::numbering::number_of;
 use super::runs::RangeTable;
 use crate::report::sharding::{devices_at, place_name};
 
-/// Tables of data that tensors and steps share: ranges and places.
+/// Ranges and places that tensors and steps share.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) ranges: RangeTable,
     pub(super) places: Vec<PlaceData>,
 }
 
-/// A place, and the positions of its devices; empty for the host.
+/// A place with its devices' positions; empty for the host.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct PlaceData {
     pub(super) name: String,
@@ -22,7 +20,6 @@ pub(super) struct PlaceData {
 }
 
 impl Tables {
-    /// Returns the number of a place.
     pub(super) fn place(&mut self, graph: &Graph, place: Place) -> usize {
         let data = PlaceData {
             name: place_name(graph, place),

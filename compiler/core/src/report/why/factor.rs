@@ -1,4 +1,4 @@
-//! One factor of a tensor: its verdict as data and as text.
+//! A factor of a tensor: its verdict as data and text.
 
 use tpc_ir::{Class, Inst};
 use tpc_passes::plan::{
@@ -10,7 +10,6 @@ use crate::format::lens;
 use crate::pipeline::CompiledModel;
 use crate::report::describe;
 
-/// Reports a factor.
 pub(super) fn report(compiled: &CompiledModel, f: &FactorExplanation) -> FactorReport {
     let mut out = facts(compiled, &f.facts);
     match &f.verdict {
@@ -45,7 +44,7 @@ pub(super) fn report(compiled: &CompiledModel, f: &FactorExplanation) -> FactorR
             out.verdict = "contradiction";
             out.ranges = ranges(option);
             out.text = format!(
-                "whole: {} would be possible by size, but no set of splits with it can be carried out",
+                "whole: {} would fit by size, but no complete set of splits contains it",
                 range_lengths(option)
             );
         }
@@ -68,7 +67,6 @@ pub(super) fn report(compiled: &CompiledModel, f: &FactorExplanation) -> FactorR
     out
 }
 
-/// Reports a factor without its verdict.
 fn facts(compiled: &CompiledModel, facts: &FactorFacts) -> FactorReport {
     let through = facts.through.iter().map(|t| ThroughReport {
         tensor: describe::name(&compiled.planned.graph, t.value),
@@ -100,12 +98,11 @@ fn facts(compiled: &CompiledModel, facts: &FactorFacts) -> FactorReport {
     }
 }
 
-/// Returns the ranges of an option, `[start, len]` per device.
+/// Returns an option's ranges, `[start, len]` per device.
 fn ranges(o: &SplitOption) -> Vec<[u64; 2]> {
     o.ranges.iter().map(|r| [r.start, r.len]).collect()
 }
 
-/// Formats the lengths of an option's ranges: `8 × 512`.
 fn range_lengths(o: &SplitOption) -> String {
     lens(&o.ranges.iter().map(|r| r.len).collect::<Vec<_>>())
 }
@@ -114,7 +111,7 @@ fn class_name(compiled: &CompiledModel, c: Class) -> String {
     format!("{c} `{}`", compiled.sharded.class(c).name)
 }
 
-/// Describes a split factor: the class, its ranges, the factor's part of a chain, and the ends of ranges.
+/// Describes a split factor: class, ranges, part of a chain, and ends of ranges.
 fn split(
     compiled: &CompiledModel,
     facts: &FactorFacts,
@@ -135,7 +132,6 @@ fn split(
     )
 }
 
-/// Describes the cost of leaving a split factor whole.
 fn left_whole(layers: &[Option<u32>], chosen: &Cost, whole: &Cost) -> String {
     format!(
         "; to leave it whole {}, {}:\n      as planned  {}\n      whole       {}",
@@ -146,7 +142,7 @@ fn left_whole(layers: &[Option<u32>], chosen: &Cost, whole: &Cost) -> String {
     )
 }
 
-/// Describes the reason why a factor must be whole, and the op that requires it.
+/// Describes why a factor must be whole, with the op.
 fn forbidden(
     compiled: &CompiledModel,
     facts: &FactorFacts,
@@ -173,7 +169,7 @@ fn forbidding_op(reason: &Refusal) -> Option<Inst> {
     }
 }
 
-/// Lists the classes that an option excludes, the first three by name.
+/// Lists the classes that an option excludes, three by name.
 fn excluded_classes(compiled: &CompiledModel, classes: &[Class]) -> String {
     const SHOWN: usize = 3;
     let names = classes.iter().take(SHOWN).map(|&c| class_name(compiled, c));
@@ -188,7 +184,7 @@ fn excluded_classes(compiled: &CompiledModel, classes: &[Class]) -> String {
     }
 }
 
-/// Describes a whole factor that could be split: the split, the excluded alternatives, and both costs.
+/// Describes a whole factor that could be split: the split, excluded alternatives, and both costs.
 fn possible(
     option: &SplitOption,
     excluded: &str,
@@ -207,7 +203,6 @@ fn possible(
     )
 }
 
-/// Compares the cost of an alternative with the cost of the choice.
 fn compare_cost(chosen: &Cost, alternative: &Cost) -> &'static str {
     let loss = alternative.price_us - chosen.price_us;
     if loss.abs() <= 1e-9 * chosen.price_us.abs() {
@@ -219,7 +214,6 @@ fn compare_cost(chosen: &Cost, alternative: &Cost) -> &'static str {
     }
 }
 
-/// Describes the ends of an option's ranges.
 fn ends(o: &SplitOption) -> String {
     if o.shares_blocks {
         return "ranges may end inside quantisation blocks, which both devices then hold"

@@ -1,4 +1,4 @@
-//! The reasons for the splits of tensors, factor by factor.
+//! Reasons for the splits of tensors, factor by factor.
 
 mod factor;
 pub(super) mod report;
@@ -16,7 +16,7 @@ use super::plan::TensorReport;
 use crate::format::lens;
 use crate::pipeline::CompiledModel;
 
-/// Explains the splits of these values of the placed graph. Values of alike layers are explained together.
+/// Explains the splits of these values of the placed graph; equal layers together.
 pub fn explain(
     compiled: &CompiledModel,
     values: &[Value],
@@ -36,8 +36,8 @@ pub fn explain(
         .collect()
 }
 
-/// The key that is equal for alike tensors of different layers: the layer's signature, the tensor's position in it, and the
-/// ranges of its factors.
+/// The key of equal tensors in different layers: the layer's signature, the tensor's position, and the ranges of its
+/// factors.
 type SimilarityKey<'a> = (&'a Signature, usize, Vec<Option<&'a [Interval]>>);
 
 fn alike(compiled: &CompiledModel, v: Value) -> Option<SimilarityKey<'_>> {

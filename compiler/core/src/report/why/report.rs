@@ -1,27 +1,27 @@
-//! The explanations as data: the key `why` of the report.
+//! The report's key `why`.
 
 use serde::Serialize;
 use tpc_ir::Dim;
 use tpc_passes::plan::Cost;
 
-/// The reasons for the split of a tensor, and of alike tensors in other layers.
+/// The reasons for the split of a tensor, and of equal tensors in other layers.
 #[derive(Clone, Debug, Serialize)]
 pub struct WhyReport {
     /// Name.
     pub tensor: String,
-    /// Its handle in the placed graph, as in `v12`.
+    /// The handle in the placed graph: `v12`.
     pub value: String,
     /// Element type.
     pub dtype: &'static str,
-    /// Sizes, axis 0 first: numbers, or polynomials as text if they depend on the batch.
+    /// Sizes, axis 0 first: numbers, or polynomials that depend on the batch.
     pub ne: Vec<Size>,
-    /// The layer it belongs to.
+    /// The layer.
     pub layer: Option<u32>,
-    /// Its place.
+    /// The place.
     pub place: String,
-    /// Tensors of other layers with the same split, for the same reasons.
+    /// Tensors of other layers with the same split for the same reasons.
     pub alike: Vec<String>,
-    /// The factors of each axis as text: a product per segment, the major factor first.
+    /// Factors of each axis: a product per segment, the major factor first.
     pub axes: Vec<String>,
     /// The factors.
     pub factors: Vec<FactorReport>,
@@ -31,13 +31,13 @@ pub struct WhyReport {
     pub(super) layers: Vec<u32>,
 }
 
-/// A size: a number, or a polynomial in the sizes of a batch.
+/// A number, or a polynomial in the batch's sizes.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Size {
     /// A number.
     Number(u64),
-    /// A polynomial as text.
+    /// A polynomial.
     Symbolic(String),
 }
 
@@ -51,54 +51,54 @@ impl From<&Dim> for Size {
 /// One factor of a tensor.
 #[derive(Clone, Debug, Serialize)]
 pub struct FactorReport {
-    /// Its handle, as in `f7` of `dump --stage factors`.
+    /// The handle: `f7` in `dump --stage factors`.
     pub factor: String,
-    /// Its size.
+    /// The size.
     pub size: Size,
-    /// A name for people, such as `kv heads`; `None` if the factor is in no weight or state.
+    /// A name such as `kv heads`; `None` if the factor is in no weight or state.
     pub kind: Option<&'static str>,
-    /// Ranges end at multiples of this; null if quantisation blocks permit no such position.
+    /// Ranges end at multiples of this; null if quantisation blocks permit no position.
     pub granule: Option<u64>,
     /// True if ranges may end inside blocks, which devices then share.
     pub shares_blocks: bool,
-    /// The weights and states that it runs through.
+    /// Weights and states that it runs through.
     pub through: Vec<ThroughReport>,
     /// `split`, `one device`, `elsewhere`, `forbidden`, `possible` or `contradiction`.
     pub verdict: &'static str,
     /// The class that splits it.
     pub class: Option<String>,
-    /// The indices of the class per device; for a whole factor, the indices of the alternative.
+    /// Indices per device; for a whole factor, those of the alternative.
     pub ranges: Vec<[u64; 2]>,
-    /// The reason that forbids splitting it, in words.
+    /// The reason that forbids a split.
     pub reason: Option<String>,
-    /// The op that forbids it.
+    /// The forbidding op.
     pub op: Option<&'static str>,
-    /// The first result of that op.
+    /// The op's first result.
     pub op_result: Option<String>,
-    /// The layer of that op.
+    /// The op's layer.
     pub op_layer: Option<u32>,
     /// Classes that the alternative excludes.
     pub instead_of: Vec<String>,
-    /// The cost of the choice in the layers that the alternative would change.
+    /// The choice's cost in the layers that the alternative would change.
     pub chosen: Option<CostReport>,
-    /// The cost of the alternative in these layers: splitting a whole factor, or leaving a split one whole.
+    /// The alternative's cost in these layers: splitting a whole factor, or leaving a split one whole.
     pub alternative: Option<CostReport>,
     #[serde(skip)]
     pub(super) text: String,
 }
 
-/// A place of a factor in a tensor.
+/// A factor's position in a tensor.
 #[derive(Clone, Debug, Serialize)]
 pub struct ThroughReport {
     /// The tensor.
     pub tensor: String,
     /// The axis.
     pub axis: usize,
-    /// Its position among the factors of the axis, from 0, major first.
+    /// The position among the axis's factors, from 0, major first.
     pub position: usize,
-    /// Factors of the axis.
+    /// Number of factors of the axis.
     pub factors: usize,
-    /// The segment, from 0; null if it is in all segments.
+    /// The segment, from 0; null for all.
     pub segment: Option<usize>,
     #[serde(skip)]
     pub(super) text: String,
@@ -111,7 +111,7 @@ pub struct CostReport {
     pub decode_us: f64,
     /// µs per prompt batch.
     pub prefill_us: f64,
-    /// The price that the planner compares, in µs per token.
+    /// The compared price, in µs per token.
     pub price_us: f64,
     /// Bytes of weights and states per device.
     pub bytes: Vec<u64>,

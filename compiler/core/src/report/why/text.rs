@@ -6,7 +6,6 @@ use super::report::{Size, ThroughReport, WhyReport};
 use crate::format::{printable, span, wrapped};
 use crate::report::kinds;
 
-/// Formats the explanations as text.
 pub(crate) fn render(all: &[WhyReport], width: u16) -> String {
     let mut out = String::new();
     for w in all {
@@ -44,15 +43,14 @@ pub(crate) fn render(all: &[WhyReport], width: u16) -> String {
     out
 }
 
-/// Describes the other tensors that a factor runs through: at most `SHOWN` of them, and the number of the rest. Tensors of the
-/// same layer come first.
+/// Describes other tensors that a factor runs through, at most `SHOWN`, those of the same layer first.
 fn linked_tensors(all: &[ThroughReport], of: &WhyReport) -> String {
     const SHOWN: usize = 8;
     let others: Vec<&ThroughReport> = all.iter().filter(|t| t.tensor != of.tensor).collect();
     if others.is_empty() {
         return "in no other weight or state".to_owned();
     }
-    // The nearest first: names of tensors of the same layer differ only in their last words.
+    // Names in the same layer differ only in their last words.
     let head = of
         .tensor
         .strip_suffix(&kinds::suffix(&of.tensor))

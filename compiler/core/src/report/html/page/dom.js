@@ -15,7 +15,7 @@ function fill(element, attributes, children) {
 const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 const svg = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
-// Control, direction and invisible characters are spelt out: a name cannot pretend to be another.
+// Escapes control, direction and invisible characters, so that names cannot imitate other names.
 const shown = (text) =>
   text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}]/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
 
@@ -62,7 +62,7 @@ function span(layers) {
   return out.join(", ");
 }
 
-// One tooltip for all: elements in `tips` say their lines when asked.
+// One tooltip for all: `tips` maps elements to functions that return its lines.
 const tips = new WeakMap();
 const tipBox = h("div", { id: "tip", "aria-hidden": "true" });
 function tip(element, lines) {

@@ -1,4 +1,4 @@
-// Layers by devices: what each device holds of each layer, to scale. Layers are chosen here.
+// Layers by devices: the bytes of each layer on each device, to scale. Selects layers.
 
 function layerMap() {
   const n = LAYERS.length;
@@ -75,7 +75,7 @@ function layerMap() {
   });
   selection.listeners.push((r) => buttons.forEach((b, i) => b.setAttribute("aria-pressed", String(Boolean(r && i >= r[0] && i <= r[1])))));
 
-  // Kinds: a letter where the run is wide enough, and the line above alternates.
+  // Kinds: a letter if the run is wide enough; the line above alternates.
   const kindRow = h("div", { class: "kindrow", "aria-hidden": "true" });
   for (let i = 0, odd = false; i < n; odd = !odd) {
     let j = i;
@@ -101,7 +101,7 @@ function layerMap() {
     if (r) clear.textContent = `${rangeName(r)} ✕`;
   });
   return h("section", { id: "layers" },
-    h("header", {}, h("h2", {}, "Layers by devices"), h("p", {}, `The height is what a device holds of a layer; the highest is ${bytes(most)}. Click or drag over layers to look at them below.`), clear),
+    h("header", {}, h("h2", {}, "Layers by devices"), h("p", {}, `The height shows a device's bytes of a layer; the maximum is ${bytes(most)}. Click or drag over layers to filter the sections below.`), clear),
     h("div", { class: "card map" },
       h("div", { class: "plot" },
         h("div", { class: "names", style: { "grid-auto-rows": `${height}px` } }, rows > 16 ? LANES.map((d) => h("span", { class: "dev", style: { "font-size": "9px" } }, mark(d))) : LANES.map(swatch)),

@@ -1,4 +1,4 @@
-// The plan's data, with what alike layers share put back together.
+// The plan's data, expanded from the parts that equal layers share.
 
 const DATA = JSON.parse(document.getElementById("plan").textContent);
 const PLAN = DATA.report;
@@ -56,7 +56,7 @@ const rank = (ne) => {
   return n;
 };
 
-// What a tensor's split is called, and what its lanes show.
+// The name of a tensor's split, and the contents of its lanes.
 function describe(t) {
   const place = PLACES[t.p];
   const ranges = t.r === undefined ? null : DATA.ranges[t.r];
@@ -86,7 +86,7 @@ function describe(t) {
   return facts;
 }
 
-// Tensors that are alike in all layers that have them, in order of first appearance.
+// Tensors grouped over equal layers, in order of first appearance.
 const TENSORS = [];
 {
   const known = new Map();
@@ -104,7 +104,7 @@ const TENSORS = [];
   }
 }
 const LAYERS = (DATA.layers ?? []).slice().sort((a, b) => (a.l ?? -1) - (b.l ?? -1));
-// Lanes for what is held, and for what happens: the host where it takes part.
+// Lanes of the memory and of the timeline; the host only if it takes part.
 const withHost = (takesPart) => [...DEVICES.keys(), ...(takesPart ? [HOST] : [])];
 const onHost = (p) => p !== undefined && !PLACES[p].devices.length;
 const LANES = withHost(TENSORS.some((g) => onHost(g.t.p)));
@@ -117,7 +117,7 @@ function lens(all) {
   return all.map(grouped).join(" · ");
 }
 
-// Which layers are looked at: null, or positions in LAYERS.
+// The selected layers: null, or positions in LAYERS.
 const selection = { range: null, listeners: [] };
 function select(range) {
   selection.range = range;

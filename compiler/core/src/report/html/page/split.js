@@ -1,6 +1,6 @@
 // A tensor's split as lanes: one per device, the split axis from left to right, to scale.
 
-// Textures per device colour: `copy` where all devices hold the same, `cache`, `state`, `work`.
+// Textures per device colour: `copy` for parts that all devices hold, `cache`, `state`, `work`.
 const defs = svg("defs");
 {
   const textures = {
@@ -47,7 +47,7 @@ function lanes(what, height, lanesShown = LANES) {
     } else {
       for (const [start, length, stride, times] of what.ranges[i] ?? []) {
         if (times && stride * 300 < whole) {
-          // Too fine to draw one by one: as dense as it is.
+          // Too fine to draw one by one: draw the density.
           rect(start, y, stride * (times - 1) + length, { fill: colour(d), opacity: Math.max(0.25, length / stride) });
           continue;
         }
@@ -55,7 +55,7 @@ function lanes(what, height, lanesShown = LANES) {
       }
     }
   });
-  // What several devices hold stands out across all lanes.
+  // Highlights parts that several devices hold, across all lanes.
   for (const [from, to] of (what.twice ?? []).slice(0, 200)) {
     const width = Math.max(to - from, whole * 0.012);
     const x = Math.min(Math.max(0, (from + to - width) / 2), whole - width);

@@ -1,4 +1,4 @@
-// What the plan says at a glance, its findings, and the memory of every place.
+// The summary, the findings, and the memory of every place.
 
 const SEVERITY = { error: ["✕", "Error"], warning: ["!", "Warning"], note: ["i", "Note"] };
 const MODES = {
@@ -64,7 +64,7 @@ function verdict() {
     others.map(([n, s]) => h("a", { href: "#findings", class: "small" }, plural(n, s))));
 }
 
-// Bytes that the plan may use of a device, or of the host; null where nobody says them.
+// Bytes that the plan may use of a device, or of the host; null if unknown.
 function usable(d, i) {
   const profile = i === HOST ? PLAN.machine.host : PLAN.machine.devices[i];
   if (!profile || profile.memory === null) return null;
@@ -74,17 +74,17 @@ const rooms = () => [...DEVICES.map((d, i) => [d, usable(d, i)]), [PLAN.host, us
 
 function fitting() {
   if (rooms().some(([d, room]) => room !== null && d.total_bytes > room)) return "It does not fit.";
-  return DEVICES.some((d, i) => usable(d, i) !== null) ? "It fits." : "Whether it fits is not known: no memory is given.";
+  return DEVICES.some((d, i) => usable(d, i) !== null) ? "It fits." : "No memory is given, so tpc cannot tell if the plan fits.";
 }
 
 const PROGRAMS = [["tpc", "tpc"], ["ik_llama.cpp", "ik_llama.cpp"], ["llama.cpp", "llama.cpp"], ["llama.cpp_by_layers", "llama.cpp, by layers"]];
 
-// The commands that run the plan, or why a program has none.
+// The commands that run the plan, or the reason why a program cannot.
 function commands() {
   const all = PLAN.commands;
   const rows = PROGRAMS.filter(([k]) => all[k] ?? all[`${k}_reason`]).map(([k, name]) => h("div", {},
     h("p", { class: "small dim" }, name),
-    all[k] ? h("pre", { class: "why" }, shown(all[k])) : h("p", {}, `not so: ${shown(all[`${k}_reason`])}`)));
+    all[k] ? h("pre", { class: "why" }, shown(all[k])) : h("p", {}, `not possible; ${shown(all[`${k}_reason`])}`)));
   return rows.length ? h("section", { id: "run" }, h("header", {}, h("h2", {}, "Run it")), h("div", { class: "card" }, rows)) : null;
 }
 
@@ -111,8 +111,8 @@ function tiles() {
       DEVICES.length > 1 && `${speed(ratio)} (${time(e.baseline_single_us)})`),
     tile("Per prompt batch", pre, preUnit, `${grouped(prefill.tokens)} tokens at once; ${grouped(e.prompt_tps)} tokens/s`),
     tile("Fullest device", full, fullUnit, room === null ? `${shown(fullest.name)}; its memory is not given` : `${shown(fullest.name)}: ${percent(fullest.total_bytes / Math.max(1, room))} of ${bytes(room)}`, `${bytes(sum(places.map((p) => p.total_bytes)))} in all`),
-    tile("Collectives per token", grouped(all), "", all ? `${kinds}${per ? `; ${per} in most layers` : ""}` : "devices need none", `${plural(c.copies, "copy", "copies")}; ${bytes(c.bytes)} moved`),
-    tile("Held more than once", twice, twiceUnit, `${percent(PLAN.mirrored_bytes / Math.max(1, m.bytes))} of the model`, held));
+    tile("Collectives per token", grouped(all), "", all ? `${kinds}${per ? `; ${per} in most layers` : ""}` : "not needed", `${plural(c.copies, "copy", "copies")}; ${bytes(c.bytes)} moved`),
+    tile("Stored more than once", twice, twiceUnit, `${percent(PLAN.mirrored_bytes / Math.max(1, m.bytes))} of the model`, held));
 }
 
 function band(e) {
@@ -148,7 +148,7 @@ function findings() {
 
 const MEMORY = [["weights_bytes", "weights", "solid"], ["kv_bytes", "KV cache", "cache"], ["state_bytes", "state", "state"], ["compute_bytes", "compute", "work"]];
 
-// Rows of one device each; of many devices, neighbours that hold equally much share a row.
+// One row per device. If there are many devices, neighbours with equal memory share a row.
 function alike(devices) {
   const out = [];
   const same = (a, b) => [...MEMORY.map(([k]) => k), "capacity_bytes"].every((k) => a[k] === b[k]);
@@ -160,19 +160,19 @@ function alike(devices) {
   return out;
 }
 
-// What blocks that guess further tokens ahead hold, of what is drawn.
+// The part of the memory that belongs to drafting blocks.
 function drafts() {
   if (!PLAN.drafts) return null;
   const { blocks, devices, host, collectives: { decode: c } } = PLAN.drafts;
   const held = [...devices, host].map((d) => d.weights_bytes + d.kv_bytes);
   const moved = `${plural(sum(KINDS_OF_COLLECTIVE.map(([k]) => c[k])), "collective")} and ${plural(c.copies, "copy", "copies")} with ${bytes(c.bytes)} per token`;
-  return h("p", { class: "small dim" }, `Of this, ${plural(blocks, "block that guesses tokens", "blocks that guess tokens")} ahead: ${bytes(sum(held))} in all, at most ${bytes(Math.max(...held))} in one place; ${moved}.`);
+  return h("p", { class: "small dim" }, `Of this, ${plural(blocks, "drafting block", "drafting blocks")}: ${bytes(sum(held))} in all, at most ${bytes(Math.max(...held))} in one place; ${moved}.`);
 }
 
 function memory() {
   const rows = [...alike(DEVICES), ...(PLAN.host.total_bytes ? [[PLAN.host, HOST, HOST]] : [])];
   const columns = MEMORY.filter(([k]) => rows.some(([d]) => d[k]));
-  // One scale for all, unless a place has far more memory than the plan uses of any.
+  // One scale for all, unless a place has far more memory than the plan uses.
   const used = Math.max(...rows.map(([d]) => d.total_bytes));
   const room = Math.max(...rows.map(([d, i]) => usable(d, i) ?? 0));
   const scale = Math.max(used, Math.min(room, used * 3)) * 1.02;
@@ -185,7 +185,7 @@ function memory() {
     for (const [k, word, fillWith] of columns) {
       if (!d[k]) continue;
       const part = svg("rect", { x: share(at), y: 3, width: share(Math.max(d[k], scale * 0.002)), height: 16, fill: texture(fillWith, i), stroke: "var(--surface)", "stroke-width": 1 });
-      out.append(tip(part, () => [`${deviceName(i)}: ${word}`, bytes(d[k]), `${percent(d[k] / d.total_bytes)} of what it holds`, k === "compute_bytes" && d.staging_bytes ? `at most ${bytes(d.staging_bytes)} of it brought by copies and collectives` : null]));
+      out.append(tip(part, () => [`${deviceName(i)}: ${word}`, bytes(d[k]), `${percent(d[k] / d.total_bytes)} of its bytes`, k === "compute_bytes" && d.staging_bytes ? `at most ${bytes(d.staging_bytes)} of it for copies and collectives` : null]));
       at += d[k];
     }
     if (capacity !== null) {
@@ -208,7 +208,7 @@ function memory() {
       h("td", { "data-name": "total" }, h("b", {}, bytes(d.total_bytes))), h("td", { "data-name": "memory", class: sort }, words));
   });
   return h("section", { id: "memory" },
-    h("header", {}, h("h2", {}, "Memory"), h("p", {}, "Counted from the devices' programs. All bars have one scale; a thin line across marks a place's memory.")),
+    h("header", {}, h("h2", {}, "Memory"), h("p", {}, "Counted from the devices' programs. All bars have the same scale; a thin vertical line marks the memory of a place.")),
     h("div", { class: `card memory ${rows.length > 17 ? "dense" : ""}` },
       h("table", {},
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "place"), h("th", { scope: "col" }, h("span", { class: "hidden" }, "to scale")), columns.map(([, w]) => h("th", { scope: "col" }, w)), h("th", { scope: "col" }, "total"), h("th", { scope: "col" }, "memory"))),
@@ -221,9 +221,9 @@ function memory() {
 function considered() {
   const all = PLAN.considered;
   if (all.length < 2) return null;
-  const head = ["way", "tokens/s", "prompt tokens/s", "per token", "prompt batch", "fullest device", "fits", "price"];
+  const head = ["strategy", "tokens/s", "prompt tokens/s", "per token", "prompt batch", "fullest device", "fits", "price"];
   return h("section", { id: "ways" },
-    h("header", {}, h("h2", {}, "Ways compared"), h("p", {}, "What auto priced, in µs per token with four prompt tokens and the bytes held weighed in. The cheapest that fits is taken.")),
+    h("header", {}, h("h2", {}, "Strategies compared"), h("p", {}, "The price is in µs per token; it includes four prompt tokens and the bytes held. Auto takes the cheapest strategy that fits.")),
     h("div", { class: "card plain" }, h("table", {},
       h("thead", {}, h("tr", {}, head.map((w) => h("th", { scope: "col" }, w)))),
       h("tbody", {}, all.map((c) => h("tr", { class: c.chosen && "chosen" },
@@ -244,6 +244,6 @@ function assumptions() {
   const s = PLAN.search;
   return h("footer", {},
     h("p", {}, h("b", {}, m.assumed ? "Assumed machine (no --topology was given): " : "Machine: "), profiles.join("; "), `; host ${rate(m.host.bandwidth, "B/s")}, ${rate(m.host.flops, "FLOP/s")}; link between devices ${link(m.link)}; to the host ${link(m.host_link)}.`),
-    h("p", {}, "Times are those of a cost model, not measurements."),
+    h("p", {}, "Times are estimates of a cost model, not measurements."),
     h("p", {}, `Search: ${plural(s.distinct, "distinct part")}, ${plural(s.priced, "set")} of splits priced; ${s.optimal ? "cheapest by the cost model" : `at most ${Math.ceil(100 * s.at_most_above)} % above the cheapest by the cost model`}.`));
 }

@@ -1,4 +1,4 @@
-// Every tensor: search, filters, a list that draws only what is in sight, and the details of one.
+// The tensors: search, filters, a list that draws only visible rows, and the details of one tensor.
 
 function tensorBrowser() {
   const state = { text: "", sort: "order", each: false, open: null, focus: 0, pick: { what: "", type: "", split: "", device: "" } };
@@ -66,7 +66,7 @@ function tensorBrowser() {
     return h("label", {}, title, box);
   });
   const each = h("button", { type: "button", "aria-pressed": "false", click: () => { state.each = !state.each; each.setAttribute("aria-pressed", String(state.each)); update(); } }, "One by one");
-  tip(each, () => ["A row for every tensor", "instead of one for all layers that have it alike"]);
+  tip(each, () => ["A row for every tensor", "instead of one row for all equal layers"]);
   const reset = h("button", { type: "button", click: () => {
     search.value = state.text = "";
     for (const k of Object.keys(state.pick)) { state.pick[k] = ""; document.getElementById(`pick-${k}`).value = ""; }
@@ -208,13 +208,13 @@ function tensorBrowser() {
     const example = (what, words) => [h("p", {}, words), lanes({ place, ...what }, 8 * two.length, two)];
     return [h("div", { class: "howto" },
       h("h2", {}, "How to read a split"),
-      h("p", {}, "A lane per device, in order; the split axis runs from left to right, to scale. Grey is what a device does not hold."),
+      h("p", {}, "A lane per device, in order; the split axis runs from left to right, to scale. Grey parts are not on the device."),
       two.length > 1 ? [
         example({ ranges: [[[0, 50]], [[50, 50]]], size: 100 }, "Split: each device has a range."),
         example({ ranges: [[[0, 30], [60, 10], [80, 10]], [[30, 30], [70, 10], [90, 10]]], size: 100 }, "Segments: fused tensors are split part by part."),
         example({ ranges: [[[0, 54]], [[46, 54]]], size: 100, twice: [[46, 54]] }, "Framed: indices that two devices hold, for a block or a KV head that cannot be cut."),
         example({}, "Mirrored: every device holds all of it."),
-        example({ partial: true }, "Partial: a sum over the devices is still to be made (steps of the timeline only)."),
+        example({ partial: true }, "Partial: the sum over the devices is pending (timeline steps only)."),
       ] : example({}, "One device holds all."),
       h("p", {}, h("kbd", {}, "/"), " search  ", h("kbd", {}, "↑"), " ", h("kbd", {}, "↓"), " rows  ", h("kbd", {}, "Enter"), " details  ", h("kbd", {}, "Esc"), " close  ", h("kbd", {}, "t"), " theme"))];
   }
@@ -232,7 +232,7 @@ function tensorBrowser() {
   selection.listeners.push((r) => { layersChip.hidden = !r; if (r) layersChip.textContent = `${rangeName(r)} ✕`; });
   detail.append(...howToRead());
   const section = h("section", { id: "tensors" },
-    h("header", {}, h("h2", {}, "Tensors"), h("p", {}, "Alike layers share a row. The bold size is the axis that is split.")),
+    h("header", {}, h("h2", {}, "Tensors"), h("p", {}, "Equal layers share a row. The bold size is the split axis.")),
     h("div", { class: "filters", role: "search" }, h("label", { class: "grow" }, "Search", search), picks, each, layersChip, reset, found),
     h("div", { class: "browse" }, list, detail));
   return { section, start: update };

@@ -4,7 +4,7 @@ const slowest = (s, b) => (Array.isArray(s.us[b]) ? Math.max(...s.us[b]) : s.us[
 const isCopy = (s) => s.f !== undefined;
 const bytesEach = (s, b) => perDevice(s.b[b], 0);
 
-// Bytes as the plan counts them: one participant's operand of a collective, every link of a copy.
+// Bytes as in the plan: one participant's operand of a collective, every link of a copy.
 function bytesOf(s, b) {
   if (!s.b) return 0;
   return Array.isArray(s.b[b]) ? sum(s.b[b]) : s.b[b] * (s.c ?? 1);
@@ -13,7 +13,7 @@ function bytesOf(s, b) {
 const OP_WORDS = { all_reduce: "all-reduce", all_gather: "all-gather", reduce_scatter: "reduce-scatter", all_to_all: "all-to-all" };
 const opWord = (s) => OP_WORDS[s.op] ?? s.op;
 
-// When every step starts and ends on every lane: devices wait for each other at transfers, and one place for another.
+// The start and end of every step on every lane. Devices wait for each other at transfers.
 function schedule(b) {
   const clocks = TIME_LANES.map(() => 0);
   const now = () => Math.max(...clocks);
@@ -157,7 +157,7 @@ function timeline() {
       if (z - a > 46) out.append(svg("text", { x: (a + z) / 2, y: 12, "text-anchor": "middle" }, label(st)));
       if (z - a > 14) out.append(svg("line", { x1: a, x2: a, y1: 4, y2: height, stroke: "var(--line-2)" }));
       if (coarse) {
-        // Too much to tell apart: per layer what a device works, then what moves.
+        // Too many steps to draw: per layer, the work of a device, then the transfers.
         TIME_LANES.forEach((d, lane) => {
           const own = sum(st.events.filter((e) => e.spans && e.on.includes(lane)).map((e) => { const k = e.on.indexOf(lane); return e.spans[k][1] - e.spans[k][0]; }));
           add(st.from, st.from + own, lane, 1, { fill: colour(d) }, () => [`${label(st)}, ${deviceName(d)}`, `works ${time(own)} of ${time(st.to - st.from)}`]);
@@ -175,7 +175,7 @@ function timeline() {
             const d = TIME_LANES[lane];
             const drawn = add(from, to, lane, 1, { fill: colour(d), ...on }, () => [`${opWord(e.s)} ${what}`, `${deviceName(d)}: ${time(to - from)}`, `→ ${nameIn(e.s.n, st.l)} ${e.s.d}${e.s.x ? ", a partial sum" : ""}`]);
             if (drawn) text(...drawn, lane, e.s.w ? short(what) : opWord(e.s), "in", `var(--t${hue(d)})`);
-            if (to < until) add(to, until, lane, 1, { fill: "url(#wait)" }, () => [`${deviceName(d)} is done before others`, time(until - to)]);
+            if (to < until) add(to, until, lane, 1, { fill: "url(#wait)" }, () => [`${deviceName(d)} waits for other devices`, time(until - to)]);
           });
           continue;
         }
@@ -241,7 +241,7 @@ function timeline() {
       row.addEventListener("blur", () => light(false));
       return row;
     }));
-    return h("table", {}, h("thead", {}, h("tr", {}, ["op", "reads", "makes", "on", "state", "of which a device has", "slowest device", "bytes"].map((w, i) => h("th", { scope: "col", class: i > 5 && "num" }, w)))), h("tbody", {}, rows));
+    return h("table", {}, h("thead", {}, h("tr", {}, ["op", "reads", "makes", "on", "state", "per device", "slowest device", "bytes"].map((w, i) => h("th", { scope: "col", class: i > 5 && "num" }, w)))), h("tbody", {}, rows));
   }
   function flowTable(chosen) {
     const flows = new Map();
@@ -276,12 +276,12 @@ function timeline() {
     if (!r) return;
     const wanted = new Set(LAYERS.slice(r[0], r[1] + 1).map((x) => x.l));
     const hit = DATA.stretches.map((s, i) => (wanted.has(s.l) ? i : -1)).filter((i) => i >= 0);
-    // What belongs to no layer comes before all and after all: its start.
+    // Steps outside layers are before the first or after the last layer: use their start.
     if (hit.length) show(hit[0], r[0] === r[1] && wanted.has(null) ? hit[0] : hit.at(-1));
   });
   new ResizeObserver(() => { drawStrip(); drawDetail(); }).observe(strip);
   const section = h("section", { id: "timeline" },
-    h("header", {}, h("h2", {}, "Time"), h("p", {}, "Ops, collectives and copies in the order of the programs, as long as the cost model thinks that they take."), h("span", { class: "switch", role: "group", "aria-label": "Batch" }, batches)),
+    h("header", {}, h("h2", {}, "Time"), h("p", {}, "Ops, collectives and copies in the order of the programs, with durations from the cost model."), h("span", { class: "switch", role: "group", "aria-label": "Batch" }, batches)),
     h("div", { class: "card time" }, parts, strip,
       h("div", { class: "bar-row" }, buttons, h("button", { type: "button", click: whole }, "Whole batch"), where,
         h("span", { class: "legend" }, h("span", {}, key("var(--transfer)"), "collective"), h("span", {}, svg("svg", { viewBox: "0 0 26 13", "aria-hidden": "true" }, svg("rect", { x: 1, y: 1, width: 24, height: 11, fill: "none", stroke: "var(--ink-2)", "stroke-width": 1.3, "stroke-dasharray": "5 3" })), "copy"), h("span", {}, key("url(#wait)"), "waiting"))),
