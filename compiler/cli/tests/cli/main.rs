@@ -5,6 +5,7 @@
 mod addresses;
 mod artefact;
 mod bench;
+mod book;
 mod captures;
 #[cfg(target_os = "linux")]
 mod cards;
