@@ -61,8 +61,9 @@ fn fill_chapters(value: &mut Value) -> Result<(), String> {
 
 fn write_pages(source: &Path, folder: &Path) -> Result<(), String> {
     let named = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
+    let entries = std::fs::read_dir(source).map_err(|e| named(source, e))?;
     std::fs::create_dir_all(folder).map_err(|e| named(folder, e))?;
-    for entry in std::fs::read_dir(source).map_err(|e| named(source, e))? {
+    for entry in entries {
         let path = entry.map_err(|e| named(source, e))?.path();
         if path.extension().is_none_or(|e| e != "md") {
             continue;

@@ -66,7 +66,7 @@ fn answers(report: &PlanReport, expected: &[&str]) {
     no_wider(&text, 80);
     let screen: Vec<&str> = text.lines().take(24).collect();
     let begins = |label: &str| screen.iter().any(|l| l.starts_with(label));
-    for label in ["fits    ", "speed   ", "sure    ", "split   ", "run it:"] {
+    for label in ["fits    ", "speed   ", "range   ", "split   ", "run it:"] {
         assert!(begins(label), "{label}:\n{text}");
     }
     let runs = report.fits() != Some(false);

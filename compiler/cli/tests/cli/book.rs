@@ -1,7 +1,7 @@
 //! The outputs that the README and the book show are the outputs of the commands above them.
 //!
-//! A shown output is a block after an indented command, at most eight lines below it. A line `…` stands for any lines, and a `…` at
-//! the end of a line for the rest of the line. Files are those of the repository.
+//! A shown output is a block after an indented command, at most eight lines below it. `…` stands for omitted words; line breaks may
+//! differ. Files are those of the repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,12 +54,17 @@ fn shown() -> Vec<Shown> {
 }
 
 fn read_page(page: &str, text: &str, out: &mut Vec<Shown>) {
-    let joined = text.replace("\\\n", " ");
-    let mut lines = joined.lines();
+    let mut lines = text.lines();
     let mut command: Option<(String, usize)> = None;
     while let Some(line) = lines.next() {
         let typed = line.strip_prefix("    ").map(str::trim);
-        let own = typed.map(|t| t.replace("cargo run --release -p tpc -- ", "tpc "));
+        let mut own = typed.map(|t| t.replace("cargo run --release -p tpc -- ", "tpc "));
+        if let Some(own) = &mut own {
+            while own.ends_with('\\') {
+                own.pop();
+                own.push_str(lines.next().unwrap_or_default().trim());
+            }
+        }
         if let Some(own) = own.filter(|t| t.starts_with("tpc ")) {
             command = Some((own, 0));
         } else if line.starts_with("```") {
@@ -95,29 +100,32 @@ fn run(command: &str) -> Ran {
     Ran::from(out)
 }
 
-/// Returns the first shown line that the output lacks at its place.
-fn missing<'a>(shown: &'a [String], output: &str) -> Option<&'a str> {
-    let output: Vec<&str> = output.lines().collect();
-    let same = |shown: &str, found: &str| match shown.strip_suffix('…') {
-        Some(begin) => found.starts_with(begin),
-        None => shown.trim_end() == found.trim_end(),
+/// Returns the words of a text, without the frame of diagnostics. A word `…`, alone or at the end of another, stands for any words.
+fn words(text: &str) -> Vec<&str> {
+    const FRAME: [&str; 7] = ["│", "×", "⚠", "☞", "help:", "\\", ";"];
+    let words = text.split_whitespace().filter(|w| !FRAME.contains(w));
+    words.collect()
+}
+
+/// Returns the first words shown that the output lacks at their place.
+fn missing(shown: &[String], output: &str) -> Option<String> {
+    let output = words(output);
+    let shown = shown.join("\n");
+    let shown = words(&shown);
+    let same = |found: &[&str], part: &[&str]| {
+        let same = |(f, p): (&&str, &&str)| match p.strip_suffix('…') {
+            Some(begin) => f.starts_with(begin),
+            None => f == p,
+        };
+        found.iter().zip(part).all(same)
     };
-    let (mut at, mut anywhere) = (0, true);
-    for line in shown {
-        if line.trim() == "…" {
-            anywhere = true;
-            continue;
-        }
-        let rest = &output[at..];
-        let found = match anywhere {
-            true => rest.iter().position(|l| same(line, l)),
-            false => rest.first().filter(|l| same(line, l)).map(|_| 0),
-        };
+    let mut at = 0;
+    for part in shown.split(|w| *w == "…").filter(|p| !p.is_empty()) {
+        let found = output[at..].windows(part.len()).position(|w| same(w, part));
         let Some(skipped) = found else {
-            return Some(line);
+            return Some(part.join(" "));
         };
-        at += skipped + 1;
-        anywhere = false;
+        at += skipped + part.len();
     }
     None
 }
@@ -137,9 +145,9 @@ fn shown_outputs_are_real() {
         let out = run(&s.command);
         ran += 1;
         let text = format!("{}\n{}", out.stdout, out.stderr);
-        if let Some(line) = missing(&s.lines, &text) {
+        if let Some(part) = missing(&s.lines, &text) {
             wrong.push(format!(
-                "{}: {}\n  lacks: {line}\n{text:.3000}",
+                "{}: {}\n  lacks: {part}\n{text:.3000}",
                 s.page, s.command
             ));
         }
@@ -164,7 +172,7 @@ fn an_output_that_is_not_real_is_found() {
     ] {
         assert_eq!(missing(&lines(real), output), None, "{real}");
     }
-    for wrong in ["one\nthree", "three\none", "…\ntwo\n…", "five"] {
+    for wrong in ["one\nthree", "three\n…\none", "…\ntwo\nthree", "five"] {
         assert!(missing(&lines(wrong), output).is_some(), "{wrong}");
     }
 }

@@ -118,7 +118,7 @@ const OPTIONS: &[Row] = &[
         "lint {m} --deny TPC0306 --allow TPC0306",
         2,
         "TPC0400",
-        "one of",
+        "leave out",
     ),
     (
         "lint {m} {m} -- llama-server -c 4096",
@@ -156,9 +156,9 @@ const FILES: &[Row] = &[
     ("plan {d}/zeros.gguf", 2, "TPC0101", "download to finish"),
     ("plan {d}/empty.gguf", 2, "TPC0103", "fetch it again"),
     ("plan {d}/s-00002-of-00003.gguf", 2, "TPC0123", "all shards"),
-    ("plan {d}/fifo", 2, "TPC0100", "save it as a file"),
-    ("plan /dev/zero", 2, "TPC0100", "save it as a file"),
-    ("plan /dev/stdin", 2, "TPC0100", "save it as a file"),
+    ("plan {d}/fifo", 2, "TPC0100", "save the model as a file"),
+    ("plan /dev/zero", 2, "TPC0100", "save the model as a file"),
+    ("plan /dev/stdin", 2, "TPC0100", "save the model as a file"),
     ("plan --graph /dev/zero", 2, "TPC0402", "path of a file"),
     ("plan --graph {d}/fifo", 2, "TPC0402", "path of a file"),
     (

@@ -145,7 +145,7 @@ fn a_bad_topology_is_located() {
     for (text, said) in [
         (
             "Topology(\n  devices: [(name: \"a\", bandwidth: 1e12, flops: lots)],\n)".to_owned(),
-            "line 2, column 49: flops: `lots` is no number",
+            "line 2, column 49: flops: `lots` is not a number",
         ),
         (format!("Topology(devices: [{device}]"), "line 1, column "),
         (
@@ -164,11 +164,11 @@ fn a_bad_topology_is_located() {
         (String::new(), "line 1, column "),
         (
             "Topology(devices: [(name: \"a\", bandwidth: -1e12, flops: 1e14)])".to_owned(),
-            "column 43: bandwidth: `-1e12` is no number",
+            "column 43: bandwidth: `-1e12` is not a number",
         ),
         (
             "Topology(devices: [(name: \"a\", bandwidth: 1e12, flops: NaN)])".to_owned(),
-            "column 56: flops: `NaN` is no number",
+            "column 56: flops: `NaN` is not a number",
         ),
         (
             "Topology(devices: [(name: \"a\", memory: Some(0), bandwidth: 1e12, flops: 1e14)])"

@@ -135,7 +135,7 @@ pub(super) fn answer(report: &PlanReport, width: usize) -> String {
     for (label, text) in [
         ("fits", fits(report)),
         ("speed", speeds(report)),
-        ("sure", sureness(report)),
+        ("range", range(report)),
         ("split", split(report)),
     ] {
         out.push_str(&wrapped(&format!("{label:<LABEL$}{text}"), width, LABEL));
@@ -241,19 +241,19 @@ fn speeds(report: &PlanReport) -> String {
     )
 }
 
-fn sureness(report: &PlanReport) -> String {
+fn range(report: &PlanReport) -> String {
     let e = &report.estimate;
     if report.machine.assumed && report.machine.of_processors() {
         let bandwidth = report.machine.host.bandwidth;
         return format!(
-            "an estimate for a processor that reads {:.0} GB/s, not for yours",
+            "unknown: the estimate is for a CPU that reads {:.0} GB/s, not for yours",
             bandwidth / 1e9
         );
     }
     if report.machine.assumed {
         let bandwidth = report.machine.devices.first().map_or(0.0, |d| d.bandwidth);
         return format!(
-            "an estimate for a default device ({:.1} TB/s), not for your cards",
+            "unknown: the estimate is for a default device ({:.1} TB/s), not for your cards",
             bandwidth / 1e12
         );
     }
@@ -262,10 +262,10 @@ fn sureness(report: &PlanReport) -> String {
     match e.engine == Engine::Tpc.name() && on_cards {
         // The engine's kernels have not run on a card.
         true => {
-            out.push_str("with kernels as fast as llama.cpp's: tpc's have not run on a card yet");
+            out.push_str("if tpc's kernels are as fast as llama.cpp's; they have not run on a card yet");
         }
         false => {
-            let _ = write!(out, "an estimate by the profile of {}", e.engine);
+            let _ = write!(out, "estimated with the profile of {}", e.engine);
         }
     }
     let host = &report.machine.host;

@@ -164,7 +164,7 @@ fn links_on_demand() {
     let m = with("2x3090", "", Some(LinkKind::NvLink), None).expect("bridged");
     assert_eq!(m.topology.link, Link::of(LinkKind::NvLink, 56.25e9));
     let e = with("2x4090", "", Some(LinkKind::NvLink), None).expect_err("no bridge");
-    assert_eq!(e.message.to_string(), "RTX 4090 has no nvlink");
+    assert_eq!(e.message.to_string(), "RTX 4090 does not support nvlink");
     let e = with("2", "", Some(LinkKind::NvLink), None).expect_err("no card");
     assert!(e.help.expect("a cure").contains("2x3090"));
     // The option overrides the file.

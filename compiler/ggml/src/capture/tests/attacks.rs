@@ -27,12 +27,12 @@ fn judged(text: &str) -> Result<CapturedGraph, CaptureError> {
 #[test]
 fn too_few_sources_are_told() {
     for (text, line, op) in [
-        (attack!("add1"), 3, "ADD has 1 of the 2 sources"),
-        (attack!("mm1"), 3, "MUL_MAT has 1 of the 2 sources"),
+        (attack!("add1"), 3, "ADD has 1 of 2 required sources"),
+        (attack!("mm1"), 3, "MUL_MAT has 1 of 2 required sources"),
         (
             attack!("lint-ggml-meta-panic-1"),
             3,
-            "MUL_MAT has 1 of the 2 sources",
+            "MUL_MAT has 1 of 2 required sources",
         ),
     ] {
         let e = judged(text).expect_err(op);
