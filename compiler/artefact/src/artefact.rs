@@ -105,7 +105,7 @@ impl Artefact {
     /// Encodes the artefact. Equal artefacts give the same bytes.
     ///
     /// # Errors
-    /// Returns an error if the manifest could not be read back, or if the entries exceed half of
+    /// Returns an error if the manifest has no readable text form, or if the entries exceed half of
     /// [`archive::MAX_BYTES`].
     pub fn to_bytes(&self) -> Result<Vec<u8>, ArtefactError> {
         let manifest = self.manifest.to_text()?;

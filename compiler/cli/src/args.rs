@@ -30,8 +30,8 @@ use tpc_models::Drafting;
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Placement")]
 pub(super) struct PlacementArgs {
-    /// Devices: a count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1`; plan: repeat it to compare [default: all of
-    /// --topology, else one; run and bench: the processor].
+    /// Devices: a count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1`; `tpc plan` compares several
+    /// --devices [default: all of --topology, else one; run and bench: the processor].
     #[arg(long, value_name = "SPEC", allow_negative_numbers = true, value_parser = values::devices())]
     devices: Vec<Parsed<DeviceLists>>,
     /// Devices and links of a machine; --devices may name its devices.

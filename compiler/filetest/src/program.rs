@@ -37,7 +37,7 @@ pub(crate) fn run(case: &Case, formats: &[StorageFormat]) -> Failures {
     failures
 }
 
-/// Returns the program, and its changes by printing and parsing.
+/// Returns the program. Printing and parsing it again must give the same program; a change is a failure.
 fn round_trip(
     parsed: &ParsedProgram,
     formats: &[StorageFormat],

@@ -141,7 +141,7 @@ fn report(
     }
 }
 
-/// Runs the tests, each after an untimed run. With `--compare`, runs only the common tests.
+/// Runs the tests, each after an untimed run. With `--compare`, runs only the tests that both programs have.
 fn measure(
     bench: &mut Bench<'_, '_>,
     tests: &[Test],

@@ -26,7 +26,7 @@ pub(super) struct Present {
     /// The value of `--devices` for these GPUs, if tpc knows all cards.
     pub(super) devices: Option<String>,
     pub(super) cpu: Cpu,
-    /// Reasons for missing facts, and differences from the table.
+    /// Reasons for missing facts, and differences from tpc's card table.
     pub(super) notes: Vec<String>,
 }
 

@@ -383,7 +383,7 @@ fn split_mode(value: &str) -> Translation {
     }
 }
 
-/// Translates a number of sequences; `-1` and `auto` let a server choose.
+/// Translates the number of sequences. With `-1` or `auto`, llama-server chooses the number.
 fn parallel(value: &str) -> Translation {
     match value {
         "-1" | "auto" => Translation::Dropped("a server chooses it; the plan is for one sequence"),

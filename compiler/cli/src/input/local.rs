@@ -227,7 +227,7 @@ fn slip(text: &str) -> Option<String> {
     if let Some(option) = text.strip_prefix(['\u{2013}', '\u{2014}', '\u{2212}']) {
         let option = option.trim_start_matches(['-', '\u{2013}', '\u{2014}', '\u{2212}']);
         return Some(format!(
-            "options begin with hyphens, not dashes (web pages often replace them): --{option}"
+            "options begin with hyphens, not dashes (web pages often show dashes instead): --{option}"
         ));
     }
     if text.contains(['\u{201c}', '\u{201d}', '\u{2018}', '\u{2019}', '\u{201e}']) {

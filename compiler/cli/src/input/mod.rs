@@ -125,7 +125,7 @@ fn is_artefact(word: &Path) -> bool {
     read.is_some_and(|r| r.is_ok()) && head == *b"PK\x03\x04"
 }
 
-/// Builds the diagnostic of an artefact in place of a model.
+/// Builds the diagnostic for an artefact given instead of a model.
 fn is_compiled(word: &Path) -> Diagnostic {
     let name = word.display().to_string();
     let message = format!("{name} is an artefact, but this command needs its model");

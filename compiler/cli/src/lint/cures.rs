@@ -215,7 +215,7 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// Returns the line's own name for an override's place.
+    /// Returns the buffer name that the command line uses for an override's target.
     fn buffer(&self, o: &Override) -> Option<String> {
         let names = self.line.all(Setting::Override).flat_map(|given| {
             let parts = given.value.split(',');

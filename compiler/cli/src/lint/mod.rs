@@ -164,7 +164,7 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
                     is_implied,
                 };
                 let mut found = on_devices(subject, opened.as_ref(), &machine)?;
-                // The user did not give these shares.
+                // Drop findings about shares that the user did not give.
                 found.retain(|d| !is_implied || d.code != tpc_lint::SHARES);
                 // The sequences of such a program are parts of a batch, each with the whole context.
                 let chunks = |l: &EngineLine| l.command.kind == Program::Chunks;

@@ -22,7 +22,7 @@ pub(super) enum Ended {
     Interrupted,
 }
 
-/// Answers each line of a terminal. After an invalid message, prints the error and continues.
+/// Answers each line typed at a terminal. After an invalid message, prints the error and continues.
 pub(super) fn talk<'t>(
     generator: &mut Generator<'_>,
     slot: &mut Slot<'t, Stream<'t>>,

@@ -1,8 +1,8 @@
 //! `tpc run`: answers a prompt, or chats.
 //!
 //! - `asker` reads the prompts;
-//! - `stream` writes answers token by token, `interrupt` ends them, `speed` prints their speed;
-//! - `chat` answers the lines of a terminal;
+//! - `stream` writes an answer token by token, `interrupt` stops the answer, `speed` prints its speed;
+//! - `chat` answers each line typed at a terminal;
 //! - `kept` has the options for session files.
 //!
 //! `tpc_engine::generate` makes prompts and generates.

@@ -25,7 +25,7 @@ pub struct Counsel {
 }
 
 impl Advisor<'_> {
-    /// Searches fitting configurations for a plan `compiled` that does not fit.
+    /// Searches for configurations that fit, given a plan `compiled` that does not.
     pub fn counsel(&self, placement: &Placement, compiled: &CompiledModel) -> Counsel {
         let Some(mut search) = Search::new(self, placement, compiled, Purpose::Fit) else {
             return Counsel {

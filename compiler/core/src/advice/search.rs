@@ -377,7 +377,8 @@ fn host_fits(base: &Placement, compiled: &CompiledModel) -> bool {
     usable.is_none_or(|usable| host as f64 <= usable)
 }
 
-/// Lists the combinations on the host that an engine refuses with split tensors: all, if it refuses even an empty host.
+/// Lists the combinations on the host that an engine refuses with split tensors. If the engine refuses an empty host,
+/// that is the only entry.
 fn refused_on_host(
     engine: Engine,
     base: &Placement,

@@ -272,8 +272,8 @@ impl BandTable {
         out + "])\n"
     }
 
-    /// Returns the band of an estimate. A calibration of the machine itself comes first, otherwise the widest band of
-    /// its devices' classes. Each class has its usual back end unless the user names one.
+    /// Returns the band of an estimate. Uses the machine's own calibration if there is one, else the widest band of the
+    /// device classes. A class has its usual back end unless the user names one.
     pub fn of_estimate(
         &self,
         e: &Estimate,

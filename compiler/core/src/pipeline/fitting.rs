@@ -119,8 +119,8 @@ impl Fitting<'_> {
         Ok(out)
     }
 
-    /// Shifts device weights towards devices with room; `None` if a stage needs more than all its devices have, or if
-    /// the weights cannot shift.
+    /// Increases the device weights of devices with free memory. Returns `None` if a stage needs more memory than its
+    /// devices have, or if no weight can change.
     fn shift(&self, attempt: &Attempt) -> Option<PlanRequest> {
         let needed = self.bytes(attempt, Footprint::total);
         let mut request = attempt.request.clone();

@@ -265,11 +265,11 @@ pub(super) fn mark_equals(candidates: &mut [Candidate]) {
 
 /// The least speed ratio that counts as a difference.
 const FASTER: f64 = 1.02;
-/// The least ratio of the other strategy's memory to the faster one's.
+/// A faster strategy wins only if the slower one's fullest device holds at least this fraction of the faster one's.
 const ROOMIER: f64 = 0.9;
 
-/// Checks that a strategy fits, is faster at decoding or prompts, and slower at neither. The other may leave at most
-/// slightly more memory. Groups must be faster by more than the estimates' error.
+/// True if a strategy fits, is faster at decoding or prompts, and slower at neither. The other strategy may leave only
+/// slightly more memory free. Groups must be faster by more than the estimates' error.
 fn beats(better: &Candidate, other: &Candidate) -> bool {
     let (a, b) = (&better.estimate, &other.estimate);
     let margin = match (better.mode, other.mode) {

@@ -57,7 +57,7 @@ struct Member {
     profile: Option<DeviceProfile>,
     /// Position in the topology file.
     file: Option<usize>,
-    /// True if it is beyond the file's list, with the last device's profile.
+    /// True if the topology file lists fewer devices. The device then has the profile of the last one listed.
     repeated: bool,
     reserve_stated: bool,
 }

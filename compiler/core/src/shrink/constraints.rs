@@ -109,7 +109,7 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    /// Constrains the factors that a class's ranges divide, given the references to the class.
+    /// Constrains the factors that a sharding class splits into ranges. `refs` are the references to the class.
     fn split(&mut self, class: Class, sharded: &Graph, refs: &[TreeLeaf]) {
         let space = &self.joint.factors.space;
         let data = sharded.class(class);

@@ -228,7 +228,7 @@ fn shares_heads(model: &Geometry, of: &SplitUse<'_>, layer: u32, name: &str) -> 
     attention.is_some_and(|a| is_shared(a, of) && !(is_output && a.gated))
 }
 
-/// True if a layer's heads are on several devices, for any rotation of the rounding.
+/// True if at least one rotation of the rounding puts a layer's heads on several devices.
 fn is_shared(a: &Attention, of: &SplitUse<'_>) -> bool {
     (0..of.devices.count).any(|turn| {
         let heads = of.devices.heads(a, turn);

@@ -22,7 +22,8 @@ pub struct MemoryFacts {
     pub drafted_tokens: u64,
     /// The granule of the feed-forward split, in elements.
     pub split_step: u64,
-    /// Architectures with batches of tokens only. Others have room for tokens and embeddings.
+    /// Architectures whose batches hold only tokens. Batches of other architectures have room for tokens and
+    /// embeddings.
     pub tokens_alone: Vec<String>,
     /// Back ends with other rules than the default.
     pub backends: Vec<BackendMemory>,

@@ -47,7 +47,7 @@ fn error(message: String) -> Diagnostic {
     Diagnostic::new(&codes::COMMAND_LINE, "command line", message)
 }
 
-/// Returns the maker of the program at this path.
+/// Returns the project of the program at this path.
 fn maker(program: &str) -> Maker {
     match program
         .split(['/', '\\'])

@@ -50,7 +50,7 @@ fn bare(name: &str) -> &str {
     name.strip_prefix("ik_").unwrap_or(name)
 }
 
-/// The program with the others as subcommands.
+/// The program whose subcommands are the other programs.
 const ALL_IN_ONE: &str = "llama";
 
 const NAMES: &str = "\

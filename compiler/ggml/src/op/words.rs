@@ -68,7 +68,7 @@ pub(super) const ROPE: ParamWords = ParamWords::list(&[
     LEGACY, Read, Read, LEGACY, Read, Read, Read, Read, Read, Read, Read, Read, Read, Read, Read,
     Read,
 ]);
-/// The section words of `ROPE`, which other modes ignore.
+/// The words of `ROPE` with the section sizes. Modes without sections ignore these words.
 pub(super) const ROPE_SECTIONS: std::ops::RangeInclusive<usize> = 11..=14;
 
 pub(super) const fn read(n: usize) -> ParamWords {

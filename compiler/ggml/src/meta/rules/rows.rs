@@ -52,7 +52,7 @@ fn get(call: &Call<'_>) -> InferredState {
         (SplitState::Split(s), true) if s.axis == 0 => Ok(s.clone().into()),
         _ => call.refused(
             FaultKind::States,
-            "it takes parts of rows, and mirrored indices",
+            "the rows must be mirrored or split along axis 0, and the indices mirrored",
         ),
     }
 }
