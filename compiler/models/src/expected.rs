@@ -14,8 +14,8 @@ use tpc_gguf::Metadata;
 /// embedding), with all, the largest. Weights that files hold in several forms (queries, keys and values fused or
 /// separate) have the architecture's usual form.
 ///
-/// The metadata need the keys that [`lower`](super::lower) needs, and the vocabulary's size: `vocab_size` or a token
-/// list.
+/// The metadata must have the keys that [`lower`](super::lower) reads, and the vocabulary's size: `vocab_size` or a
+/// token list.
 ///
 /// # Errors
 ///

@@ -125,7 +125,7 @@ impl Search<'_> {
         }
     }
 
-    /// Compares a value of the programs, unless an earlier one differs.
+    /// Compares a value of the programs with the model's value, unless an earlier value differs.
     fn judge(&mut self, v: Value, turn: usize, t: &Tensor) {
         let ShrunkModel {
             sharded, programs, ..

@@ -4,12 +4,12 @@
 //! in memory. It has sizes, strides and offsets, but no symbols, values or layers. Reading takes five steps:
 //!
 //! 1. `record` parses and checks the lines.
-//!    2. `leaves` distinguishes weights, inputs and states by the ops that use them.
-//!    3. `memory` and `ops` follow the program. A read takes a view out of its memory's value (`strides`), and a write
+//! 2. `leaves` distinguishes weights, inputs and states by the ops that use them.
+//! 3. `memory` and `ops` follow the program. A read takes a view out of its memory's value (`strides`), and a write
 //!    makes a new value. `lowering` maps each op to one IR op, or several (`forms`, `compose`). Ops without a
 //!    counterpart become [`Opaque`](tpc_ir::op::Opaque) ops, with a note.
-//!    4. `account` checks that the graph keeps all information of a record.
-//!    5. `symbols` turns batch sizes into symbols; several captures help, if present (`samples`). `layers` finds the
+//! 4. `account` checks that the graph keeps all information of a record.
+//! 5. `symbols` turns batch sizes into symbols; several captures help, if present (`samples`). `layers` finds the
 //!    layers.
 //!
 //! Tensor names do not affect the result.

@@ -127,8 +127,8 @@ pub(super) struct AttendOptions {
     pub(super) scale: f32,
 }
 
-/// Stores `new` keys and values, `[d, heads, n_tokens]` each, and attends to the caches: `[dv, heads, n_tokens]`.
-/// `None` attends to another layer's caches.
+/// Stores the `new` keys and values, `[d, heads, n_tokens]` each, and returns the attention to the caches, `[dv, heads,
+/// n_tokens]`. If `new` is `None`, attends to another layer's caches.
 pub(super) fn attend_to_new(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

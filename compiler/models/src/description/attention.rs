@@ -99,7 +99,7 @@ pub enum GateWidth {
     Elements,
     /// One per head.
     Heads,
-    /// One per head or element, by the tensor's size; usually per head.
+    /// One per head or one per element: the tensor's size decides. Usually one per head.
     HeadsOrElements,
 }
 
@@ -187,7 +187,7 @@ pub enum HeadSizes {
     WindowedOwn,
 }
 
-/// Factor on queries that grows with the position, a step per full length of tokens.
+/// Factor on queries that grows with the position: one step after every `length` tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TemperatureForm {
     /// No factor.

@@ -105,9 +105,9 @@ pub enum ResidualScale {
     One,
     /// `residual_scale` (0: off).
     Key,
-    /// This number divided by the root of `block_count`.
+    /// This number divided by the square root of `block_count`.
     OverRootOfDepth(f32),
-    /// `residual_scale` (0: off), by default this number divided by the root of `block_count`.
+    /// `residual_scale` (0: off), by default this number divided by the square root of `block_count`.
     KeyOrOverRootOfDepth(f32),
 }
 

@@ -45,7 +45,7 @@ pub(crate) const HUNYUAN_VL: Arch = Arch {
     ..HUNYUAN_DENSE
 };
 
-/// `hy_v3`: norms on heads. Layers with a router have a shared expert and routed experts, by biased sigmoids.
+/// `hy_v3`: norms on heads. Layers with a router have a shared expert, and routed experts that biased sigmoids select.
 pub(crate) const HY_V3: Arch = Arch {
     name: "hy_v3",
     attention: AttentionForm {

@@ -12,7 +12,7 @@ pub(crate) struct CompressedHParams {
     /// Elements of the latent vector of queries.
     pub(crate) q_rank: Size,
     pub(crate) row: Size,
-    /// Groups of heads with their own output projection.
+    /// The number of head groups. Each group has its own output projection.
     pub(crate) groups: Size,
     /// Elements of a group's projection.
     pub(crate) out_rank: Size,

@@ -9,7 +9,7 @@ use crate::description::{
 };
 use crate::error::ArchError;
 
-/// Returns a key's number; `None` for 0.
+/// Returns the number of a key; `None` if it is 0.
 pub(super) fn factor(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f32>, ArchError> {
     let given = match used {
         KeyUse::Ignored => return Ok(None),

@@ -28,8 +28,8 @@ struct Scaling {
     n_ctx_orig: u64,
 }
 
-/// Reads the rotations with full attention and with a window, for heads of `dk` elements. If both rotate the same
-/// number of elements, it is the first layer's, whose reach is `first`.
+/// Reads the rotations with full attention and with a window, for heads of `dk` elements. If both rotations have the
+/// same number of elements, the number is the first layer's, whose reach is `first`.
 pub(super) fn read(
     keys: &Keys<'_>,
     attention: &AttentionForm,

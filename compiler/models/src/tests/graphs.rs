@@ -83,7 +83,7 @@ fn captured(path: &Path) -> (Work, BTreeSet<String>) {
             "SCALE" if float(p(0)) == 0.0 => "mul".to_owned(),
             "SWIGLU_OAI" => format!("swiglu_oai {} {}", float(p(2)), float(p(3))),
             "RMS_NORM" | "NORM" => format!("{} {}", op.to_lowercase(), float(p(0))),
-            // A factor of 1 may be anywhere.
+            // Ignore scales by 1: only llama.cpp's graph may have them.
             "SCALE" if float(p(0)) == 1.0 => continue,
             "SCALE" => format!("scale {}", float(p(0))),
             "SOFT_MAX" => format!("soft_max {}", float(p(0))),

@@ -168,7 +168,7 @@ impl Writing<'_> {
         let mut src = Vec::new();
         for source in self.graph.sources(tensor) {
             match source {
-                // A conversion (`ggml_cast`) is its own source.
+                // The source list of a conversion (`ggml_cast`) contains the conversion itself.
                 Some(s) if s == tensor => {}
                 Some(s) => src.push(Some(self.source(s)?)),
                 None => src.push(None),
