@@ -72,7 +72,7 @@ impl Artefact {
     /// Adds kernels.
     ///
     /// # Errors
-    /// Returns an error unless the manifest lists the section exactly if `kernels` is not empty.
+    /// Returns an error if the manifest lists the section but `kernels` is empty, or the reverse.
     pub fn with_kernels(self, kernels: Vec<KernelModule>) -> Result<Artefact, ArtefactError> {
         match self.manifest.has_kernels() == kernels.is_empty() {
             true => Err(ArtefactError::Manifest(

@@ -46,7 +46,7 @@ pub(super) struct PlacementArgs {
     /// Total host memory, such as `64GiB`, with any part that devices share [default: from --topology, else unknown].
     #[arg(long, value_name = "BYTES", value_parser = values::host_memory())]
     host_memory: Option<Parsed<f64>>,
-    /// RPC servers of llama.cpp, `HOST:PORT,…`, with the first devices, under -sm tensor the last ones.
+    /// RPC servers of llama.cpp, `HOST:PORT,…`. They have the first devices; with -sm tensor, the last ones.
     #[arg(long, value_name = "SERVERS", value_parser = values::servers())]
     rpc: Option<Parsed<Servers>>,
     /// Split of the model: auto, tensor, layer or none [-sm; default: auto; captured graphs: tensor].
@@ -113,7 +113,8 @@ pub(super) struct PlacementArgs {
     /// Engine to plan for: tpc, llama.cpp or ik_llama.cpp, with a release if not the newest.
     #[arg(long, value_name = "NAME[@VERSION]", default_value = "tpc", value_parser = values::engine())]
     engine: Parsed<EngineChoice>,
-    /// Back end of llama.cpp's devices: CUDA, ROCm, Vulkan, SYCL, Metal, CPU or RPC [default: by the cards' maker].
+    /// Back end of llama.cpp's devices: CUDA, ROCm, Vulkan, SYCL, Metal, CPU or RPC [default: the usual one of the
+    /// cards].
     #[arg(long, value_name = "NAME", value_parser = values::backend())]
     backend: Option<Parsed<Backend>>,
     /// Cached tokens for the estimate of the decoding speed.

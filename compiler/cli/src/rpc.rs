@@ -174,7 +174,7 @@ fn capture(args: &Args, server: &Server, folder: &Path) -> Result<(), Failure> {
     let paths = clients::write(&captures, folder)?;
     let mut plans = Vec::new();
     for path in &paths {
-        // Graphs without a plan get their reason with the findings.
+        // For a graph without a plan, the findings give the reason.
         plans.extend(plan::of_capture(path, &args.placement));
     }
     if args.verdict.is_text() {

@@ -1,7 +1,7 @@
 //! `tpc bench`: times prompts and generation, in the format of llama-bench.
 //!
 //! - `measure` times a test;
-//! - `compare` times another program in alternation;
+//! - `compare` alternates tpc with another program;
 //! - `printer` prints each result at once, by `table` or `json`; `profile` prints the time per kernel.
 
 mod args;

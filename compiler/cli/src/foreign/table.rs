@@ -413,7 +413,7 @@ fn devices(value: &str) -> Translation {
     }
 }
 
-/// Translates MiB; of a list per device, the largest counts.
+/// Translates MiB. In a list per device, the largest value counts.
 fn mebibytes(value: &str) -> Translation {
     let numbers: Option<Vec<u64>> = value.split(',').map(|n| n.trim().parse().ok()).collect();
     match numbers.and_then(|n| n.into_iter().max()?.checked_mul(1 << 20)) {

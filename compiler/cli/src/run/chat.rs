@@ -16,7 +16,7 @@ const HOW: &str = "A line is a message; \\ at its end continues the message. Ctr
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The user ended it, or the output was closed.
+    /// The user ended the chat, or the output was closed.
     Done,
     /// The user pressed Ctrl-C at the prompt.
     Interrupted,

@@ -210,7 +210,7 @@ struct Begin<'a, 't> {
     args: &'a Args,
     n_vocab: usize,
     tokenizer: Option<&'t Tokenizer>,
-    /// The most tokens of an answer; `None` fills the context.
+    /// The maximum number of tokens per answer; `None` fills the context.
     most: Option<usize>,
 }
 

@@ -99,7 +99,7 @@ pub(super) fn extend(base: &Placement, n: usize) -> Placement {
     out
 }
 
-/// Checks that `n` devices can hold the stored bytes, either consecutive layers or a part of all layers each.
+/// True if `n` devices can hold the stored bytes, either consecutive layers or a part of all layers each.
 fn suffice(base: &Placement, n: usize, units: &[StoredBytes], taken: f64) -> bool {
     let grown = extend(base, n);
     let room = |d: usize| {

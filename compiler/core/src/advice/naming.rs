@@ -14,7 +14,7 @@ use super::trial::{DraftEffort, TrialResult};
 use crate::pipeline::in_parallel;
 use crate::placement::SplitMode;
 
-/// Maximum advice.
+/// The maximum number of configurations in the advice.
 const NAMED: usize = 8;
 /// Maximum drafts of the smallest configurations if no configuration fits.
 const SHORT: usize = 12;
@@ -164,7 +164,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns the place that lacks most, and the missing bytes of all places.
+/// Returns the place that lacks the most memory, and the missing bytes of all places together.
 fn lacks(found: &TrialResult) -> Option<(String, u64)> {
     let topology = &found.placement.topology;
     let prints = found.draft.footprints();

@@ -353,7 +353,7 @@ impl Search<'_> {
         found.draft.fits().then_some(found)
     }
 
-    /// Checks that plans of this way may shift shares to fit.
+    /// True if plans of this way may shift shares to fit.
     fn may_shift(&self, way: usize) -> bool {
         use super::shares::Shares;
         let shared = &self.space.ways[way];

@@ -19,7 +19,7 @@ const MAX_PLANS: usize = 16;
 /// Permitted relative difference between a row's and the model's parameters; some programs count drafts and embeddings.
 const SAME_MODEL: f64 = 0.06;
 
-/// The least residual error: measurements of one machine differ by this much from day to day.
+/// The minimum residual error: measurements of one machine differ by this much from day to day.
 const LEAST_RESIDUAL: f64 = 0.03;
 
 /// A measured row, with the kernels and transfers of its batch.

@@ -174,7 +174,7 @@ fn is_with_memory(card: &Card, wanted: &[String]) -> bool {
     rest.len() < wanted.len() && names(card).any(|n| key(n) == join(&rest))
 }
 
-/// Checks that a card's name, aliases and nominal memory have all these words, one of them a model number.
+/// True if a card's name, aliases and nominal memory have all these words, one of them a model number.
 fn has_words(card: &Card, wanted: &[String]) -> bool {
     let model = |w: &String| w.bytes().any(|b| b.is_ascii_digit()) && !w.ends_with("gb");
     if !wanted.iter().any(model) {

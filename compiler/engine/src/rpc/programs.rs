@@ -280,7 +280,7 @@ fn bind(
     plan.bind((&found.sizes, &found.leaves), recorded, span)
 }
 
-/// Checks that no state's size depends on the batch.
+/// True if no state's size depends on the batch.
 fn has_fixed_states(graph: &Graph) -> bool {
     let of_caches = [Symbol::NCtx, Symbol::NCtxSwa, Symbol::NSeqMax];
     let is_fixed =

@@ -90,7 +90,7 @@ pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
     with_symbols(record::parse(text)?, name, Packed::Apart)
 }
 
-/// Reads records as an executable graph for any batch size: with symbols, and each result whole, in its memory layout.
+/// Reads records as an executable graph with symbolic batch sizes. Each result is whole and keeps its memory layout.
 ///
 /// # Errors
 /// Returns an error if the records are inconsistent.

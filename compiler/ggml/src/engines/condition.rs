@@ -59,7 +59,7 @@ pub enum Condition {
     CachesOnHostFewQueries,
     /// Caches on the host, with keys without RoPE on several devices.
     CachesOnHostUnrotated,
-    /// Attention projections on the host, or tensors that follow their heads.
+    /// Attention projections on the host, or tensors that are split by the projections' heads.
     AttentionOnHost,
     /// Attention output matrices on the host.
     AttentionOutputOnHost,

@@ -14,7 +14,7 @@ pub struct MemoryFacts {
     pub device_alignment: u64,
     /// The tensor alignment on the host, in bytes.
     pub host_alignment: u64,
-    /// The least batch rows for which a device multiplies host weights.
+    /// The minimum batch rows for which a device multiplies host weights.
     pub offload_rows: u64,
     /// Copies of each device's inputs in a pipeline.
     pub pipeline_copies: usize,

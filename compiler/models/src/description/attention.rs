@@ -65,7 +65,7 @@ pub struct AttentionForm {
     pub latent: Option<LatentForm>,
     /// `attn_k_norm`, a norm of the keys' rotated part before its rotation, in latent attention.
     pub latent_key_norm: Presence,
-    /// Attention to rows of tokens and blocks that are both keys and values. Projection choices are then ignored.
+    /// Attention to rows that are both key and value, of tokens and of blocks. Projection choices are then ignored.
     pub compressed: Option<CompressedForm>,
     /// The indexer, in layers with latent attention and no window, or with blocks that it selects.
     pub indexer: Option<IndexerForm>,
@@ -124,12 +124,12 @@ pub enum QkvForm {
     FusedThirds,
 }
 
-/// Normalisation by `attn_q_norm` and `attn_k_norm`, of the kind of the other norms.
+/// Normalisation by `attn_q_norm` and `attn_k_norm`, of the same kind as the other norms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QkNorm {
     /// No norm.
     None,
-    /// Each head by itself, with a common weight `[head size]`.
+    /// Each head by itself, with one weight `[head size]` for all heads.
     Head,
     /// As [`Self::Head`], if the file has the weights.
     OptionalHead,

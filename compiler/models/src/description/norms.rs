@@ -116,8 +116,8 @@ pub enum ResidualScale {
 pub enum Residual {
     /// The feed-forward sublayer reads the layer's input plus attention's output.
     Sequential,
-    /// As [`Self::Sequential`], but a sublayer's output is added to its normalised input, which the sublayer factor
-    /// multiplies instead.
+    /// As [`Self::Sequential`], but a sublayer's output is added to its normalised input. The sublayer factor
+    /// multiplies that input, not the output.
     FromNorms,
     /// Every `attn_res.block_size` layers the residual stream is kept and restarts with the mixer's output. Sublayers,
     /// and the output, read a mixture of kept and current streams. The weights are a softmax of the scores that

@@ -18,7 +18,7 @@ pub(crate) struct CompressedHParams {
     pub(crate) out_rank: Size,
     /// Elements of all groups.
     pub(crate) out_width: Size,
-    /// Tokens per block and layer; 0 without blocks.
+    /// Tokens per block in each layer; 0 without blocks.
     blocks: Vec<u64>,
 }
 

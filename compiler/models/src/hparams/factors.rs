@@ -122,7 +122,8 @@ pub(super) fn temperature(
     }))
 }
 
-/// Reads the factor on dot products of heads of `dk` elements. `share` is the width's elements per head.
+/// Reads the factor on dot products of heads of `dk` elements. `share` is the model width divided by the number of
+/// heads.
 pub(super) fn attention_scale(
     keys: &Keys<'_>,
     form: &AttentionForm,

@@ -1,5 +1,5 @@
-//! Comparison with the graphs that llama.cpp builds for the goldens' twins in f32: the same arithmetic with the same
-//! parameters on tensors of the same size, in any order.
+//! Compares tpc's graphs with llama.cpp's graphs of the golden models in f32: the same ops with the same parameters on
+//! tensors of the same size, in any order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
