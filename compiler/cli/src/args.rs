@@ -31,7 +31,7 @@ use tpc_models::Drafting;
 #[command(next_help_heading = "Placement")]
 pub(super) struct PlacementArgs {
     /// Devices: a count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1`; `tpc plan` compares several
-    /// --devices [default: all of --topology, else one; run and bench: the processor].
+    /// --devices [default: all of --topology, else one; run and bench: the CPU].
     #[arg(long, value_name = "SPEC", allow_negative_numbers = true, value_parser = values::devices())]
     devices: Vec<Parsed<DeviceLists>>,
     /// Devices and links of a machine; --devices may name its devices.
@@ -177,7 +177,7 @@ fn only<T: Clone>(option: &str, values: &[Parsed<T>]) -> Option<Parsed<T>> {
                 values.len()
             );
             let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
-            Some(Err(d.help("give it once; only `tpc plan` compares several")))
+            Some(Err(d.help("give one value; only `tpc plan` compares several")))
         }
     }
 }

@@ -51,7 +51,7 @@ fn round_trip(
     });
     let failures = match same {
         true => Failures::new(),
-        false => vec!["1: another program after printing and parsing".to_owned()],
+        false => vec!["1: printing and parsing change the program".to_owned()],
     };
     Ok((program, failures))
 }

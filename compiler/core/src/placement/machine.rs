@@ -450,7 +450,7 @@ fn bridge_note(cards: &[&Card], link: Link) -> Option<Diagnostic> {
 /// Returns the help for a list in another form: counts between commas, or cards joined by `+` or `&`.
 fn misread(name: &str) -> Option<String> {
     if name.bytes().all(|b| b.is_ascii_digit()) {
-        let help = "a count stands alone: --devices 2; to compare plans, repeat the option: --devices 2 --devices 4";
+        let help = "give one count, such as --devices 2; to compare plans: --devices 2 --devices 4";
         return Some(help.to_owned());
     }
     let parts: Vec<&str> = name.split(['+', '&']).map(str::trim).collect();

@@ -120,7 +120,7 @@ impl Condition {
                 let (_, name) = outputs
                     .find(|(_, name)| name.ends_with("attn_output.weight") && (of.on_host)(name))?;
                 Some(format!(
-                    "{name} is on the host, and {} failed so in a test run",
+                    "{name} is on the host, and {} failed in such a test run",
                     model.arch
                 ))
             }

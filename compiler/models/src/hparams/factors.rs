@@ -67,7 +67,7 @@ pub(super) fn logit_scale(
     let inverse = |divisor: Option<f32>| match divisor {
         None => Ok(None),
         Some(x) if (1.0 / x).is_finite() => Ok(Some(1.0 / x)),
-        Some(x) => Err(keys.out_of_range(KEY, x, "a number with an inverse")),
+        Some(x) => Err(keys.out_of_range(KEY, x, "a number whose inverse is finite")),
     };
     match form {
         LogitScale::None => Ok(None),

@@ -205,7 +205,7 @@ impl Scaling {
             ScalingType::Linear | ScalingType::Yarn | ScalingType::LongRope => 1.0 / factor,
         };
         if !freq_scale.is_finite() || freq_scale == 0.0 {
-            return Err(keys.out_of_range(FACTOR, factor, "a number with an inverse"));
+            return Err(keys.out_of_range(FACTOR, factor, "a number whose inverse is finite"));
         }
         let ext_factor = match keys.float("rope.scaling.yarn_ext_factor")? {
             Some(x) if x >= 0.0 => x,
