@@ -177,7 +177,9 @@ fn only<T: Clone>(option: &str, values: &[Parsed<T>]) -> Option<Parsed<T>> {
                 values.len()
             );
             let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
-            Some(Err(d.help("give one value; only `tpc plan` compares several")))
+            Some(Err(
+                d.help("give one value; only `tpc plan` compares several")
+            ))
         }
     }
 }

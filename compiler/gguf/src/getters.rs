@@ -7,7 +7,7 @@ use super::error::{GgufError, GgufErrorKind};
 use super::metadata::{Entry, Metadata};
 use super::value::{MetaArray, MetaValue, StrList};
 
-/// The most layers that a scalar is broadcast to, a bound on allocations by a hostile `block_count`.
+/// The maximum number of layers that a scalar is broadcast to, a bound on allocations by a hostile `block_count`.
 const MAX_LAYERS: usize = 65_535;
 
 enum DecodeError {
@@ -236,7 +236,7 @@ getters! {
 macro_rules! per_layer {
     ($($get:ident, $require:ident: $ty:ty, $what:literal;)*) => {
         impl Metadata {$(
-            #[doc = concat!("Returns the value of `key` for each of `n_layers` layers, ", $what, "; a scalar applies to all layers.")]
+            #[doc = concat!("Returns the value of `key` for each of `n_layers` layers, ", $what, "; a scalar is for all layers.")]
             /// Returns `None` if the key is absent.
             ///
             /// # Errors
@@ -246,7 +246,7 @@ macro_rules! per_layer {
                 self.decode_per_layer(key, n_layers, $what)
             }
 
-            #[doc = concat!("Returns the value of `key` for each of `n_layers` layers, ", $what, "; a scalar applies to all layers.")]
+            #[doc = concat!("Returns the value of `key` for each of `n_layers` layers, ", $what, "; a scalar is for all layers.")]
             ///
             /// # Errors
             ///

@@ -26,7 +26,7 @@ pub(super) struct Extraction {
     pub(super) known: Vec<Option<usize>>,
 }
 
-/// The least price of a term, so that the smaller of two equally cheap graphs wins.
+/// The minimum price of a term, so that the smaller of two equally cheap graphs wins.
 const LEAST: f64 = 1e-6;
 /// A price above every graph's, in µs.
 const PROHIBITIVE: f64 = 1e15;

@@ -23,8 +23,8 @@ pub struct Growth {
     pub decode_tps: f64,
 }
 
-/// Searches the smallest sufficient number of devices. Added devices equal the existing device with the most memory.
-/// `units` are the bytes that each section stores on the devices, `taken` the bytes of intermediate values.
+/// Searches for the smallest number of devices that suffices. Added devices equal the existing device with the most
+/// memory. `units` are the bytes that each section stores on the devices, `taken` the bytes of intermediate values.
 pub(super) fn growth(
     advisor: &Advisor<'_>,
     base: &Placement,

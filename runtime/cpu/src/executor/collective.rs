@@ -102,7 +102,7 @@ fn piece(
     Ok((start as usize, counts[rank] as usize))
 }
 
-/// The most devices that can take part.
+/// The maximum number of devices that can take part.
 const MOST: usize = 64;
 
 const LANES: usize = 16;

@@ -22,9 +22,9 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for,
 use crate::math::{LANES, exp};
 use crate::view::View;
 
-/// The most query rows of a task.
+/// The maximum number of query rows of a task.
 const ROWS: usize = 32;
-/// The most query rows that read an f16 cache in place.
+/// The maximum number of query rows that read an f16 cache in place.
 const FEW: usize = 8;
 
 #[derive(Debug)]

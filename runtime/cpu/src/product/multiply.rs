@@ -18,7 +18,7 @@ use super::part::Plan;
 use super::{Isa, ProductError};
 use std::ops::Range;
 
-/// The most tokens that share a decoded panel: their activations and sums stay in a cache.
+/// The maximum number of tokens that share a decoded panel: their activations and sums stay in a cache.
 const BATCH: usize = 192;
 
 /// The largest batch multiplied without decoded panels. Up to it, decoding again for every few tokens is cheaper: a

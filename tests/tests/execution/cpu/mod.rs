@@ -119,5 +119,5 @@ pub(crate) fn allowed(name: &str, engine: Option<f64>) -> f64 {
     engine.map_or(MOST, |engine| MOST.min(engine + 1e-4))
 }
 
-/// The most for any model.
+/// The maximum for any model.
 const MOST: f64 = 5e-4;
