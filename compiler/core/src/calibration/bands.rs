@@ -86,7 +86,7 @@ impl Band {
         [speed * (-self.error).exp(), speed * self.error.exp()]
     }
 
-    /// True if such estimates were measured.
+    /// True if estimates of this kind were measured.
     pub const fn is_calibrated(&self) -> bool {
         self.not_calibrated_for.is_empty()
     }

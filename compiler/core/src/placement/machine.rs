@@ -116,8 +116,8 @@ impl MachineRequest<'_> {
     /// Assembles the machine.
     ///
     /// # Errors
-    /// Returns TPC0400 for names of neither the file nor a card, for links that the cards lack, and for reserves of
-    /// another number of devices.
+    /// Returns TPC0400 for a name that is neither in the file nor a card, an unsupported link, or the wrong number of
+    /// reserves.
     pub fn machine(&self) -> Result<Machine, Diagnostic> {
         let mut notes = Vec::new();
         let mut members = self.members(&mut notes)?;

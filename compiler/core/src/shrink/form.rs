@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use tpc_ir::{Graph, Inst, InstData, Value};
 
-/// The first difference between two programs apart from sizes.
+/// The first difference between two programs other than sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure {
     /// `None` outside of layers.

@@ -226,7 +226,7 @@ fn fill(
 }
 
 entry! {
-    /// A device, or several alike.
+    /// One device, or several equal ones.
     pub(super) struct DeviceEntry as "Device" {
         card, name, count, memory, reserve, bandwidth, flops, pcie_lanes, processor
     }

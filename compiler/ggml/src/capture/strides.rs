@@ -158,7 +158,7 @@ fn select_box(seq: &[u64], at: u64, dims: &[(u64, u64)]) -> Option<Vec<Digit>> {
     Some(out)
 }
 
-/// Cuts digits into those above and below `k`.
+/// Splits digits into the digits above `k` and the digits below.
 fn cut(seq: &[u64], k: u64) -> Option<(Vec<u64>, Vec<u64>)> {
     let mut high = seq.to_vec();
     let mut low = Vec::new();

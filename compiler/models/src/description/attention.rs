@@ -74,7 +74,7 @@ pub struct AttentionForm {
 /// The usual form of the projections from the latent vector. Either form is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatentForm {
-    /// `attn_k_b` and `attn_v_b`, a matrix per head: queries are multiplied by the former, and the cache holds latent
+    /// `attn_k_b` and `attn_v_b`, a matrix per head. Queries are multiplied by `attn_k_b`, and the cache holds latent
     /// vectors.
     Absorbed,
     /// `attn_kv_b`: the cache holds all heads' keys and values.
@@ -159,7 +159,7 @@ pub enum QkNormOrder {
 pub enum ValueSource {
     /// Their own projection.
     Projected,
-    /// In layers without `attn_v` the key projection, neither normalised nor rotated.
+    /// Layers without `attn_v` use the key projection, before its norm and rotation.
     ProjectedOrKeys,
 }
 
