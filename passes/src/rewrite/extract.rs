@@ -3,7 +3,7 @@
 //! The cheapest graph is hard to find in general, and the sum over a tree overflows if residuals are added layer by
 //! layer. Each e-class therefore keeps the set of e-classes that its choice needs, and pays for each once. This covers
 //! sharing among the operands of one term. Sharing among users is found by trial: each transfer in turn is treated as
-//! paid for, then as forbidden. A trial's choice is kept if its graph is cheaper.
+//! paid for or as forbidden. A trial's choice is kept if its graph is cheaper.
 
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::DfsPostOrder;
