@@ -262,7 +262,7 @@ impl PlacementArgs {
             && defaults(|a, b| a.rpc == b.rpc)
     }
 
-    /// Returns the release of the options if `maker` made it, else the maker's newest release.
+    /// Returns the release of the options if it is one of this project (`maker`), else the project's newest release.
     pub(super) fn build_of(&self, maker: Maker) -> &'static Build {
         let given = self.engine.as_ref().ok().map(|choice| choice.build);
         let given = given.filter(|build| build.engine == maker);

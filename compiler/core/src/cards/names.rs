@@ -24,7 +24,7 @@ pub enum CardMatch<'a> {
     Unknown(Vec<&'a str>),
 }
 
-/// Words for the maker or series before a name.
+/// Words for the vendor or series before a name.
 const LEADING: [&str; 15] = [
     "nvidia", "amd", "intel", "apple", "ati", "geforce", "quadro", "tesla", "radeon", "instinct",
     "graphics", "rtx", "gtx", "gpu", "rx",
