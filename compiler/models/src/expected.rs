@@ -19,7 +19,7 @@ use tpc_gguf::Metadata;
 ///
 /// # Errors
 ///
-/// As [`lower`](super::lower), except for errors about tensors.
+/// Same as [`lower`](super::lower), except for errors about tensors.
 pub fn expected_tensors(
     metadata: &Metadata,
     options: &LowerOptions,
@@ -32,7 +32,7 @@ pub fn expected_tensors(
 ///
 /// # Errors
 ///
-/// As [`expected_tensors`].
+/// Same as [`expected_tensors`].
 pub fn expected_tensors_in(
     metadata: &Metadata,
     options: &LowerOptions,

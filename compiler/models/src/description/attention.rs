@@ -131,13 +131,13 @@ pub enum QkNorm {
     None,
     /// Each head by itself, with one weight `[head size]` for all heads.
     Head,
-    /// As [`Self::Head`], if the file has the weights.
+    /// Same as [`Self::Head`], if the file has the weights.
     OptionalHead,
     /// Each head by itself, with its own weight `[head size, heads]`, if the file has the weights.
     OptionalHeads,
     /// All heads together, with a weight `[head size · heads]`.
     All,
-    /// As [`Self::All`], if the file has the query norm; optional biases.
+    /// Same as [`Self::All`], if the file has the query norm; optional biases.
     OptionalAll,
     /// Each head by itself: queries with one number per head, `[1, heads]`, keys without weight.
     QueriesByHead,
@@ -178,12 +178,13 @@ pub enum HeadSizes {
     /// `attention.key_length` and `attention.value_length` in all. If the first layer has a window, the keys
     /// `attention.key_length_swa`, `attention.value_length_swa` and `rope.dimension_count_swa` take precedence.
     Same,
-    /// As [`Self::Same`], but layers with a window rotate `rope.dimension_count_swa` elements, or else
+    /// Same as [`Self::Same`], but layers with a window rotate `rope.dimension_count_swa` elements, or else
     /// `rope.dimension_count`.
     WindowedRotation,
-    /// As [`Self::Same`], but layers with a window have `attention.key_length_swa`, `attention.value_length_swa` and
-    /// `rope.dimension_count_swa`. Latent attention has `attention.kv_lora_rank_swa`, `attention.key_length_mla_swa`
-    /// and `attention.value_length_mla_swa` there, or else `rope.dimension_count` rotated elements.
+    /// Same as [`Self::Same`], but layers with a window have `attention.key_length_swa`, `attention.value_length_swa`
+    /// and `rope.dimension_count_swa`. Latent attention has `attention.kv_lora_rank_swa`,
+    /// `attention.key_length_mla_swa` and `attention.value_length_mla_swa` there, or else `rope.dimension_count`
+    /// rotated elements.
     WindowedOwn,
 }
 
@@ -212,7 +213,7 @@ pub enum Alibi {
     None,
     /// The bias `attention.max_alibi_bias` (0: off).
     Key,
-    /// As [`Self::Key`]; without the key these models have this bias.
+    /// Same as [`Self::Key`]; without the key these models have this bias.
     In(Models, f32),
 }
 

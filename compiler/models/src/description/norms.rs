@@ -69,7 +69,7 @@ impl BlockNorms {
         post_ffn_or: None,
         bare: &[],
     };
-    /// As [`Self::PRE`], in files that call the feed-forward input norm one after attention.
+    /// Same as [`Self::PRE`], in files that call the feed-forward input norm one after attention.
     pub const PRE_AS_POST: BlockNorms = BlockNorms {
         pre_ffn: Some("post_attention_norm"),
         ..BlockNorms::PRE
@@ -116,7 +116,7 @@ pub enum ResidualScale {
 pub enum Residual {
     /// The feed-forward sublayer reads the layer's input plus attention's output.
     Sequential,
-    /// As [`Self::Sequential`], but a sublayer's output is added to its normalised input. The sublayer factor
+    /// Same as [`Self::Sequential`], but a sublayer's output is added to its normalised input. The sublayer factor
     /// multiplies that input, not the output.
     FromNorms,
     /// Every `attn_res.block_size` layers the residual stream is kept and restarts with the mixer's output. Sublayers,

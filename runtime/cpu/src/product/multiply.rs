@@ -198,7 +198,7 @@ impl<'a> Product<'a> {
     /// Computes some panels, decoding weights in registers: for few tokens.
     ///
     /// # Errors
-    /// As [`Product::run`].
+    /// Same as [`Product::run`].
     pub fn gemv(&self, panels: Range<usize>, out: &mut Output) -> Result<(), ProductError> {
         self.check(&panels, out)?;
         match &self.rows {
@@ -216,7 +216,7 @@ impl<'a> Product<'a> {
     /// Computes some panels, decoding weights into a cache: for many tokens.
     ///
     /// # Errors
-    /// As [`Product::run`].
+    /// Same as [`Product::run`].
     pub fn gemm(
         &self,
         panels: Range<usize>,

@@ -72,7 +72,7 @@ impl Subject {
         self.reference_of(&FileWeights(&self.file), rounded)
     }
 
-    /// As [`Subject::reference`], for these weights.
+    /// Same as [`Subject::reference`], for these weights.
     fn reference_of(
         &self,
         weights: &impl WeightSource,
