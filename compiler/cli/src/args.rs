@@ -113,8 +113,7 @@ pub(super) struct PlacementArgs {
     /// Engine to plan for: tpc, llama.cpp or ik_llama.cpp, with a release if not the newest.
     #[arg(long, value_name = "NAME[@VERSION]", default_value = "tpc", value_parser = values::engine())]
     engine: Parsed<EngineChoice>,
-    /// Back end of llama.cpp's devices: CUDA, ROCm, Vulkan, SYCL, Metal, CPU or RPC [default: the usual one of the
-    /// cards].
+    /// Back end of llama.cpp's devices: CUDA, ROCm, Vulkan, SYCL, Metal, CPU or RPC [default: by the cards' vendor].
     #[arg(long, value_name = "NAME", value_parser = values::backend())]
     backend: Option<Parsed<Backend>>,
     /// Cached tokens for the estimate of the decoding speed.

@@ -46,7 +46,7 @@ pub(super) struct Args {
     /// Memory that clients see, such as `80 GiB` [default: 1 TiB for --capture, else 8 GiB].
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     memory: Option<u64>,
-    /// Exit after the first graph, when all clients have disconnected [default: run until Ctrl-C].
+    /// Exit when clients have computed a graph and all have disconnected [default: run until Ctrl-C].
     #[arg(long)]
     once: bool,
     #[command(flatten)]
