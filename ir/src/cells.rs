@@ -12,7 +12,7 @@ pub const CELL_BLOCK: usize = 64;
 pub const fn cache_cells(each: u64, parts: u64) -> u64 {
     match parts {
         0 | 1 => each,
-        // Each sequence needs a cell, hence a block.
+        // Each sequence needs a cell, and so a block.
         _ => (if each == 0 { 1 } else { each })
             .div_ceil(CELL_BLOCK as u64)
             .saturating_mul(CELL_BLOCK as u64)

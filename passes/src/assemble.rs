@@ -37,7 +37,7 @@ pub fn assemble(
 /// Returns the memory of [`assemble`]'s program, without queues.
 ///
 /// # Errors
-/// As [`assemble`].
+/// Same as [`assemble`].
 pub fn memory(
     graph: &Verified<stage::Programs>,
     shapes: &[BatchShape],

@@ -186,7 +186,7 @@ pub trait Executor {
     /// Returns the memory of [`Self::state`] for writing.
     ///
     /// # Errors
-    /// As [`Self::state`].
+    /// Same as [`Self::state`].
     fn state_mut(&mut self, _state: Value) -> Result<Option<&mut [u8]>, ExecError> {
         Ok(None)
     }

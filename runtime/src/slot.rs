@@ -185,7 +185,7 @@ impl<'a> Slot<'a> {
     /// Writes a tensor.
     ///
     /// # Errors
-    /// As [`Self::ints`] and [`Self::reals`].
+    /// Same as [`Self::ints`] and [`Self::reals`].
     pub fn tensor(self, tensor: Tensor) -> Result<(), ExecError> {
         if let SlotMemory::Tensor(out) = self.memory {
             *out = Some(tensor);

@@ -126,7 +126,7 @@ impl Tensor {
     /// Returns a tensor of real numbers.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// Same as [`Self::new`].
     pub fn reals_of(dims: [usize; RANK], data: Vec<f64>) -> Result<Tensor, ExecError> {
         Tensor::new(dims, Data::F64(data))
     }
@@ -134,7 +134,7 @@ impl Tensor {
     /// Returns a tensor of integers.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// Same as [`Self::new`].
     pub fn ints_of(dims: [usize; RANK], data: Vec<i64>) -> Result<Tensor, ExecError> {
         Tensor::new(dims, Data::Int(data))
     }

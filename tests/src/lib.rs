@@ -1,7 +1,7 @@
 //! Test data of the pipeline tests.
 //!
-//! The repository has some golden models and headers under `tests/data`. Tests also use those in a folder `shared` next
-//! to the checkout.
+//! The repository has some golden models and headers under `tests/data`. Tests also use the models in a folder `shared`
+//! next to the checkout.
 
 pub mod speeds;
 

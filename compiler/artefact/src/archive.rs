@@ -3,8 +3,8 @@
 //! - entries are stored uncompressed, in the order given to [`write()`];
 //! - data begin at multiples of [`ALIGNMENT`], after an extra field of zeros in the local header (0xd935, as in
 //!   Android's zipalign);
-//! - times are midnight of 1 January 1980, and attributes a plain file's of mode 0644;
-//! - the central directory follows the last entry; it lacks extra fields, comments and trailing bytes.
+//! - every entry has the time 1980-01-01 00:00 and the attributes of a plain file of mode 0644;
+//! - the central directory follows the last entry; the directory has no extra fields, comments or trailing bytes.
 //!
 //! The reader checks that writing the entries again reproduces the file. All readers therefore see the same entries,
 //! and every byte is used.

@@ -72,7 +72,7 @@ impl Artefact {
     /// Adds kernels.
     ///
     /// # Errors
-    /// Returns an error unless the manifest lists the section exactly if `kernels` is not empty.
+    /// Returns an error if the manifest lists the section but `kernels` is empty, or the reverse.
     pub fn with_kernels(self, kernels: Vec<KernelModule>) -> Result<Artefact, ArtefactError> {
         match self.manifest.has_kernels() == kernels.is_empty() {
             true => Err(ArtefactError::Manifest(
@@ -105,7 +105,7 @@ impl Artefact {
     /// Encodes the artefact. Equal artefacts give the same bytes.
     ///
     /// # Errors
-    /// Returns an error if the manifest could not be read back, or if the entries exceed half of
+    /// Returns an error if the manifest has no readable text form, or if the entries exceed half of
     /// [`archive::MAX_BYTES`].
     pub fn to_bytes(&self) -> Result<Vec<u8>, ArtefactError> {
         let manifest = self.manifest.to_text()?;

@@ -78,7 +78,7 @@ impl KernelModule {
         }
     }
 
-    /// Returns the name of its entry.
+    /// Returns the name of the archive entry with the module's code.
     pub fn entry(&self) -> String {
         self.record.entry()
     }

@@ -30,8 +30,8 @@ use tpc_models::Drafting;
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Placement")]
 pub(super) struct PlacementArgs {
-    /// Devices: a count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1`; plan: repeat it to compare [default: all of
-    /// --topology, else one; run and bench: the processor].
+    /// Devices: a count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1`; `tpc plan` compares several
+    /// --devices [default: all of --topology, else one; run and bench: the CPU].
     #[arg(long, value_name = "SPEC", allow_negative_numbers = true, value_parser = values::devices())]
     devices: Vec<Parsed<DeviceLists>>,
     /// Devices and links of a machine; --devices may name its devices.
@@ -46,7 +46,7 @@ pub(super) struct PlacementArgs {
     /// Total host memory, such as `64GiB`, with any part that devices share [default: from --topology, else unknown].
     #[arg(long, value_name = "BYTES", value_parser = values::host_memory())]
     host_memory: Option<Parsed<f64>>,
-    /// RPC servers of llama.cpp, `HOST:PORT,…`, with the first devices, under -sm tensor the last ones.
+    /// RPC servers of llama.cpp, `HOST:PORT,…`. They have the first devices; with -sm tensor, the last ones.
     #[arg(long, value_name = "SERVERS", value_parser = values::servers())]
     rpc: Option<Parsed<Servers>>,
     /// Split of the model: auto, tensor, layer or none [-sm; default: auto; captured graphs: tensor].
@@ -113,7 +113,7 @@ pub(super) struct PlacementArgs {
     /// Engine to plan for: tpc, llama.cpp or ik_llama.cpp, with a release if not the newest.
     #[arg(long, value_name = "NAME[@VERSION]", default_value = "tpc", value_parser = values::engine())]
     engine: Parsed<EngineChoice>,
-    /// Back end of llama.cpp's devices: CUDA, ROCm, Vulkan, SYCL, Metal, CPU or RPC [default: by the cards' maker].
+    /// Back end of llama.cpp's devices: CUDA, ROCm, Vulkan, SYCL, Metal, CPU or RPC [default: by the cards' vendor].
     #[arg(long, value_name = "NAME", value_parser = values::backend())]
     backend: Option<Parsed<Backend>>,
     /// Cached tokens for the estimate of the decoding speed.
@@ -176,7 +176,9 @@ fn only<T: Clone>(option: &str, values: &[Parsed<T>]) -> Option<Parsed<T>> {
                 values.len()
             );
             let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
-            Some(Err(d.help("give it once; only `tpc plan` compares several")))
+            Some(Err(
+                d.help("give one value; only `tpc plan` compares several")
+            ))
         }
     }
 }
@@ -259,7 +261,7 @@ impl PlacementArgs {
             && defaults(|a, b| a.rpc == b.rpc)
     }
 
-    /// Returns the release of the options if `maker` made it, else the maker's newest release.
+    /// Returns the release of the options if it is one of this project (`maker`), else the project's newest release.
     pub(super) fn build_of(&self, maker: Maker) -> &'static Build {
         let given = self.engine.as_ref().ok().map(|choice| choice.build);
         let given = given.filter(|build| build.engine == maker);

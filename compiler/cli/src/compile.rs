@@ -42,7 +42,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let (target, executor) = target(args);
     let cure = "`--target cuda` or devices such as cuda:0 compile for cards; `--devices cpu` or `cpu,cpu` \
-                compiles for the processor";
+                compiles for the CPU";
     let placement = execution::placement_for(
         &args.placement,
         Defaults {

@@ -1,6 +1,6 @@
 //! The allocator of this program.
 
-/// Returns freed memory to the system. Planning needs more memory than the plan afterwards.
+/// Returns freed memory to the system. Planning needs more memory than the finished plan.
 #[allow(unsafe_code)]
 pub(super) fn give_back() {
     // SAFETY: `mi_collect` takes no pointers; any thread may call it at any time.

@@ -46,7 +46,7 @@ pub(super) struct Args {
     /// Memory that clients see, such as `80 GiB` [default: 1 TiB for --capture, else 8 GiB].
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     memory: Option<u64>,
-    /// End when clients have computed a graph and disconnected, instead of by Ctrl-C.
+    /// Exit when clients have computed a graph and all have disconnected [default: run until Ctrl-C].
     #[arg(long)]
     once: bool,
     #[command(flatten)]
@@ -174,7 +174,7 @@ fn capture(args: &Args, server: &Server, folder: &Path) -> Result<(), Failure> {
     let paths = clients::write(&captures, folder)?;
     let mut plans = Vec::new();
     for path in &paths {
-        // Graphs without a plan get their reason with the findings.
+        // For a graph without a plan, the findings give the reason.
         plans.extend(plan::of_capture(path, &args.placement));
     }
     if args.verdict.is_text() {

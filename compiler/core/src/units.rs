@@ -39,7 +39,7 @@ pub struct NoQuantity {
     pub cure: String,
 }
 
-/// The least number without a unit; smaller ones likely lack their unit.
+/// The minimum number without a unit; smaller ones likely lack their unit.
 const FORGOTTEN: f64 = 1e6;
 
 /// Reads a quantity. `GB` is 10⁹ bytes, `GiB` and `G` are 2³⁰; case and blanks do not matter. Without a unit it counts

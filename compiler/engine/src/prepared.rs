@@ -278,7 +278,8 @@ pub(crate) fn lay_out(
     })
 }
 
-/// The least tokens with logits per batch of an artefact. Artefacts for more sequences allow one per sequence.
+/// The minimum number of tokens with logits per batch of an artefact. Artefacts for more sequences allow one token per
+/// sequence.
 const OUTPUTS: usize = 16;
 
 /// Lays out a program for every batch within the placement's limits.

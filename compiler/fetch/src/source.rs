@@ -188,7 +188,7 @@ impl HttpFile {
     ) -> Result<(), Diagnostic> {
         let Some(range) = range.filter(|r| r.first == from && r.last - r.first < len) else {
             return Err(self.wrong(format!(
-                "the answer is not the range asked for: {len} bytes from {from} on"
+                "the server did not send the requested range: {len} bytes from byte {from} on"
             )));
         };
         if let Some(whole) = range.whole {

@@ -189,7 +189,7 @@ impl Case {
         }
         let lineless = matches!(self.command, Command::Lint | Command::Prove);
         if !lineless && self.expected.iter().any(|e| e.line == 0) {
-            refuse(1, "only `lint` and `prove` have findings about no line");
+            refuse(1, "only `lint` and `prove` have findings without a line");
         }
         let section = match self.command {
             Command::Prove => Some("programs"),

@@ -107,7 +107,8 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Refuses a `count` of items, read at `offset`, if the remaining bytes cannot hold `min_bytes` each.
+    /// Checks that the remaining bytes can hold `count` items of at least `min_bytes`. `offset` is the position of the
+    /// count.
     pub(super) fn check_count(
         &self,
         count: u64,

@@ -205,7 +205,7 @@ impl GgufFile {
     ///
     /// # Errors
     ///
-    /// As [`GgufFile::open`], except for missing data.
+    /// Same as [`GgufFile::open`], except for missing data.
     pub fn open_unfinished(path: impl AsRef<Path>) -> Result<GgufFile, GgufError> {
         GgufFile::open_local(path.as_ref(), Data::Unfinished)
     }
@@ -214,7 +214,7 @@ impl GgufFile {
     ///
     /// # Errors
     ///
-    /// As [`GgufFile::open`], and errors of the source.
+    /// Same as [`GgufFile::open`], and errors of the source.
     pub fn open_elsewhere(source: &mut dyn RangeSource) -> Result<GgufFile, Diagnostic> {
         let path = PathBuf::from(source.name());
         let given = Shard::open_remote(source)?;

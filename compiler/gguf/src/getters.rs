@@ -7,7 +7,7 @@ use super::error::{GgufError, GgufErrorKind};
 use super::metadata::{Entry, Metadata};
 use super::value::{MetaArray, MetaValue, StrList};
 
-/// The most layers that a scalar is broadcast to, a bound on allocations by a hostile `block_count`.
+/// The maximum number of layers that a scalar is broadcast to, a bound on allocations by a hostile `block_count`.
 const MAX_LAYERS: usize = 65_535;
 
 enum DecodeError {
@@ -49,7 +49,7 @@ integers!(u32, u64, i32, i64);
 
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "an f64 hyper-parameter is rounded to the f32 it is used as"
+    reason = "an f64 hyper-parameter is rounded to f32, the type of its uses"
 )]
 fn narrow(x: f64) -> f32 {
     x as f32
@@ -236,7 +236,7 @@ getters! {
 macro_rules! per_layer {
     ($($get:ident, $require:ident: $ty:ty, $what:literal;)*) => {
         impl Metadata {$(
-            #[doc = concat!("Returns the value of `key` for each of `n_layers` layers, ", $what, "; a scalar holds for all.")]
+            #[doc = concat!("Returns the value of `key` for each of `n_layers` layers, ", $what, "; a scalar is for all layers.")]
             /// Returns `None` if the key is absent.
             ///
             /// # Errors
@@ -246,7 +246,7 @@ macro_rules! per_layer {
                 self.decode_per_layer(key, n_layers, $what)
             }
 
-            #[doc = concat!("Returns the value of `key` for each of `n_layers` layers, ", $what, "; a scalar holds for all.")]
+            #[doc = concat!("Returns the value of `key` for each of `n_layers` layers, ", $what, "; a scalar is for all layers.")]
             ///
             /// # Errors
             ///
@@ -260,8 +260,8 @@ macro_rules! per_layer {
 }
 
 per_layer! {
-    get_u32_per_layer, require_u32_per_layer: u32, "an integer from 0 to 2^32-1, or an array of such";
-    get_i32_per_layer, require_i32_per_layer: i32, "an integer from -2^31 to 2^31-1, or an array of such";
-    get_f32_per_layer, require_f32_per_layer: f32, "a float, or an array of such";
-    get_bool_per_layer, require_bool_per_layer: bool, "a boolean, or an array of such";
+    get_u32_per_layer, require_u32_per_layer: u32, "an integer from 0 to 2^32-1, or an array of such integers";
+    get_i32_per_layer, require_i32_per_layer: i32, "an integer from -2^31 to 2^31-1, or an array of such integers";
+    get_f32_per_layer, require_f32_per_layer: f32, "a float, or an array of floats";
+    get_bool_per_layer, require_bool_per_layer: bool, "a boolean, or an array of booleans";
 }

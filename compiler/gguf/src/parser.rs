@@ -38,7 +38,7 @@ pub fn parse(bytes: &[u8], file_len: u64, name: &str) -> Result<Header, GgufErro
 ///
 /// # Errors
 ///
-/// As [`parse`], except for missing data.
+/// Same as [`parse`], except for missing data.
 pub(super) fn parse_unfinished(
     bytes: &[u8],
     file_len: u64,

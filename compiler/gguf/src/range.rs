@@ -17,7 +17,7 @@ const FIRST: u64 = 1 << 20;
 /// The source is not trusted: its length is compared with the bytes read, and the header is checked like any other.
 #[expect(
     clippy::len_without_is_empty,
-    reason = "a file of no bytes is like any other that is too short"
+    reason = "an empty file is refused like any file that is too short"
 )]
 pub trait RangeSource {
     /// Returns the file's name, for messages and names of other shards.

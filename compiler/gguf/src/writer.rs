@@ -21,7 +21,7 @@ pub enum Version {
 
 /// A GGUF file to be written: metadata, then tensors, in order and at increasing offsets.
 ///
-/// The same calls give the same bytes. The defaults are version 3, little-endian, and an alignment of 32 bytes (or
+/// Equal calls give equal bytes. The defaults are version 3, little-endian, and an alignment of 32 bytes (or
 /// `general.alignment`). [`super::parse`] checks the header before a byte is written.
 #[derive(Clone, Debug)]
 pub struct GgufWriter {

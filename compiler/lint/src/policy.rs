@@ -68,7 +68,7 @@ impl Policy {
         Ok(out)
     }
 
-    /// Returns the findings that count, with their severities.
+    /// Drops allowed findings, and raises denied ones to errors.
     pub fn apply(&self, found: Vec<Finding>) -> Vec<Finding> {
         let kept = found
             .into_iter()

@@ -14,12 +14,12 @@ use tpc_gguf::Metadata;
 /// embedding), with all, the largest. Weights that files hold in several forms (queries, keys and values fused or
 /// separate) have the architecture's usual form.
 ///
-/// The metadata need the keys that [`lower`](super::lower) needs, and the vocabulary's size: `vocab_size` or a token
-/// list.
+/// The metadata must have the keys that [`lower`](super::lower) reads, and the vocabulary's size: `vocab_size` or a
+/// token list.
 ///
 /// # Errors
 ///
-/// As [`lower`](super::lower), except for errors about tensors.
+/// Same as [`lower`](super::lower), except for errors about tensors.
 pub fn expected_tensors(
     metadata: &Metadata,
     options: &LowerOptions,
@@ -32,7 +32,7 @@ pub fn expected_tensors(
 ///
 /// # Errors
 ///
-/// As [`expected_tensors`].
+/// Same as [`expected_tensors`].
 pub fn expected_tensors_in(
     metadata: &Metadata,
     options: &LowerOptions,

@@ -21,7 +21,7 @@ impl Stretch {
 /// The scaling of the rotation: the file's settings, or options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RopeScaling {
-    /// `none`, `linear`, `yarn`, or another of the file.
+    /// `none`, `linear`, `yarn`, or another value from the file.
     pub kind: Option<String>,
     /// The factor.
     pub factor: Option<f64>,

@@ -53,8 +53,8 @@ type ModelTensors = HashMap<(Value, usize), Tensor>;
 
 /// Finds the first value that differs; `None` if all agree.
 ///
-/// Values are matched by name. A value is correct if it equals the part that the sharded graph assigns to its place, of
-/// any model value with the name. Terms of unreduced sums are skipped.
+/// Values are matched by name. A value is correct if it equals its place's part of any model value with the same name.
+/// The sharded graph assigns parts to places. Terms of unreduced sums are skipped.
 ///
 /// # Errors
 /// Returns an error if the budget does not cover a second run of both, a copy of every model value, and the
@@ -125,7 +125,7 @@ impl Search<'_> {
         }
     }
 
-    /// Compares a value of the programs, unless an earlier one differs.
+    /// Compares a value of the programs with the model's value, unless an earlier value differs.
     fn judge(&mut self, v: Value, turn: usize, t: &Tensor) {
         let ShrunkModel {
             sharded, programs, ..

@@ -12,7 +12,7 @@ use crate::protocol::{CAPABILITIES, Command, HEAD, Head, Length, TENSOR_BYTES, V
 use crate::refusal::Refusal;
 use crate::request::Request;
 
-/// The maximum bytes of tensor data passed on at once.
+/// Tensor data is passed to the device in pieces of at most this size, in bytes.
 const PIECE: usize = 1 << 20;
 
 /// A bidirectional byte stream.

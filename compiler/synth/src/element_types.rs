@@ -55,7 +55,7 @@ fn layer(name: &str) -> Option<u64> {
     Some(u64::from(layer))
 }
 
-/// Checks that `llama-quantize` gives a layer more bits: the first and last eighth, and every third between.
+/// True if `llama-quantize` gives a layer more bits: the first and last eighth, and every third between.
 fn needs_more_bits(layer: u64, layers: u64) -> bool {
     let eighth = layers / 8;
     layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2

@@ -70,7 +70,7 @@ impl Tokenizer {
     /// Creates a tokenizer from metadata.
     ///
     /// # Errors
-    /// As [`Tokenizer::from_gguf`].
+    /// Same as [`Tokenizer::from_gguf`].
     pub fn from_metadata(metadata: &Metadata) -> Result<Tokenizer, Diagnostic> {
         let mut notes = Vec::new();
         let name = metadata.get_str(MODEL)?;

@@ -1,7 +1,7 @@
 //! Head groups: groups of query indices that share one KV index.
 //!
 //! The terms come from grouped-query attention. The batches of a matrix product, whose right operand has the queries,
-//! and the heads and groups of a scan are grouped alike.
+//! and the heads and groups of a scan form groups in the same way.
 
 use crate::interval::Interval;
 

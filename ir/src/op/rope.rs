@@ -26,7 +26,7 @@ pub enum RopeMode {
         /// Pairs per position; the sections repeat.
         sections: [u64; 4],
     },
-    /// As [`RopeMode::Mrope`], but the first three positions alternate pair by pair, each up to its section.
+    /// Same as [`RopeMode::Mrope`], but the first three positions alternate pair by pair, each up to its section.
     Imrope {
         /// Pairs per position; the sections repeat.
         sections: [u64; 4],

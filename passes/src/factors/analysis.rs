@@ -224,7 +224,7 @@ impl Analysis {
                         Role::Gather if position > 0 || summands.len() > 1 => {
                             facts.indexed_part = Some(inst);
                         }
-                        // Masked rows are identified by the class alone, so it must split the whole of the experts.
+                        // Only the class identifies masked rows, so the class must split all experts.
                         Role::Expert if summand.len() > 1 || summands.len() > 1 => {
                             facts.indexed_part = Some(inst);
                         }

@@ -42,7 +42,7 @@ pub struct Factors {
     pub space: Space,
     /// The axes of each value.
     pub axes: Vec<Axes>,
-    /// The rule of each instruction, shared by those that differ only in names.
+    /// The rule of each instruction. Instructions that differ only in names share a rule.
     pub rules: Vec<Arc<Rule>>,
     /// Instructions without a solution, with the reason: their operands and results stay whole.
     pub opaque: Vec<(Inst, UnifyError)>,

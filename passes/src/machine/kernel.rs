@@ -118,7 +118,7 @@ pub enum Regime {
 }
 
 impl Regime {
-    /// The most tokens for matrix-vector products, as in llama.cpp.
+    /// The maximum number of tokens for matrix-vector products, as in llama.cpp.
     pub const MOST_VECTORS: u64 = 8;
 
     /// Returns the regime of a batch.

@@ -13,7 +13,7 @@ use super::{Breakdown, ModelKind, PlanRequest, PlannedGraph, SplitOption};
 use crate::machine::{EngineProfile, Kernel, KernelKind, Regime, Ring, Speed, Topology, Way};
 use crate::place::group_of;
 
-/// The most bytes of weights that a small model reads per token.
+/// The maximum bytes of weights that a small model reads per token.
 const SMALL: f64 = 2e9;
 
 /// A repeatedly launched kernel.

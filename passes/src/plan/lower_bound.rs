@@ -8,7 +8,7 @@ use super::price::Pricer;
 use super::search::assignments;
 use crate::factors::Summand;
 
-/// The most assignments tried per instruction; instructions with more do not add to the bound.
+/// The maximum number of assignments tried per instruction; instructions with more do not add to the bound.
 const LIMIT: usize = 512;
 
 impl Pricer<'_> {

@@ -96,7 +96,7 @@ impl PlannedGraph {
 /// Plans with the budget of a command.
 ///
 /// # Errors
-/// As [`plan_within`].
+/// Same as [`plan_within`].
 pub fn plan(
     model: &Verified<stage::Model>,
     request: &PlanRequest,

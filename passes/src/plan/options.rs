@@ -198,7 +198,7 @@ pub fn options_for(
     out.found
 }
 
-/// The most flat indices of a chain; every cut is tried.
+/// The maximum number of flat indices of a chain; every cut is tried.
 const LONGEST_CHAIN: u64 = 1024;
 
 /// True if devices with nonzero weights have equal ones and share `n` indices evenly.

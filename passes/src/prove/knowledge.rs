@@ -43,7 +43,7 @@ impl Knowledge {
         self.same[v.index()]
     }
 
-    /// True if a value is this part of that value of the model.
+    /// True if `v` is the part `view` of the model's value `model`.
     pub(super) fn is(&self, v: Value, model: Value, view: Option<&View>) -> bool {
         self.counterparts[v.index()].iter().any(|f| match f {
             Counterpart::Part { model: m, view: v } => {

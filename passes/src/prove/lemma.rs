@@ -11,7 +11,7 @@ use super::{crossing, diagnose};
 
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// A value is neither one of the model nor a part of one.
+    /// A value is neither a value of the model nor a part of one.
     Refuted(Box<Refutation>),
     /// The next section may complete a sum that this one begins.
     Crossing,

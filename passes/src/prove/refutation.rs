@@ -40,7 +40,7 @@ pub enum RefutationReason {
         /// The name of its first result.
         value: String,
     },
-    /// The value is neither one of the model, nor a part, nor a summand of one.
+    /// The value is neither a value of the model, nor a part, nor a summand of one.
     #[error("is neither a value of the model, nor a part of one, nor a summand of one")]
     Value,
     /// The value has another name in the model.

@@ -47,7 +47,7 @@ impl Hash for PartByAddress {
 
 impl Relations {
     const MOST: usize = 1 << 14;
-    /// The most operands of ops with cached relations.
+    /// The maximum number of operands of ops with cached relations.
     const MAX_OPERANDS: usize = 4;
 
     pub(super) fn intern_part(&self, part: Part) -> Rc<Part> {

@@ -1,9 +1,9 @@
-//! Extraction: one term per e-class for the cheapest *graph*, which pays once for a value used twice.
+//! Extraction: chooses one term per e-class so that the *graph* is cheapest. A graph pays once for a value used twice.
 //!
 //! The cheapest graph is hard to find in general, and the sum over a tree overflows if residuals are added layer by
 //! layer. Each e-class therefore keeps the set of e-classes that its choice needs, and pays for each once. This covers
-//! sharing among the operands of one term. Sharing among users is found by trial: every transfer in turn counts as paid
-//! for, or as forbidden. The resulting choice stays if it is cheaper as a whole.
+//! sharing among the operands of one term. Sharing among users is found by trial: each transfer in turn is treated as
+//! paid for or as forbidden. A trial's choice is kept if its graph is cheaper.
 
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::DfsPostOrder;
@@ -26,7 +26,7 @@ pub(super) struct Extraction {
     pub(super) known: Vec<Option<usize>>,
 }
 
-/// The least price of a term, so that the smaller of two equally cheap graphs wins.
+/// The minimum price of a term, so that the smaller of two equally cheap graphs wins.
 const LEAST: f64 = 1e-6;
 /// A price above every graph's, in µs.
 const PROHIBITIVE: f64 = 1e15;

@@ -9,11 +9,11 @@ use tpc_ir::{Budget, Op, Resource};
 /// Limits on the saturation of a section, and the choice among equal graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most rounds.
+    /// The maximum number of rounds.
     pub iterations: usize,
-    /// The most terms.
+    /// The maximum number of terms.
     pub nodes: usize,
-    /// The most terms of all sections; further sections stay unchanged.
+    /// The maximum number of terms of all sections; further sections stay unchanged.
     pub all_nodes: usize,
     /// A seed for random prices, for tests: every equal graph must be sound.
     pub seed: Option<u64>,

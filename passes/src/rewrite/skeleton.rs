@@ -52,7 +52,7 @@ pub(super) struct Section {
     pub(super) classes: Vec<Class>,
 }
 
-/// The most instructions of a section, for graphs without layers.
+/// The maximum number of instructions of a section, for graphs without layers.
 const LONGEST: usize = 1024;
 
 /// Cuts `graph` into sections; adds their ops and types to `table`.

@@ -1,5 +1,5 @@
-//! From the placed graph and a choice of splits to the sharded graph: values on groups have shardings, collectives are
-//! explicit, and sizes are still global.
+//! Builds the sharded graph from the placed graph and a choice of splits. Values on groups have shardings, collectives
+//! are explicit, and sizes are still global.
 //!
 //! Every unreduced sum is reduced at its origin; [`rewrite`](crate::rewrite) finds the best place.
 

@@ -160,7 +160,7 @@ pub(crate) fn prefetch_rows(view: &View, indices: [usize; 3], count: usize) {
 /// rows, `ahead` rows further on.
 ///
 /// # Safety
-/// As [`read_row`], for every row; `out` holds the last row. Rows ahead need not exist.
+/// Same as [`read_row`], for every row; `out` holds the last row. Rows ahead need not exist.
 pub(crate) unsafe fn read_rows(
     view: &View,
     [i1, i2, i3]: [usize; 3],
@@ -193,7 +193,7 @@ pub(crate) unsafe fn read_rows(
 /// Returns a whole row: borrowed if it is contiguous f32, otherwise decoded into `buffer`, which has its length.
 ///
 /// # Safety
-/// As [`read_row`]; no other thread writes the row while the result is used.
+/// Same as [`read_row`]; no other thread writes the row while the result is used.
 pub(crate) unsafe fn row<'a>(view: &View, indices: [usize; 3], buffer: &'a mut [f32]) -> &'a [f32] {
     let from = view.row(indices);
     let aligned = from.cast::<f32>().is_aligned();
@@ -254,7 +254,7 @@ pub(crate) unsafe fn write_int(view: &View, [i0, i1, i2, i3]: [usize; 4], value:
 /// Writes an index as an integer.
 ///
 /// # Safety
-/// As [`write_int`].
+/// Same as [`write_int`].
 pub(crate) unsafe fn write_index(view: &View, at: [usize; 4], index: usize) {
     // SAFETY: caller's contract.
     unsafe { write_int(view, at, index as i64) }

@@ -1,4 +1,4 @@
-//! Sixteen-lane operations beyond the ones for products.
+//! Sixteen-lane operations that products do not use.
 #![allow(unsafe_code)]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -17,7 +17,7 @@ use crate::product::simd::{x86_256::Avx2, x86_512::Avx512};
 /// Sixteen lanes, and sums over them.
 ///
 /// # Safety
-/// As [`Simd`].
+/// Same as [`Simd`].
 pub(crate) trait Lanes: Simd {
     /// Returns, in lane `i`, the sum of vector `i`'s lanes, in the order of [`fold`].
     unsafe fn fold16(v: [Self::F; 16]) -> Self::F;

@@ -141,7 +141,7 @@ pub(crate) trait Launch: std::fmt::Debug + Send + Sync {
     /// Computes the worker's share of the results.
     ///
     /// # Safety
-    /// As [`crate::Kernel::run`].
+    /// Same as [`crate::Kernel::run`].
     #[allow(unsafe_code)]
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError>;
 }

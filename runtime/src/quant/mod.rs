@@ -131,7 +131,7 @@ pub fn quantise(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), Q
 /// Encodes as [`quantise`], into memory of exactly the blocks' length.
 ///
 /// # Errors
-/// As [`quantise`], and [`QuantError::Length`] for another length. `out` is untouched on error.
+/// Same as [`quantise`], and [`QuantError::Length`] for another length. `out` is untouched on error.
 pub fn quantise_into(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), QuantError> {
     let encode = encoder(dtype).ok_or(QuantError::NoEncoder { dtype })?;
     let expected = row_bytes(dtype, values.len())?;
@@ -151,7 +151,7 @@ pub fn quantise_into(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(),
 /// twenty times as long.
 ///
 /// # Errors
-/// As [`quantise_into`].
+/// Same as [`quantise_into`].
 pub fn quantise_searched(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), QuantError> {
     let expected = row_bytes(dtype, values.len())?;
     if out.len() as u64 != expected {

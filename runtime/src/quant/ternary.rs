@@ -45,7 +45,8 @@ pub(super) fn decode_tq2_0(block: &[u8; 66], out: &mut [f32; 256]) {
     }
 }
 
-/// Returns the scale of the largest magnitude, and each element's multiple of it from −1 to `top`, plus one.
+/// Returns the largest magnitude as the scale, and a digit per element: its multiple of the scale, from −1 to `top`,
+/// plus 1.
 fn digits<const N: usize>(x: &[f32; N], top: f32) -> (f16, [u8; N]) {
     let d = signed_extreme(x).abs();
     let id = inverse(d);

@@ -115,7 +115,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Returns a batch of some tokens, and per output row of it the output row of this batch.
+    /// Returns a batch of some tokens. For each output row of the new batch, also returns the output row of this batch.
     pub(super) fn part(&self, tokens: &[usize]) -> (Batch, Vec<usize>) {
         let mut out = Batch::default();
         let mut rows = Vec::new();

@@ -17,7 +17,7 @@ pub struct SessionConfig {
     /// Parts of the caches; 1 if all sequences share all cells. A sequence alone in its part gets the bits of a run
     /// alone.
     pub parts: usize,
-    /// The most cells of a part in sliding-window layers.
+    /// The maximum number of cells of a part in sliding-window layers.
     pub part_swa: usize,
 }
 

@@ -65,7 +65,7 @@ enum Undo {
     NoSequence(u32),
 }
 
-/// The most cells whose list is allocated at full size; longer lists grow.
+/// The maximum number of cells whose list is allocated at full size; longer lists grow.
 const RESERVED: usize = 1 << 22;
 
 impl KvCells {

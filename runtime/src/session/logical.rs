@@ -136,7 +136,7 @@ impl LogicalState {
     /// Writes a cell; `bytes` has [`Self::cell_bytes`].
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// Same as [`Self::read`].
     pub(super) fn write<E: Executor + ?Sized>(
         &self,
         executor: &mut E,

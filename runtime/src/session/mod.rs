@@ -129,7 +129,7 @@ impl<'g> Session<Interpreter<'g>> {
     /// Returns a session on the reference executor, with empty caches and states.
     ///
     /// # Errors
-    /// As [`Self::with_executor`] and [`Interpreter::new`].
+    /// Same as [`Self::with_executor`] and [`Interpreter::new`].
     pub fn new<S: Executable>(
         graph: &'g Verified<S>,
         weights: &dyn WeightSource,
@@ -196,7 +196,7 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Decodes without copying the logits: they stay until the next step.
     ///
     /// # Errors
-    /// As [`Self::decode`].
+    /// Same as [`Self::decode`].
     pub fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError> {
         self.transact(|s| s.decode_parts(batch, &mut |kind, _| Err(missing(kind)), None))
     }
@@ -204,7 +204,7 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Decodes, and passes every tensor to `observer` as it is produced, if the executor keeps tensors.
     ///
     /// # Errors
-    /// As [`Self::decode`].
+    /// Same as [`Self::decode`].
     pub fn decode_observed(
         &mut self,
         batch: &Batch,
@@ -218,7 +218,7 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Decodes; `others` supplies the inputs that a session does not compute.
     ///
     /// # Errors
-    /// As [`Self::decode`] and `others`.
+    /// Same as [`Self::decode`] and `others`.
     pub fn decode_with(
         &mut self,
         batch: &Batch,
@@ -245,7 +245,7 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Drafts without copying the logits: they stay until the next step.
     ///
     /// # Errors
-    /// As [`Self::draft`].
+    /// Same as [`Self::draft`].
     pub fn draft_step(&mut self, next: &[u32]) -> Result<&Tensor, ExecError> {
         let n = self.last.tokens;
         if self.last.parts.is_empty() {
@@ -268,7 +268,7 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Removes all sequences and clears all states.
     ///
     /// # Errors
-    /// As [`Executor::reset_states`]; the sequences are removed even then.
+    /// Same as [`Executor::reset_states`]; the sequences are removed even then.
     pub fn clear(&mut self) -> Result<(), ExecError> {
         self.cells.clear();
         self.last.parts.clear();

@@ -21,8 +21,8 @@ pub fn skip(why: impl Display) {
     report(&line);
 }
 
-/// As [`skip`], for lack of a suitable card. `TPC_REQUIRE_ALL` does not forbid this, because no script can install a
-/// card.
+/// Same as [`skip`], for lack of a suitable card. `TPC_REQUIRE_ALL` does not forbid this, because no script can install
+/// a card.
 pub fn skip_without_card(why: impl Display) {
     report(&line(why));
 }

@@ -13,7 +13,7 @@ pub struct Constant {
     pub name: &'static str,
     /// The place in the profile.
     pub of: fn(&mut EngineProfile) -> &mut f64,
-    /// The least and the largest value.
+    /// The smallest and the largest value.
     pub within: (f64, f64),
 }
 

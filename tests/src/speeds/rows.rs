@@ -63,7 +63,7 @@ pub enum LeftOut {
     Model,
     /// The quantisation is not stated.
     Quantisation,
-    /// Rows of tensors are, or may be, split, which tpc does not do.
+    /// Tensors are, or may be, split by rows. tpc does not plan such splits.
     RowSplit,
     /// Weights on the host, without the tensors or the host's memory.
     Host,

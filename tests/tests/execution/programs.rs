@@ -35,7 +35,7 @@ fn programs_compute_what_their_graphs_do() {
             }
             if !round_trips(&program) {
                 failed.push(format!(
-                    "{name} on {devices}: another program after printing"
+                    "{name} on {devices}: printing and parsing change the program"
                 ));
             }
             let weights = FileWeights(&file);

@@ -176,7 +176,7 @@ fn faulty_files_are_found_out() {
     );
     finds(
         format!("; test verify\n; expect note[TPC0309]\n{graph}"),
-        "findings about no line",
+        "findings without a line",
     );
     finds(
         format!("; test parse\n{graph}; ---- programs\n"),

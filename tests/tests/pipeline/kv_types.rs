@@ -2,8 +2,8 @@
 //!
 //! Each pair's error against f16 caches is compared with llama.cpp's (`kv-cache-error.json`): a quantised cache should
 //! be at least as accurate. llama.cpp's figures come from one unknown sequence of 128 tokens. Other tokens change a
-//! figure by a tenth or two, and by a multiple if a router decides. Bounds on single pairs are therefore wide, those on
-//! medians and sums closer.
+//! figure by a tenth or two, and by a multiple if a router decides. Bounds on single pairs are therefore wide; bounds
+//! on medians and sums are closer.
 //!
 //! By default each model takes three pairs, different for each model, on two or three devices. `TPC_KV_TYPES=all` runs
 //! all 81 pairs of every model on both and prints the figures.

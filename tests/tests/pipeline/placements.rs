@@ -255,7 +255,7 @@ fn random_graphs_anywhere_give_the_same_numbers() {
     assert!(copied > 50, "only {copied} factors were split");
 }
 
-/// Quantised caches of every architecture. Rounding may flip on the last bit, hence the wider bound.
+/// Quantised caches of every architecture. Rounding may differ in the last bit, so the bound is wider.
 #[test]
 fn quantised_caches_split_as_whole() {
     let full = Sweep::asked() == Sweep::Full;

@@ -109,7 +109,7 @@ fn layer_and_tensor_are_ranked_as_measured() {
             }
         }
     }
-    // The aim is nine of ten.
+    // At least 90 % must be right.
     assert!(
         right >= 6 && wrong.len() * 9 <= right,
         "{right} right, wrong: {wrong:?}"

@@ -888,7 +888,7 @@ fn random_models_run_however_they_are_divided() {
     for _ in 0..RANDOM_MODELS {
         let mut spec = random_spec(&mut rng);
         if try_make(&spec).is_err() {
-            // A family's metadata whose keys are not sizes.
+            // Add the family's metadata keys that are not sizes.
             let arch = spec.split(':').next().expect("an architecture").to_owned();
             for (key, value) in preset_keys(&arch) {
                 spec.push_str(&format!(",{key}={value}"));

@@ -70,8 +70,8 @@ pub(crate) struct Args {
     /// Print the time of each kernel.
     #[arg(long)]
     pub(super) profile: bool,
-    /// Time another program in alternation with tpc; each repetition is a round of both. The program must print speeds
-    /// as llama-bench does.
+    /// Compare with another program: each repetition runs tpc, then COMMAND. The program must print speeds as
+    /// llama-bench does.
     #[arg(long, value_name = "COMMAND", conflicts_with = "profile")]
     pub(super) compare: Option<String>,
     /// Output format.

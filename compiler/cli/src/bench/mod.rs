@@ -1,7 +1,7 @@
 //! `tpc bench`: times prompts and generation, in the format of llama-bench.
 //!
 //! - `measure` times a test;
-//! - `compare` times another program in alternation;
+//! - `compare` alternates tpc with another program;
 //! - `printer` prints each result at once, by `table` or `json`; `profile` prints the time per kernel.
 
 mod args;
@@ -141,7 +141,7 @@ fn report(
     }
 }
 
-/// Runs the tests, each after an untimed run. With `--compare`, runs only the common tests.
+/// Runs the tests, each after an untimed run. With `--compare`, runs only the tests that both programs have.
 fn measure(
     bench: &mut Bench<'_, '_>,
     tests: &[Test],

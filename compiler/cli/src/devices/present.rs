@@ -15,7 +15,7 @@ use tpc_cuda::DeviceInfo;
 use tpc_engine::devices::host_memory;
 
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// The limit of its output, in bytes.
+/// The maximum output of `nvidia-smi`, in bytes.
 const OUTPUT: u64 = 64 << 10;
 const GPUS: usize = 64;
 const MIB: u64 = 1 << 20;
@@ -26,7 +26,7 @@ pub(super) struct Present {
     /// The value of `--devices` for these GPUs, if tpc knows all cards.
     pub(super) devices: Option<String>,
     pub(super) cpu: Cpu,
-    /// Reasons for missing facts, and differences from the table.
+    /// Reasons for missing facts, and differences from tpc's card table.
     pub(super) notes: Vec<String>,
 }
 
@@ -206,7 +206,7 @@ fn gpus(text: &str) -> Vec<Gpu> {
     text.lines().filter_map(gpu).take(GPUS).collect()
 }
 
-/// Describes the processor from `/proc`.
+/// Describes the CPU from `/proc`.
 fn cpu() -> Cpu {
     let read = |path: &str| {
         let mut text = String::new();

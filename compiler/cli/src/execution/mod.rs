@@ -57,7 +57,7 @@ pub(super) fn placement(
     executor: ExecutorKind,
 ) -> Result<Placement, Failure> {
     let cure = "use `--executor cuda` for cards, `--executor emulated-cuda` to emulate cards (slow), or \
-                `--devices cpu` or `cpu,cpu` for the processor";
+                `--devices cpu` or `cpu,cpu` for the CPU";
     placement_for(args, defaults, executor, cure)
 }
 
@@ -85,7 +85,7 @@ pub(super) fn placement_for(
     match card {
         Some(card) if !executor.takes_cards() => {
             let message = format!(
-                "{} is a card, but the {} executor runs on the processor",
+                "{} is a card, but the {} executor runs on the CPU",
                 card.name,
                 executor.name()
             );

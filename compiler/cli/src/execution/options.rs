@@ -46,7 +46,7 @@ pub(crate) struct ExecutionArgs {
         hide_possible_values = true
     )]
     pdl: Pdl,
-    /// Print details: data exchange between cards; for `tpc rpc`, the programs made and the times of graphs.
+    /// Print details: data exchange between cards; for `tpc rpc`, also each new program and each graph's time.
     #[arg(long, short)]
     verbose: bool,
 }

@@ -59,7 +59,7 @@ pub(super) fn overridden(arguments: &mut Vec<OsString>, given: &[Given]) -> Vec<
         if before != after {
             let message = format!("`{after}` overrides `{before}`");
             let d = Diagnostic::new(&codes::NO_INFLUENCE, before, message);
-            notes.push(d.help("give it once"));
+            notes.push(d.help("give the option once"));
         }
         out.push(g.words.clone());
     }

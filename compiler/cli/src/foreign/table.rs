@@ -383,7 +383,7 @@ fn split_mode(value: &str) -> Translation {
     }
 }
 
-/// Translates a number of sequences; `-1` and `auto` let a server choose.
+/// Translates the number of sequences. With `-1` or `auto`, llama-server chooses the number.
 fn parallel(value: &str) -> Translation {
     match value {
         "-1" | "auto" => Translation::Dropped("a server chooses it; the plan is for one sequence"),
@@ -413,7 +413,7 @@ fn devices(value: &str) -> Translation {
     }
 }
 
-/// Translates MiB; of a list per device, the largest counts.
+/// Translates MiB. In a list per device, the largest value counts.
 fn mebibytes(value: &str) -> Translation {
     let numbers: Option<Vec<u64>> = value.split(',').map(|n| n.trim().parse().ok()).collect();
     match numbers.and_then(|n| n.into_iter().max()?.checked_mul(1 << 20)) {

@@ -11,9 +11,9 @@ use tpc_gguf::{GgufError, GgufErrorKind, GgufFile, SplitName};
 use super::{Place, codes};
 use crate::output::Failure;
 
-/// The limit of a folder's entries that are read.
+/// The maximum number of folder entries to read.
 const MAX_ENTRIES: usize = 10_000;
-/// The limit of files that a message lists.
+/// The maximum number of files in a message.
 const MAX_LISTED: usize = 8;
 
 /// Finds a path's model: the file itself, or the only model of a folder.
@@ -66,7 +66,8 @@ fn name(path: &Path) -> String {
         .into_owned()
 }
 
-/// Returns a folder's models: of a split model only the first shard; without image encoders (`mmproj*`).
+/// Returns a folder's models. A split model is listed once, as its first shard. Image encoders (`mmproj*`) are left
+/// out.
 fn models(folder: &Path) -> Vec<PathBuf> {
     let all = entries(folder).into_iter();
     let files = all.filter(|p| has_extension(p, "gguf") && p.is_file());
@@ -227,7 +228,7 @@ fn slip(text: &str) -> Option<String> {
     if let Some(option) = text.strip_prefix(['\u{2013}', '\u{2014}', '\u{2212}']) {
         let option = option.trim_start_matches(['-', '\u{2013}', '\u{2014}', '\u{2212}']);
         return Some(format!(
-            "options begin with hyphens, not dashes (web pages often replace them): --{option}"
+            "options begin with hyphens, not dashes (web pages often show dashes instead): --{option}"
         ));
     }
     if text.contains(['\u{201c}', '\u{201d}', '\u{2018}', '\u{2019}', '\u{201e}']) {

@@ -1,7 +1,7 @@
 //! The inputs of a command line: files, folders, addresses.
 //!
 //! - `local` finds models, and helps with other paths;
-//! - `web` reads headers by address;
+//! - `web` reads headers over HTTPS;
 //! - `regular` reads whole files and refuses endless ones;
 //! - `text` reads prompts.
 
@@ -40,7 +40,7 @@ pub(super) enum Place {
     Web(Address),
 }
 
-/// Finds the model of a word: a file, the only model of a folder, or an address.
+/// Finds the model that a word names: a file, a folder with one model, or an address.
 pub(super) fn locate(word: &Path) -> Result<Place, Failure> {
     if is_artefact(word) {
         return Err(Failure::usage(is_compiled(word)));
@@ -125,7 +125,7 @@ fn is_artefact(word: &Path) -> bool {
     read.is_some_and(|r| r.is_ok()) && head == *b"PK\x03\x04"
 }
 
-/// Builds the diagnostic of an artefact in place of a model.
+/// Builds the diagnostic for an artefact given instead of a model.
 fn is_compiled(word: &Path) -> Diagnostic {
     let name = word.display().to_string();
     let message = format!("{name} is an artefact, but this command needs its model");

@@ -33,7 +33,7 @@ fn is_character_device(_: &Metadata) -> bool {
 pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     let failed = |e: io::Error| Failure::file(path, &e);
     let invalid = |what: String| failed(io::Error::new(io::ErrorKind::InvalidInput, what));
-    // Opening a pipe waits for its other end, hence the earlier check.
+    // Opening a pipe waits for the pipe's other end, so the check comes first.
     let attributes = fs::metadata(path).map_err(failed)?;
     if attributes.is_dir() {
         return Err(invalid("the path is a directory".to_owned()));

@@ -1,4 +1,5 @@
-//! Reads headers by address, with `HF_TOKEN` and `SSL_CERT_FILE` of the environment.
+//! Reads model headers over HTTPS. The environment variable `HF_TOKEN` has the token, `SSL_CERT_FILE` names the
+//! certificates.
 
 use std::path::Path;
 

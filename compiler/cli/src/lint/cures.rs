@@ -84,8 +84,8 @@ impl<'a> Checked<'a> {
         found.into_iter().filter(is_error).collect()
     }
 
-    /// True if a cure is shown: the edited line has only old errors, and asks for the advised placement or fits and is
-    /// proved. Rewrites the cure as options of the line.
+    /// True if a cure may be shown. The edited line must not have new errors. It must ask for the advised placement, or
+    /// its plan must fit and be proved. Rewrites the cure as options of the line.
     pub(super) fn holds(&self, advice: &mut Advice) -> bool {
         let Some((line, words)) = self.edited(&advice.changes) else {
             return false;
@@ -215,7 +215,7 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// Returns the line's own name for an override's place.
+    /// Returns the buffer name that the command line uses for an override's target.
     fn buffer(&self, o: &Override) -> Option<String> {
         let names = self.line.all(Setting::Override).flat_map(|given| {
             let parts = given.value.split(',');

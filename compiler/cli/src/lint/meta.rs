@@ -12,8 +12,8 @@ use tpc_ggml::capture::Record;
 use tpc_ggml::meta::{self, Setup};
 use tpc_lint::{Finding, merge};
 
-/// Returns the ops that the engine refuses or computes wrongly with this placement and these K and V cache types
-/// (default: the capture's).
+/// Returns the ops that the engine refuses or computes wrongly with this placement. K and V caches have the capture's
+/// types unless types are given.
 pub(super) fn findings(
     graph: Option<&Path>,
     architecture: Option<&str>,

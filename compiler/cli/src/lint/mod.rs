@@ -119,7 +119,7 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
     if args.target.is_none() {
         let _progress = Progress::start(format!("checking {}", subject.source.path()));
         let mut of_source = of_capture(subject)?;
-        // An unfinished file is a warning here. The note that a capture is read as one is left out.
+        // An unfinished file is a warning here. Leave out the note that the file is read as a capture.
         let notes = subject.source.notes().into_iter();
         let notes = notes.filter(|d| *d.code != codes::READ_AS);
         of_source.extend(notes.map(|d| match *d.code == codes::UNFINISHED {
@@ -164,7 +164,7 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
                     is_implied,
                 };
                 let mut found = on_devices(subject, opened.as_ref(), &machine)?;
-                // The user did not give these shares.
+                // Drop findings about shares that the user did not give.
                 found.retain(|d| !is_implied || d.code != tpc_lint::SHARES);
                 // The sequences of such a program are parts of a batch, each with the whole context.
                 let chunks = |l: &EngineLine| l.command.kind == Program::Chunks;
@@ -182,7 +182,7 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
 struct On<'a> {
     list: &'a DeviceList,
     placement: &'a Placement,
-    /// True if the placement's shares are not the user's.
+    /// True if the user did not give the placement's shares.
     is_implied: bool,
 }
 

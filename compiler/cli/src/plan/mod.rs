@@ -78,7 +78,7 @@ impl Job {
     }
 }
 
-/// Returns a capture's plans, one per list of devices, skipping those that fail.
+/// Returns a capture's plans, one per list of devices, without plans that fail.
 pub(super) fn of_capture(path: &Path, placement: &PlacementArgs) -> Vec<PlanReport> {
     let source = SourceArgs::new(None, Some(path.to_owned()));
     let args = Args {

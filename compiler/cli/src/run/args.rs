@@ -95,7 +95,7 @@ fn token_ids(text: &str) -> Result<TokenIds, Diagnostic> {
     })
 }
 
-/// The most tokens of an answer; `None` fills the context.
+/// The maximum number of tokens of an answer; `None` fills the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MaxTokens(pub(super) Option<usize>);
 

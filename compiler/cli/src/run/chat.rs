@@ -16,13 +16,13 @@ const HOW: &str = "A line is a message; \\ at its end continues the message. Ctr
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The user ended it, or the output was closed.
+    /// The user ended the chat, or the output was closed.
     Done,
     /// The user pressed Ctrl-C at the prompt.
     Interrupted,
 }
 
-/// Answers each line of a terminal. After an invalid message, prints the error and continues.
+/// Answers each line typed at a terminal. After an invalid message, prints the error and continues.
 pub(super) fn talk<'t>(
     generator: &mut Generator<'_>,
     slot: &mut Slot<'t, Stream<'t>>,

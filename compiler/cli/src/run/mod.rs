@@ -1,8 +1,8 @@
 //! `tpc run`: answers a prompt, or chats.
 //!
 //! - `asker` reads the prompts;
-//! - `stream` writes answers token by token, `interrupt` ends them, `speed` prints their speed;
-//! - `chat` answers the lines of a terminal;
+//! - `stream` writes an answer token by token, `interrupt` stops the answer, `speed` prints its speed;
+//! - `chat` answers each line typed at a terminal;
 //! - `kept` has the options for session files.
 //!
 //! `tpc_engine::generate` makes prompts and generates.
@@ -210,7 +210,7 @@ struct Begin<'a, 't> {
     args: &'a Args,
     n_vocab: usize,
     tokenizer: Option<&'t Tokenizer>,
-    /// The most tokens of an answer; `None` fills the context.
+    /// The maximum number of tokens per answer; `None` fills the context.
     most: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Models by address, from a local server.
+//! Models at addresses of a local server.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

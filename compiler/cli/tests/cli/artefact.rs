@@ -598,7 +598,7 @@ fn headers_suffice_to_compile() {
     assert!(!Path::new(&none).exists());
 }
 
-/// Checks that a kill leaves the former or the new file, never a partial one.
+/// Checks that a kill leaves the old or the new file, never a partial one.
 #[test]
 fn a_compiler_that_is_killed_leaves_a_whole_file() {
     let (scratch, model) = folder();

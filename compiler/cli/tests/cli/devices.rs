@@ -10,7 +10,7 @@ use super::support::{Ran, SMALL, Scratch, TPC, path, plan, refuses, tpc, words};
 
 const GIB: u64 = 1 << 30;
 
-/// Runs `tpc devices` with this script as `nvidia-smi`; an empty script: `nvidia-smi` is missing.
+/// Runs `tpc devices` with this script as `nvidia-smi`. If the script is empty, there is no `nvidia-smi`.
 fn devices(scratch: &Scratch, script: &str, arguments: &[&str]) -> Ran {
     let folder = scratch.path("bin");
     std::fs::create_dir_all(&folder).unwrap();
@@ -179,7 +179,7 @@ fn a_topologys_devices_are_planned_under_their_names() {
     assert!(words(&ran.stderr).contains("left, right"), "{}", ran.stderr);
 }
 
-/// Checks that a plan that leaves exactly the reserve fits, but not with one byte less.
+/// Checks that a plan fits if it leaves exactly the reserve, and does not fit with one byte less.
 #[test]
 fn the_reserve_counts_to_the_byte() {
     let scratch = Scratch::new();

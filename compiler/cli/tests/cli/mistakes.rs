@@ -59,7 +59,7 @@ const OPTIONS: &[Row] = &[
         "`2x3090,1x4090`",
     ),
     ("plan {m} -c 8k,x", 2, "TPC0400", "or 32k"),
-    ("lint {m} -c 8k,16k", 2, "TPC0400", "give it once"),
+    ("lint {m} -c 8k,16k", 2, "TPC0400", "give one value"),
     ("plan {m} --engine vllm", 2, "TPC0400", "llama.cpp"),
     ("plan {m} --format yaml", 2, "TPC0400", "json"),
     ("plan {m} --spec-type mtp", 2, "TPC0400", "draft-mtp"),

@@ -44,7 +44,7 @@ impl Bound {
         }
     }
 
-    /// Checks that a configuration fits. Only drafts check memory that the host shares with devices.
+    /// True if a configuration fits. Only drafts check memory that the host shares with devices.
     pub(super) fn fits(&self, it: &Configuration<'_>) -> bool {
         let (_, host) = it.load.divide(it.offload);
         let devices = it.base.devices.len();
@@ -52,7 +52,7 @@ impl Bound {
         room.is_none_or(|room| host <= room) && self.fits_devices(it)
     }
 
-    /// Checks that a configuration fits on the devices; the host's memory is ignored.
+    /// True if a configuration fits on the devices; the host's memory is ignored.
     pub(super) fn fits_devices(&self, it: &Configuration<'_>) -> bool {
         let (units, _) = it.load.divide(it.offload);
         let rooms = self.rooms(it);
@@ -191,7 +191,7 @@ impl Bound {
     }
 }
 
-/// Checks that `stages` stages can hold the units in order, each within its capacity.
+/// True if `stages` stages can hold the units in order, each within its capacity.
 pub(super) fn in_order(
     units: &[StoredBytes],
     stages: usize,

@@ -33,7 +33,7 @@ impl Class {
             .count()
     }
 
-    /// Checks that the other class gives up at least as many properties.
+    /// True if the other class gives up at least as many properties.
     pub(super) fn is_within(self, other: Class) -> bool {
         (!self.context || other.context)
             && (!self.caches || other.caches)

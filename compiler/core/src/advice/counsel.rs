@@ -11,12 +11,12 @@ use crate::placement::Placement;
 /// The advice about a plan that does not fit.
 #[derive(Clone, Debug, Default)]
 pub struct Counsel {
-    /// Fitting configurations. Those without loss of context, precision or sequences come first; within both groups the
-    /// fastest first. Each is faster than the configurations that give up less.
+    /// Configurations that fit. Configurations that keep context, precision and sequences come first. Both groups are
+    /// sorted by speed, the fastest first. A configuration that gives up more than another is faster.
     pub advice: Vec<Advice>,
-    /// The number of such devices that suffices for the unchanged request.
+    /// The number of devices of the same kind that the unchanged request needs.
     pub growth: Option<Growth>,
-    /// The least missing memory, if no configuration fits.
+    /// The smallest amount of missing memory, if no configuration fits.
     pub shortfall: Option<Shortfall>,
     /// Plans tried.
     pub tried: usize,
@@ -25,7 +25,7 @@ pub struct Counsel {
 }
 
 impl Advisor<'_> {
-    /// Searches fitting configurations for a plan `compiled` that does not fit.
+    /// Searches for configurations that fit, given a plan `compiled` that does not.
     pub fn counsel(&self, placement: &Placement, compiled: &CompiledModel) -> Counsel {
         let Some(mut search) = Search::new(self, placement, compiled, Purpose::Fit) else {
             return Counsel {
@@ -45,7 +45,7 @@ impl Advisor<'_> {
         }
     }
 
-    /// Searches a configuration without losses that is faster than `compiled` by more than the error of estimates.
+    /// Searches for a configuration without losses that is faster than `compiled` by more than the error of estimates.
     pub fn faster(&self, placement: &Placement, compiled: &CompiledModel) -> Option<Advice> {
         let mut search = Search::new(self, placement, compiled, Purpose::Speed)?;
         let now = price::per_token(&compiled.estimate);

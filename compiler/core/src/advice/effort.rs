@@ -3,12 +3,12 @@
 /// Limits of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Work, in units of about a microsecond of one processor.
+    /// Work, in units of about 1 µs on one CPU core.
     pub steps: u64,
 }
 
 impl Default for Limits {
-    /// Returns a limit of about 1.5 seconds of one processor; results do not depend on the machine.
+    /// Returns a limit of about 1.5 seconds on one CPU core; results do not depend on the machine.
     fn default() -> Limits {
         Limits { steps: 1_500_000 }
     }
@@ -51,7 +51,7 @@ impl Costs {
 pub(super) struct Effort {
     left: u64,
     pub(super) tried: usize,
-    /// True if no plan was skipped for lack of work.
+    /// True unless the work limit made the search skip a plan.
     pub(super) complete: bool,
 }
 

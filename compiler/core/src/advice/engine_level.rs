@@ -1,5 +1,5 @@
-//! The least part on the host by the memory count of another engine. It needs no plan, so the search runs it before
-//! drafts.
+//! The lowest host level that fits by another engine's memory count. The count does not need a plan, so the search uses
+//! it before it drafts plans.
 
 use tpc_ir::{Device, Place};
 use tpc_passes::footprint::Footprint;
@@ -9,8 +9,8 @@ use super::search::Search;
 use super::way_profile::WayProfile;
 
 impl Search<'_> {
-    /// Returns the point with the additional part on the host that its engine needs. Returns it unchanged if tpc's
-    /// count applies, or if even everything on the host does not fit.
+    /// Returns the point with the lowest host level that fits by the engine's memory count. Returns `point` unchanged
+    /// if tpc's count applies, or if no level fits.
     pub(super) fn by_engine(&self, known: &WayProfile, point: Point) -> Point {
         let at = |level: u64| Point { level, ..point };
         let fits = |level: u64| self.engine_fits(known, &at(level));
@@ -38,7 +38,7 @@ impl Search<'_> {
         at(high)
     }
 
-    /// Checks that a point fits by its engine's count; `None` if tpc's count applies.
+    /// Checks that a point fits by the engine's count; `None` if tpc's count applies.
     fn engine_fits(&self, known: &WayProfile, point: &Point) -> Option<bool> {
         let changes = self.changes(known, point)?;
         let placement = self.space.placement(point, &changes);

@@ -23,8 +23,8 @@ pub struct Growth {
     pub decode_tps: f64,
 }
 
-/// Searches the smallest sufficient number of devices. Added devices equal the existing device with the most memory.
-/// `units` are the bytes that each section stores on the devices, `taken` the bytes of intermediate values.
+/// Searches for the smallest number of devices that suffices. Added devices equal the existing device with the most
+/// memory. `units` are the bytes that each section stores on the devices, `taken` the bytes of intermediate values.
 pub(super) fn growth(
     advisor: &Advisor<'_>,
     base: &Placement,
@@ -99,7 +99,7 @@ pub(super) fn extend(base: &Placement, n: usize) -> Placement {
     out
 }
 
-/// Checks that `n` devices can hold the stored bytes, either consecutive layers or a part of all layers each.
+/// True if `n` devices can hold the stored bytes, either consecutive layers or a part of all layers each.
 fn suffice(base: &Placement, n: usize, units: &[StoredBytes], taken: f64) -> bool {
     let grown = extend(base, n);
     let room = |d: usize| {

@@ -76,7 +76,7 @@ impl Search<'_> {
         (!self.bound.known.is_empty()).then_some(())
     }
 
-    /// Checks that work remains for sketches of these points and a reserve.
+    /// True if work remains for sketches of these points and a reserve.
     pub(super) fn affords(&self, points: &[Point], reserve: u64) -> bool {
         let work: u64 = points.iter().map(|p| self.costs[p.way].sketch).sum();
         work + reserve <= self.effort.left()

@@ -27,7 +27,7 @@ pub(super) struct Move {
 }
 
 impl Move {
-    /// Checks that the move frees memory of the devices that run the layer.
+    /// True if the move frees memory of the devices that run the layer.
     pub(super) fn leaves_layer(&self) -> bool {
         self.experts + self.weights > 0.0
     }

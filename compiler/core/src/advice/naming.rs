@@ -1,4 +1,4 @@
-//! Advice from drafts: proves, checks and sorts them.
+//! Turns drafts into advice: proves, checks and sorts the drafts.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::trial::{DraftEffort, TrialResult};
 use crate::pipeline::in_parallel;
 use crate::placement::SplitMode;
 
-/// Maximum advice.
+/// The maximum number of configurations in the advice.
 const NAMED: usize = 8;
 /// Maximum drafts of the smallest configurations if no configuration fits.
 const SHORT: usize = 12;
@@ -57,7 +57,8 @@ impl Search<'_> {
         out.into_iter().filter_map(|(_, advice)| advice).collect()
     }
 
-    /// Computes the sort key: advice without losses first, of these the requested mode with only other shares first.
+    /// Computes the sort key. Advice without losses comes first; within it, advice that keeps the requested mode and
+    /// changes only the shares.
     fn rank(&self, found: &TrialResult) -> (bool, bool) {
         let asked = self.space.base.split_mode;
         let is_other = |c: &Change| match c {
@@ -135,7 +136,7 @@ impl Search<'_> {
             let last = space.last_level(chain);
             let point = smallest(0, chain);
             let load = self.leaves[point.caches].load(&point, space.base.devices.len());
-            // Points between full devices and a full host.
+            // Host levels from full devices to a full host.
             let full = self.level_of_devices(&self.bound.known[0], &point, &load);
             let first = space.first_level(chain);
             for level in [full, full + 1, last, first] {
@@ -163,7 +164,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns the place that lacks most, and the missing bytes of all places.
+/// Returns the place that lacks the most memory, and the missing bytes of all places together.
 fn lacks(found: &TrialResult) -> Option<(String, u64)> {
     let topology = &found.placement.topology;
     let prints = found.draft.footprints();

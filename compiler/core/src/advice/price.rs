@@ -7,7 +7,7 @@ use crate::format::bytes;
 use crate::pipeline::Estimate;
 use crate::placement::{Placement, SplitMode};
 
-/// The least relative difference between two times that counts, even for exact estimates.
+/// The minimum relative difference between two times that counts, even for exact estimates.
 pub(super) const LEAST_ERROR: f64 = 0.05;
 
 /// Computes the microseconds of a generated token, with its share of prompt tokens.

@@ -38,7 +38,7 @@ pub(super) struct Search<'a> {
     pub(super) leaves: Vec<Leaves>,
     pub(super) costs: Vec<Costs>,
     pub(super) effort: Effort,
-    /// Combinations on the host that the engine refuses with split tensors.
+    /// Combinations on the host that the engine refuses if tensors are split.
     refused: BTreeSet<OnHost>,
     /// Blocks after the last layer that count as layers.
     drafting: u64,
@@ -160,7 +160,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns the fastest points of a class by the bound: per way and chain the mildest of the fast ones.
+    /// Returns the fastest points of a class by the bound. For each way and chain, this is the fast point that gives up
+    /// least.
     pub(super) fn candidates(&self, class: Class) -> Vec<TimedPoint> {
         let space = &self.space;
         let mut loads: Vec<(Point, Load)> = Vec::new();
@@ -207,7 +208,7 @@ impl<'a> Search<'a> {
         out
     }
 
-    /// Checks that the engine refuses to split tensors with a point's parts on the host.
+    /// True if the engine refuses to split tensors with a point's parts on the host.
     fn is_refused(&self, point: &Point) -> bool {
         let of = self.space.offload(point);
         let host = [of.experts + of.moves > 0, of.layers > 0, of.kv];
@@ -322,7 +323,8 @@ impl<'a> Search<'a> {
         low
     }
 
-    /// Returns the mildest similar point that fits by the bound: the least on the host, then the largest context.
+    /// Returns the similar point that fits by the bound and gives up least: the least on the host, then the largest
+    /// context.
     pub(super) fn mildest(&self, class: Class, known: &WayProfile, point: &Point) -> Option<Point> {
         let devices = self.space.base.devices.len();
         let load = |p: &Point| self.leaves[p.caches].load(p, devices);
@@ -348,7 +350,7 @@ impl<'a> Search<'a> {
         Some(out)
     }
 
-    /// Searches the number of devices of the same kind that suffices.
+    /// Searches for the number of devices of the same kind that the request needs.
     pub(super) fn growth(&mut self) -> Option<Growth> {
         let base = self.space.base;
         let asked = self.origin(0);
@@ -367,7 +369,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Checks that the host has room for its part of a plan, if its memory is known.
+/// True if the host has room for its part of a plan, if its memory is known.
 fn host_fits(base: &Placement, compiled: &CompiledModel) -> bool {
     let prints = compiled.footprints();
     let host = prints
@@ -377,7 +379,8 @@ fn host_fits(base: &Placement, compiled: &CompiledModel) -> bool {
     usable.is_none_or(|usable| host as f64 <= usable)
 }
 
-/// Lists the combinations on the host that an engine refuses with split tensors: all, if it refuses even an empty host.
+/// Lists the combinations on the host that an engine refuses with split tensors. If the engine refuses an empty host,
+/// that is the only entry.
 fn refused_on_host(
     engine: Engine,
     base: &Placement,

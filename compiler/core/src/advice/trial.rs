@@ -353,7 +353,7 @@ impl Search<'_> {
         found.draft.fits().then_some(found)
     }
 
-    /// Checks that plans of this way may shift shares to fit.
+    /// True if plans of this way may shift shares to fit.
     fn may_shift(&self, way: usize) -> bool {
         use super::shares::Shares;
         let shared = &self.space.ways[way];
@@ -387,7 +387,7 @@ impl Search<'_> {
         out
     }
 
-    /// Searches the draft with the least on the host, between the requested part and the draft's.
+    /// Searches for the draft with the least on the host, between the requested part and the draft's.
     fn shift_shares(&self, mut best: TrialResult) -> TrialResult {
         let known = &self.bound.known[best.point.way];
         let (mut low, mut high) = (self.space.first_level(best.point.chain), best.point.level);

@@ -1,4 +1,4 @@
-//! Weights and caches by a header alone, for architectures that tpc does not plan.
+//! Computes the bytes of weights and caches from a header, for architectures that tpc does not plan.
 
 use tpc_gguf::{GgufFile, Metadata};
 

@@ -1,8 +1,8 @@
-//! Memory of the files that a command loads in addition to the model, by their headers.
+//! Memory of the files that a command loads in addition to the model, computed from their headers.
 //!
 //! - `request`: the requested files;
 //! - `draft`: a draft, by its plan, or by its header if tpc does not know the architecture;
-//! - `header`: weights and caches by a header alone;
+//! - `header`: weights and caches, computed from the header alone;
 //! - `projector`: an encoder of images or sound;
 //! - `adapter`: LoRA adapters and control vectors;
 //! - `vocabulary`: compares the tokens of a draft and its model.

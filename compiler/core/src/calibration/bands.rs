@@ -8,13 +8,13 @@ use tpc_passes::machine::Way;
 use tpc_passes::machine::{Backend, CardClass, Engine, Topology};
 use tpc_passes::plan::{Estimate, ModelKind};
 
-/// The least rows of a kind with a band of its own.
+/// The minimum number of measurements for a kind to have its own band.
 pub const LEAST_ROWS: usize = 4;
 
-/// The least band: measurements of one machine differ by this much from day to day.
+/// The minimum band: measurements of one machine differ by this much from day to day.
 const LEAST: f64 = 0.05;
 
-/// The least band of a kind without measurements: half or double.
+/// The minimum band of a kind without measurements: a factor of two.
 const GUESS: f64 = std::f64::consts::LN_2;
 
 /// A kind of estimates; `None` matches any value.
@@ -23,7 +23,7 @@ const GUESS: f64 = std::f64::consts::LN_2;
 pub struct CellKey {
     /// True for ik_llama.cpp, false for llama.cpp.
     pub ik: bool,
-    /// The way of working together.
+    /// The way in which devices work together.
     pub way: Way,
     /// The back end.
     #[serde(default)]
@@ -44,18 +44,18 @@ pub struct Cell {
     pub key: CellKey,
     /// Measurements.
     pub rows: usize,
-    /// Sources that published them.
+    /// Sources that published the measurements.
     pub sources: usize,
     /// The largest error, as |ln(estimated / measured)|.
     pub worst: f64,
-    /// The error that nine of ten further estimates stay within.
+    /// The error that 90 % of further estimates stay within.
     pub band: f64,
 }
 
 /// The error of an estimate on a row that the constants were not fitted on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedError {
-    /// The kind, with all parts.
+    /// The kind, without `None` fields.
     pub key: CellKey,
     /// The publisher.
     pub source: String,
@@ -72,7 +72,7 @@ pub struct BandTable {
 /// The band of an estimate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Band {
-    /// The error that nine of ten estimates stay within, as |ln(estimated / true)|.
+    /// The error that 90 % of estimates stay within, as |ln(estimated / true)|.
     pub error: f64,
     /// The number of measurements.
     pub rows: usize,
@@ -86,7 +86,7 @@ impl Band {
         [speed * (-self.error).exp(), speed * self.error.exp()]
     }
 
-    /// True if such estimates were measured.
+    /// True if estimates of this kind were measured.
     pub const fn is_calibrated(&self) -> bool {
         self.not_calibrated_for.is_empty()
     }
@@ -111,8 +111,8 @@ impl CellKey {
     }
 }
 
-/// Computes the error that nine of ten further errors stay within: of `n` errors by size, the one at rank ⌈0.9 (n +
-/// 1)⌉. With fewer than nine errors, the largest is widened by 2 / n instead.
+/// Computes the bound that 90 % of further errors stay within: of `n` sorted errors, the one at rank ⌈0.9 (n + 1)⌉.
+/// With fewer than nine errors, the largest is widened by 2 / n instead.
 pub fn band_of(errors: &[f64]) -> f64 {
     let mut sizes: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
     sizes.sort_by(f64::total_cmp);
@@ -171,7 +171,7 @@ impl BandTable {
         self.cells.get(&key).filter(|c| c.rows >= LEAST_ROWS)
     }
 
-    /// Returns the band of a kind with all parts.
+    /// Returns the band of a kind without `None` fields.
     pub fn band(&self, key: CellKey) -> Band {
         let [own, of_class, of_kind, of_back_end, of_way] = key.wider();
         if let Some(cell) = self.cell(own) {
@@ -272,8 +272,8 @@ impl BandTable {
         out + "])\n"
     }
 
-    /// Returns the band of an estimate. A calibration of the machine itself comes first, otherwise the widest band of
-    /// its devices' classes. Each class has its usual back end unless the user names one.
+    /// Returns the band of an estimate. Uses the machine's own calibration if there is one, else the widest band of the
+    /// device classes. A class has its usual back end unless the user names one.
     pub fn of_estimate(
         &self,
         e: &Estimate,

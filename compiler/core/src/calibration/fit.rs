@@ -19,10 +19,10 @@ const MAX_PLANS: usize = 16;
 /// Permitted relative difference between a row's and the model's parameters; some programs count drafts and embeddings.
 const SAME_MODEL: f64 = 0.06;
 
-/// The least residual error: measurements of one machine differ by this much from day to day.
+/// The minimum residual error: measurements of one machine differ by this much from day to day.
 const LEAST_RESIDUAL: f64 = 0.03;
 
-/// A row, with the kernels and transfers of its batch.
+/// A measured row, with the kernels and transfers of its batch.
 struct Case {
     row: Measurement,
     bill: Rc<Bill>,
@@ -285,7 +285,8 @@ fn loss(c: &Calibration, topology: &Topology, cases: &[Case]) -> f64 {
     errors.sum::<f64>() + far.iter().sum::<f64>()
 }
 
-/// Searches along each factor with halving steps: no derivatives, and the same result on every machine.
+/// Fits one factor at a time, with halving steps. The search needs no derivatives and gives the same result on every
+/// machine.
 fn fit(engine: Engine, topology: &Topology, cases: &[Case]) -> Calibration {
     let mut out = Calibration::none(engine);
     let mut best = loss(&out, topology, cases);

@@ -1,7 +1,7 @@
 //! The links between cards.
 //!
 //! Cards on a board with a switch use it. Bridges are sold separately, so tpc assumes one only with `--link nvlink`.
-//! Over PCI Express, copies go from card to card if the driver allows it between cards of one maker. Otherwise they go
+//! Over PCI Express, copies go from card to card if the driver allows it between cards of one vendor. Otherwise they go
 //! through the host's memory: two copies, half as fast.
 
 use tpc_passes::machine::{Link, LinkKind, PairLink};
@@ -155,7 +155,7 @@ mod tests {
         assert!((peer.bandwidth - 25.2e9).abs() < 0.1e9, "{peer:?}");
         let (link, _) = between(&["A6000", "A6000"], None);
         assert_eq!(link.kind, LinkKind::PciePeer);
-        // Eight lanes, and two makers.
+        // Eight lanes, and two vendors.
         let (link, _) = between(&["4060 Ti", "4090"], Some(LinkKind::PciePeer));
         assert!((link.bandwidth - 12.6e9).abs() < 0.1e9, "{link:?}");
         let (link, _) = between(&["A6000", "W7900"], None);

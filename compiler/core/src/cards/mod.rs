@@ -16,7 +16,7 @@ pub use names::{CardMatch, find, short_name};
 /// Default reserve of a card for the driver's context and the engine's buffers: 1 GiB, as llama.cpp's `--fit-target`.
 pub const RESERVE: f64 = 1_073_741_824.0;
 
-/// The maker of a card.
+/// The vendor of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
 pub enum Vendor {
     /// NVIDIA.
@@ -126,7 +126,7 @@ pub struct Card {
     pub name: String,
     /// Other names.
     pub aliases: Vec<String>,
-    /// The maker, if known.
+    /// The vendor, if known.
     pub vendor: Option<Vendor>,
     /// The architecture, if known.
     pub arch: Option<String>,

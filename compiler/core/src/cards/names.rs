@@ -24,7 +24,7 @@ pub enum CardMatch<'a> {
     Unknown(Vec<&'a str>),
 }
 
-/// Words for the maker or series before a name.
+/// Words for the vendor or series before a name.
 const LEADING: [&str; 15] = [
     "nvidia", "amd", "intel", "apple", "ati", "geforce", "quadro", "tesla", "radeon", "instinct",
     "graphics", "rtx", "gtx", "gpu", "rx",
@@ -174,7 +174,7 @@ fn is_with_memory(card: &Card, wanted: &[String]) -> bool {
     rest.len() < wanted.len() && names(card).any(|n| key(n) == join(&rest))
 }
 
-/// Checks that a card's name, aliases and nominal memory have all these words, one of them a model number.
+/// True if a card's name, aliases and nominal memory have all these words, one of them a model number.
 fn has_words(card: &Card, wanted: &[String]) -> bool {
     let model = |w: &String| w.bytes().any(|b| b.is_ascii_digit()) && !w.ends_with("gb");
     if !wanted.iter().any(model) {

@@ -91,7 +91,7 @@ impl CompiledModel {
         self.memory.with(shape).footprints(&self.programs).clone()
     }
 
-    /// Checks that every device and the host have enough memory, if the topology states it.
+    /// True if every device and the host have enough memory, if the topology states it.
     pub fn fits(&self) -> bool {
         fits(&self.programs, &self.request, &self.memory)
     }

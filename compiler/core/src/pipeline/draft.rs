@@ -153,7 +153,7 @@ impl Draft {
         &self.estimate
     }
 
-    /// Checks that every device and the host have enough memory, if the topology states it.
+    /// True if every device and the host have enough memory, if the topology states it.
     pub fn fits(&self) -> bool {
         fits(
             &self.division.programs,
@@ -162,7 +162,7 @@ impl Draft {
         )
     }
 
-    /// Checks that the plan's engine refuses this tensor split.
+    /// True if the plan's engine refuses this tensor split.
     pub(crate) fn is_refused(&self, prepared: &PlanInput, placement: &Placement) -> bool {
         self.mode() == SplitMode::Tensor
             && tensor_limit(placement.engine, &prepared.model, placement).is_some()

@@ -51,7 +51,7 @@ pub(crate) fn tensor_limit(
     tensor_failures(engine, model, placement).into_iter().next()
 }
 
-/// Checks that a placement puts a tensor of this name on the host.
+/// True if a placement puts a tensor of this name on the host.
 pub fn is_on_host(placement: &Placement, name: &str) -> bool {
     let mut overrides = placement.overrides.iter();
     if let Some(first) = overrides.find(|o| o.matches(name) == Ok(true)) {

@@ -99,7 +99,7 @@ impl Fitting<'_> {
         if out.fits || !strategy.mode.splits_tensors() {
             return Ok(out);
         }
-        // Shares shift by the memory of the first plan.
+        // Use the memory of the first plan to shift shares.
         let shift = self.shift(&out);
         for price in Workload::SCARCE_MEMORY {
             if out.fits || !self.has_room(&out) {
@@ -119,8 +119,8 @@ impl Fitting<'_> {
         Ok(out)
     }
 
-    /// Shifts device weights towards devices with room; `None` if a stage needs more than all its devices have, or if
-    /// the weights cannot shift.
+    /// Increases the device weights of devices with free memory. Returns `None` if a stage needs more memory than its
+    /// devices have, or if no weight can change.
     fn shift(&self, attempt: &Attempt) -> Option<PlanRequest> {
         let needed = self.bytes(attempt, Footprint::total);
         let mut request = attempt.request.clone();
@@ -157,7 +157,7 @@ impl Fitting<'_> {
         (0..attempt.request.devices.len()).map(of).collect()
     }
 
-    /// Checks that each stage's devices together have the memory for weights, states and an attempt's intermediate
+    /// True if each stage's devices together have the memory for weights, states and an attempt's intermediate
     /// values.
     fn has_room(&self, attempt: &Attempt) -> bool {
         let compute = self.bytes(attempt, |print| print.compute);

@@ -81,7 +81,7 @@ impl Memory {
     }
 }
 
-/// Checks that every device and the host have enough memory, if the topology states it.
+/// True if every device and the host have enough memory, if the topology states it.
 pub(super) fn fits(
     programs: &Verified<stage::Programs>,
     request: &PlanRequest,

@@ -46,8 +46,8 @@ impl Outline {
         Bill::new(&self.planned, &self.graph, &self.request, batch)
     }
 
-    /// Lists the kernels and transfers of a batch of `tokens` of one sequence: one is decoded, several are a prompt.
-    /// The caches hold `depth` cells.
+    /// Lists the kernels and transfers of a batch of `tokens` tokens of one sequence. One token is a decoding step;
+    /// several are a prompt. The caches hold `depth` cells.
     pub fn bill_of_batch(&self, tokens: u64, depth: u64) -> Bill {
         let workload = &self.request.workload;
         let batch = match tokens {

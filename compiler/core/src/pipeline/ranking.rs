@@ -22,7 +22,7 @@ const HELD: usize = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CompareScope {
     All,
-    /// All except groups in sequence whose least cost reaches the cost of a fitting plain way.
+    /// All, but groups in sequence only if their minimum cost is below the cost of a plain way that fits.
     Promising,
 }
 
@@ -135,12 +135,12 @@ impl PlanInput {
         })
     }
 
-    /// Checks that an engine refuses a way's tensor split, whatever the placement's engine.
+    /// True if an engine refuses a way's tensor split, whatever the placement's engine.
     pub(crate) fn refuses(&self, engine: Engine, placement: &Placement, way: &Way) -> bool {
         way.mode == SplitMode::Tensor && tensor_limit(engine, &self.model, placement).is_some()
     }
 
-    /// Checks that the devices can hold weights and states alone, as a way divides them.
+    /// True if the devices can hold weights and states alone, as a way divides them.
     fn may_fit(&self, placement: &Placement, overridden: &OverriddenPlaces, way: &Way) -> bool {
         let request = self.strategy(placement, overridden, way).request;
         let batch = self.memory_batch(placement);
@@ -208,7 +208,7 @@ impl PlanInput {
     }
 }
 
-/// Checks that groups in sequence could be chosen. At best a group divides its layers' work evenly, with free
+/// True if groups in sequence could be chosen. At best a group divides its layers' work evenly, with free
 /// reductions. Groups are excluded if a fitting plain way costs less than this best case, within the estimate's error.
 /// This bound holds only for identical devices.
 fn may_be_chosen(
@@ -263,13 +263,13 @@ pub(super) fn mark_equals(candidates: &mut [Candidate]) {
     }
 }
 
-/// The least speed ratio that counts as a difference.
+/// The minimum speed ratio that counts as a difference.
 const FASTER: f64 = 1.02;
-/// The least ratio of the other strategy's memory to the faster one's.
+/// A faster strategy wins only if the slower one's fullest device holds at least this fraction of the faster one's.
 const ROOMIER: f64 = 0.9;
 
-/// Checks that a strategy fits, is faster at decoding or prompts, and slower at neither. The other may leave at most
-/// slightly more memory. Groups must be faster by more than the estimates' error.
+/// True if a strategy fits, is faster at decoding or prompts, and slower at neither. The other strategy may leave only
+/// slightly more memory free. Groups must be faster by more than the estimates' error.
 fn beats(better: &Candidate, other: &Candidate) -> bool {
     let (a, b) = (&better.estimate, &other.estimate);
     let margin = match (better.mode, other.mode) {
@@ -297,7 +297,7 @@ fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate])
         of(*i).fits && found[*i].1 <= found[0].1 * (1.0 + error)
     };
     let is_hybrid = |i: usize| of(i).mode == SplitMode::Hybrid;
-    // Groups lose to plain ways, so they are not their rivals.
+    // A plain way wins against groups, so ignore groups as its rivals.
     let rivals =
         |i: usize| (0..found.len()).filter(move |&j| j != i && (is_hybrid(i) || !is_hybrid(j)));
     let beaten = |i: usize| rivals(i).any(|j| beats(of(j), of(i)));

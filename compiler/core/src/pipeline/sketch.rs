@@ -59,7 +59,7 @@ impl StoredBytes {
 pub struct Sketch {
     /// Estimated times.
     pub estimate: Estimate,
-    /// Bytes on each device: its part of its stage.
+    /// Bytes on each device. A device holds its part of one stage.
     pub parts: Vec<StoredBytes>,
     /// Bytes of each stage, each tensor once.
     pub stages: Vec<StoredBytes>,

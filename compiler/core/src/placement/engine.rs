@@ -93,7 +93,7 @@ pub fn parse_backend(text: &str) -> Result<Backend, Diagnostic> {
     })
 }
 
-/// Returns the back end of a device's maker; `None` if unknown.
+/// Returns the back end of a device's vendor; `None` if unknown.
 fn of_device(device: &DeviceSpec) -> Option<Backend> {
     match device.kind {
         DeviceKind::Cpu => return Some(Backend::Cpu),
@@ -119,7 +119,7 @@ impl Placement {
         }
     }
 
-    /// Returns each device's back end: the one of `--backend`, else the one of the card's maker.
+    /// Returns each device's back end: `--backend`, else the usual back end of the card's vendor.
     pub fn backends(&self) -> Vec<Option<Backend>> {
         let of = |d: &DeviceSpec| self.backend.or_else(|| of_device(d));
         self.devices.iter().map(of).collect()

@@ -92,7 +92,7 @@ fn end_of_numbers(text: &str) -> Option<usize> {
     end_of_part(text, is_dot).filter(|end| *end < text.len())
 }
 
-/// Checks that a part closes the groups that it opens, with alternatives only inside groups.
+/// True if a part closes the groups that it opens, with alternatives only inside groups.
 fn closes(text: &str) -> bool {
     end_of_part(text, |_| false).is_some()
 }

@@ -57,7 +57,7 @@ struct Member {
     profile: Option<DeviceProfile>,
     /// Position in the topology file.
     file: Option<usize>,
-    /// True if it is beyond the file's list, with the last device's profile.
+    /// True if the topology file lists fewer devices. The device then has the profile of the last one listed.
     repeated: bool,
     reserve_stated: bool,
 }
@@ -116,8 +116,8 @@ impl MachineRequest<'_> {
     /// Assembles the machine.
     ///
     /// # Errors
-    /// Returns TPC0400 for names of neither the file nor a card, for links that the cards lack, and for reserves of
-    /// another number of devices.
+    /// Returns TPC0400 for a name that is neither in the file nor a card, an unsupported link, or the wrong number of
+    /// reserves.
     pub fn machine(&self) -> Result<Machine, Diagnostic> {
         let mut notes = Vec::new();
         let mut members = self.members(&mut notes)?;
@@ -450,7 +450,7 @@ fn bridge_note(cards: &[&Card], link: Link) -> Option<Diagnostic> {
 /// Returns the help for a list in another form: counts between commas, or cards joined by `+` or `&`.
 fn misread(name: &str) -> Option<String> {
     if name.parse().is_ok_and(|n: usize| n <= MAX_DEVICES) {
-        let help = "a count stands alone: --devices 2; to compare plans, repeat the option: --devices 2 --devices 4";
+        let help = "give one count, such as --devices 2; to compare plans: --devices 2 --devices 4";
         return Some(help.to_owned());
     }
     let parts: Vec<&str> = name.split(['+', '&']).map(str::trim).collect();

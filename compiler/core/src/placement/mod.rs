@@ -112,7 +112,7 @@ pub struct Placement {
     pub engine: Engine,
     /// Its release; for tpc, llama.cpp's.
     pub build: &'static Build,
-    /// The back end of all devices; `None` for each card maker's.
+    /// The back end of all devices; `None` for the usual one of each card's vendor.
     pub backend: Option<Backend>,
     /// Engine options that change its memory.
     pub engine_options: EngineOptions,

@@ -34,7 +34,7 @@ const MATCH_STEPS: usize = 100_000;
 /// Compiles a pattern with at most `steps` backtracking steps per match.
 #[expect(
     clippy::result_large_err,
-    reason = "the crate's own error, told at once"
+    reason = "callers convert fancy_regex's error at once"
 )]
 fn compile(pattern: &str, steps: usize) -> Result<Regex, fancy_regex::Error> {
     RegexBuilder::new(pattern).backtrack_limit(steps).build()

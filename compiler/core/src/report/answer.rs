@@ -97,7 +97,7 @@ impl PlanReport {
         profile.map_or(0, |d| d.reserve as u64)
     }
 
-    /// Checks that several devices hold the same bytes of the same memory, to the displayed precision.
+    /// True if several devices hold the same bytes of the same memory, to the displayed precision.
     fn devices_are_alike(&self) -> bool {
         let shown = |i: usize| {
             let usable = self.usable_bytes(i).map(bytes);

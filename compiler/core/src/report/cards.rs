@@ -14,7 +14,7 @@ pub struct CardReport<'a> {
     pub name: &'a str,
     /// Other names.
     pub aliases: &'a [String],
-    /// The maker.
+    /// The vendor.
     pub vendor: Option<&'static str>,
     /// The architecture.
     pub arch: Option<&'a str>,

@@ -23,7 +23,7 @@ pub(super) struct Columns {
 
 /// Blanks before each column but the first.
 const GAP: usize = 2;
-/// The least width of shortened words.
+/// The minimum width of shortened words.
 const WORDS: usize = 6;
 
 impl Columns {

@@ -188,7 +188,7 @@ fn quote(text: &str) -> String {
     format!("\"{}\"", escape(text))
 }
 
-/// Escapes text in a quoted label: DOT knows `\"`, interprets other backslashes itself, and reads entities.
+/// Escapes text for a quoted label. DOT reads `\"` and entities, and interprets other backslashes itself.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

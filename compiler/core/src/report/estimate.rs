@@ -27,7 +27,7 @@ pub struct EstimateReport {
     pub error: f64,
     /// The range around `decode_tps`; `None` for unknown devices.
     pub band: Option<BandReport>,
-    /// True if such estimates were measured, so that the band is the observed error.
+    /// True if estimates of this kind were measured: the band is then the observed error.
     pub calibrated: bool,
     /// Kinds without measurements.
     pub not_calibrated_for: Vec<String>,
@@ -35,7 +35,7 @@ pub struct EstimateReport {
     pub breakdown: BreakdownReport,
 }
 
-/// The range of speeds around an estimate. If calibrated, nine of ten measured speeds were within it.
+/// The range of speeds around an estimate. If calibrated, 90 % of measured speeds were within the range.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct BandReport {
     /// Half the width, as |ln(estimated / measured)|.

@@ -33,7 +33,7 @@ pub fn render_factors(compiled: &CompiledModel) -> String {
             None if first_layer.is_none() => "the graph, without recognised layers".to_owned(),
             None if Some(i) < first_layer => "before the first layer".to_owned(),
             None => "after the last layer".to_owned(),
-            // Equal layers have the factors of the first.
+            // Show equal layers once: their factors are the same.
             Some(l) if layers.first() != Some(&l) => continue,
             Some(l) if layers.len() == 1 => format!("layer {l}"),
             Some(l) => format!("layers {} are alike; layer {l}", span(&layers)),

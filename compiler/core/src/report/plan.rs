@@ -432,9 +432,9 @@ pub struct SearchReport {
     pub distinct: usize,
     /// Sets of splits priced.
     pub priced: u64,
-    /// True if all were priced.
+    /// True if all choices were priced.
     pub optimal: bool,
-    /// The largest possible excess cost of the choice, relative to the cheapest; 0 if it is the cheapest.
+    /// Upper bound on the cost of the choice above the cheapest, as a fraction; 0 for the cheapest.
     pub at_most_above: f64,
 }
 

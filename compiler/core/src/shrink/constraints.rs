@@ -14,9 +14,9 @@ use super::joint::{Joint, TreeLeaf};
 use super::position::position;
 use super::units::{Constraint, SmallSize};
 
-/// Indices kept of an unsplit factor, as far as units allow.
+/// The number of indices that an unsplit factor keeps, as far as units allow.
 const WHOLE: u64 = 16;
-/// Indices kept of each part of a factor that devices split, or that precedes other factors.
+/// The number of indices that each part of a factor keeps, if devices split the factor or it precedes other factors.
 const BEFORE_OTHERS: u64 = 2;
 
 pub(super) struct Constraints<'a> {
@@ -109,7 +109,7 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    /// Constrains the factors that a class's ranges divide, given the references to the class.
+    /// Constrains the factors that a sharding class splits into ranges. `refs` are the references to the class.
     fn split(&mut self, class: Class, sharded: &Graph, refs: &[TreeLeaf]) {
         let space = &self.joint.factors.space;
         let data = sharded.class(class);
@@ -210,8 +210,8 @@ impl<'a> Constraints<'a> {
         self.counts();
     }
 
-    /// Constrains the factors of an index that counts a product. The whole is as large as the selected axis, and
-    /// follows from the factors. If devices divide the whole, the last factor follows from it.
+    /// Constrains the factors of an index that counts a product. The size of the selected axis is the product of the
+    /// factor sizes. If devices divide that axis, the last factor's size follows from the axis.
     fn counts(&mut self) {
         for &(whole, product) in &self.joint.counted {
             let leaves = self.leaves(product);

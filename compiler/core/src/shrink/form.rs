@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use tpc_ir::{Graph, Inst, InstData, Value};
 
-/// The first difference between two programs apart from sizes.
+/// The first difference between two programs other than sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure {
     /// `None` outside of layers.
@@ -16,7 +16,7 @@ pub struct Departure {
     pub small: String,
 }
 
-/// Formats one layer's instructions, or those outside layers, with operands.
+/// Formats one layer's instructions with operands, or the instructions outside layers.
 fn form(graph: &Graph, layer: Option<u32>) -> Vec<String> {
     let mut inside: HashMap<Value, usize> = HashMap::new();
     let own = |(_, d): &(Inst, &InstData)| d.layer == layer;

@@ -221,7 +221,7 @@ fn looked_up(graph: &Graph, data: &InstData) -> Option<(Value, Value, usize)> {
         })
 }
 
-/// Checks that this leaf's name identifies it in the other graph.
+/// True if this leaf's name identifies it in the other graph.
 fn is_named(op: &Op) -> bool {
     op.is_leaf() && !op.is_constant()
 }

@@ -183,7 +183,7 @@ pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
         let classes = |insts| kind_of(graph, insts, &live_out).1;
         class_of.extend(classes(others).into_iter().zip(classes(own)));
     }
-    // A class of a kept layer is unchanged.
+    // Do not replace the classes of kept layers.
     for (_, data) in graph.insts() {
         if data.layer.is_none_or(|l| layers.stays(l)) {
             for &v in &data.results {

@@ -159,8 +159,8 @@ pub fn shrink(
     })
 }
 
-/// Maps types that cannot be written to writable ones with the same blocks, or returns the first type without a
-/// replacement.
+/// Maps each type that cannot be written to a writable type whose block length divides its own. Returns the first type
+/// without a replacement as an error.
 fn other_types(graph: &Graph, writable: &dyn Fn(DType) -> bool) -> Result<OtherTypes, DType> {
     let mut out = OtherTypes::new();
     for (_, data) in graph.insts() {

@@ -119,7 +119,7 @@ mod tests {
             assert_eq!(old % 256, new % 256);
             assert!(new <= old);
         }
-        // Two boundaries in one block stay there.
+        // Two boundaries in one block keep their positions.
         assert_eq!(ends(&constraint(512, 256, &[300, 400])), [0, 300, 400, 512]);
     }
 

@@ -109,7 +109,7 @@ impl CardEntry<'_> {
         Ok(card)
     }
 
-    /// Sets the processor; units, clock and memory have to be given together.
+    /// Sets the CPU; units, clock and memory have to be given together.
     fn processor(&self, at: Place<'_>, card: &mut Card) -> Result<(), TopologyError> {
         let int8 = positive("int8", self.int8, Unit::OpsPerSecond, at)?;
         let units = number("units", self.units, at)?;
@@ -226,7 +226,7 @@ fn fill(
 }
 
 entry! {
-    /// A device, or several alike.
+    /// One device, or several equal ones.
     pub(super) struct DeviceEntry as "Device" {
         card, name, count, memory, reserve, bandwidth, flops, pcie_lanes, processor
     }

@@ -21,7 +21,7 @@ pub trait Decoder {
     /// Removes a sequence.
     fn remove_sequence(&mut self, seq: u32);
 
-    /// Returns the position of a sequence's next token, its length.
+    /// Returns a sequence's length, which is the position of its next token.
     fn next_position(&self, seq: u32) -> u64;
 
     /// True if a sequence can be truncated to `pos` tokens.
@@ -33,7 +33,7 @@ pub trait Decoder {
     /// Returns the error of [`Session::truncate`].
     fn truncate(&mut self, seq: u32, pos: u64) -> Result<(), ExecError>;
 
-    /// Saves a sequence's recurrent states, so that it can be truncated to its current length.
+    /// Saves a sequence's recurrent states, so that the sequence can later be truncated to its current length.
     ///
     /// # Errors
     /// Returns the error of [`Session::checkpoint`].

@@ -18,7 +18,7 @@ pub enum Prompter<'t> {
     Text {
         /// The file's tokenizer.
         tokenizer: &'t Tokenizer,
-        /// Tokens of all texts and answers.
+        /// Tokens of all prompts and answers so far.
         tokens: Vec<u32>,
     },
     /// Texts are messages of a conversation.
@@ -27,7 +27,7 @@ pub enum Prompter<'t> {
         tokenizer: &'t Tokenizer,
         /// The file's chat template.
         template: Box<ChatTemplate>,
-        /// Messages and answers.
+        /// All messages and answers so far.
         messages: Vec<Message>,
     },
 }

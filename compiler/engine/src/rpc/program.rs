@@ -199,7 +199,7 @@ impl Plan {
         self.captured.sizes_of(fixed)
     }
 
-    /// Rounds batch sizes up to powers of two, within the cache's cells.
+    /// Rounds batch sizes up to powers of two, but not above the cache's cells.
     fn with_headroom(&self, sizes: &Bindings) -> Bindings {
         let mut most = *sizes;
         for &(symbol, _) in &self.captured.batch {

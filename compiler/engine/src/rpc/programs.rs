@@ -48,9 +48,9 @@ pub(super) struct Programs {
     observer: Arc<dyn Observer>,
     /// Ops without a kernel, reported once.
     reported: Arc<Mutex<BTreeSet<String>>>,
-    /// Shared programs by graph structure, single-graph programs by form.
+    /// Programs that several graphs share, by graph structure; programs of one graph, by graph form.
     programs: BTreeMap<String, CacheEntry>,
-    /// By the graph's form.
+    /// The program and the sizes for each graph form.
     matches: BTreeMap<String, ProgramMatch>,
     /// Graphs without a shared program, by structure; they show which sizes vary.
     samples: BTreeMap<String, Vec<Recorded>>,
@@ -280,7 +280,7 @@ fn bind(
     plan.bind((&found.sizes, &found.leaves), recorded, span)
 }
 
-/// Checks that no state's size depends on the batch.
+/// True if no state's size depends on the batch.
 fn has_fixed_states(graph: &Graph) -> bool {
     let of_caches = [Symbol::NCtx, Symbol::NCtxSwa, Symbol::NSeqMax];
     let is_fixed =

@@ -56,7 +56,7 @@ impl SessionFile {
             _ => {
                 session.clear()?;
                 Err(Error::from(ExecError::StateFile {
-                    what: "it does not hold exactly one text that matches its caches".into(),
+                    what: "it must hold exactly one text, with caches that match the text".into(),
                 }))
             }
         }

@@ -204,7 +204,7 @@ fn replace_view(
     if m.graph.value(a).ty.dtype != part.dtype {
         return Err(form("operands of different element types"));
     }
-    let no_box = || form("a view that is not a box of the first operand");
+    let no_box = || form("a view that is not one range per factor of the first operand");
     let old = m.look(a, part, &layout)?.ok_or_else(no_box)?;
     let new = with(m, old, b)?;
     let v = m.update(a, part, &layout, new)?.ok_or_else(no_box)?;

@@ -92,7 +92,7 @@ pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
         LoweredOp::MulMat(_) => direct(MulMat),
         LoweredOp::MulMatId(_) => direct(MulMatId { window: None }),
         LoweredOp::OutProd(()) => custom(|m, t, o| compose::out_prod(m, t, o.values)),
-        // A product with 0 plus an infinity makes a mask.
+        // A scale by 0 plus an infinite bias fills a mask.
         LoweredOp::Scale(p) if p.scale == 0.0 && p.bias.is_infinite() => {
             direct(Fill { value: p.bias })
         }

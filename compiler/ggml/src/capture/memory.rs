@@ -285,7 +285,7 @@ impl<'t> Memory<'t> {
         self.note(
             &codes::NO_BOX,
             t,
-            "the view's elements are not a box of the tensor",
+            "the view's elements are not one range per factor of the tensor",
             "the tensor stays whole on every device",
         );
         Ok(self.opaque("view", &[(0, v)], t))

@@ -3,12 +3,14 @@
 //! A capture lists tensors in the order of computation, one JSON object per line: an op, its operands, and its place
 //! in memory. It has sizes, strides and offsets, but no symbols, values or layers. Reading takes five steps:
 //!
-//! 1. `record` parses and checks the lines; 2. `leaves` distinguishes weights, inputs and states by the ops that use
-//! them; 3. `memory` and `ops` follow the program. A read takes a view out of its memory's value (`strides`), and a
-//! write makes a new value. `lowering` has every op's counterpart in the IR: one op, or several (`forms`, `compose`).
-//! Other ops become [`Opaque`](tpc_ir::op::Opaque) ops, with a note; 4. `account` checks that the graph keeps all
-//! information of a record; 5. `symbols` turns batch sizes into symbols, with the help of several captures if present
-//! (`samples`). `layers` finds the layers.
+//! 1. `record` parses and checks the lines.
+//! 2. `leaves` distinguishes weights, inputs and states by the ops that use them.
+//! 3. `memory` and `ops` follow the program. A read takes a view out of its memory's value (`strides`), and a write
+//!    makes a new value. `lowering` maps each op to one IR op, or several (`forms`, `compose`). Ops without a
+//!    counterpart become [`Opaque`](tpc_ir::op::Opaque) ops, with a note.
+//! 4. `account` checks that the graph keeps all information of a record.
+//! 5. `symbols` turns batch sizes into symbols; several captures help, if present (`samples`). `layers` finds the
+//!    layers.
 //!
 //! Tensor names do not affect the result.
 
@@ -88,7 +90,7 @@ pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
     with_symbols(record::parse(text)?, name, Packed::Apart)
 }
 
-/// Reads records as an executable graph for any batch size: with symbols, and each result whole, in its memory layout.
+/// Reads records as an executable graph with symbolic batch sizes. Each result is whole and keeps its memory layout.
 ///
 /// # Errors
 /// Returns an error if the records are inconsistent.
@@ -114,8 +116,7 @@ fn with_symbols(
     })
 }
 
-/// Reads records as an executable graph of their own sizes: without symbols, and each result whole, in its memory
-/// layout.
+/// Reads records as an executable graph with fixed sizes. Each result is whole and keeps its memory layout.
 ///
 /// # Errors
 /// Returns an error if the records are inconsistent.

@@ -96,7 +96,7 @@ fn remember(
             _ => Err(TypeError::Axis(RANK as u64)),
         };
         return written.or_else(|_| {
-            let why = "the op writes to elements that are not a box of the tensor";
+            let why = "the op writes to elements that are not one range per factor of the tensor";
             m.note(&codes::NO_BOX, t, why, NONE_NEEDED);
             m.clobber(index, reads)
         });

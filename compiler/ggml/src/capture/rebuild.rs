@@ -38,7 +38,7 @@ pub(super) fn rebuild(from: &Graph, changes: &Changes<'_>) -> Graph {
     out
 }
 
-/// Returns an instruction's op with the changes.
+/// Returns an instruction's op after `changes`.
 fn op(from: &Graph, changes: &Changes<'_>, data: &InstData) -> Op {
     match &data.op {
         Op::Weight(w) if changes.inputs.contains(&data.results[0]) => Input {

@@ -89,7 +89,7 @@ pub(super) fn select(
     digits.retain(|d| d.n > 1);
     digits.reverse();
     if block_len > 1 {
-        // Elements of a block stay together.
+        // The elements of a block are one digit.
         match digits.first_mut() {
             Some(d) if ne[0] > block_len => {
                 *d = Digit {
@@ -158,7 +158,7 @@ fn select_box(seq: &[u64], at: u64, dims: &[(u64, u64)]) -> Option<Vec<Digit>> {
     Some(out)
 }
 
-/// Cuts digits into those above and below `k`.
+/// Splits digits into the digits above `k` and the digits below.
 fn cut(seq: &[u64], k: u64) -> Option<(Vec<u64>, Vec<u64>)> {
     let mut high = seq.to_vec();
     let mut low = Vec::new();
@@ -173,7 +173,7 @@ fn cut(seq: &[u64], k: u64) -> Option<(Vec<u64>, Vec<u64>)> {
             low.insert(0, left);
             left = 1;
         } else {
-            // The step crosses digits: merge them.
+            // `k` cuts through a digit: merge all digits into one.
             let all: u64 = seq.iter().product();
             return all.is_multiple_of(k).then(|| (vec![all / k], vec![k]));
         }

@@ -12,8 +12,8 @@
 //! Two caches of equal length are two factors, but only the mask's content shows which has a window. The first cache
 //! is assumed to have the whole context.
 //!
-//! Sizes of other graphs of the program, if present, decide. A factor that differs between graphs counts part of the
-//! batch; a constant factor does not count tokens. The result must have each graph's sizes.
+//! If the program has other graphs, their sizes decide. A factor that differs between graphs counts part of the batch;
+//! a constant factor does not count tokens. The result must have each graph's sizes.
 //!
 //! The result must satisfy the verifier, and no factor may be cut; otherwise fewer symbols are tried, down to none. A
 //! fixed size is sound too: only axes of weights and states are ever split, and the axes that indices count stay
@@ -124,7 +124,7 @@ pub(super) fn introduce(graph: &Graph, samples: &Samples) -> Result<Symbolic, Ca
     ))
 }
 
-/// Returns the graph with these symbols, and these weights as inputs.
+/// Replaces sizes by `symbols`, and turns the given weights into inputs.
 fn with_symbols(
     graph: &Graph,
     factors: &Factors,
@@ -246,7 +246,7 @@ fn is_input(graph: &Graph, v: Value) -> bool {
     matches!(graph.def_op(source_of_layout(graph, v)), Op::Input(_))
 }
 
-/// A factor of several positions per token.
+/// A factor that counts positions, `times` of them per token.
 struct Positions {
     tokens: Var,
     positions: Var,
@@ -348,7 +348,7 @@ fn varies(sizes: &Sizes) -> bool {
     sizes.iter().any(|n| Some(n) != sizes.first())
 }
 
-/// Finds the batch factors that ops show, adjusted to the other graphs.
+/// Finds the factors that are batch sizes: from the graph's ops, and from the sizes in other graphs.
 fn find(graph: &Graph, factors: &Factors, known: &BTreeMap<Var, Sizes>) -> Symbols {
     let mut evidence = Evidence::collect(graph, factors);
     let differs = |v: &Var| known.get(v).is_some_and(varies);
@@ -475,7 +475,7 @@ fn cells(factors: &Factors, evidence: Evidence) -> Vec<(Var, Symbol)> {
     out
 }
 
-/// Returns the weights whose sizes depend on the batch: inputs that the capture does not mark.
+/// Returns the weights whose sizes depend on the batch. They are inputs that the capture does not mark as inputs.
 fn unmarked_inputs(graph: &Graph, factors: &Factors, symbols: &Symbols) -> BTreeSet<Value> {
     let named = |var: Var| symbols.get(&var).and_then(|s| s.dim());
     let of_batch = |var: Var| {

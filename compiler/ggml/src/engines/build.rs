@@ -131,7 +131,7 @@ pub struct ShortSums {
     pub backend: Backend,
     /// The affected number of devices.
     pub devices: usize,
-    /// The least affected number of elements.
+    /// The smallest number of elements that is affected.
     pub elements: u64,
     /// The environment variable that disables the reductions.
     pub off: String,

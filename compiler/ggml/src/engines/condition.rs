@@ -59,7 +59,7 @@ pub enum Condition {
     CachesOnHostFewQueries,
     /// Caches on the host, with keys without RoPE on several devices.
     CachesOnHostUnrotated,
-    /// Attention projections on the host, or tensors that follow their heads.
+    /// Attention projections on the host, or tensors that are split by the projections' heads.
     AttentionOnHost,
     /// Attention output matrices on the host.
     AttentionOutputOnHost,
@@ -120,7 +120,7 @@ impl Condition {
                 let (_, name) = outputs
                     .find(|(_, name)| name.ends_with("attn_output.weight") && (of.on_host)(name))?;
                 Some(format!(
-                    "{name} is on the host, and {} failed so in a test run",
+                    "{name} is on the host, and {} failed in such a test run",
                     model.arch
                 ))
             }
@@ -228,7 +228,7 @@ fn shares_heads(model: &Geometry, of: &SplitUse<'_>, layer: u32, name: &str) -> 
     attention.is_some_and(|a| is_shared(a, of) && !(is_output && a.gated))
 }
 
-/// True if a layer's heads are on several devices, for any rotation of the rounding.
+/// True if at least one rotation of the rounding puts a layer's heads on several devices.
 fn is_shared(a: &Attention, of: &SplitUse<'_>) -> bool {
     (0..of.devices.count).any(|turn| {
         let heads = of.devices.heads(a, turn);

@@ -14,7 +14,7 @@ pub struct MemoryFacts {
     pub device_alignment: u64,
     /// The tensor alignment on the host, in bytes.
     pub host_alignment: u64,
-    /// The least batch rows for which a device multiplies host weights.
+    /// The minimum batch rows for which a device multiplies host weights.
     pub offload_rows: u64,
     /// Copies of each device's inputs in a pipeline.
     pub pipeline_copies: usize,
@@ -22,7 +22,8 @@ pub struct MemoryFacts {
     pub drafted_tokens: u64,
     /// The granule of the feed-forward split, in elements.
     pub split_step: u64,
-    /// Architectures with batches of tokens only. Others have room for tokens and embeddings.
+    /// Architectures whose batches hold only tokens. Batches of other architectures have room for tokens and
+    /// embeddings.
     pub tokens_alone: Vec<String>,
     /// Back ends with other rules than the default.
     pub backends: Vec<BackendMemory>,

@@ -23,7 +23,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Returns the predicate for the engine's name.
+    /// Returns the words that follow the engine's name in a message.
     pub const fn words(self) -> &'static str {
         match self {
             Outcome::Refuses => "refuses to load the model",

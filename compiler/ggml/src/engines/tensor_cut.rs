@@ -1,11 +1,11 @@
-//! The parts of each tensor on the devices of a tensor split. Names determine the cut; the steps are whole heads and
-//! blocks. Each layer begins the rounding with another device.
+//! The parts of each tensor on the devices of a tensor split. A tensor's name determines its split axis. Parts are
+//! whole heads and blocks. The rounding begins with another device in each layer.
 
 use super::head_sizes::{HeadSizes, LayerHeads};
 use super::memory::MemoryFacts;
 use super::shares::{Devices, lcm, state_granule};
 
-/// A run of elements along the split axis that is cut on its own, and its number of repetitions.
+/// A run of `len` elements along the split axis, split in multiples of `step`. The axis has `times` such runs.
 struct Segment {
     len: u64,
     times: u64,

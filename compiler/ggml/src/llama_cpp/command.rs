@@ -17,7 +17,7 @@ pub struct CommandLine {
     pub program: String,
     /// The kind of program, which determines the options.
     pub kind: Program,
-    /// The program's maker.
+    /// The program's project.
     pub maker: Maker,
     /// The options: environment variables first, then the command line, in order.
     pub options: Vec<ParsedOption>,
@@ -25,7 +25,7 @@ pub struct CommandLine {
     pub unknown: Vec<String>,
     /// Values that the program rejects.
     pub faults: Vec<Fault>,
-    /// The number of devices visible by `CUDA_VISIBLE_DEVICES` or a similar variable.
+    /// The number of devices in `CUDA_VISIBLE_DEVICES` or a similar variable.
     pub visible: Option<usize>,
 }
 
@@ -47,7 +47,7 @@ fn error(message: String) -> Diagnostic {
     Diagnostic::new(&codes::COMMAND_LINE, "command line", message)
 }
 
-/// Returns the maker of the program at this path.
+/// Returns the project of the program at this path.
 fn maker(program: &str) -> Maker {
     match program
         .split(['/', '\\'])

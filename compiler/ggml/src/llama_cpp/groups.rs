@@ -67,7 +67,7 @@ pub const BATCH: OptionSpec = option(S::Batch, One, "LLAMA_ARG_BATCH", &["-b", "
 /// The switch that fits settings to the memory.
 pub const FIT: OptionSpec = option(S::Fit, OnOffAuto, "LLAMA_ARG_FIT", &["-fit", "--fit"]);
 
-/// The least context after fitting.
+/// The minimum context after fitting.
 pub const FIT_CTX: OptionSpec = option(S::Other, One, "", &["-fitc", "--fit-ctx"]);
 
 /// A cache per sequence.

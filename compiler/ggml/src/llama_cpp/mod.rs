@@ -1,7 +1,7 @@
 //! Command lines of llama.cpp: the options that affect the placement of tensors and caches.
 //!
 //! - `option_spec` describes an option, `options`, `programs` and `ik_options` list the options of programs, and
-//!   `groups` those that tpc's parser shares;
+//!   `groups` has the options that tpc's parser shares;
 //! - `command` parses a line to `parsed_option`s;
 //! - `fault` finds values that a program rejects, with the numeric options of `numbers`;
 //! - `beside` finds additional files, `devices` counts the devices, `context` computes the context size, and `rope`

@@ -23,7 +23,7 @@ pub enum Program {
     Chunks,
 }
 
-/// A program's maker.
+/// The project of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Maker {
     /// llama.cpp.
@@ -50,7 +50,7 @@ fn bare(name: &str) -> &str {
     name.strip_prefix("ik_").unwrap_or(name)
 }
 
-/// The program with the others as subcommands.
+/// The program whose subcommands are the other programs.
 const ALL_IN_ONE: &str = "llama";
 
 const NAMES: &str = "\
@@ -73,7 +73,7 @@ impl Program {
             rest.is_some_and(|r| r.is_empty() || r.starts_with(['-', '_', '.']))
         };
         let known = NAMES.split_whitespace().find(|n| is(n));
-        // The other names also begin with it.
+        // The other programs' names also begin with `llama`.
         if known.is_none() && bare != ALL_IN_ONE {
             return None;
         }
@@ -89,7 +89,8 @@ impl Program {
         suggest::nearest(bare(name), NAMES.split_whitespace())
     }
 
-    /// Returns the program's options. A maker's own come first: some take other arguments than llama.cpp's.
+    /// Returns the program's options. Options of ik_llama.cpp alone come first, because some take other arguments than
+    /// llama.cpp's.
     pub fn options(self, maker: Maker) -> impl Iterator<Item = &'static OptionSpec> {
         let (own, shared, of_ik): (&[OptionSpec], &[OptionSpec], &[OptionSpec]) = match self {
             Program::Bench => (BENCH, &[], IK_BENCH),

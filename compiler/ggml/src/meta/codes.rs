@@ -90,7 +90,7 @@ tpc_ir::codes! {
 
     SIZES = error(
         "TPC0711",
-        "parts of the devices do not fit",
+        "device parts do not match",
         "Sources have different parts, or a part of the result is not an integer.",
     )
     .cure("use numbers of heads and devices that divide each other, or other proportions.");

@@ -48,7 +48,7 @@ fn name(t: &Record) -> Name {
     TensorName::parse(&t.name).into()
 }
 
-/// Returns a record's line and op; records of repairs lack a line.
+/// Returns a record's line and op. Records that a repair adds do not have a line.
 fn place(t: &Record) -> Message {
     match t.line {
         0 => message!("{}: ", t.op.to_string()),

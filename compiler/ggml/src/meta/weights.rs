@@ -53,11 +53,12 @@ impl Proportions {
 enum Unit {
     /// A key head with its query heads.
     KvGroup,
-    /// Queries, keys and values in turn, each in units of key heads.
+    /// Queries, keys and values, one after another. Each part is split in units of key heads.
     Fused,
     /// A recurrence's key head.
     Recurrent,
-    /// Indices that this matrix contracts, in multiples of its block length, or of 128 if that divides the axis.
+    /// Indices that the named matrix contracts. The granule is at least 128 elements if that divides the axis, else a
+    /// block.
     Inner(&'static str),
     /// A vocabulary row.
     Vocabulary,
@@ -259,8 +260,8 @@ impl<'r> Weights<'r> {
         }
     }
 
-    /// Splits a tensor of a layer with unknown heads, in multiples of 128 elements if that divides the axis, else in
-    /// blocks.
+    /// Splits a tensor of a layer whose heads are unknown. The granule is at least 128 elements if that divides the
+    /// axis, else a block.
     fn blocks(&self, t: &Record, axis: usize, layer: usize) -> Option<SplitState> {
         let len = t.ne()[axis];
         let block = t.dtype.block_len();

@@ -328,11 +328,11 @@ impl Decode for FlashAttnExt {
 /// The elements that RoPE rotates together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RopeMode {
-    /// Neighbours (0).
+    /// Pairs of neighbours (0).
     Norm,
-    /// Elements half a rotation apart (2).
+    /// Pairs half of the rotated elements apart (2).
     Neox,
-    /// Like NeoX, with sections of the row by different positions (8).
+    /// Like NeoX, but each section of the row has its own position (8).
     Mrope,
     /// Like `Mrope`, for images (24).
     Vision,

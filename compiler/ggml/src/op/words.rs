@@ -41,18 +41,18 @@ impl ParamWords {
     }
 }
 
-const KIND: WordUse = Ignored("the op's name has the kind");
-const IN_PLACE: WordUse = Ignored("a result that is a view is in place");
+const KIND: WordUse = Ignored("the op's name gives the kind");
+const IN_PLACE: WordUse = Ignored("an in-place result is a view");
 const HINT: WordUse = Ignored("a hint to the back end: the precision or the method of its sums");
-const BOUND: WordUse = Ignored("a bound of the visible cells, which the mask has");
-const LEGACY: WordUse = Ignored("a field that ggml writes and does not read");
-pub(super) const OTHER_KIND: WordUse = Ignored("a field of another kind of the op");
+const BOUND: WordUse = Ignored("a bound of the visible cells, which the mask also gives");
+const LEGACY: WordUse = Ignored("a field that ggml writes but does not read");
+pub(super) const OTHER_KIND: WordUse = Ignored("a field that only other kinds of the op read");
 
 pub(super) const NO_WORDS: ParamWords = ParamWords::all(Unknown);
 pub(super) const KEPT: ParamWords = ParamWords::all(Read);
 pub(super) const LEAF: ParamWords = ParamWords::all(Ignored("a leaf is not computed"));
 pub(super) const VIEW: ParamWords =
-    ParamWords::all(Ignored("strides and offset of the view say it"));
+    ParamWords::all(Ignored("the view's strides and offset give the value"));
 /// A kind of `UNARY`. The first parameter repeats the name.
 pub(super) const UNARY: ParamWords = ParamWords::list(&[KIND]);
 pub(super) const XIELU: ParamWords = ParamWords::list(&[KIND, Read, Read, Read, Read]);
@@ -68,7 +68,7 @@ pub(super) const ROPE: ParamWords = ParamWords::list(&[
     LEGACY, Read, Read, LEGACY, Read, Read, Read, Read, Read, Read, Read, Read, Read, Read, Read,
     Read,
 ]);
-/// The section words of `ROPE`, which other modes ignore.
+/// The words of `ROPE` with the section sizes. Modes without sections ignore these words.
 pub(super) const ROPE_SECTIONS: std::ops::RangeInclusive<usize> = 11..=14;
 
 pub(super) const fn read(n: usize) -> ParamWords {

@@ -32,16 +32,16 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     let how: Message = match difference {
         Difference::Kind(model, draft) => {
             message!(
-                "their tokenizers are {} and {}",
+                "the model's tokenizer is {}, the draft's {}",
                 Quantity(model),
                 Quantity(draft)
             )
         }
         Difference::Count(model, draft) => {
-            message!("they have {} and {} tokens", *model, *draft)
+            message!("the model has {} tokens, the draft {}", *model, *draft)
         }
         Difference::Token(n, model, draft) => message!(
-            "token {} is {} and {}",
+            "token {} is {} in the model and {} in the draft",
             *n,
             Quantity(format!("{model:?}")),
             Quantity(format!("{draft:?}"))
@@ -52,7 +52,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         .draft_kinds()
         .filter(|k| k.starts_with("draft-"));
     let is_compared = kinds.all(|k| k == "draft-simple");
-    let message = message!("the tokens of {} are not the model's: {}", draft, how);
+    let message = message!("{} has other tokens than the model: {}", draft, how);
     let help = "use a draft of the model's family";
     out.push(match is_compared {
         true => LINT.finding("-md", message).help(help),

@@ -75,7 +75,7 @@ fn report(
     }
 }
 
-/// Splits the cure's text at the engine's name and before the tpc command.
+/// Splits a cure at its placeholders: the engine's name, and the tpc command at the end.
 fn halves(cure: &'static str) -> [&'static str; 2] {
     let (before, rest) = cure.split_once("{}").unwrap_or((cure, ""));
     [before, rest.strip_suffix("{}").unwrap_or(rest)]

@@ -32,7 +32,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         (
             "--n-gpu-layers",
             "raise --n-gpu-layers",
-            // A value above the number of layers keeps none on the host.
+            // With a value above the number of layers, the host has no layer.
             p.n_gpu_layers
                 .is_some_and(|n| n <= plan.compiled.model.summary.n_block()),
         ),

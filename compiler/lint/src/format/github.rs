@@ -39,7 +39,7 @@ fn data(text: &str) -> String {
         .replace('\n', "%0A")
 }
 
-/// Escapes a command's property and its separators.
+/// Escapes a command's property; `:` and `,` separate properties.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -24,7 +24,8 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Plan(check),
 };
 
-/// Returns the reason against splitting each factor of a weight's axes, and true if the planner could split one.
+/// Returns the reason why each axis factor stays whole. The flag is true if a factor can be split, but the split costs
+/// more than it gains.
 fn reason(plan: &Plan<'_>, weight: Value) -> (Message, bool) {
     let planned = &plan.compiled.planned;
     let mut reasons = Vec::new();

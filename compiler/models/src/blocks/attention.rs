@@ -1,4 +1,4 @@
-//! Attention by heads.
+//! Multi-head attention.
 
 use tpc_ir::op::{Clamp, FlashAttn, InputKind, Unary, UnaryKind};
 use tpc_ir::{Dim, Value};
@@ -91,7 +91,7 @@ pub(crate) fn attention(
     }
 }
 
-/// Returns the values by heads, `[head size, heads, n_tokens]`, with their optional norm.
+/// Returns the values per head, `[head size, heads, n_tokens]`, after their optional norm.
 fn values(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     let layer = cx.layer;
     let dims = [layer.heads.dv.into(), layer.n_head_kv.into(), b.n_tokens()];
@@ -127,8 +127,8 @@ pub(super) struct AttendOptions {
     pub(super) scale: f32,
 }
 
-/// Stores `new` keys and values, `[d, heads, n_tokens]` each, and attends to the caches: `[dv, heads, n_tokens]`.
-/// `None` attends to another layer's caches.
+/// Stores the `new` keys and values, `[d, heads, n_tokens]` each, and returns the attention to the caches, `[dv, heads,
+/// n_tokens]`. If `new` is `None`, attends to another layer's caches.
 pub(super) fn attend_to_new(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -284,7 +284,7 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
         let q = one(b, "attn_q", layer.q_width, "Qcur")?;
         return Ok(Qkv { q, kv: None });
     }
-    // If the file has neither form, the error names the usual one.
+    // If the file has neither form, the error names the tensors of the usual form.
     if has_fused || (form.qkv != QkvForm::Separate && !has_separate) {
         let y = one(b, "attn_qkv", layer.qkv_width, "wqkv")?;
         let (q, k, v) = (layer.q_projected.n, layer.k_width.n, layer.v_width.n);
@@ -309,7 +309,7 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
     Ok(Qkv { q, kv })
 }
 
-/// True if a layer projects values. Otherwise keys are the values, and both must have one size.
+/// True if a layer projects values. Otherwise the keys are the values, and both must have the same size.
 fn has_values(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Result<bool, ArchError> {
     let (embd, layer) = (cx.model.hparams.embd(), cx.layer);
     let presence = match cx.model.arch.attention.value_source {

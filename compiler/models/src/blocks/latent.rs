@@ -35,7 +35,7 @@ pub(crate) fn latent(
     };
     let has_absorbed = b.offers(&b.tensor_name("attn_k_b", "weight"), absorbed);
     let has_expanded = b.offers(&b.tensor_name("attn_kv_b", "weight"), expanded);
-    // If the file has neither form, the error names the usual one.
+    // If the file has neither form, the error names the tensors of the usual form.
     let y = if has_absorbed || (hp.form == LatentForm::Absorbed && !has_expanded) {
         let mask = indexer::mask(b, cx, x, queries.latent)?;
         absorbed_heads(b, cx, hp, &queries, &shared, mask)?

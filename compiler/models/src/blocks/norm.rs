@@ -57,7 +57,7 @@ pub(crate) fn with_eps(
     b.mul(y, weight, name)
 }
 
-/// Normalises the rows of `x`, times that tensor's weight, plus its bias.
+/// Normalises the rows of `x`, multiplies them by the weight of `tensor`, and adds its bias.
 pub(super) fn affine(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -71,7 +71,7 @@ pub(super) fn affine(
     b.add_bias(tensor, y, size, bias, name)
 }
 
-/// Normalises the rows of `x`, times that tensor's weight, of these sizes.
+/// Normalises the rows of `x`, and multiplies them by the weight of `tensor`, which has these sizes.
 pub(super) fn with_weight(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

@@ -10,7 +10,7 @@ use tpc_ir::{DType, Dim, Value};
 use super::builder::Builder;
 use crate::error::ArchError;
 
-/// The shortest block. Heads that are not a multiple of it are not rotated.
+/// The minimum block length. If a head is not a multiple of this length, it is not rotated.
 const MIN_BLOCK: u64 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -65,7 +65,7 @@ pub struct AttentionForm {
     pub latent: Option<LatentForm>,
     /// `attn_k_norm`, a norm of the keys' rotated part before its rotation, in latent attention.
     pub latent_key_norm: Presence,
-    /// Attention to rows of tokens and blocks that are both keys and values. Projection choices are then ignored.
+    /// Attention to rows that are both key and value, of tokens and of blocks. Projection choices are then ignored.
     pub compressed: Option<CompressedForm>,
     /// The indexer, in layers with latent attention and no window, or with blocks that it selects.
     pub indexer: Option<IndexerForm>,
@@ -74,7 +74,7 @@ pub struct AttentionForm {
 /// The usual form of the projections from the latent vector. Either form is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatentForm {
-    /// `attn_k_b` and `attn_v_b`, a matrix per head: queries are multiplied by the former, and the cache holds latent
+    /// `attn_k_b` and `attn_v_b`, a matrix per head. Queries are multiplied by `attn_k_b`, and the cache holds latent
     /// vectors.
     Absorbed,
     /// `attn_kv_b`: the cache holds all heads' keys and values.
@@ -99,7 +99,7 @@ pub enum GateWidth {
     Elements,
     /// One per head.
     Heads,
-    /// One per head or element, by the tensor's size; usually per head.
+    /// One per head or one per element: the tensor's size decides. Usually one per head.
     HeadsOrElements,
 }
 
@@ -124,20 +124,20 @@ pub enum QkvForm {
     FusedThirds,
 }
 
-/// Normalisation by `attn_q_norm` and `attn_k_norm`, of the kind of the other norms.
+/// Normalisation by `attn_q_norm` and `attn_k_norm`, of the same kind as the other norms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QkNorm {
     /// No norm.
     None,
-    /// Each head by itself, with a common weight `[head size]`.
+    /// Each head by itself, with one weight `[head size]` for all heads.
     Head,
-    /// As [`Self::Head`], if the file has the weights.
+    /// Same as [`Self::Head`], if the file has the weights.
     OptionalHead,
     /// Each head by itself, with its own weight `[head size, heads]`, if the file has the weights.
     OptionalHeads,
     /// All heads together, with a weight `[head size · heads]`.
     All,
-    /// As [`Self::All`], if the file has the query norm; optional biases.
+    /// Same as [`Self::All`], if the file has the query norm; optional biases.
     OptionalAll,
     /// Each head by itself: queries with one number per head, `[1, heads]`, keys without weight.
     QueriesByHead,
@@ -159,7 +159,7 @@ pub enum QkNormOrder {
 pub enum ValueSource {
     /// Their own projection.
     Projected,
-    /// In layers without `attn_v` the key projection, neither normalised nor rotated.
+    /// Layers without `attn_v` use the key projection, before its norm and rotation.
     ProjectedOrKeys,
 }
 
@@ -178,16 +178,17 @@ pub enum HeadSizes {
     /// `attention.key_length` and `attention.value_length` in all. If the first layer has a window, the keys
     /// `attention.key_length_swa`, `attention.value_length_swa` and `rope.dimension_count_swa` take precedence.
     Same,
-    /// As [`Self::Same`], but layers with a window rotate `rope.dimension_count_swa` elements, or else
+    /// Same as [`Self::Same`], but layers with a window rotate `rope.dimension_count_swa` elements, or else
     /// `rope.dimension_count`.
     WindowedRotation,
-    /// As [`Self::Same`], but layers with a window have `attention.key_length_swa`, `attention.value_length_swa` and
-    /// `rope.dimension_count_swa`. Latent attention has `attention.kv_lora_rank_swa`, `attention.key_length_mla_swa`
-    /// and `attention.value_length_mla_swa` there, or else `rope.dimension_count` rotated elements.
+    /// Same as [`Self::Same`], but layers with a window have `attention.key_length_swa`, `attention.value_length_swa`
+    /// and `rope.dimension_count_swa`. Latent attention has `attention.kv_lora_rank_swa`,
+    /// `attention.key_length_mla_swa` and `attention.value_length_mla_swa` there, or else `rope.dimension_count`
+    /// rotated elements.
     WindowedOwn,
 }
 
-/// Factor on queries that grows with the position, a step per full length of tokens.
+/// Factor on queries that grows with the position: one step after every `length` tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TemperatureForm {
     /// No factor.
@@ -212,7 +213,7 @@ pub enum Alibi {
     None,
     /// The bias `attention.max_alibi_bias` (0: off).
     Key,
-    /// As [`Self::Key`]; without the key these models have this bias.
+    /// Same as [`Self::Key`]; without the key these models have this bias.
     In(Models, f32),
 }
 

@@ -1,4 +1,4 @@
-//! Attention to rows of tokens and blocks that are both keys and values.
+//! Attention to rows that are both key and value, of single tokens and of blocks of tokens.
 
 /// Attention of all heads to rows that are both key and value: one row per token of the window, `attn_kv`, and one per
 /// block of consecutive tokens of the whole sequence. `attention.compress_ratios` gives each layer's tokens per block;

@@ -165,7 +165,7 @@ pub enum ExpertLayers {
     AfterLeading,
     /// After the first `leading_dense_block_count`, the last of every `interleave_moe_layer_step`.
     Interleaved,
-    /// As [`Self::Interleaved`], but all dense if `interleave_moe_layer_step` is 0.
+    /// Same as [`Self::Interleaved`], but all dense if `interleave_moe_layer_step` is 0.
     InterleavedUnless0,
     /// Layers with a router in the file.
     WithRouter,

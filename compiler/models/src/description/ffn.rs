@@ -30,7 +30,7 @@ pub enum SwigluLimits {
     Ignored,
     /// The gate is at most the bound.
     OnGate,
-    /// As [`Self::OnGate`]. `swiglu_clamp_exp` is the default of both.
+    /// Same as [`Self::OnGate`]. `swiglu_clamp_exp` is the default of both.
     OnGateOfAll,
     /// The activated gate is at most the bound.
     OnActivated,

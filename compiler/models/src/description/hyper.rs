@@ -7,7 +7,7 @@ pub enum HyperForm {
     /// sigmoids of the product of `hc_attn_fn` or `hc_ffn_fn` with the norm of all streams together. The model's output
     /// reads the sum that `output_hc_fn` weights.
     Gated,
-    /// As [`Self::Gated`], but the output is added to a mixture of all streams. A matrix per token, computed from
+    /// Same as [`Self::Gated`], but the output is added to a mixture of all streams. A matrix per token, computed from
     /// further gates, mixes them. Its columns and rows are normalised `hyper_connection.sinkhorn_iterations` times.
     Mixed(StreamsEnd),
     /// A sublayer reads the gated mean of the streams, each normalised by `hc_attn_norm` or `hc_ffn_norm`. The gates

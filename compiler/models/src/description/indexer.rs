@@ -55,8 +55,8 @@ pub enum Selection {
     /// and the tokens after the last whole block. A block's key is the mean of its tokens' keys, normalised and rotated
     /// afterwards. Layers with a ratio of 0 attend to all tokens.
     MeanBlocks,
-    /// As [`Self::MeanBlocks`] with blocks of `attention.indexer.kpool` tokens. Token keys are normalised and weighted
-    /// per element by a softmax of `indexer_compressor_gate`'s products with the layer's input plus
+    /// Same as [`Self::MeanBlocks`] with blocks of `attention.indexer.kpool` tokens. Token keys are normalised and
+    /// weighted per element by a softmax of `indexer_compressor_gate`'s products with the layer's input plus
     /// `indexer_compressor_ape`. Tokens after the last whole block are hidden if `attention.indexer.kpool_select_tail`
     /// is false.
     WeightedBlocks,

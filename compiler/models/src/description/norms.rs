@@ -69,7 +69,7 @@ impl BlockNorms {
         post_ffn_or: None,
         bare: &[],
     };
-    /// As [`Self::PRE`], in files that call the feed-forward input norm one after attention.
+    /// Same as [`Self::PRE`], in files that call the feed-forward input norm one after attention.
     pub const PRE_AS_POST: BlockNorms = BlockNorms {
         pre_ffn: Some("post_attention_norm"),
         ..BlockNorms::PRE
@@ -105,9 +105,9 @@ pub enum ResidualScale {
     One,
     /// `residual_scale` (0: off).
     Key,
-    /// This number divided by the root of `block_count`.
+    /// This number divided by the square root of `block_count`.
     OverRootOfDepth(f32),
-    /// `residual_scale` (0: off), by default this number divided by the root of `block_count`.
+    /// `residual_scale` (0: off), by default this number divided by the square root of `block_count`.
     KeyOrOverRootOfDepth(f32),
 }
 
@@ -116,8 +116,8 @@ pub enum ResidualScale {
 pub enum Residual {
     /// The feed-forward sublayer reads the layer's input plus attention's output.
     Sequential,
-    /// As [`Self::Sequential`], but a sublayer's output is added to its normalised input, which the sublayer factor
-    /// multiplies instead.
+    /// Same as [`Self::Sequential`], but a sublayer's output is added to its normalised input. The sublayer factor
+    /// multiplies that input, not the output.
     FromNorms,
     /// Every `attn_res.block_size` layers the residual stream is kept and restarts with the mixer's output. Sublayers,
     /// and the output, read a mixture of kept and current streams. The weights are a softmax of the scores that

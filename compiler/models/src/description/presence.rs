@@ -3,9 +3,9 @@
 /// A tensor's presence in an architecture's models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Unknown to the architecture. A file that has it gets a warning.
+    /// Not part of the architecture. tpc warns about a file that has the tensor.
     Absent,
-    /// Used if the file has it.
+    /// Used if the file has the tensor.
     Optional,
     /// A file without the tensor is refused.
     Required,

@@ -119,7 +119,7 @@ pub enum KdaDecay {
     SoftplusOrBounded,
 }
 
-/// The shape of a tensor with a number per head.
+/// The shape of a tensor with one number per head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecayShape {
     /// `[heads]`

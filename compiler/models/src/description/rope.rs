@@ -66,7 +66,7 @@ pub enum RopeBase {
 pub enum RopeLayers {
     /// All.
     All,
-    /// None: the elements that other models rotate are ordinary. For latent attention, whose heads share them.
+    /// None. For latent attention: the elements that other models rotate, which all heads share, are not rotated.
     None,
     /// All in these models, none in others.
     AllIn(Models),
@@ -82,7 +82,7 @@ pub enum RopeLayers {
     AllButEvery(u32),
     /// All but the last of every `n`; all in a model without windows.
     AllButEveryIfWindowed(u32),
-    /// All but the first of every `n`; all in a model without windows or of `n` layers.
+    /// All but the first of every `n`; all in a model without windows, or in a model of `n` layers.
     AllButFirstOfEveryIfWindowed(u32),
     /// The layers with a window; all in a model without windows.
     Windowed,

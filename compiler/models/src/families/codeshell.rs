@@ -6,7 +6,7 @@ use crate::description::{
     Activation, Arch, AttentionForm, EmbeddingForm, FfnForm, HeadForm, NormForm, Presence, QkvForm,
 };
 
-/// `codeshell`: embedding and logits may share a matrix, under the name of the latter.
+/// `codeshell`: embedding and logits may share a matrix, named `output`.
 pub(crate) const CODESHELL: Arch = Arch {
     name: "codeshell",
     embedding: EmbeddingForm {

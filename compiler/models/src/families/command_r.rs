@@ -33,7 +33,7 @@ pub(crate) const COMMAND_R: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `cohere2`: Command R with a window in three layers of four; only those rotate.
+/// `cohere2`: Command R with a window in three layers of four; only layers with a window rotate.
 pub(crate) const COHERE2: Arch = Arch {
     name: "cohere2",
     attention: AttentionForm {

@@ -17,7 +17,7 @@ pub(crate) const EXAONE: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `exaone4`: with 64 layers (32B) three layers of four have a window; only those rotate.
+/// `exaone4`: with 64 layers (32B) three layers of four have a window; only layers with a window rotate.
 pub(crate) const EXAONE4: Arch = Arch {
     name: "exaone4",
     norms: BlockNorms::POST,

@@ -31,7 +31,7 @@ pub(crate) const HUNYUAN_MOE: Arch = Arch {
     ..HUNYUAN_DENSE
 };
 
-/// `hunyuan_vl`: the text part. Positions in space if the file has sections; a key stretches the context.
+/// `hunyuan_vl`: the text part. If the file has sections, tokens have positions in space. A key stretches the context.
 pub(crate) const HUNYUAN_VL: Arch = Arch {
     name: "hunyuan_vl",
     attention: AttentionForm {
@@ -45,7 +45,7 @@ pub(crate) const HUNYUAN_VL: Arch = Arch {
     ..HUNYUAN_DENSE
 };
 
-/// `hy_v3`: norms on heads. Layers with a router have a shared expert and routed experts, by biased sigmoids.
+/// `hy_v3`: norms on heads. Layers with a router have a shared expert, and routed experts that biased sigmoids select.
 pub(crate) const HY_V3: Arch = Arch {
     name: "hy_v3",
     attention: AttentionForm {

@@ -92,7 +92,7 @@ const INTERLEAVED: RopeForm = RopeForm {
     ..Arch::CLASSIC_ROPE
 };
 
-/// `qwen3vl`: the text part of Qwen 3 VL. Only images add to the first layers.
+/// `qwen3vl`: the text part of Qwen 3 VL. Its image features, added to the first layers, are not needed for text.
 pub(crate) const QWEN3VL: Arch = Arch {
     name: "qwen3vl",
     attention: AttentionForm {
@@ -102,7 +102,7 @@ pub(crate) const QWEN3VL: Arch = Arch {
     ..QWEN3
 };
 
-/// `qwen3vlmoe`: the text part of mixtures of experts.
+/// `qwen3vlmoe`: the text part of Qwen 3 VL with mixtures of experts.
 pub(crate) const QWEN3VLMOE: Arch = Arch {
     name: "qwen3vlmoe",
     attention: AttentionForm {

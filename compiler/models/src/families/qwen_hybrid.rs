@@ -10,7 +10,7 @@ use crate::description::{
     SharedForm, SharedWidth,
 };
 
-/// `qwen35`: text has one position per token, but the rotation pairs elements as for images.
+/// `qwen35`: text has one position per token, but the rotation interleaves sections as for images.
 pub(crate) const QWEN35: Arch = Arch {
     name: "qwen35",
     norms: BlockNorms::PRE_AS_POST,

@@ -12,13 +12,13 @@ pub(crate) struct CompressedHParams {
     /// Elements of the latent vector of queries.
     pub(crate) q_rank: Size,
     pub(crate) row: Size,
-    /// Groups of heads with their own output projection.
+    /// The number of head groups. Each group has its own output projection.
     pub(crate) groups: Size,
     /// Elements of a group's projection.
     pub(crate) out_rank: Size,
     /// Elements of all groups.
     pub(crate) out_width: Size,
-    /// Tokens per block and layer; 0 without blocks.
+    /// Tokens per block in each layer; 0 without blocks.
     blocks: Vec<u64>,
 }
 

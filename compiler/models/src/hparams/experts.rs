@@ -12,9 +12,9 @@ use crate::size::Size;
 pub(crate) struct ExpertHParams {
     pub(crate) count: u64,
     pub(crate) used: u64,
-    /// Elements of the vector that selected experts read and write, if not the residual stream.
+    /// Elements of the vector that selected experts read and write; `None` if that is the residual stream.
     pub(crate) latent: Option<Size>,
-    /// Set if tokens use experts of some groups only.
+    /// `Some` if a token uses experts of only some groups.
     pub(crate) groups: Option<Groups>,
     pub(crate) gating: Gating,
     /// Leading layers with fixed experts per vocabulary token.
@@ -37,7 +37,7 @@ pub(crate) struct GroupExperts {
     pub(crate) scale: f32,
 }
 
-/// Groups of experts, of equal size.
+/// The groups of experts: their number, and the number that a token uses. Groups have equal sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Groups {
     pub(crate) count: u64,

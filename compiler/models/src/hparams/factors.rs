@@ -9,7 +9,7 @@ use crate::description::{
 };
 use crate::error::ArchError;
 
-/// Returns a key's number; `None` for 0.
+/// Returns the number of a key; `None` if it is 0.
 pub(super) fn factor(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f32>, ArchError> {
     let given = match used {
         KeyUse::Ignored => return Ok(None),
@@ -67,7 +67,7 @@ pub(super) fn logit_scale(
     let inverse = |divisor: Option<f32>| match divisor {
         None => Ok(None),
         Some(x) if (1.0 / x).is_finite() => Ok(Some(1.0 / x)),
-        Some(x) => Err(keys.out_of_range(KEY, x, "a number with an inverse")),
+        Some(x) => Err(keys.out_of_range(KEY, x, "a number whose inverse is finite")),
     };
     match form {
         LogitScale::None => Ok(None),
@@ -122,7 +122,8 @@ pub(super) fn temperature(
     }))
 }
 
-/// Reads the factor on dot products of heads of `dk` elements. `share` is the width's elements per head.
+/// Reads the factor on dot products of heads of `dk` elements. `share` is the model width divided by the number of
+/// heads.
 pub(super) fn attention_scale(
     keys: &Keys<'_>,
     form: &AttentionForm,

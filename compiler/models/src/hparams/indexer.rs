@@ -12,9 +12,9 @@ pub(crate) struct IndexerHParams {
     /// Elements of a head and a key.
     pub(crate) dim: Size,
     pub(crate) width: Size,
-    /// Cells, or tokens of blocks, that a token attends to.
+    /// The number of cells that a token attends to. With blocks, the number of tokens in the selected blocks.
     pub(crate) top_k: u64,
-    /// Tokens per block and layer; 0 attends to all. Empty if single cells are selected.
+    /// Tokens per block in each layer; a layer with 0 attends to all tokens. Empty if single cells are selected.
     blocks: Vec<u64>,
     /// True if tokens attend to their sequence's tokens after the last whole block.
     pub(crate) tail: bool,

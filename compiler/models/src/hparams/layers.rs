@@ -116,8 +116,8 @@ impl LayerTable {
         self.row(model, il, self.mixers[il], self.kv_from[il])
     }
 
-    /// Returns a draft block's checked hyper-parameters. It attends and rotates, whatever the layers do, and has its
-    /// own caches.
+    /// Returns a draft block's checked hyper-parameters. The block attends and rotates, independent of the layers, and
+    /// has its own caches.
     pub(super) fn draft(&self, model: Model<'_>, il: usize) -> Result<LayerHParams, ArchError> {
         let row = self.row(model, il, Some(Mixer::Attention), None)?;
         let rope = match &model.arch.attention.rope {

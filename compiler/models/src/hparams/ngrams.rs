@@ -16,14 +16,14 @@ pub(crate) struct NgramHParams {
     pub(crate) dim: Size,
     /// Elements of a token's rows.
     pub(crate) width: Size,
-    /// The table's rows, at least.
+    /// The minimum number of table rows.
     pub(crate) rows: Size,
     pub(crate) taps: Size,
     /// Steps between taps.
     pub(crate) dilation: u64,
 }
 
-/// The maximum n-gram length, tables and taps; real models have far fewer.
+/// Limits of the n-gram length, tables and taps. Real models are far below.
 const MAX_TOKENS: u64 = 64;
 const MAX_TABLES: u64 = 1024;
 const MAX_TAPS: u64 = 64;

@@ -28,8 +28,8 @@ struct Scaling {
     n_ctx_orig: u64,
 }
 
-/// Reads the rotations with full attention and with a window, for heads of `dk` elements. If both rotate the same
-/// number of elements, it is the first layer's, whose reach is `first`.
+/// Reads the rotations with full attention and with a window, for heads of `dk` elements. If both rotations have the
+/// same number of elements, the number is the first layer's, whose reach is `first`.
 pub(super) fn read(
     keys: &Keys<'_>,
     attention: &AttentionForm,
@@ -141,7 +141,7 @@ fn base(keys: &Keys<'_>, form: RopeBase, dk: u64) -> Result<f32, ArchError> {
     Err(keys.out_of_range(ALPHA, alpha, "a factor that leaves the base finite"))
 }
 
-/// Returns the pairing: the description's, or by sections if it reads them and the file has them.
+/// Returns the pairing. Pairs by sections if the description reads sections and the file has them.
 fn mode(keys: &Keys<'_>, form: &RopeForm) -> Result<RopeMode, ArchError> {
     const KEY: &str = "rope.dimension_sections";
     Ok(match form.sections {
@@ -205,7 +205,7 @@ impl Scaling {
             ScalingType::Linear | ScalingType::Yarn | ScalingType::LongRope => 1.0 / factor,
         };
         if !freq_scale.is_finite() || freq_scale == 0.0 {
-            return Err(keys.out_of_range(FACTOR, factor, "a number with an inverse"));
+            return Err(keys.out_of_range(FACTOR, factor, "a number whose inverse is finite"));
         }
         let ext_factor = match keys.float("rope.scaling.yarn_ext_factor")? {
             Some(x) if x >= 0.0 => x,
@@ -223,8 +223,9 @@ impl Scaling {
 
     /// Returns the factor on rotated elements.
     ///
-    /// YaRN's op itself multiplies by `1 + 0.1 ln(1 / freq_scale)`, so the model's factor is divided by that. It is
-    /// `m(1) / m(log_multiplier)` with `m(x) = 0.1 x ln(factor) + 1` if the file has a multiplier, else `m(1)`.
+    /// YaRN's op itself multiplies by `1 + 0.1 ln(1 / freq_scale)`, so the model's factor is divided by this number.
+    /// The factor is `m(1) / m(log_multiplier)` with `m(x) = 0.1 x ln(factor) + 1` if the file has a multiplier, else
+    /// `m(1)`.
     fn attention_factor(&self, keys: &Keys<'_>, form: YarnFactor) -> Result<f32, ArchError> {
         const KEY: &str = "rope.scaling.attn_factor";
         if form == YarnFactor::None {

@@ -13,9 +13,9 @@ pub enum WeightForms {
     /// The architecture's usual one.
     #[default]
     Usual,
-    /// `attn_qkv`, `ffn_gate_up_exps`: several matrices in one.
+    /// `attn_qkv`, `ffn_gate_up_exps`: several matrices in one tensor.
     Fused,
-    /// `attn_q`, `ffn_gate`: each matrix by itself.
+    /// `attn_q`, `ffn_gate`: one tensor per matrix.
     Separate,
 }
 

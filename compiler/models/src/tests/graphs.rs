@@ -1,5 +1,5 @@
-//! Comparison with the graphs that llama.cpp builds for the goldens' twins in f32: the same arithmetic with the same
-//! parameters on tensors of the same size, in any order.
+//! Compares tpc's graphs with llama.cpp's graphs of the golden models in f32: the same ops with the same parameters on
+//! tensors of the same size, in any order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -83,7 +83,7 @@ fn captured(path: &Path) -> (Work, BTreeSet<String>) {
             "SCALE" if float(p(0)) == 0.0 => "mul".to_owned(),
             "SWIGLU_OAI" => format!("swiglu_oai {} {}", float(p(2)), float(p(3))),
             "RMS_NORM" | "NORM" => format!("{} {}", op.to_lowercase(), float(p(0))),
-            // A factor of 1 may be anywhere.
+            // Ignore scales by 1: only llama.cpp's graph may have them.
             "SCALE" if float(p(0)) == 1.0 => continue,
             "SCALE" => format!("scale {}", float(p(0))),
             "SOFT_MAX" => format!("soft_max {}", float(p(0))),

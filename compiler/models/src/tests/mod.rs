@@ -64,7 +64,7 @@ fn goldens() -> Vec<(String, Header)> {
     out
 }
 
-/// Returns a golden's options: its own context if its positions are learned.
+/// Returns the options for a golden model: its own context if its positions are learned.
 fn options(golden: &Header) -> LowerOptions {
     let learned = golden.tensor("position_embd.weight");
     LowerOptions {
@@ -73,7 +73,7 @@ fn options(golden: &Header) -> LowerOptions {
     }
 }
 
-/// Returns a golden's tensors that logits do not depend on.
+/// Returns the tensors of a golden model that do not affect the logits.
 fn unused(golden: &str) -> &'static [&'static str] {
     match golden {
         // The head of a classifier.
@@ -112,7 +112,7 @@ fn unused(golden: &str) -> &'static [&'static str] {
     }
 }
 
-/// Returns a golden's graph capture, named without the quantisation.
+/// Returns the graph capture of a golden model. Its name omits the quantisation.
 fn capture(golden: &str) -> &str {
     golden.rsplit_once('-').unwrap().0
 }

@@ -103,7 +103,7 @@ fn indexers_of_blocks_score_the_last_token_of_each() {
     );
     assert_eq!(count(&hidden, "log"), 0);
     assert_eq!(count(&with("glm5-next", &[]), "log"), 1);
-    // A ratio of 0 leaves attention dense.
+    // A ratio of 0 selects dense attention.
     let dense = with("qwen4exp", &[("attention.compress_ratios", 0u32.into())]);
     assert_eq!(count(&dense, "top_mask"), 0);
     assert!(masks(&dense).iter().all(|&m| dense.value(m).name == "mask"));

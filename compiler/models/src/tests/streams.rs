@@ -94,7 +94,7 @@ fn experts_of_groups_read_the_output_of_the_selected_ones() {
         let (_, value) = graph.values().find(|(_, v)| v.name == name).unwrap();
         [0, 1, 2].map(|i| value.ty.dims[i].to_string())
     };
-    // As wide as a head, without the key.
+    // Without a key for the width, an expert is as wide as a head.
     assert_eq!(dims("blk.0.ffn_up_chexps.weight"), ["96", "32", "2"]);
     let weight = |name: &str| graph.values().find(|(_, v)| v.name == name).unwrap().0;
     let inputs = |name: &str| {

@@ -1,4 +1,4 @@
-//! Windows that are chunks or listed layers, and settings that depend on them.
+//! Chunked windows, windows in listed layers, and settings that depend on windows.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Window};

@@ -58,7 +58,7 @@ impl Recorded {
         })
     }
 
-    /// Returns a key of all except sizes: the records without sizes, and the addresses of the weights.
+    /// Returns a key that graphs of different sizes share: the records without sizes, and the addresses of the weights.
     pub fn structure(&self) -> String {
         let mut out = key(&self.records);
         for (t, &tensor) in self.records.iter().zip(&self.tensors) {
@@ -71,7 +71,7 @@ impl Recorded {
         out
     }
 
-    /// Returns a key of all that determines the program: the records, and the addresses of the weights.
+    /// Returns a key of everything that determines the program: the records, and the addresses of the weights.
     pub fn form(&self) -> String {
         let mut out = String::new();
         for (t, &tensor) in self.records.iter().zip(&self.tensors) {
@@ -168,7 +168,7 @@ impl Writing<'_> {
         let mut src = Vec::new();
         for source in self.graph.sources(tensor) {
             match source {
-                // A conversion (`ggml_cast`) is its own source.
+                // The source list of a conversion (`ggml_cast`) contains the conversion itself.
                 Some(s) if s == tensor => {}
                 Some(s) => src.push(Some(self.source(s)?)),
                 None => src.push(None),

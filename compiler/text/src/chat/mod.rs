@@ -122,7 +122,7 @@ impl ChatTemplate {
     /// Compiles a template from metadata.
     ///
     /// # Errors
-    /// As [`ChatTemplate::from_gguf`].
+    /// Same as [`ChatTemplate::from_gguf`].
     pub fn from_metadata(
         metadata: &Metadata,
         name: Option<&str>,

@@ -9,7 +9,7 @@ use crate::codes;
 pub struct Settings {
     /// The divisor of the logits; 0 always chooses the likeliest token.
     pub temperature: f32,
-    /// The most candidates; 0 means no limit.
+    /// The maximum number of candidates; 0 means no limit.
     pub top_k: usize,
     /// Keeps the likeliest tokens up to this total probability; 1 means no limit.
     pub top_p: f32,

@@ -9,7 +9,7 @@ use crate::prove::leaves::Leaves;
 
 const STEPS: usize = 12;
 
-/// The most leaves checked; each is compared with all others.
+/// The maximum number of leaves checked; each is compared with all others.
 const LEAVES: usize = 256;
 
 /// Returns the nearest ancestor leaf whose parts do not fit together, or whose name differs from its tensor's.

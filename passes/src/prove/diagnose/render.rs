@@ -9,7 +9,7 @@ use crate::prove::encoding::Encoding;
 use crate::prove::index_set::{Pattern, per_axis};
 use crate::prove::language::View;
 
-/// The most printed levels of operands.
+/// The maximum number of printed levels of operands.
 const DEPTH: usize = 3;
 
 pub(super) fn render_computed(encoding: &Encoding<'_>, v: Value) -> String {

@@ -9,7 +9,7 @@ use super::NotExpressible;
 use super::intervals::{clip, is_ascending};
 use crate::gcd::gcd;
 
-/// The most intervals of a pattern; longer ones are too expensive.
+/// The maximum number of intervals of a pattern; longer ones are too expensive.
 pub(super) const MAX_INTERVALS: usize = 1 << 14;
 
 /// A periodic selection: of every `unit · size` consecutive elements, the ones whose index divided by `unit` is in

@@ -4,7 +4,7 @@ use tpc_ir::{Dim, Interval};
 
 use crate::prove::index_set::{NotExpressible, Pattern, common_period, common_unit, units};
 
-/// The most indices per period in comparisons of copies.
+/// The maximum number of indices per period in comparisons of copies.
 const MAX_INDICES: u64 = 1 << 14;
 
 /// The copies of one value along an axis, in a whole and in a part of it.

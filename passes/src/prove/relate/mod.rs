@@ -1,7 +1,7 @@
 //! Lifting an op from parts of its operands to the wholes, by the op's rule.
 //!
 //! The equations of a rule relate indices of result axes to indices of operand axes. The index sets of the results
-//! follow from those, unless the parts do not belong together.
+//! follow from these equations, if the parts belong together.
 //!
 //! - `parameters.rs`: the op on the wholes, with parameters restored from the device's part;
 //! - `solver.rs`: the equations, solved for the results;

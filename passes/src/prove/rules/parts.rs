@@ -62,7 +62,7 @@ pub(super) const PARTS: ProofRule = ProofRule {
     },
 };
 
-/// The most operands of an op on wholes that neither the model nor a device has.
+/// The maximum number of operands of an op on wholes that neither the model nor a device has.
 const MAX_OPERANDS: usize = 16;
 
 /// Returns the part stated by the relation, if it has the sizes of the device's op.

@@ -25,20 +25,20 @@ use model_terms::ModelTerms;
 pub(super) use access::Selection;
 pub(super) use of_model::{ModelRepetition, Repetition};
 
-/// The most rounds of changes to an e-class. A few suffice, because rules shrink terms or bring them nearer to the
-/// model.
+/// The maximum number of rounds of changes to an e-class. Few suffice, because rules shrink terms or bring them nearer
+/// to the model.
 const MAX_ROUNDS: usize = 24;
 const MAX_TERMS: usize = 400_000;
 /// Intervals of a view per step.
 const INTERVALS: usize = 2;
 /// Comparisons of intervals per step when index sets are composed.
 const COMPOSED: usize = 4;
-/// The most arguments of a term; devices do not make longer sums.
+/// The maximum number of arguments of a term; devices do not make longer sums.
 const MAX_ARGS: usize = 1 << 10;
 /// Steps of the budget per step here, which compares and adds terms.
 const STEP: u64 = 3;
-/// The most views of an e-class that the rules use. Models need a few. If a graph cuts and joins one value in dozens of
-/// ways, each value is a view of all others, and the first ones suffice.
+/// The maximum number of views of an e-class that the rules use. Models need only a few. If a graph cuts and joins one
+/// value in dozens of ways, each value is a view of all others, and the first ones suffice.
 const MAX_VIEWS: usize = 32;
 /// The maximum depth of a chain of terms, each added for the one before, in a proof.
 const MAX_DEPTH: usize = 96;

@@ -26,7 +26,7 @@ impl Exchange {
     /// Computes the worker's share of the result of device `rank`.
     ///
     /// # Safety
-    /// As [`Kernel::run`]: operands of all devices are written, and stay until all devices have read them.
+    /// Same as [`Kernel::run`]: operands of all devices are written, and stay until all devices have read them.
     pub(super) unsafe fn run(
         &self,
         worker: &Worker<'_>,
@@ -102,7 +102,7 @@ fn piece(
     Ok((start as usize, counts[rank] as usize))
 }
 
-/// The most devices that can take part.
+/// The maximum number of devices that can take part.
 const MOST: usize = 64;
 
 const LANES: usize = 16;
@@ -153,7 +153,7 @@ impl Tree {
 /// Sums the operands as a [tree](Tree).
 ///
 /// # Safety
-/// As [`Kernel::run`].
+/// Same as [`Kernel::run`].
 unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), KernelError> {
     let fits = |v: &View| v.ne == out.ne && v.dtype == DType::F32;
     ensure(

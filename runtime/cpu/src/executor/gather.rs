@@ -15,7 +15,7 @@ use crate::view::View;
 /// Computes `out[:, r, i, j] = weight[:, indices[r, i, j], i, j]`; rows outside the window give zero.
 ///
 /// # Safety
-/// As [`crate::Kernel::run`].
+/// Same as [`crate::Kernel::run`].
 pub(super) unsafe fn get_rows(
     worker: &Worker<'_>,
     isa: Isa,

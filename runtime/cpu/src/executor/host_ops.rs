@@ -64,10 +64,10 @@ impl HostOps {
     /// Runs op `op` on the views of its operands, then of its results.
     ///
     /// # Errors
-    /// As [`Kernel::run`](crate::Kernel::run).
+    /// Same as [`Kernel::run`](crate::Kernel::run).
     ///
     /// # Safety
-    /// As [`Kernel::run`](crate::Kernel::run) on these views.
+    /// Same as [`Kernel::run`](crate::Kernel::run) on these views.
     pub unsafe fn run(&mut self, op: usize, views: &[View]) -> Result<(), KernelError> {
         let HostOps {
             team,

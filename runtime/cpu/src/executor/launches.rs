@@ -114,7 +114,7 @@ impl Launches {
     /// Prepares single ops, each on one place.
     ///
     /// # Errors
-    /// As [`Launches::new`].
+    /// Same as [`Launches::new`].
     pub(super) fn of_ops(
         program: &Program,
         first_byte: &FirstByte<'_>,

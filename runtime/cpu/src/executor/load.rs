@@ -14,7 +14,7 @@ use crate::product::{Format, Source};
 use crate::target::{ROWS16, stack};
 use crate::team::Team;
 
-/// The most file bytes in memory next to their packed form.
+/// The maximum file bytes in memory next to their packed form.
 const WAVE: usize = 8 << 20;
 
 struct Job<'a> {

@@ -341,7 +341,7 @@ impl Running<'_> {
 /// Runs a worker's share of a launch on its operands and results, as participant `rank`.
 ///
 /// # Safety
-/// As [`crate::Kernel::run`]; only the workers of this launch use the memory that workers share.
+/// Same as [`crate::Kernel::run`]; only the workers of this launch use the memory that workers share.
 #[allow(unsafe_code)]
 unsafe fn perform(
     worker: &Worker<'_>,

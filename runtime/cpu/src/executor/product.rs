@@ -230,7 +230,7 @@ const MISFIT: KernelError = KernelError::Shape {
 /// Computes `out = weight · x`. `kept` is true if the previous launch has prepared `x`.
 ///
 /// # Safety
-/// As [`crate::Kernel::run`]; the scratch memory is used by the workers of this launch alone.
+/// Same as [`crate::Kernel::run`]; the scratch memory is used by the workers of this launch alone.
 pub(super) unsafe fn mul_mat(
     worker: &Worker<'_>,
     isa: Isa,
@@ -300,7 +300,7 @@ pub(super) unsafe fn mul_mat(
 /// Computes `out[:, slot, token] = weight[ids[slot, token]] · x[:, slot, token]`; zero for experts outside the window.
 ///
 /// # Safety
-/// As [`mul_mat`].
+/// Same as [`mul_mat`].
 pub(super) unsafe fn mul_mat_id(
     worker: &Worker<'_>,
     isa: Isa,
@@ -365,7 +365,7 @@ struct Lists<'a> {
 /// Computes some panels of all experts.
 ///
 /// # Safety
-/// As [`mul_mat_id`]; no other thread writes these rows.
+/// Same as [`mul_mat_id`]; no other thread writes these rows.
 unsafe fn experts(
     isa: Isa,
     weight: &Packed,

@@ -22,9 +22,9 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for,
 use crate::math::{LANES, exp};
 use crate::view::View;
 
-/// The most query rows of a task.
+/// The maximum number of query rows of a task.
 const ROWS: usize = 32;
-/// The most query rows that read an f16 cache in place.
+/// The maximum number of query rows that read an f16 cache in place.
 const FEW: usize = 8;
 
 #[derive(Debug)]
@@ -253,7 +253,7 @@ impl Attention {
     /// Adds the cells `[from, from + n)`.
     ///
     /// # Safety
-    /// As [`Self::attend`].
+    /// Same as [`Self::attend`].
     unsafe fn tile(&self, t: &Tensors<'_>, task: Task, [from, n]: [usize; 2], m: &mut Memory<'_>) {
         let [dk, dv] = m.widths;
         let rows = task.rows();
@@ -326,7 +326,7 @@ impl Attention {
     /// Adds the sinks and writes the rows.
     ///
     /// # Safety
-    /// As [`Self::attend`].
+    /// Same as [`Self::attend`].
     unsafe fn finish(&self, t: &Tensors<'_>, task: Task, m: &mut Memory<'_>) {
         let dv = m.widths[1];
         for row in 0..task.rows() {

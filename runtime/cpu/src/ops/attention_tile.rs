@@ -169,7 +169,7 @@ pub(super) unsafe fn scores(
 /// Computes the scores of all rows.
 ///
 /// # Safety
-/// As [`scores`].
+/// Same as [`scores`].
 unsafe fn all_scores<E: Element>(
     q: &[f32],
     keys: Rows<E>,
@@ -193,7 +193,7 @@ unsafe fn all_scores<E: Element>(
 /// Computes the scores of `R` rows; returns `R`.
 ///
 /// # Safety
-/// As [`Scores`], with the range widened to whole groups.
+/// Same as [`Scores`], with the range widened to whole groups.
 unsafe fn scores_of<E: Element, const R: usize>(
     q: Rows<f32>,
     keys: Rows<E>,
@@ -298,7 +298,7 @@ pub(super) unsafe fn add_values(
 /// Computes the sums of all rows.
 ///
 /// # Safety
-/// As [`add_values`].
+/// Same as [`add_values`].
 unsafe fn add_all_values<E: Element>(
     weights: &[f32],
     values: Rows<E>,
@@ -321,7 +321,7 @@ unsafe fn add_all_values<E: Element>(
 /// Computes the sums of `R` rows; returns `R`.
 ///
 /// # Safety
-/// As [`Values`].
+/// Same as [`Values`].
 unsafe fn values_of<E: Element, const R: usize>(
     weights: *const f32,
     values: Rows<E>,

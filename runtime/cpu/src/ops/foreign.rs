@@ -39,7 +39,7 @@ pub(super) fn foreign(op: &Opaque, request: &Request<'_>) -> Selected {
 /// Reads a view.
 ///
 /// # Safety
-/// As [`crate::Kernel::run`].
+/// Same as [`crate::Kernel::run`].
 unsafe fn tensor(x: &View) -> Result<Tensor, ExecError> {
     let mut rows = (0..x.rows()).map(|i| x.indices(i));
     // SAFETY: the caller vouches for the elements, which exist.
@@ -95,7 +95,7 @@ impl Launch for Foreign {
 /// Writes a tensor of the view's sizes.
 ///
 /// # Safety
-/// As [`crate::Kernel::run`].
+/// Same as [`crate::Kernel::run`].
 unsafe fn write(from: &Tensor, y: &View) -> Result<(), KernelError> {
     ensure(from.dims() == y.ne, "sizes of the result")?;
     let n = y.ne[0].max(1);

@@ -35,7 +35,7 @@ unsafe fn copy_blocks(x: &View, from: *const u8, y: &View, to: *mut u8, n: usize
 /// Copies the worker's share of `x` to `y`, which has the same sizes. Converts elements if the types differ.
 ///
 /// # Safety
-/// As [`crate::Kernel::run`] on these views. If the types differ, they can be read and written.
+/// Same as [`crate::Kernel::run`] on these views. If the types differ, they can be read and written.
 pub(super) unsafe fn copy(worker: &Worker<'_>, x: &View, y: &View) -> Result<(), KernelError> {
     ensure(x.ne == y.ne, "sizes of the copy")?;
     let (x, y) = match (x.flat(), y.flat()) {
@@ -234,7 +234,7 @@ pub(super) fn pad(op: &Pad, request: &Request<'_>) -> Selected {
 /// Zeroes the worker's share of `y`: in every format, a block of zero bytes is zero.
 ///
 /// # Safety
-/// As [`crate::Kernel::run`] on the view.
+/// Same as [`crate::Kernel::run`] on the view.
 unsafe fn zero(worker: &Worker<'_>, y: &View) {
     let bytes = y.dtype.block_bytes() as usize;
     for i in worker.share(y.rows()) {

@@ -59,7 +59,7 @@ fn division(worker: &Worker<'_>, x: &View, y: &View) -> (Range<usize>, Range<usi
 /// Writes the worker's share of `x`, normalised, to `y`. `of` returns the shift and the factor of a row.
 ///
 /// # Safety
-/// As [`crate::Kernel::run`] on these views.
+/// Same as [`crate::Kernel::run`] on these views.
 unsafe fn per_row(
     worker: &Worker<'_>,
     x: &View,

@@ -31,7 +31,7 @@ struct Rotation {
     plain: Box<[f64]>,
     /// YaRN's share of the plain frequency, per pair.
     mix: Box<[f64]>,
-    /// Factor on the rest of the frequency.
+    /// Factor on the interpolated frequency, whose share is `1 - mix`.
     scale: f64,
     /// Factor on the rotated elements.
     magnitude: f64,
@@ -157,10 +157,10 @@ vectorised! {
 }
 
 impl Rotation {
-    /// Computes the turns of the pairs of token `token`.
+    /// Computes sine and cosine of each pair's rotation for token `token`.
     ///
     /// # Safety
-    /// The positions of the token exist, and the factors of every pair.
+    /// The token's positions and the factors of all pairs exist.
     unsafe fn turns_of(
         &self,
         positions: &View,

@@ -40,7 +40,7 @@ fn each_owned(worker: &Worker<'_>, row: [usize; 3], n: usize, mut f: impl FnMut(
 /// Copies the worker's pieces of the destination to the result, unless both are the same memory.
 ///
 /// # Safety
-/// As [`crate::Kernel::run`] on these views.
+/// Same as [`crate::Kernel::run`] on these views.
 unsafe fn copy_owned(worker: &Worker<'_>, dst: &View, y: &View) -> Result<(), KernelError> {
     ensure(dst.ne == y.ne, "sizes of the destination and the result")?;
     let same = dst.ptr == y.ptr && dst.nb == y.nb;
@@ -205,7 +205,7 @@ impl Launch for Replace {
 /// Copies as [`copy`], for real numbers of any type.
 ///
 /// # Safety
-/// As [`copy`].
+/// Same as [`copy`].
 unsafe fn convert(worker: &Worker<'_>, x: &View, y: &View) -> Result<(), KernelError> {
     let plain = |t: DType| !t.is_quantised();
     let whole = plain(y.dtype) || y.ne[0].is_multiple_of(y.dtype.block_len() as usize);

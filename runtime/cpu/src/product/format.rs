@@ -282,7 +282,7 @@ impl Packed {
     /// Packs a matrix of `rows` rows of `k` elements.
     ///
     /// # Errors
-    /// As [`Format::new`] and [`Format::pack`].
+    /// Same as [`Format::new`] and [`Format::pack`].
     pub fn new(dtype: DType, bytes: &[u8], rows: usize, k: usize) -> Result<Packed, ProductError> {
         Packed::part(dtype, Source { bytes, from: 0, k }, rows, Part::whole(k))
     }
@@ -290,7 +290,7 @@ impl Packed {
     /// Packs a part of K of a matrix of `rows` rows.
     ///
     /// # Errors
-    /// As [`Format::new`] and [`Format::pack`].
+    /// Same as [`Format::new`] and [`Format::pack`].
     pub fn part(
         dtype: DType,
         source: Source,

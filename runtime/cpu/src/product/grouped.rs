@@ -157,7 +157,7 @@ impl<'a> Grouped<'a> {
     /// Computes a share. Each panel of a used expert is in exactly one share, and shares take about the same time.
     ///
     /// # Errors
-    /// As [`Product::new`] and [`Product::run`].
+    /// Same as [`Product::new`] and [`Product::run`].
     pub fn run(
         &self,
         share: Share,

@@ -18,7 +18,7 @@ use super::part::Plan;
 use super::{Isa, ProductError};
 use std::ops::Range;
 
-/// The most tokens that share a decoded panel: their activations and sums stay in a cache.
+/// The maximum number of tokens that share a decoded panel: their activations and sums stay in a cache.
 const BATCH: usize = 192;
 
 /// The largest batch multiplied without decoded panels. Up to it, decoding again for every few tokens is cheaper: a
@@ -198,7 +198,7 @@ impl<'a> Product<'a> {
     /// Computes some panels, decoding weights in registers: for few tokens.
     ///
     /// # Errors
-    /// As [`Product::run`].
+    /// Same as [`Product::run`].
     pub fn gemv(&self, panels: Range<usize>, out: &mut Output) -> Result<(), ProductError> {
         self.check(&panels, out)?;
         match &self.rows {
@@ -216,7 +216,7 @@ impl<'a> Product<'a> {
     /// Computes some panels, decoding weights into a cache: for many tokens.
     ///
     /// # Errors
-    /// As [`Product::run`].
+    /// Same as [`Product::run`].
     pub fn gemm(
         &self,
         panels: Range<usize>,

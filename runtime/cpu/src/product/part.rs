@@ -58,7 +58,7 @@ struct Node {
     index: usize,
 }
 
-/// The most waiting nodes of a part.
+/// The maximum number of waiting nodes of a part.
 const DEPTH: usize = 6;
 
 /// Nodes that wait for their sibling.

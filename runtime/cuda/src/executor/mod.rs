@@ -109,7 +109,7 @@ impl<D: Driver> CudaExecutor<D> {
     ///
     /// # Errors
     ///
-    /// As [`CudaExecutor::new`].
+    /// Same as [`CudaExecutor::new`].
     pub fn with_code(
         program: Arc<Program>,
         weights: &dyn WeightSource,

@@ -37,7 +37,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// As [`Nvrtc::compile`].
+    /// Same as [`Nvrtc::compile`].
     pub fn compile(
         &self,
         nvrtc: &Nvrtc,

@@ -99,8 +99,8 @@ impl<'g> Interpreter<'g> {
     /// Returns an interpreter of a graph that may be malformed.
     ///
     /// # Errors
-    /// As [`Self::new`], [`ExecError::NotLowered`] if a value is on a group, [`ExecError::Malformed`] if a value is
-    /// used before its definition.
+    /// Same as [`Self::new`], [`ExecError::NotLowered`] if a value is on a group, [`ExecError::Malformed`] if a value
+    /// is used before its definition.
     fn unverified(
         graph: &'g Graph,
         weights: &dyn WeightSource,
@@ -176,7 +176,7 @@ impl<'g> Interpreter<'g> {
     /// Passes every tensor to `observer` as it is produced.
     ///
     /// # Errors
-    /// As [`Self::run`].
+    /// Same as [`Self::run`].
     pub fn run_observed(
         &mut self,
         bindings: &Bindings,

@@ -72,7 +72,7 @@ impl Subject {
         self.reference_of(&FileWeights(&self.file), rounded)
     }
 
-    /// As [`Subject::reference`], for these weights.
+    /// Same as [`Subject::reference`], for these weights.
     fn reference_of(
         &self,
         weights: &impl WeightSource,
@@ -119,5 +119,5 @@ pub(crate) fn allowed(name: &str, engine: Option<f64>) -> f64 {
     engine.map_or(MOST, |engine| MOST.min(engine + 1e-4))
 }
 
-/// The most for any model.
+/// The maximum for any model.
 const MOST: f64 = 5e-4;

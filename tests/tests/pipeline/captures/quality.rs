@@ -250,7 +250,7 @@ const NORMS: &[(&str, usize, &str)] = &[
 /// mirrored; with one head, also the query projections.
 const LATENT: &[&str] = &["deepseek2", "mistral4", "minicpm3"];
 
-/// The least share of bytes in split tensors, without latent attention.
+/// The minimum share of bytes in split tensors, without latent attention.
 const SPLIT: f64 = 0.96;
 
 /// The limit of the busiest device's load over the least that heads allow.

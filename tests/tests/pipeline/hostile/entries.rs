@@ -2,7 +2,7 @@
 //! run as by users but in this process.
 //!
 //! `TPC_CASES` sets the number of cases, `TPC_HOSTILE_SEED` the first seed, and `TPC_ENTRY` (such as `lint graph`)
-//! selects an entry. A case fails if it panics or exceeds [`SLOWEST`] on a processor or [`MOST`] of memory.
+//! selects an entry. A case fails if it panics or exceeds [`SLOWEST`] of CPU time or [`MOST`] of memory.
 
 use std::ffi::OsString;
 use std::fs;

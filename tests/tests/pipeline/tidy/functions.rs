@@ -2,7 +2,7 @@
 
 use super::{CRATES, root, sources};
 
-/// The most lines of a function.
+/// The maximum number of lines of a function.
 const MOST: usize = 80;
 
 /// Longer functions that are tables: one line or arm per op, key or case.

@@ -94,7 +94,7 @@ impl Replay<'_> {
         (now.start, now.buffer, now.is_held) = (live.start, live.buffer, true);
     }
 
-    /// Checks that a tensor owns its memory and has exactly one reader.
+    /// True if a tensor owns its memory and has exactly one reader.
     fn is_last_read(&self, id: Id) -> bool {
         let (t, live) = (&self.graph.all[id], self.live[id]);
         live.is_held && t.root.is_none() && !t.is_output && live.readers == 1 && live.views == 0

@@ -141,7 +141,7 @@ impl Builder<'_> {
         sources
     }
 
-    /// Checks that the op clears a state for sequences that start. The engine clears in place, so the result is the
+    /// True if the op clears a state for sequences that start. The engine clears in place, so the result is the
     /// other operand.
     fn is_cleared_state(&mut self, data: &InstData) -> bool {
         let graph = self.settings.graph;

@@ -179,7 +179,7 @@ impl PlacedModel<'_> {
         print.compute = print.compute.saturating_add(sizes[host]);
     }
 
-    /// Checks that the engine keeps several batches in flight: all layers are on several devices in sequence.
+    /// True if the engine keeps several batches in flight: all layers are on several devices in sequence.
     fn is_pipeline(&self, back_end: BackendMemory) -> bool {
         let all = self.layers.layers.iter().chain([&self.layers.epilogue]);
         let on_devices = all

@@ -92,12 +92,12 @@ impl Order<'_> {
         matches!(self.graph.def_op(v), Op::Weight(_))
     }
 
-    /// Checks that a state has cells for tokens.
+    /// True if a state has cells for tokens.
     fn is_cache(&self, v: Value) -> bool {
         self.graph.value(v).ty.counts_cells()
     }
 
-    /// Checks that an op multiplies the experts' outputs by their weights.
+    /// True if an op multiplies the experts' outputs by their weights.
     fn weighs_experts(&self, inst: Inst) -> bool {
         let [a, b] = self.graph.inst(inst).operands[..] else {
             return false;

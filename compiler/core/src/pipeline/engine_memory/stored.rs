@@ -120,7 +120,7 @@ impl Places<'_> {
         }
     }
 
-    /// Checks that a weight is both embedding table and output matrix.
+    /// True if a weight is both embedding table and output matrix.
     fn is_tied(&self, v: Value) -> bool {
         let is_table = matches!(self.graph.def_op(v), Op::Weight(w) if w.tensor == EMBEDDING);
         let product = |d: &InstData| matches!(d.op, Op::MulMat(_)) && d.operands[0] == v;

@@ -63,7 +63,7 @@ impl Tensor {
         }
     }
 
-    /// Checks that the tensor is outside the graph's buffers.
+    /// True if the tensor is outside the graph's buffers.
     pub(super) fn is_stored(&self) -> bool {
         self.kind == Kind::Stored
     }

@@ -67,7 +67,7 @@ pub struct FactorReport {
     pub verdict: &'static str,
     /// The class that splits it.
     pub class: Option<String>,
-    /// Indices per device; for a whole factor, those of the alternative.
+    /// Indices per device; for a whole factor, the indices of the alternative.
     pub ranges: Vec<[u64; 2]>,
     /// The reason that forbids a split.
     pub reason: Option<String>,

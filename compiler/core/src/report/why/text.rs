@@ -43,7 +43,7 @@ pub(crate) fn render(all: &[WhyReport], width: u16) -> String {
     out
 }
 
-/// Describes other tensors that a factor runs through, at most `SHOWN`, those of the same layer first.
+/// Lists other tensors with the factor, at most `SHOWN`. Tensors of the same layer come first.
 fn linked_tensors(all: &[ThroughReport], of: &WhyReport) -> String {
     const SHOWN: usize = 8;
     let others: Vec<&ThroughReport> = all.iter().filter(|t| t.tensor != of.tensor).collect();

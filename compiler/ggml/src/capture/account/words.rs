@@ -54,20 +54,20 @@ fn collect(attr: &Attr, out: &mut Vec<i32>) {
     }
 }
 
-/// True if the graph does not represent the word as a number: kinds, the order of operands, places in memory, lengths
-/// that sizes repeat.
+/// True if the graph represents the word, but not as a number: as a kind, an operand order, a memory location, or a
+/// length that also appears in a size.
 fn elsewhere(t: &Record, records: &[Record], index: usize, word: i32) -> bool {
     let Some(kind) = t.op.kind() else {
         return false;
     };
     match (kind, index) {
         _ if kind.family() == Family::Gated && index == 1 => true,
-        // The IR has kinds by name.
+        // The IR stores these kinds as names.
         (OpKind::Rope | OpKind::RopeBack, 2)
         | (OpKind::Argsort | OpKind::Tri | OpKind::Pool2d, 0) => true,
         (OpKind::SsmScan | OpKind::GatedDeltaNet, 0) => word == 1,
         (OpKind::Acc | OpKind::Set | OpKind::Roll, _) => true,
-        // A range's length gives the bound.
+        // The length of the range determines the bound.
         (OpKind::Arange, 1) => true,
         // A factor of 1 has no effect, and gates are a separate sigmoid.
         (OpKind::Dsv4HcPre, 0) => word == 1.0_f32.to_bits().cast_signed(),

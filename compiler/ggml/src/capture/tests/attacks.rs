@@ -15,7 +15,7 @@ macro_rules! attack {
     };
 }
 
-/// Reads the capture, and checks it with ggml's rules if that succeeds.
+/// Reads the capture. If the capture is valid, checks it with ggml's rules.
 fn judged(text: &str) -> Result<CapturedGraph, CaptureError> {
     let captured = read(text, "attack")?;
     for devices in [1, 2, 3, 8] {

@@ -228,7 +228,7 @@ fn slices(t: &Record, from: &Record, offset: u64) -> Option<Vec<(usize, u64, u64
     (left == 0 && !out.is_empty()).then_some(out)
 }
 
-/// Returns the range's records that are read outside, that write, or that are results.
+/// Returns the records in the range that write, that are results, or that records outside the range read.
 fn roots(records: &[Record], range: &Range<usize>) -> Vec<usize> {
     let mut read = BTreeSet::new();
     let mut anywhere = BTreeSet::new();

@@ -54,7 +54,7 @@ fn beside(call: &Call<'_>) -> InferredState {
         }
         _ => call.refused(
             FaultKind::Elementwise,
-            "it takes equal states, or a split first source and a mirrored second source of size 1 on that axis",
+            "it needs equal states, or a split first source and a mirrored second source of size 1 on that axis",
         ),
     }
 }
@@ -75,7 +75,7 @@ fn add_id(call: &Call<'_>) -> InferredState {
         }
         _ => call.refused(
             FaultKind::Elementwise,
-            "it takes a bias in the first source's state",
+            "it needs a bias in the first source's state",
         ),
     }
 }
@@ -83,7 +83,7 @@ fn add_id(call: &Call<'_>) -> InferredState {
 fn same(call: &Call<'_>) -> InferredState {
     let first = call.seen(0);
     if (1..call.src.len()).any(|i| call.src[i].is_some() && call.seen(i) != first) {
-        return call.refused(FaultKind::Elementwise, "it takes sources in one state");
+        return call.refused(FaultKind::Elementwise, "it needs sources in one state");
     }
     match first.split() {
         None => Ok(SplitState::Mirrored),
@@ -121,7 +121,7 @@ fn gated(call: &Call<'_>) -> InferredState {
 fn same_split(call: &Call<'_>) -> InferredState {
     let first = call.seen(0);
     if (1..call.src.len()).any(|i| call.src[i].is_some() && call.seen(i) != first) {
-        return call.refused(FaultKind::Elementwise, "it takes sources in one state");
+        return call.refused(FaultKind::Elementwise, "it needs sources in one state");
     }
     Ok(first.clone())
 }

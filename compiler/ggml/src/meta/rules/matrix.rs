@@ -5,7 +5,7 @@ use crate::meta::fault::FaultKind;
 use crate::meta::states::{Split, SplitState};
 use crate::op::SplitRule;
 
-const TAKES: &str = "it takes rows of the weight, rows of the activations, matching parts of the contracted axis, or \
+const TAKES: &str = "it needs rows of the weight, rows of the activations, matching parts of the contracted axis, or \
                      matching batches";
 
 pub(super) const PRODUCT: StateRule = StateRule {

@@ -32,7 +32,7 @@ fn concat(call: &Call<'_>) -> InferredState {
         _ => {
             return call.refused(
                 FaultKind::Concat,
-                "it takes equal states, or one mirrored source",
+                "it needs equal states, or one mirrored source",
             );
         }
     };

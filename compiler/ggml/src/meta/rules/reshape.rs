@@ -66,7 +66,7 @@ fn copy(call: &Call<'_>) -> InferredState {
     }
     call.refused(
         FaultKind::Write,
-        "it takes a source in the destination's state",
+        "it needs a source in the destination's state",
     )
 }
 

@@ -52,7 +52,7 @@ fn get(call: &Call<'_>) -> InferredState {
         (SplitState::Split(s), true) if s.axis == 0 => Ok(s.clone().into()),
         _ => call.refused(
             FaultKind::States,
-            "it takes parts of rows, and mirrored indices",
+            "it needs a source that is mirrored or split along axis 0, and mirrored indices",
         ),
     }
 }
@@ -62,7 +62,7 @@ fn set(call: &Call<'_>) -> InferredState {
     if !call.seen(1).is_whole() || to.axis() == Some(1) || call.seen(0).axis() != to.axis() {
         return call.refused(
             FaultKind::Write,
-            "it takes rows in the destination's state, except axis 1, and mirrored indices",
+            "it needs rows in the destination's state, no split along axis 1, and mirrored indices",
         );
     }
     let parts = |s: &SplitState| s.split().map(super::Split::per_device);

@@ -15,8 +15,8 @@ pub(super) struct ScoredValues {
     pub(super) scores: Value,
 }
 
-/// Sums `tokens` consecutive steps, for every step with enough steps up to itself. `tokens` is a power of two: each
-/// round adds two sums of half the length.
+/// Returns the weighted sum of each `tokens` consecutive steps. `tokens` is a power of two: each round doubles the
+/// length by merging adjacent sums.
 pub(super) fn pool(
     b: &mut Builder<'_>,
     x: ScoredValues,
@@ -37,7 +37,8 @@ pub(super) fn pool(
     Ok(x)
 }
 
-/// Sums two parts. If `share` is given, it multiplies the weight of the first, whose score is left out.
+/// Returns the weighted sum of two parts. With `share`, the weight of `first` is multiplied by it, and the result keeps
+/// only the scores of `second`.
 pub(super) fn merge(
     b: &mut Builder<'_>,
     first: ScoredValues,

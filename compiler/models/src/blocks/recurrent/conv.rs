@@ -93,7 +93,7 @@ pub(in crate::blocks) fn step(
     b.slice(steps.all, 0, from, n_t, name)
 }
 
-/// Arranges elements of a [`step`] as a step.
+/// Reshapes `x` to the shape of a [`step`].
 pub(in crate::blocks) fn as_step(
     b: &mut Builder<'_>,
     x: Value,
@@ -104,7 +104,7 @@ pub(in crate::blocks) fn as_step(
     b.reshape(x, [n_t, channels.into(), n_s], name)
 }
 
-/// Returns a [`step`]'s inputs: `[channels, n_tokens]`.
+/// Returns a [`step`] as `[channels, n_tokens]`.
 pub(in crate::blocks) fn flat(
     b: &mut Builder<'_>,
     x: Value,

@@ -51,7 +51,7 @@ pub(super) fn kda(
     b.project("attn_output", y, [hp.width, embd], "kda_out")
 }
 
-/// Returns unit-length queries and keys by heads, `[head_dim, heads, n_seq_tokens, n_seqs]`, and values, `[width,
+/// Returns queries and keys of unit length per head, `[head_dim, heads, n_seq_tokens, n_seqs]`, and values, `[width,
 /// n_tokens]`.
 fn convolve(
     b: &mut Builder<'_>,
@@ -108,7 +108,7 @@ fn decay(
             let step = b.reshape(step, by_head, "kda_step")?;
             let mut logit = b.mul(step, per_head, "kda_decay")?;
             if hp.form.decay == KdaDecay::SoftplusOrBounded {
-                // The numbers per head are negative, for the softplus.
+                // `ssm_a` is stored with the negative sign that the softplus form needs.
                 logit = unary(b, UnaryKind::Neg, logit)?;
             }
             let share = unary(b, UnaryKind::Sigmoid, logit)?;

@@ -1,5 +1,4 @@
-//! Lightning attention: a memory per head that decays at its own rate, takes in keys and values, and is read by
-//! queries.
+//! Lightning attention. Each head has a memory with its own decay rate: keys and values write it, queries read it.
 
 use tpc_ir::Value;
 use tpc_ir::op::{Arange, Fill, Unary, UnaryKind};
@@ -75,7 +74,7 @@ fn remember(
     b.reshape(y, [hp.width.n.into(), b.n_tokens()], "qkv")
 }
 
-/// Returns each head's logarithmic decay per token, `[1, heads]`: ALiBi's slopes times a share that shrinks from layer
+/// Returns each head's logarithmic decay per token, `[1, heads]`: ALiBi's slopes times a factor that shrinks from layer
 /// to layer.
 fn rates(
     b: &mut Builder<'_>,

@@ -22,7 +22,7 @@ pub(crate) struct DeltaNetHParams {
     pub(crate) value_width: Size,
     /// Rows of the fused projection: queries, keys, values, output gate.
     pub(crate) with_gate: Size,
-    /// Rows of the fused projection to all decays and corrections.
+    /// Rows of the fused projection that gives all decays and corrections.
     pub(crate) both_gates: Size,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct GroupedSizes {
     pub(super) state: Size,
     /// Width of one projection of all groups.
     pub(super) group_width: Size,
-    /// Width of all heads and two projections of all groups.
+    /// Width of the convolution: all heads, and two projections of all groups.
     pub(super) convolved: u64,
 }
 
@@ -38,7 +38,7 @@ impl GroupedSizes {
             groups,
             state,
             group_width,
-            // Sums of a few sizes do not overflow.
+            // A sum of a few sizes cannot overflow.
             convolved: inner.n + 2 * group_width.n,
         })
     }

@@ -53,7 +53,7 @@ impl<'a, S: Simd, L: Layout> Decoded<'a, S, L> {
     /// Reads block `b` of a step.
     ///
     /// # Safety
-    /// As [`Simd`]; `head` belongs to the step and `body` to the block.
+    /// Same as [`Simd`]; `head` belongs to the step and `body` to the block.
     #[inline(always)]
     pub(super) unsafe fn new(
         head: &'a <L::Scales as Scales>::Head<S>,

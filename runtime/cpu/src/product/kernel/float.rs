@@ -24,7 +24,7 @@ pub(in crate::product) trait Element {
     /// Reads an element of 16 rows.
     ///
     /// # Safety
-    /// As [`Simd`]; the elements are at `p`.
+    /// Same as [`Simd`]; the elements are at `p`.
     unsafe fn get<S: Simd>(p: *const u8) -> S::F;
 }
 

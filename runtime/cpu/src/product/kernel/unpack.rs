@@ -16,7 +16,7 @@ use crate::product::simd::{Kernel, Simd};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The most blocks decoded together. With six tokens' activations they fill a first-level cache well.
+/// The maximum number of blocks decoded together. With six tokens' activations they fill a first-level cache well.
 pub(in crate::product) const BLOCKS: usize = 16;
 
 #[derive(Clone)]

@@ -35,7 +35,7 @@ pub(super) trait Codes {
     /// Returns the 8 units of the block.
     ///
     /// # Safety
-    /// As [`Simd`]; `body` has [`Codes::BYTES`].
+    /// Same as [`Simd`]; `body` has [`Codes::BYTES`].
     unsafe fn get<S: Simd>(body: *const u8) -> [S::I; 8];
 }
 
@@ -59,19 +59,19 @@ pub(super) trait Scales {
     /// Reads a head.
     ///
     /// # Safety
-    /// As [`Simd`]; the step's head is at `head` and its trailing scales are at `behind`.
+    /// Same as [`Simd`]; the step's head is at `head` and its trailing scales are at `behind`.
     unsafe fn head<S: Simd>(head: *const u8, behind: *const u8) -> Self::Head<S>;
 
     /// Returns the scale of part `j` (16 elements) of block `b` of the step.
     ///
     /// # Safety
-    /// As [`Scales::head`], and that head is still there.
+    /// Same as [`Scales::head`], and that head is still there.
     unsafe fn scale<S: Simd>(head: &Self::Head<S>, b: usize, j: usize) -> S::F;
 
     /// Returns the minimum, added to `scale · code`, of part `j` of block `b`.
     ///
     /// # Safety
-    /// As [`Scales::scale`].
+    /// Same as [`Scales::scale`].
     unsafe fn min<S: Simd>(head: &Self::Head<S>, b: usize, j: usize) -> S::F;
 }
 

@@ -320,7 +320,7 @@ impl<F: Copy> Scaled<F> {
     /// Returns unsigned number `n` of each row times the scale.
     ///
     /// # Safety
-    /// As [`Simd`]; the head has more than `n` numbers.
+    /// Same as [`Simd`]; the head has more than `n` numbers.
     #[inline(always)]
     pub(super) unsafe fn times_u8<S: Simd<F = F>>(&self, n: usize) -> F {
         S::fmul(self.d, S::to_f(S::u8x16(self.head.add(ROWS * n))))

@@ -74,7 +74,7 @@ impl<const BYTES: usize, const FROM: usize> FileCodes for Nibbles32<BYTES, FROM>
     }
 }
 
-/// As [`Nibbles32`], with four bytes of fifth bits before the nibbles.
+/// Same as [`Nibbles32`], with four bytes of fifth bits before the nibbles.
 pub(in crate::product) struct Five32<const BYTES: usize, const FROM: usize>;
 
 impl<const BYTES: usize, const FROM: usize> FileCodes for Five32<BYTES, FROM> {

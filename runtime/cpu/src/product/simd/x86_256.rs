@@ -24,7 +24,7 @@ impl<const VNNI: bool> Avx2<VNNI> {
 /// Compiles a kernel without VNNI.
 ///
 /// # Safety
-/// As [`Kernel::run`].
+/// Same as [`Kernel::run`].
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn enter_plain<K: Kernel>(kernel: K) {
     // SAFETY: caller's contract.
@@ -34,7 +34,7 @@ unsafe fn enter_plain<K: Kernel>(kernel: K) {
 /// Compiles a kernel with VNNI.
 ///
 /// # Safety
-/// As [`Kernel::run`].
+/// Same as [`Kernel::run`].
 #[target_feature(enable = "avx2,fma,f16c,avxvnni")]
 unsafe fn enter_vnni<K: Kernel>(kernel: K) {
     // SAFETY: caller's contract.

@@ -25,7 +25,7 @@ impl Avx512 {
 /// Compiles a kernel for the instruction set.
 ///
 /// # Safety
-/// As [`Kernel::run`].
+/// Same as [`Kernel::run`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 unsafe fn enter<K: Kernel>(kernel: K) {
     // SAFETY: caller's contract.

@@ -1,4 +1,4 @@
-//! Operands that the op itself repeats or adds.
+//! Ops that repeat or add an operand themselves, so that a separate op is redundant.
 
 use tpc_ir::DType;
 
