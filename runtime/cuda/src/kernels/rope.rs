@@ -23,7 +23,7 @@ fn correction_dim(op: &Rope, rotations: f64) -> f64 {
     op.n_dims as f64 * libm::log(wave) / (2.0 * libm::log(f64::from(op.freq_base)))
 }
 
-/// Returns the index of the position that rotates a pair; `None` if the sections are empty.
+/// Returns which of a token's positions determines the angle of a pair; `None` if the sections are empty.
 fn position_of(mode: RopeMode, pair: u64) -> Option<u32> {
     let Some(sections) = mode.sections() else {
         return Some(0);

@@ -12,10 +12,7 @@
 //!
 //! Codes of 3, 5 and 6 bits have their low bits in the lines of the wider fields and their high bits in further lines.
 #![expect(unsafe_code, reason = "kernels")]
-#![allow(
-    unsafe_op_in_unsafe_fn,
-    reason = "every body has BYTES bytes"
-)]
+#![allow(unsafe_op_in_unsafe_fn, reason = "every body has BYTES bytes")]
 
 use super::{Codes, ROWS};
 use crate::product::simd::{Simd, Width};

@@ -4,10 +4,7 @@
 //! pair of bits. Number `n` of 16 has its nibble in slot `n % 4 + 4·(n / 8)`, in the low or high half by `n / 4 % 2`.
 //! Its pair is in slot `8 + n % 4` at bit `2·(n / 4)`.
 #![expect(unsafe_code, reason = "kernels")]
-#![allow(
-    unsafe_op_in_unsafe_fn,
-    reason = "every head has HEAD bytes"
-)]
+#![allow(unsafe_op_in_unsafe_fn, reason = "every head has HEAD bytes")]
 
 use super::{ROWS, Scales};
 use crate::product::simd::Simd;
