@@ -205,7 +205,7 @@ impl Budget {
     /// Spends `n` units; `doing` names the work.
     ///
     /// # Errors
-    /// If the limit is exceeded. The budget [keeps](Self::first_overrun) the first such error.
+    /// Fails if the limit is exceeded. The budget [keeps](Self::first_overrun) the first such error.
     pub fn spend(
         &self,
         resource: Resource,
