@@ -107,7 +107,7 @@ impl OpLocation {
 pub struct BudgetExceeded {
     /// The resource.
     pub resource: Resource,
-    /// Its limit.
+    /// The limit of the resource.
     pub limit: u64,
     /// The stage that needs more, as in `the proof`.
     pub doing: &'static str,

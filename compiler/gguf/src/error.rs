@@ -10,7 +10,7 @@ use super::lookalike;
 
 /// One defect of a GGUF file.
 ///
-/// It displays as `file: subject: defect (at byte N)`, without unknown parts.
+/// Displays as `file: subject: defect (at byte N)`; omits unknown parts.
 #[derive(Debug)]
 pub struct GgufError {
     file: String,

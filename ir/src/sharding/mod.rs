@@ -35,7 +35,7 @@ pub struct Sharding {
     /// The unreduced sum over the devices. A value is never both split and unreduced.
     pub unreduced: Unreduced,
     /// Storage granule of axis 0 in elements: each device stores the whole blocks of this size that its range touches.
-    /// It is 1 except for a quantised tensor whose ranges end inside blocks.
+    /// The granule is 1 except for a quantised tensor whose ranges end inside blocks.
     pub granule: u64,
 }
 

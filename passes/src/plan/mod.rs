@@ -69,7 +69,7 @@ pub enum PlanError {
 pub struct PlannedGraph {
     /// The graph, with places and copies.
     pub graph: Verified<stage::Placed>,
-    /// Its factors.
+    /// The graph's factors.
     pub factors: Factors,
     /// Tables over the factors.
     pub analysis: Analysis,

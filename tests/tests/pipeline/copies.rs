@@ -136,7 +136,7 @@ fn a_cache_on_the_host_crosses_the_link_once() {
     assert!(seen >= 2, "{seen} headers");
 }
 
-/// Devices fetch only the attended cells of a host cache, however short the context is.
+/// Devices fetch only the attended cells of a host cache, even if the context is short.
 #[test]
 fn only_the_cells_attended_to_leave_a_cache_on_the_host() {
     let mut seen = 0;
