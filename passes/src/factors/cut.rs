@@ -14,7 +14,8 @@ pub struct CutReshape {
     pub factor: Var,
     /// The offset in the factor at which an axis of the result starts.
     pub at: Dim,
-    /// Sizes that avoid the cut: the reshape's own, with each cutting axis moved to the end of a factor.
+    /// Sizes that avoid the cut: the reshape's own sizes, but an axis that would end inside a factor ends at the
+    /// factor's end.
     pub instead: Option<[Dim; RANK]>,
 }
 

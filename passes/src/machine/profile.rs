@@ -16,7 +16,7 @@ pub struct EngineProfile {
     pub recurrent_us: f64,
     /// Fixed microseconds of a recurrent state update if devices share the layer's tensors.
     pub shared_recurrent_us: f64,
-    /// Fixed microseconds of any other op; an average, because many are fused with neighbours.
+    /// Fixed microseconds of any other op. Many of these ops are fused with neighbours, so the constant is small.
     pub light_us: f64,
     /// Fixed microseconds per batch.
     pub token_us: f64,

@@ -241,9 +241,9 @@ impl SharedForm {
 /// The form of gate and up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedGate {
-    /// A tensor each.
+    /// Gate and up have a tensor each.
     Separate,
-    /// In the tensor of up: the gate's rows, then up's rows.
+    /// One tensor, named like up: the gate's rows, then up's rows.
     Fused,
 }
 
