@@ -73,7 +73,7 @@ pub trait ExecutorUnderTest {
     }
 }
 
-/// Builds executors of one kind for tests.
+/// An executor to test: name, number of cases, and constructor.
 pub struct Factory {
     /// The executor's name in [`EXCEPTIONS`](super::EXCEPTIONS).
     pub executor: &'static str,
