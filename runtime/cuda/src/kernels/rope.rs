@@ -84,7 +84,7 @@ pub(super) fn rope_params(
     params = (0..pairs).fold(params, |p, i| p.f64(plain(i)));
     params = (0..pairs).fold(params, |p, i| p.f64(mix(i)));
     for i in 0..pairs {
-        params = params.u32(position_of(op.mode, i).ok_or("its sections are empty")?);
+        params = params.u32(position_of(op.mode, i).ok_or("the sections are empty")?);
     }
     Ok(params)
 }
