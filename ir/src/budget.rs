@@ -107,7 +107,7 @@ impl OpLocation {
 pub struct BudgetExceeded {
     /// The resource.
     pub resource: Resource,
-    /// Its limit.
+    /// The limit of the resource.
     pub limit: u64,
     /// The stage that needs more, as in `the proof`.
     pub doing: &'static str,
@@ -205,7 +205,7 @@ impl Budget {
     /// Spends `n` units; `doing` names the work.
     ///
     /// # Errors
-    /// If the limit is exceeded. The budget [keeps](Self::first_overrun) the first such error.
+    /// Fails if the limit is exceeded. The budget [keeps](Self::first_overrun) the first such error.
     pub fn spend(
         &self,
         resource: Resource,

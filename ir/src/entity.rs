@@ -12,7 +12,7 @@ macro_rules! handle {
             /// Returns the handle at `index`.
             ///
             /// # Panics
-            /// If the table exceeds `u32`, which the parsers of this crate prevent.
+            /// Panics if the table exceeds `u32`, which the parsers of this crate prevent.
             pub fn new(index: usize) -> Self {
                 Self(u32::try_from(index).expect("invariant: tables hold fewer than 2^32 entities"))
             }

@@ -6,13 +6,13 @@ use crate::place::{DeviceData, GroupData, Place};
 use crate::sharding::{ClassData, Sharding};
 use crate::types::TensorType;
 
-/// The highest layer number: far beyond any model, yet small enough for tables per layer.
+/// The highest layer number: far above any model, and small enough for tables with an entry per layer.
 pub const MAX_LAYER: u32 = u16::MAX as u32;
 
 /// A value of a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueData {
-    /// A display name without effect; may be empty or repeated.
+    /// A name for display only; may be empty or repeated.
     pub name: String,
     /// The type over all devices of its place.
     pub ty: TensorType,
@@ -29,9 +29,9 @@ pub struct ValueData {
 pub struct InstData {
     /// The op.
     pub op: Op,
-    /// The values that it reads.
+    /// The values that the op reads.
     pub operands: Vec<Value>,
-    /// The values that it defines.
+    /// The values that the op defines.
     pub results: Vec<Value>,
     /// The layer; `None` before the first and after the last.
     pub layer: Option<u32>,
@@ -46,7 +46,7 @@ pub enum Output {
     State {
         /// The value defined by the `state` op.
         state: Value,
-        /// Its replacement for the next batch.
+        /// The state's content in the next batch.
         value: Value,
     },
 }
@@ -216,7 +216,7 @@ impl Graph {
     /// Drops the instructions that `keep` rejects. The others are renumbered in order.
     ///
     /// # Panics
-    /// If a remaining instruction or output reads a dropped value.
+    /// Panics if a remaining instruction or output reads a dropped value.
     pub fn retain(&mut self, keep: impl Fn(Inst) -> bool) {
         let mut map: Vec<Option<Value>> = vec![None; self.values.len()];
         let kept = self.values().filter(|(_, v)| keep(v.def.0));
@@ -254,10 +254,10 @@ impl Graph {
     /// Appends an instruction with one inferred result, on `place`.
     ///
     /// # Errors
-    /// If the operands do not fit the op.
+    /// Fails if the operands do not fit the op.
     ///
     /// # Panics
-    /// If the op is a leaf or has several results; use [`Self::push`] for these.
+    /// Panics if the op is a leaf or has several results; use [`Self::push`] for these.
     pub fn push_with_inference(
         &mut self,
         op: impl Into<Op>,

@@ -35,6 +35,6 @@ pub struct DeviceData {
 /// A group as a graph declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupData {
-    /// Its devices, by rank in collectives and in [`ClassData::ranges`](crate::ClassData).
+    /// The devices, in order of their ranks in collectives and in [`ClassData::ranges`](crate::ClassData).
     pub devices: Vec<Device>,
 }

@@ -21,7 +21,7 @@ impl TensorType {
     /// Returns a type with up to four sizes; missing sizes are 1.
     ///
     /// # Panics
-    /// If there are more than four sizes.
+    /// Panics if there are more than four sizes.
     pub fn new<const K: usize>(dtype: DType, dims: [Dim; K]) -> TensorType {
         const { assert!(K <= RANK) };
         let mut out = [Dim::ONE, Dim::ONE, Dim::ONE, Dim::ONE];

@@ -72,7 +72,7 @@ fn difference_cause(
     small: &dyn Fn(Value) -> bool,
 ) -> Option<DifferenceCause> {
     let op = |&v: &Value| &programs.inst(programs.value(v).def.0).op;
-    // Rows that one device has, and zeros of the others.
+    // True if one device has the row and all other devices have zeros.
     let windowed = |op: &Op| match op {
         Op::GetRows(op) => op.window.is_some(),
         Op::MulMatId(op) => op.window.is_some(),

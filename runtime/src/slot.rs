@@ -7,8 +7,8 @@ use crate::tensor::{Data, Shape, Tensor};
 
 /// The destination of an input. The host writes each element once, axis 0 fastest.
 ///
-/// It is memory of an executor or a tensor to create. If the host's sizes differ from the slot's, the slot stays
-/// unwritten.
+/// The destination is memory of an executor, or a tensor to create. If the host's sizes differ from the slot's, the
+/// slot stays unwritten.
 #[derive(Debug)]
 pub struct Slot<'a> {
     dims: [usize; RANK],

@@ -5,14 +5,14 @@ use tpc_ir::{Bindings, Dim, Graph, Interval, Output, RANK, Symbol, TensorType, V
 
 use crate::tensor::Shape;
 
-/// Content of a state's cells.
+/// The content of a state's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CellKind {
-    /// Tokens of caches without a window.
+    /// One token of a cache without a window.
     Full,
-    /// Tokens of caches with a window.
+    /// One token of a sliding-window cache.
     Windowed,
-    /// Sequences.
+    /// One sequence (recurrent state).
     Sequence,
 }
 
@@ -44,15 +44,15 @@ pub struct Rotation {
 pub struct StateInfo {
     /// The state's value.
     pub value: Value,
-    /// Name, which the state's parts share.
+    /// The name; the parts of a state have the same name.
     pub name: String,
     /// Type of the value.
     pub ty: TensorType,
-    /// Per axis, the stored intervals; `None` for the whole state.
+    /// The stored intervals of each axis; `None` for the whole state.
     pub parts: Option<Vec<Vec<Interval>>>,
     /// Content of the cells, and the axis that counts them. All later axes have size 1.
     pub cells: Option<(CellKind, usize)>,
-    /// Rotations of positions in the state, or the reason why they are unknown.
+    /// The rotary embeddings in the state, or the reason why they are unknown.
     pub rotations: Result<Vec<Rotation>, String>,
 }
 
@@ -105,7 +105,7 @@ fn source(graph: &Graph, mut value: Value) -> Value {
     value
 }
 
-/// True if another op than rotary embeddings uses positions. Query temperatures are a separate input.
+/// True if an op other than a rotary embedding uses positions. Query temperatures are a separate input.
 fn absolute_positions(graph: &Graph) -> bool {
     let position = |v: &Value| match graph.def_op(source(graph, *v)) {
         Op::Input(input) => matches!(input.kind, InputKind::Positions | InputKind::PositionsMrope),

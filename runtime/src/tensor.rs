@@ -201,7 +201,7 @@ impl Tensor {
     /// Returns the elements as integers.
     ///
     /// # Errors
-    /// [`ExecError::Elements`] if they are real.
+    /// [`ExecError::Elements`] if the elements are real.
     pub fn ints(&self) -> Result<&[i64], ExecError> {
         match &self.data {
             Data::Int(v) => Ok(v),

@@ -1,4 +1,4 @@
-//! Sources of weights, and the cutting of a device's part.
+//! Sources of weights, and cutting out a device's part.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -173,7 +173,7 @@ impl Cut<'_> {
                 len: size,
             }];
             let given = parts.get(axis).map_or(whole.as_slice(), Vec::as_slice);
-            // A single run of a row may be cut inside blocks.
+            // If the part of a row is a single run, it may begin and end inside blocks.
             let granule = match given.len() {
                 1 => self.data.dtype.granule(),
                 _ => self.data.dtype.block_len(),
@@ -229,8 +229,8 @@ impl Cut<'_> {
 
 /// Cuts the part `parts` out of a tensor. `parts` lists, per axis, the intervals of indices to keep, in sequence;
 /// `None` and omitted axes keep all. A single interval along axis 0 may begin and end inside blocks, at the type's
-/// [granule](DType::granule). The part then has all blocks that it touches, and states the number of elements before
-/// it.
+/// [granule](DType::granule). The part then holds all blocks that the interval touches, and [`PackedWeight::skipped`]
+/// returns the number of elements before the interval.
 ///
 /// # Errors
 /// [`ExecError::CutBlock`] for any other cut inside a block along axis 0, [`ExecError::PartRange`] if an interval
@@ -271,12 +271,12 @@ pub fn pack<'a>(
 }
 
 impl PackedWeight<'_> {
-    /// Returns the elements of a row's first block before the part.
+    /// Returns the number of elements in a row's first block that are before the part.
     pub const fn skipped(&self) -> usize {
         (self.start % self.dtype.block_len()) as usize
     }
 
-    /// Returns the elements in a row's blocks, including those around the part.
+    /// Returns the number of elements in a row's blocks, including elements before and after the part.
     pub const fn row_len(&self) -> usize {
         let block = self.dtype.block_len() as usize;
         (self.skipped() + self.ne[0]).next_multiple_of(block)
@@ -285,7 +285,7 @@ impl PackedWeight<'_> {
     /// Returns the elements: f32 for real types except f64, which stays f64; integers for integer types.
     ///
     /// # Errors
-    /// [`ExecError::Quant`] without a decoder.
+    /// [`ExecError::Quant`] if the type has no decoder.
     pub fn unpack(&self) -> Result<Tensor, ExecError> {
         let [k, rows @ ..] = self.ne;
         let all = [self.row_len(), rows[0], rows[1], rows[2]];

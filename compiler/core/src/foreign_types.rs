@@ -11,7 +11,7 @@ use tpc_ir::{DType, Graph, Op};
 pub struct ForeignTypes {
     /// The first tensor.
     pub first: String,
-    /// Its type.
+    /// The type of `first`.
     pub first_type: DType,
     /// The number of tensors.
     pub count: usize,

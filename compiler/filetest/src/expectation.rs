@@ -5,7 +5,7 @@ use crate::frontend::Frontend;
 /// An expected or reported error, warning or note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reported {
-    /// From 1; 0 for a finding without a line.
+    /// The line number, from 1; 0 for a finding without a line.
     pub(crate) line: usize,
     pub(crate) code: String,
     pub(crate) message: String,

@@ -10,7 +10,7 @@ use super::lookalike;
 
 /// One defect of a GGUF file.
 ///
-/// It displays as `file: subject: defect (at byte N)`, without unknown parts.
+/// Displays as `file: subject: defect (at byte N)`; omits unknown parts.
 #[derive(Debug)]
 pub struct GgufError {
     file: String,
@@ -405,7 +405,7 @@ impl fmt::Display for GgufError {
 
 impl std::error::Error for GgufError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        // This message includes the kind's, so the source is the kind's.
+        // This error's message includes the kind's message, so the source is the source of the kind.
         self.kind.source()
     }
 }

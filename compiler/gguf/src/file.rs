@@ -190,7 +190,7 @@ fn drop_pages(map: &Mmap, start: usize, len: usize) {
 impl GgufFile {
     /// Opens a model, given its file or any shard.
     ///
-    /// It reads only headers. Data are mapped, and read on first use.
+    /// Reads only headers. Data are mapped, and read on first use.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use super::value::MetaValue;
 pub struct Entry {
     /// The key, such as `llama.block_count`.
     pub key: String,
-    /// Its value.
+    /// The value.
     pub value: MetaValue,
     /// Bytes from the file's start; 0 without a file.
     pub offset: u64,
@@ -90,7 +90,7 @@ impl Metadata {
             .map(|i| &self.entries[i])
     }
 
-    /// Returns a key's value, whatever its type.
+    /// Returns a key's value of any type.
     pub fn value(&self, key: &str) -> Option<&MetaValue> {
         self.entry(key).map(|e| &e.value)
     }

@@ -15,9 +15,9 @@ const SAMPLES: u64 = 1 << 14;
 /// The range of a weight, which depends on its op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Domain {
-    /// From −1 to 1.
+    /// Numbers from −1 to 1.
     Any,
-    /// From −1 to 0: a decay. Positive decays would let the state grow.
+    /// Numbers from −1 to 0, for decays. Positive decays would let the state grow.
     Negative,
     /// From 1 to 2: a divisor.
     Divisor,

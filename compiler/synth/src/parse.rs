@@ -32,7 +32,7 @@ const KEYS: [&str; 18] = [
     "header",
 ];
 
-/// The largest size: above all models, and the product of two sizes fits 63 bits.
+/// The largest size: larger than in any model. The product of two sizes fits 63 bits.
 const MAX_SIZE: u64 = (1 << 31) - 1;
 
 const MAX_LAYERS: u64 = 2048;
@@ -43,7 +43,7 @@ fn invalid(entity: &str, message: impl Into<tpc_diag::Message>) -> Diagnostic {
     Diagnostic::new(&codes::UNKNOWN_PRESET, shorten(entity), message)
 }
 
-/// The pairs of a specification; its keys and metadata keys are separate.
+/// The key=value pairs of a specification, with metadata keys apart from the other keys.
 #[derive(Default)]
 struct KeyValues<'a> {
     keys: BTreeMap<&'static str, &'a str>,
@@ -337,7 +337,7 @@ impl<'a> KeyValues<'a> {
         })
     }
 
-    /// Returns the choice of a key that is 0 (`off`) or 1 (`on`).
+    /// Returns `off` or `on` for a key with the value 0 or 1.
     fn switch<T>(&self, key: &'static str, off: T, on: T) -> Result<Option<T>, Diagnostic> {
         match self.keys.get(key) {
             None => Ok(None),
@@ -366,7 +366,7 @@ fn number(key: &str, text: &str, min: u64, max: u64) -> Result<u64, Diagnostic> 
 }
 
 /// Parses a metadata value as the first type that fits: u32, f32, bool, a list of one of these, or text. A list of one
-/// ends with a slash, a list of u64 begins with `u64:`.
+/// element ends with a slash; a list of u64 begins with `u64:`.
 fn meta_value(text: &str) -> MetaValue {
     fn list<T: std::str::FromStr>(text: &str) -> Option<Vec<T>> {
         let numbers = text.strip_suffix('/').unwrap_or(text);

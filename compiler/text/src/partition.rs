@@ -43,9 +43,9 @@ pub(crate) struct Partition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strips {
     Nothing,
-    /// This token absorbs white space before it.
+    /// The token with this text absorbs the white space before it.
     Left(&'static str),
-    /// Phi-3: all but three tokens absorb white space after them.
+    /// Phi-3: all but three tokens absorb the white space after them.
     Phi3,
 }
 

@@ -29,12 +29,12 @@ const MODELS: [&str; 8] = [
 /// bytes.
 const LONGEST: usize = 1 << 30;
 
-/// The treatment of the begin and end tokens.
+/// A choice: add or omit the begin and end tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Markers {
-    /// Added.
+    /// Adds the tokens that the model file requests.
     Add,
-    /// Omitted: the text is a part of a longer one.
+    /// Omits them: the text is a part of a longer one.
     Omit,
 }
 
@@ -373,7 +373,7 @@ fn ends(
             )),
         }
     };
-    // BERT texts have both special tokens, whatever the keys.
+    // BERT adds both tokens, even if the keys say otherwise.
     let bert = name == "bert";
     let gemma = pre.is_some_and(|p| p.bytes == Bytes::Gemma);
     let begin = add(

@@ -41,10 +41,10 @@ pub struct Space {
     most_work: Option<u64>,
 }
 
-/// More than in any model, and cheap to visit.
+/// The maximum number of segments of an axis: more than in any model, and cheap to visit.
 pub(super) const MAX_SEGMENTS: usize = 1 << 10;
 
-/// Trees of models nest far less.
+/// The maximum nesting of factors; models stay far below it.
 const MAX_DEPTH: u32 = 200;
 
 impl Space {

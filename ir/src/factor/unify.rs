@@ -11,7 +11,7 @@ impl Space {
     /// Makes two products equal.
     ///
     /// # Errors
-    /// If their sizes differ, or a factor cannot be cut at a boundary.
+    /// Fails if their sizes differ, or a factor cannot be cut at a boundary.
     pub fn unify(&mut self, a: &[Var], b: &[Var]) -> Result<(), UnifyError> {
         self.with_depth_limit(|s| s.unify_inner(a, b))
     }

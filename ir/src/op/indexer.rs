@@ -16,7 +16,7 @@ pub struct LightningIndexer;
 
 impl OpDef for LightningIndexer {
     const NAMES: &'static [&'static str] = &["lightning_indexer"];
-    /// It reads one key head.
+    /// Light, because the op reads only one key head.
     const CATEGORY: OpCategory = OpCategory::Light;
 
     fn parse(_: &str, _: &mut AttrReader) -> Result<Self, AttrError> {

@@ -115,7 +115,7 @@ impl Weight {
         }
     }
 
-    /// Returns the first index along axis 0 of the file's tensor; 0 for several runs.
+    /// Returns the first stored index along axis 0 of the file's tensor; 0 if the part has several runs.
     pub fn row_start(&self) -> u64 {
         self.run().map_or(0, |run| run.start)
     }

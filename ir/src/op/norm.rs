@@ -61,7 +61,7 @@ impl NormKind {
 pub struct Norm {
     /// The norm.
     pub kind: NormKind,
-    /// Summand under the root; for L2 the least divisor.
+    /// The epsilon: added under the root; for L2, the smallest divisor.
     pub eps: f32,
 }
 
@@ -167,7 +167,7 @@ impl OpDef for NormStats {
 pub struct NormApply {
     /// The norm.
     pub kind: NormKind,
-    /// Summand under the root; for L2 the least divisor.
+    /// The epsilon: added under the root; for L2, the smallest divisor.
     pub eps: f32,
     /// Elements of a whole row.
     pub n: u64,

@@ -32,7 +32,7 @@ macro_rules! ops {
             /// Parses an op; `None` for an unknown name.
             ///
             /// # Errors
-            /// If an attribute is missing, unknown or of the wrong kind.
+            /// Fails if an attribute is missing, unknown or of the wrong kind.
             pub fn parse(name: &str, mut attrs: AttrReader) -> Option<Result<Op, AttrError>> {
                 $(if <$variant as OpDef>::NAMES.contains(&name) {
                     return Some(<$variant as OpDef>::parse(name, &mut attrs).and_then(|op| {
@@ -56,7 +56,7 @@ macro_rules! ops {
             /// Infers the types of the results.
             ///
             /// # Errors
-            /// If the number or the types of the operands are wrong.
+            /// Fails if the number or the types of the operands are wrong.
             pub fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
                 match self { $(Op::$variant(op) => op.infer(operands),)* }
             }

@@ -20,15 +20,15 @@ pub enum RopeMode {
     Norm,
     /// Halves: `i` and `i + n_dims/2`.
     Neox,
-    /// Halves, with four positions per token (time, height, width and a fourth): each section of consecutive pairs uses
-    /// one position.
+    /// Same as [`RopeMode::Neox`], with four positions per token (time, height, width and a fourth): each section of
+    /// consecutive pairs uses one position.
     Mrope {
-        /// Pairs per position; the sections repeat.
+        /// Number of pairs per position; the pattern repeats.
         sections: [u64; 4],
     },
     /// Same as [`RopeMode::Mrope`], but the first three positions alternate pair by pair, each up to its section.
     Imrope {
-        /// Pairs per position; the sections repeat.
+        /// Number of pairs per position; the pattern repeats.
         sections: [u64; 4],
     },
 }

@@ -181,7 +181,7 @@ impl OpDef for SetRows {
 pub struct SetSlice {
     /// The axis of the slice.
     pub axis: u64,
-    /// Its first index.
+    /// The first index of the slice.
     pub start: Dim,
 }
 

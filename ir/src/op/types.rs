@@ -166,7 +166,7 @@ pub(super) fn rank_at_most(
 /// Converts an attribute to an axis index.
 ///
 /// # Errors
-/// If it is beyond the last axis.
+/// Fails if it is beyond the last axis.
 pub fn axis_index(n: u64) -> Result<usize, TypeError> {
     usize::try_from(n)
         .ok()

@@ -7,7 +7,7 @@ use crate::sharding::Unreduced;
 /// The state of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OperandState {
-    /// Its pending sum over devices.
+    /// The operand's unreduced sum over devices.
     pub unreduced: Unreduced,
     /// True if an axis is split.
     pub split: bool,
@@ -48,8 +48,8 @@ pub fn unreduced_result(
             .copied()
             .filter(|&i| i + 1 == operands.len() || !fits(data[i].unreduced))
             .collect();
-        // Each device adds its own experts' rows: to an unreduced sum, or to a whole value that counts on one device
-        // only.
+        // Each device adds the rows of its own experts. The first operand is an unreduced sum, or a whole value that
+        // only one device adds.
         if rule.linearity == Linearity::AdditiveFirst {
             match data[0].unreduced {
                 Unreduced::Partial if bad == [0] => return Ok(Unreduced::Partial),

@@ -39,7 +39,7 @@ pub struct ArenaData {
     pub place: Place,
     /// The content.
     pub kind: ArenaKind,
-    /// Its bytes.
+    /// The size in bytes.
     pub bytes: u64,
 }
 
@@ -71,7 +71,7 @@ pub struct BufferData {
     pub arena: Arena,
     /// The storage format; [`StorageFormat::FILE`] except for weights.
     pub format: StorageFormat,
-    /// Its byte ranges: one per batch shape in work arenas, otherwise one.
+    /// The byte ranges: one per batch shape in work arenas, otherwise one.
     pub extents: Vec<Extent>,
 }
 

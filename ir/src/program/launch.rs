@@ -20,9 +20,9 @@ pub enum Work {
 pub struct LaunchData {
     /// The kernel's name.
     pub kernel: String,
-    /// The places whose queues contain it: one, or the participants of a collective in order.
+    /// The places whose queues contain the launch: one, or the participants of a collective in order.
     pub places: Vec<Place>,
-    /// Its work.
+    /// The work.
     pub work: Work,
 }
 

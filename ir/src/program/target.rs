@@ -14,14 +14,14 @@ use crate::types::TensorType;
 pub struct WeightStorage {
     /// The format.
     pub format: StorageFormat,
-    /// Its bytes.
+    /// The size in bytes.
     pub bytes: u64,
 }
 
 /// The weight, or its part, that a place stores.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightPart<'a> {
-    /// Its type.
+    /// The type of the part.
     pub ty: &'a TensorType,
     /// The first index along axis 0 of the file's tensor; 0 for several runs of blocks.
     pub start: u64,

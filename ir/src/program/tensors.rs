@@ -1,4 +1,4 @@
-//! The file's tensors for the weights of programs.
+//! The sizes of the file's tensors, of which programs store parts.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use crate::graph::Graph;
 use crate::op::{Op, Weight};
 use crate::types::RANK;
 
-/// The sizes, by name, of the file's tensors for a program's weights.
+/// The whole sizes of the file's tensors that a program's weights come from, by name.
 ///
-/// Decisions based on them do not depend on the number of devices that share a tensor.
+/// A decision based on whole sizes does not depend on the number of devices that share a tensor.
 #[derive(Clone, Debug, Default)]
 pub struct Tensors(BTreeMap<String, [u64; RANK]>);
 
 impl Tensors {
-    /// Returns the tensors of programs that together hold every part of each.
+    /// Returns the tensors of programs that together store every part of each tensor.
     pub fn of(programs: &Graph) -> Tensors {
         let mut out = Tensors::default();
         for (_, data) in programs.insts() {

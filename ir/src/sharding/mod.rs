@@ -16,10 +16,10 @@ use crate::entity::Class;
 use crate::interval::Interval;
 use crate::types::{RANK, TensorType};
 
-/// The pending sum over the devices' values.
+/// The unreduced sum over the devices' values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unreduced {
-    /// No pending sum.
+    /// No unreduced sum.
     None,
     /// The value is the sum over the group's devices.
     Partial,
@@ -32,10 +32,10 @@ pub enum Unreduced {
 pub struct Sharding {
     /// Per axis, the factor tree with its split leaves; `None` for a whole axis.
     pub axes: [Option<Box<AxisTree>>; RANK],
-    /// A pending sum over the devices. A value is never both split and unreduced.
+    /// The unreduced sum over the devices. A value is never both split and unreduced.
     pub unreduced: Unreduced,
     /// Storage granule of axis 0 in elements: each device stores the whole blocks of this size that its range touches.
-    /// It is 1 except for a quantised tensor whose ranges end inside blocks.
+    /// The granule is 1 except for a quantised tensor whose ranges end inside blocks.
     pub granule: u64,
 }
 
@@ -55,7 +55,7 @@ impl Sharding {
         }
     }
 
-    /// Returns an unsplit sharding with a pending sum.
+    /// Returns an unsplit sharding with an unreduced sum.
     pub const fn unreduced(unreduced: Unreduced) -> Sharding {
         Sharding {
             axes: [None, None, None, None],

@@ -9,7 +9,8 @@ use crate::types::{RANK, TensorType};
 /// Returns the shardings of an op's results, given its operands' shardings; `None` if the op cannot run on them. The op
 /// is neither a leaf nor a transfer.
 ///
-/// The result passes [`verify`](super::verify): both apply the op's rule and the laws of pending sums.
+/// The results pass [`verify`](super::verify), because both functions apply the op's rule and the rules of unreduced
+/// sums.
 pub fn derive(
     op: &Op,
     operands: &[ShardedTensor<'_>],
@@ -76,7 +77,8 @@ fn free_axes(space: &mut Space, types: &[&TensorType]) -> Vec<Axes> {
         .collect()
 }
 
-/// Returns the pending state of the results; `None` if a whole factor is split or a pending sum is not accepted.
+/// Returns the unreduced state of the results; `None` if a factor that must be whole is split, or the op does not
+/// accept an unreduced sum.
 fn derive_unreduced(
     space: &Space,
     rule: &Rule,

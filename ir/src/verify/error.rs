@@ -314,7 +314,7 @@ impl VerifyErrorKind {
             VerifyErrorKind::RepeatedDevice { .. } => "list each device once",
             VerifyErrorKind::ClassRange { .. } => "shorten the range; it is written `start:len`",
             VerifyErrorKind::ClassOrder { .. } => {
-                "order the ranges by their starts; devices take ranks in the order of the group"
+                "order the ranges by their starts: range `i` belongs to the group's device `i`"
             }
             VerifyErrorKind::ClassGap { .. } => "extend a range, so that some device has the index",
             VerifyErrorKind::ClassRanks { .. } => {

@@ -10,7 +10,7 @@ macro_rules! rules {
         pub enum ShardingRule { $($(#[$doc])* $variant,)* }
 
         impl ShardingRule {
-            /// Its code.
+            /// Returns the rule's code.
             pub const fn code(self) -> &'static Code {
                 match self { $(ShardingRule::$variant => &codes::$code,)* }
             }

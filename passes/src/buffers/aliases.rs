@@ -1,4 +1,4 @@
-//! Aliases: results in the memory of an operand, and states with new content elsewhere.
+//! Aliases: results that share an operand's memory, and stores of states whose new content is in another buffer.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::program::{LaunchData, Layout, Work};
@@ -12,7 +12,7 @@ use crate::schedule::Order;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Aliases {
     pub(super) owners: Vec<Value>,
-    /// Layouts other than the op's own: results over a part of another value, and their views.
+    /// Layouts that differ from the op's own: results written over a part of another value, and views of these results.
     moved: FxHashMap<Value, Layout>,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn find_aliases(
     order: &Order,
 ) -> Option<Aliases> {
     let readers = last_reads(graph, layouts, launches, order);
-    // Per update, or instruction with a launch of its own, its launch.
+    // The launch of each update and of each instruction with its own launch.
     let mut may: Vec<Option<LaunchSite<'_>>> = vec![None; graph.insts().len()];
     let all = order.phases.iter().flat_map(|(_, launches)| launches);
     for (position, launch) in all.enumerate() {
@@ -95,7 +95,7 @@ struct LaunchSite<'a> {
     insts: &'a [Inst],
 }
 
-/// Returns the operand to overwrite: one that is last read by the launch.
+/// Returns the operand to overwrite, if the launch is the operand's last reader.
 fn find_overwritten_operand(
     graph: &Graph,
     layouts: &Layouts,
@@ -120,7 +120,8 @@ fn find_overwritten_operand(
         if !update && (!own || lasting(of) || lasting(owner) || at.insts.len() > 1) {
             return None;
         }
-        // The launch must not read another operand in this buffer. Values that it computes itself are not in buffers.
+        // The launch must not read another operand in this buffer. Values that the launch itself computes are not in
+        // buffers.
         let there = |v: &Value| shared.owners.get(v.index()) == Some(&owner);
         let others = data.operands.iter().enumerate().filter(|(j, _)| *j != i);
         let meets = |(j, v): (usize, &Value)| {
@@ -133,7 +134,7 @@ fn find_overwritten_operand(
     data.operands.iter().enumerate().find_map(may)
 }
 
-/// Adds a launch per state with new content elsewhere.
+/// Adds a `store` launch for each state whose new content is not in the state's own memory.
 pub(super) fn add_stores(
     graph: &Graph,
     layouts: &Layouts,

@@ -54,7 +54,7 @@ fn slice(graph: &Graph, s: &Slice, x: Value) -> Option<Simplification> {
         Simplification::Op(s.into(), vec![v])
     };
     match definition(graph, x) {
-        // The proof does not follow cuts with a run-time start.
+        // The prover does not support slices with a run-time start.
         (Op::Slice(inner), [below]) if inner.axis == s.axis && inner.start.as_const().is_some() => {
             Some(within(*below, inner.start.checked_add(&s.start)?))
         }
@@ -65,7 +65,7 @@ fn slice(graph: &Graph, s: &Slice, x: Value) -> Option<Simplification> {
                 if first.at_most(&s.start) && s.start.checked_add(&s.len)?.at_most(&next) {
                     let start = s.start.checked_sub(&first)?;
                     let whole = start.is_zero() && Some(&s.len) == len_of(part);
-                    // The proof does not follow cuts at a run-time end.
+                    // The prover does not support slices that start at a run-time offset.
                     let fixed = start.as_const().is_some() && first.as_const().is_some();
                     return (whole || fixed).then(|| within(part, start));
                 }

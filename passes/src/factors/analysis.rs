@@ -24,11 +24,11 @@ const TABLES: &str = "planning";
 pub struct GraphFacts<'a> {
     /// The graph.
     pub graph: &'a Graph,
-    /// Its factors.
+    /// The graph's factors.
     pub factors: &'a Factors,
     /// Tables over the factors.
     pub analysis: &'a Analysis,
-    /// The readers of its values.
+    /// The readers of the graph's values.
     pub users: &'a Users,
 }
 
@@ -40,7 +40,7 @@ pub struct Summand {
 }
 
 impl Summand {
-    /// Returns every leaf of the summand.
+    /// Returns the leaves of all axes.
     pub fn leaves(&self) -> impl Iterator<Item = Var> + '_ {
         self.axes.iter().flatten().copied()
     }
@@ -67,15 +67,15 @@ pub struct InstFacts {
 pub struct LeafFacts {
     /// Instructions that need the leaf whole.
     pub whole: Vec<Inst>,
-    /// A value with the leaf twice in one summand.
+    /// A value that has the leaf twice in one summand.
     pub repeated: Option<Value>,
     /// An instruction that indexes along the leaf, if the leaf is only a part of the axis.
     pub indexed_part: Option<Inst>,
-    /// The preceding leaves, over every axis; `None` if it is the first of an axis.
+    /// The leaves that precede the leaf on some axis; `None` if the leaf is the first of an axis.
     pub before: BTreeSet<Option<Var>>,
-    /// The other leaves of its summands.
+    /// The other leaves of the summands that contain the leaf.
     pub co_occurring: BTreeSet<Var>,
-    /// Its weights of groups and states, in order.
+    /// The states, and the weights on groups, that contain the leaf, in order.
     pub stored: Vec<Value>,
     /// A value of a group that the user wants whole.
     pub pinned_whole: Option<Value>,

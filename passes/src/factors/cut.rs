@@ -1,4 +1,4 @@
-//! Reshapes that cut a factor, and sizes that would not.
+//! Reshapes that cut a factor, and sizes that avoid the cut.
 
 use tpc_ir::factor::{Label, Var, solve};
 use tpc_ir::op::{OpDef, Reshape};
@@ -12,9 +12,10 @@ use crate::gcd::gcd;
 pub struct CutReshape {
     /// The factor.
     pub factor: Var,
-    /// The start of an axis of the result, as an offset in the factor.
+    /// The offset in the factor at which an axis of the result starts.
     pub at: Dim,
-    /// Sizes that cut no factor: the reshape's own, with each cutting axis ended at a factor's end.
+    /// Sizes that avoid the cut: the reshape's own sizes, but an axis that would end inside a factor ends at the
+    /// factor's end.
     pub instead: Option<[Dim; RANK]>,
 }
 
@@ -32,7 +33,7 @@ pub fn cut_reshape(graph: &Graph, factors: &Factors, inst: Inst) -> Option<CutRe
         return None;
     }
     leaves.reverse();
-    // Elements up to the end of each factor, minor first, from 1 for no factors.
+    // The number of elements up to the end of each factor, minor first; starts with 1.
     let mut ends = vec![Dim::ONE];
     for &l in &leaves {
         ends.push(ends.last()?.checked_mul(factors.space.size(l))?);

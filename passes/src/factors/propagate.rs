@@ -42,7 +42,7 @@ pub enum PropagationConflict {
 /// value is compared with one per reader.
 ///
 /// # Errors
-/// If the selection is not possible.
+/// Fails if the selection is not possible.
 pub fn propagate(
     facts: GraphFacts<'_>,
     insts: &[Inst],
@@ -100,7 +100,7 @@ fn fixpoint(
 /// Returns the roles of `inst` that meet a selected leaf.
 ///
 /// # Errors
-/// If only some segments of a contraction are split.
+/// Fails if only some segments of a contraction are split.
 pub fn active_roles(
     graph: &Graph,
     analysis: &Analysis,

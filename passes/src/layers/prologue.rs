@@ -4,9 +4,9 @@ use tpc_ir::{Graph, Inst, InstData};
 
 /// The ops before the layers of a graph.
 ///
-/// The prologue ends at the first op outside the layers that reads a layer's result, or earlier, at a layer's last op.
-/// The output of a model therefore belongs to the epilogue, even before blocks that do not need it, such as blocks that
-/// predict several tokens. A graph without layers has an empty prologue.
+/// The prologue ends at the first op outside the layers that reads a layer's result, but not later than the last op of
+/// the layers. The model's output therefore belongs to the epilogue, even if further layers follow, such as drafting
+/// blocks. A graph without layers has an empty prologue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prologue(Option<Inst>);
 

@@ -34,9 +34,9 @@ pub enum Operand<V> {
 pub struct Step<O, V> {
     /// The op.
     pub op: O,
-    /// Its operands.
+    /// The operands.
     pub operands: Vec<Operand<V>>,
-    /// Its results.
+    /// The results.
     pub results: Vec<V>,
 }
 

@@ -11,17 +11,17 @@ pub enum LowerError {
     Rebase {
         /// The op.
         op: &'static str,
-        /// Its first result.
+        /// The op's first result.
         value: String,
         /// The device's rank.
         rank: usize,
     },
-    /// A local op rejects its local operands.
+    /// The op does not accept the operands' parts on a device.
     #[error("`{op}` of `{value}` on device {rank}: {source}")]
     Type {
         /// The op.
         op: &'static str,
-        /// Its first result.
+        /// The op's first result.
         value: String,
         /// The device's rank.
         rank: usize,
@@ -31,20 +31,20 @@ pub enum LowerError {
     /// The budget is exhausted.
     #[error(transparent)]
     Budget(#[from] BudgetExceeded),
-    /// A local op's result differs from the sharding's part.
+    /// The op's result on a device does not have the type that its sharding requires.
     #[error(
         "`{op}` of `{value}` on device {rank} gives {found}, but its sharding requires {expected}"
     )]
     Part {
         /// The op.
         op: &'static str,
-        /// Its first result.
+        /// The op's first result.
         value: String,
         /// The device's rank.
         rank: usize,
-        /// The type by the sharding.
+        /// The type that the sharding requires.
         expected: String,
-        /// The type by the op.
+        /// The type that the op gives.
         found: String,
     },
 }

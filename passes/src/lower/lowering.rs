@@ -16,7 +16,7 @@ const PROGRAMS: &str = "lowering to programs";
 /// Returns the programs of all devices and of the host, in one graph.
 ///
 /// # Errors
-/// If the verifier wrongly admits a graph.
+/// Fails if the verifier wrongly admits a graph.
 pub fn lower(sharded: &Verified<stage::Sharded>) -> Result<Graph, LowerError> {
     lower_within(sharded, &Budget::default())
 }
@@ -24,7 +24,7 @@ pub fn lower(sharded: &Verified<stage::Sharded>) -> Result<Graph, LowerError> {
 /// Lowers within a budget.
 ///
 /// # Errors
-/// If the verifier wrongly admits a graph, or the budget runs out.
+/// Fails if the verifier wrongly admits a graph, or the budget runs out.
 pub fn lower_within(
     sharded: &Verified<stage::Sharded>,
     budget: &Budget,

@@ -16,7 +16,7 @@ pub struct EngineProfile {
     pub recurrent_us: f64,
     /// Fixed microseconds of a recurrent state update if devices share the layer's tensors.
     pub shared_recurrent_us: f64,
-    /// Fixed microseconds of any other op; many are fused with neighbours.
+    /// Fixed microseconds of any other op. Many of these ops are fused with neighbours, so the constant is small.
     pub light_us: f64,
     /// Fixed microseconds per batch.
     pub token_us: f64,
@@ -26,7 +26,7 @@ pub struct EngineProfile {
     pub bandwidth_share: f64,
     /// Maximum matrix bytes per unit and cycle in matrix-vector products.
     pub bytes_per_cycle: f64,
-    /// Maximum bytes of experts, caches and states per unit and cycle: many short runs.
+    /// Maximum bytes per unit and cycle for experts, caches and states, which are read in many short runs.
     pub scattered_bytes_per_cycle: f64,
     /// Factor on both rates for processors without dot products of four 8-bit integers.
     pub no_dot_share: f64,
@@ -34,7 +34,7 @@ pub struct EngineProfile {
     pub matrix_share: f64,
     /// Share of the arithmetic throughput in attention.
     pub attention_share: f64,
-    /// Factor on both rates of products with experts, whose few tokens each fill tiles only in part.
+    /// Factor on both rates of products with experts: each expert has few tokens, so tiles are partly empty.
     pub expert_share: f64,
     /// Bytes written and read per score by unfused attention; 0 for flash attention, llama.cpp's default since 2025.
     pub score_bytes: f64,
@@ -76,7 +76,7 @@ pub struct ClassFactor {
 }
 
 impl ClassFactor {
-    /// No difference.
+    /// Factors without effect.
     pub const ONE: ClassFactor = ClassFactor {
         reads: 1.0,
         products: 1.0,
@@ -111,9 +111,9 @@ impl ClassFactors {
     }
 }
 
-/// Typical relative errors by way to use devices: the median of |ln(estimated / measured)| of decoding, over published
-/// rows not used for fitting. Half of the estimates are nearer. With fewer than five rows, it is twice the median over
-/// all engines and ways. Prompt estimates are about three times worse.
+/// Typical relative errors per split mode: the median of |ln(estimated / measured)| of decoding, over published rows
+/// not used for fitting. Half of the estimates are nearer. With fewer than five rows, the error is twice the median
+/// over all engines and split modes. Errors of prompt estimates are about three times larger.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ErrorBand {
     /// On one device.

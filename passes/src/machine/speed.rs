@@ -15,9 +15,9 @@ const OPERATIONS_PER_SCORE: f64 = 4.0 * 128.0;
 /// The time of a kernel in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct KernelTime {
-    /// Independent of size.
+    /// The time that does not depend on sizes.
     pub fixed: f64,
-    /// For bytes and operations.
+    /// The time for bytes and operations.
     pub busy: f64,
 }
 

@@ -11,7 +11,7 @@ pub(crate) trait Parts {
     fn elements(&self, slot: Slot) -> f64;
     fn whole(&self, slot: Slot) -> f64;
     fn stored_bytes(&self, operand: usize) -> f64;
-    /// Returns the number of experts of each device, and of this one, if axis 2 of operand 0 is split.
+    /// Returns each device's number of experts, and this device's number; `None` unless axis 2 of operand 0 is split.
     fn experts(&self) -> Option<(Vec<u64>, u64)>;
 }
 

@@ -1,7 +1,7 @@
-//! The cheapest division of ops between the places of their layers and one other place, as a minimum cut.
+//! Finds the cheapest division of ops between their layers' places and one other place, as a minimum cut.
 //!
-//! A value defined on one side and used on the other costs one copy, however many users it has; an op costs its time on
-//! its side. Costs are times per decoded token, with weighted prompts.
+//! A value that crosses the cut costs one copy, for any number of users. An op costs its time on its side. Costs are
+//! times per decoded token; prompt times are added with a weight.
 
 use tpc_ir::{Bindings, Graph, Inst, Op, Output, Place, Symbol, Value};
 
@@ -11,17 +11,17 @@ use crate::machine::{Link, Topology, Workload};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// At the place of its layer, or at a third place.
+    /// Fixed at the place of its layer, or at a third place.
     Layer,
     Other,
     Free,
 }
 
-/// The costs of copies and ops between layer places and one other place.
+/// The costs of ops at a layer's place or at the other place, and of copies between the two.
 pub(super) struct CutCosts {
     other: Place,
     link: Link,
-    /// Operations per second of the other place, and of a layer's place.
+    /// Operations per second at the other place, and at a layer's place.
     flops: [f64; 2],
     batches: [(Bindings, f64); 2],
 }
@@ -42,7 +42,7 @@ impl CutCosts {
             Place::Device(_) => topology.link,
             Place::Host | Place::Group(_) => topology.host_link,
         };
-        // At best, the devices of its stage share an op.
+        // Optimistic: all devices of a stage share an op.
         let stage = placement.stages.iter();
         let stage = stage.map(|stage| stage.iter().map(|&d| device(d).flops).sum());
         let fastest = stage.fold(1.0, f64::max);
@@ -67,7 +67,7 @@ impl CutCosts {
         nanoseconds(us.sum())
     }
 
-    /// Nanoseconds of an op without weights at the other place, and at its layer's.
+    /// Nanoseconds of an op without weights at the other place, and at its layer's place.
     fn op_ns(&self, graph: &Graph, inst: Inst) -> [u64; 2] {
         let data = graph.inst(inst);
         if data.op.is_view() {
@@ -85,8 +85,8 @@ impl CutCosts {
     }
 }
 
-/// Returns the batch with caches at most half full, so that a slice of the attended cells is cheaper to copy than the
-/// cache.
+/// Returns the batch with caches at most half full. A slice of the attended cells is then cheaper to copy than the
+/// whole cache.
 fn half_full(batch: Bindings) -> Bindings {
     let half = |b: Bindings, seen: Symbol, all: Symbol| {
         let most = b.get(all).div_ceil(2);
@@ -101,13 +101,14 @@ fn nanoseconds(us: f64) -> u64 {
     (us * 1e3).clamp(0.0, 3.6e12) as u64
 }
 
-/// Microseconds of one more copy among copies that share a link's latency.
+/// Microseconds of each further copy among copies that share a link's latency.
 const ENQUEUE_US: f64 = 1.0;
 
-/// The capacity of uncuttable edges: more than every sum of costs.
+/// The capacity of edges that must not be cut: larger than any sum of costs.
 const FORBIDDEN: u64 = 1 << 60;
 
-/// Returns the free instructions at the other place in the cheapest division; ties go to the fewest.
+/// Returns the free instructions that the cheapest division moves to the other place; among equal divisions, the one
+/// with the fewest.
 pub(super) fn cheapest_cut(
     graph: &Graph,
     side: &dyn Fn(Inst) -> Side,

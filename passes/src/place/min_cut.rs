@@ -1,7 +1,7 @@
 //! Minimum cuts of flow networks, by Dinic's algorithm.
 //!
-//! petgraph's `dinics` allocates a table of all nodes per augmenting path: about a second for 12,000 nodes, against 10
-//! ms here. A search for plans cuts hundreds of networks.
+//! petgraph's `dinics` allocates a table of all nodes per augmenting path: for 12,000 nodes about a second, against 10
+//! ms here. The search for a plan computes hundreds of cuts.
 
 const NONE: u32 = u32::MAX;
 
@@ -10,7 +10,8 @@ pub(super) struct FlowNetwork {
     edges: Vec<Edge>,
 }
 
-/// An edge of the residual network. Its neighbour in the table is its reverse: flow over one is capacity of the other.
+/// An edge of the residual network. The reverse edge is next to it in the table; flow over an edge is capacity of its
+/// reverse.
 #[derive(Clone, Copy)]
 struct Edge {
     to: u32,
@@ -90,7 +91,7 @@ impl FlowNetwork {
 
     /// Augments the flow along paths whose edges each lead to the next level.
     fn add_blocking_flow(&mut self, levels: &mut [u32]) {
-        // Per node, the first edge that may still lead on.
+        // Per node, the first edge that may still lead to the next level.
         let mut current = self.first.clone();
         let mut path: Vec<u32> = Vec::new();
         let mut node = FlowNetwork::SOURCE;
@@ -160,7 +161,7 @@ mod tests {
         assert_eq!(network.sink_side(), [false, true, false, true]);
     }
 
-    /// Returns the minimum capacity from one side to the other, over all sides of the other nodes.
+    /// Returns the minimum cut by trying all assignments of inner nodes to sides: the capacity, and the sides.
     fn least(nodes: u32, edges: &[(u32, u32, u64)]) -> (u64, Vec<bool>) {
         let sides = (0..1_u32 << (nodes - 2)).map(|bits| {
             let beyond: Vec<bool> = (0..nodes)

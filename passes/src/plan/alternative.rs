@@ -13,14 +13,14 @@ use super::{Choice, PlanRequest, PlannedGraph};
 use crate::factors::propagate;
 use crate::machine::all_reduce_us;
 
-/// Times and bytes of an assignment for the affected layer groups.
+/// The cost of an assignment in the affected layer groups.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// One token, in µs.
+    /// Time of one decoded token, in µs.
     pub decode_us: f64,
-    /// One largest prompt batch, in µs.
+    /// Time of one prompt batch of the largest size, in µs.
     pub prefill_us: f64,
-    /// The planner's price, in µs per token: both batches weighted, and memory.
+    /// The planner's objective in µs per token: the weighted times of both batches, plus a price of memory.
     pub price_us: f64,
     /// Bytes of weights and states per device.
     pub bytes: Vec<f64>,
@@ -55,7 +55,7 @@ pub(super) struct Replacement {
     pub(super) cost: Option<Cost>,
 }
 
-/// The costs of a layer group, by its fixed and chosen options.
+/// A cache of layer-group costs, by the group's fixed and chosen options.
 struct CostCache<'a> {
     signature: &'a Signature,
     places: Vec<Option<usize>>,
@@ -64,7 +64,7 @@ struct CostCache<'a> {
 }
 
 impl<'a> Alternatives<'a> {
-    /// Alternatives to `planned`, the plan of `request`, on a group of devices with these weights.
+    /// Prepares alternatives to `planned`, the plan of `request`, on a group of devices with these device weights.
     pub(super) fn new(
         planned: &'a PlannedGraph,
         request: &'a PlanRequest,
@@ -101,7 +101,7 @@ impl<'a> Alternatives<'a> {
         )
     }
 
-    /// Returns the cost of `option` instead of the chosen ones that it excludes.
+    /// Returns the cost of choosing `option` instead of the chosen options that conflict with it.
     pub(super) fn replace(&self, option: &SplitOption) -> Replacement {
         let PlannedGraph {
             analysis, choice, ..
@@ -115,7 +115,7 @@ impl<'a> Alternatives<'a> {
         self.cost_with(None, &|i| i == class.index(), whole)
     }
 
-    /// Returns the cost with `given`, without options of `excluded`, and with `whole` unsplit.
+    /// Returns the cost with the options `given`, without the options `excluded`, and with `whole` unsplit.
     fn cost_with(
         &self,
         given: Option<&SplitOption>,
@@ -132,7 +132,7 @@ impl<'a> Alternatives<'a> {
             .flat_map(|o| o.leaves.iter().flat_map(|l| self.span(l)))
             .copied()
             .collect();
-        // Options of factors in several groups stay unless excluded; the rest of each group is searched.
+        // Options of factors in several groups stay unless excluded; the search covers the other options of each group.
         let several = |o: &&SplitOption| o.leaves.iter().any(|l| self.span(l).len() > 1);
         let stay = kept.iter().map(|&i| &choice.options[i]).filter(several);
         let fixed: Vec<&SplitOption> = given.into_iter().chain(stay).collect();
@@ -146,7 +146,7 @@ impl<'a> Alternatives<'a> {
             };
             let now: Vec<&SplitOption> = choice.options.iter().filter(here).collect();
             let fixed: Vec<&SplitOption> = fixed.iter().copied().filter(here).collect();
-            // Alike groups have the same cost if the fixed and the chosen options split corresponding factors.
+            // Equal groups have the same cost if their fixed and chosen options split corresponding factors.
             let place = |l: &Var| group.leaves.iter().position(|x| x == l);
             let places: Vec<Option<usize>> = fixed
                 .iter()

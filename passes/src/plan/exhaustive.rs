@@ -114,7 +114,7 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// Returns the price of an assignment over all layer groups; `None` if it is not possible.
+    /// Returns the price of an assignment over all layer groups; `None` if the assignment contradicts itself.
     fn price(&self, set: &[&SplitOption]) -> Option<Price> {
         let mut out = Price::default();
         for r in &self.planned.layer_groups {
@@ -208,7 +208,7 @@ fn no_set_of_options_is_cheaper_than_the_plan() {
             );
         }
     }
-    assert!(tried > 500, "{tried} sets are not much of a trial");
+    assert!(tried > 500, "only {tried} sets were tried");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn no_other_ranges_are_cheaper_where_devices_share_evenly() {
         let space = Space::new(&planned, &request, &device_weights);
         let chosen: Vec<&SplitOption> = planned.choice.options.iter().collect();
         let price = space.price(&chosen).expect("a plan is possible");
-        // Every cut of every option of every set.
+        // For every set of up to three options, tries cuts of each option at eighths of its size.
         for set in space.sets().iter().filter(|s| s.len() <= 3) {
             let mut cut: Vec<Vec<SplitOption>> = vec![Vec::new()];
             for &i in set {

@@ -16,20 +16,20 @@ use super::{PlanRequest, PlannedGraph};
 use crate::factors::Selection;
 use crate::factors::{FactorPosition, Summand, factor_positions};
 
-/// The facts about a factor, independent of the choice.
+/// Facts about a factor that do not depend on the planner's choice.
 #[derive(Clone, Debug)]
 pub struct FactorFacts {
     /// The factor.
     pub leaf: Var,
-    /// Its size.
+    /// The factor's size.
     pub size: Dim,
-    /// Its kind, for people; `None` if no weight or state has the factor.
+    /// The factor's kind, as a phrase for messages; `None` if no weight or state has the factor.
     pub kind: Option<&'static str>,
     /// Valid ends of ranges.
     pub granules: Granules,
-    /// Its weights and states.
+    /// The weights and states with this factor.
     pub through: Vec<FactorPosition>,
-    /// The reason why it cannot be split, if any.
+    /// The reason why the factor cannot be split, if any.
     pub forbidden: Option<ForbiddenSplit>,
 }
 
@@ -42,46 +42,47 @@ pub struct ForbiddenSplit {
     pub at: Vec<(Slot, usize)>,
     /// The reason why that op's rule does not hold, if any.
     pub cut: Option<UnifyError>,
-    /// Further ops that need it whole.
+    /// The number of further ops that need the factor whole.
     pub others: usize,
 }
 
 /// The outcome for a factor.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// A class splits it, alone or in a chain.
+    /// A class splits the factor, alone or in a chain.
     Split {
         /// The class.
         class: Class,
-        /// The layers that would change if it were whole; `None` for the prologue and the epilogue.
+        /// The layers that would change if the factor were whole; `None` for the prologue and the epilogue.
         layers: Vec<Option<u32>>,
-        /// The cost of the choice there.
+        /// The cost of the planner's choice in these layers.
         chosen: Cost,
-        /// The cost with the class's factors whole and the best other options; `None` if that is not possible.
+        /// The cost if the class's factors were whole, with the best other options; `None` if no such assignment
+        /// exists.
         whole: Option<Cost>,
     },
     /// There is only one device.
     OneDevice,
     /// The tensor is not on a group of devices.
     SplitElsewhere,
-    /// It must be whole.
+    /// The factor must be whole.
     Forbidden(ForbiddenSplit),
-    /// It could be split.
+    /// The factor could be split.
     Possible {
         /// The cheapest option.
         option: SplitOption,
-        /// Excluded classes.
+        /// The chosen classes that `option` conflicts with.
         instead_of: Vec<Class>,
         /// The layers that would change; `None` for the prologue and the epilogue.
         layers: Vec<Option<u32>>,
-        /// The cost of the choice there.
+        /// The cost of the planner's choice in these layers.
         chosen: Cost,
-        /// The cost with this option and the best compatible others.
+        /// The cost with `option` and the best compatible other options.
         alternative: Cost,
     },
-    /// Its size allows a split, but no assignment with one is possible.
+    /// The factor's size allows a split, but every assignment with such a split contradicts itself.
     Contradiction {
-        /// One of its options.
+        /// One of the factor's options.
         option: SplitOption,
     },
 }
@@ -89,9 +90,9 @@ pub enum Verdict {
 /// One factor of a tensor.
 #[derive(Clone, Debug)]
 pub struct FactorExplanation {
-    /// Its facts.
+    /// The facts.
     pub facts: FactorFacts,
-    /// Its outcome.
+    /// The outcome.
     pub verdict: Verdict,
 }
 
@@ -100,9 +101,10 @@ pub struct FactorExplanation {
 pub struct SplitExplanation {
     /// The tensor, in the placed graph.
     pub value: Value,
-    /// Its segments, with the factors of each axis, major first; one for a tensor in one piece.
+    /// The tensor's segments, with the factors of each axis, major first. A tensor that is not concatenated has one
+    /// segment.
     pub segments: Vec<Summand>,
-    /// Its factors, in order of first appearance.
+    /// The tensor's factors, in order of first appearance.
     pub factors: Vec<FactorExplanation>,
 }
 

@@ -69,7 +69,7 @@ pub enum PlanError {
 pub struct PlannedGraph {
     /// The graph, with places and copies.
     pub graph: Verified<stage::Placed>,
-    /// Its factors.
+    /// The graph's factors.
     pub factors: Factors,
     /// Tables over the factors.
     pub analysis: Analysis,
@@ -107,7 +107,7 @@ pub fn plan(
 /// Places the ops of a model's graph and chooses splits.
 ///
 /// # Errors
-/// If the budget is exhausted, or the placed graph does not verify, because of a bug in the placement.
+/// Fails if the budget is exhausted, or the placed graph does not verify, because of a bug in the placement.
 pub fn plan_within(
     model: &Verified<stage::Model>,
     request: &PlanRequest,

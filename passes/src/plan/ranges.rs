@@ -33,7 +33,7 @@ pub fn proportional(size: u64, granule: u64, device_weights: &[f64]) -> Vec<Inte
 pub enum ChainCuts {
     /// Each range is inside one major index or covers whole ones, so that a device's groups have equal sizes.
     Uniform,
-    /// Anywhere: a device may need an op per group size.
+    /// Ranges may end anywhere; a device may then need one op per group size.
     Free,
 }
 
@@ -70,8 +70,8 @@ pub fn chain(
         .find_map(|limit| cut_chain_within(&cuts, device_weights, limit, &legal, &majors))
 }
 
-/// Returns the cuts with the least heaviest load, up to `limit`. A load is a length over the device's part of the
-/// weights.
+/// Returns the cuts that minimise the heaviest load, which is at most `limit`. A load is a range's length divided by
+/// the device's share of the weights.
 fn cut_chain_within(
     cuts: &[u64],
     device_weights: &[f64],
@@ -80,7 +80,8 @@ fn cut_chain_within(
     majors: &impl Fn(u64, u64) -> u64,
 ) -> Option<Vec<Interval>> {
     let total: f64 = device_weights.iter().sum();
-    // best[c] = (heaviest load, major indices held) of the best placement of cuts up to cuts[c].
+    // best[c] = (heaviest load, number of major indices held) of the best cuts for the first devices, which end at
+    // cuts[c].
     let mut best: Vec<Option<(f64, u64)>> = vec![None; cuts.len()];
     best[0] = Some((0.0, 0));
     let mut back: Vec<Vec<usize>> = Vec::new();

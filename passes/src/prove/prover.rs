@@ -20,13 +20,13 @@ use super::{finite, signature, structure};
 /// A proof that programs compute a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proof {
-    /// Sections of the model.
+    /// The number of sections of the model.
     pub sections: usize,
-    /// Proved obligations; all others equal one of these except for names.
+    /// The number of obligations proved; every other obligation equals one of them except for names.
     pub distinct: usize,
-    /// Terms of the largest e-graph.
+    /// The number of terms of the largest e-graph.
     pub terms: usize,
-    /// How often each rule found terms equal.
+    /// Per rule, the number of equalities found.
     pub rules: BTreeMap<&'static str, u64>,
 }
 
@@ -132,7 +132,7 @@ fn run(
         match lemmas.find(signature, has_next, |without| {
             lemma::prove(&task, &boundary, has_next, without, budget)
         })? {
-            // The next section ends a sum of this one: both are proved together.
+            // A sum of this section ends in the next one: both are proved together.
             None => to += 1,
             Some(lemma) => {
                 let model: (&Graph, _) = (model, &*of_model);
@@ -149,13 +149,14 @@ fn run(
 struct Lemmas<'a> {
     without: Option<&'a str>,
     tables: Tables,
-    /// Per signature, its lemma; `None` for obligations that need the next section.
+    /// The lemma per signature; `None` for obligations that need the next section.
     by_signature: FxHashMap<Vec<u32>, Option<Lemma>>,
     proof: Proof,
 }
 
 impl Lemmas<'_> {
-    /// Returns the lemma of a signature, or that of `prove`. `None` if the next section ends a sum.
+    /// Returns the lemma of a signature, calling `prove` for a new signature. `None` if a sum of this section ends in
+    /// the next one.
     fn find(
         &mut self,
         signature: Vec<u32>,
@@ -163,7 +164,7 @@ impl Lemmas<'_> {
         prove: impl FnOnce(Option<&str>) -> Result<Lemma, Failure>,
     ) -> Result<Option<&Lemma>, Box<Refutation>> {
         let lemma = match self.by_signature.entry(signature) {
-            // `None` for an earlier section does not count for the last section, because no section follows.
+            // The last section has no next section, so it does not reuse a `None` of an earlier section.
             Entry::Occupied(e) if e.get().is_some() || has_next => e.into_mut(),
             entry => {
                 let lemma = match prove(self.without) {

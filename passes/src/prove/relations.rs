@@ -1,4 +1,4 @@
-//! Cache of operand parts and of relations between ops, which layers, devices and summands repeat.
+//! A cache of operand parts and of relations between ops. Layers, devices and summands repeat both.
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
@@ -10,19 +10,19 @@ use smallvec::SmallVec;
 
 use super::relate::{Part, Relation};
 
-/// The cache of parts and relations, including missing ones.
+/// The cache of parts and relations; also records that one does not exist.
 #[derive(Debug, Default)]
 pub(super) struct Relations {
     parts: RefCell<FxHashSet<Rc<Part>>>,
     selected: RefCell<FxHashMap<Selection, Option<Rc<Part>>>>,
     related: RefCell<FxHashMap<OpOnParts, Option<Rc<Relation>>>>,
-    /// Compositions, by (inner view, outer view).
+    /// The composition of two views, by (inner, outer).
     composed: RefCell<FxHashMap<(u32, u32), Option<u32>>>,
-    /// Quotients, by (view to select from, view to find).
+    /// The view that selects the second view's elements from the first view, by (first, second).
     relative: RefCell<FxHashMap<(u32, u32), Option<u32>>>,
 }
 
-/// A base, and the number of a view of it.
+/// An e-class, and the number of a view of it.
 type Selection = (Id, Option<u32>);
 
 type OpOnParts = (u32, SmallVec<[PartByAddress; 4]>);
@@ -47,7 +47,7 @@ impl Hash for PartByAddress {
 
 impl Relations {
     const MOST: usize = 1 << 14;
-    /// The maximum number of operands of ops with cached relations.
+    /// The maximum number of operands of an op with a cached relation.
     const MAX_OPERANDS: usize = 4;
 
     pub(super) fn intern_part(&self, part: Part) -> Rc<Part> {

@@ -1,6 +1,6 @@
-//! Sections: the layers of a graph, the prologue before and the epilogue after them.
+//! Sections of a graph: prologue, one section per layer, epilogue.
 //!
-//! The proof cuts graphs by itself: sharing the planner's cut (`layers/`) would share its errors.
+//! The prover has its own code for this: with the planner's (`layers/`), it would share the planner's errors.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -15,12 +15,12 @@ pub(super) struct Sections {
     in_order: bool,
 }
 
-/// The sections of both graphs: one per layer, and one before and after them.
+/// The division of both graphs into sections: one per layer, a prologue and an epilogue.
 #[derive(Debug)]
 pub(super) struct Cut {
     /// The layers in order; numbers may have gaps.
     layers: Vec<u32>,
-    /// True if the layers follow one another, each in a section of its own; otherwise there is one section.
+    /// True if the layers run in order, so that each has its own section; otherwise one section holds the whole graph.
     in_order: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The extraction problem of a saturated skeleton, with numbered e-classes and priced terms.
+//! The extraction problem of a saturated e-graph: numbered e-classes and priced terms.
 
 use egg::Id;
 
@@ -100,7 +100,7 @@ fn price_node(
     out
 }
 
-/// Returns, per e-class, the first of its terms in the section itself, which excludes cycles.
+/// Returns, per e-class, its first term in the section. These terms do not form a cycle.
 fn section_terms(
     skeleton: &Skeleton,
     graph: &SkeletonGraph,

@@ -1,4 +1,5 @@
-//! The driver of rewriting: each distinct skeleton becomes a template, and each section an instance.
+//! The driver of rewriting. Sections that are equal except for names share a *skeleton*. Each distinct skeleton is
+//! rewritten once to a template, and each section becomes an instance of its template.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::{Graph, GroupData, Output, Value, Verified, stage};

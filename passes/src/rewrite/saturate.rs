@@ -1,4 +1,4 @@
-//! Saturation: the terms of a skeleton, and all equal terms that the rules find.
+//! Saturation: adds all equal terms that the rules find to a section's terms.
 
 use std::time::Duration;
 

@@ -13,10 +13,10 @@ use tpc_ir::{
 use crate::factors::{Analysis, Factors, PropagationConflict, Selection, active_roles};
 use crate::plan::Choice;
 
-/// A choice without a sharded graph, because of a bug in the planner.
+/// An error in the chosen splits, caused by a bug in the planner.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ShardError {
-    /// The selection contradicts itself.
+    /// The chosen splits contradict each other.
     #[error("the chosen splits contradict each other at {0:?}")]
     Clash(PropagationConflict),
     /// An op rejects its operands.
@@ -27,7 +27,7 @@ pub enum ShardError {
 /// Builds the sharded graph of a placed graph.
 ///
 /// # Errors
-/// If the choice contradicts itself.
+/// Fails if the choice contradicts itself.
 pub fn shard(
     graph: &Verified<stage::Placed>,
     factors: &Factors,
@@ -198,7 +198,7 @@ impl Lowering<'_> {
                 split: self.out.value(v).sharding.is_split(),
             })
             .collect();
-        // Operands are whole or split, and every op accepts both.
+        // No operand is unreduced here; every op accepts whole and split operands.
         let rule = &self.factors.rules[inst.index()];
         let pending = unreduced_result(rule, &states, active).unwrap_or(Unreduced::None);
         let made = self

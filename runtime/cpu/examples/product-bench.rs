@@ -1,9 +1,9 @@
-//! Speed of the products of every type, next to the machine's peak bandwidth and arithmetic.
+//! Measures matrix products of every weight type, next to the machine's peak bandwidth and arithmetic.
 //!
 //! `cargo run --release -p tpc-cpu --example product-bench -- [--threads N] [--isa NAME] [--rounds N] [--tokens N,…] [TYPE …]`
 //!
-//! The matrices exceed a core's caches and are read in turn. A mat-vec counts the bytes of the packed weight. Each
-//! element, row and token counts as two operations.
+//! The matrices exceed a core's caches and are read in turn. GB/s count the bytes of the packed weight. A product has
+//! two operations per element, row and token.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -18,7 +18,7 @@ use tpc_ir::random::SplitMix64;
 /// Rows and columns of the matrix.
 const ROWS: usize = 4096;
 const K: usize = 2048;
-/// Least bytes that a round of mat-vecs reads.
+/// The minimum number of bytes that a round of mat-vecs reads.
 const MEMORY: usize = 1 << 30;
 const BATCHES: [usize; 5] = [4, 8, 32, 128, 512];
 const TOKENS: usize = 512;
@@ -52,7 +52,7 @@ fn options() -> Result<Options, String> {
                 let all: Result<_, _> = value()?.split(',').map(|n| number(n.to_owned())).collect();
                 out.batches = all?;
                 if out.batches.iter().any(|n| !(1..=TOKENS).contains(n)) {
-                    return Err(format!("a batch has 1 to {TOKENS} tokens"));
+                    return Err(format!("a batch must have 1 to {TOKENS} tokens"));
                 }
             }
             "--isa" => {
@@ -73,7 +73,7 @@ fn options() -> Result<Options, String> {
     Ok(out)
 }
 
-/// Returns the shortest of a few rounds on all threads. `worker` makes a thread's work.
+/// Returns the shortest time of a few rounds on all threads. `worker` builds a thread's work.
 fn time<W: FnMut()>(threads: usize, rounds: usize, worker: impl Fn(usize) -> W + Sync) -> Duration {
     let barrier = Barrier::new(threads);
     let (barrier, worker) = (&barrier, &worker);
@@ -105,7 +105,7 @@ fn bandwidth(threads: usize, rounds: usize) -> f64 {
     let Ok(mut map) = memmap2::MmapMut::map_anon(MEMORY) else {
         return 0.0;
     };
-    // The page size of weights.
+    // Uses the page size that weights have.
     #[cfg(target_os = "linux")]
     let _ = map.advise(memmap2::Advice::HugePage);
     map.fill(1);
@@ -174,7 +174,7 @@ fn black_box_registers<T>(v: T) -> T {
     v
 }
 
-/// Blocks of small scales and any codes.
+/// Returns blocks with small scales and random codes.
 fn weights(dtype: DType, elements: usize) -> Vec<u8> {
     let mut random = SplitMix64::new(1);
     let mut next = move || random.next_u64();

@@ -1,8 +1,8 @@
-//! Sixteen-lane operations that products do not use.
+//! Sixteen-lane operations for kernels other than products.
 #![allow(unsafe_code)]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "every function is a few intrinsics under the contract of the trait"
+    reason = "every function is a few intrinsics with the trait's contract"
 )]
 
 #[cfg(target_arch = "x86_64")]
@@ -19,7 +19,7 @@ use crate::product::simd::{x86_256::Avx2, x86_512::Avx512};
 /// # Safety
 /// Same as [`Simd`].
 pub(crate) trait Lanes: Simd {
-    /// Returns, in lane `i`, the sum of vector `i`'s lanes, in the order of [`fold`].
+    /// Sums the lanes of each vector, in the order of [`fold`]. Lane `i` of the result is the sum of vector `i`.
     unsafe fn fold16(v: [Self::F; 16]) -> Self::F;
 }
 
@@ -59,7 +59,7 @@ impl Lanes for Avx512 {
                 onto!(_mm512_add_ps, _mm512_shuffle_ps, 0x44, 0xee, $a, $b)
             };
         }
-        /// Sums groups of four lanes of four vectors, from this one on.
+        /// Sums groups of four lanes of four vectors, starting with the given one.
         macro_rules! four {
             ($i:literal) => {
                 quarters!(halves!(v[$i], v[$i + 1]), halves!(v[$i + 2], v[$i + 3]))

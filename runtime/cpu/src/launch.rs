@@ -43,7 +43,7 @@ impl Request<'_> {
                     return Err("an operand's type cannot be read as real numbers");
                 }
                 Elements::Int if !dtype.is_integer() => {
-                    return Err("an operand must be of integers");
+                    return Err("an operand must have integer elements");
                 }
                 Elements::Real | Elements::Int => {}
             }
@@ -54,7 +54,7 @@ impl Request<'_> {
                     return Err("a result's type cannot be written as real numbers");
                 }
                 Elements::Int if !matches!(dtype, DType::I32 | DType::I64) => {
-                    return Err("indices are written as i32 or i64");
+                    return Err("indices must be i32 or i64");
                 }
                 Elements::Real | Elements::Int => {}
             }

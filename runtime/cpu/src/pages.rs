@@ -11,7 +11,8 @@ use memmap2::MmapMut;
 
 /// Size of a huge page: on x86-64, and on AArch64 with 4 KiB pages.
 const HUGE: usize = 2 << 20;
-/// Least size for huge pages: more than a core's TLB covers with small pages. Smaller memory takes only written pages.
+/// The minimum size for huge pages: more than a core's TLB covers with small pages. Smaller memory takes only written
+/// pages.
 const LARGE: usize = 16 << 20;
 
 /// Zeroed bytes, aligned to a page, or to a huge page if large. Unwritten pages take no memory.

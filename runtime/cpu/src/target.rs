@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(packed.map(|s| s.format), Some(ROWS16));
         assert_eq!(stored(&[(&lookup, 0), (&product, 0)]), packed);
         let file = FileTarget.weight_storage(Place::Host, WeightPart::whole(&ty), &[]);
-        // Of a block of 256, three quarters from the second on: one head, six of eight groups.
+        // Three quarters of a block of 256, from the second quarter on, have one head and six of eight groups.
         let part = TensorType::new(DType::Q4K, [192.into(), 40.into()]);
         let bytes = |start| {
             let ty = &part;

@@ -1,7 +1,7 @@
-//! Threads that run launches together. Between runs they spin, and park after a while.
+//! Threads that run launches together. Between runs, threads spin, and park after a while.
 //!
-//! Waiting threads spin. A thread that yields on a busy machine loses a whole time slice, and then the awaited thread
-//! waits for it. Only threads without their own core yield.
+//! Waiting threads spin. On a busy machine, a thread that yields loses a whole time slice, and all other threads then
+//! wait for it. Only threads without their own core yield.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
@@ -14,21 +14,21 @@ use std::time::Duration;
 use crate::error::{KernelError, TeamError};
 use crate::pieces::{Pieces, Share};
 
-/// Turns of a waiting loop before the thread yields.
+/// Iterations of a waiting loop before the thread yields.
 const SPINS: u32 = 1 << 15;
-/// Turns of a waiting loop with more threads than cores.
+/// The same with more threads than cores.
 const SPINS_CROWDED: u32 = 1 << 8;
-/// Sleep after spinning in vain.
+/// The sleep after spinning without success.
 const NAP: Duration = Duration::from_micros(50);
-/// Turns of an idle thread before it parks.
+/// Iterations of an idle thread before it parks.
 const IDLE_TURNS: u32 = 1 << 14;
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// Waits until `done`: spins, and later lets other threads run. `crowded` is true if the awaited threads may need this
-/// core.
+/// Waits until `done` returns true: spins, and later lets other threads run. `crowded` is true if the awaited threads
+/// may need this core.
 fn wait(crowded: bool, mut done: impl FnMut() -> bool) {
     let spins = if crowded { SPINS_CROWDED } else { SPINS };
     let mut turns = 0;
@@ -77,7 +77,7 @@ pub struct Worker<'a> {
     number: usize,
     stop: &'a AtomicBool,
     crowded: bool,
-    /// Divisions by work stealing in this run.
+    /// The number of calls of [`Self::pieces`] in this run.
     divisions: Cell<u32>,
 }
 
@@ -151,7 +151,7 @@ impl Worker<'_> {
         self.wait_for(|| group.round.0.load(Ordering::Acquire) != round)
     }
 
-    /// Waits until `done`, which other workers of the team make true.
+    /// Waits until `done` returns true; other workers of the team change its result.
     ///
     /// # Errors
     /// [`KernelError::Stopped`] if a worker of the team has failed.
@@ -185,14 +185,14 @@ struct Shared {
     job: UnsafeCell<Option<*const Job<'static>>>,
     /// True if a worker has failed.
     stop: AtomicBool,
-    /// Failure of the worker with the least number.
+    /// The failure of the worker with the lowest number.
     failure: Mutex<Option<(usize, KernelError)>>,
     quit: AtomicBool,
     crowded: bool,
 }
 
-// SAFETY: the team's owner writes `job` while no thread runs (`pending` is 0) and publishes it by `epoch`; threads read
-// it after they have seen that epoch and before they count `pending` down. The job itself is `Sync`.
+// SAFETY: the team's owner writes `job` while no thread runs (`pending` is 0) and publishes it by `epoch`. Threads read
+// `job` after they have seen that epoch and before they decrement `pending`. The job itself is `Sync`.
 #[allow(unsafe_code)]
 unsafe impl Send for Shared {}
 // SAFETY: as above.
@@ -247,7 +247,7 @@ impl Shared {
         }
     }
 
-    /// Returns after more than `seen` runs.
+    /// Waits until more than `seen` runs have begun.
     fn idle(&self, number: usize, seen: usize) {
         let begun = || self.epoch.0.load(Ordering::SeqCst) != seen;
         for _ in 0..IDLE_TURNS {
@@ -259,7 +259,8 @@ impl Shared {
         let parked = &self.parked[number].0;
         while !begun() {
             parked.store(true, Ordering::SeqCst);
-            // A thread that raises the epoch after this sees the flag; one that raised it before is seen here.
+            // If the epoch is raised after this store, the raising thread sees the flag. If it was raised before, the
+            // next check sees the new epoch.
             if !begun() {
                 thread::park();
             }
@@ -293,7 +294,7 @@ impl Team {
         Team::of_devices(&[threads])
     }
 
-    /// Creates a team of these numbers of workers per device.
+    /// Creates a team with `threads[d]` workers for device `d`.
     ///
     /// # Errors
     /// [`TeamError`] if a device has no worker or a thread cannot start.
@@ -349,7 +350,8 @@ impl Team {
     /// Runs `job` on every worker and waits for all. Does not allocate.
     ///
     /// # Errors
-    /// The error of the first worker whose job failed or panicked; workers that wait for it at a barrier stop.
+    /// Returns the error of the first worker whose job failed or panicked. Workers that wait for that worker at a
+    /// barrier stop.
     pub fn run(
         &mut self,
         job: impl Fn(&Worker<'_>) -> Result<(), KernelError> + Sync,
@@ -361,8 +363,9 @@ impl Team {
             group.arrived.0.store(0, Ordering::Relaxed);
             group.shares.iter().for_each(Share::reset);
         }
-        // SAFETY: only the lifetime changes. Threads use the job between the epoch below and their count of `pending`,
-        // for which this function waits. No thread reads the cell now, as `pending` is 0.
+        // SAFETY: only the lifetime changes. Threads use the job after they see the epoch below and until they
+        // decrement `pending`, and this function waits for `pending`. No thread reads the cell now, because `pending`
+        // is 0.
         #[allow(unsafe_code)]
         unsafe {
             let job: *const Job<'_> = job;
@@ -402,7 +405,7 @@ impl Drop for Team {
         self.shared.quit.store(true, Ordering::Release);
         self.wake();
         for thread in self.threads.drain(..) {
-            // Threads also return after panics, which jobs catch.
+            // Jobs catch panics, so every thread returns.
             let _ = thread.join();
         }
     }

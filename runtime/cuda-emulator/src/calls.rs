@@ -1,4 +1,4 @@
-//! Calls of kernels to the engine, on a thread's stack. They may suspend the thread.
+//! Calls from kernels to the engine, on an emulated thread's stack. A call may suspend the thread.
 
 use std::ffi::c_void;
 
@@ -59,7 +59,7 @@ pub(super) extern "C" fn thread_main() -> ! {
 }
 
 unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -> u32 {
-    // SAFETY: the thread runs; sites are on its stack.
+    // SAFETY: `thread` is the running thread; sites are on its stack.
     unsafe {
         let (head, block, engine) = context(thread);
         let site = *site;
@@ -112,7 +112,7 @@ fn complete(
         return false;
     }
     if let Some((_, Some(reduce))) = last {
-        // SAFETY: the slots of the current generation; the lanes of `arrived` have written theirs.
+        // SAFETY: the slots of the current generation; the lanes of `arrived` have written their slots.
         unsafe { reduce(c.slots[c.generation & 1].as_mut_ptr(), c.arrived) };
     }
     // Only `__syncwarp` orders memory. Other collectives exchange registers.
@@ -136,7 +136,7 @@ unsafe extern "C" fn collective(
     reduce: Option<Reduce>,
     site: *const RawSite,
 ) -> *const Slot {
-    // SAFETY: the thread runs; the value and the site are on its stack.
+    // SAFETY: `thread` is the running thread; the value and the site are on its stack.
     unsafe {
         let (head, block, engine) = context(thread);
         let (site, warp, lane) = (*site, head.warp as usize, head.lane);
@@ -189,7 +189,7 @@ unsafe extern "C" fn collective(
 }
 
 unsafe extern "C" fn shared(thread: Thread, site: *const RawShared) -> *mut u8 {
-    // SAFETY: the thread runs; declarations live as long as the module.
+    // SAFETY: `thread` is the running thread; declarations live as long as the module.
     unsafe {
         let (_, block, _) = context(thread);
         if let Some(at) = block.shared(site) {
@@ -213,7 +213,7 @@ unsafe extern "C" fn shared(thread: Thread, site: *const RawShared) -> *mut u8 {
 }
 
 unsafe extern "C" fn pause(thread: Thread, site: *const RawSite) {
-    // SAFETY: the thread runs; sites are on its stack.
+    // SAFETY: `thread` is the running thread; sites are on its stack.
     unsafe { spin(thread, *site) };
 }
 
@@ -225,7 +225,7 @@ unsafe extern "C" fn atomic(
     pc: *const c_void,
     site: *const RawSite,
 ) {
-    // SAFETY: the thread runs; sites are on its stack.
+    // SAFETY: `thread` is the running thread; sites are on its stack.
     unsafe {
         let watched = context(thread).2.checker.is_some();
         if watched {
@@ -273,7 +273,7 @@ unsafe extern "C" fn atomic(
 }
 
 unsafe extern "C" fn fence(thread: Thread, scope: u32) {
-    // SAFETY: the thread runs.
+    // SAFETY: `thread` is the running thread.
     unsafe {
         let (head, block, _) = context(thread);
         if let Some(clocks) = &mut block.clocks {
@@ -283,7 +283,7 @@ unsafe extern "C" fn fence(thread: Thread, scope: u32) {
 }
 
 unsafe extern "C" fn dependents(thread: Thread) {
-    // SAFETY: the thread runs.
+    // SAFETY: `thread` is the running thread.
     unsafe {
         let (_, block, engine) = context(thread);
         engine.trigger(block);
@@ -291,7 +291,7 @@ unsafe extern "C" fn dependents(thread: Thread) {
 }
 
 unsafe extern "C" fn dependencies(thread: Thread, site: *const RawSite) {
-    // SAFETY: the thread runs; sites are on its stack.
+    // SAFETY: `thread` is the running thread; sites are on its stack.
     unsafe {
         loop {
             let (head, block, engine) = context(thread);
@@ -311,7 +311,7 @@ unsafe extern "C" fn dependencies(thread: Thread, site: *const RawSite) {
 }
 
 unsafe extern "C" fn trap(thread: Thread, site: *const RawSite) {
-    // SAFETY: the thread runs; sites are on its stack.
+    // SAFETY: `thread` is the running thread; sites are on its stack.
     unsafe {
         let at = CodeLocation::Named((*site).at());
         fail(
@@ -338,7 +338,7 @@ unsafe extern "C" fn access(
         pc: pc as usize,
         atomic: 0,
     };
-    // SAFETY: the thread runs.
+    // SAFETY: `thread` is the running thread.
     unsafe { check_access(thread, &access, None) };
 }
 
@@ -348,7 +348,7 @@ unsafe extern "C" fn misaligned(
     address: *const c_void,
     to: u32,
 ) {
-    // SAFETY: the thread runs; sites are on its stack.
+    // SAFETY: `thread` is the running thread; sites are on its stack.
     unsafe {
         let what = format!("the address {address:?} is not a multiple of {to}");
         fail(

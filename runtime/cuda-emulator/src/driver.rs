@@ -24,7 +24,7 @@ use super::scheduler::StopReason;
 struct LoadedModule {
     device: Device,
     module: Module,
-    /// The whole module's image, unless kernels are compiled separately.
+    /// The image of the whole module; `None` if kernels are compiled separately.
     module_image: Option<Arc<Image>>,
     /// Images of separately compiled kernels, by name.
     kernel_images: BTreeMap<String, Arc<Image>>,
@@ -63,11 +63,11 @@ pub struct EmulatedDriver {
 unsafe impl Send for EmulatedDriver {}
 
 impl EmulatedDriver {
-    /// Creates the devices of the options.
+    /// Creates a driver with the devices that the options describe.
     ///
     /// # Errors
     ///
-    /// Returns [`DriverError::NoCompiler`] without a C++ compiler.
+    /// Returns [`DriverError::NoCompiler`] if no C++ compiler is found.
     pub fn new(options: EmulatedOptions) -> Result<EmulatedDriver, DriverError> {
         let cache = options.cache.clone();
         let cache = cache.map_or_else(|| cache_dir("emulated-cuda"), Ok)?;

@@ -7,9 +7,9 @@ use super::compiler::Build;
 /// Links between devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// Access to other devices' memory after a grant.
+    /// Devices may access other devices' memory, once access is granted.
     Peers,
-    /// Access to host memory only.
+    /// Devices may access host memory only.
     HostOnly,
 }
 
@@ -24,14 +24,14 @@ pub struct EmulatedOptions {
     pub capability: (u32, u32),
     /// Links between the devices.
     pub links: Links,
-    /// Resident blocks per device. A block that waits for a non-resident block deadlocks.
+    /// The maximum number of resident blocks per device. A block that waits for a non-resident block deadlocks.
     pub max_resident_blocks: usize,
     /// The build mode of kernels.
     pub build: Build,
-    /// The seed of all undefined orders.
+    /// The seed for all orders that CUDA leaves undefined.
     pub seed: u64,
-    /// The cache folder for compiled kernels. The default is the variable `TPC_CUDA_CACHE`, or else a folder in the
-    /// user's cache.
+    /// The cache folder for compiled kernels. `None` means the folder in the variable `TPC_CUDA_CACHE`, or else a
+    /// folder in the user's cache.
     pub cache: Option<PathBuf>,
 }
 

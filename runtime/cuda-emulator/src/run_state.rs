@@ -1,4 +1,4 @@
-//! A running graph's state, shared by the kernels' calls and the scheduler.
+//! The state of a running graph, shared by the scheduler and the kernels' calls.
 
 use tpc_cuda::EdgeKind;
 
@@ -24,7 +24,7 @@ pub(super) struct Progress {
     pub(super) stride: usize,
 }
 
-/// A running graph's state. The next run reuses its memory.
+/// The state of a running graph. The next run reuses the memory.
 pub(super) struct RunState {
     /// The engine's stack pointer while a thread runs.
     pub(super) sp: *mut u8,
@@ -35,7 +35,7 @@ pub(super) struct RunState {
     pub(super) events: u64,
     pub(super) nodes: Vec<Progress>,
     pub(super) graph: *mut [GraphNode],
-    /// Only in the checked build.
+    /// `None` in the unchecked build.
     pub(super) checker: Option<AccessChecker>,
     pub(super) max_blocks: usize,
     #[expect(clippy::vec_box, reason = "threads keep pointers to their block")]
@@ -46,7 +46,7 @@ pub(super) struct RunState {
 }
 
 impl RunState {
-    /// Creates an engine with at most `max_blocks` blocks at once per device.
+    /// Creates the state, for at most `max_blocks` resident blocks per device.
     pub(super) fn new(max_blocks: usize) -> RunState {
         RunState {
             sp: std::ptr::null_mut(),
@@ -65,7 +65,8 @@ impl RunState {
     }
 
     pub(super) fn node(&self, node: usize) -> &GraphNode {
-        // SAFETY: `run` keeps the graph borrowed while it runs. Only host tasks change it, and they are not kernels.
+        // SAFETY: `run` keeps the graph borrowed while it runs. Only host tasks change it, and kernels do not run host
+        // tasks.
         unsafe { &(&*self.graph)[node] }
     }
 
@@ -80,7 +81,7 @@ impl RunState {
         }
     }
 
-    /// Satisfies an edge kind of this node; queues nodes that become ready.
+    /// Marks this node's outgoing edges of a kind as satisfied, and queues nodes that become ready.
     pub(super) fn follow(&mut self, node: usize, of: EdgeKind) {
         // SAFETY: as in `node`.
         let prepared = unsafe { &(&*self.graph)[node] };

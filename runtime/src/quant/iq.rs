@@ -1,7 +1,8 @@
 //! The formats whose blocks index grids: iq1, iq2, iq3.
 //!
-//! A block is 256 elements under an f16 `d`. 8 elements (4 in iq3) are a row of a grid ([`super::grids`]), and 16 or 32
-//! have a small scale `s`. The value of an element is `d·(2·s + 1)·unit·v`, with `v` a signed integer:
+//! A block is 256 elements with an f16 scale `d`. Each 8 elements (4 in iq3) are a row of a grid ([`super::grids`]),
+//! and each 16 or 32 have a small scale `s`. The value of an element is `d·(2·s + 1)·unit·v`, with `v` a signed
+//! integer:
 //!
 //! | format  | `v`                       | unit | scale for |
 //! |---------|---------------------------|------|-----------|
@@ -13,7 +14,7 @@
 //! | iq3_xxs | `±{4, 12, 20, …, 52, 62}` | 1/4  | 32        |
 //! | iq3_s   | `±{1, 3, …, 15}`          | 1    | 32        |
 //!
-//! ggml writes `d·(0.5 + s)` under twice the unit and adds 1/8 to the grid of iq1. The bits are the same, since `d`
+//! ggml computes `d·(0.5 + s)` with twice the unit, and adds 1/8 to the grid of iq1. The bits are the same, because `d`
 //! times a small integer is exact.
 //!
 //! Layouts (ggml's `block_iq1_s` and its siblings), byte offsets in brackets; integers are little-endian:
@@ -45,11 +46,11 @@ pub struct GridBlock {
     pub steps: [u8; 16],
     /// A power of two.
     pub unit: f32,
-    /// Elements without scales.
+    /// The elements before scaling.
     pub values: [i8; LEN],
 }
 
-/// Returns a block's integers; `None` for types without grids and blocks of another length.
+/// Returns a block's integers; `None` if the type has no grid, or the block has another length.
 pub fn grid_block(dtype: DType, block: &[u8]) -> Option<GridBlock> {
     if block.len() as u64 != dtype.block_bytes() {
         return None;
@@ -107,7 +108,7 @@ fn nibbles(block: &[u8], at: usize, per: usize, steps: &mut [u8; 16]) {
     }
 }
 
-/// Completes seven signs with an eighth of even parity.
+/// Adds the eighth sign, which makes the number of minus signs even.
 fn eight(seven: usize) -> usize {
     let seven = seven & 127;
     seven | ((seven.count_ones() as usize & 1) << 7)
@@ -220,8 +221,8 @@ fn iq3_s(block: &[u8], out: &mut GridBlock) {
 mod tests {
     use super::*;
 
-    /// A block in hexadecimal, and FNV-1a of the little-endian bytes of its decoded values. Made by the GGUF project's
-    /// Python package, version 0.19, from random bytes.
+    /// Random blocks in hexadecimal, and FNV-1a of the little-endian bytes of their decoded values, from the Python
+    /// package `gguf` 0.19.
     const ANSWERS: [(DType, &str, u64); 7] = [
         (
             DType::Iq1S,

@@ -117,8 +117,8 @@ pub fn dequantise(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), Qua
 /// No input panics, but only finite values whose scale fits f16 (magnitudes up to 65504, to be safe) survive.
 ///
 /// # Errors
-/// [`QuantError::NoEncoder`] without an encoder, [`QuantError::PartialBlock`] if `values` is not whole blocks. `out` is
-/// untouched on error.
+/// [`QuantError::NoEncoder`] if the type has no encoder, [`QuantError::PartialBlock`] if `values` is not whole blocks.
+/// On error, `out` is unchanged.
 pub fn quantise(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), QuantError> {
     if encoder(dtype).is_none() {
         return Err(QuantError::NoEncoder { dtype });

@@ -12,24 +12,24 @@ use crate::slot::Slot;
 
 /// The cells of a KV cache with their tokens.
 ///
-/// A token sees the part of its sequence that the window, if any, [reaches](Window::reaches). A cell is reused once no
-/// further token can see its token.
+/// A token sees the earlier tokens of its sequence that the window, if any, [reaches](Window::reaches). A cell is
+/// reused once no later token can see its token.
 ///
-/// Cells may be divided into `Parts`, each for its own sequences. A token then has the same cell order and block
-/// neighbours as when its sequence runs alone.
+/// Cells may be divided into `Parts`, each for its own sequences. The order of a sequence's cells, and their division
+/// into blocks, is then the same as when the sequence runs alone.
 ///
 /// [`Self::begin`] begins a transaction, and [`Self::revert`] undoes its placements. Placement does not allocate once
 /// the lists are large enough.
 #[derive(Clone, Debug)]
 pub struct KvCells {
     len: usize,
-    /// Up to the last one in use.
+    /// The cells up to the last one in use.
     cells: Vec<Option<TokenPos>>,
     window: Option<Window>,
     parts: Parts,
-    /// With a window, per part the cell after the last assigned one, counted within the part: the start of the search
-    /// for free cells. The part is thus a ring buffer, and cells stay in the order of positions as long as possible,
-    /// however tokens are batched.
+    /// For caches with a window: per part, the cell after the last assigned cell, counted within the part. The search
+    /// for free cells starts there. A part is thus a ring buffer: cells stay in the order of positions as long as
+    /// possible, for any division into batches.
     heads: Vec<usize>,
     /// Sequences with tokens.
     sequences: Vec<Sequence>,
@@ -45,7 +45,8 @@ struct Sequence {
     seq: u32,
     /// The first position not yet decoded.
     next: u64,
-    /// The first position that may still look back: the first token in the batch, or else the next position.
+    /// The first position whose token may still read the cache: the first token in the batch, or else the next
+    /// position.
     horizon: u64,
     /// The position after the last one whose cell was reused.
     lost: u64,
@@ -65,16 +66,17 @@ enum Undo {
     NoSequence(u32),
 }
 
-/// The maximum number of cells whose list is allocated at full size; longer lists grow.
+/// The maximum number of cells for which lists are allocated at full size; longer lists grow.
 const RESERVED: usize = 1 << 22;
 
 impl KvCells {
-    /// Returns `n_cells` empty cells for any sequences.
+    /// Returns a cache of `n_cells` empty cells, shared by all sequences.
     pub fn new(n_cells: usize, window: Option<Window>) -> KvCells {
         KvCells::with_parts(n_cells, window, (1, usize::MAX))
     }
 
-    /// Returns `n_cells` empty cells in `parts` parts of at most `most` cells. Sequence `s` uses part `s % parts`.
+    /// Returns a cache of `n_cells` empty cells in `parts` parts of at most `most` cells. Sequence `s` uses part `s %
+    /// parts`.
     pub fn with_parts(
         n_cells: usize,
         window: Option<Window>,
@@ -220,8 +222,9 @@ impl KvCells {
         }
     }
 
-    /// Assigns a cell to each token, see [`Self::rows`]: the lowest free cells, or with a window the free cells after
-    /// the head. A cell is free if it is empty, or if neither this batch nor a later token can see its token.
+    /// Assigns a cell to each token ([`Self::rows`] returns them): the lowest free cells, or with a window the free
+    /// cells after the head. A cell is free if it is empty, or if neither this batch nor a later token can see its
+    /// token.
     ///
     /// # Errors
     /// [`ExecError::CacheFull`] with too few free cells, [`ExecError::BadBatch`] for positions that do not increase. On

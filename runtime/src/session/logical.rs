@@ -1,4 +1,4 @@
-//! States of the model, gathered from their parts on places.
+//! The model's states, assembled from the parts that places store.
 
 use tpc_ir::{DType, Interval, RANK, Value};
 
@@ -6,13 +6,13 @@ use crate::error::ExecError;
 use crate::executor::Executor;
 use crate::states::{CellKind, Rotation, StateInfo};
 
-/// A state of the model: cells of the same number of bytes.
+/// A state of the model: a list of cells of equal size.
 #[derive(Clone, Debug)]
 pub(super) struct LogicalState {
     pub(super) name: String,
     pub(super) dtype: DType,
     pub(super) kind: CellKind,
-    /// Elements of a cell along axis 0, and number of rows.
+    /// The elements of a cell along axis 0, and its number of rows.
     pub(super) row: [usize; 2],
     pub(super) rotations: Result<Vec<Rotation>, String>,
     parts: Vec<Part>,
@@ -31,7 +31,7 @@ struct Part {
     runs: Vec<Run>,
 }
 
-/// Bytes that are contiguous in the part's cell and in the whole cell.
+/// A run of bytes that is contiguous both in the part's cell and in the whole cell.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     whole: usize,

@@ -38,7 +38,7 @@ use inputs::{BatchInputs, NextTokens, missing};
 use logical::LogicalState;
 use sequences::{is_one_part, parts};
 
-/// A part of the last batch.
+/// A part of the last batch, from which drafts can continue.
 #[derive(Clone, Debug)]
 struct Draftable {
     run: BatchRun,
@@ -73,9 +73,9 @@ impl Last {
 /// The source of a step's logits.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    /// The output of this number.
+    /// The program's output of this number.
     Output(usize),
-    /// Joined from the parts of a batch.
+    /// Joined from the outputs of a batch's parts.
     Joined,
 }
 
@@ -91,16 +91,16 @@ struct Work {
 ///
 /// The model's output is named `logits`. Its masks hold distances if an attention op uses ALiBi.
 ///
-/// A model with recurrent states runs on parts of a batch with the same number of tokens per sequence. A sequence keeps
+/// A model with recurrent states runs a batch in parts with the same number of tokens per sequence. A sequence keeps
 /// its cell until it is removed.
 ///
-/// A model whose tokens attend to later ones too ([`InputKind::MaskBatch`]) does not have caches: a batch holds whole
-/// sequences, independent of other batches.
+/// A model whose tokens also attend to later tokens ([`InputKind::MaskBatch`]) has no caches: a batch holds whole
+/// sequences and does not depend on other batches.
 ///
-/// [`Self::step`] does not allocate after an earlier batch of the same form, if the executor does not.
+/// After a batch of the same form, [`Self::step`] does not allocate if the executor does not.
 ///
-/// A model that drafts ([`InputKind::NextTokens`]) decodes without its drafts; [`Self::draft`] runs them when their
-/// input tokens are known.
+/// If a model drafts ([`InputKind::NextTokens`]), [`Self::decode`] does not run its draft blocks. [`Self::draft`] runs
+/// them when their input tokens are known.
 #[derive(Clone, Debug)]
 pub struct Session<E: Executor + ?Sized> {
     executor: Box<E>,
@@ -230,9 +230,9 @@ impl<E: Executor + ?Sized> Session<E> {
 
     /// Drafts further tokens for the last batch; returns the logits of its output rows, `[n_vocab, n_outputs]`.
     ///
-    /// In the first draft, `next` holds the token after each token of the batch, and the logits are for the tokens
-    /// after these. If the model drafts more than one token, draft again with `next` one position further. Drafting
-    /// stores the batch's tokens for later drafts: for good drafts, draft after every batch.
+    /// In the first draft, `next` holds the token after each token of the batch. The logits predict the tokens after
+    /// `next`. If the model drafts more than one token, draft again with `next` one position further. A draft also
+    /// stores the batch's tokens in the draft blocks' caches: for good drafts, draft after every batch.
     ///
     /// # Errors
     /// [`ExecError::NothingToDraft`] before the first batch and after the last draft, [`ExecError::BadBatch`] if `next`

@@ -16,7 +16,7 @@ pub fn operands(case: &Case, random: &Random) -> Vec<Stored> {
 /// Computes the results with the reference.
 ///
 /// # Panics
-/// If the operands or results do not fit the op.
+/// Panics if the operands or results do not fit the op.
 pub fn expected(case: &Case, operands: &[Stored]) -> Vec<Tensor> {
     let tensors: Vec<Tensor> = operands.iter().map(Stored::tensor).collect();
     let tensors: Vec<&Tensor> = tensors.iter().collect();

@@ -12,7 +12,7 @@ const LIST: &str = "TPC_SKIPPED";
 /// not capture it here.
 ///
 /// # Panics
-/// If `TPC_REQUIRE_ALL` is 1.
+/// Panics if `TPC_REQUIRE_ALL` is 1.
 pub fn skip(why: impl Display) {
     let line = line(why);
     if std::env::var_os(REQUIRE_ALL).is_some_and(|v| v == "1") {

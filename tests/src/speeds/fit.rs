@@ -1,4 +1,5 @@
-//! Fits the constants by a search along each of them: no derivatives, and the same result on every machine.
+//! Fits the constants by searching along each constant in turn. Uses no derivatives, and gives the same result on every
+//! machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,17 +59,17 @@ constants! {
 
 macro_rules! others {
     ($($(#[$doc:meta])* $name:ident = $value:literal in $low:literal, $high:literal;)*) => {
-        /// Fitted numbers besides llama.cpp's constants: the differences of ik_llama.cpp and of old engines.
+        /// Fitted numbers besides llama.cpp's constants: factors for ik_llama.cpp and for old engines.
         #[derive(Clone, Copy, Debug)]
         pub struct Others {
             $($(#[$doc])* pub $name: f64,)*
         }
 
         impl Others {
-            /// As fitted.
+            /// The fitted values.
             pub const FITTED: Others = Others { $($name: $value,)* };
 
-            /// Names, with the least and the largest value.
+            /// The name of each number, its field, and its smallest and largest value.
             const ALL: &[(&str, fn(&mut Others) -> &mut f64, (f64, f64))] =
                 &[$((stringify!($name), |o| &mut o.$name, ($low, $high))),*];
 
@@ -84,15 +85,15 @@ macro_rules! others {
 others! {
     /// Factor on fixed times of ik_llama.cpp.
     ik_fixed = 0.464 in 0.3, 2.0;
-    /// Factor on the speed of its products by matrices.
+    /// Factor on the speed of ik_llama.cpp's matrix-matrix products.
     ik_matrix = 1.210 in 0.5, 3.0;
-    /// Further factor on these products with experts.
+    /// Further factor on ik_llama.cpp's matrix-matrix products with experts.
     ik_experts = 0.471 in 0.2, 4.0;
-    /// Factor on the latency of its reductions.
+    /// Factor on the latency of ik_llama.cpp's reductions.
     ik_reduction = 0.873 in 0.1, 3.0;
-    /// Factor on its share of a link's bandwidth.
+    /// Factor on ik_llama.cpp's share of a link's bandwidth.
     ik_link = 3.383 in 0.5, 5.0;
-    /// Factor on the fixed time of its recurrent layers with shared tensors.
+    /// Factor on the fixed time of ik_llama.cpp's recurrent layers with shared tensors.
     ik_recurrent = 36.269 in 0.3, 60.0;
     /// Factor on fixed times of ik_llama.cpp before September 2025.
     early_ik = 4.000 in 0.5, 4.0;
@@ -100,14 +101,14 @@ others! {
     old_unpacking = 7.963 in 0.5, 16.0;
     /// Factor on the share of a link's bandwidth of reductions that copy between devices.
     copied_link = 0.314 in 0.05, 1.0;
-    /// Factor on the latency of such reductions.
+    /// Factor on the latency of reductions that copy between devices.
     copied_latency = 2.739 in 0.8, 8.0;
 }
 
-/// Expected spread of class factors, as a logarithm: one with few rows stays near 1.
+/// The expected spread of class factors, as a logarithm. A factor with few rows stays near 1.
 const CLASS_SPREAD: f64 = 0.3;
 
-/// Random changes of several numbers at once per round.
+/// The number of random changes of several numbers at once, per round.
 const TRIES: usize = 400;
 
 /// The profiles of both engines.
@@ -115,7 +116,7 @@ const TRIES: usize = 400;
 pub struct Profiles {
     /// llama.cpp's profile.
     pub llama: EngineProfile,
-    /// The rest.
+    /// The other fitted numbers.
     pub others: Others,
 }
 
@@ -241,8 +242,8 @@ impl Profiles {
         each.collect()
     }
 
-    /// Computes the mean error, which the fit minimises. Large errors count almost linearly and small ones by their
-    /// square, because some published rows are wrong by factors.
+    /// Computes the mean error, which the fit minimises. Small errors count by their square, large errors almost
+    /// linearly, because some published rows are wrong by a factor.
     fn loss(&self, weighed: &Weighed<'_>) -> f64 {
         const SCALE: f64 = 0.2;
         let (mut sum, mut weights) = (0.0, 0.0);

@@ -16,7 +16,7 @@ use tpc_passes::machine::{Backend, DeviceProfile, Engine, LinkKind};
 pub struct Row {
     /// The number in the data.
     pub id: u64,
-    /// The publisher: its rows share a machine and mistakes.
+    /// The publisher. Rows of one publisher share a machine and mistakes.
     pub source: String,
     /// The engine.
     pub engine: Engine,
@@ -38,7 +38,7 @@ pub struct Row {
     pub tokens: u64,
     /// Prompt batches that stages may work on at once.
     pub batches: f64,
-    /// True without flash attention: stated, or the engine is older than that default.
+    /// True without flash attention: the row states so, or the engine is older than the default.
     pub unfused: bool,
     /// True for engines before 2025, with other kernels for products with quantised weights.
     pub old: bool,
@@ -63,16 +63,16 @@ pub enum LeftOut {
     Model,
     /// The quantisation is not stated.
     Quantisation,
-    /// Tensors are, or may be, split by rows. tpc does not plan such splits.
+    /// Tensors are split by rows, or may be; tpc does not do this.
     RowSplit,
-    /// Weights on the host, without the tensors or the host's memory.
+    /// Weights are on the host, but the row does not state which tensors, or not the host's memory.
     Host,
 }
 
-/// Meanings of the rows' names.
+/// The tables that resolve the names in rows.
 struct Names {
     json: Json,
-    /// Cards that the table lacks, by name.
+    /// Cards that are not in tpc's table, by name.
     own: BTreeMap<String, &'static Card>,
 }
 
@@ -137,7 +137,7 @@ pub fn read() -> (Vec<Row>, BTreeMap<u64, LeftOut>) {
     (rows, left)
 }
 
-/// Returns the names with the cards that they describe.
+/// Returns the tables, with the cards that the file describes.
 fn names(json: Json) -> Names {
     let described = json["own_cards"].as_array().into_iter().flatten();
     let cards: Vec<&str> = described.filter_map(Json::as_str).collect();
@@ -146,7 +146,7 @@ fn names(json: Json) -> Names {
         cards.join(", ")
     );
     let file = TopologyFile::from_ron(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
-    // Rows refer to cards of the table, which is never freed; nor are these few cards.
+    // Rows refer to cards by `'static` reference. These few cards are leaked to get one.
     let own = file.cards.into_iter().map(|c| {
         let card: &'static Card = Box::leak(Box::new(c));
         (card.name.clone(), card)
@@ -205,7 +205,7 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
     placement.split_mode = mode;
     placement.engine = engine;
     placement.ubatch_size = ubatch;
-    // A few cache sizes, so that rows can share plans: the size only affects the cells of windows.
+    // Rounds up to a few cache sizes, so that rows can share plans: the size only affects the cells of windows.
     let cells = depth + prompt.max(generated) + 256;
     let sizes = [4096, 20_480, 81_920, 262_144];
     placement.ctx_size = Some(sizes.into_iter().find(|&n| n >= cells).unwrap_or(cells));
@@ -234,7 +234,7 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
     })
 }
 
-/// Returns the narrowest slot that a row states: `PCIe 4.0 x8, x4`.
+/// Returns the narrowest of the slots that a row states, such as `PCIe 4.0 x8, x4`.
 fn slots(link: &str) -> Option<Pcie> {
     let r#gen = link.strip_prefix("PCIe ")?.get(..1)?.parse().ok()?;
     let widths = link.split([' ', ',']).filter_map(|w| w.strip_prefix('x'));
@@ -248,7 +248,7 @@ fn placement(names: &Names, r: &Json, cards: &[&'static Card]) -> Result<Placeme
     let mut out = Placement::on(parse_devices(&n.to_string()).expect("a count"));
     let t = &mut out.topology;
     t.devices = cards.iter().map(|c| c.profile(&c.name)).collect();
-    // The measured model fit, so the plan has no memory limit.
+    // The measurement shows that the model fits, so the plan has no memory limit.
     t.devices.iter_mut().for_each(|d| d.memory = None);
     let peer = r["p2p"] == Json::Bool(true);
     let way = peer

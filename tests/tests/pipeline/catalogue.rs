@@ -142,7 +142,7 @@ fn codes_are_used() {
             if !name.chars().all(constant) {
                 continue;
             }
-            // By its path, or in a table of rules with their codes.
+            // A code is used by its path, or in a table of rules with their codes.
             let spelled = [format!("codes::{name}"), format!(" = {name}, \"")];
             let used = product
                 .iter()

@@ -8,7 +8,7 @@ use tpc_tests::{goldens, headers};
 
 use super::support::{placement, plan};
 
-/// Returns a header's plan on two devices, and a plain plan for comparison.
+/// Returns a model's plan on two devices with the options that `set` makes, and a plain plan for comparison.
 fn plans(name: &str, set: impl Fn(&mut Placement)) -> Option<[CompiledModel; 2]> {
     let path = headers()
         .into_iter()
@@ -23,8 +23,8 @@ fn plans(name: &str, set: impl Fn(&mut Placement)) -> Option<[CompiledModel; 2]>
     Some([asked, plain].map(|p| plan(&path, &p).expect("the architecture is known").1))
 }
 
-/// Returns the values that layers copy between places per token, and the programs' bytes of these copies, both in
-/// excess of the plain plan. In the programs, each device fetches or sends its own part.
+/// Returns how many more values, and how many more bytes in the programs, layers copy per token than in the plain plan.
+/// In the programs, each device fetches or sends its own part.
 fn beyond([asked, plain]: &[CompiledModel; 2]) -> (u64, u64) {
     let batch = asked.decode_batch();
     let count = |c: &CompiledModel| {
@@ -38,7 +38,7 @@ fn beyond([asked, plain]: &[CompiledModel; 2]) -> (u64, u64) {
         (copies(&c.sharded).len() as u64, bytes.sum::<u64>())
     };
     let ((a, x), (b, y)) = (count(asked), count(plain));
-    // Everything that crosses is in the plan's own figures.
+    // The plan's report counts these copies.
     assert!(traffic(&asked.programs, &batch).copies >= a);
     (a - b, x - y)
 }
@@ -80,10 +80,10 @@ const MODELS: [(&str, Sizes); 3] = [
     ),
 ];
 
-/// Experts on the host need the activations and the router's result, which are mirrored on the devices, so one copy of
-/// each suffices. The router's result crosses before it is split into selected experts and weights, which would be two
-/// copies. The host computes up to the weighted sum, so one vector returns to each device. This is minimal: every other
-/// cut through the layer crosses more or larger values.
+/// Experts on the host need the activations and the router's result. Both are mirrored on the devices, so one copy of
+/// each suffices. The router's result is copied before it is split into selected experts and weights, which would be
+/// two copies. The host computes up to the weighted sum, so one vector returns to each device. This is minimal: at
+/// every other cut through the layer, more or larger values cross.
 #[test]
 fn experts_on_the_host_cost_two_copies_there_and_one_back() {
     let mut seen = 0;
@@ -136,7 +136,7 @@ fn a_cache_on_the_host_crosses_the_link_once() {
     assert!(seen >= 2, "{seen} headers");
 }
 
-/// Devices fetch only the attended cells of a host cache, however short the context is.
+/// Devices fetch only the attended cells of a host cache, even if the context is short.
 #[test]
 fn only_the_cells_attended_to_leave_a_cache_on_the_host() {
     let mut seen = 0;

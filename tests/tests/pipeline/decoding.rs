@@ -6,7 +6,7 @@ use tpc_tests::goldens;
 
 use super::support::{FileWeights, golden, placement, plan, run};
 
-/// Bound for the same arithmetic in another order.
+/// Error bound if only the order of sums differs.
 const AGAINST_BATCH: f64 = 1e-10;
 
 /// Two sequences take turns, a token each per batch, on two devices. Caches of window layers hold only the visible

@@ -1,5 +1,5 @@
-//! Capture ops that lower to several ops: results against formulas over flat lists, and on several devices with splits
-//! around them.
+//! Captured ops that lower to several ops. Compares results with formulas over flat lists, also on several devices with
+//! splits around the op.
 
 use crate::support::verified;
 use std::collections::BTreeMap;
@@ -318,7 +318,7 @@ fn rotations_go_back_and_start_anywhere() {
     let positions = c.line("NONE", "i32", [4, 1, 1, 1], &[], &[]);
     c.op("ROPE", [6, 2, 4, 1], &[leaf, positions], &rotation(4, 2));
     let turned = run(&c.graph(), &c.last);
-    // The third token of three: its second head.
+    // The second head of the last token.
     let at = 3 * 12 + 6;
     let (sin, cos) = 3.0_f64.sin_cos();
     let row = &x[at..at + 6];
@@ -352,7 +352,7 @@ fn divided(graph: &Verified<stage::Model>, devices: usize) -> (Verified<stage::P
 #[test]
 fn split_around_the_op_is_the_same_as_whole() {
     let limit = bits(0.5);
-    // The op's sizes and parameters between two products, on 24 numbers per token.
+    // Sizes and parameters of each op, which is between two products of 24 numbers per token.
     let same = [24, 6, 1, 1];
     let cases: &[(&str, [u64; 4], &[i32])] = &[
         ("SIN", same, &[]),

@@ -7,9 +7,9 @@ use tpc_tests::goldens;
 
 use super::support::{golden, placement, plan, round_trip, run};
 
-/// Bound for one engine's logits, rounded as that engine does.
+/// Error bound for an engine's logits, computed with the rounding of that engine.
 const AGAINST_GOLDEN: f64 = 1e-8;
-/// Bound for the same arithmetic in another order.
+/// Error bound if only the order of sums differs.
 const AGAINST_UNSHARDED: f64 = 1e-11;
 
 #[test]

@@ -1,9 +1,9 @@
-//! KV cache types: every pair of types for keys and values, executed whole and split.
+//! KV cache types: runs every pair of types for keys and values, on one device and on several.
 //!
 //! Each pair's error against f16 caches is compared with llama.cpp's (`kv-cache-error.json`): a quantised cache should
 //! be at least as accurate. llama.cpp's figures come from one unknown sequence of 128 tokens. Other tokens change a
-//! figure by a tenth or two, and by a multiple if a router decides. Bounds on single pairs are therefore wide; bounds
-//! on medians and sums are closer.
+//! figure by 10 to 20 %, or several times if a router chooses another expert. Bounds on single pairs are therefore
+//! wide; bounds on medians and sums are narrower.
 //!
 //! By default each model takes three pairs, different for each model, on two or three devices. `TPC_KV_TYPES=all` runs
 //! all 81 pairs of every model on both and prints the figures.
@@ -22,12 +22,12 @@ use tpc_tests::{data, files, goldens, shared};
 
 use super::support::{placement, plan, run};
 
-/// Bound for another order of summation. The last bit may round a value to the neighbouring code, or make a router
-/// choose another expert.
+/// Error bound for a different order of sums. A difference in the last bit may round a value to the neighbouring code,
+/// or make a router choose another expert.
 const AGAINST_UNSHARDED: f64 = 1e-7;
 /// Tokens of a sequence, as in the measurements.
 const TOKENS: usize = 128;
-/// A bound above the error of f16 against f32. Figures without error mean that f32 caches equal f16 caches.
+/// An upper bound of the error of f16 against f32. A figure of 0 means that f32 and f16 caches give equal results.
 const HALF: f64 = 1e-7;
 
 /// Per model, the measured error of each pair (`q8_0/q4_0`: keys, values).
@@ -162,7 +162,7 @@ fn every_pair_of_types_runs_split_and_rounds_no_worse_than_llama_cpp() {
                 "{name} {}/{}: {error:.3e}, llama.cpp {figure:.3e}",
                 pair.0, pair.1
             );
-            // One flipped expert makes or breaks a pair's figure.
+            // A single different expert can change a pair's figure by a multiple.
             let bound = match (experts, all) {
                 (true, _) => 2.0 * largest,
                 (false, true) => 1.25 * figure,
@@ -179,7 +179,7 @@ fn every_pair_of_types_runs_split_and_rounds_no_worse_than_llama_cpp() {
             let worst = worst_type(&measured);
             println!("{name}: at worst {worst:.2} of llama.cpp's error");
             assert!(worst <= if experts { 2.0 } else { 1.2 }, "{name}: {worst}");
-            // The median: one flipped expert has hundreds of times the error of pairs without.
+            // Uses the median: a pair with one different expert has hundreds of times the error of other pairs.
             let mut quotients: Vec<f64> =
                 measured.iter().map(|(_, e, f)| e / f.max(HALF)).collect();
             quotients.sort_by(f64::total_cmp);
@@ -194,7 +194,7 @@ fn every_pair_of_types_runs_split_and_rounds_no_worse_than_llama_cpp() {
     assert!(tried >= 4, "the repository has four of the models");
 }
 
-/// Heads of 48 in quantised rows: a device with an odd number of them would hold part of a block.
+/// Quantised rows with heads of 48 elements: a device with an odd number of heads would hold part of a block.
 #[test]
 fn no_block_of_a_cache_is_cut_where_blocks_run_across_heads() {
     let text = include_str!("../../filetests/lint/blocks-across-heads.tpir");

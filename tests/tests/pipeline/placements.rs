@@ -17,9 +17,9 @@ use super::random::{Builder, Rng, plan_and_run_with};
 use super::support::{golden, placement, plan, run};
 use super::synthetic::make;
 
-/// Bound for the same arithmetic in another order.
+/// Error bound if only the order of sums differs.
 const AGAINST_UNSHARDED: f64 = 1e-10;
-/// A placement does not depend on the number of tokens.
+/// Few suffice: a placement does not depend on the number of tokens.
 const TOKENS: usize = 8;
 
 pub(crate) struct Way {
@@ -89,7 +89,7 @@ pub(crate) fn ways(rng: &mut Rng, n_layer: u64, experts: bool, devices: usize) -
             p.tensor_split = Some(shares.clone());
         }));
     }
-    // Several at once.
+    // Combines several options.
     out.push(way("-nkvo -ncmoe 1 -ngl 2", |p| {
         (p.kv_on_host, p.host_experts, p.n_gpu_layers) = (true, HostExperts::First(1), Some(2));
     }));
@@ -203,7 +203,7 @@ fn in_layers(graph: &Graph, rng: &mut Rng, layers: u32) -> Graph {
     out
 }
 
-/// Draws homes and pins.
+/// Chooses a random place for each layer, and random overrides.
 fn anywhere(b: &mut Builder, request: &mut PlanRequest) {
     const LAYERS: u32 = 4;
     let devices = request.devices.len();
@@ -255,7 +255,8 @@ fn random_graphs_anywhere_give_the_same_numbers() {
     assert!(copied > 50, "only {copied} factors were split");
 }
 
-/// Quantised caches of every architecture. Rounding may differ in the last bit, so the bound is wider.
+/// Quantised caches of every architecture. The bound is wider, because a difference in the last bit may change the
+/// rounding.
 #[test]
 fn quantised_caches_split_as_whole() {
     let full = Sweep::asked() == Sweep::Full;
@@ -284,7 +285,7 @@ fn quantised_caches_split_as_whole() {
             let file = tpc_gguf::GgufFile::open(&path).unwrap_or_else(|e| panic!("{e}"));
             let single = match super::support::compiled(&file, &with(1)) {
                 Ok(single) => single,
-                // A head that blocks do not divide.
+                // Refused: a head is not whole blocks of the cache type.
                 Err(d) => {
                     assert!(d[0].help.is_some(), "{name}: {}", d[0]);
                     println!("{name} {k}/{v}: {} {}", d[0].code, d[0]);

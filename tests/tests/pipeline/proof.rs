@@ -12,7 +12,7 @@ use tpc_passes::prove::{prove, prove_without, rules};
 use super::captures::{divided_experts, random_weights, run_at_random};
 use super::support::verified;
 
-/// The most that numbers may differ for another order of summation.
+/// The maximum difference of numbers if only the order of sums differs.
 const EXACT: f64 = 1e-24;
 
 fn folder() -> &'static Path {

@@ -10,7 +10,7 @@ use tpc_tests::goldens;
 
 use super::support::{FileWeights, golden, placement, plan};
 
-/// Bound for the same arithmetic, token by token or all at once.
+/// Error bound for the same arithmetic, token by token or all tokens at once.
 const AGAINST_ONE_BATCH: f64 = 1e-10;
 
 struct Model {

@@ -29,9 +29,9 @@ use tpc_synth::{Model, Spec};
 use super::random::Rng;
 use super::support::{FileWeights, placement, round_trip};
 
-/// Bound for the same arithmetic in another order.
+/// Error bound if only the order of sums differs.
 const EXACT: f64 = 1e-20;
-/// Bound if such a sum may also round a cached number to its other neighbour.
+/// Error bound if a different order of sums may also round a cached number differently.
 const ROUNDED: f64 = 1e-11;
 
 /// Common sizes. `f32` has no quantisation blocks, so only counts limit the splits.
@@ -56,7 +56,7 @@ pub(super) fn try_make(spec: &str) -> Result<GgufFile, String> {
     let file = std::fs::File::create(&path).expect("a temporary file");
     let written = model.write(file).map_err(|e| e.to_string());
     let file = written.and_then(|_| GgufFile::open(&path).map_err(|e| e.to_string()));
-    // If the system cannot remove a mapped file, its own cleaning of temporary files does.
+    // If the system cannot remove a mapped file, its cleanup of temporary files does.
     let _ = std::fs::remove_file(&path);
     file
 }
@@ -497,7 +497,7 @@ fn blocks_at_the_edge_are_held_by_both_neighbours() {
     }
 }
 
-/// True if in some lookup each device reads its own rows.
+/// True if the graph has a lookup in which each device reads its own rows.
 fn looks_up_own_rows(graph: &Graph) -> bool {
     graph
         .insts()
@@ -630,7 +630,7 @@ fn a_sliding_window_wraps_around_its_cache() {
                 }
                 assert_close(&what, &whole, &got, EXACT);
             }
-            // In batches of uneven length, with exactly the needed cells.
+            // Runs batches of uneven length, with exactly the needed number of cells.
             for mut batches in sessions(window + 4) {
                 let mut got = Vec::new();
                 let mut at = 0;
@@ -838,7 +838,7 @@ fn random_spec(rng: &mut Rng) -> String {
         "mxfp4_moe",
     ];
     let dtype = *rng.pick(&types);
-    // Rows of whole blocks now and then.
+    // Sometimes rows are whole blocks.
     let width = |rng: &mut Rng, max: u64| match rng.range(0, 3) {
         0 => 256 * rng.range(1, 2),
         1 => 32 * rng.range(1, 5),
@@ -888,13 +888,13 @@ fn random_models_run_however_they_are_divided() {
     for _ in 0..RANDOM_MODELS {
         let mut spec = random_spec(&mut rng);
         if try_make(&spec).is_err() {
-            // Add the family's metadata keys that are not sizes.
+            // Adds the preset's metadata, except sizes.
             let arch = spec.split(':').next().expect("an architecture").to_owned();
             for (key, value) in preset_keys(&arch) {
                 spec.push_str(&format!(",{key}={value}"));
             }
             if try_make(&spec).is_err() {
-                // Keys that fix the number of layers.
+                // Some keys fix the number of layers, so the model is the preset itself.
                 spec = format!("{arch}-tiny:vocab=40");
             }
         }
@@ -934,5 +934,5 @@ fn random_models_run_however_they_are_divided() {
     }
 }
 
-/// Each takes about 40 ms.
+/// The number of random models; each takes about 40 ms.
 const RANDOM_MODELS: u32 = 100;

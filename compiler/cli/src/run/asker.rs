@@ -118,7 +118,7 @@ impl<'t> Asker<'_, 't> {
     }
 }
 
-/// In bytes.
+/// The maximum size of a file of prompts, in bytes.
 const MAX_PROMPTS: u64 = 256 << 20;
 
 fn refused(path: &Path, message: String, help: &str) -> Failure {

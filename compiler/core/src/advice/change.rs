@@ -27,9 +27,9 @@ pub enum Change {
     HostExperts(u64),
     /// Layers on the devices; the output counts as one.
     GpuLayers {
-        /// On the devices.
+        /// The number of layers on the devices.
         kept: u64,
-        /// In total.
+        /// The number of all layers.
         all: u64,
     },
     /// The caches on the host.

@@ -3,8 +3,8 @@
 /// The room of every device for stored bytes.
 #[derive(Clone, Debug)]
 pub(super) struct FreeMemory {
-    /// Without the bytes that overrides put on the device.
+    /// The room per device, less the bytes that overrides put on the device.
     pub(super) before_compute: Vec<f64>,
-    /// Also without intermediate values.
+    /// The same, less the bytes of intermediate values.
     pub(super) all: Vec<f64>,
 }

@@ -5,9 +5,9 @@ use crate::pipeline::StoredBytes;
 
 #[derive(Clone, Debug)]
 pub(super) struct Load {
-    /// Per section.
+    /// The stored bytes of each section.
     pub(super) units: Vec<StoredBytes>,
-    /// Per device: tensors that overrides put there whole.
+    /// The bytes per device of tensors that overrides put there whole.
     pub(super) pinned: Vec<f64>,
     /// Bytes that overrides put on the host.
     pub(super) host: f64,

@@ -7,15 +7,15 @@ use tpc_ir::DType;
 pub struct Draft {
     /// The file.
     pub file: String,
-    /// Type of its K cache (`-ctkd`); llama.cpp's default is f16 for any cache type of the model.
+    /// Type of the draft model's K cache (`-ctkd`). llama.cpp's default is f16 for any cache type of the model.
     pub cache_type_k: DType,
-    /// Type of its V cache (`-ctvd`).
+    /// Type of the draft model's V cache (`-ctvd`).
     pub cache_type_v: DType,
-    /// Its layers on the devices (`-ngld`); `None` for all.
+    /// Number of the draft model's layers on the devices (`-ngld`); `None` for all.
     pub gpu_layers: Option<u64>,
-    /// Its context (`-cd`); `None` for the model's.
+    /// Context of the draft model (`-cd`); `None` for the model's context.
     pub ctx_size: Option<u64>,
-    /// Positions of its devices (`-devd`); `None` for the model's, empty for the host.
+    /// Positions of the draft model's devices (`-devd`); `None` for the model's devices, empty for the host.
     pub devices: Option<Vec<usize>>,
 }
 

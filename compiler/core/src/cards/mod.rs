@@ -113,7 +113,7 @@ pub enum MemorySource {
     Driver(String),
     /// nvidia-smi's figure, less the driver's memory.
     Tool,
-    /// From the nominal size.
+    /// Computed from the nominal size.
     Nominal,
     /// Stated in a topology file.
     Stated,

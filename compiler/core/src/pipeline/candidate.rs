@@ -7,9 +7,9 @@ use crate::placement::SplitMode;
 pub struct Candidate {
     /// `none`, `layer`, `tensor`, or `layer of 2 × tensor of 4`.
     pub name: String,
-    /// Its mode.
+    /// The split mode.
     pub mode: SplitMode,
-    /// Its estimated times.
+    /// The estimated times.
     pub estimate: Estimate,
     /// Stored bytes (weights, caches, states) on the fullest device.
     pub fullest: u64,

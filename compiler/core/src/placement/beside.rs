@@ -54,9 +54,9 @@ pub struct ExtraFileMemory {
     pub what: &'static str,
     /// The file.
     pub file: String,
-    /// Per device.
+    /// The memory on each device.
     pub devices: Vec<Part>,
-    /// The host.
+    /// The memory on the host.
     pub host: Part,
     /// The options that request it.
     #[serde(skip)]

@@ -41,7 +41,7 @@ pub enum DeviceList {
     All,
     /// A number of devices.
     Count(usize),
-    /// By kind or name, in order.
+    /// Devices by kind or name, in order.
     Named(Vec<DeviceItem>),
 }
 

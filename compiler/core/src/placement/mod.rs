@@ -110,7 +110,7 @@ pub struct Placement {
     pub drafting: Drafting,
     /// The planned engine.
     pub engine: Engine,
-    /// Its release; for tpc, llama.cpp's.
+    /// The engine's release; for tpc, llama.cpp's release.
     pub build: &'static Build,
     /// The back end of all devices; `None` for the usual one of each card's vendor.
     pub backend: Option<Backend>,

@@ -74,7 +74,7 @@ pub fn resolve(
     out
 }
 
-/// Weights and states with their own place, whatever the division of the others.
+/// Weights and states with their own place, which does not depend on the division of other weights.
 #[derive(Clone, Debug)]
 pub struct OverriddenPlaces {
     places: BTreeMap<Value, PlaceOverride>,

@@ -25,7 +25,7 @@ struct Oracle {
     /// True if sequences can only be truncated to a checkpoint.
     recurrent: bool,
     checkpoints: BTreeMap<u32, usize>,
-    /// Per token of the last batch: the text up to it, and its drafts.
+    /// For each token of the last batch, the text up to the token and its drafts.
     chains: Vec<Vec<u32>>,
     rows: Vec<usize>,
     logits: Option<Tensor>,

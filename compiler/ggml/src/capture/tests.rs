@@ -18,7 +18,7 @@ use crate::op::OpKind;
 struct Writer {
     text: String,
     next: usize,
-    /// For the next line.
+    /// The parameters in the next line.
     params: Vec<u32>,
 }
 

@@ -28,10 +28,10 @@ pub(crate) static LINT: Lint = Lint {
 struct Over<'a> {
     name: &'a str,
     needs: u64,
-    /// Without the reserve, in bytes.
+    /// The available bytes, without the reserve.
     has: u64,
     memory: u64,
-    /// In bytes; may exceed the total.
+    /// The reserved bytes; may exceed the total.
     reserve: u64,
 }
 

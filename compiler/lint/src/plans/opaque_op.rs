@@ -30,7 +30,7 @@ const SHOWN: usize = 3;
 struct Kind {
     name: String,
     insts: Vec<Inst>,
-    /// With a factor that cannot be split.
+    /// Values with a factor that cannot be split.
     kept: BTreeSet<Value>,
 }
 

@@ -34,6 +34,6 @@ pub enum EmbeddingScale {
     Key,
     /// `embedding_scale`, or else this number. 0: off.
     KeyOr(f32),
-    /// This number.
+    /// A fixed number.
     Fixed(f32),
 }

@@ -43,7 +43,7 @@ pub struct ExpertForm {
     pub router_bias: Presence,
     /// A bias for the selection alone.
     pub selection_bias: Presence,
-    /// Its tensor.
+    /// The tensor of the selection bias.
     pub selection_tensor: &'static str,
     /// `hash_layer_count`. In this number of first layers each vocabulary token has fixed experts: `ffn_gate_tid2eid`,
     /// without a selection bias.
@@ -208,7 +208,7 @@ pub enum WeightedSide {
 /// added to the selected experts' output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedForm {
-    /// Its width.
+    /// The width of the shared expert.
     pub width: SharedWidth,
     /// The usual form of gate and up. Either form is read.
     pub gate_up: SharedGate,
@@ -241,9 +241,9 @@ impl SharedForm {
 /// The form of gate and up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedGate {
-    /// A tensor each.
+    /// Gate and up have a tensor each.
     Separate,
-    /// In the tensor of up: the gate's rows, then up's rows.
+    /// One tensor, named like up: the gate's rows, then up's rows.
     Fused,
 }
 

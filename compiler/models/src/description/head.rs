@@ -22,13 +22,13 @@ pub struct HeadForm {
 pub enum LogitScale {
     /// No factor.
     None,
-    /// It multiplies them.
+    /// Logits are multiplied by the key's value.
     Factor,
-    /// It multiplies them, by default with this number.
+    /// Logits are multiplied by the key's value, or by this number without the key.
     FactorOr(f32),
-    /// It divides them.
+    /// Logits are divided by the key's value.
     Divisor,
-    /// It divides them, by default with this number divided by `embedding_length`.
+    /// Logits are divided by the key's value, or without the key by this number divided by `embedding_length`.
     DivisorOrOverWidth(f32),
     /// No key: this number divided by `embedding_length` multiplies them.
     OverWidth(f32),

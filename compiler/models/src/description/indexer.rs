@@ -40,7 +40,7 @@ pub enum IndexerTensors {
 pub enum IndexerEps {
     /// The other norms' epsilon.
     Model,
-    /// This number.
+    /// A fixed number.
     Fixed(f32),
     /// `attention.layer_norm_epsilon`, by default 0.
     LayerNormKey,

@@ -280,9 +280,9 @@ fn shared_width(
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Limits {
-    /// Of experts.
+    /// The limit in experts.
     pub(crate) experts: Option<f32>,
-    /// Of dense networks and the shared expert.
+    /// The limit in dense networks and the shared expert.
     pub(crate) dense: Option<f32>,
 }
 

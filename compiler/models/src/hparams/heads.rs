@@ -8,9 +8,9 @@ use crate::error::ArchError;
 /// Elements of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeadElements {
-    /// Of queries and keys.
+    /// Elements of a query head and of a key head.
     pub(crate) dk: u64,
-    /// Of values.
+    /// Elements of a value head.
     pub(crate) dv: u64,
 }
 

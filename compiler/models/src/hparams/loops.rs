@@ -10,7 +10,7 @@ use crate::error::ArchError;
 pub(crate) enum Loops {
     /// All layers, `count` times.
     Counted {
-        /// At least 1.
+        /// The number of runs, at least 1.
         count: usize,
         /// True if the output norm is applied between runs.
         normed: bool,

@@ -127,7 +127,7 @@ fn blocks_are_wired_in_a_chain() {
                 panic!("tokens are an input");
             };
             assert_eq!(input.kind, InputKind::NextTokens(draft));
-            // From the norm of the hidden state back to the layer before.
+            // Goes from the norm of the hidden state back to the previous layer.
             let normed = operands(&graph, of("mtp_hnorm"))[0];
             let mut hidden = operands(&graph, normed)[0];
             if form.input == DraftInput::Normalised {

@@ -80,7 +80,7 @@ fn shared_experts_are_as_wide_as_the_keys_say() {
     let twice = [(KEY, 0), ("expert_shared_count", 2)];
     assert_eq!(width("bailingmoe2", &twice), Some(128));
     assert_eq!(width("bailingmoe2", &[("expert_shared_count", 0)]), None);
-    // Of all together.
+    // The width of all shared experts together.
     assert_eq!(width("ernie4_5-moe", &[]), Some(48));
     assert_eq!(width("ernie4_5-moe", &[(KEY, 0)]), None);
     assert_eq!(width("qwen2moe", &[]), Some(48));

@@ -9,15 +9,16 @@ use crate::codes;
 pub struct Settings {
     /// The divisor of the logits; 0 always chooses the likeliest token.
     pub temperature: f32,
-    /// The maximum number of candidates; 0 means no limit.
+    /// The maximum number of candidates; 0 disables the limit.
     pub top_k: usize,
-    /// Keeps the likeliest tokens up to this total probability; 1 means no limit.
+    /// Keeps the likeliest tokens up to this total probability; 1 disables the limit.
     pub top_p: f32,
-    /// Keeps tokens with at least this fraction of the largest probability; 0 means no limit.
+    /// Keeps tokens with at least this fraction of the largest probability; 0 disables the limit.
     pub min_p: f32,
-    /// The number of recent tokens for the penalties.
+    /// The number of recent tokens that the penalties apply to.
     pub window: usize,
-    /// The repetition penalty: divides positive logits of tokens in the window, multiplies others; 1 means none.
+    /// The repetition penalty of tokens in the window: positive logits are divided by it, negative ones multiplied; 1
+    /// disables it.
     pub repetition: f32,
     /// Subtracted from a token's logit per occurrence in the window.
     pub frequency: f32,

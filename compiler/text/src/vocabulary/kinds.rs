@@ -5,7 +5,7 @@
 pub enum TokenKind {
     /// 1: text.
     Normal,
-    /// 2: represents text without a token.
+    /// 2: stands for text that the vocabulary cannot express.
     Unknown,
     /// 3: marks a begin, an end or a turn; not text.
     Control,

@@ -28,12 +28,12 @@ pub struct ParsedProgram {
     homes: Vec<Option<Home>>,
     launches: Vec<LaunchData>,
     phases: Vec<Phase>,
-    /// The positions.
+    /// The positions in the text.
     pub spans: Spans,
 }
 
 impl ParsedProgram {
-    /// Its graph.
+    /// The program's graph.
     pub const fn graph(&self) -> &Graph {
         &self.graph
     }
@@ -41,7 +41,7 @@ impl ParsedProgram {
     /// Verifies the graph; the rest of the program stays unverified.
     ///
     /// # Errors
-    /// If the graph is not at the stage of programs.
+    /// Fails if the graph is not at the stage of programs.
     pub fn program(self) -> Result<Program, Violations> {
         Ok(Program {
             graph: Verified::<stage::Programs>::new(self.graph)?,
@@ -55,7 +55,7 @@ impl ParsedProgram {
     }
 }
 
-/// Parses a program in [this form](super). Its buffers may use these storage formats and the file's format. Time and
+/// Parses a program in [this form](super). Buffers may use the given storage formats and the file's format. Time and
 /// memory are linear in the length of the text.
 ///
 /// # Errors
@@ -341,7 +341,7 @@ impl Lines {
                 place,
                 span: p.span_from(begin),
             });
-            // The queue's position is known after the phase is read.
+            // A placeholder, which `resolve` replaces.
             Ok(Step::Wait {
                 queue: usize::MAX,
                 steps,

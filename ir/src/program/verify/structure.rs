@@ -1,4 +1,4 @@
-//! Handles, shapes, the cover, and launches.
+//! Verifies handles, shapes, covered instructions, and launches.
 
 use super::{ProgramError, codes, queues};
 use crate::dims::Symbol;

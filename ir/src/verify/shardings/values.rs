@@ -1,4 +1,4 @@
-//! One sharding: its trees, storage granule, and parts.
+//! Verifies the sharding of one value: trees, storage granule, and parts.
 
 use super::{Faults, ShardingRule};
 use crate::graph::{Graph, ValueData};
@@ -135,7 +135,7 @@ fn parts(graph: &Graph, data: &ValueData) -> Result<(), (ShardingRule, String)> 
     }
     for rank in 0..devices {
         if granule != 1 {
-            // A part of a row that cuts blocks is one run.
+            // A device that cuts blocks of a row must hold one run of the row.
             let held = tree.intervals(&graph.classes, rank);
             let stored = held.map(|held| granule_intervals(&held, granule));
             if stored.is_none_or(|stored| stored.len() > 1) {

@@ -1,12 +1,12 @@
 //! The diagnosis of a failed proof: the op to blame, and the message.
 //!
-//! - `verdicts.rs`: the values that are as right as their operands;
+//! - `verdicts.rs`: the values that are correct if their operands are;
 //! - `search.rs`: the first op whose value cannot be justified;
 //! - `heuristics.rs`, `leaf_parts.rs`: the op or leaf before it that differs from its namesakes;
 //! - `render.rs`: values as text.
 //!
-//! Names and heuristics only choose the words. Their work counts as steps of the proof; without steps left, the named
-//! op may come after the fault.
+//! Names and heuristics only affect the message. Diagnosis uses the proof's step budget. If the budget runs out, the
+//! named op may come after the fault.
 
 mod heuristics;
 mod leaf_parts;
@@ -26,7 +26,7 @@ const MORE_TERMS: usize = 1 << 16;
 
 /// Returns the refutation for the op that keeps `goal` from being justified.
 pub(super) fn first_fault(encoding: &mut Encoding<'_>, goal: Value) -> Box<Refutation> {
-    // The terms added here only serve the message, so they may be incomplete.
+    // Terms added here only improve the message, so a limit on their number is acceptable.
     encoding.terms.max_terms = encoding.terms.graph.total_size() + MORE_TERMS;
     let verdicts = Verdicts::new(encoding, Scope::ModelSums);
     let (inst, what) = match search::find_odd_collective(encoding, &verdicts, goal) {

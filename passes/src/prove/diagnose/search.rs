@@ -53,7 +53,7 @@ pub(super) fn first_unjustified(
             }
             return fault;
         }
-        // The result of an all-reduce over the summand shows more.
+        // The result of an all-reduce over the summand is a better place to report.
         if verdicts.summands.contains(&v)
             && !op.is_movement()
             && !is_summed(encoding, v)
@@ -179,7 +179,7 @@ fn adds_up(encoding: &mut Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
         })
         .map(|&u| (programs.value(u).place, u))
         .collect();
-    // A value that is not a summand is reported by itself.
+    // A value that is not a summand gets its own message.
     if terms.iter().any(|(_, u)| !verdicts.is_ok(u)) {
         return true;
     }

@@ -140,7 +140,7 @@ pub(super) fn split_at(
     }
 }
 
-/// Returns the elements that `outer` selects from the selection `inner`: `x[inner][outer] = x[compose(inner, outer)]`.
+/// Returns the index set that selects with `inner`, then `outer`: `x[inner][outer] = x[compose(inner, outer)]`.
 pub(in crate::prove) fn compose(
     inner: &[Pattern],
     outer: &[Pattern],
@@ -171,7 +171,7 @@ pub(in crate::prove) fn compose(
                 continue;
             }
             if kept.is_zero() {
-                // A selection from no elements is empty.
+                // A selection from an empty tensor is empty.
                 out.push(p);
                 pattern = None;
                 continue;

@@ -9,7 +9,7 @@ use super::NotExpressible;
 use super::intervals::{clip, is_ascending};
 use crate::gcd::gcd;
 
-/// The maximum number of intervals of a pattern; longer ones are too expensive.
+/// The maximum number of intervals of a pattern; longer patterns are too expensive.
 pub(super) const MAX_INTERVALS: usize = 1 << 14;
 
 /// A periodic selection: of every `unit · size` consecutive elements, the ones whose index divided by `unit` is in
@@ -139,7 +139,7 @@ impl Pattern {
     }
 }
 
-/// Returns the shorter pattern that this one repeats, as size and intervals.
+/// Returns the size and intervals of a shorter pattern, if the given pattern is a repetition of it.
 fn shorter_period(size: u64, intervals: &[Interval]) -> Option<(u64, Vec<Interval>)> {
     let total: u64 = intervals.iter().map(|r| r.len).sum();
     if total == 0 || !is_ascending(intervals) {

@@ -18,7 +18,7 @@ fn pattern(unit: u64, size: u64, intervals: &[Interval]) -> Pattern {
 
 fn list(indices: &[Pattern], n: u64) -> Vec<u64> {
     let mut all: Vec<u64> = (0..n).collect();
-    // Majors first, as the elements of a minor factor are next to each other.
+    // Selects from major factors first: the elements of a minor factor then stay adjacent.
     for p in indices.iter().rev() {
         let unit = p.unit.as_const().expect("constant");
         let mut out = Vec::new();

@@ -1,7 +1,7 @@
-//! Lifting an op from parts of its operands to the wholes, by the op's rule.
+//! Lifts an op from parts of operands to the whole operands, by the op's rule.
 //!
-//! The equations of a rule relate indices of result axes to indices of operand axes. The index sets of the results
-//! follow from these equations, if the parts belong together.
+//! The equations of a rule relate indices of result axes to indices of operand axes. The solver derives the index sets
+//! of the results from these equations. It fails if the operands' parts do not match.
 //!
 //! - `parameters.rs`: the op on the wholes, with parameters restored from the device's part;
 //! - `solver.rs`: the equations, solved for the results;
@@ -29,17 +29,17 @@ pub(super) use copies::Copies;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) ty: TensorType,
-    /// The elements of the whole in the part.
+    /// The elements of the whole tensor that the part holds.
     pub(super) indices: IndexSet,
     pub(super) axes: Axes,
-    /// Per axis along which the whole repeats a value, the copies in the part. Copies are equal, so the other operands
-    /// determine which these are.
+    /// For each axis along which the whole tensor repeats a value, the copies that the part holds. Copies are equal, so
+    /// only the other operands determine their numbers.
     pub(super) copies: [Option<Copies>; RANK],
     pub(super) dims: [Dim; RANK],
 }
 
 impl Hash for Part {
-    /// Skips the patterns along the axes, which follow from the elements.
+    /// Omits the patterns along the axes, because `indices` determines them.
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.ty, &self.indices, &self.copies, &self.dims).hash(state);
     }
@@ -51,26 +51,26 @@ impl Part {
     }
 }
 
-/// The op on the wholes for an op on parts, whose results are parts of its results.
+/// An op on whole operands; the results of an op on parts are parts of its results.
 #[derive(Clone, Debug)]
 pub(super) struct Relation {
     pub(super) op: Op,
-    /// Per result, the elements of the whole in the part.
+    /// Per result, the elements of the whole result that the part holds.
     pub(super) results: Vec<IndexSet>,
-    /// The summed indices, if not all: the result is one term of a sum.
+    /// The summed indices; `None` for all. If some are missing, the result is one term of a sum.
     pub(super) summed: Option<Pattern>,
-    /// The computed rows or experts, if not all: other rows are zero.
+    /// The computed rows or experts; `None` for all. Other rows are zero.
     pub(super) mask: Option<Mask>,
 }
 
 pub(super) type Axes = [Option<Pattern>; RANK];
 
-/// Relates `op` on `parts` to the same op on the wholes.
+/// Relates `op` on `parts` to the same op on whole operands.
 ///
-/// `model` is an op of the model: it gives the position of a set slice, which a part alone does not.
+/// `model` is the model's op. It gives the position of a set slice, which the parts alone do not determine.
 ///
 /// # Errors
-/// If the parts do not belong together, or the op's rule does not determine the results.
+/// Fails if the operands' parts do not match, or if the op's rule does not determine the results.
 pub(super) fn relate(
     op: &Op,
     parts: &[Rc<Part>],
@@ -112,7 +112,7 @@ pub(super) fn relate(
     })
 }
 
-/// Returns the patterns along the operands' axes, except axes with copies, which the solver derives.
+/// Returns the patterns along the operands' axes. Omits axes with copies; the solver derives their patterns.
 fn known_patterns(parts: &[Rc<Part>], axes: &[Axes]) -> FxHashMap<Var, Option<Pattern>> {
     let mut known = FxHashMap::default();
     for (o, (part, axes)) in parts.iter().zip(axes).enumerate() {
@@ -125,7 +125,7 @@ fn known_patterns(parts: &[Rc<Part>], axes: &[Axes]) -> FxHashMap<Var, Option<Pa
     known
 }
 
-/// Checks that operands with copies have the copies that the other operands need.
+/// Checks that repeated operands hold the copies that the other operands need.
 fn check_copies(solver: &Solver<'_>, parts: &[Rc<Part>]) -> Result<(), NotExpressible> {
     for (o, part) in parts.iter().enumerate() {
         for (a, copies) in part.copies.iter().enumerate() {
@@ -140,7 +140,7 @@ fn check_copies(solver: &Solver<'_>, parts: &[Rc<Part>]) -> Result<(), NotExpres
     Ok(())
 }
 
-/// Checks that axes with a role may be parts. Returns the summed indices, if not all.
+/// Checks that the parts of axes with a role are allowed. Returns the summed indices; `None` for all.
 fn check_roles(
     solver: &Solver<'_>,
     rule: &Rule,
@@ -166,7 +166,8 @@ fn check_roles(
     Ok(summed)
 }
 
-/// Checks that the rule mentions each axis that is a part; otherwise the op may not allow parts there.
+/// Checks that the rule mentions each axis of which a part is given. For other axes, the rule does not promise that
+/// parts are correct.
 fn check_spoken(rule: &Rule, axes: &[Axes]) -> Result<(), NotExpressible> {
     for (o, axes) in axes.iter().enumerate() {
         for (a, pattern) in axes.iter().enumerate() {

@@ -2,8 +2,8 @@
 //!
 //! - `mod.rs`: adding terms, and saturation by rules;
 //! - `access.rs`: the terms of an e-class, and terms by kind;
-//! - `model_terms.rs`: the terms that the model itself has;
-//! - `of_model.rs`: the views, sums, repetitions and set slices that the model itself has.
+//! - `model_terms.rs`: the terms of the model;
+//! - `of_model.rs`: the model's views, sums, repetitions and set slices.
 
 mod access;
 mod model_terms;
@@ -25,22 +25,22 @@ use model_terms::ModelTerms;
 pub(super) use access::Selection;
 pub(super) use of_model::{ModelRepetition, Repetition};
 
-/// The maximum number of rounds of changes to an e-class. Few suffice, because rules shrink terms or bring them nearer
-/// to the model.
+/// The maximum number of rounds of changes to an e-class. Few are needed: each rule shrinks a term or makes it more
+/// similar to the model.
 const MAX_ROUNDS: usize = 24;
 const MAX_TERMS: usize = 400_000;
-/// Intervals of a view per step.
+/// The number of a view's intervals charged as one step.
 const INTERVALS: usize = 2;
-/// Comparisons of intervals per step when index sets are composed.
+/// The number of interval comparisons charged as one step when index sets are composed.
 const COMPOSED: usize = 4;
-/// The maximum number of arguments of a term; devices do not make longer sums.
+/// The maximum number of arguments of a term, more than any number of devices.
 const MAX_ARGS: usize = 1 << 10;
-/// Steps of the budget per step here, which compares and adds terms.
+/// Budget steps charged per step here. Each one compares and adds terms.
 const STEP: u64 = 3;
-/// The maximum number of views of an e-class that the rules use. Models need only a few. If a graph cuts and joins one
-/// value in dozens of ways, each value is a view of all others, and the first ones suffice.
+/// The maximum number of an e-class's views that the rules use. Models need a few. If a graph cuts and joins one value
+/// in dozens of ways, each value is a view of all others, and the first views suffice.
 const MAX_VIEWS: usize = 32;
-/// The maximum depth of a chain of terms, each added for the one before, in a proof.
+/// The maximum length of a chain of terms, each added for the one before.
 const MAX_DEPTH: usize = 96;
 
 pub(super) struct ProofRule {
@@ -55,9 +55,9 @@ pub(super) struct TermGraph {
     rules: &'static [ProofRule],
     done: FxHashSet<Term>,
     revisit: BTreeSet<Id>,
-    /// The current depth of terms that are added for one another.
+    /// The current length of a chain of terms, each added for the one before.
     depth: usize,
-    /// Rules add no terms beyond this number.
+    /// The number of terms at which rules stop adding terms.
     pub(super) max_terms: usize,
     model: ModelTerms,
     pub(super) relations: Relations,
@@ -242,7 +242,8 @@ impl TermGraph {
         };
         let (of_a, of_b) = (parents(a), parents(b));
         self.graph.union(a, b);
-        // If one of the two lacks parents, congruence adds no equality, and rebuilding would visit all e-classes.
+        // Rebuilding visits all e-classes. It is not needed if one of the two has no parents, because congruence then
+        // adds no equality.
         if !of_a.is_empty() && !of_b.is_empty() {
             self.revisit.extend(of_a);
             self.revisit.extend(of_b);

@@ -24,9 +24,9 @@ pub struct RewriteRule {
     pub name: &'static str,
     /// The equation, for readers.
     pub equation: &'static str,
-    /// Its condition, for readers.
+    /// The condition, for readers.
     pub condition: &'static str,
-    /// Finds the instances with this term of this e-class as the left side.
+    /// Finds the instances of the rule whose left side is this term of this e-class.
     apply: fn(&mut EGraph, Id, &Node, &mut EqualPairs),
 }
 
@@ -123,7 +123,7 @@ fn sums_of(egraph: &EGraph, eclass: Id) -> Vec<Id> {
     out
 }
 
-/// Delays the all-reduces of these operands, `f(all_reduce(a)) = all_reduce(f(a))`, if `f`'s own rule allows it.
+/// Delays the all-reduces of these operands, `f(all_reduce(a)) = all_reduce(f(a))`, if the op's own rule allows it.
 fn delay(
     egraph: &mut EGraph,
     eclass: Id,
@@ -171,7 +171,7 @@ fn delay(
         if unreduced_of(egraph, eclass) == Unreduced::None {
             equal.push((eclass, sum));
         } else {
-            // Unreduced in another way: the sums are equal.
+            // The two values are unreduced in different ways, so only their sums are equal.
             let other = all_reduce(egraph, eclass, whole, origin);
             equal.push((other, sum));
         }

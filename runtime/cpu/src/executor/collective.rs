@@ -26,7 +26,7 @@ impl Exchange {
     /// Computes the worker's share of the result of device `rank`.
     ///
     /// # Safety
-    /// Same as [`Kernel::run`]: operands of all devices are written, and stay until all devices have read them.
+    /// Same as [`Kernel::run`]: the operands of all devices are written, and stay valid until all devices have read them.
     pub(super) unsafe fn run(
         &self,
         worker: &Worker<'_>,
@@ -82,8 +82,8 @@ impl Exchange {
     }
 }
 
-/// Returns device `rank`'s start and length along an axis, from the counts of all devices; the whole axis without
-/// counts.
+/// Returns device `rank`'s start and length along an axis, from the counts of all devices. Without counts, returns the
+/// whole axis.
 fn piece(
     counts: &[u64],
     rank: usize,
@@ -102,7 +102,7 @@ fn piece(
     Ok((start as usize, counts[rank] as usize))
 }
 
-/// The maximum number of devices that can take part.
+/// The maximum number of devices in a collective.
 const MOST: usize = 64;
 
 const LANES: usize = 16;
@@ -113,17 +113,17 @@ fn add(a: Lanes, b: Lanes) -> Lanes {
     std::array::from_fn(|i| a[i] + b[i])
 }
 
-/// A binary tree of sums: devices 0 and 1, devices 2 and 3, then these sums. It is bit-identical to one device if
-/// devices hold equal shares of K, each a subtree of the [whole sum](crate::product::Part).
+/// A binary tree of sums: devices 0 and 1, devices 2 and 3, then these sums. The sum has the bits of one device's sum
+/// if devices hold equal shares of K, each a subtree of the [whole sum](crate::product::Part).
 struct Tree {
-    /// Sums that wait for their sibling.
+    /// Sums that wait for their sibling in the tree.
     waiting: [Lanes; Tree::DEPTH],
     depth: usize,
     count: usize,
 }
 
 impl Tree {
-    /// At most one waiting sum per bit of the number of devices.
+    /// At most one sum per bit of the number of devices is waiting.
     const DEPTH: usize = (usize::BITS - MOST.leading_zeros()) as usize;
 
     const EMPTY: Tree = Tree {

@@ -218,7 +218,9 @@ impl Launches {
                     self.product(source, (op, operands), weight)?,
                     id.window,
                 )),
-                _ => Err(malformed("it reads a packed weight")),
+                _ => Err(malformed(
+                    "an op other than a product reads a packed weight",
+                )),
             };
         }
         let shape = program.shapes.last().map(|s| s.most).unwrap_or_default();

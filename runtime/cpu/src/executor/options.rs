@@ -7,18 +7,18 @@ use tpc_runtime::Options;
 pub struct CpuOptions {
     /// Threads of all devices together, at least one per device.
     pub threads: usize,
-    /// Choices of arithmetic.
+    /// Arithmetic options.
     pub options: Options,
-    /// Times launches.
+    /// True to time launches.
     pub profile: bool,
-    /// Weights per token up to which a product takes activations in two int8 terms. Two terms double its time and
-    /// almost eliminate rounding.
+    /// A product that reads at most this number of weights per token uses activations in two int8 terms. Two terms
+    /// double the product's time and almost eliminate rounding.
     pub two_terms: u64,
 }
 
 impl CpuOptions {
-    /// Default of [`CpuOptions::two_terms`]. Such weights stay in a core's cache between the two passes, and the second
-    /// pass takes as long as an empty launch.
+    /// The default of [`CpuOptions::two_terms`]. Weights of this size stay in a core's cache between the two passes, so
+    /// the second pass takes as long as an empty launch.
     pub const TWO_TERMS: u64 = 1 << 18;
 
     /// Returns the defaults with this many threads.

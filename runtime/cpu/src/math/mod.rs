@@ -1,5 +1,5 @@
-//! Functions of numbers, with the same bits on every machine, unlike the system's `expf` and similar functions. Hot
-//! kernels use the polynomials here; the rest comes from `libm`, which computes in plain arithmetic.
+//! Mathematical functions with the same bits on every machine, unlike the system's `expf`. Hot kernels use the
+//! polynomials of this module. Other functions come from the crate `libm`, which uses plain arithmetic only.
 
 mod angle;
 mod curves;

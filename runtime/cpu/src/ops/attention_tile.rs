@@ -1,7 +1,7 @@
 //! Attention on a tile of cells, in f32.
 //!
-//! Rows are whole groups of [`LANES`] elements, padded with zeros. Each result element has one sequence of operations,
-//! however many rows are computed together.
+//! Rows are whole groups of [`LANES`] elements, padded with zeros. The order of operations on an element does not
+//! depend on the number of rows that are computed together.
 #![allow(unsafe_code)]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -20,21 +20,21 @@ use crate::lanes::{Lanes, Task, run};
 use crate::math::{LANES, exp, fold, tanh};
 use crate::simd::vectorised;
 
-/// Cells of a tile.
+/// The number of cells in a tile.
 pub(super) const TILE: usize = 64;
 
-// A sequence has whole tiles of a cache.
+// A sequence's part of a cache is whole tiles.
 const _: () = assert!(tpc_ir::CELL_BLOCK.is_multiple_of(TILE));
 
-/// Products in registers: rows times cells.
+/// The number of scores (rows times cells) that are summed in registers at once.
 const PRODUCTS: usize = 16;
 pub(super) const GROUP: usize = PRODUCTS;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cells<'a> {
-    /// Rows without gaps.
+    /// Decoded rows without gaps.
     Decoded(&'a [f32]),
-    /// In place, in f16: the address of cell 0, and bytes from cell to cell.
+    /// f16 rows in the cache: the address of cell 0, and the bytes from one cell to the next.
     F16(*const u8, usize),
 }
 
@@ -44,7 +44,7 @@ trait Element: Copy {
     /// Loads 16 elements.
     ///
     /// # Safety
-    /// They exist, and the machine has the instructions.
+    /// The elements exist, and the machine has the instructions of `S`.
     unsafe fn lanes<S: Lanes>(at: *const u8) -> S::F;
 }
 
@@ -66,7 +66,7 @@ impl Element for f16 {
     }
 }
 
-/// A matrix: first element, elements of a row, bytes from row to row.
+/// A matrix: its first element, elements per row, bytes from one row to the next.
 #[derive(Clone, Copy)]
 struct Rows<E> {
     ptr: *const u8,
@@ -92,16 +92,16 @@ impl<E: Element> Rows<E> {
     /// Loads 16 elements of a row.
     ///
     /// # Safety
-    /// They exist.
+    /// The elements exist.
     #[inline(always)]
     unsafe fn lanes<S: Lanes>(self, row: usize, at: usize) -> S::F {
         E::lanes::<S>(self.ptr.add(row * self.stride + at * E::BYTES))
     }
 }
 
-/// `logits[r, c] = q[r] · keys[c]` of `R` rows and the cells in a range, which is whole groups of `16 / R`.
+/// The task `logits[r, c] = q[r] · keys[c]` for `R` rows and a range of cells, in whole groups of `16 / R`.
 ///
-/// `q` has `R` rows and `keys` every cell of the range; rows of `logits` are [`TILE`] apart.
+/// `q` has `R` rows, and `keys` has every cell of the range. Rows of `logits` are [`TILE`] apart.
 struct Scores<E, const R: usize> {
     q: Rows<f32>,
     keys: Rows<E>,
@@ -142,7 +142,7 @@ impl<E: Element, const R: usize> Task for Scores<E, R> {
 /// Rows of `logits` are [`TILE`] apart.
 ///
 /// # Safety
-/// The cells of the range, widened to whole groups of [`GROUP`], exist: in f16, of `width` elements.
+/// The cells of the range, widened to whole groups of [`GROUP`], exist; f16 cells have `width` elements.
 pub(super) unsafe fn scores(
     q: &[f32],
     keys: Cells<'_>,
@@ -210,7 +210,7 @@ unsafe fn scores_of<E: Element, const R: usize>(
     R
 }
 
-/// `sums[r] += Σ weights[r, c] · values[c]` for `R` rows and the cells in a range, in their order.
+/// The task `sums[r] += Σ weights[r, c] · values[c]` for `R` rows and a range of cells, in cell order.
 ///
 /// Rows of `weights` are [`TILE`] apart. Rows of `sums` are as wide as rows of `values`, which has every cell of the
 /// range.
@@ -267,11 +267,11 @@ impl<E: Element, const R: usize> Task for Values<E, R> {
     }
 }
 
-/// Computes `sums[r] += Σ weights[r, c] · values[c]` for the cells in a range, in their order. Rows of `weights` are
+/// Computes `sums[r] += Σ weights[r, c] · values[c]` for a range of cells, in cell order. Rows of `weights` are
 /// [`TILE`] apart.
 ///
 /// # Safety
-/// The cells of the range exist: in f16, of `width` elements.
+/// The cells of the range exist; f16 cells have `width` elements.
 pub(super) unsafe fn add_values(
     weights: &[f32],
     values: Cells<'_>,
@@ -370,7 +370,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `x ← e^(x − most)`; returns their sum, in lanes.
+    /// Computes `x ← e^(x − most)`. Returns the sum of the results, in lanes.
     pub(super) fn exponentials(x: &mut [f32; TILE], most: f32) -> f32 {
         let mut sums = [0.0_f32; LANES];
         for x in x.as_chunks_mut::<LANES>().0 {

@@ -157,7 +157,7 @@ pub(super) fn clamp(op: &Clamp, request: &Request<'_>) -> Selected {
     map(request, move |x| clamped(x, min, max))
 }
 
-/// Writing the result rounds the elements.
+/// Copies the elements; writing the result converts and rounds them.
 pub(super) fn cast(request: &Request<'_>) -> Selected {
     map(request, |_| {})
 }
@@ -177,7 +177,7 @@ pub(super) fn xielu(op: &Xielu, request: &Request<'_>) -> Selected {
     map(request, move |x| xi(x, alpha_n, alpha_p, beta, eps))
 }
 
-/// Does not read the operand: it may be poison.
+/// Does not read the operand, which may be poison.
 #[derive(Debug)]
 struct Constant {
     value: f32,

@@ -1,4 +1,4 @@
-//! ggml ops without a kernel: computed by the reference, on one worker.
+//! ggml ops without a kernel: the reference executor computes them on one worker.
 #![allow(unsafe_code)]
 
 use tpc_ir::op::Opaque;
@@ -10,7 +10,7 @@ use crate::error::KernelError;
 use crate::launch::{Call, Launch, Request, Selected, ensure};
 use crate::view::View;
 
-/// An op known to the reference by ggml's name.
+/// A ggml op that the reference executor implements, by ggml's name.
 #[derive(Debug)]
 struct Foreign {
     op: Op,
@@ -92,7 +92,7 @@ impl Launch for Foreign {
     }
 }
 
-/// Writes a tensor of the view's sizes.
+/// Writes a tensor to a view of the same sizes.
 ///
 /// # Safety
 /// Same as [`crate::Kernel::run`].

@@ -16,7 +16,7 @@ struct Mixing {
 pub(super) fn hc_comb(op: &HcComb, request: &Request<'_>) -> Selected {
     request.expect(&[Elements::Real; 3], &[Elements::Real])?;
     if request.operands.iter().any(|t| t.is_quantised()) {
-        return Err("it reads parts of rows");
+        return Err("operands must not be quantised");
     }
     Ok(Box::new(Mixing {
         eps: f64::from(op.eps),

@@ -15,7 +15,7 @@ struct Indexer;
 pub(super) fn lightning_indexer(request: &Request<'_>) -> Selected {
     request.expect(&[Elements::Real; 3], &[Elements::Real])?;
     if request.operands[2].is_quantised() || request.results[0].is_quantised() {
-        return Err("weights and scores are single numbers");
+        return Err("weights and scores must not be quantised");
     }
     Ok(Box::new(Indexer))
 }

@@ -54,7 +54,7 @@ struct Product;
 pub(super) fn mul_mat(request: &Request<'_>) -> Selected {
     request.expect(&[Elements::Real; 2], &[Elements::Real])?;
     if request.results[0].is_quantised() {
-        return Err("products are not written in blocks");
+        return Err("the result of a product must not be quantised");
     }
     Ok(Box::new(Product))
 }
@@ -105,7 +105,7 @@ pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selected {
     let operands = [Elements::Real, Elements::Real, Elements::Int];
     request.expect(&operands, &[Elements::Real])?;
     if request.results[0].is_quantised() {
-        return Err("products are not written in blocks");
+        return Err("the result of a product must not be quantised");
     }
     Ok(Box::new(ExpertProduct { window: op.window }))
 }

@@ -34,7 +34,7 @@ use crate::launch::{Request, Selected};
 
 pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
     match op {
-        Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("leaves are not computed"),
+        Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf needs a buffer, not a kernel"),
         Op::Opaque(op) => foreign::foreign(op, request),
         Op::Hadamard(op) => position::hadamard(op, request),
         Op::Arange(op) => position::arange(op, request),
@@ -81,7 +81,7 @@ pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
         Op::Diag(_) => position::diag(request),
         Op::Pool2d(op) => pool::pool_2d(op, request),
         Op::AllReduce(_) | Op::AllGather(_) | Op::ReduceScatter(_) | Op::AllToAll(_) => {
-            Err("a collective runs on all its devices together")
+            Err("a collective needs all its devices")
         }
     }
 }

@@ -128,7 +128,9 @@ pub(super) fn permute(axes: [u64; RANK], request: &Request<'_>) -> Selected {
     }
     match (request.operands, request.results) {
         (&[from], &[to]) if !converts(from, to) => Err("the types do not convert"),
-        (&[from], &[_]) if from.is_quantised() && order[0] != 0 => Err("blocks are along axis 0"),
+        (&[from], &[_]) if from.is_quantised() && order[0] != 0 => {
+            Err("axis 0 of a quantised tensor cannot move")
+        }
         (&[_], &[_]) => Ok(Box::new(Transposed { order })),
         _ => Err("expected one operand and one result"),
     }
@@ -195,16 +197,16 @@ struct Joined {
 
 fn one_type(request: &Request<'_>) -> Result<DType, &'static str> {
     let &[result] = request.results else {
-        return Err("it has one result");
+        return Err("expected one result");
     };
     if request.operands.is_empty() {
-        return Err("it has operands");
+        return Err("expected at least one operand");
     }
     let same = request.operands.iter().all(|&t| t == result);
     if same {
         Ok(result)
     } else {
-        Err("operands and result are of one type")
+        Err("the types of operands and result differ")
     }
 }
 
@@ -279,7 +281,7 @@ struct Tiled;
 pub(super) fn repeat(request: &Request<'_>) -> Selected {
     match (one_type(request)?, request.operands) {
         (_, [_]) => Ok(Box::new(Tiled)),
-        _ => Err("it has one operand"),
+        _ => Err("expected one operand"),
     }
 }
 

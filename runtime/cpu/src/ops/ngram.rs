@@ -13,7 +13,7 @@ struct Hashed(NgramRows);
 pub(super) fn ngram_rows(op: &NgramRows, request: &Request<'_>) -> Selected {
     request.expect(&[Elements::Real], &[Elements::Int])?;
     if request.operands[0].is_quantised() {
-        return Err("it reads single elements");
+        return Err("the operand must not be quantised");
     }
     Ok(Box::new(Hashed(op.clone())))
 }

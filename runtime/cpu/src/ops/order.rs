@@ -9,7 +9,7 @@ use crate::elements::{row, write_index, write_row};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 
-/// Indices of each row's first elements in order: ties by index, NaN last.
+/// The indices of each row's first elements in sorted order; ties are ordered by index, and NaN comes last.
 #[derive(Debug)]
 struct Sorted {
     order: SortOrder,

@@ -14,7 +14,7 @@ struct Windows(Pool2d);
 pub(super) fn pool_2d(op: &Pool2d, request: &Request<'_>) -> Selected {
     request.expect(&[Elements::Real], &[Elements::Real])?;
     if request.operands[0].is_quantised() {
-        return Err("it reads single elements");
+        return Err("the operand must not be quantised");
     }
     Ok(Box::new(Windows(op.clone())))
 }

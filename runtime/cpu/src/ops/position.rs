@@ -42,7 +42,7 @@ pub(super) fn tri(op: &Tri, request: &Request<'_>) -> Selected {
 pub(super) fn diag(request: &Request<'_>) -> Selected {
     request.expect(&[Elements::Real], &[Elements::Real])?;
     if request.operands[0].is_quantised() {
-        return Err("it reads single elements");
+        return Err("the operand must not be quantised");
     }
     Ok(Box::new(Diagonal))
 }

@@ -18,7 +18,7 @@ struct Convolution;
 fn plain(request: &Request<'_>) -> Result<(), &'static str> {
     let mut all = request.operands.iter().chain(request.results);
     if all.any(|t| t.is_quantised()) {
-        return Err("states and activations are not in blocks");
+        return Err("states and activations must not be quantised");
     }
     Ok(())
 }

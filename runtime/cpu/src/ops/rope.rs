@@ -25,25 +25,25 @@ enum Pairing {
 struct Rotation {
     pairing: Pairing,
     positions: usize,
-    /// Per pair, index of the token's position that turns it.
+    /// For each pair, the index of the token's position that determines the angle.
     which: Box<[u8]>,
     /// Radians per position before factors and scales, per pair.
     plain: Box<[f64]>,
     /// YaRN's share of the plain frequency, per pair.
     mix: Box<[f64]>,
-    /// Factor on the interpolated frequency, whose share is `1 - mix`.
+    /// Factor on the interpolated share of the frequency.
     scale: f64,
     /// Factor on the rotated elements.
     magnitude: f64,
 }
 
-/// Returns the pair index whose wave turns `rotations` times over the training context.
+/// Returns the index of the pair that rotates `rotations` times over the training context.
 fn corner(op: &Rope, rotations: f64) -> f64 {
     let wave = op.n_ctx_orig as f64 / (rotations * TAU);
     op.n_dims as f64 * libm::log(wave) / (2.0 * libm::log(f64::from(op.freq_base)))
 }
 
-/// Returns the index of the token's position that turns pair `pair`.
+/// Returns the index of the token's position that determines the angle of pair `pair`.
 fn position_of(mode: RopeMode, pair: u64) -> Option<u8> {
     let Some([t, h, w, e]) = mode.sections() else {
         return Some(0);
@@ -157,10 +157,10 @@ vectorised! {
 }
 
 impl Rotation {
-    /// Computes sine and cosine of each pair's rotation for token `token`.
+    /// Computes sine and cosine of every pair of token `token`.
     ///
     /// # Safety
-    /// The token's positions and the factors of all pairs exist.
+    /// `positions` has the token's positions, and `factors` has a factor for every pair.
     unsafe fn turns_of(
         &self,
         positions: &View,

@@ -25,7 +25,7 @@ impl Slopes {
                         .is_some_and(|end| end <= window.total)
                 };
                 if !window.heads.iter().all(inside) {
-                    return Err("heads beyond the model's number of heads");
+                    return Err("the heads exceed the model's number of heads");
                 }
                 let heads = window.heads.iter().flat_map(|r| r.start..r.end());
                 Some((heads.collect(), window.total))

@@ -16,10 +16,10 @@ use crate::view::View;
 fn updates(axis: usize, request: &Request<'_>) -> Result<(), &'static str> {
     let dst = request.operands.first();
     if dst != request.results.first() {
-        return Err("the result is of the destination's type");
+        return Err("the result must have the destination's type");
     }
     if axis == 0 && dst.is_some_and(|t| t.is_quantised()) {
-        return Err("blocks are along axis 0: single elements cannot be set");
+        return Err("single elements of blocks cannot be set");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Activations as products read them.
+//! Activations in the form that products read.
 
 use super::part::BLOCK;
 use super::{Isa, ProductError};
@@ -51,7 +51,7 @@ fn quantise_block(x: &[f32; BLOCK], out: &mut Block) {
         .iter()
         .fold(0_u32, |a, v| a.max(v.to_bits() & (u32::MAX >> 1)));
     let scale = f32::from_bits(largest) / 127.0;
-    // The smallest scales have an infinite inverse.
+    // The inverse of the smallest scales is infinite.
     let inverse = if scale >= f32::MIN_POSITIVE {
         1.0 / scale
     } else {
@@ -68,7 +68,8 @@ fn quantise_block(x: &[f32; BLOCK], out: &mut Block) {
     let (out16, _) = out.codes.as_chunks_mut::<16>();
     for ((x, codes), half) in x16.iter().zip(out16).zip(&mut halves) {
         for (x, code) in x.iter().zip(codes) {
-            // Rounded values are small integers in the sum's low bits; non-finite elements count as 0.
+            // The sum's low bits are the rounded value, a small integer. If the block has a non-finite element, all its
+            // codes are 0.
             let x = if finite { *x } else { 0.0 };
             let sum = x * inverse + ROUND;
             *code = (sum.to_bits() as u8).cast_signed();
@@ -145,8 +146,8 @@ impl Kernel for Residual<'_> {
     }
 }
 
-/// Subtracts the blocks' values from activations. Blocks of the remainder are the second term; both terms are as exact
-/// as 16-bit codes.
+/// Subtracts the blocks' values from activations. Quantising the remainder gives the second term. Two terms are as
+/// exact as 16-bit codes.
 ///
 /// # Errors
 /// [`ProductError::Length`] if the number of blocks does not match `x`.

@@ -140,7 +140,7 @@ impl<'a> Grouped<'a> {
         let rows = format.rows() * routes.experts();
         if epilogue.bias.is_some_and(|bias| bias.len() != rows) {
             return Err(ProductError::Shape {
-                what: "the bias has an element for each row of each expert",
+                what: "the bias needs one element per row of each expert",
             });
         }
         Ok(Grouped {

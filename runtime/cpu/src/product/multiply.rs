@@ -18,11 +18,11 @@ use super::part::Plan;
 use super::{Isa, ProductError};
 use std::ops::Range;
 
-/// The maximum number of tokens that share a decoded panel: their activations and sums stay in a cache.
+/// The maximum number of tokens that share a decoded panel. Their activations and sums stay in a cache.
 const BATCH: usize = 192;
 
-/// The largest batch multiplied without decoded panels. Up to it, decoding again for every few tokens is cheaper: a
-/// panel stays in the second-level cache.
+/// The largest batch that is multiplied without decoded panels. For smaller batches it is cheaper to decode a panel
+/// again for every few tokens, because the panel stays in the second-level cache.
 const FEW: usize = BATCH;
 
 /// Activation rows to multiply, and result columns to write.
@@ -129,8 +129,8 @@ impl<'a> Product<'a> {
     /// Creates the product of `matrix` and `tokens` of `activations`.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] if the matrix takes other activations, these are not whole rows, or a token is missing.
-    /// Also for a bias without one element per row.
+    /// Returns [`ProductError::Shape`] in four cases: the matrix needs the other kind of activations, the activations
+    /// are not whole rows, a token's row is missing, or the bias lacks an element per row.
     pub fn new(
         isa: Isa,
         matrix: Matrix<'a>,
@@ -157,17 +157,17 @@ impl<'a> Product<'a> {
                 let kernels = float_kernels(isa, dtype).ok_or(unsupported)?;
                 (Rows::Float { x, kernels }, whole_rows(x.len(), part.k()))
             }
-            _ => return Err(shape("activations are quantised if the weights are")),
+            _ => return Err(shape("quantised weights need quantised activations, float weights float ones")),
         };
-        let count = count.ok_or(shape("activations are whole rows of the matrix's K"))?;
+        let count = count.ok_or(shape("the activations must be whole rows of the matrix's K elements"))?;
         if !tokens.fit(count, usize::MAX) {
-            return Err(shape("every token has a row of activations"));
+            return Err(shape("every token needs a row of activations"));
         }
         if epilogue
             .bias
             .is_some_and(|bias| bias.len() != format.rows())
         {
-            return Err(shape("the bias has an element for each row"));
+            return Err(shape("the bias needs one element per row"));
         }
         Ok(Product {
             matrix,
@@ -178,10 +178,11 @@ impl<'a> Product<'a> {
         })
     }
 
-    /// Computes the rows of some panels, in the fastest way for the number of tokens. Threads compute different panels.
+    /// Computes the rows of some panels, by the fastest method for the number of tokens. Each thread computes other
+    /// panels.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] if the matrix lacks the panels, or `out` their rows, a token or a root.
+    /// Returns [`ProductError::Shape`] if the matrix lacks the panels, or if `out` lacks their rows, a token or a root.
     pub fn run(
         &self,
         panels: Range<usize>,
@@ -246,12 +247,12 @@ impl<'a> Product<'a> {
             && out.has_panels(panels, format.rows());
         if !inside {
             return Err(ProductError::Shape {
-                what: "the matrix and the result have the panels",
+                what: "the panels must be within the matrix and the result",
             });
         }
         if out.roots() < self.plan.roots || !self.tokens.fit(usize::MAX, out.tokens()) {
             return Err(ProductError::Shape {
-                what: "the result has every token and root",
+                what: "the result needs space for every token and root",
             });
         }
         Ok(())
@@ -334,7 +335,7 @@ impl<'a> Product<'a> {
                         blocks: blocks.clone(),
                         out: &mut scratch.panels[v],
                     };
-                    // SAFETY: as in `decode`; the blocks are some of the part's and at most `BLOCKS`.
+                    // SAFETY: as in `decode`; the blocks belong to the part, and there are at most `BLOCKS`.
                     unsafe { (rows.kernels.unpack)(work) };
                 }
                 let step = Step {
@@ -399,8 +400,8 @@ impl<'a> Product<'a> {
                 merges: step.merges,
                 stride: BATCH,
             };
-            // SAFETY: as in `decode`. The panels are decoded, and the sums of `w` tokens exist. The earlier slots' sums
-            // exist too, since a plan does not merge more sums than there are.
+            // SAFETY: as in `decode`. The panels are decoded, and the sums of `w` tokens exist. The sums of earlier
+            // slots exist too, because a plan never merges more sums than exist.
             unsafe { run(work) };
             t0 += w;
         }

@@ -6,8 +6,8 @@ use super::layout::ROWS;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Results with one column per token: row `r` of token `t` is element `t·stride + r`. Each root of a part of K has such
-/// a matrix, in sequence.
+/// Results with one column per token: row `r` of token `t` is element `t·stride + r`. There is one such matrix per root
+/// (see [`Part`](super::Part)), in sequence.
 #[derive(Debug)]
 pub struct Output<'a> {
     ptr: *mut f32,
@@ -18,7 +18,7 @@ pub struct Output<'a> {
     data: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: an output is a unique borrow of its rows, or the creator of an alias has promised this.
+// SAFETY: an output borrows its rows uniquely; the caller of `from_raw` has promised this.
 unsafe impl Send for Output<'_> {}
 
 impl<'a> Output<'a> {
@@ -35,7 +35,7 @@ impl<'a> Output<'a> {
     ) -> Result<Output<'a>, ProductError> {
         if rows > stride || rows == 0 || roots == 0 {
             return Err(ProductError::Shape {
-                what: "rows of the result fit into its stride, and there is a root",
+                what: "the rows must fit into the stride, and the result needs a row and a root",
             });
         }
         let columns = if data.len() < rows {
@@ -89,14 +89,14 @@ impl<'a> Output<'a> {
     pub fn split_at(self, row: usize) -> Result<(Output<'a>, Output<'a>), ProductError> {
         if !(self.rows.start..=self.rows.end).contains(&row) {
             return Err(ProductError::Shape {
-                what: "results are split at one of their rows",
+                what: "results can only be split at one of their rows",
             });
         }
         let part = |rows| Output { rows, ..self };
         Ok((part(self.rows.start..row), part(row..self.rows.end)))
     }
 
-    /// Returns the rows that may be written.
+    /// Returns the rows that products may write.
     pub fn rows(&self) -> Range<usize> {
         self.rows.clone()
     }
@@ -111,7 +111,7 @@ impl<'a> Output<'a> {
         self.roots
     }
 
-    /// True if these panels' rows, in a matrix of `rows` rows, may be written.
+    /// True if products may write the rows of these panels, in a matrix of `rows` rows.
     pub(super) fn has_panels(&self, panels: &Range<usize>, rows: usize) -> bool {
         let (start, end) = (panels.start * ROWS, (panels.end * ROWS).min(rows));
         start >= end || (self.rows.start <= start && end <= self.rows.end)
@@ -124,7 +124,8 @@ impl<'a> Output<'a> {
         debug_assert!(at.token < self.tokens && at.root < self.roots);
         debug_assert!(self.rows.start <= start && start + n <= self.rows.end);
         let column = (at.root * self.tokens + at.token) * self.stride;
-        // SAFETY: the rows and the token are the output's, which are inside the borrow or, of an alias, promised.
+        // SAFETY: the rows and the token belong to the output, so they are inside the borrow, or promised by the caller
+        // of `from_raw`.
         let out = unsafe { std::slice::from_raw_parts_mut(self.ptr.add(column + start), n) };
         let bias = epilogue.bias.and_then(|bias| bias.get(start..start + n));
         match (epilogue.write, bias) {
@@ -163,7 +164,7 @@ pub(super) struct Place {
 pub struct Epilogue<'a> {
     /// Overwrites or adds.
     pub write: Write,
-    /// A number per row, added to every token.
+    /// One number per row, added to the row's results.
     pub bias: Option<&'a [f32]>,
 }
 

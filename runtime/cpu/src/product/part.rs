@@ -1,4 +1,4 @@
-//! The order of a sum: chunks of all of K, added as a binary tree.
+//! The order of a sum: K is cut into chunks, which are added as a binary tree.
 
 use super::ProductError;
 use std::ops::Range;
@@ -9,14 +9,15 @@ pub const BLOCK: usize = SUM_BLOCK as usize;
 /// Chunks of K.
 pub(super) const CHUNKS: usize = SUM_CHUNKS as usize;
 
-/// A part of a product's K, and the order of its sum.
+/// A range of a product's K, which determines the order of the sum over it.
 ///
 /// K, `⌈K/32⌉` blocks of 32, is cut into 8 chunks: chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. The products of a
-/// chunk are summed in sequence, and the chunks as a binary tree. A part that ends at chunks gives the *roots*, in the
-/// order of K, of its largest subtrees. [`Combination`] adds all roots, so the sum does not depend on the division.
+/// chunk are summed in sequence; the chunks are added as a binary tree. A part that starts and ends at chunks gives one
+/// sum, a *root*, for each of its largest subtrees, in the order of K. [`Combination`] adds all roots, so the sum does
+/// not depend on the division.
 ///
-/// A part that cuts a chunk ([`Part::ends_at_chunks`] is false) has one root, its plain sum; so has any part after
-/// [`Part::plain`]. The sum over such parts depends on their ends.
+/// A part that cuts a chunk ([`Part::ends_at_chunks`] is false) has one root, its plain sum. [`Part::plain`] makes any
+/// part have one root. The bits of a sum over such parts depend on where the parts end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     global: usize,
@@ -30,9 +31,9 @@ pub struct Part {
 pub(super) struct Segment {
     /// First block, from the start of the part.
     pub start: usize,
-    /// End, from the start of the part.
+    /// End block, from the start of the part.
     pub end: usize,
-    /// Earlier sums to add to this one, last first.
+    /// The number of earlier sums to add to this one, last first.
     pub merges: usize,
 }
 
@@ -94,7 +95,7 @@ impl Waiting {
 }
 
 impl Part {
-    /// Returns the whole of `k` elements.
+    /// Returns the part that is all of K, `k` elements.
     pub const fn whole(k: usize) -> Part {
         Part {
             global: k,
@@ -155,7 +156,8 @@ impl Part {
         self.k().div_ceil(BLOCK)
     }
 
-    /// True if the part starts and ends at chunks, so that it has the bits of its share of the whole sum.
+    /// True if the part starts and ends at chunks, so that its sums have the bits of the same subtrees of the whole
+    /// sum.
     pub fn ends_at_chunks(&self) -> bool {
         self.is_chunk_end(self.start) && self.is_chunk_end(self.end)
     }
@@ -171,7 +173,7 @@ impl Part {
             || (0..=CHUNKS).any(|c| chunk_start(self.global, c) * BLOCK == at)
     }
 
-    /// Returns the chunks wholly in the part. A chunk without blocks belongs to the part that ends at it.
+    /// Returns the chunks that are wholly in the part. An empty chunk belongs to the part that ends there.
     fn chunks(&self) -> Range<usize> {
         let inside = |c: usize| {
             let end = (chunk_start(self.global, c + 1) * BLOCK).min(self.global);
@@ -230,7 +232,7 @@ const fn chunk_start(k: usize, c: usize) -> usize {
 /// The order in which to add the roots of parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Combination {
-    /// Per root, the earlier sums to add to it, last first.
+    /// Per root, the number of earlier sums to add to it, last first.
     merges: [usize; CHUNKS],
     count: usize,
 }
@@ -239,8 +241,8 @@ impl Combination {
     /// Creates the combination of adjacent parts that cover the whole.
     ///
     /// # Errors
-    /// [`ProductError::Parts`] if the parts do not cover the whole, outnumber the chunks, or cut a chunk: the whole
-    /// would depend on their ends.
+    /// Returns [`ProductError::Parts`] if the parts do not cover K, are more than the chunks, or cut a chunk: the bits
+    /// of the sum would then depend on where the parts end.
     pub fn new(parts: &[Part]) -> Result<Combination, ProductError> {
         let mut all = Waiting::default();
         let mut out = Combination {
@@ -274,7 +276,7 @@ impl Combination {
     /// Returns the whole sum from the roots of all parts, in order.
     ///
     /// # Panics
-    /// Never for [`Combination::roots`] many; missing ones count as zero.
+    /// Never for [`Combination::roots`] roots; missing roots count as zero.
     pub fn sum(&self, root: impl Fn(usize) -> f32) -> f32 {
         let mut stack = [0.0; CHUNKS];
         let mut depth = 0;

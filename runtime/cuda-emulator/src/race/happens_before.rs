@@ -1,20 +1,20 @@
-//! Accesses by other blocks that happened before a thread.
+//! The accesses of other blocks that happened before a thread's current point.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One block's accesses that happened before.
+/// The accesses of one block that happened before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockProgress {
-    /// All accesses before this number of barriers.
+    /// A number of barriers: all accesses before the last of these barriers happened before.
     pub(crate) epoch: u32,
-    /// Single threads' accesses up to a clock.
+    /// Per thread, all accesses up to this clock happened before.
     pub(crate) threads: BTreeMap<u32, u32>,
 }
 
-/// Accesses of blocks and nodes that happened before.
+/// The accesses of blocks and nodes that happened before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HappensBefore {
-    /// By instance.
+    /// Per block instance.
     pub(crate) blocks: BTreeMap<u32, BlockProgress>,
     /// Completed nodes.
     pub(crate) nodes: BTreeSet<usize>,

@@ -63,7 +63,7 @@ pub struct CudaExecutor<D: Driver> {
     launches: Launches,
     /// The host ops in the graphs.
     hosted: Arc<Mutex<HostLaunches>>,
-    /// By shape and phase.
+    /// The graphs, by batch shape and phase.
     graphs: Vec<Vec<Graph>>,
     faults: Faults,
     inputs: Vec<(usize, Value, InputKind)>,

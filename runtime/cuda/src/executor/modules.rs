@@ -52,7 +52,8 @@ fn launches_on_any_device(
     Launches::new(program, &infos, &mut |_, _| Ok(joined), options)
 }
 
-/// Returns the kernels of a batch of the first shape, with peer access: a device, and a template with its arguments.
+/// Returns the kernels that a batch of the first shape launches with peer access: the device, and the instantiated
+/// template.
 ///
 /// # Errors
 ///

@@ -43,12 +43,13 @@ impl CudaOptions {
 
 /// CUDA devices as a compilation target.
 ///
-/// Devices store weights of products in planes, even if rows are also looked up in them, and other weights in the
-/// file's layout. The host stores weights as the CPU target does. Buffers are aligned to 256 bytes.
+/// Devices store weights of products in planes, even if a lookup also reads rows of them. Other weights keep the file's
+/// layout. The host stores weights as the CPU target does. Buffers are aligned to 256 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CudaTarget;
 
-/// Returns a weight's planes and rows, or `None` if its readers need the file's layout.
+/// Returns the layout in planes and the number of rows of a weight; `None` if an op that reads the weight needs the
+/// file's layout.
 fn planes(weight: &TensorType, readers: &[(&Op, usize)]) -> Option<(Planes, u64)> {
     let product = |op: &Op| matches!(op, Op::MulMat(_) | Op::MulMatId(_));
     let lookup = |op: &Op| matches!(op, Op::GetRows(_));

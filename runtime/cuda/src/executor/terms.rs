@@ -22,9 +22,9 @@ type PlacedLaunch = (Launch, Place);
 
 #[derive(Debug, Default)]
 pub(super) struct TermsPlan {
-    /// For each reader of terms: the buffer, and true if it already holds them.
+    /// For each launch that reads terms: the buffer, and true if the buffer already holds these terms.
     reads: BTreeMap<PlacedLaunch, (TermSlot, bool)>,
-    /// For each writer of terms: the value as the next product reads it, and the buffer.
+    /// For each launch that writes terms: the value as the next product reads it, and the buffer.
     makes: BTreeMap<PlacedLaunch, (Value, TermSlot)>,
 }
 
@@ -68,7 +68,7 @@ impl TermsPlan {
         Ok(out)
     }
 
-    /// Returns a reader's buffer, and true if it already holds the terms.
+    /// Returns the buffer of terms that a launch reads, and true if the buffer already holds these terms.
     pub(super) fn read(&self, at: PlacedLaunch) -> (TermSlot, bool) {
         self.reads
             .get(&at)
@@ -82,7 +82,7 @@ impl TermsPlan {
     }
 }
 
-/// Returns the identity without reshapes; `None` for a column of unknown size.
+/// Returns the value before reshapes and the size of a column; `None` if that size is unknown.
 fn key(program: &Program, v: Value) -> Option<ActivationKey> {
     let graph = &program.graph;
     let k = graph.value(v).ty.dims[0].as_const()?;

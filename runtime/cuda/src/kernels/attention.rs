@@ -39,7 +39,7 @@ fn slopes(
             if !ends.all(|end| end.is_some_and(|end| end <= window.total))
                 || named != Some(local as u64)
             {
-                return Err("its window does not match its heads");
+                return Err("the window of heads does not match the number of heads");
             }
             let heads = window.heads.iter().flat_map(|r| r.start..r.end());
             (heads.collect(), window.total)

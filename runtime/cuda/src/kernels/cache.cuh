@@ -14,9 +14,9 @@ struct RowTile {
 // The rows of a KV head of a stream, one per cell.
 struct CacheRows {
     const u8* at;
-    // The bytes between cells.
+    // The bytes from one cell to the next.
     u64 step;
-    // The bounds of the whole tensor. Bytes between its rows may be read.
+    // The bounds of the whole tensor. Kernels may also read the bytes between its rows.
     const u8 *begin, *end;
     // Bytes and blocks per row. `gap` is the byte distance between blocks, or 0 if they are adjacent.
     u32 bytes, blocks;
@@ -38,7 +38,7 @@ template <class T> DEVICE CacheRows cache_rows(const View& v, u32 kv, u32 stream
     return r;
 }
 
-// Returns the bytes per row in shared memory. A row keeps its address modulo 16 of global memory.
+// Returns the bytes per row in shared memory. A row's address modulo 16 is the same as in global memory.
 DEVICE u32 staged_stride(u32 bytes) { return (bytes + 30) / 16 * 16; }
 
 // Returns a row's offset in its shared memory slot.

@@ -32,7 +32,7 @@ fn select_op(op: &Op, rank: usize, request: &Request<'_>) -> Selection {
     let y = request.result()?;
     let operands = request.operands;
     if operands.len() > MAX_DEVICES {
-        return Err("it has more than 64 participants");
+        return Err("the collective has more than 64 participants");
     }
     let same = operands.iter().all(|t| t.dtype == y.dtype);
     if !same {

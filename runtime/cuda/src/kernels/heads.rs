@@ -146,7 +146,7 @@ pub(super) fn heads(op: &Heads, request: &Request<'_>) -> Selection {
     }
     let bytes = WARPS * width * 4;
     if bytes > SHARED {
-        return Err("its rows are too long");
+        return Err("the rows are too long");
     }
     let mut params = Params::new().u32(width as u32).u32(0).append(numbers);
     if let Some((op, factors)) = &op.rope {

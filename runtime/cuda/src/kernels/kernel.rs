@@ -91,8 +91,9 @@ impl Scratch {
 
 /// A kernel with parameters and launch geometry.
 ///
-/// It receives views of the operands and results. A runtime size is another view, with this size as axis 0. [Scratch
-/// memory](Scratch) adds two views: counters and partial results. Views, tensors and parameters are in device memory.
+/// The kernel receives views of the operands and results. A runtime size is passed as another view, with this size as
+/// axis 0. [Scratch memory](Scratch) adds two views: counters and partial results. Views, tensors and parameters are in
+/// device memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
     /// The template instance.

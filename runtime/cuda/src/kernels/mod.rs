@@ -83,7 +83,7 @@ fn select_planes(op: &Op, request: &Request<'_>) -> Selection {
         Op::MulMat(_) => product::mul_mat(request),
         Op::MulMatId(op) => product::mul_mat_id(op, request),
         Op::GetRows(op) => product::get_rows(op, request),
-        _ => Err("it does not read weights in planes"),
+        _ => Err("the op does not read weights in planes"),
     }
 }
 

@@ -1,6 +1,6 @@
-// Products with weights in planes. Sums over a group of 32 elements are exact integers. Pairs of groups are added as 32
-// lanes would, each with every 32nd pair; then the lanes are added in halves. Every kernel in this file therefore gives
-// the same bits.
+// Products with weights in planes. Sums over a group of 32 elements are exact integers. All kernels in this file add
+// pairs of groups in the same order, and therefore give the same bits: lane `l` of 32 adds pairs `l`, `l + 32`, …; then
+// the lanes' sums are added in halves.
 
 // A result's column and batch.
 struct Column {
@@ -62,7 +62,7 @@ DEVICE TermSums sums_of(const u8* tile, u32 in, u32 half) {
     return x;
 }
 
-// Sums of groups that share a head, before the head scales them.
+// Sums of groups that share a head (a common scale), before multiplication by the head.
 struct HeadSums {
     float d, m;
 };
@@ -155,7 +155,7 @@ template <class P, int R> DEVICE void add_pairs(const PlaneRow* at, u32 pairs, c
     for (; top < (i32)pairs; top += TILE) {
         PairTile tile = tile_of(top, pairs);
         for (i32 in = lane; in < tile.len; in += lanes) {
-            // Rounds as 32 lanes would: each pair would be in a separate lane.
+            // Rounds as with 32 lanes: each pair would be in a separate lane.
             float before[R];
 #pragma unroll
             for (int r = 0; r < R; r++) {
@@ -226,7 +226,7 @@ template <class P> DEVICE void rows_prefetch(const View& a, u64 first, u32 rows,
     if (P::HEAD && line == 0) prefetch_l2(at.heads);
 }
 
-// Only for the first column: blocks of other columns read the same rows.
+// Only the blocks of the first column prefetch: blocks of other columns read the same rows.
 template <class P, int R> DEVICE void columns_prefetch(const View& a, u32 lanes, Blocks b) {
     if (blockIdx.y == 0 && blockIdx.z == 0) rows_prefetch<P>(a, 0, a.ne[1], blockDim.x / lanes * R, b.at);
 }

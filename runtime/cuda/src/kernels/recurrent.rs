@@ -36,7 +36,7 @@ fn results(request: &Request<'_>) -> Result<Tensor, &'static str> {
 fn f32(state: &Tensor) -> Result<(), &'static str> {
     match state.dtype {
         DType::F32 => Ok(()),
-        _ => Err("its state must be f32"),
+        _ => Err("the state must be f32"),
     }
 }
 

@@ -23,7 +23,7 @@ fn correction_dim(op: &Rope, rotations: f64) -> f64 {
     op.n_dims as f64 * libm::log(wave) / (2.0 * libm::log(f64::from(op.freq_base)))
 }
 
-/// Returns the index of the position that rotates a pair; `None` if the sections are empty.
+/// Returns which of a token's positions determines the angle of a pair; `None` if the sections are empty.
 fn position_of(mode: RopeMode, pair: u64) -> Option<u32> {
     let Some(sections) = mode.sections() else {
         return Some(0);
@@ -84,7 +84,7 @@ pub(super) fn rope_params(
     params = (0..pairs).fold(params, |p, i| p.f64(plain(i)));
     params = (0..pairs).fold(params, |p, i| p.f64(mix(i)));
     for i in 0..pairs {
-        params = params.u32(position_of(op.mode, i).ok_or("its sections are empty")?);
+        params = params.u32(position_of(op.mode, i).ok_or("the sections are empty")?);
     }
     Ok(params)
 }

@@ -1,4 +1,4 @@
-//! The NVRTC library: its search and functions.
+//! Finds, loads and calls the NVRTC library.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
@@ -136,7 +136,7 @@ impl Nvrtc {
         // SAFETY: both pointers are valid for writes.
         let status = unsafe { (calls.version)(&raw mut major, &raw mut minor) };
         if status != 0 {
-            return Err(unusable("it does not report its version".into()));
+            return Err(unusable("the library does not report its version".into()));
         }
         Ok(Nvrtc {
             _library: library,
@@ -229,7 +229,7 @@ fn builtins(folder: &Path) -> Vec<PathBuf> {
             name.starts_with("libnvrtc-builtins.so")
         })
         .collect();
-    // Several names may be one file. The longest is the file itself, not a link.
+    // Several names may be links to one file. The longest name is the file itself.
     found.sort_by_key(|p| std::cmp::Reverse(p.as_os_str().len()));
     found.truncate(1);
     found
@@ -252,8 +252,8 @@ impl<'a> ProgramGuard<'a> {
         let text = CString::new(text).map_err(|_| failed("the source has a zero byte", 0))?;
         let mut handle = std::ptr::null_mut();
         let none = std::ptr::null();
-        // The name becomes part of the code, so it is the same for all programs.
-        // SAFETY: both strings outlive the call, and the program has no headers.
+        // The compiled code contains the name, so all programs use the same name. SAFETY: both strings outlive the
+        // call, and the program has no headers.
         let status = unsafe {
             (nvrtc.calls.create)(
                 &raw mut handle,

@@ -8,7 +8,7 @@ use tpc_op_cases::Random;
 use crate::rig::{Rig, Seen, chosen, request};
 use crate::{Weight, columns};
 
-/// With steps and minima, with half groups, with tables.
+/// Types with steps and minima, with half groups, and with tables.
 const TYPES: [DType; 3] = [DType::Q4K, DType::Q6K, DType::Mxfp4];
 /// K, rows, and tokens.
 const SIZES: [(usize, usize, usize); 2] = [(768, 19, 1), (256, 35, 11)];
@@ -140,7 +140,7 @@ fn gated_products_are_one_kernel() {
             if rows % 32 > 0 {
                 continue;
             }
-            // A product verifies that the terms belong to the result.
+            // A product of the terms shows that they belong to the result.
             let weight = Weight::random(DType::Q8_0, [rows, 9, 1, 1], &random);
             let down = rig.weight(&weight);
             let [made, there] = [0; 2].map(|_| rig.terms(out));
@@ -232,7 +232,7 @@ fn gated_products_of_experts_are_one_kernel() {
             if !biased {
                 return y;
             }
-            // The bias per expert is added separately, and by the product's kernel.
+            // Adds the bias per expert in a separate kernel, and in the product's kernel.
             let [sum, both] = [0; 2].map(|_| empty(&mut rig, [rows, slots, n, 1]));
             let bias = floats(&mut rig, [rows, experts, 1, 1], &random);
             let add = chosen(&AddId { window }.into(), &[y, bias, ids], sum);

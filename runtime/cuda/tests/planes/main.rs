@@ -21,7 +21,7 @@ use tpc_runtime::quant::dequantise;
 struct Weight {
     dtype: DType,
     dims: [usize; 4],
-    /// In planes.
+    /// The blocks in planes.
     bytes: Vec<u8>,
     values: Vec<f32>,
 }

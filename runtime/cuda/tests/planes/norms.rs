@@ -119,7 +119,7 @@ fn a_norm_with_what_comes_before_and_the_terms_are_one_kernel() {
             assert_eq!(bits(&mut rig, summed), bits(&mut rig, x), "{of:?}");
             assert_eq!(bits(&mut rig, fused), bits(&mut rig, wanted), "{of:?}");
             assert_eq!(bits(&mut rig, z), bits(&mut rig, y), "{of:?}");
-            // With a weight to prefetch.
+            // The same norm, with a weight to prefetch.
             let fused = FusedOp::NormMul(op.clone(), of.clone(), KeepInput::No);
             let asks = [given.as_slice(), &[a]].concat();
             let other = empty(&mut rig, [k, n, 1, 1]);

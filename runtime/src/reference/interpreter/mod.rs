@@ -32,9 +32,9 @@ use crate::weights::WeightSource;
 /// Bytes that a place stores between batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlaceStats {
-    /// Its parts of weights, packed in the file's types.
+    /// Bytes of the place's parts of weights, packed in the file's types.
     pub weight_bytes: u64,
-    /// Its parts of states, in their types; 0 before the first batch.
+    /// Bytes of the place's parts of states, in the states' types; 0 before the first batch.
     pub state_bytes: u64,
 }
 

@@ -10,7 +10,8 @@ use crate::error::ExecError;
 use crate::reference::rounding::round_rows;
 use crate::tensor::{Tensor, buffer};
 
-/// Sums `2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (2n+1)!!`, whose terms have one sign.
+/// Computes erf by the series `2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (2n+1)!!`. All terms have the same sign, so nothing
+/// cancels.
 fn erf(x: f64) -> f64 {
     let a = x.abs();
     if a > 6.0 {
@@ -54,7 +55,7 @@ fn round_f16(x: f64) -> f32 {
     f16::from_f32(x as f32).to_f32()
 }
 
-/// The table form computes in f32, as ggml does.
+/// `Gelu::GgmlTable` computes in f32, as ggml does.
 fn gelu(x: f64, form: Gelu) -> f64 {
     match form {
         Gelu::Exact => {
@@ -310,7 +311,7 @@ mod tests {
         let b = real(&[1, 2], &[1.0, 10.0]);
         let expected = [1.0, 2.0, 3.0, 4.0, 50.0, 60.0, 70.0, 80.0];
         close(&run(op.clone(), &[&a, &b], &[4, 2]), &expected);
-        // Axes 2 and 3 repeat as a whole, too.
+        // Axes 2 and 3 are repeated in the same way.
         let a = real(&[1, 1, 4, 2], &[1.0; 8]);
         let b = real(&[1, 1, 2, 1], &[3.0, 5.0]);
         let expected = [3.0, 5.0, 3.0, 5.0, 3.0, 5.0, 3.0, 5.0];

@@ -1,7 +1,7 @@
 //! The ops: functions from tensors to tensors, one file per family.
 //!
-//! [`eval`] checks operands by the op's type inference ([`Op::infer`] on constant sizes). The functions here receive
-//! valid types and check only data: indices out of range.
+//! [`eval`] checks operands by the op's type inference ([`Op::infer`] on constant sizes). The functions in this module
+//! receive valid types and only check that indices are in range.
 
 mod attention;
 mod collective;
@@ -36,7 +36,7 @@ pub(super) use leaf::load_weight;
 use crate::error::ExecError;
 use crate::tensor::{Shape, Tensor};
 
-/// How GELU's tanh form and GELU-quick are evaluated.
+/// The method to evaluate GELU's tanh form and GELU-quick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gelu {
     /// As ggml's CPU table: input and output rounded to f16. GELU is 0 up to −10 and the identity from 10 on.
@@ -49,7 +49,7 @@ pub enum Gelu {
 /// Options outside the graph that affect results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// For GELU and GEGLU, tanh form, and their quick forms.
+    /// Applies to GELU and GEGLU in the tanh form, and to their quick forms.
     pub gelu: Gelu,
 }
 
@@ -64,7 +64,7 @@ pub struct OpContext<'a> {
 
 /// Evaluates `op` on `operands`; the results must have the shapes `results`. Real results are f64.
 ///
-/// A collective has one operand and one result per participant.
+/// For a collective, `operands` and `results` have one entry per participant.
 ///
 /// # Errors
 /// Fails if the operands do not fit the op, an index is out of range, or the results have other shapes.
@@ -181,8 +181,8 @@ fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, ExecErro
         .ok_or(ExecError::Index { what, index, bound })
 }
 
-/// Returns an index read from data, relative to `window`; `None` outside. Without a window the index must be below
-/// `bound`.
+/// Returns an index that data contain, relative to the start of `window`; `None` outside of the window. Without a
+/// window, the index must be below `bound`.
 fn windowed(
     what: &'static str,
     value: i64,

@@ -98,7 +98,7 @@ mod tests {
         close(&of(NormKind::Rms, 0.0), &expected);
         close(&of(NormKind::Layer, 0.0), &[-1.0, 1.0, -1.0, 1.0]);
         close(&of(NormKind::L2, 0.0), &[0.6, 0.8, 0.0, 1.0]);
-        // eps: under the root, but a lower bound of the L2 norm.
+        // `eps` is added under the root; for the L2 norm it is a lower bound of the norm.
         let (c, d) = (0.5 / 1.25_f64.sqrt(), 0.5_f64.sqrt());
         close(&of(NormKind::Layer, 1.0), &[-c, c, -d, d]);
         close(&of(NormKind::L2, 4.0), &[0.6, 0.8, 0.0, 0.5]);

@@ -187,7 +187,7 @@ mod tests {
         );
         close(&s, &[2.0 + 3.0 * ln2, 4.0 + 6.0 * ln2]);
         close(&y, &[-2.0 - 3.0 * ln2]);
-        // With an A per element the second one stays.
+        // With one `a` per element, the second element of the state does not decay.
         let a = real(&[2], &[-1.0, 0.0]);
         let [_, s] = two(
             SsmScan,

@@ -10,12 +10,12 @@ use crate::tensor::{Shape, Tensor};
 
 /// Missing sizes are 1.
 pub(super) fn real(dims: &[usize], data: &[f64]) -> Tensor {
-    Tensor::reals_of(pad(dims), data.to_vec()).expect("as many elements as sizes say")
+    Tensor::reals_of(pad(dims), data.to_vec()).expect("the data have the elements of the sizes")
 }
 
 /// Missing sizes are 1.
 pub(super) fn ints(dims: &[usize], data: &[i64]) -> Tensor {
-    Tensor::ints_of(pad(dims), data.to_vec()).expect("as many elements as sizes say")
+    Tensor::ints_of(pad(dims), data.to_vec()).expect("the data have the elements of the sizes")
 }
 
 /// Returns fixed pseudo-random numbers in [-1, 1).

@@ -1,7 +1,7 @@
-//! Runs programs on the reference ops at the program's addresses, each launch as its covered subgraph.
+//! Runs programs with the reference ops at the program's addresses. A launch runs the instructions that it covers.
 //!
-//! It reproduces a fast executor's errors with a wrong program: work memory is poisoned before a batch, and the places'
-//! queues run in a random order within the limits of the waits.
+//! A wrong program gives wrong results here as on a fast executor: work memory is poisoned before a batch, and the
+//! places' queues run in a random order that respects the waits.
 
 mod memory;
 
@@ -29,7 +29,7 @@ pub struct ProgramInterpreter<'p> {
     program: &'p Program,
     options: Options,
     arenas: Vec<ArenaBytes>,
-    /// Weights, decoded once from their arena.
+    /// The weights, decoded once from their arena.
     weights: BTreeMap<Value, Arc<Tensor>>,
     interface: Interface,
     /// Products whose second operand is rounded as in the CPU executor, with their number of terms.
@@ -44,7 +44,7 @@ impl<'p> ProgramInterpreter<'p> {
     /// queues.
     ///
     /// # Errors
-    /// Fails if a weight is missing, has another type or other sizes than declared, or memory does not suffice.
+    /// Fails if a weight is missing, its type or sizes differ from the declaration, or memory does not suffice.
     pub fn new(
         program: &'p Program,
         weights: &dyn WeightSource,
@@ -95,7 +95,7 @@ impl<'p> ProgramInterpreter<'p> {
             // Checks type and sizes.
             let (tensor, _) = load_weight(op, &data.ty, source)?;
             if self.format(value)? != StorageFormat::FILE {
-                // Only kernels know the bytes of this format.
+                // Only kernels can read this storage format.
                 self.weights.insert(value, Arc::new(tensor));
                 continue;
             }
@@ -309,7 +309,7 @@ struct At<'a> {
 
 fn homeless(value: Value) -> ExecError {
     ExecError::Malformed {
-        what: format!("{value} does not have a home"),
+        what: format!("{value} has no address: the program declares no `home` for it"),
     }
 }
 

@@ -15,8 +15,8 @@ type Executors = Vec<Box<dyn ExecutorUnderTest>>;
 /// value.
 ///
 /// # Panics
-/// If a result differs from the reference, an executor skips an op without an exception, or an exception no longer
-/// applies.
+/// Panics if a result differs from the reference, an executor skips an op without an exception, or an exception no
+/// longer applies.
 pub fn agree(factory: &Factory, part: usize, parts: usize) {
     let mut executors = (factory.build)();
     if executors.is_empty() {

@@ -1,4 +1,4 @@
-//! Executors under test, and their factories.
+//! The interface of executors that the suite tests.
 
 use tpc_runtime::ExecError;
 
@@ -10,7 +10,7 @@ use crate::stored::Stored;
 /// The reason why a case did not run.
 #[derive(Clone, Debug)]
 pub enum Failure {
-    /// No kernel for the op on these types.
+    /// The executor has no kernel for the op on these types.
     NoKernel(String),
     /// An operand's index is out of range.
     Index {
@@ -73,13 +73,13 @@ pub trait ExecutorUnderTest {
     }
 }
 
-/// A factory of executors under test.
+/// An executor to test: name, number of cases, and constructor.
 pub struct Factory {
     /// The executor's name in [`EXCEPTIONS`](super::EXCEPTIONS).
     pub executor: &'static str,
     /// Cases per op.
     pub cases: u64,
-    /// Builds variants of the executor, which must agree bit for bit. Without the machine's support, reports a skipped
-    /// test and returns an empty list.
+    /// Builds variants of the executor, which must agree bit for bit. If the machine does not support the executor,
+    /// reports a skipped test and returns an empty list.
     pub build: fn() -> Vec<Box<dyn ExecutorUnderTest>>,
 }

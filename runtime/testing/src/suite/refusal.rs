@@ -26,7 +26,7 @@ fn run(executor: &mut dyn ExecutorUnderTest, case: &Case) -> Result<(), Failure>
 /// Runs cases whose indices are out of range.
 ///
 /// # Panics
-/// If an executor does not report the index.
+/// Panics if an executor does not report the index.
 pub fn refuse_indices(factory: &Factory) {
     for executor in &mut (factory.build)() {
         for (op, thing) in INDEXED {
@@ -46,7 +46,7 @@ pub fn refuse_indices(factory: &Factory) {
 /// Runs cases whose last result has one row too many, for executors that check sizes.
 ///
 /// # Panics
-/// If an executor accepts such a result without an exception, or an exception no longer applies.
+/// Panics if an executor accepts such a result without an exception, or an exception no longer applies.
 pub fn refuse_misfits(factory: &Factory) {
     for executor in &mut (factory.build)() {
         for op in Op::NAMES.iter().copied().flatten().copied() {

@@ -14,7 +14,7 @@ use super::{ALONE, BY_SIZE, Subject};
 use crate::random::Random;
 use crate::support::{FileWeights, golden, name, placement};
 
-/// As in the tests of placements.
+/// The pairs of cache types that the tests of placements use.
 const PAIRS: [(DType, DType); 3] = [
     (DType::Q8_0, DType::Q8_0),
     (DType::Q8_0, DType::Q4_0),

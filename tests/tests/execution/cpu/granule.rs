@@ -26,7 +26,7 @@ const TYPES: [&str; 12] = [
     "q2_0",
 ];
 
-/// Bound for the same arithmetic in another order.
+/// Error bound if only the order of sums differs.
 const EXACT: f64 = 1e-20;
 /// Allowed NMSE, and its allowed multiple of the distance on one device if a router or 1-bit weights amplify it. A
 /// value on the edge between two codes may round either way.

@@ -3,7 +3,7 @@ use tpc_ir::{Buffer, Dim, Inst, Launch, Output, Value};
 
 use crate::random::Random;
 
-/// Changes a program and returns a description; `None` if the change has no place.
+/// Changes a program and returns a description; `None` if the program has no place for the change.
 type Mutate = fn(&mut Program, &mut Random) -> Option<String>;
 
 pub(super) const KINDS: &[(&str, Mutate)] = &[
@@ -33,8 +33,8 @@ pub(super) const KINDS: &[(&str, Mutate)] = &[
     ("weights swapped", weights_swapped),
 ];
 
-/// Kinds that change stores. Only states without later readers of their old content are updated in place, so few
-/// programs have any.
+/// Kinds that change stores. Few programs have stores: most states are updated in place, because no later op reads
+/// their old content.
 pub(super) const OF_STORES: [&str; 2] = ["store missing", "stored early"];
 
 fn buffers(p: &Program, kind: Option<ArenaKind>) -> Vec<usize> {
@@ -62,7 +62,7 @@ fn is_collective(p: &Program, step: &Step) -> bool {
     matches!(step, Step::Launch(l) if p.launch(*l).places.len() > 1)
 }
 
-/// Returns the covered instructions' results, with launch and instruction.
+/// Returns the results of covered instructions, each with its launch and instruction.
 fn computed(p: &Program) -> Vec<(Launch, Inst, Value)> {
     let mut out = Vec::new();
     for (i, launch) in p.launches.iter().enumerate() {
@@ -454,7 +454,7 @@ fn weights_swapped(p: &mut Program, r: &mut Random) -> Option<String> {
         a != b && a.arena == b.arena && a.extents[0].bytes == b.extents[0].bytes
     };
     let second = r.of(&weights.iter().copied().filter(like).collect::<Vec<_>>())?;
-    // One of the two reads the other's bytes.
+    // One of the two then reads the other's bytes.
     p.buffers[first].extents = p.buffers[second].extents.clone();
     Some(format!("{} is {}", Buffer::new(first), Buffer::new(second)))
 }

@@ -160,7 +160,7 @@ fn split_heads(
         out,
         devices,
         |_, (graph, placed), _, analysis| {
-            // Weights keep their order, whatever copies are between them.
+            // Weights keep their order, even with copies between them.
             let of = |v: Value| {
                 let name = &graph.value(v).name;
                 let mut values = placed.values();

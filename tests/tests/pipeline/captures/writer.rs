@@ -8,7 +8,7 @@ use tpc_ir::{Bindings, DType, Dim, Graph, Inst, Op, Output, RANK, Value};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tensor {
-    /// The line, from 0.
+    /// The number of the line, from 0.
     pub(super) id: usize,
     /// The line of the tensor that owns the memory.
     pub(super) root: usize,
@@ -32,7 +32,7 @@ impl Tensor {
         self.nb == packed(self.dtype, self.ne)
     }
 
-    /// Returns the bytes between indices of an axis of `n` indices.
+    /// Returns the bytes from one index to the next, along an axis of `n` indices.
     fn step(&self, axis: usize, n: u64) -> u64 {
         if axis == 0 {
             assert!(n.is_multiple_of(self.dtype.block_len()), "whole blocks");
@@ -47,11 +47,11 @@ impl Tensor {
 pub(super) struct Writer {
     pub(super) text: String,
     next: usize,
-    /// Of the next line.
+    /// The op's parameters in the next line.
     pub(super) params: Vec<u32>,
-    /// Of the next line: 1 for inputs, 2 for outputs.
+    /// The flags of the next line: 1 for an input, 2 for an output.
     pub(super) flags: u64,
-    /// Of the next line.
+    /// The tensor's name in the next line.
     pub(super) name: Option<String>,
 }
 
@@ -272,7 +272,7 @@ impl Capture<'_> {
                 all
             }
             Op::Sum(s) if s.axis != 0 => {
-                // An engine adds the slices.
+                // An engine adds the slices one by one.
                 let axis = s.axis as usize;
                 let mut sum = w.slice(src[0], axis, 0, 1);
                 for i in 1..src[0].ne[axis] {

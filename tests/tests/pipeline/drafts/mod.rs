@@ -1,4 +1,4 @@
-//! Drafting blocks, planned with the model, whose weights and caches they share.
+//! Drafting blocks, planned with the model. The blocks share the model's weights and caches.
 
 mod by_hand;
 
@@ -22,9 +22,9 @@ use super::random::Rng;
 use super::support::{FileWeights, placement, round_trip};
 use super::synthetic::make;
 
-/// Bound for the same arithmetic in another order.
+/// Error bound if only the order of sums differs.
 const AGAINST_WHOLE: f64 = 1e-10;
-/// Bound if another order of sums may round a cached number to its other neighbour.
+/// Error bound if a different order of sums may also round a cached number differently.
 const ROUNDED: f64 = 1e-7;
 
 /// Small models of every kind of block: attention to heads, gated and latent; dense and with experts; with a window;
@@ -283,7 +283,8 @@ fn drafts_have_quantised_caches_too() {
                     ..drafting(devices)
                 }
             };
-            // Some models' latent heads are too narrow for blocks; they are refused with and without drafts.
+            // Latent heads of some models are not whole blocks of the cache type. tpc refuses these models with and
+            // without drafts.
             let Ok(whole) = crate::support::compiled(&file, &cached(1)) else {
                 continue;
             };
@@ -352,7 +353,8 @@ fn headers_with_drafts_plan_for_one_to_eight_devices() {
             let reduces = |r: &PlanReport| r.collectives.decode.all_reduce;
             let own = drafts.collectives.decode.all_reduce;
             assert_eq!(own, added(reduces(&both), reduces(&alone)), "{what}");
-            // Attention, the feed-forward half, and the lookup of a divided embedding.
+            // A block reduces after attention, after the feed-forward half, and after the lookup in a divided
+            // embedding.
             assert!(
                 own <= 3 * drafts.blocks && (devices == 1) == (own == 0),
                 "{what}: {own}"

@@ -1,7 +1,8 @@
-//! Captures that are small files and large graphs: chains of concatenations and views, one value joined in every order,
-//! huge pads and repetitions, wide fans, ops of many operands.
+//! Small capture files that describe large graphs: chains of concatenations and views, one value joined in every order,
+//! huge pads and repetitions, many readers of one value, ops with many operands.
 //!
-//! Each is planned, proved, run small, and checked by ggml's rules. Each step gives a result or a diagnostic soon.
+//! tpc plans, proves and runs each capture at a small size, and checks it by ggml's rules. Each step must quickly give
+//! a result or a diagnostic.
 
 use serde_json::{Value as Json, json};
 use tpc_core::pipeline::{CompiledModel, compile_capture};
@@ -50,7 +51,7 @@ impl Writer {
         let nb = [4, 4 * ne[0], 4 * ne[0] * ne[1], 4 * ne[0] * ne[1] * ne[2]];
         ne[axis] = len;
         let owner = self.lines[of]["view"].as_i64().unwrap_or(-1);
-        // Views of views would have another layout.
+        // The writer does not compute the layout of a view of a view.
         assert_eq!(owner, -1);
         self.put("VIEW", ne, nb, &[], &[of], (of as i64, start * nb[axis]))
     }
@@ -88,7 +89,7 @@ fn blowup(rng: &mut Rng) -> Writer {
         5 => many_operands(&mut w, rng, h),
         _ => any(&mut w, rng, h, length),
     }
-    // Another product, so that both sides can be split.
+    // Adds a second product, so that both sides can be split.
     let last = w.lines.len() - 1;
     let [a, b, c, d] = w.ne[last];
     if a <= 1 << 20 && rng.one_in(2) {
@@ -197,7 +198,7 @@ fn many_operands(w: &mut Writer, rng: &mut Rng, h: usize) {
     w.add("FOO", w.ne[h], &[], &vec![h; n]);
 }
 
-/// Appends any ops on any values; the reader must refuse operands that do not fit.
+/// Appends random ops on random values; the reader must refuse operands that do not fit.
 fn any(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     let mut made = vec![h];
     for _ in 0..length {

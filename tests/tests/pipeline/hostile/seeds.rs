@@ -15,7 +15,7 @@ pub(super) enum Input {
     Gguf,
     Capture,
     Topology,
-    /// As in `tpc.toml`.
+    /// The text of a `tpc.toml`.
     Settings,
     Golden,
     Plan,
@@ -26,7 +26,8 @@ pub(super) enum Input {
     Over,
     /// An output file, which tpc does not read.
     Written,
-    /// Read by a server like by another command, or written by tpc's developers.
+    /// A file of a command that is not attacked: the server reads it as another command does, or only developers write
+    /// it.
     Elsewhere,
 }
 
@@ -157,7 +158,7 @@ impl Seeds {
                 let mut bytes = rng.pick::<Vec<u8>>(&self.sessions).clone();
                 flip(&mut bytes, rng);
                 if let (true, Some(end)) = (rng.one_in(2), bytes.len().checked_sub(8)) {
-                    // A correct checksum, so that tpc checks the content.
+                    // Corrects the checksum, so that tpc goes on to check the content.
                     let sum = Checksum::of(&bytes[..end]);
                     bytes[end..].copy_from_slice(&sum.to_le_bytes());
                 }

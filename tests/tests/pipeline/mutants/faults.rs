@@ -730,8 +730,8 @@ fn summand(d: &Draft, rng: &mut Rng) -> Option<(usize, usize)> {
     Some((at, rank))
 }
 
-/// Inserts zeros like a value before line `at`, from an empty slice of it, as on a device without a share. Takes two
-/// lines.
+/// Inserts zeros of a value's type before line `at`, made from an empty slice of the value, as on a device without a
+/// share. Inserts two lines.
 fn zeros(d: &mut Draft, at: usize, like: usize) -> Option<usize> {
     let after = d.cells[like].ty.dims[0].as_const()?;
     let none = d.like(like);
@@ -752,7 +752,7 @@ fn zeros(d: &mut Draft, at: usize, like: usize) -> Option<usize> {
     Some(all)
 }
 
-/// Adds NaNs, which `make` makes of zeros, to one device's summand.
+/// Adds NaNs to one device's summand; `make` computes them from zeros.
 fn spoiled(
     d: &mut Draft,
     rng: &mut Rng,
@@ -818,7 +818,7 @@ fn zero_times_mask(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
         let here = matches!(l.op, Op::Copy(_)) && d.cells[l.results[0]].place == place;
         (here && is_mask(l.operands[0])).then_some(l.results[0])
     })?;
-    // One number per token, as the summand has a row.
+    // The mask must have one row per row of the summand.
     if d.cells[mask].ty.dims[1..] != d.cells[own].ty.dims[1..] {
         return None;
     }
@@ -829,7 +829,7 @@ fn zero_times_mask(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let product = d.result(at + 3, mul(), &[z, total]);
     let sum = d.result(at + 4, add(), &[own, product]);
     d.lines[at + 5].operands[rank] = sum;
-    // Nor does the model have the mask's sum.
+    // The mask's sum is also faulty: the model does not have it.
     Some(vec![at + 2, at + 3, at + 4])
 }
 

@@ -1,6 +1,7 @@
 //! Faults in correct programs: the proof finds each and names the op.
 //!
-//! An accepted mutant is run in two batches, so that a lost state shows, and must compute the correct outputs.
+//! If the proof accepts a mutant, the test runs it, and the outputs must be correct. It runs two batches, so that a
+//! lost state shows.
 
 pub(crate) mod draft;
 mod faults;
@@ -23,16 +24,16 @@ use draft::{Draft, inst};
 use faults::FAULTS;
 
 const TOKENS: usize = 6;
-/// The largest NMSE of equal logits; sums may have another order.
+/// The largest NMSE of logits that count as equal; the order of sums may differ.
 const SAME: f64 = 1e-12;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     mutants: usize,
     caught: usize,
-    /// Accepted, and equal when run.
+    /// Accepted mutants whose run gives the correct outputs.
     equal: usize,
-    /// Rejected mutants whose named op is the changed one or reads it.
+    /// Rejected mutants whose report names the changed op, or an op that reads it.
     named: usize,
 }
 

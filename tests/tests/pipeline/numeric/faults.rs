@@ -63,7 +63,7 @@ fn a_lost_all_reduce_is_named() {
     );
 }
 
-/// The search keeps every value of the model, which needs more of the budget than a run.
+/// The search for the wrong value keeps every value of the model, so it needs a larger budget than a run.
 #[test]
 fn what_is_wrong_is_told_where_the_budget_does_not_suffice_to_find_it() {
     let scaled = |l: &str| l.replacen("= swiglu", "= geglu", 1);

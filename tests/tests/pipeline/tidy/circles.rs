@@ -319,7 +319,7 @@ fn a_planted_circle_is_found() {
     for b in [
         "use crate::a::A;\npub struct B(Box<A>);\n",
         "use super::{a::{A as X}};\npub struct B(Box<X>);\n",
-        // By the name that the root passes on, and by a path in the code.
+        // References by a name that the root re-exports, and by a path in the code.
         "use crate::A;\npub struct B(Box<A>);\n",
         "pub struct B(Box<crate::a::A>);\n",
     ] {

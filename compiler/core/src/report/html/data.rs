@@ -28,7 +28,7 @@ struct Tensor {
     axis: Option<usize>,
     #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
     ranges: Option<usize>,
-    /// Per device of its place.
+    /// Bytes on each device of the tensor's place.
     #[serde(rename = "b")]
     bytes: Vec<u64>,
     /// True for caches and other states.

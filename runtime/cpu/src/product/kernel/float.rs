@@ -1,8 +1,8 @@
-//! Panels of floats times a few tokens; activations stay f32.
+//! Multiplies panels of float weights by a few tokens; activations stay f32.
 //!
-//! Element `e` of a panel's 16 rows is stored together. Over a chunk of K, a row and a token have two sums
-//! `f = fma(weight, activation, f)`, of even and odd elements, added at the end. With two sums, the latency of one does
-//! not bound the speed.
+//! Elements `e` of a panel's 16 rows are adjacent. Over a chunk of K, each pair of a row and a token has two sums `f =
+//! fma(weight, activation, f)`: of even and of odd elements. The two are added at the end. A single sum would be
+//! limited by the latency of `fma`.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
@@ -21,7 +21,7 @@ use std::marker::PhantomData;
 
 pub(in crate::product) trait Element {
     const BYTES: usize;
-    /// Reads an element of 16 rows.
+    /// Reads the same element of 16 rows.
     ///
     /// # Safety
     /// Same as [`Simd`]; the elements are at `p`.
@@ -59,7 +59,7 @@ pub(in crate::product) struct Floats<'a> {
     pub plan: &'a Plan,
     /// Elements of K.
     pub k: usize,
-    /// The first panel; others follow.
+    /// The first panel; the other panels follow.
     pub panel: *const u8,
     /// Bytes from panel to panel.
     pub panel_bytes: usize,
@@ -69,7 +69,7 @@ pub(in crate::product) struct Floats<'a> {
     pub sums: &'a mut Sums,
 }
 
-/// [`Floats`] for `V` panels of elements `E` and for `W` tokens.
+/// [`Floats`] with constant sizes: `V` panels of elements `E`, and `W` tokens.
 struct Tile<'a, E, const V: usize, const W: usize>(Floats<'a>, PhantomData<E>);
 
 impl<E: Element, const V: usize, const W: usize> Tile<'_, E, V, W> {

@@ -18,12 +18,12 @@ pub(super) mod unpack;
 
 use super::layout::ROWS;
 
-/// The maximum number of tokens in registers.
+/// The maximum number of tokens whose sums are in registers at once.
 pub(super) const TOKENS: usize = 6;
-/// The maximum number of panels in registers.
+/// The maximum number of panels whose sums are in registers at once.
 pub(super) const PANELS: usize = 2;
-/// The maximum number of sums that a part of K leaves or that wait to be merged.
+/// The maximum number of sums that a part of K leaves, or that wait to be merged.
 pub(super) const SUMS: usize = 6;
 
-/// Results of a few tokens: `[root][token][panel][row]`.
+/// Sums of one register tile: `[root][token][panel][row]`.
 pub(super) type Sums = [[[[f32; ROWS]; PANELS]; TOKENS]; SUMS];

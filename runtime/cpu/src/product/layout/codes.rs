@@ -1,7 +1,7 @@
-//! Codes of 1 to 8 bits of a block of 32 elements, for 16 rows.
+//! Codes of 1 to 8 bits per element: a block of 32 elements of 16 rows.
 //!
-//! A body is whole cache lines; lane `r` of a line is a word of row `r`. Byte `i` of the word has fields of elements
-//! `4·u + i` of several units `u`:
+//! A body is whole cache lines. Lane `r` of a line is a word of row `r`. Byte `i` of the word has a field for element
+//! `4·u + i` of each of several units `u`:
 //!
 //! | fields   | line `l`, bit `b` of a byte    |
 //! |----------|--------------------------------|
@@ -12,10 +12,7 @@
 //!
 //! Codes of 3, 5 and 6 bits have their low bits in the lines of the wider fields and their high bits in further lines.
 #![expect(unsafe_code, reason = "kernels")]
-#![allow(
-    unsafe_op_in_unsafe_fn,
-    reason = "every body has the bytes that BYTES says"
-)]
+#![allow(unsafe_op_in_unsafe_fn, reason = "every body has BYTES bytes")]
 
 use super::{Codes, ROWS};
 use crate::product::simd::{Simd, Width};
@@ -67,7 +64,7 @@ fn put1(codes: &[u8; 32], shift: u32, row: usize, body: &mut [u8]) {
     }
 }
 
-/// Returns the fields of `mask` in every byte.
+/// Returns the fields that `mask` selects in every byte.
 #[inline(always)]
 unsafe fn mask<S: Simd>(mask: u8) -> S::I {
     S::splat(i32::from_ne_bytes([mask; 4]))
@@ -161,7 +158,7 @@ pub(in crate::product) const fn offset(log2: i32) -> Option<u32> {
     }
 }
 
-/// One bit, which stands for the codes 0 and 2 around an offset of 1.
+/// One bit for the codes 0 and 2, with an offset of 1.
 pub(in crate::product) struct Sign;
 
 impl Codes for Sign {
@@ -297,7 +294,7 @@ pub(in crate::product) trait Table {
     const VALUES: [u8; 16];
 }
 
-/// Returns the table's values at indices.
+/// Looks up indices in the table.
 #[inline(always)]
 unsafe fn looked_up<S: Simd, T: Table>(w: [S::I; 8]) -> [S::I; 8] {
     let table = S::splat16(&T::VALUES);
@@ -347,7 +344,7 @@ impl<T: Table> Codes for Indexed3<T> {
     }
 }
 
-/// Returns the values with an offset added.
+/// Adds an offset to the values.
 const fn above<const N: usize>(values: [i8; N], offset: i16) -> [u8; N] {
     let mut out = [0; N];
     let mut i = 0;

@@ -1,13 +1,13 @@
-//! The stored form of quantised weights: sixteen rows in sixteen lanes.
+//! The layout of quantised weights in memory: sixteen rows in sixteen lanes.
 //!
 //! A *panel* is 16 rows. Along K it is a sequence of *steps* of 256 elements; the first and the last may be shorter. A
-//! step has a head with its scales, then per block of 32 elements a body with codes. The codes of 4 elements of a row
-//! are a *unit*. If codes fill bytes, unit `u` of row `r` is bytes `4·(16·u + r) ..` of the body; smaller codes share
-//! these words ([`codes`]). One 64-byte load thus has a unit of all rows, and one dot instruction multiplies it with 4
-//! activations in all lanes. Sizes equal the file's unless [`types`] states another size.
+//! step is a head with the scales, then a body with codes for each block of 32 elements. The codes of 4 elements of a
+//! row are a *unit*. For 8-bit codes, unit `u` of row `r` begins at byte `4·(16·u + r)` of the body; smaller codes
+//! share these words ([`codes`]). A 64-byte load therefore reads one unit of all rows, and one dot instruction
+//! multiplies it by 4 activations in all lanes. Sizes equal the file's unless [`types`] states another size.
 //!
-//! A scale per 256 elements is often half a cache line, so every second step would straddle lines. Such scales are
-//! stored after the panel's steps (`behind`), one entry per step.
+//! If the scales of a step are half a cache line, every second step would straddle lines. Such scales are stored after
+//! the panel's steps (`behind`), one entry per step.
 
 #![expect(unsafe_code, reason = "traits of kernels")]
 
@@ -32,10 +32,10 @@ pub(super) trait Codes {
     /// Stores the file's codes for row `row` of the panel.
     fn put(codes: &[u8; 32], row: usize, body: &mut [u8]);
 
-    /// Returns the 8 units of the block.
+    /// Returns the 8 units of a body.
     ///
     /// # Safety
-    /// Same as [`Simd`]; `body` has [`Codes::BYTES`].
+    /// Same as [`Simd`]; `body` points to [`Codes::BYTES`] bytes.
     unsafe fn get<S: Simd>(body: *const u8) -> [S::I; 8];
 }
 
@@ -65,7 +65,7 @@ pub(super) trait Scales {
     /// Returns the scale of part `j` (16 elements) of block `b` of the step.
     ///
     /// # Safety
-    /// Same as [`Scales::head`], and that head is still there.
+    /// Same as [`Scales::head`], and the head's memory is still valid.
     unsafe fn scale<S: Simd>(head: &Self::Head<S>, b: usize, j: usize) -> S::F;
 
     /// Returns the minimum, added to `scale · code`, of part `j` of block `b`.

@@ -1,13 +1,10 @@
 //! Scales and minima of a step, for 16 rows.
 //!
-//! A number of every row is a *slot*: 16 bytes, or 16 f16. Six-bit numbers are cut into low nibbles and high pairs of
-//! bits. Number `n` of 16 has its nibble in slot `n % 4 + 4·(n / 8)`, in the low or high half by `n / 4 % 2`. Its pair
-//! is in slot `8 + n % 4` at bit `2·(n / 4)`.
+//! A *slot* holds one number of each row: 16 bytes, or 16 f16. Six-bit numbers are cut into a low nibble and a high
+//! pair of bits. Number `n` of 16 has its nibble in slot `n % 4 + 4·(n / 8)`, in the low or high half by `n / 4 % 2`.
+//! Its pair is in slot `8 + n % 4` at bit `2·(n / 4)`.
 #![expect(unsafe_code, reason = "kernels")]
-#![allow(
-    unsafe_op_in_unsafe_fn,
-    reason = "every head has the bytes that HEAD says"
-)]
+#![allow(unsafe_op_in_unsafe_fn, reason = "every head has HEAD bytes")]
 
 use super::{ROWS, Scales};
 use crate::product::simd::Simd;
@@ -24,7 +21,7 @@ unsafe fn negated<S: Simd>(v: S::F) -> S::F {
 #[derive(Clone, Copy)]
 pub(in crate::product) struct At(*const u8);
 
-/// An f16 per 32, at byte `FROM` of the file's block.
+/// An f16 scale per 32 elements, at byte `FROM` of the file's block.
 pub(in crate::product) struct F16<const FROM: usize>;
 
 impl<const FROM: usize> Scales for F16<FROM> {
@@ -51,7 +48,7 @@ impl<const FROM: usize> Scales for F16<FROM> {
     }
 }
 
-/// Two f16 per 32: scale and minimum.
+/// Two f16 per 32 elements: scale and minimum.
 pub(in crate::product) struct F16Min;
 
 impl Scales for F16Min {
@@ -79,7 +76,7 @@ impl Scales for F16Min {
     }
 }
 
-/// An e8m0 per 32: mxfp4. The scale is half of it, `2^(e - 128)`.
+/// An e8m0 number per 32 elements: mxfp4. The scale is half the number, `2^(e - 128)`.
 pub(in crate::product) struct E8m0;
 
 impl Scales for E8m0 {
@@ -96,7 +93,8 @@ impl Scales for E8m0 {
     unsafe fn head<S: Simd>(head: *const u8, _: *const u8) -> At {
         At(head)
     }
-    /// Takes `(e - 1) << 23` as f32 bits, or `(e + 1) << 21` for the two subnormals, which is less for all other codes.
+    /// Computes the f32 bits: `(e - 1) << 23`, or `(e + 1) << 21` for the two subnormals. The larger of the two is
+    /// always right, because the second is smaller for all other codes.
     #[inline(always)]
     unsafe fn scale<S: Simd>(head: &At, b: usize, _: usize) -> S::F {
         let e = S::u8x16(head.0.add(ROWS * b));
@@ -110,7 +108,7 @@ impl Scales for E8m0 {
     }
 }
 
-/// A ue4m3 per 16: nvfp4. The scale is half of it; NaN is stored as the zero that it decodes to.
+/// A ue4m3 number per 16 elements: nvfp4. The scale is half the number. NaN decodes to zero and is stored as zero.
 pub(in crate::product) struct Ue4m3;
 
 impl Scales for Ue4m3 {
@@ -141,7 +139,7 @@ impl Scales for Ue4m3 {
     }
 }
 
-/// Only an f16 per 256, at byte `FROM` of the file's block.
+/// One f16 scale per 256 elements, at byte `FROM` of the file's block.
 pub(in crate::product) struct Whole<const FROM: usize>;
 
 impl<const FROM: usize> Scales for Whole<FROM> {
@@ -168,7 +166,7 @@ impl<const FROM: usize> Scales for Whole<FROM> {
     }
 }
 
-/// One f32 per 256: q8_k.
+/// One f32 scale per 256 elements: q8_k.
 pub(in crate::product) struct WholeF32;
 
 impl Scales for WholeF32 {
@@ -195,7 +193,7 @@ impl Scales for WholeF32 {
     }
 }
 
-/// An f16 per `N`, several per step of 256: q1_0, q2_0.
+/// An f16 scale per `N` elements, with several per step of 256: q1_0, q2_0.
 pub(in crate::product) struct Each<const N: usize>;
 
 impl<const N: usize> Scales for Each<N> {
@@ -232,7 +230,7 @@ fn put_six(numbers: [u8; 16], row: usize, out: &mut [u8]) {
     }
 }
 
-/// 16 six-bit numbers of 16 rows, a byte each.
+/// 16 six-bit numbers per row for 16 rows, one byte each.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct SixBits([u8; 16 * ROWS]);
@@ -264,7 +262,7 @@ fn six_of_k(packed: &[u8]) -> [u8; 16] {
     })
 }
 
-/// Two f16 per 256, six-bit scales and minima per 32: q4_k, q5_k.
+/// Two f16 per 256 elements, and a six-bit scale and minimum per 32: q4_k, q5_k.
 pub(in crate::product) struct K32;
 
 #[derive(Clone, Copy)]
@@ -306,10 +304,10 @@ impl Scales for K32 {
     }
 }
 
-/// An f16 per 256 and a signed byte per 16: q6_k.
+/// An f16 per 256 elements, and a signed byte per 16: q6_k.
 pub(in crate::product) struct K16Bytes;
 
-/// Scale of 256 elements, and the smaller scales' address.
+/// The scale of 256 elements, and the address of the smaller scales.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct Scaled<F> {
     pub(super) d: F,
@@ -317,7 +315,7 @@ pub(in crate::product) struct Scaled<F> {
 }
 
 impl<F: Copy> Scaled<F> {
-    /// Returns unsigned number `n` of each row times the scale.
+    /// Returns, for each row, unsigned number `n` times the row's scale.
     ///
     /// # Safety
     /// Same as [`Simd`]; the head has more than `n` numbers.
@@ -358,7 +356,7 @@ impl Scales for K16Bytes {
     }
 }
 
-/// An f16 per 256 and a six-bit scale, offset by 32, per 16: q3_k.
+/// An f16 per 256 elements, and a six-bit scale, offset by 32, per 16: q3_k.
 pub(in crate::product) struct K16Six;
 
 #[derive(Clone, Copy)]
@@ -404,7 +402,7 @@ impl Scales for K16Six {
     }
 }
 
-/// Two f16 per 256, a nibble of scale and of minimum per 16: q2_k.
+/// Two f16 per 256 elements, and a 4-bit scale and minimum per 16: q2_k.
 pub(in crate::product) struct K16Nibbles;
 
 #[derive(Clone, Copy)]
@@ -448,8 +446,9 @@ impl Scales for K16Nibbles {
     }
 }
 
-/// An f16 per 256 and a six-bit scale, offset by 32, per 32: iq4_xs. Number `n` of 8 has its nibble in slot `n % 4` of
-/// four, in the low or high half by `n / 4`. Its pair of bits is in slot `n % 2` of two more slots, at bit `2·(n / 2)`.
+/// An f16 per 256 elements, and a six-bit scale, offset by 32, per 32: iq4_xs. Number `n` of 8 has its nibble in slot
+/// `n % 4` of four, in the low or high half by `n / 4`. Its pair of bits is in slot `n % 2` of two more slots, at bit
+/// `2·(n / 2)`.
 pub(in crate::product) struct K32Six;
 
 impl Scales for K32Six {

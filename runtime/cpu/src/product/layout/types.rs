@@ -1,12 +1,12 @@
-//! The stored form of every quantised type. [`tpc_runtime::quant`] describes the file's blocks.
+//! The memory layout of every quantised type. [`tpc_runtime::quant`] describes the file's blocks.
 //!
-//! Sizes equal the file's, with three exceptions. tq1_0 takes 66 bytes per block instead of 54, because codes are
-//! stored in two bits. q8_1 and q8_k lose the sums, which decoding ignores. q1_0 and q2_0 have a whole step's head even
-//! if K ends within a step.
+//! Sizes equal the file's, with three exceptions. tq1_0 takes 66 bytes per block instead of 54, because its codes are
+//! stored in two bits. q8_1 and q8_k omit the sums, which decoding ignores. q1_0 and q2_0 have the head of a whole step
+//! even if K ends within the step.
 //!
 //! Types that index grids are stored as element values with the file's scales. Elements have 6 values (iq1, iq2) in 3
-//! bits, or 16 (iq3) in 4. They are thus as fast as the others, but larger than in the file: iq1 about twice, iq2 by a
-//! third to two thirds, iq3 by a quarter to two fifths.
+//! bits, or 16 (iq3) in 4. These types are therefore as fast as the others, but larger than in the file: iq1 about
+//! twice, iq2 by a third to two thirds, iq3 by a quarter to two fifths.
 #![expect(unsafe_code, reason = "the functions of a trait are unsafe")]
 
 use super::codes::{
@@ -24,7 +24,7 @@ use std::marker::PhantomData;
 use tpc_ir::DType;
 use tpc_runtime::quant::{GridBlock, grid_block};
 
-/// A stored type by its parts; `F` finds the codes in the file's block.
+/// A stored type: codes `C`, scales `S`, and `F` to find the codes in the file's block.
 pub(in crate::product) struct Stored<C, S, F>(PhantomData<(C, S, F)>);
 
 /// Positions of codes in a block of the file.
@@ -62,7 +62,7 @@ fn planes<const BITS: u32>(bytes: &[u8], width: usize, to: u32, out: &mut [u8]) 
     }
 }
 
-/// Nibbles of blocks of 32 after `FROM` bytes of `BYTES`, in one run.
+/// Nibbles of 32 elements in one run, after `FROM` bytes of a block of `BYTES`.
 pub(in crate::product) struct Nibbles32<const BYTES: usize, const FROM: usize>;
 
 impl<const BYTES: usize, const FROM: usize> FileCodes for Nibbles32<BYTES, FROM> {
@@ -89,7 +89,7 @@ impl<const BYTES: usize, const FROM: usize> FileCodes for Five32<BYTES, FROM> {
     }
 }
 
-/// Bytes: `BLOCK` codes after `FROM` bytes of `BYTES`.
+/// One byte per code: `BLOCK` codes after `FROM` bytes of a block of `BYTES`.
 pub(in crate::product) struct Bytes<const BLOCK: usize, const BYTES: usize, const FROM: usize>;
 
 impl<const BLOCK: usize, const BYTES: usize, const FROM: usize> FileCodes
@@ -111,7 +111,7 @@ pub(in crate::product) trait Grid {
     const SUB: usize;
 }
 
-/// Returns a block as integers; zeros for malformed bytes.
+/// Decodes a block to integers; malformed bytes give zeros.
 fn grid<G: Grid>(block: &[u8]) -> GridBlock {
     grid_block(G::DTYPE, block).unwrap_or(GridBlock {
         d: f16::ZERO,
@@ -135,7 +135,8 @@ impl<G: Grid> FileCodes for GridOf<G> {
     }
 }
 
-/// Codes and scales of a type with grids: an f16 per 256, after the steps, and a small odd number per 16 or 32.
+/// The layout of a type with grids: an f16 per 256 elements, stored after the steps, and a small odd number per 16 or
+/// 32.
 pub(in crate::product) struct GridOf<G>(PhantomData<G>);
 
 impl<G: Grid> Scales for GridOf<G> {
@@ -172,7 +173,7 @@ impl<G: Grid> Scales for GridOf<G> {
     }
 }
 
-/// A type with grids: values, unit, elements per step.
+/// Defines types with grids: values, unit, elements per scale.
 macro_rules! grids {
     ($($(#[$doc:meta])* $name:ident: $dtype:ident, $table:ty, $unit:literal, $sub:literal;)*) => {$(
         $(#[$doc])*
@@ -197,7 +198,8 @@ grids! {
     GridIq3S: Iq3S, Iq3, 1.0, 32;
 }
 
-/// A type with its own code positions: name, elements and bytes of a block, and code to read them.
+/// Defines types with their own code positions: name, elements and bytes of a block, and an expression that reads the
+/// codes.
 macro_rules! file_codes {
     ($($(#[$doc:meta])* $name:ident: $block:literal in $bytes:literal, |$b:ident, $out:ident| $codes:block)*) => {$(
         $(#[$doc])*

@@ -1,8 +1,8 @@
-//! Vectors of sixteen lanes, one per row of a weight. Kernels are written once, in these operations, for every
-//! instruction set.
+//! Vectors of sixteen lanes, one per row of a weight. Kernels are written once, in these operations, for all
+//! instruction sets.
 //!
-//! A [`Kernel`] works over any [`Simd`]; [`Simd::enter`] compiles it for an instruction set. Every operation has the
-//! same bits on each set, except the payload of a NaN.
+//! A [`Kernel`] works over any [`Simd`]; [`Simd::enter`] compiles it for an instruction set. An operation gives the
+//! same bits on every instruction set, except the payload of a NaN.
 
 #![expect(unsafe_code, reason = "traits of kernels")]
 
@@ -15,9 +15,9 @@ pub(crate) mod x86_512;
 /// The size of unsigned codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
-    /// To 127.
+    /// Up to 127.
     Narrow,
-    /// To 255; their offset is 128.
+    /// Up to 255, with an offset of 128.
     Wide,
 }
 
@@ -29,12 +29,12 @@ pub(crate) trait Kernel {
     unsafe fn run<S: Simd>(self);
 }
 
-/// Sixteen lanes of 32 bits each. The 64 bytes of [`Simd::I`] are also seen as bytes: byte `4·r + i` is byte `i` of
-/// lane `r`.
+/// Sixteen lanes of 32 bits each. Some operations treat [`Simd::I`] as 64 bytes: byte `4·r + i` is byte `i` of lane
+/// `r`.
 ///
 /// # Safety
 /// Every function requires that the machine has the instructions. A function with a pointer also requires that the
-/// bytes named in its text exist. Pointers need no alignment.
+/// bytes that it reads or writes exist. Pointers need no alignment.
 pub(crate) trait Simd: Copy + 'static {
     type I: Copy;
     type F: Copy;
@@ -58,12 +58,12 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn and(a: Self::I, b: Self::I) -> Self::I;
     unsafe fn or(a: Self::I, b: Self::I) -> Self::I;
     unsafe fn xor(a: Self::I, b: Self::I) -> Self::I;
-    /// Adds lanes, wrapping.
+    /// Adds lanes; wraps on overflow.
     unsafe fn add(a: Self::I, b: Self::I) -> Self::I;
     unsafe fn max(a: Self::I, b: Self::I) -> Self::I;
     /// Shifts lanes left; `n < 32`.
     unsafe fn shl(a: Self::I, n: u32) -> Self::I;
-    /// Shifts lanes right, with zeros from the left; `n < 32`.
+    /// Shifts lanes right and fills with zeros; `n < 32`.
     unsafe fn shr(a: Self::I, n: u32) -> Self::I;
     /// Looks up each byte's low four bits in the table. All 16-byte groups of the table are equal, and the top bit of
     /// each byte is clear.
@@ -74,12 +74,12 @@ pub(crate) trait Simd: Copy + 'static {
     /// Returns the initial accumulator of a block. `offset` is minus the codes' offset times the sum of the
     /// activations. The result is `offset`, unless [`Simd::dot`] of wide codes subtracts it.
     unsafe fn start(width: Width, offset: i32) -> Self::I;
-    /// Adds, per lane, the product of four unsigned codes `w` and four signed `x`; no `x` is -128. Codes are below 128
-    /// unless they are wide, and then offset by 128.
+    /// Adds to each lane the dot product of four unsigned codes `w` and four signed bytes `x`; no `x` is -128. Narrow
+    /// codes are below 128; wide codes are offset by 128.
     unsafe fn dot(width: Width, acc: Self::I, w: Self::I, x: Self::I) -> Self::I;
 
-    /// Computes `a` before the following operations. A core reorders loads itself; a compiler that does so runs out of
-    /// registers.
+    /// Keeps the compiler from moving `a` behind later operations: it would run out of registers. The core reorders
+    /// loads itself.
     unsafe fn settled(a: Self::I) -> Self::I;
 
     unsafe fn to_f(a: Self::I) -> Self::F;

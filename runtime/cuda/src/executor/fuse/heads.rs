@@ -142,7 +142,7 @@ fn chain(defs: &DefWalker<'_>, v: Value, links: usize) -> Vec<Inst> {
     if !found {
         out.clear();
     }
-    // In this order, each at most once.
+    // Matches these ops in this order, each at most once.
     let kinds: [fn(&InstData) -> bool; 3] = [
         |d| matches!(d.op, Op::Scale(_)),
         |d| matches!(d.op, Op::Rope(_)),

@@ -67,7 +67,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
 }
 
 fn dense_products(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
-    // The set does not read the result of a product's last instruction.
+    // No instruction of the set reads the result of a product's last instruction.
     let graph = matcher.graph;
     let read = |v: &Value| {
         let mut insts = matcher.insts.iter();
@@ -114,7 +114,7 @@ fn dense_products(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// Returns a product and its chain of additions, each the only reader of the previous value.
+/// Returns a product and the chain of additions after it. Each addition is the only reader of the previous value.
 fn sums(defs: &DefWalker<'_>, product: Inst) -> Vec<Inst> {
     let mut out = vec![product];
     let mut last = product;

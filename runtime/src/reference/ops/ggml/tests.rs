@@ -264,7 +264,7 @@ fn images_of_other_sizes() {
     is("upscale", &[0], &[&x], &[4], &[0.0, 0.0, 4.0, 4.0]);
     is("upscale", &[1], &[&x], &[4], &[0.0, 1.0, 3.0, 4.0]);
     is("upscale", &[1 | 1 << 8], &[&x], &[3], &[0.0, 2.0, 4.0]);
-    // Selects planes, whatever their corners.
+    // Along axis 2, upscaling selects planes, even with aligned corners.
     let planes = real(&[1, 1, 2], &[1.0, 2.0]);
     is(
         "upscale",
