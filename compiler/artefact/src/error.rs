@@ -13,7 +13,9 @@ pub enum ArtefactError {
     #[error("{0}")]
     Archive(String),
     /// A zip archive that `tpc compile` did not write.
-    #[error("not a tpc artefact: the first entry of the zip archive is {first}, not `manifest.ron`")]
+    #[error(
+        "not a tpc artefact: the first entry of the zip archive is {first}, not `manifest.ron`"
+    )]
     Foreign {
         /// The name of the first entry, escaped and shortened, or `missing`.
         first: String,

@@ -61,7 +61,12 @@ fn what_cards_lack_is_told_before_anything_is_loaded() {
             "TPC0541",
             "12.2",
         ),
-        (&[("FAKE_DEVICES", "0")], &named, "TPC0540", "reports 0 devices"),
+        (
+            &[("FAKE_DEVICES", "0")],
+            &named,
+            "TPC0540",
+            "reports 0 devices",
+        ),
         (
             &[("FAKE_DEVICES", "1")],
             &["--devices", "cuda:0,cuda:1"],

@@ -262,7 +262,9 @@ fn range(report: &PlanReport) -> String {
     match e.engine == Engine::Tpc.name() && on_cards {
         // The engine's kernels have not run on a card.
         true => {
-            out.push_str("if tpc's kernels are as fast as llama.cpp's; they have not run on a card yet");
+            out.push_str(
+                "if tpc's kernels are as fast as llama.cpp's; they have not run on a card yet",
+            );
         }
         false => {
             let _ = write!(out, "estimated with the profile of {}", e.engine);

@@ -157,9 +157,15 @@ impl<'a> Product<'a> {
                 let kernels = float_kernels(isa, dtype).ok_or(unsupported)?;
                 (Rows::Float { x, kernels }, whole_rows(x.len(), part.k()))
             }
-            _ => return Err(shape("quantised weights need quantised activations, float weights float ones")),
+            _ => {
+                return Err(shape(
+                    "quantised weights need quantised activations, float weights float ones",
+                ));
+            }
         };
-        let count = count.ok_or(shape("the activations must be whole rows of the matrix's K elements"))?;
+        let count = count.ok_or(shape(
+            "the activations must be whole rows of the matrix's K elements",
+        ))?;
         if !tokens.fit(count, usize::MAX) {
             return Err(shape("every token needs a row of activations"));
         }
