@@ -458,10 +458,14 @@ fn note(options: &[(String, &'static str)], help: &str) -> Option<Diagnostic> {
             None => reasons.push((why, vec![shown])),
         }
     }
-    let lines: Vec<String> = reasons
-        .iter()
-        .map(|(why, options)| format!("{}: {why}", options.join(", ")))
-        .collect();
+    // With one reason, the entity names all options.
+    let lines: Vec<String> = match reasons.as_slice() {
+        [(why, _)] => vec![(*why).to_owned()],
+        several => several
+            .iter()
+            .map(|(why, options)| format!("{}: {why}", options.join(", ")))
+            .collect(),
+    };
     let all: Vec<&str> = options.iter().map(|(shown, _)| shown.as_str()).collect();
     let d = Diagnostic::new(&codes::NO_INFLUENCE, all.join(" "), lines.join("\n"));
     (!options.is_empty()).then(|| d.help(help))

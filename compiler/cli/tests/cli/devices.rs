@@ -195,7 +195,7 @@ fn the_reserve_counts_to_the_byte() {
         let options = format!("--topology {file} -sm none -c 4096");
         let ran = plan(SMALL, &options);
         assert_eq!(ran.status, status, "{memory}: {}", ran.stderr);
-        let told = words(&ran.stderr).contains("(1.00 GiB reserved): 1 B short");
+        let told = words(&ran.stderr).contains("less 1.00 GiB reserved): 1 B short");
         assert_eq!(told, status == 1, "{}", ran.stderr);
         assert_eq!(plan(SMALL, &format!("{options} --reserve 0")).status, 0);
     }

@@ -88,10 +88,11 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     };
     let reserve = match worst.reserve {
         0 => Message::default(),
-        n if n >= worst.memory => {
-            message!(" (--reserve {})", Quantity(bytes(n)))
-        }
-        n => message!(" ({} reserved)", Quantity(bytes(n))),
+        n => message!(
+            " ({} less {} reserved)",
+            Quantity(bytes(worst.memory)),
+            Quantity(bytes(n))
+        ),
     };
     let names: Vec<&str> = others.iter().map(|o| o.name).collect();
     let others = match names.as_slice() {
@@ -100,9 +101,9 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         several => message!("; {} also lack memory", Quantity(several.join(", "))),
     };
     let message = message!(
-        "needs {} but has {}{}: {} short{}",
+        "needs {}, has {}{}: {} short{}",
         Quantity(bytes(worst.needs)),
-        Quantity(bytes(worst.memory)),
+        Quantity(bytes(worst.has)),
         reserve,
         Quantity(bytes(worst.lacks())),
         others
