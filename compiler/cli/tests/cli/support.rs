@@ -143,7 +143,8 @@ pub(crate) fn refuses(ran: &Ran, status: i32, code: &str) {
 pub(crate) const SMALL: &str = "qwen3-0.6b";
 
 pub(crate) fn words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let words = text.split_whitespace().filter(|w| *w != "│");
+    words.collect::<Vec<_>>().join(" ")
 }
 
 pub(crate) fn json(words: &[&str]) -> Json {
