@@ -80,6 +80,8 @@ fn read_page(page: &str, text: &str, out: &mut Vec<Shown>) {
                     lines: block,
                 });
             }
+        } else if line.starts_with('#') {
+            command = None;
         } else {
             command = command.map(|(c, n)| (c, n + 1)).filter(|(_, n)| *n <= 8);
         }
