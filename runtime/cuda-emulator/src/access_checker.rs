@@ -18,7 +18,7 @@ pub(super) struct AccessChecker {
     pub(super) granted: BTreeSet<(u32, u32)>,
 }
 
-/// An invalid access, with the other location of a race.
+/// An invalid access. For a race, the location is the other access.
 pub(super) type Violation = Box<(FaultKind, String, Option<CodeLocation>)>;
 
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ pub(super) struct Access {
     pub(super) bytes: usize,
     pub(super) kind: u32,
     pub(super) pc: usize,
-    /// 0 for a plain access; an atomic's scope: 1 for the device, 2 for the system.
+    /// 0 for a plain access; the scope of an atomic: 1 device, 2 system.
     pub(super) atomic: u8,
 }
 
@@ -45,7 +45,6 @@ impl Access {
 }
 
 impl AccessChecker {
-    /// Starts a graph.
     pub(super) fn begin(&mut self, reach: &Rc<Reachability>) {
         if self.races.begin(reach) {
             // SAFETY: the driver's memories, which are not used elsewhere while a graph runs.
@@ -186,7 +185,7 @@ fn race_violation(conflict: &Conflict, access: &Access, nodes: &[GraphNode]) -> 
     Box::new((FaultKind::Race, what, Some(other)))
 }
 
-/// Returns the shadow cells of a range that the device may access.
+/// Returns the shadow cells of a range if the device may access it.
 fn shadow_cells<'a>(
     memories: &'a mut Memories,
     granted: &BTreeSet<(u32, u32)>,

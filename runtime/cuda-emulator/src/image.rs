@@ -1,4 +1,4 @@
-//! A module compiled by the host's compiler.
+//! Modules compiled by the C++ compiler of the host.
 
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
@@ -29,12 +29,12 @@ impl Image {
             what: format!("loading {}", path.display()),
             error: e.to_string(),
         };
-        // SAFETY: the compiler built the file from the shim and the module. Its only initialisers are for tables.
+        // SAFETY: the compiler built the file from the shim and the module. Their only initialisers set up tables.
         let library = unsafe { Library::new(path) }.map_err(failed)?;
         // SAFETY: the shim declares both symbols with these types. The table is zero until it is written.
         let range = unsafe {
             let calls = library.get::<*mut Calls>(b"tpc_calls\0").map_err(failed)?;
-            // The module may already be in use.
+            // Another driver may already use the module.
             if (*calls).cast::<usize>().read() == 0 {
                 (*calls).write(table);
             }
@@ -98,9 +98,9 @@ impl Image {
         })
     }
 
-    /// Returns a code address's file and line, with the compiler's tools.
+    /// Returns the file and line of a code address, using the compiler's tools.
     pub(super) fn source_line(&self, pc: usize) -> Option<String> {
-        // A return address is the next instruction's address.
+        // A return address points after the call instruction.
         let offset = format!("{:#x}", pc.checked_sub(self.range.start)? - 1);
         let ask = |program: &str, more: &[&str]| {
             let mut command = Command::new(program);

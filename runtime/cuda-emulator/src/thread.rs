@@ -1,5 +1,3 @@
-//! The running thread: context and suspension.
-
 use tpc_cuda::FaultKind;
 
 use super::abi::{RawSite, ThreadHead};
@@ -11,7 +9,7 @@ use super::run_state::RunState;
 
 pub(super) type Thread = *mut ThreadHead;
 
-/// Returns the thread's head, block and engine.
+/// Returns the head, block and engine of the thread.
 ///
 /// # Safety
 ///
@@ -88,7 +86,7 @@ pub(super) unsafe fn spin(thread: Thread, site: RawSite) {
     }
 }
 
-/// Checks an access, and stops the graph if it is invalid.
+/// Checks an access; stops the graph if it is invalid.
 ///
 /// # Safety
 ///

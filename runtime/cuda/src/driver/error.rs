@@ -1,5 +1,3 @@
-//! Errors of drivers.
-
 use tpc_ir::Code;
 
 use super::Device;
@@ -68,7 +66,7 @@ pub enum DriverError {
 }
 
 impl DriverError {
-    /// Returns the stable code; [`crate::CODES`] declares it.
+    /// Returns the code, which [`crate::CODES`] declares.
     pub fn code(&self) -> &'static Code {
         match self {
             DriverError::Missing { .. } => &codes::DRIVER_MISSING,

@@ -1,4 +1,4 @@
-// Element-wise functions. A thread computes one element at a time. The result may share an operand's memory.
+// Element-wise functions. A thread computes one element at a time. The result may share the memory of an operand.
 
 // Computes `y = f(x)`.
 template <class X, class Y, class F> DEVICE void unary(const View* v, const u8* params) {

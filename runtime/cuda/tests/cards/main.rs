@@ -324,7 +324,7 @@ fn work_of_the_host_that_fails_or_panics() {
         driver.launch(graph).expect("a launch");
         assert_eq!(
             driver.synchronize().expect_err("it panics").to_string(),
-            "wild: it panicked"
+            "wild: host work panicked"
         );
         driver.synchronize().expect("told once");
     });
