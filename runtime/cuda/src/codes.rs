@@ -93,7 +93,7 @@ tpc_ir::codes! {
 
     DRIVER = error(
         "TPC0552",
-        "call of the CUDA driver failed",
+        "CUDA driver call failed",
         "The driver rejects a call, or the device failed.",
     )
     .cure("check `nvidia-smi` and the system log, then restart the process.");

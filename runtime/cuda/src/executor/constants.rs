@@ -1,5 +1,3 @@
-//! Kernel parameters in device memory.
-
 use std::collections::BTreeMap;
 
 use tpc_runtime::ExecError;
@@ -7,7 +5,7 @@ use tpc_runtime::ExecError;
 use super::memory::error;
 use crate::driver::{Device, Driver, Endpoint};
 
-/// Kernel parameters without duplicates, to be written to a device.
+/// Kernel parameters for a device, without duplicates.
 #[derive(Debug, Default)]
 pub(super) struct Constants {
     bytes: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Builds CUDA graphs from a program's queues.
+//! Builds CUDA graphs from the queues of a program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -32,12 +32,12 @@ struct GraphBuilder<'a> {
     faults: &'a Faults,
     hosted: &'a Arc<Mutex<HostLaunches>>,
     functions: Vec<BTreeMap<Entry, Function>>,
-    /// Each device's parameters, with their address.
+    /// The parameters of each device, with their address.
     constants: Vec<(Constants, u64)>,
     edges: ProgrammaticEdges,
 }
 
-/// Builds the graph of each shape and phase.
+/// Builds one graph for each shape and phase.
 pub(super) fn graphs(
     program: &Program,
     launches: &Launches,
@@ -86,7 +86,7 @@ impl GraphBuilder<'_> {
     ) -> Result<(), ExecError> {
         let mut constants: Vec<Constants> = Vec::new();
         constants.resize_with(self.launches.of_device.len(), Constants::default);
-        // Each device's kernels, by module and name.
+        // The kernels of each device, by module and name.
         let mut needed: Vec<BTreeSet<Entry>> = vec![BTreeSet::new(); constants.len()];
         for (device, kernel) in self.launches.kernels() {
             constants[device].add(&kernel.params);
@@ -131,7 +131,7 @@ impl GraphBuilder<'_> {
         match phase.queues.iter().zip(&queues).all(ended) {
             true => Ok(spec),
             false => Err(ExecError::Malformed {
-                what: "its queues deadlock".into(),
+                what: "the queues deadlock".into(),
             }),
         }
     }

@@ -1,4 +1,4 @@
-//! A program's launches and their kernels.
+//! Launches of a program, with their kernels.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use crate::kernels::{
 
 #[derive(Debug)]
 pub(super) enum LaunchTask {
-    /// Kernels one after another. Stage 1 starts after stage 0 has ended at all places.
+    /// A sequence of kernels. Stage 1 starts after stage 0 has ended on all devices.
     Device {
         device: usize,
         stage: usize,
@@ -42,7 +42,7 @@ pub(super) struct KernelRun {
 pub(super) struct Launches {
     pub(super) tasks: Vec<Vec<LaunchTask>>,
     pub(super) slots: Vec<Value>,
-    /// Slots whose view carries only a size.
+    /// Slots whose view only passes a size.
     pub(super) sizes: BTreeMap<usize, Dim>,
     pub(super) of_device: Vec<Range<usize>>,
     pub(super) hosted: Vec<(Op, Vec<Value>, Vec<Value>)>,
@@ -50,23 +50,22 @@ pub(super) struct Launches {
     pub(super) staged: BTreeMap<usize, StagingPart>,
     pub(super) staging: Vec<StagingBuffer>,
     pub(super) terms: BTreeMap<usize, TermSlot>,
-    /// Bytes of each of a device's two buffers for quantised activations.
+    /// The bytes of one buffer for quantised activations, by device. Each device has two.
     pub(super) terms_bytes: Vec<u64>,
     pub(super) scratch: BTreeMap<usize, ScratchPart>,
-    /// Each device's scratch memory, which its launches share one after another.
+    /// The scratch memory of each device. Launches use it one after another.
     pub(super) scratch_bytes: Vec<Scratch>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScratchPart {
-    /// Counters; zero between launches.
     Counters,
     /// Partial results that blocks exchange.
     Parts,
 }
 
 impl Launches {
-    /// Selects the kernels of all launches. Fails if an op is not supported or a size is unknown.
+    /// Selects the kernels of all launches. Returns an error if an op is not supported or a size is unknown.
     pub(super) fn new(
         program: &Program,
         infos: &[DeviceInfo],
@@ -199,7 +198,7 @@ impl Launches {
         }
     }
 
-    /// Enlarges the device's term buffers for these activations.
+    /// Enlarges the term buffers of the device to fit these activations.
     fn need_terms(&mut self, program: &Program, device: usize, x: Value) -> Result<(), ExecError> {
         for shape in &program.shapes {
             let [k, columns @ ..] = max_sizes(program, x, &shape.most)?;
@@ -233,8 +232,8 @@ impl Launches {
     }
 }
 
-/// True if a kernel computes no elements, for example without a share of a tensor. A collective runs anyway, because
-/// other devices wait for it.
+/// True if a kernel computes no elements, for example because the device has no share of a tensor. A collective still
+/// runs, because other devices wait for it.
 fn is_empty(program: &Program, of: &TaskKernel) -> Result<bool, ExecError> {
     if matches!(of.op, KernelOp::CollectivePart(..)) {
         return Ok(false);

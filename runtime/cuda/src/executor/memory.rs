@@ -1,4 +1,4 @@
-//! A program's device memory, and the frames and fault records of launches.
+//! Device memory of a program, and the frames and fault records of launches.
 
 use tpc_cpu::View as HostView;
 use tpc_ir::program::{ArenaKind, BatchLayout, Program};
@@ -21,7 +21,7 @@ pub(super) struct DeviceView {
 }
 
 impl DeviceView {
-    /// An address, four 32-bit sizes, four 64-bit strides.
+    /// An address, four 32-bit sizes, and four 64-bit strides.
     pub(super) const BYTES: usize = 8 + RANK * 4 + RANK * 8;
 
     pub(super) fn none(dtype: DType) -> DeviceView {
@@ -67,7 +67,7 @@ impl DeviceView {
         }
     }
 
-    /// Returns a view of these elements' terms at another address.
+    /// Returns a view of the int8 terms of these elements at another address.
     fn terms(&self, address: u64) -> DeviceView {
         let [k, n1, n2, _] = self.at.dims;
         let column = Terms::of(k as usize).column as u64;
@@ -118,7 +118,6 @@ impl DeviceView {
     }
 }
 
-/// Converts a driver's error to an executor's error.
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` gives what it has")]
 pub fn error(e: DriverError) -> ExecError {
     if let DriverError::Host { cause, .. } = &e
@@ -207,7 +206,7 @@ impl Arenas {
     }
 }
 
-/// Each device's frame: views, quantised activations, scratch memory, staging buffers.
+/// The frame of each device: views, quantised activations, scratch memory, staging buffers.
 #[derive(Debug)]
 pub(super) struct Frames {
     devices: Vec<Memory>,
@@ -252,7 +251,6 @@ impl Frames {
         })
     }
 
-    /// Returns a slot's address.
     pub(super) fn slot(&self, launches: &Launches, device: usize, slot: usize) -> u64 {
         let at = slot - launches.of_device[device].start;
         self.devices[device].address + (at * DeviceView::BYTES) as u64
@@ -324,12 +322,12 @@ fn scratch(device: Device, of: Scratch, driver: &mut impl Driver) -> Result<Memo
     Ok(memory)
 }
 
-/// Each device's fault record: a launch's first index out of range.
+/// The fault record of each device, with the first index out of range in a launch.
 #[derive(Debug)]
 pub(super) struct Faults(Vec<Memory>);
 
 impl Faults {
-    /// A flag, the launch, the index and its bound.
+    /// The bytes of a flag, the launch, the index and the bound.
     const BYTES: usize = 24;
 
     pub(super) fn new(program: &Program, driver: &mut impl Driver) -> Result<Faults, ExecError> {

@@ -1,4 +1,4 @@
-//! Selects one participant's kernel of a collective.
+//! Selects the kernel of one participant in a collective.
 
 use tpc_ir::{DType, Op};
 
@@ -12,10 +12,10 @@ const FAMILY: Family = Family {
     text: include_str!("collective.cu"),
 };
 
-/// Participants. The pairwise sum in `sum_parts` keeps up to eight partial sums.
+/// The maximum number of participants. The pairwise sum in `sum_parts` keeps up to eight partial sums.
 const MAX_DEVICES: usize = 64;
 
-/// Returns device `rank`'s kernel of a collective. The operands are the tensors of all devices.
+/// Selects the kernel of device `rank` in a collective. The operands are the tensors of all devices.
 ///
 /// # Errors
 ///

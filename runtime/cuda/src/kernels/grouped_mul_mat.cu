@@ -13,7 +13,7 @@ template <class P_, class E_, class Y_, int R_> struct GroupedProduct {
     enum { R = R_, OPERANDS = 1 + E_::OPERANDS };
 };
 
-// Selects a block's product. `in` is the weight and added tensors, `out` the result.
+// Selects the product of a block. `in` has the weight and the added tensors, `out` is the result.
 template <class... Parts> struct GroupedProducts {
     enum { OPERANDS = 0 };
     DEVICE void columns(const View&, const View*, const View*, const GroupedParams*, u32) {}

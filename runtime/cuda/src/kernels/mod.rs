@@ -1,5 +1,4 @@
 //! CUDA kernels, and the code that selects them. The CUDA C++ uses no headers, so NVRTC and any C++ compiler accept it.
-//! Each kernel family has a Rust module.
 
 mod attention;
 mod collective;
@@ -45,11 +44,11 @@ use tpc_ir::{DType, Op, RANK};
 
 use kernel::Selection;
 
-/// The prelude of every module: types, macros and intrinsics. Only the prelude contains PTX; the emulator defines each
-/// of its names in C++.
+/// The prelude of every module: types, macros and intrinsics. Only the prelude contains PTX; the emulator defines the
+/// same names in C++.
 pub const PRELUDE: &str = include_str!("prelude.cuh");
 
-/// Returns an op's kernel.
+/// Selects the kernel of an op.
 ///
 /// # Errors
 ///
@@ -58,12 +57,11 @@ pub fn select(op: &Op, request: &Request<'_>) -> Result<Kernel, Unsupported> {
     select_unfused(op, request).map_err(|reason| unsupported(op.name(), request, reason))
 }
 
-/// Returns the kernel that quantises activations of products with weights in planes into [`Terms`], the second operand
-/// of these products.
+/// Selects the kernel that quantises activations to [`Terms`], for products with weights in planes.
 ///
 /// # Errors
 ///
-/// Returns [`Unsupported`] if the activations are not real numbers.
+/// Returns [`Unsupported`] if the activations are not floats.
 pub fn select_terms(request: &Request<'_>) -> Result<Kernel, Unsupported> {
     product::terms(request).map_err(|reason| unsupported("terms", request, reason))
 }
@@ -139,7 +137,7 @@ fn select_unfused(op: &Op, request: &Request<'_>) -> Selection {
         Op::Diag(_) => movement::diag(request),
         Op::Pool2d(op) => pool_2d::pool_2d(op, request),
         Op::AllReduce(_) | Op::AllGather(_) | Op::ReduceScatter(_) | Op::AllToAll(_) => {
-            Err("a collective needs all its devices")
+            Err("the request has one device of a collective")
         }
     }
 }

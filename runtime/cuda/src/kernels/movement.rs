@@ -29,7 +29,6 @@ fn blocks(y: &Tensor) -> usize {
     (y.max_dims[0] / y.dtype.block_len() as usize).saturating_mul(y.rows())
 }
 
-/// Selects the copy of elements in order to other sizes.
 pub(super) fn flatten(request: &Request<'_>) -> Selection {
     let (x, y) = copy_operands(request)?;
     let template = instance(FAMILY, "flatten", &[x.dtype, y.dtype], Arguments::Views);
@@ -49,7 +48,7 @@ pub(super) fn permute(op: &Permute, request: &Request<'_>) -> Selection {
     kernel(template, params, grid_1d(blocks(&y), request))
 }
 
-/// Selects the kernel of a slice that starts at the launch's runtime size.
+/// Selects the kernel of a slice. The runtime size of the launch is the start.
 pub(super) fn slice(op: &Slice, request: &Request<'_>) -> Selection {
     let (x, y) = copy_operands(request)?;
     let template = instance(FAMILY, "slice", &[x.dtype, y.dtype], Arguments::Params);

@@ -1,4 +1,4 @@
-//! Selects kernels of a gated activation of two products.
+//! Selects kernels that compute a gated activation of two products.
 
 use tpc_ir::DType;
 use tpc_ir::op::{Glu, MulMatId};
@@ -8,7 +8,7 @@ use super::pointwise;
 use super::product::{THREADS, TILE, epilogue, geometry, lanes, plane_instance, product_params};
 use super::source::{Arguments, tag};
 
-/// Threads per block that writes terms, and the minimum rows that it computes at a time.
+/// For a block that writes terms: the number of threads, and the minimum number of rows it computes at a time.
 const WITH_TERMS: (usize, usize) = (256, 32);
 
 fn result(request: &Request<'_>) -> Result<(Tensor, bool), &'static str> {
@@ -28,8 +28,8 @@ fn shape(lanes: usize, terms: bool) -> (usize, usize) {
     }
 }
 
-/// Selects the kernel. The first operands are two weights of the same shape and type (gate first), or one weight with
-/// the gate in the first half of its rows. The activations' terms follow.
+/// Operands: two weights of the same shape and type (gate first), or one weight whose first half of rows is the gate.
+/// The int8 terms of the activations follow.
 pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
     let (gate, up, q) = match request.operands {
         [gate, up, q] => (gate, Some(up), q),
@@ -54,7 +54,7 @@ pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
         )
     } else {
         let (threads, each) = shape(lanes, terms);
-        // Columns of all batches are counted together.
+        // Columns are counted over all batches.
         ("glu_columns", geometry((rows, each), batches, 1, threads))
     };
     let template = plane_instance(kind, gate.dtype, &[], Arguments::Params);
@@ -68,8 +68,7 @@ pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
     kernel(template, params, geometry)
 }
 
-/// Selects the kernel. The fourth operand is the experts' indices. Two optional operands follow: each product's biases
-/// per expert.
+/// The fourth operand has the expert indices. Optional operands 5 and 6 are the biases of both products per expert.
 pub(super) fn mul_mat_id_glu(op: &Glu, of: &MulMatId, request: &Request<'_>) -> Selection {
     let [gate, up, _, ids, more @ ..] = request.operands else {
         return Err(OPERANDS);

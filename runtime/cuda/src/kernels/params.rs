@@ -1,4 +1,4 @@
-//! Kernel parameters in the layout of the kernels' C structs.
+//! Kernel parameters with the layout of C structs.
 
 /// A struct whose members are appended in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Params {
     ///
     /// # Errors
     ///
-    /// Fails if the size exceeds 32 bits.
+    /// Returns an error if the size exceeds 32 bits.
     pub(super) fn size(self, x: u64) -> Result<Params, &'static str> {
         let x = u32::try_from(x).map_err(|_| "a size exceeds 32 bits")?;
         Ok(self.u32(x))

@@ -1,4 +1,4 @@
-//! Selects kernels of element-wise functions of one or two arguments.
+//! Selects kernels of element-wise functions.
 
 use tpc_ir::op::{
     Binary, BinaryKind, Clamp, Fill, Glu, GluKind, LeakyRelu, Scale, Unary, UnaryKind, Xielu,

@@ -1,5 +1,3 @@
-//! Recurrences over a sequence's tokens.
-
 use tpc_ir::DType;
 
 use super::kernel::float;
@@ -14,7 +12,7 @@ const FAMILY: Family = Family {
     text: include_str!("recurrent.cu"),
 };
 
-/// Elements of a state row per lane, at least.
+/// The minimum number of state elements per lane.
 const EACH: usize = 16;
 
 pub(super) fn ssm_conv(request: &Request<'_>) -> Selection {
@@ -40,7 +38,7 @@ fn f32(state: &Tensor) -> Result<(), &'static str> {
     }
 }
 
-/// Returns the lanes per state row, and the geometry. `x` holds the batch's values.
+/// Returns the lanes per state row, and the geometry. `x` holds the values of the batch.
 fn rows(state: &Tensor, x: &Tensor, request: &Request<'_>) -> (usize, Geometry) {
     let lanes = lanes(state.max_dims[0], EACH);
     let rows = x.max_dims[0]

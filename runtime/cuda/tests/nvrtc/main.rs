@@ -19,7 +19,7 @@ fn nvrtc() -> Option<Nvrtc> {
     }
 }
 
-/// Uses every name of the prelude.
+/// A kernel that uses every name of the prelude.
 const ALL: &str = r"
 CONSTANT int table[4] = {1, 2, 3, 4};
 KERNEL_BOUNDED(128, everything, u32 *flags, u64 *wide, float *x, const uint4 *y, u16 *halves) {

@@ -1,4 +1,4 @@
-//! Norms fused with the source of their rows give the bits of the separate ops.
+//! Norms fused with the source of their rows give the same bits as separate ops.
 
 use tpc_cuda::kernels::{FusedOp, KeepInput, Kernel, RowSource, select_fused, select_terms};
 use tpc_ir::DType;
@@ -9,7 +9,7 @@ use crate::Weight;
 use crate::fused::{bits, empty, floats};
 use crate::rig::{Rig, Seen, chosen, request};
 
-/// The separate kernels, and their results' sizes.
+/// The separate kernels, and the sizes of their results.
 struct Chain {
     kernels: Vec<(Kernel, Vec<Seen>)>,
     dims: [usize; 4],
@@ -28,7 +28,7 @@ impl Chain {
     }
 }
 
-/// Returns row sources, with their operands and the rows from separate ops.
+/// Returns row sources, with their operands and the rows that separate ops compute.
 fn made(
     rig: &mut Rig,
     chain: &mut Chain,
@@ -126,7 +126,7 @@ fn a_norm_with_what_comes_before_and_the_terms_are_one_kernel() {
             let asking = request(&asks, &[other], |r| select_fused(&fused, r));
             rig.chain(&[(asking, [asks, vec![other]].concat())]);
             assert_eq!(bits(&mut rig, other), bits(&mut rig, wanted), "{of:?}");
-            // Without the terms and the kept input.
+            // Without terms, and without the input as a result.
             let other = empty(&mut rig, [k, n, 1, 1]);
             let alone = FusedOp::NormMul(op.clone(), of.clone(), KeepInput::No);
             let alone = request(&given, &[other], |r| select_fused(&alone, r));

@@ -1,5 +1,5 @@
-//! Matches a norm times a tensor, with the source of its rows: sums, sums over devices, an earlier norm, or weighted
-//! sums of experts.
+//! Matches a norm times a tensor, with the source of its rows: sums, sums over devices, an earlier norm, or expert
+//! sums.
 
 use tpc_ir::op::BinaryKind;
 use tpc_ir::{Inst, InstData, Op, Value};
@@ -8,7 +8,7 @@ use super::FusedLaunch;
 use super::matcher::{DefWalker, Matcher, is_binary};
 use crate::kernels::{FusedOp, KeepInput, MAX_ALL_REDUCE_WIDTH, MAX_ROUTED_EXPERTS, RowSource};
 
-/// The maximum number of devices whose parts are summed before a norm.
+/// The maximum number of devices in a sum before a norm.
 const MAX_DEVICES: usize = 8;
 
 fn scaled_norm<'a>(matcher: &Matcher<'a>, data: &InstData) -> Option<(&'a InstData, Value)> {
@@ -122,8 +122,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// Returns candidate sets that end with an addition: the addition alone, and with the instructions that compute one
-/// operand.
+/// Returns candidate sets that end with an addition: alone, and with the instructions that compute one operand.
 fn sum_sets(defs: &DefWalker<'_>, v: Value) -> Vec<Vec<Inst>> {
     let (sum, data, mut views) = defs.def(v);
     views.push(sum);
