@@ -49,7 +49,6 @@ impl RawSite {
     }
 }
 
-/// A shared-memory declaration.
 #[repr(C)]
 pub(super) struct RawShared {
     pub(super) bytes: u32,
@@ -98,12 +97,10 @@ pub(super) fn thread_index(threads: [u32; 3], linear: u32) -> [u32; 3] {
     [linear % x, linear / x % y, linear / x / y]
 }
 
-/// A value that a lane publishes.
 #[repr(C, align(16))]
 #[derive(Clone, Copy)]
 pub(super) struct Slot(pub(super) [u8; SLOT]);
 
-/// A function that combines the values of lanes in place.
 pub(super) type Reduce = unsafe extern "C" fn(*mut Slot, u32);
 
 #[repr(C)]

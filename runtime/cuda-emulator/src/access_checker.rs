@@ -185,7 +185,6 @@ fn race_violation(conflict: &Conflict, access: &Access, nodes: &[GraphNode]) -> 
     Box::new((FaultKind::Race, what, Some(other)))
 }
 
-/// Returns the shadow cells of a range if the device may access it.
 fn shadow_cells<'a>(
     memories: &'a mut Memories,
     granted: &BTreeSet<(u32, u32)>,

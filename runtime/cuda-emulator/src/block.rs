@@ -1,5 +1,3 @@
-//! A running block: threads, wait states, shared memory.
-
 use super::abi::{BlockHead, RawShared, RawSite, Slot};
 use super::race::{BlockClocks, ShadowCell};
 
@@ -29,13 +27,11 @@ impl Fiber {
     };
 }
 
-/// A collective call by the lanes of a warp.
 pub(super) struct Collective {
     pub(super) mask: u32,
     pub(super) arrived: u32,
     pub(super) generation: usize,
     pub(super) site: Option<RawSite>,
-    /// The lanes' values in the current and the previous generation.
     pub(super) slots: Box<[[Slot; 32]; 2]>,
 }
 
@@ -170,7 +166,6 @@ impl Block {
         self.head.dynamic = self.take(dynamic);
     }
 
-    /// Allocates shared memory and fills it with poison bytes.
     fn take(&mut self, bytes: usize) -> *mut u8 {
         let from = self.used;
         self.used = (from + bytes).next_multiple_of(16) + GAP;

@@ -1,5 +1,3 @@
-//! The C++ compiler of the host, and its output cache.
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -88,7 +86,6 @@ impl Compiler {
         flags
     }
 
-    /// Returns the text that precedes every module.
     fn prefix() -> String {
         let line = |file: &str| format!("\n#line 1 \"{file}\"\n");
         let parts = [
@@ -140,7 +137,6 @@ impl Compiler {
             .join(format!("{}.{number}.{name}", std::process::id()));
         let result = write(&own);
         let result = result.and_then(|()| std::fs::rename(&own, &path).map_err(io_error(&path)));
-        // The file exists only after a failure.
         let _ = std::fs::remove_file(&own);
         result.map(|()| path)
     }
@@ -162,7 +158,6 @@ impl Compiler {
                 .arg(own);
             self.run(&mut command, "the prefix header")
         });
-        // Without a precompiled header, the compiler reads the text.
         drop(ready);
         Ok(path)
     }

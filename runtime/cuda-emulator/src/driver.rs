@@ -22,9 +22,7 @@ use super::scheduler::StopReason;
 struct LoadedModule {
     device: Device,
     module: Module,
-    /// The image of the whole module; `None` if kernels are compiled separately.
     module_image: Option<Arc<Image>>,
-    /// Images of separately compiled kernels, by kernel name.
     kernel_images: BTreeMap<String, Arc<Image>>,
 }
 

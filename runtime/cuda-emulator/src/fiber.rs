@@ -1,5 +1,3 @@
-//! Stacks and switching between them.
-
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
 use super::abi::{HEAD, STACK, ThreadHead};
@@ -76,7 +74,6 @@ pub(super) unsafe fn overrun(stack: *mut u8) -> bool {
     unsafe { stack.cast::<u64>().read() != CANARY }
 }
 
-/// Returns the thread head at the upper end of a stack.
 pub(super) fn head(stack: *mut u8) -> *mut ThreadHead {
     stack.wrapping_add(STACK - HEAD).cast()
 }

@@ -1,5 +1,3 @@
-//! Instantiated graphs.
-
 use std::rc::Rc;
 use std::sync::Arc;
 

@@ -1,5 +1,3 @@
-//! Modules compiled by the C++ compiler of the host.
-
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,7 +21,6 @@ pub(super) struct Kernel {
 }
 
 impl Image {
-    /// Loads a module and passes it the call table.
     pub(super) fn load(name: &str, path: &Path, table: Calls) -> Result<Image, DriverError> {
         let failed = |e: libloading::Error| DriverError::Driver {
             what: format!("loading {}", path.display()),

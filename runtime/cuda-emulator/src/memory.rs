@@ -104,7 +104,6 @@ impl Memories {
         self.all.iter().find(is).map_or(0, |a| a.read)
     }
 
-    /// Returns the side and shadow cells of a range.
     pub(super) fn cells(
         &mut self,
         address: usize,

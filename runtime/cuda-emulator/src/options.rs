@@ -1,5 +1,3 @@
-//! Options of the emulator.
-
 use std::path::PathBuf;
 
 use super::compiler::Build;

@@ -1,6 +1,5 @@
 use tpc_ir::random::SplitMix64;
 
-/// A random sequence that depends only on the seed.
 #[derive(Clone, Debug)]
 pub(super) struct Random(SplitMix64);
 

@@ -26,7 +26,6 @@ pub(super) struct Progress {
 
 /// The next run reuses the memory.
 pub(super) struct RunState {
-    /// The stack pointer of the engine while a thread runs.
     pub(super) sp: *mut u8,
     pub(super) stacks: Stacks,
     pub(super) random: Random,
@@ -46,7 +45,6 @@ pub(super) struct RunState {
 }
 
 impl RunState {
-    /// Creates the state for at most `max_blocks` resident blocks per device.
     pub(super) fn new(max_blocks: usize) -> RunState {
         RunState {
             sp: std::ptr::null_mut(),

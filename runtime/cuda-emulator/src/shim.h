@@ -16,7 +16,6 @@
 #define __align__(n) alignas(n)
 #define SHIM_INLINE static inline __attribute__((always_inline, unused))
 #define SHIM_EXPORT extern "C" __attribute__((visibility("default")))
-// Functions that the checked build does not instrument.
 #define SHIM_QUIET __attribute__((no_sanitize("thread"), noinline, unused))
 #ifdef SHIM_CHECKED
 #define SHIM_QUIET_INLINE static SHIM_QUIET

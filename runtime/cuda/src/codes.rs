@@ -1,5 +1,3 @@
-//! The codes of devices and kernels, TPC0540 to TPC0557.
-
 tpc_ir::codes! {
     pub(super) static;
 

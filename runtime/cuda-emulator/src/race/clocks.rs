@@ -2,7 +2,6 @@
 
 use super::happens_before::{BlockProgress, HappensBefore};
 
-/// The number of cached stamps per thread.
 const PLACES: usize = 8;
 pub(super) const NONE: u32 = 0;
 
@@ -12,7 +11,6 @@ pub(super) struct ThreadClock {
     pub(super) clock: u32,
     /// The origin of stamps at the current clock.
     pub(super) origin: u32,
-    /// Cached stamps, by program counter.
     pub(super) places: [(usize, u32); PLACES],
     /// The accesses acquired from flags since the last barrier.
     pub(super) acquired: Option<Box<HappensBefore>>,
@@ -29,7 +27,6 @@ impl ThreadClock {
         self.places = [(0, NONE); PLACES];
     }
 
-    /// Returns the cache slot of a program counter.
     pub(super) fn stamp_slot(&mut self, pc: usize) -> &mut (usize, u32) {
         &mut self.places[(pc >> 2) % PLACES]
     }
@@ -37,9 +34,7 @@ impl ThreadClock {
 
 #[derive(Debug, Default)]
 pub(crate) struct BlockClocks {
-    /// The index of the block in the graph.
     pub(super) instance: u32,
-    /// The number of barriers passed.
     pub(super) epoch: u32,
     /// The accesses that happened before all threads of the block.
     pub(super) known: HappensBefore,
@@ -125,7 +120,6 @@ impl BlockClocks {
         known
     }
 
-    /// Adds `known` to the thread's acquired accesses.
     pub(super) fn acquire(&mut self, thread: usize, known: &HappensBefore) {
         if !known.is_empty() {
             self.busy = true;

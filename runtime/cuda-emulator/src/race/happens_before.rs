@@ -12,7 +12,6 @@ pub(crate) struct BlockProgress {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HappensBefore {
-    /// The progress of blocks, by instance.
     pub(crate) blocks: BTreeMap<u32, BlockProgress>,
     pub(crate) nodes: BTreeSet<usize>,
 }

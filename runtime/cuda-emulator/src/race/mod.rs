@@ -2,7 +2,7 @@
 //!
 //! Each byte stores the *stamps* of its last write and of the reads since. A stamp identifies a thread, an interval
 //! between two synchronisations of the thread, and a code location. An access races with an unordered stamp of the
-//! byte, unless both are reads or both are atomic. both are reads or both are atomic.
+//! byte, unless both are reads or both are atomic.
 
 mod clocks;
 mod happens_before;
@@ -33,9 +33,7 @@ enum Origin {
     },
     /// Threads of a block that have passed at most `epoch` barriers.
     Block { instance: u32, epoch: u32 },
-    /// Several blocks of a kernel, or a copy.
     Node { node: u32 },
-    /// The union of two stamps.
     Pair { first: u32, second: u32 },
 }
 
@@ -75,13 +73,11 @@ pub(super) struct Accessor<'a> {
 pub(super) struct Conflict {
     pub(super) node: usize,
     pub(super) pc: usize,
-    /// The block and thread, if known.
     pub(super) origin: String,
     /// True if the earlier access was a write.
     pub(super) wrote: bool,
 }
 
-/// The partial order of a graph's nodes.
 #[derive(Debug, Default)]
 pub(super) struct Reachability {
     words: usize,
@@ -120,12 +116,10 @@ impl Reachability {
         Reachability { words, start, end }
     }
 
-    /// True if `first` has ended when `second` starts.
     fn starts_after(&self, first: usize, second: usize) -> bool {
         self.start[second * self.words + first / 64] >> (first % 64) & 1 == 1
     }
 
-    /// True if `first` has ended when `second` ends.
     fn ends_after(&self, first: usize, second: usize) -> bool {
         self.end[second * self.words + first / 64] >> (first % 64) & 1 == 1
     }

@@ -1,5 +1,3 @@
-//! Decides whether two accesses are ordered.
-
 use super::clocks::BlockClocks;
 use super::happens_before::HappensBefore;
 use super::{Accessor, Origin, RaceDetector};
@@ -16,7 +14,6 @@ impl RaceDetector {
         }
     }
 
-    /// True if the earlier access is ordered before the current one.
     pub(super) fn is_ordered(&self, origin: Origin, actor: &Accessor<'_>) -> bool {
         if let Origin::Pair { first, second } = origin {
             let each = |stamp| {
@@ -129,7 +126,6 @@ impl RaceDetector {
         summary
     }
 
-    /// True if origin `a` includes `b`.
     fn includes(&self, a: Origin, b: Origin) -> bool {
         match (a, b) {
             (
@@ -163,7 +159,6 @@ impl RaceDetector {
         }
     }
 
-    /// Returns the smallest origin that includes `a` and `b`.
     fn join_origins(&self, a: Origin, b: Origin, then: u32, now: u32) -> Origin {
         let of = |origin: Origin| match origin {
             Origin::Thread {

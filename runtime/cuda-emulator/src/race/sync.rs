@@ -1,5 +1,3 @@
-//! Flags and fences.
-
 use super::happens_before::HappensBefore;
 use super::{Accessor, BlockClocks, RaceDetector};
 use crate::abi::kind;
@@ -60,7 +58,6 @@ impl RaceDetector {
         clocks.threads[thread].advance();
     }
 
-    /// Records that a thread has waited for nodes to end.
     pub(crate) fn wait_for_nodes(clocks: &mut BlockClocks, thread: usize, nodes: &[usize]) {
         let known = HappensBefore {
             nodes: nodes.iter().copied().collect(),

@@ -1,5 +1,3 @@
-//! Graphs satisfy their edges and compute the results of the kernels.
-
 use tpc_cuda::{
     Args, CopyNode, Driver, DriverError, Endpoint, FaultKind, GraphSpec, Memory, SetNode, Work,
 };
@@ -212,9 +210,8 @@ fn copies_fills_and_the_host_take_part() {
     };
     let down = spec.push("down", Work::Copy(copy), &[set]);
     let double = move || {
-        // The driver owns this host memory until it is dropped; the edges order the copies before and after.
         #[expect(unsafe_code, reason = "memory that the driver shares")]
-        // SAFETY: the driver owns this host memory until it is dropped.
+        // SAFETY: the driver owns this host memory until it is dropped, and edges order the copies before and after.
         let floats = unsafe { std::slice::from_raw_parts_mut(pointer as *mut f32, 8) };
         floats.iter_mut().for_each(|v| *v = *v * 2.0 + 1.0);
         Ok(())

@@ -1,5 +1,3 @@
-//! Faults between the threads of a block.
-
 use tpc_cuda::{Args, FaultKind, GraphSpec};
 
 use crate::support::Rig;

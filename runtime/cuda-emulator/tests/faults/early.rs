@@ -14,10 +14,8 @@ use tpc_runtime::Options;
 use crate::checked;
 use crate::support::{Rig, rig};
 
-/// Columns and rows of the weight.
 const SIZES: [usize; 2] = [256, 9];
 
-/// Returns the kernel that quantises the activations, and the product that reads them.
 fn kernels() -> [Kernel; 2] {
     let [k, rows] = SIZES;
     let x = Tensor::new(DType::F32, [k, 1, 1, 1]);
@@ -53,7 +51,6 @@ fn view(at: Memory, sizes: [usize; 2], column: usize) -> Vec<u8> {
     out
 }
 
-/// Returns a graph of both kernels. Its edge lets the product start early.
 fn graph(rig: &mut Rig, kernels: &[Kernel; 2]) -> GraphSpec {
     let [k, rows] = SIZES;
     let x = rig.floats(0, &vec![1.5; k]);

@@ -1,5 +1,3 @@
-//! Faults in graph edges.
-
 use tpc_cuda::{Args, CopyNode, EdgeKind, FaultKind, GraphSpec, SetNode, Work};
 
 use crate::support::{Rig, at};

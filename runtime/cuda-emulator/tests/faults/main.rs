@@ -14,10 +14,8 @@ use tpc_cuda_emulator::{Build, EmulatedOptions};
 
 use support::{Rig, rig};
 
-/// A kernel, and a change that introduces a fault.
 struct Planted {
     right: &'static str,
-    /// The text to replace, and its replacement.
     change: (&'static str, &'static str),
     /// A text in the source line that the diagnostic must name.
     line: &'static str,
@@ -37,7 +35,6 @@ fn checked(devices: usize, seed: u64) -> EmulatedOptions {
     }
 }
 
-/// Runs a graph; returns its fault, or `None` without a compiler.
 fn run(
     source: &str,
     options: EmulatedOptions,

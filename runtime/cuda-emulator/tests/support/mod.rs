@@ -9,7 +9,6 @@ pub(crate) struct Rig {
     modules: Vec<ModuleHandle>,
 }
 
-/// Creates a driver. Without a C++ compiler, reports a skip and returns `None`.
 pub(crate) fn rig(source: &str, mut options: EmulatedOptions) -> Option<Rig> {
     options.cache = Some(env!("CARGO_TARGET_TMPDIR").into());
     let mut driver = match EmulatedDriver::new(options) {

@@ -1,5 +1,3 @@
-//! Maps plan devices to driver devices.
-
 use super::{
     CopyNode, Device, DeviceInfo, Driver, DriverError, Endpoint, Function, Graph, GraphSpec,
     Memory, Module, ModuleHandle, SetNode, Side, Work,

@@ -32,12 +32,10 @@ struct GraphBuilder<'a> {
     faults: &'a Faults,
     hosted: &'a Arc<Mutex<HostLaunches>>,
     functions: Vec<BTreeMap<Entry, Function>>,
-    /// The parameters of each device, with their address.
     constants: Vec<(Constants, u64)>,
     edges: ProgrammaticEdges,
 }
 
-/// Builds one graph for each shape and phase.
 pub(super) fn graphs(
     program: &Program,
     launches: &Launches,
@@ -86,7 +84,6 @@ impl GraphBuilder<'_> {
     ) -> Result<(), ExecError> {
         let mut constants: Vec<Constants> = Vec::new();
         constants.resize_with(self.launches.of_device.len(), Constants::default);
-        // The kernels of each device, by module and name.
         let mut needed: Vec<BTreeSet<Entry>> = vec![BTreeSet::new(); constants.len()];
         for (device, kernel) in self.launches.kernels() {
             constants[device].add(&kernel.params);
@@ -248,7 +245,6 @@ fn host_work(hosted: &Arc<Mutex<HostLaunches>>, op: usize) -> Work {
     }))
 }
 
-/// Adds missing nodes.
 fn join(nodes: &mut Vec<usize>, more: &[usize]) {
     for node in more {
         if !nodes.contains(node) {

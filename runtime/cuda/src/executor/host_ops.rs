@@ -1,5 +1,3 @@
-//! Runs host ops within graphs.
-
 use tpc_cpu::host::HostOps;
 use tpc_cpu::{CpuOptions, KernelError, View};
 use tpc_ir::Bindings;

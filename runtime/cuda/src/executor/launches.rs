@@ -1,5 +1,3 @@
-//! Launches of a program, with their kernels.
-
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -33,7 +31,6 @@ pub(super) enum LaunchTask {
 
 #[derive(Debug)]
 pub(super) struct KernelRun {
-    /// One kernel per batch shape.
     pub(super) kernels: Vec<Kernel>,
     pub(super) slots: Range<usize>,
 }
@@ -60,7 +57,6 @@ pub(super) struct Launches {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScratchPart {
     Counters,
-    /// Partial results that blocks exchange.
     Parts,
 }
 
@@ -198,7 +194,6 @@ impl Launches {
         }
     }
 
-    /// Enlarges the term buffers of the device to fit these activations.
     fn need_terms(&mut self, program: &Program, device: usize, x: Value) -> Result<(), ExecError> {
         for shape in &program.shapes {
             let [k, columns @ ..] = max_sizes(program, x, &shape.most)?;

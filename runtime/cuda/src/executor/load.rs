@@ -1,4 +1,3 @@
-//! Loads weights into their arenas.
 #![allow(unsafe_code)]
 
 use tpc_cpu::host::HostOps;
@@ -12,7 +11,6 @@ use super::options::weight_planes;
 use crate::driver::{Driver, Endpoint};
 use crate::planes::{PLANES, Planes};
 
-/// Stores every weight in its arena, in the storage format of the buffer.
 pub(super) fn weights(
     program: &Program,
     arenas: &Arenas,

@@ -1,5 +1,3 @@
-//! Device memory of a program, and the frames and fault records of launches.
-
 use tpc_cpu::View as HostView;
 use tpc_ir::program::{ArenaKind, BatchLayout, Program};
 use tpc_ir::{Arena, Bindings, DType, Launch, RANK, Value};
@@ -55,7 +53,6 @@ impl DeviceView {
         HostView::located(self.address as *mut u8, self.dtype, &at)
     }
 
-    /// Returns a contiguous view of these sizes at another address.
     fn dense(&self, address: u64) -> DeviceView {
         let [n, n1, n2, _] = self.at.dims;
         let row = self.dtype.bytes(n).unwrap_or(0);
@@ -135,7 +132,6 @@ pub fn error(e: DriverError) -> ExecError {
     }
 }
 
-/// One allocation per arena.
 #[derive(Debug)]
 pub(super) struct Arenas(Vec<Memory>);
 
@@ -309,7 +305,6 @@ pub(super) fn scratch_bytes(scratch: Scratch) -> u64 {
     counters(scratch).saturating_add(scratch.parts)
 }
 
-/// Allocates scratch memory and zeroes its counters.
 fn scratch(device: Device, of: Scratch, driver: &mut impl Driver) -> Result<Memory, ExecError> {
     let memory = driver.allocate(device, scratch_bytes(of).max(1));
     let memory = memory.map_err(error)?;

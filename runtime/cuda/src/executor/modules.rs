@@ -1,5 +1,3 @@
-//! Kernel modules of a program, and precompiled code.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -10,7 +10,6 @@ use super::roles::{format_of, roles};
 use crate::kernels::FusedOp;
 use crate::planes::Planes;
 
-/// The weight of the next launch that each launch prefetches.
 #[derive(Debug, Default)]
 pub(super) struct PrefetchPlan(BTreeMap<(Launch, Place), Value>);
 

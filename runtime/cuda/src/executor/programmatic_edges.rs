@@ -14,7 +14,6 @@
 use super::options::Edges;
 use crate::driver::{DeviceInfo, EdgeKind, GraphSpec};
 
-/// The minimum compute capability for programmatic edges.
 const MIN_CAPABILITY: (u32, u32) = (9, 0);
 
 #[derive(Debug, Default)]
@@ -68,7 +67,6 @@ mod tests {
         }
     }
 
-    /// Returns the kinds of edges in a graph of kernels on two devices and a host node.
     fn kinds(capability: (u32, u32), edges: Edges) -> Vec<EdgeKind> {
         let mut found = ProgrammaticEdges::new(&[info(capability), info(capability)], edges);
         let mut spec = GraphSpec::default();

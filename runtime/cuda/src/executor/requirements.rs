@@ -9,7 +9,6 @@ use super::place::device;
 use crate::driver::{Device, Driver, DriverError};
 use crate::nvrtc::target_for;
 
-/// Checks that the devices exist and can run the kernels.
 pub(super) fn check_devices(program: &Program, driver: &impl Driver) -> Result<(), ExecError> {
     let infos = driver.devices();
     let devices = program.graph.devices.len();

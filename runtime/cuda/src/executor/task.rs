@@ -24,7 +24,6 @@ pub(super) enum KernelOp {
     /// The part of a participant in a collective, with its rank.
     CollectivePart(Op, usize),
     Fused(FusedOp),
-    /// Quantises activations into terms.
     Terms,
 }
 
@@ -36,11 +35,9 @@ pub(super) struct Binding {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemoryKind {
-    /// The memory of the value itself.
     Own,
     /// A copy in a staging buffer.
     Staging(StagingPart),
-    /// A buffer for quantised activations.
     Terms(TermSlot),
 }
 

@@ -1,5 +1,3 @@
-//! Builds the tasks of launches.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::program::Program;
@@ -296,7 +294,6 @@ fn copy_kernel(from: Binding, to: Binding) -> TaskKernel {
     }
 }
 
-/// Returns the copy of an updated operand, if the result has other memory.
 fn update_copy(program: &Program, op: &Op, from: Value, to: Value) -> Option<TaskKernel> {
     let moved = op.is_update() && program.home(from) != program.home(to);
     moved.then(|| copy_kernel(Binding::own(from), Binding::own(to)))

@@ -131,7 +131,6 @@ pub(super) fn terms_operand(program: &Program, op: &Op, operands: &[Value]) -> O
     first.filter(|v| planes(v)).and(operands.get(1)).copied()
 }
 
-/// Returns the activations whose terms the op can write.
 fn can_make_terms(program: &Program, op: &LaunchOp) -> Option<ActivationKey> {
     let (op, results) = match op {
         LaunchOp::Fused(fused) => return fused_terms(program, fused),

@@ -1,5 +1,3 @@
-// Attention and row softmax.
-
 struct AttentionParams {
     float scale;
     float softcap;

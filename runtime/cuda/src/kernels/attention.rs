@@ -67,7 +67,6 @@ pub(super) struct Attention<'a> {
     pub(super) mask: Tensor,
     pub(super) sinks: Option<Tensor>,
     pub(super) y: Tensor,
-    /// True if the kernel also writes the int8 terms of the result.
     pub(super) terms: bool,
 }
 

@@ -14,7 +14,6 @@ struct RowTile {
 // The rows of one KV head and stream, one per cell.
 struct CacheRows {
     const u8* at;
-    // The byte stride of cells.
     u64 step;
     // The bounds of the whole tensor. Kernels may also read bytes between rows.
     const u8 *begin, *end;

@@ -1,5 +1,3 @@
-//! Selects the kernel of one participant in a collective.
-
 use tpc_ir::{DType, Op};
 
 use super::axis;

@@ -6,7 +6,6 @@ struct View {
     u64 nb[4];
 };
 
-// The first index out of range in a launch.
 struct Fault {
     u32 set;
     u32 launch;
@@ -24,7 +23,6 @@ DEVICE u64 rows_of(const View& v) { return (u64)v.ne[1] * v.ne[2] * v.ne[3]; }
 DEVICE u64 thread_number() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 DEVICE u64 thread_count() { return (u64)gridDim.x * blockDim.x; }
 
-// The indices of an element or block.
 struct Place {
     u32 i[4];
 };
@@ -104,12 +102,10 @@ struct I64 {
     DEVICE void put_integer(u8* b, i64 x) { *(i64*)b = x; }
 };
 
-// Returns element `i` of a row.
 template <class T> DEVICE float element(const View& v, const u8* row, u32 i) {
     return T::at(row + (u64)(i / T::LEN) * v.nb[0], i % T::LEN);
 }
 
-// Loads sixteen floats from a 16-byte aligned address.
 DEVICE void sixteen_floats(const uint4* at, float* out) {
 #pragma unroll
     for (u32 j = 0; j < 4; j++) {

@@ -1,5 +1,3 @@
-// Parameters of products, and the experts that ids choose.
-
 struct ProductParams {
     u32 lanes;
     u32 start; // the first expert of the window; `len` is the number of experts
@@ -7,7 +5,6 @@ struct ProductParams {
     u32 windowed;
 };
 
-// One expert slot of one token.
 struct Entry {
     u32 slot, token;
     u8* out;

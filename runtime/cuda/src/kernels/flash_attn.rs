@@ -1,5 +1,3 @@
-//! Selects the kernel of `flash_attn` by token count and cache types.
-
 use tpc_ir::op::FlashAttn;
 
 use super::attention::{Attention, FAMILY};

@@ -14,11 +14,9 @@ struct DecodeParams {
     // Cells of K and of V per tile in shared memory, and lanes that copy a row.
     u32 cells[2];
     u32 lanes[2];
-    // Bytes of a tile.
     u32 stage;
 };
 
-// A block's rows.
 struct DecodeTile : RowTile {
     u32 dv;
     // The index of the first row over all KV heads, and the chunks per row.
@@ -34,7 +32,6 @@ struct DecodeParts {
     DEVICE_MEMBER float* ends_of(u64 row, u32 chunks, u32 chunk) const { return ends + (row * chunks + chunk) * 2; }
 };
 
-// A range of `count` chunks, from `from` in steps of `step`.
 struct DecodeRange {
     u32 from, count, step;
 };

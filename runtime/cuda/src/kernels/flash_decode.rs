@@ -8,7 +8,6 @@ use super::attention::{Attention, FAMILY};
 use super::kernel::{GRID, Geometry, Scratch, Selection, Tensor, kernel};
 use super::writable;
 
-/// The maximum number of tokens per batch.
 pub(super) const TOKENS: usize = 8;
 
 /// The number of cells per chunk, and of threads per block.
@@ -21,7 +20,6 @@ const TILE: usize = 9600;
 /// The minimum bytes of all tiles. The teams of a block add their values in this memory.
 const MIN_TILE_BYTES: usize = 8192;
 const ROWS: usize = 8;
-/// Shared memory per block, in bytes.
 const SHARED: usize = 48 << 10;
 /// The maximum width of a row of V. Each thread holds eight elements.
 const MAX_V_WIDTH: usize = 8 * CHUNK;
@@ -52,7 +50,6 @@ pub(super) struct FlashDecode {
     keys: Tile,
     values: Tile,
     rows: usize,
-    /// The number of rows per KV head.
     of_head: usize,
 }
 

@@ -89,7 +89,6 @@ template <class T> DEVICE float power_within(const u8* row, u32 blocks, u32 lane
 
 DEVICE u32 two_halves(float a, float b) { return (u32)f2h(a) | (u32)f2h(b) << 16; }
 
-// Finds the cells that a row sees in a window of tiles.
 template <class M, int C> DEVICE void find_visible(const View& mask, const RowTile& t, u32 base, u32 cells, u32* seen) {
     u32 lane = threadIdx.x % 32;
     for (u32 i = threadIdx.x / 32; i < WINDOW; i += WARPS) {
@@ -342,7 +341,6 @@ template <class Y, int T> DEVICE void put_rows(const RowTile& t, u32 column, u32
     }
 }
 
-// Computes the final factors of a lane's rows.
 template <class S> DEVICE void end_rows(const RowTile& t, const View* sinks, const PrefillRows& rows, float* kept) {
     for (u32 h = 0; h < 2; h++) {
         float sum = rows.sum[h], most = rows.most[h], sink = minus_infinity();

@@ -45,7 +45,6 @@ pub(super) struct FlashPrefill {
     /// The bytes of a row of K, and of V.
     rows: [usize; 2],
     tiles: usize,
-    /// The number of blocks that share the columns of V.
     parts: usize,
 }
 

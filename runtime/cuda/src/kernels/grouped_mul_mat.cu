@@ -5,7 +5,6 @@ struct GroupedParams {
     u32 blocks; // the blocks of this product and of all earlier products
 };
 
-// One product: format, epilogue, result type, rows per lane.
 template <class P_, class E_, class Y_, int R_> struct GroupedProduct {
     typedef P_ P;
     typedef E_ E;

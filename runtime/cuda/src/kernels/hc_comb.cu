@@ -1,5 +1,3 @@
-// Combination matrices of hyper-connections.
-
 struct CombParams {
     float eps;
     u32 iterations;

@@ -127,7 +127,6 @@ template <int SHARED_VIEWS, class... Parts> DEVICE void heads(const View* v, con
     const HeadParams* each = (const HeadParams*)(params + sizeof(HeadsParams));
     typedef HeadsOf<Parts...> All;
     HeadsShared all;
-    // Aligned to eight bytes.
     all.rope = (const RopeParams*)(params + (sizeof(HeadsParams) + All::COUNT * sizeof(HeadParams) + 7) / 8 * 8);
     all.positions = v[0];
     all.factors = v[SHARED_VIEWS > 1 ? 1 : 0];

@@ -125,10 +125,8 @@ pub struct Unsupported {
     pub reason: &'static str,
 }
 
-/// A kernel, or the reason why the op is not supported.
 pub(super) type Selection = Result<Kernel, &'static str>;
 
-/// The default block size.
 const THREADS: usize = 128;
 /// The maximum number of blocks per multiprocessor. For larger tensors, each thread computes several elements.
 const WAVES: usize = 16;
@@ -193,7 +191,6 @@ impl Request<'_> {
 
 pub(super) const OPERANDS: &str = "wrong number of operands";
 
-/// Checks that elements can be read as floats.
 pub(super) fn real(dtype: DType) -> Result<(), &'static str> {
     match dtype.is_integer() {
         true => Err("an operand's type cannot be read as real numbers"),
@@ -201,7 +198,6 @@ pub(super) fn real(dtype: DType) -> Result<(), &'static str> {
     }
 }
 
-/// Checks that single elements can be read and written as floats.
 pub(super) fn float(dtype: DType) -> Result<(), &'static str> {
     match dtype {
         DType::F32 | DType::F16 | DType::Bf16 => Ok(()),

@@ -19,9 +19,7 @@ const FAMILY: Family = Family {
     ),
 };
 
-/// The columns per thread if the result has several columns.
 const COLUMNS: usize = 8;
-/// The minimum number of elements of K per lane.
 const EACH: usize = 64;
 const THREADS: usize = 128;
 
@@ -52,7 +50,6 @@ pub(super) fn mul_mat(request: &Request<'_>) -> Selection {
     product("mul_mat", [a, b], &[], request)
 }
 
-/// Selects the kernel of a product plus a tensor, the third operand.
 pub(super) fn mul_mat_add(request: &Request<'_>) -> Selection {
     let [a, b, more] = request.reals()?;
     product("mul_mat_add", [a, b], &[more.dtype], request)

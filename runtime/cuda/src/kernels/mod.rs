@@ -149,7 +149,6 @@ fn axis(n: u64) -> Result<usize, &'static str> {
         .ok_or("the axis is out of range")
 }
 
-/// Checks that kernels can write blocks of the type to a cache.
 fn writable(dtype: DType) -> Result<(), &'static str> {
     match dtype {
         DType::F32

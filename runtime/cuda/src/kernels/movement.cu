@@ -3,7 +3,6 @@
 
 template <class X> DEVICE u32 blocks_of(const View& x) { return x.ne[0] / X::LEN; }
 
-// Moves one unit from `x` to `y`.
 template <class X, class Y> struct Mover {
     DEVICE void move(const View& x, const Place& from, const View& y, const Place& to) {
         float value = element<X>(x, row_of(x, from.i[1], from.i[2], from.i[3]), from.i[0]);
@@ -26,7 +25,6 @@ template <class X> struct Units<X, X> {
     DEVICE u32 of(const View& v) { return v.ne[0] / X::LEN; }
 };
 
-// Copies elements in order to a tensor of other sizes.
 template <class X, class Y> DEVICE void flatten(const View* v) {
     const View x = v[0], y = v[1];
     u32 from = Units<X, Y>::of(x), to = Units<X, Y>::of(y);

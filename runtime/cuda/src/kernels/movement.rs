@@ -1,5 +1,3 @@
-//! Selects kernels that move elements without arithmetic.
-
 use tpc_ir::DType;
 use tpc_ir::op::{Arange, Concat, Hadamard, Pad, Permute, Side, Slice, Tri};
 

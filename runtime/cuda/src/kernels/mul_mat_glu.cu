@@ -45,7 +45,6 @@ DEVICE void glu_column(const View& gate, const View& up, u64 matrix, u64 other, 
     }
 }
 
-// Prefetches the first rows of both weights.
 template <class P, class F, class Y, int H, int T> DEVICE void glu_columns_prefetch(const View* v, const u8* params) {
     const View y = v[3 - H];
     u32 teams = blockDim.x / ((const GluParams*)params)->product.lanes;

@@ -1,5 +1,3 @@
-//! Selects kernels that compute a gated activation of two products.
-
 use tpc_ir::DType;
 use tpc_ir::op::{Glu, MulMatId};
 

@@ -1,5 +1,3 @@
-//! Selects the kernel that sums the weighted experts of each token.
-
 use tpc_ir::DType;
 use tpc_ir::op::MulMatId;
 

@@ -1,5 +1,3 @@
-// Row indices of n-gram embeddings.
-
 // The factors follow, then the first row and the number of rows of each table.
 struct NgramParams {
     u32 factors, tables;

@@ -59,7 +59,6 @@ template <class X, class S, class Y> DEVICE void norm_apply(const View* v, const
     }
 }
 
-// Returns a row of `w`, which is broadcast over `x`.
 DEVICE const u8* broadcast_row(const View& w, const Place& at) { return row_of(w, at.i[1] % w.ne[1], at.i[2] % w.ne[2], at.i[3] % w.ne[3]); }
 
 // Row sources of a norm: a tensor, a sum over devices, a weighted sum, a norm times a tensor, or any of these plus a
@@ -212,7 +211,6 @@ template <class S, class W, class Y, int K, int T, int A> DEVICE void norm_mul(c
     }
 }
 
-// Computes rows without a norm.
 template <class S, class Y> DEVICE void mul_sum_add(const View* v, const u8* params) {
     const View y = v[S::OPERANDS];
     for (u64 row = blockIdx.x; row < rows_of(y); row += gridDim.x) {

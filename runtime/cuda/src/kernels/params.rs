@@ -1,6 +1,5 @@
 //! Kernel parameters with the layout of C structs.
 
-/// A struct whose members are appended in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Params(Vec<u8>);
 
@@ -15,7 +14,6 @@ impl Params {
         self
     }
 
-    /// Pads to a multiple of `bytes`.
     #[must_use]
     pub(super) fn aligned(mut self, bytes: usize) -> Params {
         self.0.resize(self.0.len().next_multiple_of(bytes), 0);

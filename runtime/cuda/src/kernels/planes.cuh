@@ -64,7 +64,6 @@ struct TernaryPlanes : Form<2, 0, 0, 2, 8, 1, 0, 0, 0> {};
 struct Tq1_0Planes : TernaryPlanes {};
 struct Tq2_0Planes : TernaryPlanes {};
 
-// The addresses of a row in the planes of a weight.
 struct PlaneRow {
     const u8 *low, *high, *steps, *heads;
 };
@@ -87,7 +86,6 @@ template <class P> DEVICE PlaneRow plane_row(const View& a, u64 row) {
     return at;
 }
 
-// Up to 32 pairs whose chunks are interleaved.
 struct PairTile {
     i32 first, len;
 };
@@ -102,7 +100,6 @@ template <class P> DEVICE const uint4* chunk_of(const PlaneRow& row, const PairT
     return (const uint4*)row.low + (tile.first * P::CHUNKS + in) + c * tile.len;
 }
 
-// The steps, heads and stored codes of a pair.
 template <class P> struct PairScales {
     u32 steps, heads[2];
 };
@@ -230,7 +227,6 @@ template <class P> DEVICE u32 group_word(const PlaneRow& row, const PairTile& ti
     return code;
 }
 
-// Returns element `i` of a row.
 template <class P> DEVICE float plane_element(const PlaneRow& row, u32 pairs, u32 i) {
     u32 pair = i / 64, half = i / 32 % 2, j = i % 32 / 4, which = i % 32 / 16;
     u32 byte = group_word<P>(row, tile_of(pair / 32 * 32, pairs), pair % 32, half, j) >> (8 * (i % 4));

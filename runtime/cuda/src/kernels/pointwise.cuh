@@ -23,7 +23,6 @@ DEVICE float gelu_fast_table(float x) {
     return h2f(f2h(h * (1.0f / (1.0f + expf(-1.702f * h)))));
 }
 
-// The constant parameters of a function.
 struct Numbers {
     float n[4];
 };

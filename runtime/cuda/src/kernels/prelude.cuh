@@ -105,7 +105,6 @@ DEVICE uint4 load_once(const uint4 *p) {
     return v;
 }
 #endif
-// Loads from global memory.
 DEVICE u32 load_global(const u16 *p) {
     u16 v;
     asm volatile("ld.global.u16 %0, [%1];" : "=h"(v) : "l"(p));

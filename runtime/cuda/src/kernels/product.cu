@@ -2,7 +2,6 @@
 // pairs of groups in the same order, so their results have the same bits: lane `l` of 32 adds pairs `l`, `l + 32`, …; a
 // butterfly adds the sums of the lanes.
 
-// The column and batch of a result.
 struct Column {
     u32 c, i2, i3;
 };
@@ -72,7 +71,6 @@ template <class P> DEVICE i32 of_zero(const TermSums& x, u32 half) {
     return P::ZERO ? P::ZERO * (P::TWO ? x.half[half] : x.half[0] + x.half[1]) : 0;
 }
 
-// Adds a group. `c0` and `c1` are the sums of (code - ZERO) times terms.
 template <class P> DEVICE void add_group(HeadSums& to, u32 steps, i32 c0, i32 c1, const TermSums& x) {
     float v;
     if (P::TWO) {
@@ -88,13 +86,11 @@ template <class P> DEVICE void add_group(HeadSums& to, u32 steps, i32 c0, i32 c1
     to.d = fmaf(x.d, v, to.d);
 }
 
-// Adds a head's scaled sums.
 template <class P> DEVICE float add_head(float to, u32 head, const HeadSums& sums) {
     to = P::HEAD ? fmaf(P::d(head), sums.d, to) : to + sums.d;
     return P::LEAST ? fmaf(-P::m(head), sums.m, to) : to;
 }
 
-// Adds the scaled sums of both groups of a pair.
 template <class P> DEVICE float add_heads(float to, const PairScales<P>& s, const HeadSums* groups) {
     to = add_head<P>(to, s.heads[0], groups[0]);
     return P::SPAN > 1 || P::HEAD == 0 ? to : add_head<P>(to, s.heads[1], groups[1]);

@@ -32,7 +32,6 @@ const FAMILY: Family = Family {
 };
 
 pub(super) const THREADS: usize = 128;
-/// The rows, columns and threads of a tile.
 pub(super) const TILE: (usize, usize, usize) = (16, 8, 256);
 /// Weights with at least this number of rows use two rows per lane. A lane then loads the terms once for both rows, and
 /// the grid still has enough blocks for any device.
@@ -131,7 +130,6 @@ pub(super) const fn rows_per_lane(rows: usize) -> usize {
     if rows >= TWO_ROWS { 2 } else { 1 }
 }
 
-/// A product by tiles, or by columns with a number of rows per lane.
 enum ProductLaunch {
     Tiles,
     Columns(usize),
@@ -192,7 +190,6 @@ pub(super) fn mul_mat(request: &Request<'_>) -> Selection {
     )
 }
 
-/// Selects the kernel of a product plus further operands.
 pub(super) fn mul_mat_add(request: &Request<'_>) -> Selection {
     let [a, q, more @ ..] = request.operands else {
         return Err(OPERANDS);

@@ -1,5 +1,3 @@
-// Recurrences over the tokens of a sequence.
-
 DEVICE float softplus_of(float x) { return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x))); }
 
 // Computes `y[c, t, s] = Σ x[t + k, c, s] · taps[k, c]`.

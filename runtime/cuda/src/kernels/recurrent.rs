@@ -12,7 +12,6 @@ const FAMILY: Family = Family {
     text: include_str!("recurrent.cu"),
 };
 
-/// The minimum number of state elements per lane.
 const EACH: usize = 16;
 
 pub(super) fn ssm_conv(request: &Request<'_>) -> Selection {

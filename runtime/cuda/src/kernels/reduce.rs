@@ -1,5 +1,3 @@
-//! Selects kernels that sum or sort along an axis.
-
 use tpc_ir::op::{ArgSort, SortOrder, Sum, TopMask};
 
 use super::axis;
@@ -16,7 +14,6 @@ const FAMILY: Family = Family {
     ),
 };
 
-/// The minimum number of elements per lane.
 const EACH: usize = 16;
 
 fn reduce_axis(axis: usize, mean: bool, request: &Request<'_>) -> Selection {

@@ -10,7 +10,6 @@ struct RouterParams {
     u32 rows; // 1 if the weights of a token are a row
 };
 
-// Writes the scores of a row to shared memory.
 DEVICE float scores_of(const View& x, const u8* row, float* out, u32 kind) {
     u32 n = x.ne[0];
     float most = u2f(0xff800000u), sum = 0.0f;

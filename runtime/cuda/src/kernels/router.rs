@@ -20,7 +20,6 @@ const FAMILY: Family = Family {
 
 /// The maximum number of experts per token.
 pub const MAX_ROUTED_EXPERTS: u64 = 31;
-/// The maximum number of experts in a model.
 const EXPERTS: usize = 4096;
 
 /// The choice of experts for each token, and their weights. Operands: logits and optional bias. Results: expert indices

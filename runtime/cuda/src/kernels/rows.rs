@@ -1,5 +1,3 @@
-//! Selects kernels that read rows by index and write slices in place.
-
 use tpc_ir::Interval;
 use tpc_ir::op::{AddId, GetRows, SetRows, SetSlice};
 
@@ -56,7 +54,6 @@ pub(super) fn add_id(op: &AddId, request: &Request<'_>) -> Selection {
     kernel(template, window(op.window)?, grid_1d(y.elements(), request))
 }
 
-/// Checks that the result has the type of the destination and that the update covers whole blocks.
 fn check_update(dst: &Tensor, result: &Tensor, axis: usize) -> Result<(), &'static str> {
     if dst.dtype != result.dtype {
         return Err("the result must have the destination's type");

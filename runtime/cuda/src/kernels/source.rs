@@ -14,7 +14,6 @@ const GRIDS: &str = include_str!("grids.cuh");
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arguments {
     Views,
-    /// Views and parameters.
     Params,
     /// Views, parameters, and the record for indices out of range.
     Faults,
@@ -225,7 +224,6 @@ fn tables(dtypes: &[DType]) -> String {
     grids.dedup_by_key(|(name, _)| *name);
     let mut out = String::new();
     for (name, rows) in grids {
-        // Writing to a string does not fail.
         let _ = write!(
             out,
             "#define NEEDS_{name}\nCONSTANT u16 {name}[{}] = {{",

@@ -5,9 +5,7 @@
 // d, the sum of the activations, and the sums of 254 q + r over each half.
 enum { TILE = 32, TILE_BYTES = 32 * 160, CODES = 0, RESTS = 4, SUMS = 8 };
 
-// Returns the address of chunk `c` of pair `in`.
 DEVICE const uint4* terms_at(const u8* tile, i32 in, i32 c) { return (const uint4*)tile + in + c * TILE; }
-// Returns the address of the tile that begins with pair `first`.
 DEVICE const u8* terms_tile(const u8* column, i32 first) { return column + (i64)first * (TILE_BYTES / TILE); }
 
 // Returns the number of groups in a row of `k` elements. An odd number is padded with a group of zeros.

@@ -1,5 +1,3 @@
-//! Ahead-of-time compilation.
-
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

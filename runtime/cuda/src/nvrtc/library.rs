@@ -1,5 +1,3 @@
-//! Finds, loads and calls the NVRTC library.
-
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,6 @@
 use tpc_ir::DType;
 
 pub(super) struct Block {
-    /// One complete code per element.
     pub(super) codes: [u8; 256],
     /// The steps of all groups of 32 elements, as stored.
     pub(super) steps: [u8; 16],
@@ -49,7 +48,6 @@ fn six_bit_pairs(bytes: &[u8], steps: &mut [u8; 16]) {
     }
 }
 
-/// Decodes the base-3 digits of tq1_0.
 fn trits(bytes: &[u8], codes: &mut [u8]) {
     const POWERS: [u8; 5] = [1, 3, 9, 27, 81];
     let digit = |byte: u8, n: usize| ((u16::from(byte.wrapping_mul(POWERS[n])) * 3) >> 8) as u8;
@@ -63,7 +61,6 @@ fn trits(bytes: &[u8], codes: &mut [u8]) {
     }
 }
 
-/// Returns the parts of a block.
 pub(super) fn block(dtype: DType, b: &[u8]) -> Block {
     let mut out = Block {
         codes: [0; 256],
@@ -103,7 +100,6 @@ fn decode_32(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
     }
 }
 
-/// Decodes blocks of 256 elements.
 fn decode_256(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
     let mut heads = |bytes: &[u8]| head[..bytes.len()].copy_from_slice(bytes);
     match dtype {
@@ -157,7 +153,6 @@ fn decode_256(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) 
             fields::<2>(&b[..64], 32, 0, codes);
             heads(&b[64..66]);
         }
-        // Other types are not stored in planes.
         _ => {}
     }
 }

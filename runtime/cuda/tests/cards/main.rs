@@ -13,10 +13,8 @@ use tpc_cuda::{
     GraphSpec, KernelNode, Memory, Module, SetNode, Side, Work,
 };
 
-/// A variable that is set in the process with the fake library.
 const INSIDE: &str = "TPC_FAKE_DRIVER";
 
-/// Builds the library without the function `lacking`; returns the folder of the library.
 fn library(test: &str, lacking: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-{test}"));
     std::fs::create_dir_all(&folder).expect("a folder");

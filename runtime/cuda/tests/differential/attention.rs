@@ -72,7 +72,6 @@ pub(super) fn case(sizes: Sizes, types: [DType; 2], random: &Random) -> Case {
     Case::new(op, operands, result).within(3e-6, 1.0)
 }
 
-/// Compares a case with the reference. Returns the result, and the bytes read from K and V.
 fn check(case: &Case, rig: &mut Rig<EmulatedDriver>, random: &Random) -> (Stored, [u64; 2]) {
     let stored: Vec<Stored> = operands(case, random)
         .into_iter()
@@ -131,7 +130,6 @@ fn deep_caches_are_joined() {
     }
 }
 
-/// Tests every type; `TPC_FULL=1` tests every pair.
 #[test]
 fn caches_of_all_types_are_shared() {
     let full = std::env::var("TPC_FULL").is_ok_and(|v| v == "1");
@@ -177,7 +175,6 @@ fn heads_of_any_number_and_width_are_shared() {
     }
 }
 
-/// Returns the elements at the given indices of an axis.
 pub(super) fn elements(
     dims: [usize; 4],
     data: &[f64],
@@ -191,7 +188,6 @@ pub(super) fn elements(
         .collect()
 }
 
-/// Returns a slice of an operand along an axis.
 pub(super) fn cut(arg: &Arg, axis: usize, from: usize, len: usize) -> Arg {
     let Data::F64(data) = &arg.data else {
         panic!("the operand must be real")

@@ -53,7 +53,6 @@ fn kernels_on_a_card_agree_with_the_reference() {
     suite::refuse_indices(&CARD);
 }
 
-/// Compares decoded weights with the reference decoder, in every format.
 #[test]
 fn weights_of_every_format_are_decoded() {
     let Some(mut rig) = rig(5, Build::Plain) else {

@@ -11,7 +11,6 @@ use tpc_runtime::Data;
 use super::attention::{self, Sizes, cut, elements};
 use super::{Rig, kernel, results, rig, tolerated};
 
-/// Compares a case with the reference. Returns the result, and the bytes read from K and V.
 fn check(case: &Case, rig: &mut Rig<EmulatedDriver>, random: &Random) -> (Stored, [u64; 2]) {
     let (kernel, size) = kernel(case).expect("a kernel");
     let name = kernel.instance.name();
@@ -51,7 +50,6 @@ fn case(sizes: Sizes, types: [DType; 2], random: &Random) -> Case {
     case
 }
 
-/// Tests every cache type except f32 and bf16, as K and as V.
 #[test]
 fn prompts_read_caches_of_all_types() {
     let Some(mut rig) = rig(51, Build::Plain) else {
@@ -277,7 +275,6 @@ fn each_barrier_of_a_tile_is_needed() {
         cells: 1160,
     };
     let mut case = case(sizes, [DType::Q4_0, DType::Q4_0], &random);
-    // The first scan of the mask finds only hidden cells.
     let hidden = |c: usize| if c < 1024 { f64::NEG_INFINITY } else { 0.0 };
     *reals(&mut case, 3) = (0..1160 * 12).map(|i| hidden(i % 1160)).collect();
     let (kernel, _) = kernel(&case).expect("a kernel");

@@ -1,5 +1,3 @@
-//! Runs single kernels on an emulated device or a card.
-
 use std::collections::HashMap;
 
 use tpc_cuda::kernels::{Kernel, Request, Tensor as Sizes, select};

@@ -35,7 +35,6 @@ fn attention([k, v]: [DType; 2], (heads, tokens, n): (usize, usize, usize)) -> I
     kernel.instance
 }
 
-/// Compiles each kernel for one of the targets in turn, or for all with `TPC_FULL=1`.
 #[test]
 fn attention_compiles_for_cards_with_every_cache() {
     let Some(nvrtc) = super::nvrtc() else { return };

@@ -53,7 +53,6 @@ fn instances(dtype: DType) -> Vec<Instance> {
     ]
 }
 
-/// Compiles each type for one of the targets in turn, or for all with `TPC_FULL=1`.
 #[test]
 fn products_with_planes_compile_for_cards() {
     let Some(nvrtc) = super::nvrtc() else { return };
@@ -94,7 +93,6 @@ fn disassembler() -> Option<PathBuf> {
     found.into_iter().find(|f| f.is_file())
 }
 
-/// Returns the instructions of each kernel. A label precedes its instruction.
 fn disassembled(tool: &Path, name: &str, cubin: &[u8]) -> Option<BTreeMap<String, Vec<String>>> {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.cubin"));
     std::fs::write(&file, cubin).expect("a file");
@@ -173,7 +171,6 @@ fn in_flight(dtype: DType, target: &str, registers: u64) -> f64 {
     (loaded * OF.2 * blocks) as f64 / 1024.0
 }
 
-/// Returns a table of the book: for each type, a number per target.
 fn book(heading: &str) -> BTreeMap<String, Vec<f64>> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/cuda.md");
     let text = std::fs::read_to_string(file).expect("the page of the book");
@@ -241,7 +238,6 @@ fn loops_take_no_more_instructions_than_the_book_says() {
             let count = count.unwrap_or_else(|| panic!("{dtype}: no loop"));
             found.entry(dtype).or_default().push(count);
             let most = book.get(dtype.name()).and_then(|row| row.get(t)).copied();
-            // Numbers in the table are rounded.
             if most.is_none_or(|most| count > most + 0.005) {
                 worse.push(format!(
                     "{dtype} on {target}: {count:.2}, the book has {most:?}"

@@ -88,7 +88,6 @@ fn products_side_by_side_are_one_kernel() {
             kernels.push((chosen(&MulMat.into(), &[a, q], y), vec![a, q, y]));
             operands.push(a);
             let mut last = y;
-            // The second product has a bias.
             if dtype == DType::Q6K {
                 let bias = floats(&mut rig, [rows, 1, 1, 1], &random);
                 let (add, seen, sum) = sum(&mut rig, [y, bias], [rows, n, 1, 1]);

@@ -16,11 +16,9 @@ use tpc_ir::op::{GetRows, MulMat, MulMatId, Op};
 use tpc_op_cases::Random;
 use tpc_runtime::quant::dequantise;
 
-/// Random blocks, with their decoded values.
 struct Weight {
     dtype: DType,
     dims: [usize; 4],
-    /// The blocks in planes.
     bytes: Vec<u8>,
     values: Vec<f32>,
 }

@@ -66,7 +66,6 @@ fn check(rig: &mut Rig, random: &Random, (dtype, sizes, window, biased, more): C
         operands.push(other);
     }
     let fused = FusedOp::MulMatIdSum(of, biased, more);
-    // Tokens along axis 1 or axis 2.
     for dims in [[rows, n, 1, 1], [rows, 1, n, 1]] {
         let shown = |s: &Seen| match s.rows() == [rows, n] {
             true => s.shown(dims),

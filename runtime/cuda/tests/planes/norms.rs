@@ -9,7 +9,6 @@ use crate::Weight;
 use crate::fused::{bits, empty, floats};
 use crate::rig::{Rig, Seen, chosen, request};
 
-/// The separate kernels, and the sizes of their results.
 struct Chain {
     kernels: Vec<(Kernel, Vec<Seen>)>,
     dims: [usize; 4],
@@ -119,14 +118,12 @@ fn a_norm_with_what_comes_before_and_the_terms_are_one_kernel() {
             assert_eq!(bits(&mut rig, summed), bits(&mut rig, x), "{of:?}");
             assert_eq!(bits(&mut rig, fused), bits(&mut rig, wanted), "{of:?}");
             assert_eq!(bits(&mut rig, z), bits(&mut rig, y), "{of:?}");
-            // The same norm, with a weight to prefetch.
             let fused = FusedOp::NormMul(op.clone(), of.clone(), KeepInput::No);
             let asks = [given.as_slice(), &[a]].concat();
             let other = empty(&mut rig, [k, n, 1, 1]);
             let asking = request(&asks, &[other], |r| select_fused(&fused, r));
             rig.chain(&[(asking, [asks, vec![other]].concat())]);
             assert_eq!(bits(&mut rig, other), bits(&mut rig, wanted), "{of:?}");
-            // Without terms, and without the input as a result.
             let other = empty(&mut rig, [k, n, 1, 1]);
             let alone = FusedOp::NormMul(op.clone(), of.clone(), KeepInput::No);
             let alone = request(&given, &[other], |r| select_fused(&alone, r));

@@ -1,5 +1,3 @@
-//! An emulated device for product kernels.
-
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 
@@ -55,7 +53,6 @@ fn at(memory: Memory) -> Endpoint {
 }
 
 impl Rig {
-    /// Returns the device; reports a skip without a C++ compiler.
     pub(crate) fn new(seed: u64) -> Option<Rig> {
         let options = EmulatedOptions {
             seed,
@@ -121,7 +118,6 @@ impl Rig {
         }
     }
 
-    /// Loads the kernels of all types as one module.
     fn load(&mut self) {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let alone = ONE_AT_A_TIME.lock();

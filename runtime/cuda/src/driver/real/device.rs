@@ -126,7 +126,6 @@ impl Context {
         check("creating the context of a device", result)
     }
 
-    /// Makes the context current.
     pub(super) fn enter(&self) -> Result<(), DriverError> {
         // SAFETY: `self` retains the context.
         check("selecting a device", unsafe {

@@ -15,7 +15,6 @@ pub(super) type HostFailure = Arc<Mutex<Option<DriverError>>>;
 pub(super) struct LaunchSite {
     pub(super) function: sys::CUfunction,
     pub(super) context: sys::CUcontext,
-    /// True if the device supports programmatic edges.
     pub(super) programmatic: bool,
 }
 
@@ -159,7 +158,6 @@ impl GraphGuard {
         if copy.bytes == 0 {
             return self.join(label);
         }
-        // Unified addresses identify the device that owns the memory.
         let unified = sys::CUmemorytype::CU_MEMORYTYPE_UNIFIED;
         let params = sys::CUDA_MEMCPY3D {
             srcXInBytes: 0,

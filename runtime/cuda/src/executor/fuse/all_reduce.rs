@@ -7,7 +7,6 @@ use tpc_ir::{Inst, Op, Value};
 
 use super::matcher::{DefWalker, is_binary};
 
-/// The maximum number of instructions after a sum.
 const MAX_TAIL: usize = 5;
 
 /// Returns the chains of additions and scaled norms after a sum on one device, longest first.

@@ -16,7 +16,6 @@ struct Part<'a> {
     rope: Option<&'a InstData>,
 }
 
-/// Returns the part that ends with an instruction.
 fn part<'a>(matcher: &Matcher<'a>, end: &'a InstData) -> Option<Part<'a>> {
     let result = end.results[0];
     let mut head = Head {
@@ -142,7 +141,6 @@ fn chain(defs: &DefWalker<'_>, v: Value, links: usize) -> Vec<Inst> {
     if !found {
         out.clear();
     }
-    // Match these ops in this order, each at most once.
     let kinds: [fn(&InstData) -> bool; 3] = [
         |d| matches!(d.op, Op::Scale(_)),
         |d| matches!(d.op, Op::Rope(_)),

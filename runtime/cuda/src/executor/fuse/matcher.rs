@@ -37,7 +37,6 @@ impl<'a> Matcher<'a> {
         self.insts.last().map(|i| self.visit(*i))
     }
 
-    /// Marks an instruction as matched.
     pub(super) fn visit(&self, inst: Inst) -> &'a InstData {
         self.matched.borrow_mut().insert(inst);
         self.graph.inst(inst)
@@ -60,7 +59,6 @@ impl<'a> Matcher<'a> {
         self.matched.borrow().len() == self.insts.len()
     }
 
-    /// True if an instruction outside the set reads a value.
     pub(super) fn is_read_outside(&self, v: Value) -> bool {
         (self.kept)(v)
     }
@@ -83,7 +81,6 @@ impl<'a> Matcher<'a> {
         float && (self.format)(v) == StorageFormat::FILE
     }
 
-    /// True if a weight is stored in planes.
     pub(super) fn is_packed(&self, v: Value) -> bool {
         (self.format)(v) == Planes::FORMAT
     }

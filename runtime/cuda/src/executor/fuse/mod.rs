@@ -28,7 +28,6 @@ pub(super) struct FusedLaunch {
 
 pub(super) enum Role {
     Fused(FusedLaunch),
-    /// The place runs only its part of a collective.
     Share,
 }
 

@@ -34,7 +34,6 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     let whole = op.axis == 1 && is_binary(product, BinaryKind::Mul) && matcher.def(by).is_none();
     let [n, k, tokens, one] = matcher.dims(parts);
     let few = k.as_const().is_some_and(|k| k <= MAX_SUMMED_EXPERTS);
-    // Rows of the result are tokens.
     let [m, b, c, d] = matcher.dims(sum);
     let rows = m == n && ((b == tokens && c.is_one()) || (b.is_one() && c == tokens));
     let fits = whole && few && rows && one.is_one() && d.is_one() && more.len() <= MAX_SUMMANDS;
@@ -67,7 +66,6 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// Returns the addition that is the only reader of a value, with the views between them.
 fn adds(defs: &DefWalker<'_>, mut v: Value) -> Option<(Vec<Inst>, Value)> {
     let mut out = Vec::new();
     loop {

@@ -67,7 +67,6 @@ fn row_source(matcher: &Matcher<'_>, v: Value, operands: &mut Vec<Value>) -> Opt
     }
 }
 
-/// Matches a weighted sum along axis 1.
 fn weighted_sum(
     matcher: &Matcher<'_>,
     v: Value,
@@ -82,7 +81,6 @@ fn weighted_sum(
         is_binary(product, BinaryKind::Mul) && matcher.def(parts).or(matcher.def(by)).is_none();
     let [n, k, tokens, one] = matcher.dims(parts);
     let few = k.as_const().is_some_and(|k| k <= MAX_ROUTED_EXPERTS);
-    // A row of the result is a token.
     let [m, b, c, d] = matcher.dims(v);
     let rows = m == n && ((b == tokens && c.is_one()) || (b.is_one() && c == tokens));
     operands.extend([parts, by]);

@@ -152,7 +152,6 @@ pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
     out
 }
 
-/// Extends a set by the ops after the weights, one at a time.
 fn extend_tail(defs: &DefWalker<'_>, from: Inst, mut set: Vec<Inst>, sets: &mut Vec<Vec<Inst>>) {
     /// The maximum number of ops: views, a sum, a clamp, a quotient and a scale.
     const MAX_TAIL: usize = 8;
