@@ -32,9 +32,17 @@ enum Origin {
         clock: u32,
     },
     /// Threads of a block that have passed at most `epoch` barriers.
-    Block { instance: u32, epoch: u32 },
-    Node { node: u32 },
-    Pair { first: u32, second: u32 },
+    Block {
+        instance: u32,
+        epoch: u32,
+    },
+    Node {
+        node: u32,
+    },
+    Pair {
+        first: u32,
+        second: u32,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]

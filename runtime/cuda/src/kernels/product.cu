@@ -1,6 +1,6 @@
 // Products with weights in planes. Sums over a group of 32 elements are exact integers. All kernels in this file add
 // pairs of groups in the same order, so their results have the same bits: lane `l` of 32 adds pairs `l`, `l + 32`, …; a
-// butterfly adds the sums of the lanes.
+// butterfly reduction adds the sums of the lanes.
 
 struct Column {
     u32 c, i2, i3;

@@ -179,7 +179,9 @@ fn devices_and_memory() {
             ((9, 0), 132, 232_448)
         );
         driver.grant(Device(0), Device(1)).expect("a link");
-        let memory = driver.allocate(Device(0), 1 << 19).expect("half of the memory");
+        let memory = driver
+            .allocate(Device(0), 1 << 19)
+            .expect("half of the memory");
         driver.write(at(memory), &[7; 100]).expect("room");
         let mut back = [0; 100];
         driver.read(at(memory), &mut back).expect("room");
@@ -321,7 +323,10 @@ fn work_of_the_host_that_fails_or_panics() {
         let graph = driver.instantiate(spec).expect("a graph");
         driver.launch(graph).expect("a launch");
         assert_eq!(
-            driver.synchronize().expect_err("host work panics").to_string(),
+            driver
+                .synchronize()
+                .expect_err("host work panics")
+                .to_string(),
             "wild: host work panicked"
         );
         driver.synchronize().expect("the error is returned once");
