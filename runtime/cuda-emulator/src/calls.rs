@@ -64,7 +64,7 @@ unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -
         let site = *site;
         if let Some(first) = block.barrier.filter(|first| !first.same(&site)) {
             let what = format!(
-                "this thread reached {}, others of its block wait in {} at {{}}: all must reach the same call",
+                "this thread reached {}, other threads of the block wait in {} at {{}}: all must reach the same call",
                 site.what(),
                 first.what()
             );
@@ -156,7 +156,7 @@ unsafe extern "C" fn collective(
         let c = &mut block.warps[warp].collectives[at];
         if let Some(first) = c.site.filter(|first| !first.same(&site)) {
             let what = format!(
-                "this lane reached {}, others of its warp wait in {} at {{}}: all must reach the same call",
+                "this lane reached {}, other lanes of the warp wait in {} at {{}}: all must reach the same call",
                 site.what(),
                 first.what()
             );

@@ -137,6 +137,7 @@ impl Compiler {
             .join(format!("{}.{number}.{name}", std::process::id()));
         let result = write(&own);
         let result = result.and_then(|()| std::fs::rename(&own, &path).map_err(io_error(&path)));
+        // The file exists only after a failure.
         let _ = std::fs::remove_file(&own);
         result.map(|()| path)
     }

@@ -10,7 +10,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "it runs compiled code on stacks and in memory of its own"
+    reason = "it runs compiled code on its own stacks and memory"
 )]
 
 mod abi;

@@ -26,6 +26,7 @@ pub(super) struct Progress {
 
 /// The next run reuses the memory.
 pub(super) struct RunState {
+    /// The stack pointer of the engine while a thread runs.
     pub(super) sp: *mut u8,
     pub(super) stacks: Stacks,
     pub(super) random: Random,

@@ -36,6 +36,7 @@ enum Origin {
         instance: u32,
         epoch: u32,
     },
+    /// Several blocks of a kernel, or a copy.
     Node {
         node: u32,
     },

@@ -231,7 +231,7 @@ impl GraphSpec {
             if *kind == EdgeKind::Programmatic && !(kernel(*from) && kernel(*to)) {
                 let (a, b) = (&self.nodes[*from].label, &self.nodes[*to].label);
                 return malformed(format!(
-                    "a programmatic edge joins {a} and {b}: both must be kernels"
+                    "a programmatic edge joins {a} and {b}, which are not both kernels"
                 ));
             }
             missing[*to] += 1;

@@ -240,7 +240,7 @@ impl GraphBuilder<'_> {
 fn host_work(hosted: &Arc<Mutex<HostLaunches>>, op: usize) -> Work {
     let hosted = Arc::clone(hosted);
     Work::Host(Box::new(move || -> Result<(), HostError> {
-        let mut hosted = hosted.lock().map_err(|_| "an op of the host panicked")?;
+        let mut hosted = hosted.lock().map_err(|_| "a host op panicked")?;
         hosted.run(op).map_err(Into::into)
     }))
 }

@@ -210,7 +210,7 @@ impl Launches {
 
     fn host_task(&mut self, task: &Task) -> Result<LaunchTask, ExecError> {
         let [of] = task.ops.as_slice() else {
-            return Err(malformed("a launch on the host needs exactly one op"));
+            return Err(malformed("a launch on the host has several ops or none"));
         };
         let KernelOp::Op(op) = &of.op else {
             return Err(malformed("the host cannot run fused ops or collectives"));

@@ -115,7 +115,10 @@ impl DeviceView {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "`map_err` gives what it has")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "`map_err` passes the error by value"
+)]
 pub fn error(e: DriverError) -> ExecError {
     if let DriverError::Host { cause, .. } = &e
         && let Some(tpc_cpu::KernelError::Index { what, index, bound }) = cause.downcast_ref()

@@ -286,7 +286,7 @@ fn lock(
     hosted: &Mutex<HostLaunches>,
 ) -> Result<std::sync::MutexGuard<'_, HostLaunches>, ExecError> {
     hosted.lock().map_err(|_| ExecError::Parameter {
-        what: "an op of the host panicked".into(),
+        what: "a host op panicked".into(),
     })
 }
 

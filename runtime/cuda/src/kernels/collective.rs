@@ -44,7 +44,7 @@ fn select_op(op: &Op, rank: usize, request: &Request<'_>) -> Selection {
     let start = |counts: &[u64]| counts[..rank.min(counts.len())].iter().sum();
     let sums = |axis: usize, start: u64| {
         if y.dtype != DType::F32 {
-            return Err("sums over devices must be f32");
+            return Err("the operands of a sum over devices are not f32");
         }
         let template = instance(FAMILY, "sum_parts", &[], Arguments::Params);
         let units = grid_1d(y.elements(), request);

@@ -32,6 +32,7 @@ struct DecodeParts {
     DEVICE_MEMBER float* ends_of(u64 row, u32 chunks, u32 chunk) const { return ends + (row * chunks + chunk) * 2; }
 };
 
+// A range of `count` chunks, from `from` in steps of `step`.
 struct DecodeRange {
     u32 from, count, step;
 };

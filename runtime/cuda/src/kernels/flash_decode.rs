@@ -50,6 +50,7 @@ pub(super) struct FlashDecode {
     keys: Tile,
     values: Tile,
     rows: usize,
+    /// The number of rows per KV head.
     of_head: usize,
 }
 

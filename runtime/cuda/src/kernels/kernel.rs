@@ -208,7 +208,7 @@ pub(super) fn float(dtype: DType) -> Result<(), &'static str> {
 pub(super) fn index(dtype: DType) -> Result<(), &'static str> {
     match dtype {
         DType::I32 | DType::I64 => Ok(()),
-        _ => Err("indices must be i32 or i64"),
+        _ => Err("the indices are neither i32 nor i64"),
     }
 }
 

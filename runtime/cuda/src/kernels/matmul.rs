@@ -19,7 +19,9 @@ const FAMILY: Family = Family {
     ),
 };
 
+/// The columns per thread if the result has several columns.
 const COLUMNS: usize = 8;
+/// The minimum number of elements of K per lane.
 const EACH: usize = 64;
 const THREADS: usize = 128;
 

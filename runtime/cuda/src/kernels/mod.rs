@@ -90,7 +90,7 @@ fn select_unfused(op: &Op, request: &Request<'_>) -> Selection {
         return select_planes(op, request);
     }
     match op {
-        Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf needs a buffer, not a kernel"),
+        Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf has a buffer and no kernel"),
         Op::Opaque(_) => Err("tpc runs opaque ggml ops on the CPU only"),
         Op::Hadamard(op) => movement::hadamard(op, request),
         Op::Arange(op) => movement::arange(op, request),

@@ -75,7 +75,7 @@ fn row_template(
             *operands = rest;
             let fit = |t: &Tensor| t.dtype == DType::F32 && t.max_dims[0] <= MAX_ALL_REDUCE_WIDTH;
             if !parts.iter().all(fit) {
-                return Err("sums over devices must be f32, in rows that fit in shared memory");
+                return Err("a sum over devices is not f32, or its rows exceed shared memory");
             }
             (format!("AllReduceRows<{devices}>"), params)
         }
@@ -119,7 +119,7 @@ pub(super) fn norm_mul(
         KeepInput::Yes => {
             let (first, rest) = request.results.split_first().ok_or(OPERANDS)?;
             if first.dtype != DType::F32 {
-                return Err("the kept input of a norm must be f32");
+                return Err("the kept input of the norm is not f32");
             }
             rest
         }

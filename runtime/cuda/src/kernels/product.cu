@@ -71,6 +71,7 @@ template <class P> DEVICE i32 of_zero(const TermSums& x, u32 half) {
     return P::ZERO ? P::ZERO * (P::TWO ? x.half[half] : x.half[0] + x.half[1]) : 0;
 }
 
+// `c0` and `c1` are the sums of (code - ZERO) times terms.
 template <class P> DEVICE void add_group(HeadSums& to, u32 steps, i32 c0, i32 c1, const TermSums& x) {
     float v;
     if (P::TWO) {

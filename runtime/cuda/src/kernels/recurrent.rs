@@ -12,6 +12,7 @@ const FAMILY: Family = Family {
     text: include_str!("recurrent.cu"),
 };
 
+/// The minimum number of state elements per lane.
 const EACH: usize = 16;
 
 pub(super) fn ssm_conv(request: &Request<'_>) -> Selection {
@@ -33,7 +34,7 @@ fn results(request: &Request<'_>) -> Result<Tensor, &'static str> {
 fn f32(state: &Tensor) -> Result<(), &'static str> {
     match state.dtype {
         DType::F32 => Ok(()),
-        _ => Err("the state must be f32"),
+        _ => Err("the state is not f32"),
     }
 }
 

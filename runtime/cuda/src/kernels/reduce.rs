@@ -14,6 +14,7 @@ const FAMILY: Family = Family {
     ),
 };
 
+/// The minimum number of elements per lane.
 const EACH: usize = 16;
 
 fn reduce_axis(axis: usize, mean: bool, request: &Request<'_>) -> Selection {

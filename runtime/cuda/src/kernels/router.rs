@@ -81,7 +81,7 @@ pub(super) fn router(op: &Router, request: &Request<'_>) -> Selection {
     real(bias)?;
     index(experts.dtype)?;
     if x.dtype != DType::F32 || weights.dtype != DType::F32 {
-        return Err("scores and weights must be f32");
+        return Err("scores or weights are not f32");
     }
     if experts.max_dims[0] > MAX_ROUTED_EXPERTS as usize || x.max_dims[0] > EXPERTS {
         return Err("too many experts");

@@ -56,10 +56,10 @@ pub(super) fn add_id(op: &AddId, request: &Request<'_>) -> Selection {
 
 fn check_update(dst: &Tensor, result: &Tensor, axis: usize) -> Result<(), &'static str> {
     if dst.dtype != result.dtype {
-        return Err("the result must have the destination's type");
+        return Err("the types of destination and result differ");
     }
     if axis == 0 && dst.dtype.is_quantised() {
-        return Err("single elements of blocks cannot be set");
+        return Err("the update may cover only part of a block");
     }
     writable(result.dtype)
 }

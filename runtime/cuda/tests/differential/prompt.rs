@@ -275,6 +275,7 @@ fn each_barrier_of_a_tile_is_needed() {
         cells: 1160,
     };
     let mut case = case(sizes, [DType::Q4_0, DType::Q4_0], &random);
+    // The first scan of the mask finds only hidden cells.
     let hidden = |c: usize| if c < 1024 { f64::NEG_INFINITY } else { 0.0 };
     *reals(&mut case, 3) = (0..1160 * 12).map(|i| hidden(i % 1160)).collect();
     let (kernel, _) = kernel(&case).expect("a kernel");

@@ -245,6 +245,7 @@ fn too_little_memory_is_told_before_weights_are_read() {
         driver => driver.expect("devices"),
     };
     let options = CudaOptions::with_threads(1);
+    // Weights are missing, but the memory error comes first.
     let e = CudaExecutor::new(program(), &MemoryWeights::new(), driver, options);
     let e = e.expect_err("not enough memory").to_string();
     assert!(e.contains("not enough memory"), "{e}");
