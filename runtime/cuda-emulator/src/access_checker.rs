@@ -72,13 +72,13 @@ impl AccessChecker {
         let Access { address, bytes, .. } = *access;
         if access.kind & kind::UNALIGNED == 0 && address % bytes != 0 {
             let what = format!(
-                "it {} {bytes} bytes at {address:#x}, not a multiple of {bytes}",
+                "the thread {} {bytes} bytes at {address:#x}, not a multiple of {bytes}",
                 access.verb()
             );
             return Err(Box::new((FaultKind::Misaligned, what, None)));
         }
         if launch.image.range.contains(&address) {
-            let what = "it writes to a constant".to_owned();
+            let what = "the thread writes to a constant".to_owned();
             return match access.writes() {
                 true => Err(Box::new((FaultKind::ReadOnly, what, None))),
                 false => Ok(()),
@@ -88,7 +88,7 @@ impl AccessChecker {
         let (node, device) = (block.node, launch.device.0);
         let cells = match block.is_shared(address) {
             true => block.shared_cells(address, bytes).map_err(|what| {
-                let what = format!("it {} {what}", access.verb());
+                let what = format!("the thread {} {what}", access.verb());
                 Box::new((FaultKind::OutOfBounds, what, None))
             }),
             // SAFETY: as in `begin`.
@@ -172,7 +172,7 @@ fn race_violation(conflict: &Conflict, access: &Access, nodes: &[GraphNode]) -> 
     };
     let comma = if origin.is_empty() { "" } else { ", " };
     let what = format!(
-        "it {} {} bytes at {:#x}, which {kernel}({}){comma}{origin} {verb}{at}; expected an edge, a barrier or a flag between them",
+        "this access {} {} bytes at {:#x}, which {kernel}({}){comma}{origin} {verb}{at}; expected an edge, a barrier or a flag between them",
         access.verb(),
         access.bytes,
         access.address,
@@ -211,10 +211,12 @@ fn shadow_cells<'a>(
         None => {
             let what = match near {
                 Some((side, start, size)) if address - start < size + (1 << 20) => format!(
-                    "it {verb} {bytes} bytes at byte {} of an allocation of {size} bytes of {side}",
+                    "the thread {verb} {bytes} bytes at byte {} of an allocation of {size} bytes of {side}",
                     address - start
                 ),
-                _ => format!("it {verb} {bytes} bytes at {address:#x}, outside of all allocations"),
+                _ => format!(
+                    "the thread {verb} {bytes} bytes at {address:#x}, outside of all allocations"
+                ),
             };
             Err(Box::new((FaultKind::OutOfBounds, what, None)))
         }

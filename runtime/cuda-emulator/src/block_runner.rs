@@ -68,7 +68,7 @@ fn wake(block: &mut Block) -> bool {
 ///
 /// # Safety
 ///
-/// As for [`run_block`]. The lane must be runnable.
+/// The conditions of [`run_block`] apply. The lane must be runnable.
 unsafe fn run_lane(engine: *mut RunState, block: *mut Block, warp: usize, lane: u32) -> bool {
     // SAFETY: no thread runs here.
     let (e, b) = unsafe { (&mut *engine, &mut *block) };
@@ -119,7 +119,7 @@ unsafe fn run_lane(engine: *mut RunState, block: *mut Block, warp: usize, lane: 
             node: b.node,
             block: b.head.index,
             thread: thread_index(b.head.threads, linear as u32),
-            at: CodeLocation::Named("its begin".into()),
+            at: CodeLocation::Named("the start of the kernel".into()),
             other: None,
             what,
         });

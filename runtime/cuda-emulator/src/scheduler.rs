@@ -247,7 +247,7 @@ impl RunState {
                 node,
                 block: [0; 3],
                 thread: [0; 3],
-                at: CodeLocation::Named("its end".into()),
+                at: CodeLocation::Named("the end of the kernel".into()),
                 other: None,
                 what: "no thread calls wait_dependencies, so successors may start before the programmatic \
                        predecessors have ended"

@@ -29,7 +29,7 @@ pub(super) unsafe fn context<'a>(
 ///
 /// # Safety
 ///
-/// As for [`context`]. References to the block or the engine must not be used afterwards.
+/// The conditions of [`context`] apply. References to the block or the engine must not be used afterwards.
 pub(super) unsafe fn leave(thread: Thread) {
     // SAFETY: guaranteed by the caller.
     let (head, block, engine) = unsafe { context(thread) };
@@ -43,7 +43,7 @@ pub(super) unsafe fn leave(thread: Thread) {
 ///
 /// # Safety
 ///
-/// As for [`context`].
+/// The conditions of [`context`] apply.
 pub(super) unsafe fn fail(
     thread: Thread,
     kind: FaultKind,
@@ -73,7 +73,7 @@ pub(super) unsafe fn fail(
 ///
 /// # Safety
 ///
-/// As for [`context`].
+/// The conditions of [`context`] apply.
 pub(super) unsafe fn spin(thread: Thread, site: RawSite) {
     // SAFETY: guaranteed by the caller.
     unsafe {
@@ -90,7 +90,7 @@ pub(super) unsafe fn spin(thread: Thread, site: RawSite) {
 ///
 /// # Safety
 ///
-/// As for [`context`].
+/// The conditions of [`context`] apply.
 pub(super) unsafe fn check_access(thread: Thread, access: &Access, at: Option<CodeLocation>) {
     // SAFETY: guaranteed by the caller.
     unsafe {

@@ -11,7 +11,7 @@ pub type HostError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 #[expect(
     missing_docs,
-    reason = "the message of each variant says what its fields hold"
+    reason = "the message of each variant describes its fields"
 )]
 pub enum DriverError {
     #[error("no usable CUDA driver: {what}")]

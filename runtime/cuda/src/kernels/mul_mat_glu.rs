@@ -36,7 +36,7 @@ pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
     };
     let (y, terms) = result(request)?;
     if up.is_some_and(|up| up != gate) {
-        return Err("the types or shapes of the weights differ");
+        return Err("the weights differ in type, shape or storage format");
     }
     let (function, numbers) = pointwise::gate(op, request.options);
     let (lanes, rows) = (lanes(gate)?, y.max_dims[0]);
@@ -79,7 +79,7 @@ pub(super) fn mul_mat_id_glu(op: &Glu, of: &MulMatId, request: &Request<'_>) -> 
     types.iter().try_for_each(|t| real(*t))?;
     let (y, terms) = result(request)?;
     if gate != up {
-        return Err("the types or shapes of the weights differ");
+        return Err("the weights differ in type, shape or storage format");
     }
     index(ids.dtype)?;
     let (function, numbers) = pointwise::gate(op, request.options);
