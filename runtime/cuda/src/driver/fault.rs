@@ -11,7 +11,7 @@ pub enum FaultKind {
     Misaligned,
     /// A write to constant memory.
     ReadOnly,
-    /// Two unordered accesses to the same memory, one of them a write.
+    /// Two unordered accesses to the same memory, including a write.
     Race,
     /// Threads that wait at different barriers.
     Divergence,

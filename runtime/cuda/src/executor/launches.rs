@@ -47,10 +47,10 @@ pub(super) struct Launches {
     pub(super) staged: BTreeMap<usize, StagingPart>,
     pub(super) staging: Vec<StagingBuffer>,
     pub(super) terms: BTreeMap<usize, TermSlot>,
-    /// The bytes of one buffer for quantised activations, by device. Each device has two.
+    /// The bytes of each of the two buffers for quantised activations, by device.
     pub(super) terms_bytes: Vec<u64>,
     pub(super) scratch: BTreeMap<usize, ScratchPart>,
-    /// The scratch memory of each device. Launches use it one after another.
+    /// The scratch memory of each device, which launches use one after another.
     pub(super) scratch_bytes: Vec<Scratch>,
 }
 

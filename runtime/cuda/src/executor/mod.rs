@@ -281,7 +281,7 @@ impl<D: Driver> CudaExecutor<D> {
     }
 }
 
-/// Locks the host ops. Returns an error if one has panicked.
+/// Locks the host ops. Returns an error if a host op has panicked.
 fn lock(
     hosted: &Mutex<HostLaunches>,
 ) -> Result<std::sync::MutexGuard<'_, HostLaunches>, ExecError> {

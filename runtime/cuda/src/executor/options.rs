@@ -20,7 +20,7 @@ pub struct CudaOptions {
 /// The kind of edge between consecutive kernels of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Edges {
-    /// A kernel may start before the previous kernel has ended; it waits before it accesses shared data. Needs compute
+    /// A kernel may start before the previous kernel has ended, and waits before it accesses shared data. Needs compute
     /// capability 9.0.
     #[default]
     Programmatic,

@@ -33,8 +33,8 @@ impl ProgrammaticEdges {
         }
     }
 
-    /// Handles a kernel, the last node of a graph, which follows the nodes in `after`. The edge is programmatic if the
-    /// only predecessor is a kernel of the same device.
+    /// Handles the kernel that is the last node of the graph and follows the nodes in `after`. The edge is programmatic
+    /// if the only predecessor is a kernel of the same device.
     pub(super) fn kernel(&mut self, device: usize, after: &[usize], spec: &mut GraphSpec) {
         let node = spec.nodes.len() - 1;
         // The first node must not refer to an earlier graph.

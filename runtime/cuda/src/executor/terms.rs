@@ -22,7 +22,7 @@ type PlacedLaunch = (Launch, Place);
 
 #[derive(Debug, Default)]
 pub(super) struct TermsPlan {
-    /// For each launch that reads terms: the buffer, and true if it already holds these terms.
+    /// For each launch that reads terms: the buffer, and true if the buffer already holds the terms.
     reads: BTreeMap<PlacedLaunch, (TermSlot, bool)>,
     /// For each launch that writes terms: the value as the next product reads it, and the buffer.
     makes: BTreeMap<PlacedLaunch, (Value, TermSlot)>,
@@ -68,7 +68,7 @@ impl TermsPlan {
         Ok(out)
     }
 
-    /// Returns the buffer from which a launch reads terms, and true if it already holds these terms.
+    /// Returns the buffer that a launch reads, and true if the buffer already holds the terms.
     pub(super) fn read(&self, at: PlacedLaunch) -> (TermSlot, bool) {
         self.reads
             .get(&at)

@@ -17,7 +17,7 @@ const MAX_DEVICES: usize = 64;
 ///
 /// # Errors
 ///
-/// Returns [`Unsupported`] for other ops or operands.
+/// Returns [`Unsupported`] if the op is not a collective, or the operands are not supported.
 pub fn select_collective(
     op: &Op,
     rank: usize,

@@ -7,7 +7,7 @@ use super::kernel::{GRID, Geometry, Request, Selection, kernel};
 
 /// The number of cells per warp above which a block gets another warp.
 const CELLS: usize = 64;
-/// The maximum number of warps per block. They share one query head of a token.
+/// The maximum number of warps per block. The warps of a block share one query head of a token.
 const WARPS: usize = 8;
 
 /// Attention kernels, which divide the cells in different ways.

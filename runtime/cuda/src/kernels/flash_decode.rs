@@ -13,7 +13,7 @@ pub(super) const TOKENS: usize = 8;
 /// The number of cells per chunk, and of threads per block.
 const CHUNK: usize = 128;
 const FAN: usize = 16;
-/// The number of tiles in shared memory: one is read while the others are loaded.
+/// The number of tiles in shared memory: one tile is read while other tiles are loaded.
 const STAGES: usize = 3;
 /// The maximum bytes of a tile.
 const TILE: usize = 9600;

@@ -53,7 +53,7 @@ pub enum FusedOp {
 ///
 /// # Errors
 ///
-/// Returns [`Unsupported`] for other operands.
+/// Returns [`Unsupported`] if the kernel does not support the operands.
 pub fn select_fused(fused: &FusedOp, request: &Request<'_>) -> Result<Kernel, Unsupported> {
     let (name, chosen) = match fused {
         FusedOp::NormMul(op, rows, kept) => {

@@ -91,7 +91,7 @@ impl Scratch {
 
 /// A kernel with parameters and launch geometry.
 ///
-/// The kernel receives views of the operands and results. Another view passes a runtime size as its axis 0. [Scratch
+/// The kernel receives views of the operands and results. A runtime size is axis 0 of an additional view. [Scratch
 /// memory](Scratch) adds two views: counters and partial results. Views, tensors and parameters are in device memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {

@@ -5,7 +5,7 @@ struct GluParams {
     ProductParams product;
 };
 
-// Returns the number of rows that a block computes at a time. With terms (`T`), it is at least 32, one group.
+// Returns the number of rows that a block computes at a time: at least 32 (one group) with terms (`T`).
 template <int T> DEVICE u32 rows_at_once(u32 teams) { return T ? max(teams, 32u) : teams; }
 
 // Quantises `each` results from `first` on, which this block kept in shared memory. All threads must call it.

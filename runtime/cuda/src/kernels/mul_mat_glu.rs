@@ -6,7 +6,7 @@ use super::pointwise;
 use super::product::{THREADS, TILE, epilogue, geometry, lanes, plane_instance, product_params};
 use super::source::{Arguments, tag};
 
-/// For a block that writes terms: the number of threads, and the minimum number of rows it computes at a time.
+/// For a block that writes terms: the number of threads, and the minimum number of rows computed at a time.
 const WITH_TERMS: (usize, usize) = (256, 32);
 
 fn result(request: &Request<'_>) -> Result<(Tensor, bool), &'static str> {

@@ -9,7 +9,7 @@ pub enum RowSource {
     Norm(Norm, Box<RowSource>),
     /// The weighted sum of parts along axis 1.
     WeightedSum,
-    /// The sum of one tensor per device; the number is the number of devices.
+    /// The sum of one tensor per device, for this number of devices.
     AllReduce(usize),
     /// The sum of other rows and a tensor.
     Add(Box<RowSource>),

@@ -157,8 +157,8 @@ impl Instance {
             Some((threads, blocks)) => format!("KERNEL_AT_ONCE({threads}, {blocks}, "),
             None => "KERNEL(".to_owned(),
         };
-        // The kernel waits (`wait_dependencies`) before it accesses data of other kernels. The next kernel waits too,
-        // so it may start immediately.
+        // The kernel waits (`wait_dependencies`) before it accesses data of other kernels. The next kernel does the
+        // same and may therefore start immediately.
         format!(
             "{kernel}{}, const View* views, const u8* params, Fault* fault, u32 launch) {{\n    launch_dependents();\n{prefetch}    \
              wait_dependencies();\n    {}({given});\n}}\n",

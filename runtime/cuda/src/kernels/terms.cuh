@@ -16,7 +16,7 @@ DEVICE void put_terms(const float* e, u32 group, const u8* column, bool real) {
     u32 lane = threadIdx.x % 8;
     float largest = 0.0f;
     for (u32 i = 0; i < 4; i++) {
-        // NaN is treated as infinity.
+        // Treat NaN like infinity.
         float size = fabsf(e[i]);
         largest = size <= largest ? largest : size == size ? size : u2f(0x7f800000u);
     }

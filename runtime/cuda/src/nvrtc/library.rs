@@ -54,7 +54,7 @@ const SUBFOLDERS: [&str; 6] = [
 
 impl Nvrtc {
     /// Finds the library. `TPC_NVRTC` names the file, a CUDA installation, or a folder with the unpacked wheel
-    /// `nvidia-cuda-nvrtc`. If it is unset, tpc searches `CUDA_PATH`, `CUDA_HOME`, `/usr/local/cuda` and the system's
+    /// `nvidia-cuda-nvrtc`. If unset, tpc searches `CUDA_PATH`, `CUDA_HOME`, `/usr/local/cuda` and the system's
     /// library path.
     ///
     /// # Errors
@@ -268,7 +268,7 @@ impl<'a> ProgramGuard<'a> {
         }
     }
 
-    /// Returns the bytes from two library functions; empty if one fails.
+    /// Returns the bytes that `get` writes; empty if a call fails.
     ///
     /// # Safety
     ///

@@ -1,6 +1,7 @@
 //! Matches sums over devices, with the additions and norms that each device applies to the sum.
 //!
-//! The launch is in the queues of all participants. Each device reads all operands, and all devices end it together.
+//! The launch is in the queues of all participants. Each device reads all operands, and all devices end the launch
+//! together.
 
 use tpc_ir::op::BinaryKind;
 use tpc_ir::{Inst, Op, Value};

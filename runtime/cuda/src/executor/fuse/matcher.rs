@@ -91,7 +91,7 @@ impl<'a> Matcher<'a> {
         product && self.are_f32(&data.results) && self.is_packed(data.operands[0])
     }
 
-    /// Returns the operand with the sizes of the result, as its definition within the set, and the other operand.
+    /// Returns the definition of the operand that has the sizes of the result, and the other operand.
     pub(super) fn inner(&self, data: &InstData) -> Option<(&'a InstData, Value)> {
         let [a, b] = *data.operands.as_slice() else {
             return None;

@@ -114,7 +114,7 @@ fn dense_products(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// Returns a product and the chain of additions after it. Each addition is the only reader of the value before.
+/// Returns a product and the chain of additions after it. Each addition is the only reader of the previous value.
 fn sums(defs: &DefWalker<'_>, product: Inst) -> Vec<Inst> {
     let mut out = vec![product];
     let mut last = product;
