@@ -216,8 +216,8 @@ impl GraphSpec {
     ///
     /// # Errors
     ///
-    /// Returns an error if an edge refers to a missing node, if a programmatic edge joins anything except two kernels,
-    /// or if the edges form a cycle.
+    /// Returns an error if an edge refers to a missing node, a programmatic edge joins a node that is not a kernel, or
+    /// the edges form a cycle.
     pub fn order(&self) -> Result<Vec<usize>, DriverError> {
         let n = self.nodes.len();
         let malformed = |what: String| Err(DriverError::Malformed { what });

@@ -1,5 +1,5 @@
 // Products with weights in planes. Sums over a group of 32 elements are exact integers. All kernels in this file add
-// pairs of groups in the same order, so their results have the same bits: lane `l` of 32 adds pairs `l`, `l + 32`, …; a
+// pairs of groups in the same order, so results have the same bits. Lane `l` of 32 adds pairs `l`, `l + 32`, …; a
 // butterfly reduction adds the sums of the lanes.
 
 struct Column {

@@ -1,7 +1,7 @@
 //! NVRTC, the compiler of kernels for cards. It needs neither a card nor a driver.
 //!
-//! The same source and target give the same bytes on every machine: options and program name are fixed, and line
-//! tables, which contain the folder, are omitted. Kernels that spill registers are refused.
+//! The same source and target give the same bytes on every machine. Options and program name are fixed. Line tables,
+//! which contain the folder, are omitted. Kernels that spill registers are refused.
 
 mod build;
 mod cache;

@@ -34,7 +34,7 @@ fn reals(case: &mut Case, operand: usize) -> &mut Vec<f64> {
     }
 }
 
-/// Makes a case: token `t` sees the first `cells - 3 * (tokens - 1 - t)` cells, except cells 40 to 79 and a random
+/// Makes a case. Token `t` sees the first `cells - 3 * (tokens - 1 - t)` cells, except cells 40 to 79 and a random
 /// ninth of the others.
 fn case(sizes: Sizes, types: [DType; 2], random: &Random) -> Case {
     let mut case = attention::case(sizes, types, random);
