@@ -231,7 +231,9 @@ fn a_tile_of_rows_reads_the_cache_once() {
 fn orders(text: &str) -> Vec<(usize, usize)> {
     let begin = text.find("DEVICE void attend_tile").expect("the loop");
     let body = &text[begin..];
-    let body = &body[..body.find("DEVICE void flash_prefill").expect("its end")];
+    let body = &body[..body
+        .find("DEVICE void flash_prefill")
+        .expect("the next function")];
     let of = |order: &'static str| {
         let found = body.match_indices(order);
         found.map(move |(at, order)| (begin + at, begin + at + order.len()))
@@ -253,7 +255,9 @@ fn right(text: String, kernel: &Kernel, case: &Case, random: &Random) -> Option<
         .driver
         .load(Device(0), &Module::new(kernel.instance.module(), text));
     let name = kernel.instance.entry();
-    let function = rig.driver.function(module.expect("it compiles"), &name);
+    let function = rig
+        .driver
+        .function(module.expect("the module compiles"), &name);
     rig.functions.insert(name, function.expect("a kernel"));
     let outputs = results(case, &stored, random);
     let left = rig.launch((kernel, None), (stored, outputs), None);
