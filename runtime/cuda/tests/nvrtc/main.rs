@@ -124,7 +124,7 @@ fn code_is_kept() {
     assert_eq!(
         cache
             .compile(&nvrtc, "all", &text, "sm_90a")
-            .expect("the kernel exists"),
+            .expect("the code is cached"),
         first
     );
     cache
