@@ -1,15 +1,15 @@
-//! The interface between scheduler and compiled kernels, with the layouts of `shim.h`.
+//! The interface between scheduler and compiled kernels. Layouts match `shim.h`.
 
 use std::ffi::{CStr, c_char, c_void};
 
-/// A stack's size and alignment in bytes, a power of two.
+/// The size and alignment of a stack in bytes, a power of two.
 pub(super) const STACK: usize = 64 << 10;
-/// The thread head at the upper end of a stack, in bytes.
+/// The size of the thread head at the upper end of a stack, in bytes.
 pub(super) const HEAD: usize = 512;
-/// Bytes that a lane may publish.
+/// The maximum size of a value that a lane publishes, in bytes.
 pub(super) const SLOT: usize = 64;
 
-/// A call site that may wait, and the call's name.
+/// A call site that may wait, with the name of the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawSite {
@@ -18,7 +18,7 @@ pub(super) struct RawSite {
     line: u32,
 }
 
-/// Returns a C string's text.
+/// Returns the text of a C string.
 ///
 /// # Safety
 ///
@@ -49,7 +49,6 @@ impl RawSite {
     }
 }
 
-/// A shared-memory declaration.
 #[repr(C)]
 pub(super) struct RawShared {
     pub(super) bytes: u32,
@@ -66,7 +65,7 @@ impl RawShared {
     }
 }
 
-/// The part of a block that its threads read.
+/// The fields of a block that its threads read.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockHead {
@@ -77,7 +76,7 @@ pub(super) struct BlockHead {
     pub(super) dynamic: *mut u8,
 }
 
-/// The part of a thread that the thread reads.
+/// The fields of a thread that the thread reads.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadHead {
@@ -98,12 +97,10 @@ pub(super) fn thread_index(threads: [u32; 3], linear: u32) -> [u32; 3] {
     [linear % x, linear / x % y, linear / x / y]
 }
 
-/// A lane's published value.
 #[repr(C, align(16))]
 #[derive(Clone, Copy)]
 pub(super) struct Slot(pub(super) [u8; SLOT]);
 
-/// Combines lanes' published values in place.
 pub(super) type Reduce = unsafe extern "C" fn(*mut Slot, u32);
 
 #[repr(C)]
@@ -121,7 +118,6 @@ impl RawKernel {
     }
 }
 
-/// Kinds of accesses, as bit flags.
 pub(super) mod kind {
     pub(crate) const LOAD: u32 = 1;
     pub(crate) const STORE: u32 = 2;
@@ -135,7 +131,6 @@ type Thread = *mut ThreadHead;
 type Site = *const RawSite;
 type Address = *const c_void;
 
-/// The calls from kernels to the engine.
 #[repr(C)]
 pub(super) struct Calls {
     pub(super) barrier: unsafe extern "C" fn(Thread, u32, Site) -> u32,

@@ -18,7 +18,7 @@ pub(super) struct AccessChecker {
     pub(super) granted: BTreeSet<(u32, u32)>,
 }
 
-/// An invalid access, with the other location of a race.
+/// An invalid access. For a race, the location is the other access.
 pub(super) type Violation = Box<(FaultKind, String, Option<CodeLocation>)>;
 
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ pub(super) struct Access {
     pub(super) bytes: usize,
     pub(super) kind: u32,
     pub(super) pc: usize,
-    /// 0 for a plain access; an atomic's scope: 1 for the device, 2 for the system.
+    /// 0 for a plain access; the scope of an atomic: 1 device, 2 system.
     pub(super) atomic: u8,
 }
 
@@ -45,7 +45,6 @@ impl Access {
 }
 
 impl AccessChecker {
-    /// Starts a graph.
     pub(super) fn begin(&mut self, reach: &Rc<Reachability>) {
         if self.races.begin(reach) {
             // SAFETY: the driver's memories, which are not used elsewhere while a graph runs.
@@ -73,13 +72,13 @@ impl AccessChecker {
         let Access { address, bytes, .. } = *access;
         if access.kind & kind::UNALIGNED == 0 && address % bytes != 0 {
             let what = format!(
-                "it {} {bytes} bytes at {address:#x}, not a multiple of {bytes}",
+                "the thread {} {bytes} bytes at {address:#x}, not a multiple of {bytes}",
                 access.verb()
             );
             return Err(Box::new((FaultKind::Misaligned, what, None)));
         }
         if launch.image.range.contains(&address) {
-            let what = "it writes to a constant".to_owned();
+            let what = "the thread writes to a constant".to_owned();
             return match access.writes() {
                 true => Err(Box::new((FaultKind::ReadOnly, what, None))),
                 false => Ok(()),
@@ -89,7 +88,7 @@ impl AccessChecker {
         let (node, device) = (block.node, launch.device.0);
         let cells = match block.is_shared(address) {
             true => block.shared_cells(address, bytes).map_err(|what| {
-                let what = format!("it {} {what}", access.verb());
+                let what = format!("the thread {} {what}", access.verb());
                 Box::new((FaultKind::OutOfBounds, what, None))
             }),
             // SAFETY: as in `begin`.
@@ -173,7 +172,7 @@ fn race_violation(conflict: &Conflict, access: &Access, nodes: &[GraphNode]) -> 
     };
     let comma = if origin.is_empty() { "" } else { ", " };
     let what = format!(
-        "it {} {} bytes at {:#x}, which {kernel}({}){comma}{origin} {verb}{at}; expected an edge, a barrier or a flag between them",
+        "this access {} {} bytes at {:#x}, which {kernel}({}){comma}{origin} {verb}{at}; expected an edge, a barrier or a flag between them",
         access.verb(),
         access.bytes,
         access.address,
@@ -186,7 +185,6 @@ fn race_violation(conflict: &Conflict, access: &Access, nodes: &[GraphNode]) -> 
     Box::new((FaultKind::Race, what, Some(other)))
 }
 
-/// Returns the shadow cells of a range that the device may access.
 fn shadow_cells<'a>(
     memories: &'a mut Memories,
     granted: &BTreeSet<(u32, u32)>,
@@ -213,10 +211,12 @@ fn shadow_cells<'a>(
         None => {
             let what = match near {
                 Some((side, start, size)) if address - start < size + (1 << 20) => format!(
-                    "it {verb} {bytes} bytes at byte {} of an allocation of {size} bytes of {side}",
+                    "the thread {verb} {bytes} bytes at byte {} of an allocation of {size} bytes of {side}",
                     address - start
                 ),
-                _ => format!("it {verb} {bytes} bytes at {address:#x}, outside of all allocations"),
+                _ => format!(
+                    "the thread {verb} {bytes} bytes at {address:#x}, outside of all allocations"
+                ),
             };
             Err(Box::new((FaultKind::OutOfBounds, what, None)))
         }

@@ -1,21 +1,18 @@
-//! A running block: threads, wait states, shared memory.
-
 use super::abi::{BlockHead, RawShared, RawSite, Slot};
 use super::race::{BlockClocks, ShadowCell};
 
-/// The gap between shared-memory declarations in bytes, which makes overruns detectable.
+/// Bytes between shared-memory declarations, to detect overruns.
 const GAP: usize = 64;
 
-/// Static shared memory per kernel in bytes, as on real devices.
+/// The limit of static shared memory per kernel in bytes, as on real devices.
 pub(super) const MAX_DECLARED_SHARED: usize = 48 << 10;
 
 #[derive(Clone, Copy)]
 pub(super) struct Fiber {
     pub(super) stack: *mut u8,
     pub(super) sp: *mut u8,
-    /// The call in which the thread waits.
     pub(super) site: Option<RawSite>,
-    /// Address and value of the last loaded flag.
+    /// The address and value of the last flag that the thread loaded.
     pub(super) flag: (usize, u64),
     pub(super) ended: bool,
 }
@@ -30,13 +27,11 @@ impl Fiber {
     };
 }
 
-/// A collective call by lanes of a warp.
 pub(super) struct Collective {
     pub(super) mask: u32,
     pub(super) arrived: u32,
     pub(super) generation: usize,
     pub(super) site: Option<RawSite>,
-    /// The published values of the current and the previous generation.
     pub(super) slots: Box<[[Slot; 32]; 2]>,
 }
 
@@ -84,22 +79,21 @@ pub(super) struct AsyncCopies {
 pub(super) struct Block {
     pub(super) head: BlockHead,
     pub(super) node: usize,
-    /// The threads' clocks, in the checked build.
+    /// The clocks of the threads; `None` in the unchecked build.
     pub(super) clocks: Option<Box<BlockClocks>>,
     pub(super) alive: u32,
     pub(super) arrived: u32,
-    /// The sums of values passed to the barrier, in the current and the previous generation.
+    /// The sums of the threads' barrier values, in the current and the previous generation.
     pub(super) brought: [u32; 2],
     pub(super) generation: usize,
     pub(super) barrier: Option<RawSite>,
     pub(super) triggered: bool,
-    /// Threads that wait for programmatic predecessors.
+    /// The number of threads that wait for programmatic predecessors.
     pub(super) waiting: u32,
     pub(super) warps: Vec<Warp>,
     pub(super) fibers: Vec<Fiber>,
     pub(super) copies: Vec<AsyncCopies>,
     shared: Vec<u128>,
-    /// Shadow memory, one cell per byte of shared memory.
     cells: Vec<ShadowCell>,
     used: usize,
     declared: Vec<(*const RawShared, usize)>,
@@ -134,7 +128,7 @@ impl Block {
         })
     }
 
-    /// Starts a launch's block without threads. `most` is the maximum shared memory in bytes.
+    /// Starts a block without threads. `most` is the maximum shared memory in bytes.
     pub(super) fn begin(&mut self, node: usize, head: BlockHead, most: usize) {
         let threads = head.threads.iter().product::<u32>();
         self.head = head;
@@ -162,7 +156,6 @@ impl Block {
                 c.arrived = 0;
             }
         }
-        // Reserve room for the declarations and their gaps.
         let room = (2 * most + 64 * GAP).div_ceil(16);
         if self.shared.len() < room {
             self.shared.resize(room, 0);
@@ -173,7 +166,6 @@ impl Block {
         self.head.dynamic = self.take(dynamic);
     }
 
-    /// Allocates shared memory filled with poison bytes.
     fn take(&mut self, bytes: usize) -> *mut u8 {
         let from = self.used;
         self.used = (from + bytes).next_multiple_of(16) + GAP;
@@ -190,7 +182,7 @@ impl Block {
         at
     }
 
-    /// Returns a declaration's memory; `None` if shared memory is exhausted.
+    /// Returns the memory of a declaration; `None` if shared memory is exhausted.
     pub(super) fn shared(&mut self, site: *const RawShared) -> Option<*mut u8> {
         let base = self.shared.as_mut_ptr().cast::<u8>();
         if let Some((_, at)) = self.declared.iter().find(|(s, _)| *s == site) {
@@ -218,7 +210,7 @@ impl Block {
         (base..base + self.shared.len() * 16).contains(&address)
     }
 
-    /// Returns a shared-memory range's shadow cells, or an error text.
+    /// Returns the shadow cells of a shared-memory range, or an error text.
     pub(super) fn shared_cells(
         &mut self,
         address: usize,
@@ -265,7 +257,6 @@ impl Block {
         true
     }
 
-    /// Describes where threads wait, for diagnostics.
     pub(super) fn describe_waits(&self) -> String {
         let mut places: Vec<(String, u32, u32)> = Vec::new();
         for (i, fiber) in self.fibers.iter().enumerate() {

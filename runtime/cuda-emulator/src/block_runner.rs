@@ -1,5 +1,3 @@
-//! Runs the threads of a block until they wait.
-
 use tpc_cuda::FaultKind;
 
 use super::abi::{ThreadHead, thread_index};
@@ -16,7 +14,7 @@ pub(super) enum BlockOutcome {
     Stopped,
 }
 
-/// Runs threads until the block ends or no thread can run.
+/// Runs the threads of a block until the block ends or no thread can run.
 ///
 /// # Safety
 ///
@@ -44,7 +42,7 @@ pub(super) unsafe fn run_block(engine: *mut RunState, block: *mut Block) -> Bloc
         }
         let turn = e.random.below(32) as u32;
         let mut mask = b.warps[warp].runnable();
-        // Run all runnable lanes, from a random one on, before the next warp.
+        // Start with a random lane; run all runnable lanes before the next warp.
         while mask != 0 {
             let lane = (mask.rotate_right(turn).trailing_zeros() + turn) % 32;
             mask &= !(1 << lane);
@@ -56,7 +54,7 @@ pub(super) unsafe fn run_block(engine: *mut RunState, block: *mut Block) -> Bloc
     }
 }
 
-/// Readies spinning lanes for the next turn. Returns true if there are any.
+/// Makes spinning lanes runnable for the next turn. Returns true if there are any.
 fn wake(block: &mut Block) -> bool {
     let mut any = 0;
     for warp in &mut block.warps {
@@ -70,7 +68,7 @@ fn wake(block: &mut Block) -> bool {
 ///
 /// # Safety
 ///
-/// As for [`run_block`]. The lane must be runnable.
+/// The conditions of [`run_block`] apply. The lane must be runnable.
 unsafe fn run_lane(engine: *mut RunState, block: *mut Block, warp: usize, lane: u32) -> bool {
     // SAFETY: no thread runs here.
     let (e, b) = unsafe { (&mut *engine, &mut *block) };
@@ -80,7 +78,7 @@ unsafe fn run_lane(engine: *mut RunState, block: *mut Block, warp: usize, lane: 
         b.warps[warp].new &= !bit;
         let stack = e.stacks.take();
         let Task::Kernel(launch) = &e.node(b.node).task else {
-            unreachable!("invariant: blocks are of kernels")
+            unreachable!("invariant: only kernels have blocks")
         };
         // SAFETY: the stack is free.
         unsafe {
@@ -104,7 +102,7 @@ unsafe fn run_lane(engine: *mut RunState, block: *mut Block, warp: usize, lane: 
     let (save, load) = (&raw mut e.sp, b.fibers[linear].sp);
     // SAFETY: the thread was prepared, or suspended itself to wait.
     unsafe { switch(save, load) };
-    // SAFETY: the thread has suspended itself again.
+    // SAFETY: the thread has suspended itself.
     let (e, b) = unsafe { (&mut *engine, &mut *block) };
     let stack = b.fibers[linear].stack;
     if b.fibers[linear].ended {
@@ -121,7 +119,7 @@ unsafe fn run_lane(engine: *mut RunState, block: *mut Block, warp: usize, lane: 
             node: b.node,
             block: b.head.index,
             thread: thread_index(b.head.threads, linear as u32),
-            at: CodeLocation::Named("its begin".into()),
+            at: CodeLocation::Named("the start of the kernel".into()),
             other: None,
             what,
         });
@@ -132,7 +130,7 @@ unsafe fn run_lane(engine: *mut RunState, block: *mut Block, warp: usize, lane: 
 fn report_divergence(engine: &mut RunState, block: &Block) {
     let waits = |f: &super::block::Fiber| f.site.is_some() && !f.ended;
     let first = block.fibers.iter().position(waits);
-    let first = first.expect("invariant: what lives and does not run waits");
+    let first = first.expect("invariant: a live thread runs or waits");
     engine.fault = Some(UnresolvedFault {
         kind: FaultKind::Divergence,
         node: block.node,

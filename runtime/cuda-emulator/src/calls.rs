@@ -1,4 +1,4 @@
-//! Calls from kernels to the engine, on an emulated thread's stack. A call may suspend the thread.
+//! Calls from kernels to the engine, on the stack of an emulated thread. A call may suspend the thread.
 
 use std::ffi::c_void;
 
@@ -12,7 +12,6 @@ use super::fault::CodeLocation;
 use super::race::{Accessor, RaceDetector};
 use super::thread::{Thread, check_access, context, fail, leave, spin};
 
-/// The call table of every module.
 pub(super) const CALLS: Calls = Calls {
     barrier,
     collective,
@@ -65,7 +64,7 @@ unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -
         let site = *site;
         if let Some(first) = block.barrier.filter(|first| !first.same(&site)) {
             let what = format!(
-                "this thread reached {}, others of its block wait in {} at {{}}: all must reach the same call",
+                "this thread reached {}, other threads of the block wait in {} at {{}}: all must reach the same call",
                 site.what(),
                 first.what()
             );
@@ -98,7 +97,7 @@ unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -
     }
 }
 
-/// Completes a collective if all live lanes have arrived. `last` continues without suspending.
+/// Completes a collective call if all live lanes have arrived. The lane `last` continues without suspending.
 fn complete(
     block: &mut Block,
     warp: usize,
@@ -112,7 +111,7 @@ fn complete(
         return false;
     }
     if let Some((_, Some(reduce))) = last {
-        // SAFETY: the slots of the current generation; the lanes of `arrived` have written their slots.
+        // SAFETY: these are the slots of the current generation; the lanes of `arrived` have written their slots.
         unsafe { reduce(c.slots[c.generation & 1].as_mut_ptr(), c.arrived) };
     }
     // Only `__syncwarp` orders memory. Other collectives exchange registers.
@@ -157,7 +156,7 @@ unsafe extern "C" fn collective(
         let c = &mut block.warps[warp].collectives[at];
         if let Some(first) = c.site.filter(|first| !first.same(&site)) {
             let what = format!(
-                "this lane reached {}, others of its warp wait in {} at {{}}: all must reach the same call",
+                "this lane reached {}, other lanes of the warp wait in {} at {{}}: all must reach the same call",
                 site.what(),
                 first.what()
             );
@@ -241,13 +240,13 @@ unsafe extern "C" fn atomic(
         if of_kind & kind::STORE != 0 {
             let engine = context(thread).2;
             engine.events += 1;
-            // Let other threads run first, to vary the order of visible stores.
+            // Let other threads run first, to vary the order in which stores become visible.
             if engine.random.below(4) == 0 {
                 spin(thread, *site);
             }
             context(thread).2.events += 1;
         } else {
-            // The flag is unchanged since this thread's last load: other threads must run to change it.
+            // The flag has not changed since this thread loaded it: other threads must run.
             let now = match bytes {
                 8 => address.cast::<u64>().read_volatile(),
                 _ => u64::from(address.cast::<u32>().read_volatile()),

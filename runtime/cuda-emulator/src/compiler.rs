@@ -1,5 +1,3 @@
-//! The host's C++ compiler and its output cache.
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,9 +9,9 @@ use tpc_cuda::kernels::PRELUDE;
 /// The build mode of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Build {
-    /// Fast. A kernel's fault gives wrong results or ends the process.
+    /// A fast build. A fault in a kernel gives wrong results or ends the process.
     Plain,
-    /// Checks every load and store.
+    /// A build that checks every load and store.
     Checked,
 }
 
@@ -35,8 +33,7 @@ fn no_compiler(tried: &[String]) -> DriverError {
 }
 
 impl Compiler {
-    /// Finds the compiler that the variable `CXX` names, or the first usual one that runs. Its outputs are cached in
-    /// the folder.
+    /// Finds the compiler that `CXX` names, or else the first known compiler that runs. `cache` is the output folder.
     pub(super) fn find(cache: PathBuf) -> Result<Compiler, DriverError> {
         let named = std::env::var("CXX").ok().filter(|n| !n.is_empty());
         let usual = ["c++", "g++", "clang++"].map(str::to_owned);
@@ -89,7 +86,6 @@ impl Compiler {
         flags
     }
 
-    /// Returns the text before every module.
     fn prefix() -> String {
         let line = |file: &str| format!("\n#line 1 \"{file}\"\n");
         let parts = [
@@ -122,7 +118,7 @@ impl Compiler {
         hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
     }
 
-    /// Returns a cached file's path, creating it with `write` if missing. Concurrent writers use separate temporary
+    /// Returns the path of a cached file; `write` creates a missing file. Concurrent writers use separate temporary
     /// files; the last rename wins.
     fn cached(
         &self,
@@ -141,12 +137,12 @@ impl Compiler {
             .join(format!("{}.{number}.{name}", std::process::id()));
         let result = write(&own);
         let result = result.and_then(|()| std::fs::rename(&own, &path).map_err(io_error(&path)));
-        // Exists only after a failure.
+        // The file exists only after a failure.
         let _ = std::fs::remove_file(&own);
         result.map(|()| path)
     }
 
-    /// Returns the prefix header's path. It is precompiled if the compiler supports this.
+    /// Returns the path of the prefix header, precompiled if the compiler supports this.
     fn prefix_header(&self, flags: &[&str]) -> Result<PathBuf, DriverError> {
         let head = Self::prefix();
         let key = self.key(&["head", &flags.join(" "), &head]);
@@ -163,7 +159,6 @@ impl Compiler {
                 .arg(own);
             self.run(&mut command, "the prefix header")
         });
-        // Without a precompiled header, the compiler reads the text.
         drop(ready);
         Ok(path)
     }
@@ -202,7 +197,7 @@ impl Compiler {
                 .arg("-c")
                 .arg(&source);
             let result = self.run(command.arg("-o").arg(&half), name);
-            // Without the sanitizers' libraries: the shim defines their functions.
+            // Do not link the sanitizers' libraries: the shim defines their functions.
             let mut command = Command::new(&self.program);
             command
                 .arg("-shared")

@@ -1,5 +1,3 @@
-//! The driver of emulated devices.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,9 +22,7 @@ use super::scheduler::StopReason;
 struct LoadedModule {
     device: Device,
     module: Module,
-    /// The image of the whole module; `None` if kernels are compiled separately.
     module_image: Option<Arc<Image>>,
-    /// Images of separately compiled kernels, by name.
     kernel_images: BTreeMap<String, Arc<Image>>,
 }
 
@@ -43,7 +39,7 @@ impl LoadedModule {
     }
 }
 
-/// A driver of devices emulated by the CPU.
+/// A driver whose devices are emulated by the CPU.
 pub struct EmulatedDriver {
     options: EmulatedOptions,
     devices: Vec<DeviceInfo>,
@@ -58,8 +54,8 @@ pub struct EmulatedDriver {
     failed: Option<DriverError>,
 }
 
-// SAFETY: the pointers refer to code and to memory that the driver owns. Threads do not keep them between calls of the
-// driver.
+// SAFETY: the pointers refer to code and memory that the driver owns. Threads do not keep pointers between driver
+// calls.
 unsafe impl Send for EmulatedDriver {}
 
 impl EmulatedDriver {
@@ -94,7 +90,7 @@ impl EmulatedDriver {
         })
     }
 
-    /// Returns the bytes that checked kernels have read from an allocation, counting repeated reads.
+    /// Returns the bytes of an allocation that checked kernels have read, counting repeated reads.
     pub fn bytes_read(&self, memory: Memory) -> u64 {
         self.memories.bytes_read(memory)
     }
@@ -150,7 +146,7 @@ impl EmulatedDriver {
             );
             return Err(malformed(what));
         }
-        // The addresses stay valid: moving a vector does not move its contents.
+        // Moving a vector does not change the addresses of its elements.
         let image = loaded.image(name)?;
         let kernel = image.kernel(name, &node.args, threads);
         Ok(Launch {
@@ -210,7 +206,7 @@ impl Driver for EmulatedDriver {
 
     fn load(&mut self, device: Device, module: &Module) -> Result<ModuleHandle, DriverError> {
         self.device_info(device)?;
-        // Separately compiled kernels are compiled on first use, once for all modules that contain them.
+        // Separately compiled kernels are compiled on first use, once for all modules.
         let module_image = match module.kernel_sources.is_empty() {
             true => Some(self.image(&module.name, &module.source)?),
             false => None,

@@ -9,7 +9,7 @@ pub(super) enum CodeLocation {
     Code { node: usize, pc: usize },
 }
 
-/// A fault. The other location replaces `{}` in the text.
+/// A fault. The location of the other access replaces `{}` in the text.
 #[derive(Debug)]
 pub(super) struct UnresolvedFault {
     pub(super) kind: FaultKind,

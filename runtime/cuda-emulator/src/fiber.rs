@@ -1,14 +1,12 @@
-//! Stacks and switching between them.
-
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
 use super::abi::{HEAD, STACK, ThreadHead};
 
 const CHUNK: usize = 32;
-/// The word at a stack's lower end. A different value shows an overrun.
+/// The word at the lower end of a stack. A changed word means that the stack overflowed.
 const CANARY: u64 = 0x7bc5_7ac4_0f1b_e120;
 
-/// A pool of stacks. The last freed stack is reused first.
+/// A pool of stacks. The stack freed last is reused first.
 #[derive(Default)]
 pub(super) struct Stacks {
     chunks: Vec<*mut u8>,
@@ -46,7 +44,7 @@ impl Stacks {
         self.free.push(stack);
     }
 
-    /// Frees all stacks, also of unfinished threads.
+    /// Frees all stacks, including stacks of unfinished threads.
     pub(super) fn reset(&mut self) {
         self.free.clear();
         self.free.extend(self.all.iter().rev());
@@ -66,7 +64,7 @@ impl Drop for Stacks {
     }
 }
 
-/// True if a thread has overrun its stack.
+/// True if a thread has overflowed its stack.
 ///
 /// # Safety
 ///
@@ -76,13 +74,12 @@ pub(super) unsafe fn overrun(stack: *mut u8) -> bool {
     unsafe { stack.cast::<u64>().read() != CANARY }
 }
 
-/// Returns the thread head at a stack's upper end.
 pub(super) fn head(stack: *mut u8) -> *mut ThreadHead {
     stack.wrapping_add(STACK - HEAD).cast()
 }
 
-/// Prepares a stack to run `main`; returns the stack pointer for [`switch`]. The offset from the upper end varies with
-/// `number`, because equal offsets would compete for the same cache lines.
+/// Prepares a stack to run `main`; returns the stack pointer for [`switch`]. The offset from the upper end depends on
+/// `number`: with equal offsets, stacks would compete for the same cache lines.
 ///
 /// # Safety
 ///
@@ -97,7 +94,7 @@ pub(super) unsafe fn prepare(stack: *mut u8, number: usize, main: extern "C" fn(
     unsafe {
         #[cfg(target_arch = "x86_64")]
         {
-            // Entry is by a jump. This slot aligns `main`'s frame as after a call; `main` never returns.
+            // A jump enters `main`. This slot aligns its frame as a call would; `main` never returns.
             let frame = top.cast::<usize>().sub(SAVED + 2);
             frame.write_bytes(0, SAVED + 2);
             frame.add(SAVED).write(main as usize);

@@ -1,5 +1,3 @@
-//! Instantiated graphs.
-
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -16,7 +14,6 @@ pub(super) struct Launch {
     pub(super) grid: [u32; 3],
     pub(super) block: [u32; 3],
     pub(super) shared_bytes: u32,
-    /// The storage of the arguments.
     pub(super) _args: Args,
 }
 
@@ -33,7 +30,7 @@ pub(super) struct GraphNode {
     pub(super) task: Task,
     pub(super) next: Vec<(usize, EdgeKind)>,
     pub(super) before: usize,
-    /// The programmatic predecessors, which `wait_dependencies` waits for.
+    /// The programmatic predecessors that `wait_dependencies` waits for.
     pub(super) programmatic: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-// The checked build: the compiler calls these hooks before every load and store of kernel code. They report to the
+// In the checked build, the compiler calls these hooks before every load and store of kernel code. They report to the
 // engine, except accesses to the thread's own stack and loads of constants.
 
 #define SHIM_HOOK extern "C" __attribute__((no_sanitize("thread"), noinline, used)) void
@@ -29,7 +29,7 @@ SHIM_HOOK __tsan_func_entry(void *) {}
 SHIM_HOOK __tsan_func_exit() {}
 SHIM_HOOK __tsan_init() {}
 
-// A misaligned pointer, with the compiler's location.
+// A misaligned pointer, as the compiler reports it.
 struct ShimMismatch {
     const char *file;
     uint32_t line, column;

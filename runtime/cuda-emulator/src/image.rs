@@ -1,5 +1,3 @@
-//! A module compiled by the host's compiler.
-
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,18 +21,17 @@ pub(super) struct Kernel {
 }
 
 impl Image {
-    /// Loads a module and passes it the call table.
     pub(super) fn load(name: &str, path: &Path, table: Calls) -> Result<Image, DriverError> {
         let failed = |e: libloading::Error| DriverError::Driver {
             what: format!("loading {}", path.display()),
             error: e.to_string(),
         };
-        // SAFETY: the compiler built the file from the shim and the module. Its only initialisers are for tables.
+        // SAFETY: the compiler built the file from the shim and the module. Their only initialisers set up tables.
         let library = unsafe { Library::new(path) }.map_err(failed)?;
         // SAFETY: the shim declares both symbols with these types. The table is zero until it is written.
         let range = unsafe {
             let calls = library.get::<*mut Calls>(b"tpc_calls\0").map_err(failed)?;
-            // The module may already be in use.
+            // Another driver may already use the module.
             if (*calls).cast::<usize>().read() == 0 {
                 (*calls).write(table);
             }
@@ -98,9 +95,9 @@ impl Image {
         })
     }
 
-    /// Returns a code address's file and line, with the compiler's tools.
+    /// Returns the file and line of a code address, using the compiler's tools.
     pub(super) fn source_line(&self, pc: usize) -> Option<String> {
-        // A return address is the next instruction's address.
+        // A return address points after the call instruction.
         let offset = format!("{:#x}", pc.checked_sub(self.range.start)? - 1);
         let ask = |program: &str, more: &[&str]| {
             let mut command = Command::new(program);

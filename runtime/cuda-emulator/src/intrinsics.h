@@ -1,4 +1,4 @@
-// Host versions of prelude functions that need little or no engine support.
+// Host versions of the prelude's functions.
 
 template <class A, class B> SHIM_INLINE A shim_bits(const B &b) {
     static_assert(sizeof(A) == sizeof(B));
@@ -62,7 +62,7 @@ SHIM_INLINE unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
 }
 template <class T> SHIM_INLINE T __ldg(const T *p) { return *p; }
 
-// Atomics, which do not interrupt a fiber. The engine is called before each. The kinds match `abi.rs`.
+// Atomics. The engine is called before each; a fiber is not interrupted inside. The kinds match `abi.rs`.
 enum { SHIM_LOAD = 1, SHIM_STORE = 2, SHIM_ACQUIRE = 4, SHIM_RELEASE = 8, SHIM_SYSTEM = 16 };
 SHIM_QUIET static void shim_atomic(const void *p, uint32_t bytes, uint32_t kind, const char *what, const char *file, uint32_t line) {
     ShimSite site{what, file, line};
@@ -100,7 +100,7 @@ SHIM_INLINE void __trap(SHIM_AT) {
     ShimSite site{"__trap", file, line};
     tpc_calls.trap(shim_thread(), &site);
 }
-// A loop that waits for a flag must yield. The engine detects repeated loads of a flag by one thread.
+// A loop that waits for a flag must yield. The engine detects it by repeated loads of one flag by one thread.
 template <class T> SHIM_INLINE T shim_acquire(const T *p, const char *file, uint32_t line) {
     shim_atomic(p, sizeof(T), SHIM_LOAD | SHIM_ACQUIRE | SHIM_SYSTEM, "load_acquire", file, line);
     return shim_load(p);
@@ -120,7 +120,7 @@ SHIM_INLINE unsigned add_acq_rel(unsigned *p, unsigned v, SHIM_AT) {
     return shim_update(p, SHIM_ACQUIRE | SHIM_RELEASE, "add_acq_rel", file, line, [=](unsigned old) { return old + v; });
 }
 
-// Asynchronous copies take effect at the wait, so a missing wait reads the old contents.
+// Asynchronous copies take effect at the wait, so a kernel without the wait reads the old contents.
 SHIM_QUIET static void cp_async16(void *to, const void *from) { tpc_calls.copy(shim_thread(), to, from, __builtin_return_address(0)); }
 SHIM_INLINE void cp_async_commit() { tpc_calls.copies_commit(shim_thread()); }
 template <int N> SHIM_INLINE void cp_async_wait() { tpc_calls.copies_wait(shim_thread(), N); }
@@ -140,7 +140,7 @@ SHIM_INLINE void wait_dependencies(SHIM_AT) {
     tpc_calls.dependencies(shim_thread(), &site);
 }
 
-// Warp matrix products from all lanes' fragments. Rows and columns follow the PTX instruction.
+// Warp matrix products. Rows and columns of the fragments follow the PTX instruction.
 struct ShimFragments { unsigned a[4], b[2]; };
 SHIM_INLINE ShimFragments shim_fragments(const unsigned *a, const unsigned *b) { return {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}; }
 template <class F> SHIM_INLINE void shim_mma16(float *c, const ShimSlot *slots, F real) {

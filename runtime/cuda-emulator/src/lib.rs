@@ -2,18 +2,15 @@
 //!
 //! [`EmulatedDriver`] is a [`Driver`](tpc_cuda::Driver) without a graphics card.
 //!
-//! The host's C++ compiler compiles the kernel sources unchanged. Each CUDA thread is a fiber that runs until it waits.
-//! Each device has separate memory. Only graph edges order nodes; the seed selects one of the remaining orders.
+//! The C++ compiler of the host compiles the unchanged kernel sources. Each CUDA thread is a fiber that runs until it
+//! waits. Each device has separate memory. Only graph edges order nodes; the seed selects one of the possible orders.
 //!
-//! The plain [build](Build) of a kernel is fast. The checked build checks bounds, device and alignment of every access,
-//! and detects races.
-//!
-//! Edges, barriers, and released and acquired flags order accesses. A program free of races gives the same result in
-//! every memory model, so stores are not delayed.
+//! The checked [build](Build) checks bounds, device and alignment of every access, and detects races. Stores are not
+//! delayed: a program without races gives the same result in every memory model.
 
 #![expect(
     unsafe_code,
-    reason = "it runs compiled code on stacks and in memory of its own"
+    reason = "it runs compiled code on its own stacks and memory"
 )]
 
 mod abi;

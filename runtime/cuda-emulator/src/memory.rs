@@ -1,5 +1,3 @@
-//! The memory of emulated devices and of the host.
-
 use memmap2::{MmapMut, MmapOptions};
 use tpc_cuda::{Device, DriverError, Endpoint, Memory, Side};
 
@@ -10,9 +8,8 @@ pub(super) struct Allocation {
     pub(super) start: usize,
     pub(super) bytes: usize,
     _map: MmapMut,
-    /// Shadow memory, one cell per byte.
     cells: Option<MmapMut>,
-    /// Bytes that kernels have read, counting repeated reads.
+    /// The bytes that kernels have read, counting repeated reads.
     read: u64,
 }
 
@@ -28,7 +25,7 @@ impl Memories {
         on.map(|a| a.bytes as u64).sum()
     }
 
-    /// Allocates memory: poison bytes on devices, zeros on the host.
+    /// Allocates memory, filled with poison bytes on devices and with zeros on the host.
     pub(super) fn allocate(&mut self, side: Side, bytes: u64) -> Result<Memory, DriverError> {
         let out_of_memory = || DriverError::OutOfMemory {
             place: side.to_string(),
@@ -107,7 +104,6 @@ impl Memories {
         self.all.iter().find(is).map_or(0, |a| a.read)
     }
 
-    /// Returns the side and shadow cells of a range.
     pub(super) fn cells(
         &mut self,
         address: usize,
@@ -124,7 +120,10 @@ impl Memories {
             let map = MmapOptions::new().len(len).no_reserve_swap().map_anon();
             a.cells = Some(map.expect("invariant: addresses do not run out"));
         }
-        let map = a.cells.as_mut().expect("invariant: it was made above");
+        let map = a
+            .cells
+            .as_mut()
+            .expect("invariant: the map was created above");
         let cells = map.as_mut_ptr().cast::<ShadowCell>();
         // SAFETY: pages are aligned, zero bytes form a valid cell, and each byte has a cell.
         let cells = unsafe { std::slice::from_raw_parts_mut(cells.add(from), bytes) };

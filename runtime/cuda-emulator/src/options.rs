@@ -1,5 +1,3 @@
-//! Options of the emulator.
-
 use std::path::PathBuf;
 
 use super::compiler::Build;
@@ -7,20 +5,20 @@ use super::compiler::Build;
 /// Links between devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// Devices may access other devices' memory, once access is granted.
+    /// Devices may access the memory of other devices, if access was granted.
     Peers,
-    /// Devices may access host memory only.
+    /// Devices may only access host memory.
     HostOnly,
 }
 
 /// Options of the emulator.
 #[derive(Clone, Debug)]
 pub struct EmulatedOptions {
-    /// Number of devices.
+    /// The number of devices.
     pub devices: usize,
-    /// Memory per device in bytes.
+    /// The memory per device in bytes.
     pub memory: u64,
-    /// The reported compute capability.
+    /// The compute capability that devices report.
     pub capability: (u32, u32),
     /// Links between the devices.
     pub links: Links,
@@ -30,8 +28,8 @@ pub struct EmulatedOptions {
     pub build: Build,
     /// The seed for all orders that CUDA leaves undefined.
     pub seed: u64,
-    /// The cache folder for compiled kernels. `None` means the folder in the variable `TPC_CUDA_CACHE`, or else a
-    /// folder in the user's cache.
+    /// The cache folder for compiled kernels. `None`: the folder in the variable `TPC_CUDA_CACHE`, or else a folder in
+    /// the user's cache.
     pub cache: Option<PathBuf>,
 }
 

@@ -1,8 +1,5 @@
-//! Random choices between allowed orders.
-
 use tpc_ir::random::SplitMix64;
 
-/// A random sequence that depends only on its seed.
 #[derive(Clone, Debug)]
 pub(super) struct Random(SplitMix64);
 

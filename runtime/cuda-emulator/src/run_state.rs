@@ -1,4 +1,4 @@
-//! The state of a running graph, shared by the scheduler and the kernels' calls.
+//! The state of a running graph, shared by the scheduler and the calls from kernels.
 
 use tpc_cuda::EdgeKind;
 
@@ -24,18 +24,18 @@ pub(super) struct Progress {
     pub(super) stride: usize,
 }
 
-/// The state of a running graph. The next run reuses the memory.
+/// The next run reuses the memory.
 pub(super) struct RunState {
-    /// The engine's stack pointer while a thread runs.
+    /// The stack pointer of the engine while a thread runs.
     pub(super) sp: *mut u8,
     pub(super) stacks: Stacks,
     pub(super) random: Random,
     pub(super) fault: Option<UnresolvedFault>,
-    /// Counts events that may end a wait.
+    /// The number of events that may end a wait.
     pub(super) events: u64,
     pub(super) nodes: Vec<Progress>,
     pub(super) graph: *mut [GraphNode],
-    /// `None` in the unchecked build.
+    /// The checker; `None` in the unchecked build.
     pub(super) checker: Option<AccessChecker>,
     pub(super) max_blocks: usize,
     #[expect(clippy::vec_box, reason = "threads keep pointers to their block")]
@@ -46,7 +46,6 @@ pub(super) struct RunState {
 }
 
 impl RunState {
-    /// Creates the state, for at most `max_blocks` resident blocks per device.
     pub(super) fn new(max_blocks: usize) -> RunState {
         RunState {
             sp: std::ptr::null_mut(),
@@ -81,7 +80,7 @@ impl RunState {
         }
     }
 
-    /// Marks this node's outgoing edges of a kind as satisfied, and queues nodes that become ready.
+    /// Marks the outgoing edges of a node as satisfied, if they have this kind. Queues nodes that become ready.
     pub(super) fn follow(&mut self, node: usize, of: EdgeKind) {
         // SAFETY: as in `node`.
         let prepared = unsafe { &(&*self.graph)[node] };

@@ -1,4 +1,4 @@
-//! Runs a graph: nodes in a random order within the edges, blocks in random order, threads until they wait.
+//! Runs a graph: nodes in a random order that satisfies the edges, blocks in random order, threads until they wait.
 
 use std::rc::Rc;
 
@@ -13,9 +13,8 @@ use super::race::Reachability;
 use super::random::Random;
 use super::run_state::{Progress, RunState};
 
-/// Consecutive turns without progress before a deadlock is reported.
+/// The number of consecutive turns without progress before a deadlock is reported.
 const MAX_IDLE_TURNS: u32 = 256;
-/// The cause of an early stop.
 pub(super) enum StopReason {
     Fault(UnresolvedFault),
     Host { label: String, cause: HostError },
@@ -100,7 +99,7 @@ impl RunState {
         }
     }
 
-    /// Returns a random ready node whose device has room for a block, by position.
+    /// Returns the position of a random ready node whose device has room for a block.
     fn next_ready_node(&mut self) -> Option<usize> {
         if self.ready_nodes.is_empty() {
             return None;
@@ -112,8 +111,8 @@ impl RunState {
             .find(|&at| self.has_room(at))
     }
 
-    /// Returns a random parked block, by position. Skips blocks whose live threads all wait for an unfinished
-    /// programmatic predecessor.
+    /// Returns the position of a random parked block. Skips blocks whose live threads all wait for unfinished
+    /// programmatic predecessors.
     fn next_parked_block(&mut self) -> Option<usize> {
         let n = self.parked_blocks.len();
         if n == 0 {
@@ -234,7 +233,7 @@ impl RunState {
                 self.block_pool.push(block);
                 let fault = self.fault.take();
                 Err(StopReason::Fault(
-                    fault.expect("invariant: it stopped at a fault"),
+                    fault.expect("invariant: the graph stopped at a fault"),
                 ))
             }
         }
@@ -248,7 +247,7 @@ impl RunState {
                 node,
                 block: [0; 3],
                 thread: [0; 3],
-                at: CodeLocation::Named("its end".into()),
+                at: CodeLocation::Named("the end of the kernel".into()),
                 other: None,
                 what: "no thread calls wait_dependencies, so successors may start before the programmatic \
                        predecessors have ended"
@@ -261,7 +260,6 @@ impl RunState {
         Ok(())
     }
 
-    /// Returns the deadlock fault: all started blocks wait forever.
     fn deadlock(&self) -> StopReason {
         let block = &self.parked_blocks[0];
         let fiber = block

@@ -1,7 +1,7 @@
 // CUDA C++ on the host: the compiler's built-ins, and C++ versions of the prelude's intrinsics.
 //
-// Every CUDA thread has its own stack, whose size and alignment are the same power of two. The thread's data is at the
-// upper end, so any frame can find it. Operations that may wait call the engine through a table.
+// Every CUDA thread has a stack, whose size and alignment are the same power of two. The thread's data is at the upper
+// end, so any frame can find it. Operations that may wait call the engine through a table.
 
 #include <math.h>
 #include <stdint.h>
@@ -16,7 +16,6 @@
 #define __align__(n) alignas(n)
 #define SHIM_INLINE static inline __attribute__((always_inline, unused))
 #define SHIM_EXPORT extern "C" __attribute__((visibility("default")))
-// Not instrumented in the checked build.
 #define SHIM_QUIET __attribute__((no_sanitize("thread"), noinline, unused))
 #ifdef SHIM_CHECKED
 #define SHIM_QUIET_INLINE static SHIM_QUIET
@@ -45,7 +44,7 @@ SHIM_INLINE uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { r
 struct alignas(16) double2 { double x, y; };
 struct alignas(16) ulonglong2 { unsigned long long x, y; };
 
-// Shared with the engine. The layouts match `abi.rs`.
+// Types that the engine shares. The layouts match `abi.rs`.
 struct ShimSite { const char *what, *file; uint32_t line; };
 struct ShimShared { uint32_t bytes; uint32_t line; const char *name, *file; };
 struct ShimBlock {
@@ -96,7 +95,7 @@ SHIM_INLINE ShimThread *shim_thread() {
 constexpr int warpSize = 32;
 #define SHIM_AT const char *file = __builtin_FILE(), uint32_t line = __builtin_LINE()
 
-// Kernels: an entry that takes the arguments' addresses, and the required argument sizes.
+// Each kernel has an entry, which takes the addresses of the arguments, and a list of argument sizes.
 template <class... A> struct ShimParameters { static constexpr uint32_t sizes[] = {(uint32_t)sizeof(A)..., 0}; };
 struct ShimKernel { uint32_t count, bound; const uint32_t *sizes; void (*run)(void **); };
 template <class T> SHIM_QUIET_INLINE T shim_argument(void *at) { return *(T *)at; }
@@ -122,7 +121,7 @@ template <class... A, void (*F)(A...)> struct ShimEntry<F> {
     T *const name = (T *)tpc_calls.shared(shim_thread(), &shim_shared_##name)
 #define DYN_SHARED(T, name) T *const name = (T *)shim_thread()->block.dynamic
 
-// Barriers. The engine sums the threads' values: the lower half counts votes for yes, the upper half threads.
+// Barriers. The engine sums the threads' values: the lower half counts yes votes, the upper half threads.
 SHIM_INLINE uint32_t shim_barrier(uint32_t yes, const char *what, const char *file, uint32_t line) {
     ShimSite site{what, file, line};
     return tpc_calls.barrier(shim_thread(), yes | 1u << 16, &site);
@@ -135,7 +134,7 @@ SHIM_INLINE int __syncthreads_and(int p, SHIM_AT) {
     return (n & 0xffff) == n >> 16;
 }
 
-// Warps: every lane publishes a value, and receives all lanes' values when the whole mask has arrived.
+// Warps. Every lane publishes a value, and receives all lanes' values when every lane of the mask has arrived.
 template <class T> SHIM_INLINE const ShimSlot *shim_exchange(uint32_t mask, const T &v, ShimReduce reduce, const char *what, const char *file, uint32_t line) {
     static_assert(sizeof(T) <= sizeof(ShimSlot));
     ShimSite site{what, file, line};
@@ -147,7 +146,7 @@ template <class T> SHIM_QUIET_INLINE T shim_lane(const ShimSlot *slots, uint32_t
     return t;
 }
 SHIM_INLINE void __syncwarp(uint32_t mask = 0xffffffffu, SHIM_AT) { shim_exchange(mask, 0, nullptr, "__syncwarp", file, line); }
-// Returns the source lane, or the own lane if the source is outside the group of `width` lanes.
+// Returns the source lane, or `lane` if the source is outside the group of `width` lanes.
 SHIM_INLINE uint32_t shim_within(uint32_t lane, uint32_t from, uint32_t width) { return (lane & ~(width - 1)) == (from & ~(width - 1)) ? from : lane; }
 template <class T> SHIM_INLINE T __shfl_sync(uint32_t mask, T v, int from, int width = 32, SHIM_AT) {
     uint32_t lane = shim_thread()->lane;
@@ -174,7 +173,7 @@ SHIM_INLINE uint32_t __ballot_sync(uint32_t mask, int p, SHIM_AT) {
 }
 SHIM_INLINE int __any_sync(uint32_t mask, int p, SHIM_AT) { return __ballot_sync(mask, p, file, line) != 0; }
 SHIM_INLINE int __all_sync(uint32_t mask, int p, SHIM_AT) { return __ballot_sync(mask, !p, file, line) == 0; }
-// Butterfly reduction in the order of a graphics card. All lanes receive the same result.
+// Butterfly reduction in the same order as on a graphics card. All lanes receive the same result.
 template <class T, class F> SHIM_INLINE T shim_butterfly(const ShimSlot *slots, F f) {
     T v[32];
     for (int i = 0; i < 32; i++) v[i] = shim_lane<T>(slots, i);

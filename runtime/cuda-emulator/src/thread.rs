@@ -1,5 +1,3 @@
-//! The running thread: context and suspension.
-
 use tpc_cuda::FaultKind;
 
 use super::abi::{RawSite, ThreadHead};
@@ -11,7 +9,7 @@ use super::run_state::RunState;
 
 pub(super) type Thread = *mut ThreadHead;
 
-/// Returns the thread's head, block and engine.
+/// Returns the head, block and engine of the thread.
 ///
 /// # Safety
 ///
@@ -31,7 +29,7 @@ pub(super) unsafe fn context<'a>(
 ///
 /// # Safety
 ///
-/// As for [`context`]. References to the block or the engine must not be used afterwards.
+/// The conditions of [`context`] apply. References to the block or the engine must not be used afterwards.
 pub(super) unsafe fn leave(thread: Thread) {
     // SAFETY: guaranteed by the caller.
     let (head, block, engine) = unsafe { context(thread) };
@@ -45,7 +43,7 @@ pub(super) unsafe fn leave(thread: Thread) {
 ///
 /// # Safety
 ///
-/// As for [`context`].
+/// The conditions of [`context`] apply.
 pub(super) unsafe fn fail(
     thread: Thread,
     kind: FaultKind,
@@ -75,7 +73,7 @@ pub(super) unsafe fn fail(
 ///
 /// # Safety
 ///
-/// As for [`context`].
+/// The conditions of [`context`] apply.
 pub(super) unsafe fn spin(thread: Thread, site: RawSite) {
     // SAFETY: guaranteed by the caller.
     unsafe {
@@ -88,11 +86,11 @@ pub(super) unsafe fn spin(thread: Thread, site: RawSite) {
     }
 }
 
-/// Checks an access, and stops the graph if it is invalid.
+/// Checks an access; stops the graph if it is invalid.
 ///
 /// # Safety
 ///
-/// As for [`context`].
+/// The conditions of [`context`] apply.
 pub(super) unsafe fn check_access(thread: Thread, access: &Access, at: Option<CodeLocation>) {
     // SAFETY: guaranteed by the caller.
     unsafe {

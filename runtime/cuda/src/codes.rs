@@ -1,5 +1,3 @@
-//! The codes of devices and kernels, TPC0540 to TPC0557.
-
 tpc_ir::codes! {
     pub(super) static;
 
@@ -23,7 +21,7 @@ tpc_ir::codes! {
         "no such device",
         "The plan names a device that this machine lacks.",
     )
-    .cure("plan for this machine's devices, or name others.");
+    .cure("plan for devices of this machine, or name other devices.");
 
     ARCHITECTURE = error(
         "TPC0543",
@@ -89,11 +87,11 @@ tpc_ir::codes! {
         "fault in a kernel",
         "The emulator found an invalid access, a race, a missed barrier or an endless wait.",
     )
-    .cure("report it with the message: this is a bug in tpc, unless the program was changed.");
+    .cure("report this bug in tpc with the message, unless you changed the program.");
 
     DRIVER = error(
         "TPC0552",
-        "call of the CUDA driver failed",
+        "CUDA driver call failed",
         "The driver rejects a call, or the device failed.",
     )
     .cure("check `nvidia-smi` and the system log, then restart the process.");

@@ -1,13 +1,13 @@
 //! # CUDA devices
 //!
 //! A [`Driver`] loads kernel modules, allocates memory and runs graphs of launches. The executor calls CUDA only
-//! through this trait, so the same graphs run on cards and on the CPU's emulation, `tpc-cuda-emulator`.
+//! through this trait, so cards and the CPU emulation (`tpc-cuda-emulator`) run the same graphs.
 //!
 //! | type          | content                                                       |
 //! |---------------|---------------------------------------------------------------|
 //! | [`Driver`]    | devices, memory, modules and graphs                           |
 //! | [`Module`]    | CUDA C++ without includes, and optional precompiled code      |
-//! | [`GraphSpec`] | launches, copies and host work; edges define the whole order  |
+//! | [`GraphSpec`] | launches, copies and host work, with edges that order them    |
 
 mod codes;
 pub mod driver;

@@ -1,26 +1,22 @@
-//! A running block's clocks: the synchronisation between its threads.
+//! The clocks of a running block, which record synchronisation between threads.
 
 use super::happens_before::{BlockProgress, HappensBefore};
 
-/// Cached stamps per thread, by program counter.
 const PLACES: usize = 8;
-/// A missing stamp or origin.
 pub(super) const NONE: u32 = 0;
 
-/// A thread's clock and acquired accesses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThreadClock {
-    /// Advances whenever the thread publishes its accesses.
+    /// A counter that advances when the thread publishes its accesses.
     pub(super) clock: u32,
     /// The origin of stamps at the current clock.
     pub(super) origin: u32,
-    /// Stamps by program counter.
     pub(super) places: [(usize, u32); PLACES],
-    /// Accesses acquired from flags since the last barrier.
+    /// The accesses acquired from flags since the last barrier.
     pub(super) acquired: Option<Box<HappensBefore>>,
-    /// Accesses read through relaxed flag loads, which the next fence acquires.
+    /// The accesses seen through relaxed flag loads. The next fence acquires them.
     pub(super) pending: Option<Box<HappensBefore>>,
-    /// Accesses that a store after the last fence publishes, and the fence's scope.
+    /// The accesses that a store after the last fence publishes, and the scope of the fence.
     pub(super) fenced: Option<Box<(HappensBefore, u32)>>,
 }
 
@@ -31,7 +27,6 @@ impl ThreadClock {
         self.places = [(0, NONE); PLACES];
     }
 
-    /// Returns a program counter's cache slot.
     pub(super) fn stamp_slot(&mut self, pc: usize) -> &mut (usize, u32) {
         &mut self.places[(pc >> 2) % PLACES]
     }
@@ -39,11 +34,9 @@ impl ThreadClock {
 
 #[derive(Debug, Default)]
 pub(crate) struct BlockClocks {
-    /// The block's index in the graph.
     pub(super) instance: u32,
-    /// Barriers passed.
     pub(super) epoch: u32,
-    /// Accesses that happened before all threads of the block.
+    /// The accesses that happened before all threads of the block.
     pub(super) known: HappensBefore,
     pub(super) threads: Vec<ThreadClock>,
     /// For each warp and lane, the last known clocks of the warp's 32 lanes.
@@ -106,7 +99,7 @@ impl BlockClocks {
         }
     }
 
-    /// Returns the accesses before the thread's current point, including its own.
+    /// Returns the accesses before the current point of the thread, including its own.
     pub(super) fn snapshot(&self, thread: usize) -> HappensBefore {
         let mut known = self.known.clone();
         if let Some(acquired) = &self.threads[thread].acquired {
@@ -127,7 +120,6 @@ impl BlockClocks {
         known
     }
 
-    /// Adds `known` to the thread's acquired accesses.
     pub(super) fn acquire(&mut self, thread: usize, known: &HappensBefore) {
         if !known.is_empty() {
             self.busy = true;

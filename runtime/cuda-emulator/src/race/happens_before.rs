@@ -1,22 +1,18 @@
-//! The accesses of other blocks that happened before a thread's current point.
+//! Accesses of other blocks that happened before the current point of a thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The accesses of one block that happened before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockProgress {
-    /// A number of barriers: all accesses before the last of these barriers happened before.
+    /// All accesses before this number of barriers happened before.
     pub(crate) epoch: u32,
-    /// Per thread, all accesses up to this clock happened before.
+    /// For each thread, the clock up to which accesses happened before.
     pub(crate) threads: BTreeMap<u32, u32>,
 }
 
-/// The accesses of blocks and nodes that happened before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HappensBefore {
-    /// Per block instance.
     pub(crate) blocks: BTreeMap<u32, BlockProgress>,
-    /// Completed nodes.
     pub(crate) nodes: BTreeSet<usize>,
 }
 

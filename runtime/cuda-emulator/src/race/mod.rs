@@ -1,8 +1,8 @@
-//! Race detection for every access of a kernel.
+//! Race detection.
 //!
 //! Each byte stores the *stamps* of its last write and of the reads since. A stamp identifies a thread, an interval
-//! between two of its synchronisations, and a code location. An access races with an unordered stored stamp, unless
-//! both are reads or both are atomic.
+//! between two synchronisations of the thread, and a code location. An access races with an unordered stamp of the
+//! byte, unless both are reads or both are atomic.
 
 mod clocks;
 mod happens_before;
@@ -31,23 +31,30 @@ enum Origin {
         warp: u32,
         clock: u32,
     },
-    /// Threads of a block, before it has passed `epoch + 1` barriers.
-    Block { instance: u32, epoch: u32 },
+    /// Threads of a block that have passed at most `epoch` barriers.
+    Block {
+        instance: u32,
+        epoch: u32,
+    },
     /// Several blocks of a kernel, or a copy.
-    Node { node: u32 },
-    /// The union of two stamps.
-    Pair { first: u32, second: u32 },
+    Node {
+        node: u32,
+    },
+    Pair {
+        first: u32,
+        second: u32,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Stamp {
     origin: u32,
     pc: usize,
-    /// 0 for a plain access; an atomic's scope: 1 for the device, 2 for the system.
+    /// 0 for a plain access; the scope of an atomic: 1 device, 2 system.
     atomic: u8,
 }
 
-/// A byte's shadow cell: the stamps of its last write and of the reads since.
+/// The shadow cell of a byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct ShadowCell {
@@ -55,7 +62,7 @@ pub(super) struct ShadowCell {
     read: u32,
 }
 
-/// Accesses that a flag publishes, and their scope: 0 for the block, 1 for the device, 2 for the system.
+/// The accesses that a flag publishes, with the scope: 0 block, 1 device, 2 system.
 #[derive(Debug, Default)]
 struct Flag {
     known: HappensBefore,
@@ -67,7 +74,7 @@ struct Flag {
 pub(super) struct Accessor<'a> {
     pub(super) node: usize,
     pub(super) device: u32,
-    /// The block's clocks and the thread; `None` for a copy.
+    /// The clocks of the block, and the thread; `None` for a copy.
     pub(super) thread: Option<(&'a mut BlockClocks, usize)>,
 }
 
@@ -75,31 +82,29 @@ pub(super) struct Accessor<'a> {
 pub(super) struct Conflict {
     pub(super) node: usize,
     pub(super) pc: usize,
-    /// Block and thread, as far as known.
     pub(super) origin: String,
-    /// True for an earlier write.
+    /// True if the earlier access was a write.
     pub(super) wrote: bool,
 }
 
-/// The partial order of a graph's nodes.
 #[derive(Debug, Default)]
 pub(super) struct Reachability {
     words: usize,
-    /// Per node, the bit set of nodes ended at its start.
+    /// For each node, the bit set of nodes that have ended when the node starts.
     start: Vec<u64>,
-    /// Per node, the bit set of nodes ended at its end.
+    /// For each node, the bit set of nodes that have ended when the node ends.
     end: Vec<u64>,
 }
 
 impl Reachability {
-    /// Computes the order. `order` is topological; `next` has each node's successors, with true for a full edge.
+    /// `order` is topological; `next` lists the successors of each node, with true for a full edge.
     pub(super) fn new(order: &[usize], next: &[Vec<(usize, bool)>]) -> Reachability {
         let n = order.len();
         let words = n.div_ceil(64);
         let mut start = vec![0_u64; n * words];
         let mut end = vec![0_u64; n * words];
         for &from in order {
-            // Programmatic predecessors are already in `end`: the node waits for them before it ends.
+            // `end` already has the programmatic predecessors: the node waits for them before it ends.
             end[from * words + from / 64] |= 1 << (from % 64);
             for w in 0..words {
                 end[from * words + w] |= start[from * words + w];
@@ -120,12 +125,10 @@ impl Reachability {
         Reachability { words, start, end }
     }
 
-    /// True if `first` has ended when `second` starts.
     fn starts_after(&self, first: usize, second: usize) -> bool {
         self.start[second * self.words + first / 64] >> (first % 64) & 1 == 1
     }
 
-    /// True if `first` has ended when `second` ends.
     fn ends_after(&self, first: usize, second: usize) -> bool {
         self.end[second * self.words + first / 64] >> (first % 64) & 1 == 1
     }
@@ -139,16 +142,16 @@ pub(super) struct RaceDetector {
     first: u32,
     flags: HashMap<usize, Flag>,
     instances: Vec<(usize, [u32; 3], [u32; 3])>,
-    /// The summary stamp of readers, by origin and scope.
+    /// The summary stamps of readers, by origin and scope.
     summaries: HashMap<(Origin, u8), u32>,
-    /// Accesses that each node acquired from flags. Its successors inherit them.
+    /// The accesses that each node acquired from flags. Successors inherit them.
     acquired: BTreeMap<usize, HappensBefore>,
-    /// The last pair of stamps found ordered.
+    /// The last pair of stamps that was ordered.
     ordered: (u32, u32),
 }
 
 impl RaceDetector {
-    /// Starts a graph, ordered after all earlier graphs. Returns true if the shadow cells must be cleared first.
+    /// Starts a graph, ordered after all earlier graphs. Returns true if the caller must clear the shadow cells first.
     pub(super) fn begin(&mut self, reach: &std::rc::Rc<Reachability>) -> bool {
         self.reach = std::rc::Rc::clone(reach);
         let next = self.first as usize + self.stamps.len();

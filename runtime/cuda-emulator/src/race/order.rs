@@ -1,11 +1,9 @@
-//! The order of accesses.
-
 use super::clocks::BlockClocks;
 use super::happens_before::HappensBefore;
 use super::{Accessor, Origin, RaceDetector};
 
 impl RaceDetector {
-    /// Returns an access's node; `None` for a pair of stamps.
+    /// Returns the node of an access; `None` for a pair of stamps.
     pub(super) fn node(&self, origin: Origin) -> Option<usize> {
         match origin {
             Origin::Thread { instance, .. }
@@ -16,7 +14,6 @@ impl RaceDetector {
         }
     }
 
-    /// True if the earlier access is ordered before the current one.
     pub(super) fn is_ordered(&self, origin: Origin, actor: &Accessor<'_>) -> bool {
         if let Origin::Pair { first, second } = origin {
             let each = |stamp| {
@@ -70,7 +67,7 @@ impl RaceDetector {
         }
     }
 
-    /// Adds a reader to a byte's readers; returns the combined stamp.
+    /// Adds a reader to the stamp of a byte's readers; returns the combined stamp.
     pub(super) fn merge(&mut self, actor: &Accessor<'_>, then: u32, now: u32) -> u32 {
         let (Some(old), Some(new)) = (self.stamp(then), self.stamp(now)) else {
             return now;
@@ -88,7 +85,7 @@ impl RaceDetector {
         let atomic = old.atomic.min(new.atomic);
         let mut origin = self.join_origins(a, b, then, now);
         if let Origin::Pair { first, second } = a {
-            // Keep each node in one half of the pair, and drop an ordered half.
+            // Keep each node in one half of the pair, and drop a half that is ordered.
             for (part, rest) in [(first, second), (second, first)] {
                 if self
                     .stamp(part)
@@ -129,7 +126,6 @@ impl RaceDetector {
         summary
     }
 
-    /// True if origin `a` includes `b`.
     fn includes(&self, a: Origin, b: Origin) -> bool {
         match (a, b) {
             (
@@ -163,7 +159,6 @@ impl RaceDetector {
         }
     }
 
-    /// Returns the smallest origin that includes both.
     fn join_origins(&self, a: Origin, b: Origin, then: u32, now: u32) -> Origin {
         let of = |origin: Origin| match origin {
             Origin::Thread {
@@ -205,7 +200,7 @@ impl RaceDetector {
     }
 }
 
-/// True if barriers or warp synchronisation order the earlier access before the thread's current one.
+/// True if barriers or warp synchronisation order the earlier access before the current access of the thread.
 fn is_ordered_in_block(origin: Origin, clocks: &BlockClocks, thread: usize) -> bool {
     let lanes = &clocks.lanes[thread / 32][thread % 32];
     match origin {

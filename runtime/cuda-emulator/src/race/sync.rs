@@ -1,11 +1,9 @@
-//! Flags and fences.
-
 use super::happens_before::HappensBefore;
 use super::{Accessor, BlockClocks, RaceDetector};
 use crate::abi::kind;
 
 impl RaceDetector {
-    /// Records the accesses that an atomic publishes and acquires. Its own access is recorded separately.
+    /// Records the accesses that an atomic publishes and acquires, but not the atomic's own access.
     pub(crate) fn atomic(&mut self, actor: &mut Accessor<'_>, address: usize, of: u32) {
         let device = actor.device;
         let Some((clocks, thread)) = &mut actor.thread else {
@@ -50,7 +48,7 @@ impl RaceDetector {
         }
     }
 
-    /// Records a fence. Scopes: 0 for the block, 1 for the device, 2 for the system.
+    /// Records a fence. Scopes: 0 block, 1 device, 2 system.
     pub(crate) fn fence(clocks: &mut BlockClocks, thread: usize, scope: u32) {
         if let Some(pending) = clocks.threads[thread].pending.take() {
             clocks.acquire(thread, &pending);
@@ -60,7 +58,6 @@ impl RaceDetector {
         clocks.threads[thread].advance();
     }
 
-    /// Records that a thread has waited for nodes to end.
     pub(crate) fn wait_for_nodes(clocks: &mut BlockClocks, thread: usize, nodes: &[usize]) {
         let known = HappensBefore {
             nodes: nodes.iter().copied().collect(),

@@ -1,5 +1,3 @@
-//! Graphs respect their edges and compute the kernels' results.
-
 use tpc_cuda::{
     Args, CopyNode, Driver, DriverError, Endpoint, FaultKind, GraphSpec, Memory, SetNode, Work,
 };
@@ -129,7 +127,7 @@ fn edges_order_and_nothing_else_does() {
         rig.run(spec).expect("a graph that runs");
         seen.insert(read(&mut rig, x_at)[0].to_bits());
     }
-    assert_eq!(seen.len(), 2, "both orders come up");
+    assert_eq!(seen.len(), 2, "both orders occur");
 }
 
 #[test]
@@ -212,9 +210,8 @@ fn copies_fills_and_the_host_take_part() {
     };
     let down = spec.push("down", Work::Copy(copy), &[set]);
     let double = move || {
-        // The driver owns this host memory until it is dropped; the edges order the copies before and after.
         #[expect(unsafe_code, reason = "memory that the driver shares")]
-        // SAFETY: as explained above.
+        // SAFETY: the driver owns this host memory until it is dropped, and edges order the copies before and after.
         let floats = unsafe { std::slice::from_raw_parts_mut(pointer as *mut f32, 8) };
         floats.iter_mut().for_each(|v| *v = *v * 2.0 + 1.0);
         Ok(())
@@ -272,7 +269,9 @@ fn launches_that_do_not_fit_are_refused() {
         let mut spec = GraphSpec::default();
         let work = rig.kernel(0, "add", grid, block, args);
         spec.push("bad", work, &[]);
-        rig.run(spec).expect_err("it does not fit").to_string()
+        rig.run(spec)
+            .expect_err("the launch exceeds a limit")
+            .to_string()
     };
     let args = || Args::new().u64(0).f32(1.0);
     assert!(refused(0, 32, args()).contains("0 blocks"));

@@ -1,4 +1,4 @@
-//! Exceeded limits of emulated devices cause errors, as on real cards.
+//! Emulated devices have the same limits as real cards.
 
 use tpc_cuda::{Args, Device, Driver, DriverError, Endpoint, GraphSpec, Side};
 use tpc_cuda_emulator::{EmulatedOptions, Links};
@@ -41,7 +41,7 @@ fn memory_ends() {
     rig.driver
         .allocate(Device(1), 1000)
         .expect("another device");
-    rig.driver.free(first).expect("it was allocated");
+    rig.driver.free(first).expect("`first` is allocated");
     assert_eq!(rig.driver.free_memory(Device(0)).expect("a device"), 1000);
 }
 
@@ -50,10 +50,15 @@ fn links_and_devices_are_missing() {
     let Some(mut rig) = rig(KERNELS, few()) else {
         return;
     };
-    rig.driver.grant(Device(1), Device(1)).expect("its own");
+    rig.driver
+        .grant(Device(1), Device(1))
+        .expect("access to its own memory");
     let error = rig.driver.grant(Device(1), Device(0)).expect_err("no link");
     assert_eq!(error.code().id, "TPC0547");
-    let error = rig.driver.allocate(Device(2), 1).expect_err("no device");
+    let error = rig
+        .driver
+        .allocate(Device(2), 1)
+        .expect_err("no such device");
     assert_eq!(error.code().id, "TPC0542");
 }
 
@@ -77,7 +82,7 @@ fn ranges_end_where_memory_does() {
     };
     rig.driver
         .write(other, &[0; 1])
-        .expect_err("another device's");
+        .expect_err("memory of another device");
 }
 
 #[test]
@@ -92,5 +97,7 @@ fn graphs_are_gone_when_they_are_discarded() {
     let graph = rig.driver.instantiate(spec).expect("a graph");
     rig.driver.discard(graph).expect("once");
     rig.driver.discard(graph).expect_err("twice");
-    rig.driver.launch(graph).expect_err("it is gone");
+    rig.driver
+        .launch(graph)
+        .expect_err("the graph was discarded");
 }

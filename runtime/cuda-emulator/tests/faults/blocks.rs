@@ -1,11 +1,8 @@
-//! Faults between the threads of a block.
-
 use tpc_cuda::{Args, FaultKind, GraphSpec};
 
 use crate::support::Rig;
 use crate::{ORDERS, Planted, found};
 
-/// Returns a graph that launches kernel `k` on two arrays.
 fn launch(threads: u32) -> impl Fn(&mut Rig) -> GraphSpec {
     move |rig| {
         let values: Vec<f32> = (0..256_u16).map(f32::from).collect();

@@ -5,8 +5,8 @@ use tpc_cuda::{Args, Device, Driver, FaultKind, GraphSpec, Memory};
 use crate::support::Rig;
 use crate::{ORDERS, Planted, checked, found, run};
 
-/// A sum over two devices. Each device writes its part to the other's buffer, sets a flag that counts calls, and adds
-/// the received part. Two buffer sets alternate.
+/// A sum over two devices. Each device writes its values to the other device's buffer, sets a flag that counts calls,
+/// and adds the values it received. Calls alternate between two buffer sets.
 const REDUCE: &str = r"
 KERNEL(reduce, float *const *buffers, u32 *const *flags, float *x, u32 rank, u32 call) {
     u32 set = call % 2, other = 1 - rank;
@@ -27,7 +27,7 @@ fn table(rig: &mut Rig, device: u32, of: &[Memory]) -> Memory {
     rig.bytes(device, &bytes)
 }
 
-/// Returns a graph with `count` calls in sequence on each of two devices. `first` numbers the first call.
+/// Returns a graph that calls the sum `count` times on each of two devices. `first` is the number of the first call.
 fn calls(first: u32, count: u32) -> impl Fn(&mut Rig) -> GraphSpec {
     move |rig| {
         let buffers = [0, 1].map(|d| rig.floats(d, &[0.0; 128]));
@@ -52,7 +52,7 @@ fn calls(first: u32, count: u32) -> impl Fn(&mut Rig) -> GraphSpec {
 
 fn planted(change: (&'static str, &'static str), line: &'static str, kinds: &'static [FaultKind]) {
     let right = REDUCE;
-    // A large lead of one device may hide the fault.
+    // If one device is far ahead, the fault may not appear.
     found(
         &Planted {
             right,
@@ -100,7 +100,7 @@ fn stale_double_buffer() {
 
 #[test]
 fn wrong_peer() {
-    // Three devices, each with a slot in every buffer: a device that uses the wrong slot races with its owner.
+    // Each of three devices has a slot in every buffer. A device that uses the wrong slot races with the slot's owner.
     let right = r"
 KERNEL(gather, float *const *buffers, const float *x, u32 rank, u32 ranks) {
     for (u32 r = 0; r < ranks; r++) buffers[r][rank * 32 + threadIdx.x] = x[threadIdx.x]; // push
@@ -149,8 +149,7 @@ fn no_signal() {
 
 #[test]
 fn counter_wrap() {
-    // The count starts just below 2^32. Without a signed difference, a flag from before the wrap seems later than the
-    // call.
+    // The count starts just below 2^32. After the wrap, an unsigned comparison takes old flags for later calls.
     let planted = Planted {
         right: REDUCE,
         change: (
@@ -182,10 +181,10 @@ fn memory_that_was_not_granted() {
     let Some(right) = run(source, checked(2, 0), &granted) else {
         return;
     };
-    right.expect("it was granted");
+    right.expect("access was granted");
     let fault = run(source, checked(2, 0), &graph)
         .expect("a compiler")
-        .expect_err("it was not granted");
+        .expect_err("access was not granted");
     assert_eq!(fault.kind, FaultKind::WrongDevice);
     assert!(
         fault
@@ -220,10 +219,10 @@ KERNEL(k, u32 *count) {
     let Some(right) = run(source, few(6), &graph) else {
         return;
     };
-    right.expect("all fit");
+    right.expect("all blocks are resident");
     let fault = run(source, few(5), &graph)
         .expect("a compiler")
-        .expect_err("one does not fit");
+        .expect_err("one block is not resident");
     assert_eq!(fault.kind, FaultKind::Deadlock);
     assert!(
         fault.to_string().contains("a device runs 5 blocks at once"),

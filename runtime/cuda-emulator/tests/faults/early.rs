@@ -1,4 +1,4 @@
-//! Kernels that start before their predecessor ends: premature reads are detected.
+//! A kernel may start before its predecessor ends. Premature reads are detected.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,8 @@ use tpc_runtime::Options;
 use crate::checked;
 use crate::support::{Rig, rig};
 
-/// The columns and rows of the weight.
 const SIZES: [usize; 2] = [256, 9];
 
-/// Returns the kernel that prepares the activations, and the product that reads them.
 fn kernels() -> [Kernel; 2] {
     let [k, rows] = SIZES;
     let x = Tensor::new(DType::F32, [k, 1, 1, 1]);
@@ -53,7 +51,6 @@ fn view(at: Memory, sizes: [usize; 2], column: usize) -> Vec<u8> {
     out
 }
 
-/// Returns both kernels, with an edge that lets the product start early.
 fn graph(rig: &mut Rig, kernels: &[Kernel; 2]) -> GraphSpec {
     let [k, rows] = SIZES;
     let x = rig.floats(0, &vec![1.5; k]);
@@ -81,7 +78,7 @@ fn graph(rig: &mut Rig, kernels: &[Kernel; 2]) -> GraphSpec {
     spec
 }
 
-/// Runs the kernels with one text replaced; returns the fault, or `None` without a compiler.
+/// Replaces a text in the kernels and runs them; returns the fault, or `None` without a compiler.
 fn found(change: (&str, &str), seed: u64) -> Option<Result<(), Fault>> {
     let kernels = kernels();
     let instances: BTreeSet<Instance> = kernels.iter().map(|k| k.instance.clone()).collect();
@@ -117,7 +114,7 @@ fn products_read_results_behind_the_wait_alone() {
         }
         for (from, to) in wrong {
             let fault = found((from, to), seed).expect("a compiler");
-            let fault = fault.expect_err("something is too early");
+            let fault = fault.expect_err("a premature read");
             assert_eq!(fault.kind, FaultKind::Race, "seed {seed}: {fault}");
             assert!(
                 fault.kernel.starts_with("plane_columns"),

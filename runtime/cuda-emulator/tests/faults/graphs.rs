@@ -1,5 +1,3 @@
-//! Faults in the edges of graphs.
-
 use tpc_cuda::{Args, CopyNode, EdgeKind, FaultKind, GraphSpec, SetNode, Work};
 
 use crate::support::{Rig, at};
@@ -23,7 +21,7 @@ KERNEL(late, const float *x, float *y) {
 }
 ";
 
-/// Checks that the graph is correct in every order, and that the wrong variant faults in every order.
+/// Checks that the graph is correct in every order, and that the wrong variant has a fault in every order.
 fn edges(graph: &dyn Fn(&mut Rig, bool) -> GraphSpec, line: &str, labels: [&str; 2]) {
     for seed in 0..12 {
         match run(KERNELS, checked(1, seed), &|rig| graph(rig, false)) {
@@ -31,7 +29,7 @@ fn edges(graph: &dyn Fn(&mut Rig, bool) -> GraphSpec, line: &str, labels: [&str;
             Some(right) => right.unwrap_or_else(|f| panic!("seed {seed}, without a fault: {f}")),
         }
         let wrong = run(KERNELS, checked(1, seed), &|rig| graph(rig, true));
-        let fault = wrong.expect("a compiler").expect_err("something is wrong");
+        let fault = wrong.expect("a compiler").expect_err("a race");
         let told = fault.to_string();
         assert_eq!(fault.kind, FaultKind::Race, "seed {seed}: {told}");
         let number = KERNELS
@@ -79,7 +77,7 @@ fn missing_edge() {
 
 #[test]
 fn missing_edge_to_what_reads() {
-    // The second launch overwrites data that the first still reads.
+    // The second launch overwrites data that the first launch still reads.
     let graph = |rig: &mut Rig, wrong: bool| {
         let [x, y, z] = [1.0, 2.0, 3.0].map(|v| rig.floats(0, &[v; 32]));
         let args =
@@ -144,7 +142,7 @@ fn missing_edge_of_a_copy() {
 
 #[test]
 fn halves_of_words_are_apart() {
-    // Two launches without an edge may write different halves of the same words. Writing the same halves is a race.
+    // Two launches without an edge may write different halves of the same words, but not the same halves.
     let graph = |rig: &mut Rig, wrong: bool| {
         let x = rig.bytes(0, &[0; 128]);
         let y = rig.bytes(0, &[0; 128]);
@@ -204,7 +202,7 @@ fn programmatic_edges_ask_for_a_wait() {
         spec
     };
     if let Some(result) = run(KERNELS, checked(1, 1), &graph) {
-        let fault = result.expect_err("it never waits");
+        let fault = result.expect_err("the kernel never waits");
         assert!(
             fault
                 .to_string()

@@ -1,5 +1,5 @@
-//! Faults planted in kernels and graphs: the checks detect and locate each. Without the fault, the same kernels run
-//! under many orders without errors.
+//! Faults planted in kernels and graphs: the checks find and locate each fault. The correct kernels run without errors
+//! in many orders.
 
 mod blocks;
 mod devices;
@@ -14,16 +14,13 @@ use tpc_cuda_emulator::{Build, EmulatedOptions};
 
 use support::{Rig, rig};
 
-/// Kernels, with a change that introduces a fault.
 struct Planted {
-    /// The correct source.
     right: &'static str,
-    /// The replaced text and its replacement.
     change: (&'static str, &'static str),
     /// A text in the source line that the diagnostic must name.
     line: &'static str,
     kinds: &'static [FaultKind],
-    /// Orders in which the fault must appear, at least.
+    /// The minimum number of orders in which the fault must appear.
     orders: usize,
 }
 
@@ -38,7 +35,6 @@ fn checked(devices: usize, seed: u64) -> EmulatedOptions {
     }
 }
 
-/// Runs a graph; returns its fault. Returns `None` without a compiler.
 fn run(
     source: &str,
     options: EmulatedOptions,
@@ -53,7 +49,7 @@ fn run(
     })
 }
 
-/// Checks that the planted fault is detected, and that the correct source runs cleanly.
+/// Checks that the fault is found, and that the correct source runs without faults.
 fn found(planted: &Planted, devices: usize, graph: &dyn Fn(&mut Rig) -> GraphSpec) {
     let Planted {
         right,

@@ -1,5 +1,3 @@
-//! Single invalid accesses.
-
 use tpc_cuda::{Args, Driver, DriverError, FaultKind, GraphSpec};
 
 use crate::support::{Rig, rig};
@@ -85,9 +83,9 @@ fn memory_that_was_given_back() {
     spec.push("a launch", work, &[]);
     let graph = rig.driver.instantiate(spec).expect("a graph");
     rig.driver.launch(graph).expect("a launch");
-    rig.driver.synchronize().expect("all is there");
-    rig.driver.free(x).expect("it was allocated");
-    assert!(rig.driver.free(x).is_err(), "only once");
+    rig.driver.synchronize().expect("all kernels are loaded");
+    rig.driver.free(x).expect("`x` is allocated");
+    assert!(rig.driver.free(x).is_err(), "`x` is already free");
     rig.driver.launch(graph).expect("a launch");
     match rig.driver.synchronize() {
         Err(DriverError::Fault(f)) => assert_eq!(f.kind, FaultKind::OutOfBounds, "{f}"),

@@ -1,5 +1,3 @@
-//! A driver with loaded kernels, and arrays on its devices.
-
 use tpc_cuda::{
     Args, Device, Driver, DriverError, Endpoint, Function, GraphSpec, KernelNode, Memory, Module,
     ModuleHandle, Work,
@@ -11,7 +9,6 @@ pub(crate) struct Rig {
     modules: Vec<ModuleHandle>,
 }
 
-/// Creates a driver; reports a skip and returns `None` without a C++ compiler.
 pub(crate) fn rig(source: &str, mut options: EmulatedOptions) -> Option<Rig> {
     options.cache = Some(env!("CARGO_TARGET_TMPDIR").into());
     let mut driver = match EmulatedDriver::new(options) {

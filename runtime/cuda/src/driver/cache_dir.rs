@@ -1,15 +1,13 @@
-//! The folder of compiled kernels.
-
 use std::path::PathBuf;
 
 use super::DriverError;
 
-/// Returns the folder `name` for compiled code, within `TPC_CUDA_CACHE` or the user's cache folder. tpc runs this code,
-/// so other users must not have write access.
+/// Returns the folder `name` for compiled code, within `TPC_CUDA_CACHE` or the user's cache folder. Other users must
+/// not have write access, because tpc runs this code.
 ///
 /// # Errors
 ///
-/// Fails if `TPC_CUDA_CACHE`, `XDG_CACHE_HOME` and `HOME` are all unset.
+/// Returns an error if `TPC_CUDA_CACHE`, `XDG_CACHE_HOME` and `HOME` are all unset.
 pub fn cache_dir(name: &str) -> Result<PathBuf, DriverError> {
     let set = |name: &str| {
         std::env::var_os(name)
@@ -23,7 +21,7 @@ pub fn cache_dir(name: &str) -> Result<PathBuf, DriverError> {
         what: "cannot find a folder for compiled kernels".into(),
         cause: std::io::Error::new(
             std::io::ErrorKind::NotFound,
-            "TPC_CUDA_CACHE, XDG_CACHE_HOME and HOME are unset; set TPC_CUDA_CACHE to a folder of yours",
+            "TPC_CUDA_CACHE, XDG_CACHE_HOME and HOME are unset; set TPC_CUDA_CACHE to a folder",
         ),
     })?;
     Ok(base.join(name))

@@ -1,21 +1,18 @@
-//! Maps the devices of a plan to the devices of a driver.
-
 use super::{
     CopyNode, Device, DeviceInfo, Driver, DriverError, Endpoint, Function, Graph, GraphSpec,
     Memory, Module, ModuleHandle, SetNode, Side, Work,
 };
 
-/// Devices of a driver, numbered by position in a list. Devices on the same card have separate memory; their launches
-/// are branches of one graph.
+/// A driver whose devices are the entries of a list of cards. Devices on the same card have separate memory; their
+/// launches are branches of one graph.
 pub struct DeviceMap<D: Driver> {
     driver: D,
-    /// The driver's device.
     cards: Vec<Device>,
     infos: Vec<DeviceInfo>,
 }
 
 impl<D: Driver> DeviceMap<D> {
-    /// Returns the cards with these numbers as devices, in this order.
+    /// Creates one device for each card number, in this order.
     ///
     /// # Errors
     ///

@@ -1,5 +1,3 @@
-//! Errors of drivers.
-
 use tpc_ir::Code;
 
 use super::Device;
@@ -13,7 +11,7 @@ pub type HostError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 #[expect(
     missing_docs,
-    reason = "the message of each variant says what its fields hold"
+    reason = "the message of each variant describes its fields"
 )]
 pub enum DriverError {
     #[error("no usable CUDA driver: {what}")]
@@ -68,7 +66,7 @@ pub enum DriverError {
 }
 
 impl DriverError {
-    /// Returns the stable code; [`crate::CODES`] declares it.
+    /// Returns the code, which [`crate::CODES`] declares.
     pub fn code(&self) -> &'static Code {
         match self {
             DriverError::Missing { .. } => &codes::DRIVER_MISSING,

@@ -1,5 +1,3 @@
-//! Faults of kernels.
-
 use std::fmt;
 
 /// The kind of a [`Fault`].
@@ -13,9 +11,9 @@ pub enum FaultKind {
     Misaligned,
     /// A write to constant memory.
     ReadOnly,
-    /// Two unordered accesses to the same memory, one of them a write.
+    /// Two unordered accesses to the same memory, including a write.
     Race,
-    /// Threads that reach different barriers.
+    /// Threads that wait at different barriers.
     Divergence,
     /// Threads that wait forever.
     Deadlock,
@@ -41,22 +39,22 @@ impl fmt::Display for FaultKind {
     }
 }
 
-/// An error found while a kernel ran.
+/// An error of a running kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The kind.
+    /// The kind of the fault.
     pub kind: FaultKind,
-    /// The kernel's name.
+    /// The name of the kernel.
     pub kernel: String,
-    /// The launch's label.
+    /// The label of the launch.
     pub label: String,
-    /// The block's index in the grid.
+    /// The index of the block in the grid.
     pub block: [u32; 3],
-    /// The thread's index in the block.
+    /// The index of the thread in the block.
     pub thread: [u32; 3],
     /// The file and line, if known.
     pub at: String,
-    /// The finding and the expected behaviour.
+    /// A description of the fault, and the expected behaviour.
     pub what: String,
 }
 

@@ -1,5 +1,3 @@
-//! Graphs of work with explicit order.
-
 use std::fmt;
 
 use super::{Device, DriverError, Function, HostError};
@@ -9,7 +7,7 @@ use super::{Device, DriverError, Function, HostError};
 pub enum Side {
     /// A device.
     Device(Device),
-    /// The host: memory from [`Driver::allocate_host`](super::Driver::allocate_host).
+    /// The host, for memory from [`Driver::allocate_host`](super::Driver::allocate_host).
     Host,
 }
 
@@ -72,7 +70,7 @@ impl Args {
         self.bytes(&value.to_ne_bytes())
     }
 
-    /// Appends a 32-bit real.
+    /// Appends a 32-bit float.
     #[must_use]
     pub fn f32(self, value: f32) -> Args {
         self.bytes(&value.to_ne_bytes())
@@ -88,7 +86,7 @@ impl Args {
         self.ranges.is_empty()
     }
 
-    /// Returns each argument's bytes.
+    /// Returns the bytes of each argument.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.ranges.iter().map(|&(at, n)| &self.bytes[at..at + n])
     }
@@ -99,11 +97,11 @@ impl Args {
 pub struct KernelNode {
     /// The kernel, which determines the device.
     pub function: Function,
-    /// Blocks along each axis.
+    /// The number of blocks along each axis.
     pub grid: [u32; 3],
-    /// Threads per block along each axis.
+    /// The number of threads per block along each axis.
     pub block: [u32; 3],
-    /// Dynamic shared memory per block, in bytes.
+    /// The dynamic shared memory per block, in bytes.
     pub shared_bytes: u32,
     /// The arguments.
     pub args: Args,
@@ -120,12 +118,12 @@ pub struct CopyNode {
     pub bytes: u64,
 }
 
-/// A fill with a byte.
+/// A fill of memory with one byte value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetNode {
     /// The destination, in device memory.
     pub to: Endpoint,
-    /// The value.
+    /// The byte value.
     pub value: u8,
     /// The number of bytes.
     pub bytes: u64,
@@ -163,20 +161,20 @@ impl fmt::Debug for Work {
 /// A node of a graph.
 #[derive(Debug)]
 pub struct Node {
-    /// The launch's name in diagnostics.
+    /// The name of the node in diagnostics.
     pub label: String,
     /// The work.
     pub work: Work,
 }
 
-/// The order that an edge defines.
+/// The kind of order that an edge defines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EdgeKind {
     /// The second node starts after the first has ended.
     #[default]
     Full,
-    /// Both nodes are kernels of one device. The second may start when every block of the first has called
-    /// `launch_dependents()` or ended. Its work after `wait_dependencies()` starts when the first has ended.
+    /// Both nodes are kernels of one device. The second kernel may start when every block of the first has called
+    /// `launch_dependents()` or ended. Its work after `wait_dependencies()` starts when the first kernel has ended.
     Programmatic,
 }
 
@@ -187,7 +185,7 @@ pub struct Edge {
     pub from: usize,
     /// The later node.
     pub to: usize,
-    /// The order.
+    /// The kind of order.
     pub kind: EdgeKind,
 }
 
@@ -201,7 +199,7 @@ pub struct GraphSpec {
 }
 
 impl GraphSpec {
-    /// Appends a node after the nodes in `after`. Returns its index.
+    /// Appends a node after the nodes in `after`. Returns the index of the new node.
     pub fn push(&mut self, label: impl Into<String>, work: Work, after: &[usize]) -> usize {
         let to = self.nodes.len();
         let label = label.into();
@@ -218,8 +216,8 @@ impl GraphSpec {
     ///
     /// # Errors
     ///
-    /// Fails if an edge refers to a missing node, a programmatic edge joins anything except two kernels, or the edges
-    /// form a cycle.
+    /// Returns an error if an edge refers to a missing node, a programmatic edge joins a node that is not a kernel, or
+    /// the edges form a cycle.
     pub fn order(&self) -> Result<Vec<usize>, DriverError> {
         let n = self.nodes.len();
         let malformed = |what: String| Err(DriverError::Malformed { what });
@@ -233,7 +231,7 @@ impl GraphSpec {
             if *kind == EdgeKind::Programmatic && !(kernel(*from) && kernel(*to)) {
                 let (a, b) = (&self.nodes[*from].label, &self.nodes[*to].label);
                 return malformed(format!(
-                    "a programmatic edge joins {a} and {b}: both must be kernels"
+                    "a programmatic edge joins {a} and {b}, which are not both kernels"
                 ));
             }
             missing[*to] += 1;

@@ -1,7 +1,7 @@
 //! Drivers: devices with memory, kernel modules, and graphs of launches.
 //!
-//! A graph is built once per batch shape and launched repeatedly. Only edges order its nodes: without a path between
-//! them, two nodes may run concurrently or in any order.
+//! A graph is built once per batch shape and launched repeatedly. Only edges order its nodes: nodes without a path
+//! between them may run concurrently or in any order.
 
 mod cache_dir;
 mod device_map;
@@ -51,22 +51,22 @@ handle!(
     Function, "function"
 );
 handle!(
-    /// A graph ready to launch.
+    /// An instantiated graph.
     Graph, "graph"
 );
 
 /// The properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// The name that the driver reports.
+    /// The name of the device, as the driver reports it.
     pub name: String,
-    /// The card's number. Devices with the same number share its memory.
+    /// The number of the card. Devices with the same number share its memory.
     pub card: u32,
     /// The compute capability: major and minor.
     pub capability: (u32, u32),
-    /// Streaming multiprocessors.
+    /// The number of streaming multiprocessors.
     pub multiprocessors: u32,
-    /// Memory in bytes.
+    /// The device memory in bytes.
     pub memory: u64,
     /// The maximum shared memory per block, in bytes.
     pub shared_per_block: u32,
@@ -77,15 +77,15 @@ pub struct DeviceInfo {
 pub struct Memory {
     /// The owner of the memory.
     pub side: Side,
-    /// The address of the first byte: a multiple of 256, the same for all devices, and for [host memory](Side::Host)
-    /// also for the host.
+    /// The address of the first byte, a multiple of 256. All devices use the same address; for [host
+    /// memory](Side::Host), the host does too.
     pub address: u64,
     /// The size in bytes.
     pub bytes: u64,
 }
 
 impl Memory {
-    /// Returns the host pointer, valid until [`Driver::free`]. Null for device memory.
+    /// Returns the host pointer, valid until [`Driver::free`]. The pointer is null for device memory.
     pub fn host_pointer(&self) -> *mut u8 {
         match self.side {
             Side::Host => self.address as *mut u8,
@@ -105,45 +105,45 @@ pub trait Driver: Send {
     ///
     /// # Errors
     ///
-    /// Fails if the device does not exist or has failed.
+    /// Returns an error if the device does not exist or has failed.
     fn free_memory(&self, device: Device) -> Result<u64, DriverError>;
 
     /// Loads a module on a device.
     ///
     /// # Errors
     ///
-    /// Fails if the module has no code for the device and its source does not compile.
+    /// Returns an error if the module has no code for the device and its source does not compile.
     fn load(&mut self, device: Device, module: &Module) -> Result<ModuleHandle, DriverError>;
 
     /// Returns a kernel of a loaded module.
     ///
     /// # Errors
     ///
-    /// Fails if the module does not have the kernel.
+    /// Returns an error if the module does not have the kernel.
     fn function(&mut self, module: ModuleHandle, name: &str) -> Result<Function, DriverError>;
 
-    /// Allocates device memory with undefined content.
+    /// Allocates uninitialised device memory.
     ///
     /// # Errors
     ///
-    /// Fails if memory does not suffice.
+    /// Returns an error if memory is exhausted.
     fn allocate(&mut self, device: Device, bytes: u64) -> Result<Memory, DriverError>;
 
     /// Allocates zeroed host memory that all devices can access.
     ///
     /// # Errors
     ///
-    /// Fails if memory does not suffice.
+    /// Returns an error if memory is exhausted.
     fn allocate_host(&mut self, bytes: u64) -> Result<Memory, DriverError>;
 
     /// Frees memory. Graphs that use it must not run again.
     ///
     /// # Errors
     ///
-    /// Fails if the memory is not an allocation of this driver.
+    /// Returns an error if this driver did not allocate the memory.
     fn free(&mut self, memory: Memory) -> Result<(), DriverError>;
 
-    /// Lets the kernels of `reader` access the memory of `owner`, including future allocations.
+    /// Allows kernels of `reader` to access the memory of `owner`, including later allocations.
     ///
     /// # Errors
     ///
@@ -154,41 +154,42 @@ pub trait Driver: Send {
     ///
     /// # Errors
     ///
-    /// Fails if the range is not within memory of this driver.
+    /// Returns an error if the range is not within memory of this driver.
     fn write(&mut self, to: Endpoint, bytes: &[u8]) -> Result<(), DriverError>;
 
-    /// Reads bytes from any memory.
+    /// Reads bytes from any memory to the host.
     ///
     /// # Errors
     ///
-    /// Fails if the range is not within memory of this driver.
+    /// Returns an error if the range is not within memory of this driver.
     fn read(&mut self, from: Endpoint, bytes: &mut [u8]) -> Result<(), DriverError>;
 
-    /// Prepares a graph for launches.
+    /// Creates a graph that can be launched.
     ///
     /// # Errors
     ///
-    /// Fails if [`GraphSpec::order`] fails, a launch exceeds a device limit, or arguments do not fit the kernel.
+    /// Returns an error if [`GraphSpec::order`] fails, a launch exceeds a device limit, or arguments do not fit the
+    /// kernel.
     fn instantiate(&mut self, spec: GraphSpec) -> Result<Graph, DriverError>;
 
     /// Destroys a graph and its host work.
     ///
     /// # Errors
     ///
-    /// Fails if the graph does not exist.
+    /// Returns an error if the graph does not exist.
     fn discard(&mut self, graph: Graph) -> Result<(), DriverError>;
 
-    /// Starts a graph. Graphs run one after another.
+    /// Starts a graph after all graphs launched before.
     ///
     /// # Errors
     ///
-    /// Fails if the graph cannot start. [`Driver::synchronize`] returns later errors.
+    /// Returns an error if the graph cannot start. [`Driver::synchronize`] returns later errors.
     fn launch(&mut self, graph: Graph) -> Result<(), DriverError>;
 
     /// Waits for all launched graphs.
     ///
     /// # Errors
     ///
-    /// Returns the graphs' first error. Their results are then undefined.
+    /// Returns the first error of the graphs, whose results are then undefined.
     fn synchronize(&mut self) -> Result<(), DriverError>;
 }

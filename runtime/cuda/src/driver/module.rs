@@ -1,18 +1,16 @@
-//! Modules of kernels.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Kernels that are compiled together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// The module's name in diagnostics.
+    /// The name of the module in diagnostics.
     pub name: String,
-    /// CUDA C++ without includes; the [prelude](crate::kernels::PRELUDE) precedes it. `KERNEL(name, parameters)`
-    /// declares a kernel.
+    /// CUDA C++ without includes, to follow the [prelude](crate::kernels::PRELUDE). `KERNEL(name, parameters)` declares
+    /// a kernel.
     pub source: Arc<str>,
-    /// The source with only one kernel, by kernel name, so that drivers compile only kernels in use. Empty if not
-    /// split.
+    /// For each kernel, the source with only this kernel, so that drivers can compile only kernels in use. Empty if the
+    /// source is not split.
     pub kernel_sources: BTreeMap<String, Arc<str>>,
     /// Precompiled code.
     pub cubins: Vec<Cubin>,
@@ -33,7 +31,7 @@ impl Module {
 /// Machine code for one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cubin {
-    /// The target's NVRTC name, such as `sm_90a`.
+    /// The NVRTC name of the target, such as `sm_90a`.
     pub target: String,
     /// The code.
     pub code: Arc<[u8]>,

@@ -1,5 +1,3 @@
-//! Kernel parameters in device memory.
-
 use std::collections::BTreeMap;
 
 use tpc_runtime::ExecError;
@@ -7,7 +5,7 @@ use tpc_runtime::ExecError;
 use super::memory::error;
 use crate::driver::{Device, Driver, Endpoint};
 
-/// Kernel parameters without duplicates, to be written to a device.
+/// Kernel parameters for a device, without duplicates.
 #[derive(Debug, Default)]
 pub(super) struct Constants {
     bytes: Vec<u8>,
@@ -17,7 +15,6 @@ pub(super) struct Constants {
 impl Constants {
     const ALIGNMENT: usize = 16;
 
-    /// Adds parameters; returns their offset.
     pub(super) fn add(&mut self, params: &[u8]) -> u64 {
         if let Some(at) = self.known.get(params) {
             return *at;
@@ -29,7 +26,6 @@ impl Constants {
         at as u64
     }
 
-    /// Writes all parameters; returns their address.
     pub(super) fn write(&self, device: Device, driver: &mut impl Driver) -> Result<u64, ExecError> {
         let bytes = self.bytes.len().max(1) as u64;
         let memory = driver.allocate(device, bytes).map_err(error)?;

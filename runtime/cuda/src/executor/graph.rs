@@ -1,4 +1,4 @@
-//! Builds CUDA graphs from a program's queues.
+//! Builds CUDA graphs from the queues of a program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -32,12 +32,10 @@ struct GraphBuilder<'a> {
     faults: &'a Faults,
     hosted: &'a Arc<Mutex<HostLaunches>>,
     functions: Vec<BTreeMap<Entry, Function>>,
-    /// Each device's parameters, with their address.
     constants: Vec<(Constants, u64)>,
     edges: ProgrammaticEdges,
 }
 
-/// Builds the graph of each shape and phase.
 pub(super) fn graphs(
     program: &Program,
     launches: &Launches,
@@ -86,7 +84,6 @@ impl GraphBuilder<'_> {
     ) -> Result<(), ExecError> {
         let mut constants: Vec<Constants> = Vec::new();
         constants.resize_with(self.launches.of_device.len(), Constants::default);
-        // Each device's kernels, by module and name.
         let mut needed: Vec<BTreeSet<Entry>> = vec![BTreeSet::new(); constants.len()];
         for (device, kernel) in self.launches.kernels() {
             constants[device].add(&kernel.params);
@@ -131,7 +128,7 @@ impl GraphBuilder<'_> {
         match phase.queues.iter().zip(&queues).all(ended) {
             true => Ok(spec),
             false => Err(ExecError::Malformed {
-                what: "its queues deadlock".into(),
+                what: "the queues deadlock".into(),
             }),
         }
     }
@@ -243,12 +240,11 @@ impl GraphBuilder<'_> {
 fn host_work(hosted: &Arc<Mutex<HostLaunches>>, op: usize) -> Work {
     let hosted = Arc::clone(hosted);
     Work::Host(Box::new(move || -> Result<(), HostError> {
-        let mut hosted = hosted.lock().map_err(|_| "an op of the host panicked")?;
+        let mut hosted = hosted.lock().map_err(|_| "a host op panicked")?;
         hosted.run(op).map_err(Into::into)
     }))
 }
 
-/// Adds missing nodes.
 fn join(nodes: &mut Vec<usize>, more: &[usize]) {
     for node in more {
         if !nodes.contains(node) {

@@ -1,5 +1,3 @@
-//! Ops that the host runs within graphs.
-
 use tpc_cpu::host::HostOps;
 use tpc_cpu::{CpuOptions, KernelError, View};
 use tpc_ir::Bindings;
@@ -51,7 +49,7 @@ impl HostLaunches {
     #[allow(unsafe_code)]
     pub(super) fn run(&mut self, op: usize) -> Result<(), KernelError> {
         // SAFETY: the verifier has checked that every view is inside its arena, which is host memory. It has also
-        // checked that steps with overlapping memory are ordered; the graph's edges keep this order.
+        // checked that steps with overlapping memory are ordered; the edges of the graph keep this order.
         unsafe { self.ops.run(op, &self.views[op]) }
     }
 }

@@ -1,10 +1,8 @@
-//! Builds graph nodes from kernels.
-
 use crate::driver::{Args, Function, KernelNode};
 use crate::kernels::Kernel;
 
-/// Returns a kernel's node. `addresses` has the addresses of its views, parameters and fault record; `launch` is the
-/// launch's index.
+/// Returns a graph node that launches a kernel. `addresses` has the addresses of the views, parameters and fault
+/// record; `launch` is the index of the launch.
 pub fn kernel_node(
     kernel: &Kernel,
     function: Function,

@@ -1,5 +1,3 @@
-//! A program's launches and their kernels.
-
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -21,7 +19,7 @@ use crate::kernels::{
 
 #[derive(Debug)]
 pub(super) enum LaunchTask {
-    /// Kernels one after another. Stage 1 starts after stage 0 has ended at all places.
+    /// A sequence of kernels. Stage 1 starts after stage 0 has ended on all devices.
     Device {
         device: usize,
         stage: usize,
@@ -33,7 +31,6 @@ pub(super) enum LaunchTask {
 
 #[derive(Debug)]
 pub(super) struct KernelRun {
-    /// One kernel per batch shape.
     pub(super) kernels: Vec<Kernel>,
     pub(super) slots: Range<usize>,
 }
@@ -42,7 +39,7 @@ pub(super) struct KernelRun {
 pub(super) struct Launches {
     pub(super) tasks: Vec<Vec<LaunchTask>>,
     pub(super) slots: Vec<Value>,
-    /// Slots whose view carries only a size.
+    /// Slots whose view only passes a size.
     pub(super) sizes: BTreeMap<usize, Dim>,
     pub(super) of_device: Vec<Range<usize>>,
     pub(super) hosted: Vec<(Op, Vec<Value>, Vec<Value>)>,
@@ -50,23 +47,21 @@ pub(super) struct Launches {
     pub(super) staged: BTreeMap<usize, StagingPart>,
     pub(super) staging: Vec<StagingBuffer>,
     pub(super) terms: BTreeMap<usize, TermSlot>,
-    /// Bytes of each of a device's two buffers for quantised activations.
+    /// The bytes of each of the two buffers for quantised activations, by device.
     pub(super) terms_bytes: Vec<u64>,
     pub(super) scratch: BTreeMap<usize, ScratchPart>,
-    /// Each device's scratch memory, which its launches share one after another.
+    /// The scratch memory of each device, which launches use one after another.
     pub(super) scratch_bytes: Vec<Scratch>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScratchPart {
-    /// Counters; zero between launches.
     Counters,
-    /// Partial results that blocks exchange.
     Parts,
 }
 
 impl Launches {
-    /// Selects the kernels of all launches. Fails if an op is not supported or a size is unknown.
+    /// Selects the kernels of all launches. Returns an error if an op is not supported or a size is unknown.
     pub(super) fn new(
         program: &Program,
         infos: &[DeviceInfo],
@@ -199,7 +194,6 @@ impl Launches {
         }
     }
 
-    /// Enlarges the device's term buffers for these activations.
     fn need_terms(&mut self, program: &Program, device: usize, x: Value) -> Result<(), ExecError> {
         for shape in &program.shapes {
             let [k, columns @ ..] = max_sizes(program, x, &shape.most)?;
@@ -216,7 +210,7 @@ impl Launches {
 
     fn host_task(&mut self, task: &Task) -> Result<LaunchTask, ExecError> {
         let [of] = task.ops.as_slice() else {
-            return Err(malformed("a launch on the host needs exactly one op"));
+            return Err(malformed("a launch on the host has several ops or none"));
         };
         let KernelOp::Op(op) = &of.op else {
             return Err(malformed("the host cannot run fused ops or collectives"));
@@ -233,8 +227,8 @@ impl Launches {
     }
 }
 
-/// True if a kernel computes no elements, for example without a share of a tensor. A collective runs anyway, because
-/// other devices wait for it.
+/// True if a kernel computes no elements, for example because the device has no share of a tensor. A collective still
+/// runs, because other devices wait for it.
 fn is_empty(program: &Program, of: &TaskKernel) -> Result<bool, ExecError> {
     if matches!(of.op, KernelOp::CollectivePart(..)) {
         return Ok(false);

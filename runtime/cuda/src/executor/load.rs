@@ -1,4 +1,3 @@
-//! Loads weights into their arenas.
 #![allow(unsafe_code)]
 
 use tpc_cpu::host::HostOps;
@@ -12,7 +11,6 @@ use super::options::weight_planes;
 use crate::driver::{Driver, Endpoint};
 use crate::planes::{PLANES, Planes};
 
-/// Stores every weight in its arena, in its buffer's format.
 pub(super) fn weights(
     program: &Program,
     arenas: &Arenas,
@@ -79,8 +77,7 @@ fn store(
     }
 }
 
-/// Packs rows into planes on a device. Each wave releases its pages of the file, so a large tensor is not in memory
-/// twice.
+/// Packs rows into planes on a device. Each wave releases its pages of the file, to avoid holding a large tensor twice.
 fn in_planes(
     (planes, offsets): (&Planes, [u64; PLANES]),
     rows: &[u8],
@@ -88,7 +85,7 @@ fn in_planes(
     source: &dyn WeightSource,
     driver: &mut impl Driver,
 ) -> Result<(), ExecError> {
-    /// Bytes of the file per wave.
+    /// The bytes of the file that a wave packs.
     const WAVE: usize = 16 << 20;
     let each = planes.file_bytes();
     let row_bytes = planes.row_bytes();

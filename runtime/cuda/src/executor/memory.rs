@@ -1,5 +1,3 @@
-//! A program's device memory, and the frames and fault records of launches.
-
 use tpc_cpu::View as HostView;
 use tpc_ir::program::{ArenaKind, BatchLayout, Program};
 use tpc_ir::{Arena, Bindings, DType, Launch, RANK, Value};
@@ -21,7 +19,7 @@ pub(super) struct DeviceView {
 }
 
 impl DeviceView {
-    /// An address, four 32-bit sizes, four 64-bit strides.
+    /// An address, four 32-bit sizes, and four 64-bit strides.
     pub(super) const BYTES: usize = 8 + RANK * 4 + RANK * 8;
 
     pub(super) fn none(dtype: DType) -> DeviceView {
@@ -55,7 +53,6 @@ impl DeviceView {
         HostView::located(self.address as *mut u8, self.dtype, &at)
     }
 
-    /// Returns a contiguous view of these sizes at another address.
     fn dense(&self, address: u64) -> DeviceView {
         let [n, n1, n2, _] = self.at.dims;
         let row = self.dtype.bytes(n).unwrap_or(0);
@@ -67,7 +64,7 @@ impl DeviceView {
         }
     }
 
-    /// Returns a view of these elements' terms at another address.
+    /// Returns a view of the int8 terms of these elements at another address.
     fn terms(&self, address: u64) -> DeviceView {
         let [k, n1, n2, _] = self.at.dims;
         let column = Terms::of(k as usize).column as u64;
@@ -118,8 +115,10 @@ impl DeviceView {
     }
 }
 
-/// Converts a driver's error to an executor's error.
-#[expect(clippy::needless_pass_by_value, reason = "`map_err` gives what it has")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "`map_err` passes the error by value"
+)]
 pub fn error(e: DriverError) -> ExecError {
     if let DriverError::Host { cause, .. } = &e
         && let Some(tpc_cpu::KernelError::Index { what, index, bound }) = cause.downcast_ref()
@@ -136,7 +135,6 @@ pub fn error(e: DriverError) -> ExecError {
     }
 }
 
-/// One allocation per arena.
 #[derive(Debug)]
 pub(super) struct Arenas(Vec<Memory>);
 
@@ -207,7 +205,7 @@ impl Arenas {
     }
 }
 
-/// Each device's frame: views, quantised activations, scratch memory, staging buffers.
+/// The frame of each device: views, quantised activations, scratch memory, staging buffers.
 #[derive(Debug)]
 pub(super) struct Frames {
     devices: Vec<Memory>,
@@ -252,7 +250,6 @@ impl Frames {
         })
     }
 
-    /// Returns a slot's address.
     pub(super) fn slot(&self, launches: &Launches, device: usize, slot: usize) -> u64 {
         let at = slot - launches.of_device[device].start;
         self.devices[device].address + (at * DeviceView::BYTES) as u64
@@ -311,7 +308,6 @@ pub(super) fn scratch_bytes(scratch: Scratch) -> u64 {
     counters(scratch).saturating_add(scratch.parts)
 }
 
-/// Allocates scratch memory and zeroes its counters.
 fn scratch(device: Device, of: Scratch, driver: &mut impl Driver) -> Result<Memory, ExecError> {
     let memory = driver.allocate(device, scratch_bytes(of).max(1));
     let memory = memory.map_err(error)?;
@@ -324,12 +320,12 @@ fn scratch(device: Device, of: Scratch, driver: &mut impl Driver) -> Result<Memo
     Ok(memory)
 }
 
-/// Each device's fault record: a launch's first index out of range.
+/// The fault record of each device, with the first index out of range in a launch.
 #[derive(Debug)]
 pub(super) struct Faults(Vec<Memory>);
 
 impl Faults {
-    /// A flag, the launch, the index and its bound.
+    /// The bytes of a flag, the launch, the index and the bound.
     const BYTES: usize = 24;
 
     pub(super) fn new(program: &Program, driver: &mut impl Driver) -> Result<Faults, ExecError> {

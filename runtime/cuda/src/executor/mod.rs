@@ -1,9 +1,9 @@
 //! The CUDA executor: runs programs as graphs of launches.
 //!
 //! Each arena is an allocation on its device, or in host memory that all devices can access. Each batch shape and phase
-//! has one graph, built when the program is loaded and launched once per batch. Nodes are launches; edges are the order
-//! within queues, waits, and the synchronisation of collectives. A device's *frame* holds the views of all launches,
-//! and is rewritten only if a batch changes them.
+//! has one graph, built when the program is loaded and launched once per batch. Nodes are launches. Edges are the order
+//! within queues, waits, and the synchronisation of collectives. The *frame* of a device holds the views of all
+//! launches, and is rewritten only if a batch changes them.
 
 mod constants;
 mod fuse;
@@ -51,17 +51,16 @@ pub use memory::error;
 pub use modules::{PrebuiltCode, SourceHash, launch_list, modules};
 pub use options::{CudaOptions, CudaTarget, Edges};
 
-/// Runs a [`Program`] on a driver's devices, with device `i` on the driver's device `i`.
+/// Runs a [`Program`] on a driver. Device `i` of the program is device `i` of the driver.
 pub struct CudaExecutor<D: Driver> {
     program: Arc<Program>,
     interface: Interface,
-    /// Reads of device memory need exclusive access, even in methods with `&self`.
+    /// Reading device memory needs exclusive access, even in methods with `&self`.
     driver: RefCell<D>,
     arenas: Arenas,
     frame: Frame<DeviceView>,
     frames: Frames,
     launches: Launches,
-    /// The host ops in the graphs.
     hosted: Arc<Mutex<HostLaunches>>,
     /// The graphs, by batch shape and phase.
     graphs: Vec<Vec<Graph>>,
@@ -69,9 +68,9 @@ pub struct CudaExecutor<D: Driver> {
     inputs: Vec<(usize, Value, InputKind)>,
     outputs: Vec<(usize, Value)>,
     extents: Vec<Option<StoredExtent>>,
-    /// Host copies of states read since the last batch.
+    /// Host copies of states that were read since the last batch.
     state_copies: Vec<OnceCell<Vec<u8>>>,
-    /// States whose host copies were changed.
+    /// States whose host copies have changed.
     changed: Vec<Value>,
     batches: Batches,
     no_peer_access: Vec<(u32, u32)>,
@@ -90,12 +89,12 @@ impl<D: Driver> CudaExecutor<D> {
     ///
     /// # Errors
     ///
-    /// Fails in these cases:
+    /// Returns an error in these cases:
     ///
     /// - A weight is missing or does not match its declaration.
     /// - CUDA devices do not support an op.
     /// - The driver has fewer devices than the program.
-    /// - Memory does not suffice, or the driver fails.
+    /// - Memory is exhausted, or the driver fails.
     pub fn new(
         program: Arc<Program>,
         weights: &dyn WeightSource,
@@ -109,7 +108,7 @@ impl<D: Driver> CudaExecutor<D> {
     ///
     /// # Errors
     ///
-    /// Same as [`CudaExecutor::new`].
+    /// Returns the same errors as [`CudaExecutor::new`].
     pub fn with_code(
         program: Arc<Program>,
         weights: &dyn WeightSource,
@@ -183,7 +182,8 @@ impl<D: Driver> CudaExecutor<D> {
         &self.program
     }
 
-    /// Returns pairs of cards that exchange data through host memory: the first cannot access the second's memory.
+    /// Returns pairs of cards that exchange data through host memory: the first card cannot access the memory of the
+    /// second.
     pub fn no_peer_access(&self) -> &[(u32, u32)] {
         &self.no_peer_access
     }
@@ -229,7 +229,7 @@ impl<D: Driver> CudaExecutor<D> {
             match self.program.graph.value(*value).place {
                 Place::Host => host.input(kind, ty, host::slot(&view.on_host())?)?,
                 _ => {
-                    // Aligned for every input type.
+                    // `u64` is aligned for every input type.
                     let mut bytes = vec![0_u64; view.dense_bytes().div_ceil(8)];
                     let staged =
                         HostView::dense(bytes.as_mut_ptr().cast(), view.dtype, view.sizes());
@@ -281,12 +281,12 @@ impl<D: Driver> CudaExecutor<D> {
     }
 }
 
-/// Locks the host ops. Fails if one panicked.
+/// Locks the host ops. Returns an error if a host op has panicked.
 fn lock(
     hosted: &Mutex<HostLaunches>,
 ) -> Result<std::sync::MutexGuard<'_, HostLaunches>, ExecError> {
     hosted.lock().map_err(|_| ExecError::Parameter {
-        what: "an op of the host panicked".into(),
+        what: "a host op panicked".into(),
     })
 }
 
@@ -336,7 +336,6 @@ impl<D: Driver> Executor for CudaExecutor<D> {
             let from = self.arenas.endpoint(at.arena, at.offset);
             let read = self.driver.borrow_mut().read(from, &mut bytes);
             read.map_err(error)?;
-            // The cell was empty above.
             let _ = copy.set(bytes);
         }
         Ok(copy.get().map(Vec::as_slice))

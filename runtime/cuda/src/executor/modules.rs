@@ -1,5 +1,3 @@
-//! A program's kernel modules and their precompiled code.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -13,11 +11,11 @@ use crate::driver::{Cubin, DeviceInfo, Module};
 use crate::kernels::{self, Source};
 use crate::nvrtc::with_prelude;
 
-/// Returns a program's modules, one per kernel family, with kernels for devices with and without peer access.
+/// Returns the modules of a program, one per kernel family, with kernels for devices with and without peer access.
 ///
 /// # Errors
 ///
-/// Fails if an op is not supported.
+/// Returns an error if an op is not supported.
 pub fn modules(program: &Program, options: Options) -> Result<Vec<Source>, ExecError> {
     let mut instances = BTreeSet::new();
     for joined in [true, false] {
@@ -52,12 +50,11 @@ fn launches_on_any_device(
     Launches::new(program, &infos, &mut |_, _| Ok(joined), options)
 }
 
-/// Returns the kernels that a batch of the first shape launches with peer access: the device, and the instantiated
-/// template.
+/// Returns the kernels that a batch of the first shape launches with peer access, as devices and template instances.
 ///
 /// # Errors
 ///
-/// Fails if an op is not supported.
+/// Returns an error if an op is not supported.
 pub fn launch_list(program: &Program, options: Options) -> Result<Vec<(usize, String)>, ExecError> {
     let launches = launches_on_any_device(program, options, true)?;
     let shapes = program.shapes.len();
@@ -67,7 +64,7 @@ pub fn launch_list(program: &Program, options: Options) -> Result<Vec<(usize, St
         .collect())
 }
 
-/// The hash of a module's complete source. It identifies compiled code.
+/// The hash of a module's complete source, which identifies compiled code.
 pub type SourceHash = [u8; 32];
 
 /// Precompiled code by source hash.

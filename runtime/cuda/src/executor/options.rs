@@ -1,5 +1,3 @@
-//! Options of programs for CUDA devices, and their compilation target.
-
 use tpc_cpu::CpuTarget;
 use tpc_ir::program::{FileTarget, FusionContext, Target, WeightPart, WeightStorage};
 use tpc_ir::{DType, Inst, Op, Place, TensorType};
@@ -11,22 +9,22 @@ use crate::planes::Planes;
 /// Options of a program on CUDA devices.
 #[derive(Clone, Copy, Debug)]
 pub struct CudaOptions {
-    /// Threads for host ops.
+    /// The number of threads for host ops.
     pub threads: usize,
-    /// Arithmetic options.
+    /// Options that change numerics.
     pub options: Options,
-    /// Edges between kernels.
+    /// The kind of edges between kernels.
     pub edges: Edges,
 }
 
-/// The edge between consecutive kernels of a device.
+/// The kind of edge between consecutive kernels of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Edges {
-    /// A kernel may start before the previous one has ended, and waits before it accesses shared data. Needs compute
+    /// A kernel may start before the previous kernel has ended, and waits before it accesses shared data. Needs compute
     /// capability 9.0.
     #[default]
     Programmatic,
-    /// A kernel starts after the previous one has ended.
+    /// A kernel starts after the previous kernel has ended.
     Full,
 }
 
@@ -43,13 +41,13 @@ impl CudaOptions {
 
 /// CUDA devices as a compilation target.
 ///
-/// Devices store weights of products in planes, even if a lookup also reads rows of them. Other weights keep the file's
-/// layout. The host stores weights as the CPU target does. Buffers are aligned to 256 bytes.
+/// Devices store product weights in planes, even if a lookup also reads their rows. Other weights keep the layout of
+/// the file. The host stores weights as the CPU target does. Buffers are aligned to 256 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CudaTarget;
 
-/// Returns the layout in planes and the number of rows of a weight; `None` if an op that reads the weight needs the
-/// file's layout.
+/// Returns the planes of a weight and its number of rows; `None` if an op that reads the weight needs the layout of the
+/// file.
 fn planes(weight: &TensorType, readers: &[(&Op, usize)]) -> Option<(Planes, u64)> {
     let product = |op: &Op| matches!(op, Op::MulMat(_) | Op::MulMatId(_));
     let lookup = |op: &Op| matches!(op, Op::GetRows(_));

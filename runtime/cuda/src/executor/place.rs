@@ -1,12 +1,10 @@
-//! Maps a program's places to devices.
-
 use tpc_ir::program::Program;
 use tpc_ir::{Place, Value};
 use tpc_runtime::ExecError;
 
 use crate::driver::Device;
 
-/// Returns a place's device; `None` for the host.
+/// Returns the device of a place; `None` for the host.
 pub(super) fn device(place: Place) -> Result<Option<Device>, ExecError> {
     match place {
         Place::Host => Ok(None),
@@ -17,7 +15,7 @@ pub(super) fn device(place: Place) -> Result<Option<Device>, ExecError> {
     }
 }
 
-/// Returns a value's device; `None` for the host.
+/// Returns the device of a value; `None` for the host.
 pub(super) fn device_index(program: &Program, value: Value) -> Result<Option<usize>, ExecError> {
     Ok(device(program.graph.value(value).place)?.map(|d| d.0 as usize))
 }

@@ -1,4 +1,4 @@
-//! Prefetches the next launch's weights into L2 during a row's reduction and norm, when most of the device is idle.
+//! Prefetches weights of the next launch into L2 during a row reduction and norm, when most of the device is idle.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,6 @@ use super::roles::{format_of, roles};
 use crate::kernels::FusedOp;
 use crate::planes::Planes;
 
-/// The weight of the next launch that each launch prefetches.
 #[derive(Debug, Default)]
 pub(super) struct PrefetchPlan(BTreeMap<(Launch, Place), Value>);
 
@@ -57,7 +56,7 @@ fn fused_launch(program: &Program, launch: Launch, place: Place) -> Option<Fused
     }
 }
 
-/// Returns a dense product's first weight in planes. Expert weights are unknown before the router has run.
+/// Returns the first weight in planes of a dense product. Expert weights are unknown before the router has run.
 fn weight(program: &Program, fused: &FusedLaunch) -> Option<Value> {
     let known = matches!(
         fused.op,

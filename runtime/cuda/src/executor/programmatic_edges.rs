@@ -1,13 +1,12 @@
 //! Selects programmatic edges between launches.
 //!
-//! With such an edge, the second kernel may start before the first has ended. These rules make this correct:
+//! A programmatic edge lets the second kernel start before the first has ended. This is correct because of these rules:
 //!
 //! - Every kernel calls `wait_dependencies()` once, before its template begins. [`Instance`](crate::kernels::Instance)
 //!   generates the call.
 //! - Before the call, a kernel reads only views, which the host writes before the graph, and prefetches weights. The
 //!   verifier refuses writes to weights.
-//! - All other accesses therefore follow the end of the previous kernel, which has waited as well, and of all earlier
-//!   kernels.
+//! - All other accesses follow the end of the previous kernel, which has waited too, so they follow all earlier kernels.
 //! - All other edges are full: edges of copies and host ops, between devices, and of kernels with several predecessors.
 //!
 //! The emulator's checked build finds an access before the wait, and a kernel that never waits.
@@ -15,12 +14,11 @@
 use super::options::Edges;
 use crate::driver::{DeviceInfo, EdgeKind, GraphSpec};
 
-/// The first compute capability with programmatic edges.
 const MIN_CAPABILITY: (u32, u32) = (9, 0);
 
 #[derive(Debug, Default)]
 pub(super) struct ProgrammaticEdges {
-    /// True for devices whose kernels may start early.
+    /// For each device, true if kernels may start early.
     supported: Vec<bool>,
     node_devices: Vec<Option<usize>>,
 }
@@ -35,8 +33,8 @@ impl ProgrammaticEdges {
         }
     }
 
-    /// Handles the last node of a graph, a kernel after the nodes in `after`. Its edge is programmatic if the only
-    /// predecessor is a kernel of the same device.
+    /// Handles the kernel that is the last node of the graph and follows the nodes in `after`. The edge is programmatic
+    /// if the only predecessor is a kernel of the same device.
     pub(super) fn kernel(&mut self, device: usize, after: &[usize], spec: &mut GraphSpec) {
         let node = spec.nodes.len() - 1;
         // The first node must not refer to an earlier graph.
@@ -69,7 +67,6 @@ mod tests {
         }
     }
 
-    /// Returns the kinds of edges between kernels on two devices and a host node.
     fn kinds(capability: (u32, u32), edges: Edges) -> Vec<EdgeKind> {
         let mut found = ProgrammaticEdges::new(&[info(capability), info(capability)], edges);
         let mut spec = GraphSpec::default();

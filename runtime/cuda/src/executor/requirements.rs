@@ -1,5 +1,3 @@
-//! Checks the devices before a program is loaded.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::program::Program;
@@ -11,7 +9,6 @@ use super::place::device;
 use crate::driver::{Device, Driver, DriverError};
 use crate::nvrtc::target_for;
 
-/// Checks that the devices exist and can run the kernels.
 pub(super) fn check_devices(program: &Program, driver: &impl Driver) -> Result<(), ExecError> {
     let infos = driver.devices();
     let devices = program.graph.devices.len();
@@ -31,7 +28,8 @@ pub(super) fn check_devices(program: &Program, driver: &impl Driver) -> Result<(
     Ok(())
 }
 
-/// Checks each card's free memory for arenas, terms and scratch memory. Devices on a card share its memory.
+/// Checks that each card has enough free memory for arenas, terms and scratch memory. Devices on a card share its
+/// memory.
 pub(super) fn check_memory(
     program: &Program,
     launches: &Launches,

@@ -1,11 +1,9 @@
-//! The roles of places in fused launches.
-
 use tpc_ir::program::{Program, StorageFormat};
 use tpc_ir::{Launch, Place, Value};
 
 use super::fuse::{Role, roles_of};
 
-/// Returns each place's role; `None` for a launch of one op.
+/// Returns the role of each place in a fused launch; `None` for a launch of one op.
 pub(super) fn roles(program: &Program, launch: Launch) -> Option<Vec<(Place, Role)>> {
     let insts = program.launch(launch).covered_insts();
     let format = |v: Value| format_of(program, v);

@@ -1,4 +1,4 @@
-//! Tasks: a launch's kernels at one place, before their views have slots.
+//! Tasks: the kernels of a launch on one device, before their views have slots.
 
 use tpc_ir::{Op, Value};
 
@@ -8,7 +8,7 @@ use crate::kernels::FusedOp;
 pub(super) struct Task {
     /// The device; `None` for the host.
     pub(super) place: Option<usize>,
-    /// Stage 1 starts after stage 0 has ended at all places.
+    /// Stage 1 starts after stage 0 has ended on all devices.
     pub(super) stage: usize,
     pub(super) ops: Vec<TaskKernel>,
 }
@@ -21,10 +21,9 @@ pub(super) struct TaskKernel {
 
 pub(super) enum KernelOp {
     Op(Op),
-    /// A participant's part of a collective, with its rank.
+    /// The part of a participant in a collective, with its rank.
     CollectivePart(Op, usize),
     Fused(FusedOp),
-    /// Quantises activations into terms.
     Terms,
 }
 
@@ -36,11 +35,9 @@ pub(super) struct Binding {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemoryKind {
-    /// The value's own memory.
     Own,
     /// A copy in a staging buffer.
     Staging(StagingPart),
-    /// A buffer for quantised activations.
     Terms(TermSlot),
 }
 
@@ -66,8 +63,8 @@ pub(super) struct StagingPart {
     pub(super) part: usize,
 }
 
-/// A host buffer for exchanges without peer access, a part per participant. Launches with the same participants share
-/// it, one after another.
+/// A host buffer for exchanges without peer access, with one part per participant. Launches with the same participants
+/// use it one after another.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StagingBuffer {
     pub(super) parts: usize,

@@ -1,5 +1,3 @@
-//! Builds the tasks of launches.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::program::Program;
@@ -15,14 +13,14 @@ use super::task::{Binding, KernelOp, MemoryKind, StagingBuffer, StagingPart, Tas
 use super::term_slot::TermSlot;
 use super::terms::{TermsPlan, terms_operand};
 
-/// True if kernels of the first device can access the second's memory.
+/// Returns true if kernels of the first device can access the memory of the second.
 pub(super) type Reach<'a> = dyn FnMut(usize, usize) -> Result<bool, ExecError> + 'a;
 
 #[derive(Default)]
 pub(super) struct TaskBuilder {
     terms: TermsPlan,
     prefetch: PrefetchPlan,
-    /// The staging buffer of each list of participants.
+    /// The index of the staging buffer for each list of participants.
     buffers: BTreeMap<Vec<usize>, usize>,
     pub(super) staging: Vec<StagingBuffer>,
 }
@@ -81,7 +79,7 @@ impl TaskBuilder {
                 copy_task(to, 1, part, Binding::own(results[0])),
             ]);
         }
-        // The source device executes a copy. Host memory is accessible to all.
+        // The source device executes a copy. All devices can access host memory.
         let place = from.or(to);
         Ok(vec![self.op_task(
             program,
@@ -100,7 +98,7 @@ impl TaskBuilder {
         let here = program.graph.value(fused.results[0]).place;
         let mut operands: Vec<Binding> = fused.operands.iter().map(|v| Binding::own(*v)).collect();
         let mut results: Vec<Binding> = fused.results.iter().map(|v| Binding::own(*v)).collect();
-        // An update with its result in other memory copies its operand first.
+        // If an update has its result in other memory, copy the operand first.
         let mut ops = Vec::new();
         for inst in program.launch(launch).covered_insts() {
             let data = program.graph.inst(*inst);
@@ -137,8 +135,8 @@ impl TaskBuilder {
         })
     }
 
-    /// Returns an op's task at one place. A device first copies an operand updated in other memory, and quantises
-    /// activations of products with weights in planes.
+    /// Returns the task of an op on one device. The task first copies an operand that is updated in other memory, and
+    /// quantises activations of products with weights in planes.
     fn op_task(
         &self,
         program: &Program,
@@ -179,7 +177,7 @@ impl TaskBuilder {
         }
     }
 
-    /// Returns a collective's tasks: one per participant, or two without peer access.
+    /// Returns the tasks of a collective: one per participant, or two without peer access.
     fn collective_tasks(
         &mut self,
         program: &Program,
@@ -189,7 +187,7 @@ impl TaskBuilder {
     ) -> Result<Vec<Task>, ExecError> {
         let collective = program.launch(launch).covered_insts().first();
         let collective =
-            collective.ok_or_else(|| malformed("a collective launch covers no instruction"))?;
+            collective.ok_or_else(|| malformed("a collective launch has no instructions"))?;
         let data = program.graph.inst(*collective);
         let (seen, mut out) = self.exchange(program, &data.operands, reach)?;
         for (rank, (place, role)) in roles.iter().enumerate() {
@@ -216,7 +214,7 @@ impl TaskBuilder {
         Ok(out)
     }
 
-    /// Returns the memory through which all devices read each operand, and the copies to it.
+    /// Returns the memory through which all devices read each operand, and the copies into it.
     fn exchange(
         &mut self,
         program: &Program,
@@ -247,7 +245,7 @@ impl TaskBuilder {
         Ok((seen, copies))
     }
 
-    /// Returns the value's part of a staging buffer, sized for the largest batch.
+    /// Returns the part of a staging buffer for a value, sized for the largest batch.
     fn staging_part(
         &mut self,
         program: &Program,
@@ -296,7 +294,6 @@ fn copy_kernel(from: Binding, to: Binding) -> TaskKernel {
     }
 }
 
-/// Returns the copy of an updated operand if the result has other memory.
 fn update_copy(program: &Program, op: &Op, from: Value, to: Value) -> Option<TaskKernel> {
     let moved = op.is_update() && program.home(from) != program.home(to);
     moved.then(|| copy_kernel(Binding::own(from), Binding::own(to)))

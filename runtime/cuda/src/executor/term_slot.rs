@@ -1,5 +1,3 @@
-//! A device's two buffers for quantised activations.
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TermSlot {
     First,

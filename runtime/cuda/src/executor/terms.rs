@@ -1,6 +1,6 @@
-//! Plans quantised activations (terms): launches that write them with their result, and launches that read them.
+//! Plans quantised activations (int8 terms): which launches write and read them.
 //!
-//! Two buffers per device allow a launch to read terms and write terms of its result.
+//! Each device has two buffers, so a launch can read terms and write the terms of its result.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use super::term_slot::TermSlot;
 use crate::kernels::FusedOp;
 use crate::planes::Planes;
 
-/// Identifies quantised activations: the value, and elements per column.
+/// A key of quantised activations: the value, and the elements per column.
 type ActivationKey = (Value, u64);
 
 type PlacedLaunch = (Launch, Place);
 
 #[derive(Debug, Default)]
 pub(super) struct TermsPlan {
-    /// For each launch that reads terms: the buffer, and true if the buffer already holds these terms.
+    /// For each launch that reads terms: the buffer, and true if the buffer already holds the terms.
     reads: BTreeMap<PlacedLaunch, (TermSlot, bool)>,
     /// For each launch that writes terms: the value as the next product reads it, and the buffer.
     makes: BTreeMap<PlacedLaunch, (Value, TermSlot)>,
@@ -37,7 +37,7 @@ impl TermsPlan {
                 Step::Launch(launch) => Some(*launch),
                 Step::Wait { .. } => None,
             });
-            // The buffers' content, the buffer read last, and the last launch that can quantise its result.
+            // The content of both buffers, the buffer read last, and the last launch that can quantise its result.
             let mut held: [Option<ActivationKey>; 2] = [None; 2];
             let mut last = TermSlot::Second;
             let mut maker: Option<(ActivationKey, PlacedLaunch)> = None;
@@ -68,7 +68,7 @@ impl TermsPlan {
         Ok(out)
     }
 
-    /// Returns the buffer of terms that a launch reads, and true if the buffer already holds these terms.
+    /// Returns the buffer that a launch reads, and true if the buffer already holds the terms.
     pub(super) fn read(&self, at: PlacedLaunch) -> (TermSlot, bool) {
         self.reads
             .get(&at)
@@ -82,7 +82,7 @@ impl TermsPlan {
     }
 }
 
-/// Returns the value before reshapes and the size of a column; `None` if that size is unknown.
+/// Returns the value before reshapes and the size of a column; `None` if the size is unknown.
 fn key(program: &Program, v: Value) -> Option<ActivationKey> {
     let graph = &program.graph;
     let k = graph.value(v).ty.dims[0].as_const()?;
@@ -131,7 +131,6 @@ pub(super) fn terms_operand(program: &Program, op: &Op, operands: &[Value]) -> O
     first.filter(|v| planes(v)).and(operands.get(1)).copied()
 }
 
-/// Returns activations whose terms the op can write.
 fn can_make_terms(program: &Program, op: &LaunchOp) -> Option<ActivationKey> {
     let (op, results) = match op {
         LaunchOp::Fused(fused) => return fused_terms(program, fused),
@@ -139,7 +138,7 @@ fn can_make_terms(program: &Program, op: &LaunchOp) -> Option<ActivationKey> {
         LaunchOp::None => return None,
     };
     let Op::FlashAttn(_) = op else { return None };
-    // A column has the rows of all heads, one after another.
+    // A column has the rows of all heads in order.
     let dims = &program.graph.value(results[0]).ty.dims;
     let (n, heads) = (dims[0].as_const()?, dims[1].as_const()?);
     let whole = n.is_multiple_of(32) && (n * heads).is_multiple_of(64);

@@ -1,5 +1,3 @@
-// Attention, and row softmax.
-
 struct AttentionParams {
     float scale;
     float softcap;
@@ -8,13 +6,13 @@ struct AttentionParams {
     // The slope of each head follows.
 };
 
-// A block attends for one token and query head. Its warps take turns with 32 cells: each lane scores one cell, then all
-// lanes add the cells' values, each for its own columns. At the end the block joins its warps' results.
+// A block computes one token and query head. Its warps take turns with 32 cells: each lane scores one cell, then each
+// lane adds the values of all cells for its own columns. At the end, the block combines the results of its warps.
 //
-// Shared memory holds the query and 32 scores per warp, then each warp's maximum, sum and values.
+// Shared memory holds the query and 32 scores per warp, later the maximum, sum and values of each warp.
 //
-// If `T` is 1, the kernel also writes the result's terms. A column of terms has all heads of a token, one after
-// another.
+// If `T` is 1, the kernel also writes the int8 terms of the result. A column of terms has all heads of a token in
+// order.
 template <class Q, class K, class V, class M, class S, class Y, int T> DEVICE void flash_attn(const View* v, const u8* params) {
     DYN_SHARED(float, shared);
     const View q = v[0], k = v[1], val = v[2], mask = v[3];
@@ -87,7 +85,7 @@ template <class Q, class K, class V, class M, class S, class Y, int T> DEVICE vo
             if (ends[2 * w] != minus_infinity()) total += ends[2 * w + 1] * expf(ends[2 * w] - top);
         if (sink != minus_infinity()) total += expf(sink - top);
         u8* to = row_of(y, head, token, stream);
-        // With terms, a thread writes four adjacent elements.
+        // To write terms, a thread needs four adjacent elements.
         const u32 each = T ? 4 : 1;
         const u8* terms = T ? made.at + ((u64)stream * tokens + token) * made.nb[1] : nullptr;
         for (u32 first = 0; first < dv; first += blockDim.x * each) {

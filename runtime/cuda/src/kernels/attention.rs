@@ -1,4 +1,4 @@
-//! Selects the kernel of `soft_max`, and reads the operands of attention.
+//! Selects the kernel of `soft_max`, and parses the operands of attention.
 
 use tpc_ir::DType;
 use tpc_ir::op::{FlashAttn, HeadWindow, SoftMax};
@@ -22,7 +22,7 @@ pub(super) const FAMILY: Family = Family {
     ),
 };
 
-/// Returns each local head's ALiBi slope. ggml's extension covers head counts that are not a power of two.
+/// Returns the ALiBi slope of each local head. Head counts that are not a power of two follow ggml.
 fn slopes(
     max_bias: f32,
     heads: Option<&HeadWindow>,
@@ -67,7 +67,6 @@ pub(super) struct Attention<'a> {
     pub(super) mask: Tensor,
     pub(super) sinks: Option<Tensor>,
     pub(super) y: Tensor,
-    /// True if the kernel also writes the result's int8 terms.
     pub(super) terms: bool,
 }
 
@@ -110,7 +109,7 @@ impl<'a> Attention<'a> {
         instance(family, template, &types, Arguments::Params).with(u32::from(self.terms))
     }
 
-    /// Returns the common first parameters of attention kernels: scale, soft cap, and 1 if attention sinks exist.
+    /// Returns the parameters that all attention kernels have first: scale, soft cap, and 1 if attention sinks exist.
     pub(super) fn params(&self) -> Params {
         Params::new()
             .f32(self.op.scale)

@@ -3,7 +3,7 @@
 DEVICE float half_at(const u8* b) { return h2f(*(const u16*)b); }
 DEVICE u32 word_at(const u8* b) { return (u32)*(const u16*)b | (u32)*(const u16*)(b + 2) << 16; }
 
-// Returns code `i` of `BITS`-bit codes that are interleaved over `WIDTH` bytes.
+// Returns code `i` of `BITS`-bit codes, which are interleaved over `WIDTH` bytes.
 template <u32 BITS, u32 WIDTH> DEVICE u32 plane(const u8* b, u32 i) {
     const u32 per = WIDTH * 8 / BITS;
     u32 in = i % per;
@@ -25,7 +25,7 @@ DEVICE i32 saturate(float x, i32 low, i32 high) {
     return x <= (float)low ? low : x >= (float)high ? high : (i32)x;
 }
 
-// Quantises 32 elements to codes around `zero`, with the extreme element at code 0. Returns the scale.
+// Quantises 32 elements to codes around `zero`. The extreme element gets code 0. Returns the scale.
 DEVICE float symmetric_codes(const float* x, i32 zero, u8* codes) {
     float d = extreme(x, 32) / (float)-zero, id = inverse(d);
     for (u32 i = 0; i < 32; i++) {
@@ -35,7 +35,7 @@ DEVICE float symmetric_codes(const float* x, i32 zero, u8* codes) {
     return d;
 }
 
-// Quantises 32 elements to codes from 0 (the minimum) to `top` (the maximum). Returns the scale, and the minimum in
+// Quantises 32 elements to codes from 0 (the minimum) to `top` (the maximum). Returns the scale; writes the minimum to
 // `least`.
 DEVICE float affine_codes(const float* x, i32 top, u8* codes, float* least) {
     float low = 3.402823466e38f, high = -3.402823466e38f;
@@ -150,7 +150,7 @@ struct Q3K {
     }
 };
 
-// Decodes scale and minimum of group `j` of 32 elements of q4_k and q5_k.
+// Decodes scale and minimum of group `j` of 32 elements, for q4_k and q5_k.
 DEVICE void scale_and_least(const u8* b, u32 j, u32* scale, u32* least) {
     if (j < 4) {
         *scale = b[j] & 63;

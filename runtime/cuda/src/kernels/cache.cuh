@@ -1,9 +1,9 @@
 // KV cache rows: copies to shared memory, and decoding of eight elements at a time.
 
-// The mask value and score of a cell that is not visible.
+// The mask value and score of an invisible cell.
 DEVICE float minus_infinity() { return u2f(0xff800000u); }
 
-// A tile of `own` rows from `first` on. A row is one query head of one token; the heads of a token are adjacent and
+// A tile of `own` rows from `first` on. A row is one query head of one token. The heads of a token are adjacent and
 // share a KV head.
 struct RowTile {
     u32 group, tokens, kv, stream, first, own;
@@ -11,14 +11,13 @@ struct RowTile {
     DEVICE_MEMBER u32 token(u32 r) const { return (first + r) / group; }
 };
 
-// The rows of a KV head of a stream, one per cell.
+// The rows of one KV head and stream, one per cell.
 struct CacheRows {
     const u8* at;
-    // The bytes from one cell to the next.
     u64 step;
-    // The bounds of the whole tensor. Kernels may also read the bytes between its rows.
+    // The bounds of the whole tensor. Kernels may also read bytes between rows.
     const u8 *begin, *end;
-    // Bytes and blocks per row. `gap` is the byte distance between blocks, or 0 if they are adjacent.
+    // The bytes and blocks per row. `gap` is the byte distance between blocks; 0 if they are adjacent.
     u32 bytes, blocks;
     u64 gap;
     u32 cells;
@@ -38,14 +37,14 @@ template <class T> DEVICE CacheRows cache_rows(const View& v, u32 kv, u32 stream
     return r;
 }
 
-// Returns the bytes per row in shared memory. A row's address modulo 16 is the same as in global memory.
+// Returns the bytes per row in shared memory. Shared and global addresses of a row are equal modulo 16.
 DEVICE u32 staged_stride(u32 bytes) { return (bytes + 30) / 16 * 16; }
 
-// Returns a row's offset in its shared memory slot.
+// Returns the offset of a row within its slot in shared memory.
 DEVICE u32 phase_of(const CacheRows& r, u32 cell) { return r.gap ? 0 : (u32)((u64)(r.at + cell * r.step) % 16); }
 
-// Starts to copy rows to shared memory: `lanes` adjacent lanes per row, 16 bytes each per step. A copy may read bytes
-// outside of the row, but within the tensor.
+// Starts to copy rows to shared memory. `lanes` adjacent lanes copy a row, 16 bytes each per step. A copy may read
+// bytes outside the row, but within the tensor.
 template <class T> DEVICE void stage(const CacheRows& r, u32 first, u32 count, u8* to, u32 lanes) {
     u32 lane = threadIdx.x % lanes, stride = staged_stride(r.bytes);
     for (u32 c = threadIdx.x / lanes; c < count && first + c < r.cells; c += blockDim.x / lanes) {
@@ -90,7 +89,7 @@ template <class T> DEVICE void four_words(T t, const uint4& w, float* out) {
     two_reals(t, w.w, out + 6);
 }
 
-// Decodes elements `8 piece` to `8 piece + 8` of a row of `n` elements in shared memory; 0 after the row's end.
+// Decodes elements `8 piece` to `8 piece + 8` of a row of `n` elements in shared memory; 0 after the end of the row.
 template <class T> struct Eight {
     DEVICE void of(const u8* row, u32 piece, u32 n, float* out) {
         const u8* at = row + piece * 8 * T::BYTES;
@@ -104,7 +103,7 @@ template <class T> struct Eight {
     }
 };
 
-// Converts four byte codes to reals minus `zero`. The code becomes the low mantissa bits of 2^23.
+// Converts four byte codes to floats and subtracts `zero`. The code becomes the low mantissa bits of 2^23.
 DEVICE void code_reals(u32 codes, float zero, float* out) {
 #pragma unroll
     for (u32 j = 0; j < 4; j++) out[j] = u2f(byte_perm(codes, 0x4b000000u, 0x7540u | j)) - (8388608.0f + zero);

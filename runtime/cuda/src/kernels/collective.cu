@@ -7,7 +7,7 @@ struct CollectiveParams {
     u32 join; // the axis of the concatenation
 };
 
-// Adds the operands as a binary tree: devices 0 and 1, devices 2 and 3, then these sums.
+// Adds the operands in a binary tree: devices 0 and 1, devices 2 and 3, then these sums.
 DEVICE void sum_parts(const View* v, const u8* params) {
     const CollectiveParams p = *(const CollectiveParams*)params;
     const View y = v[p.count];
@@ -28,7 +28,7 @@ DEVICE void sum_parts(const View* v, const u8* params) {
     }
 }
 
-// Concatenates the device's part of each operand.
+// Concatenates this device's part of each operand.
 template <class X> DEVICE void join_parts(const View* v, const u8* params) {
     const CollectiveParams p = *(const CollectiveParams*)params;
     const View y = v[p.count];

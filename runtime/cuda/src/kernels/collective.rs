@@ -1,5 +1,3 @@
-//! Selects one participant's kernel of a collective.
-
 use tpc_ir::{DType, Op};
 
 use super::axis;
@@ -12,14 +10,14 @@ const FAMILY: Family = Family {
     text: include_str!("collective.cu"),
 };
 
-/// Participants. The pairwise sum in `sum_parts` keeps up to eight partial sums.
+/// The maximum number of participants. The pairwise sum in `sum_parts` keeps up to eight partial sums.
 const MAX_DEVICES: usize = 64;
 
-/// Returns device `rank`'s kernel of a collective. The operands are the tensors of all devices.
+/// Selects the kernel of device `rank` in a collective. The operands are the tensors of all devices.
 ///
 /// # Errors
 ///
-/// Returns [`Unsupported`] for other ops or operands.
+/// Returns [`Unsupported`] if the op is not a collective, or the operands are not supported.
 pub fn select_collective(
     op: &Op,
     rank: usize,
@@ -46,7 +44,7 @@ fn select_op(op: &Op, rank: usize, request: &Request<'_>) -> Selection {
     let start = |counts: &[u64]| counts[..rank.min(counts.len())].iter().sum();
     let sums = |axis: usize, start: u64| {
         if y.dtype != DType::F32 {
-            return Err("sums over devices must be f32");
+            return Err("the operands of a sum over devices are not f32");
         }
         let template = instance(FAMILY, "sum_parts", &[], Arguments::Params);
         let units = grid_1d(y.elements(), request);

@@ -1,13 +1,11 @@
 // Tensor views and their elements. `nb` counts bytes: along axis 0 between blocks, along other axes between rows.
 
-// A tensor in memory.
 struct View {
     u8* at;
     u32 ne[4];
     u64 nb[4];
 };
 
-// The first index out of range in a launch.
 struct Fault {
     u32 set;
     u32 launch;
@@ -21,16 +19,15 @@ DEVICE u8* row_of(const View& v, u32 i1, u32 i2, u32 i3) {
 
 DEVICE u64 rows_of(const View& v) { return (u64)v.ne[1] * v.ne[2] * v.ne[3]; }
 
-// The thread's index in the grid, and the number of threads, which is the step of loops over elements.
+// The index of the thread in the grid, and the number of threads, which is the stride of element loops.
 DEVICE u64 thread_number() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 DEVICE u64 thread_count() { return (u64)gridDim.x * blockDim.x; }
 
-// An element's or block's indices.
 struct Place {
     u32 i[4];
 };
 
-// Returns the indices of element (or block) `n`, with `n0` per row.
+// Returns the indices of element or block `n`. A row has `n0`.
 DEVICE Place place_of(u64 n, u32 n0, const View& v) {
     Place p;
     if (n >> 32) {
@@ -56,7 +53,7 @@ DEVICE u8* address(const View& v, const Place& p) {
     return row_of(v, p.i[1], p.i[2], p.i[3]) + p.i[0] * v.nb[0];
 }
 
-// Records an index out of range. Only the first is kept.
+// Records an index out of range, unless one was recorded before.
 DEVICE void report(Fault* fault, u32 launch, i64 index, i64 bound) {
     if (atomicCAS(&fault->set, 0u, 1u) == 0u) {
         fault->launch = launch;
@@ -65,7 +62,7 @@ DEVICE void report(Fault* fault, u32 launch, i64 index, i64 bound) {
     }
 }
 
-// Element types. A block has `LEN` elements and `BYTES` bytes, aligned to `UNIT` bytes. `at` reads one element, `put`
+// Element types. A block has `LEN` elements and `BYTES` bytes, aligned to `UNIT` bytes. `at` reads an element, `put`
 // writes a block.
 struct F32 {
     enum { LEN = 1, BYTES = 4, UNIT = 4 };
@@ -105,12 +102,11 @@ struct I64 {
     DEVICE void put_integer(u8* b, i64 x) { *(i64*)b = x; }
 };
 
-// Returns a row's element `i`.
 template <class T> DEVICE float element(const View& v, const u8* row, u32 i) {
     return T::at(row + (u64)(i / T::LEN) * v.nb[0], i % T::LEN);
 }
 
-// Loads sixteen reals from a 16-byte aligned address.
+// `at` is 16-byte aligned.
 DEVICE void sixteen_floats(const uint4* at, float* out) {
 #pragma unroll
     for (u32 j = 0; j < 4; j++) {
@@ -125,11 +121,12 @@ DEVICE void sixteen_floats(const uint4* at, float* out) {
 template <class T> struct IsFloat { enum { YES = 0 }; };
 template <> struct IsFloat<F32> { enum { YES = 1 }; };
 
-// Decodes elements `from` to `from + 16` of a row of `n` elements; 0 after the row's end. `from` is a multiple of 16.
+// Decodes elements `from` to `from + 16` of a row of `n` elements; 0 after the end of the row. `from` is a multiple of
+// 16.
 template <class T> DEVICE void sixteen(const View& v, const u8* row, u32 from, u32 n, float* out) {
     if (T::LEN > 1) {
         const u8* block = row + (u64)(from / T::LEN) * v.nb[0];
-        // This mask lets the compiler compute the scale once for all sixteen elements.
+        // With this mask, the compiler computes the scale once for all sixteen elements.
         u32 i = from % T::LEN & ~15u;
 #pragma unroll
         for (u32 j = 0; j < 16; j++) out[j] = T::at(block, i + j);
@@ -160,7 +157,7 @@ template <class T> DEVICE void copy_block(u8* to, const u8* from) {
     }
 }
 
-// Returns a product rounded before any addition (no FMA contraction).
+// Returns a product that is rounded before any addition (no FMA contraction).
 DEVICE float mul_rn(float a, float b) {
 #ifdef __CUDACC__
     return __fmul_rn(a, b);
@@ -169,14 +166,14 @@ DEVICE float mul_rn(float a, float b) {
 #endif
 }
 
-// Returns the sum over `width` adjacent lanes, a power of two up to 32. All lanes must call it.
+// Returns the sum over `width` adjacent lanes (a power of two up to 32). All lanes must call it.
 DEVICE float lanes_sum(float x, u32 width) {
     if (width == 32) return warp_sum(x);
     for (u32 o = width / 2; o > 0; o /= 2) x += __shfl_xor_sync(0xffffffffu, x, o);
     return x;
 }
 
-// Returns the sum over a block of whole warps to every thread. All threads must call it.
+// Returns the sum over a block of whole warps. All threads must call it.
 DEVICE float block_sum(float x) {
     SHARED(float, parts, 32);
     x = warp_sum(x);

@@ -1,5 +1,3 @@
-// The parameters of products, and the experts that ids choose.
-
 struct ProductParams {
     u32 lanes;
     u32 start; // the first expert of the window; `len` is the number of experts
@@ -7,14 +5,13 @@ struct ProductParams {
     u32 windowed;
 };
 
-// One expert slot of one token, with its result row.
 struct Entry {
     u32 slot, token;
     u8* out;
 };
 
-// True if an entry chose an expert of the window; writes its index within the window to `expert`. If `told` is set,
-// this thread reports an index out of range.
+// True if an entry chose an expert in the window of this device; writes the index within the window to `expert`. If
+// `told` is set, this thread reports an index out of range.
 template <class I>
 DEVICE bool find_expert(const View& a, const View& ids, const ProductParams& p, u32 slot, u32 token, bool told, Fault* fault, u32 launch, u64* expert) {
     i64 id = I::integer(row_of(ids, token, 0, 0) + slot * ids.nb[0]);
@@ -25,7 +22,7 @@ DEVICE bool find_expert(const View& a, const View& ids, const ProductParams& p, 
     return !wrong && own >= 0 && !(p.windowed && own >= (i64)p.len);
 }
 
-// Does the same, and zeroes the result if the entry chose no expert of the window.
+// Does the same. If the entry chose no expert of the window, sets the result to 0.
 template <class I, class Y>
 DEVICE bool find_expert_or_clear(const View& a, const View& ids, const View& y, const ProductParams& p, const Entry& entry, Fault* fault, u32 launch, u64* expert) {
     bool told = threadIdx.x == 0 && blockIdx.x == 0;

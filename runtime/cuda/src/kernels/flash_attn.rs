@@ -1,5 +1,3 @@
-//! Selects the kernel of `flash_attn` by token count and cache types.
-
 use tpc_ir::op::FlashAttn;
 
 use super::attention::{Attention, FAMILY};
@@ -7,17 +5,16 @@ use super::flash_decode::{self, FlashDecode};
 use super::flash_prefill::FlashPrefill;
 use super::kernel::{GRID, Geometry, Request, Selection, kernel};
 
-/// Cells per warp before a block gets another warp.
+/// The number of cells per warp above which a block gets another warp.
 const CELLS: usize = 64;
-/// Warps per block, which share one query head of a token.
+/// The maximum number of warps per block. The warps of a block share one query head of a token.
 const WARPS: usize = 8;
 
-/// The attention kernel, by its division of the cells.
+/// Attention kernels, which divide the cells in different ways.
 ///
-/// - `Decode`: up to [`flash_decode::TOKENS`] tokens and a cache of a writable type. Blocks share a KV head's cells
-///   ([`FlashDecode`]).
-/// - `Prefill`: more tokens and a cache that f16 can hold. A block computes a tile of rows ([`FlashPrefill`]).
-/// - `PerHead`: all other cases, including heads that exceed shared memory. A block computes one token and query head.
+/// - `Decode`: up to [`flash_decode::TOKENS`] tokens and a writable cache type. Blocks share the cells of a KV head.
+/// - `Prefill`: more tokens and a cache that f16 can hold. A block computes a tile of rows.
+/// - `PerHead`: all other cases, such as heads that exceed shared memory. A block computes one token and query head.
 enum AttentionKernel {
     Decode(FlashDecode),
     Prefill(FlashPrefill),
@@ -33,7 +30,7 @@ impl AttentionKernel {
     }
 }
 
-/// Selects the kernel. A second result receives the first result's int8 terms.
+/// A second result receives the int8 terms of the first result.
 pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selection {
     let attention = Attention::new(op, request)?;
     match AttentionKernel::select(&attention) {
@@ -43,7 +40,7 @@ pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selection {
     }
 }
 
-/// Selects the kernel with one block per token and query head, for any sizes and types.
+/// Selects the kernel with one block per token and query head, which supports all sizes and types.
 fn per_head(a: &Attention<'_>) -> Selection {
     let params = a.with_slopes(a.params().u32(0))?;
     let [dk, tokens, heads, streams] = a.q.max_dims;
@@ -53,7 +50,7 @@ fn per_head(a: &Attention<'_>) -> Selection {
     let geometry = Geometry {
         grid: [units.clamp(1, GRID * 1024) as u32, 1, 1],
         threads: 32 * warps as u32,
-        shared_bytes: u32::try_from(4 * floats).map_err(|_| "its heads are too wide")?,
+        shared_bytes: u32::try_from(4 * floats).map_err(|_| "the heads are too wide")?,
     };
     kernel(a.instance(FAMILY, "flash_attn"), params, geometry)
 }

@@ -1,9 +1,9 @@
-// Attention of few tokens: blocks share the cells of a KV head. A block computes the query heads of one KV head.
+// Attention of few tokens: blocks share the cells of a KV head. A block computes query heads of one KV head.
 
-// A chunk's cells, one per thread of its block. Chunks begin at fixed cells, so the order of additions does not depend
-// on the number of cells.
+// The cells of a chunk, one per thread. Chunks begin at fixed cells, so the order of additions does not depend on the
+// number of cells.
 enum { CHUNK = 128, WARPS = CHUNK / 32, STAGES = 3 };
-// The chunks that one block joins. The last block of such a group joins its partial results; the last of all groups
+// The number of chunks in a group. The last block of a group joins the results of the group; the last block of all
 // joins the groups.
 enum { FAN = 16 };
 
@@ -14,19 +14,17 @@ struct DecodeParams {
     // Cells of K and of V per tile in shared memory, and lanes that copy a row.
     u32 cells[2];
     u32 lanes[2];
-    // Bytes of a tile.
     u32 stage;
 };
 
-// A block's rows.
 struct DecodeTile : RowTile {
     u32 dv;
-    // The index of the tile's first row over all KV heads, and chunks per row.
+    // The index of the first row over all KV heads, and the chunks per row.
     u64 row;
     u32 chunks;
 };
 
-// All chunks' partial results: values of each row and chunk, then their maxima and sums.
+// Partial results of all chunks: the values of each row and chunk, then maxima and sums.
 struct DecodeParts {
     float *values, *ends;
     u32 width;
@@ -34,12 +32,12 @@ struct DecodeParts {
     DEVICE_MEMBER float* ends_of(u64 row, u32 chunks, u32 chunk) const { return ends + (row * chunks + chunk) * 2; }
 };
 
-// `count` chunks, starting at `from`, `step` apart.
+// A range of `count` chunks, from `from` in steps of `step`.
 struct DecodeRange {
     u32 from, count, step;
 };
 
-// Returns the next step with cells visible to a row. The first steps are tiles of K, the later ones tiles of V.
+// Returns the next step with cells visible to a row. The first steps are tiles of K, the later steps tiles of V.
 DEVICE u32 next_step(const u32* seen, const DecodeParams& p, u32 step) {
     u32 keys = CHUNK / p.cells[0], end = keys + CHUNK / p.cells[1];
     for (; step < end; step++) {
@@ -49,8 +47,8 @@ DEVICE u32 next_step(const u32* seen, const DecodeParams& p, u32 step) {
     return step;
 }
 
-// Writes the masks of the chunk's cells to `scores`, the rows of a cell adjacent. Sets bit `i` of `seen` if a row sees
-// cell `i`.
+// Writes the masks of the cells in a chunk to `scores`; rows of a cell are adjacent. Sets bit `i` of `seen` if a row
+// sees cell `i`.
 template <class M, int R> DEVICE void load_masks(const View& mask, const DecodeTile& t, u32 cell, u32 cells, float* scores, u32* seen) {
     bool any = false;
     for (u32 r = 0; r < R; r++) {
@@ -70,8 +68,8 @@ template <class Q, int R> DEVICE void load_queries(const View& q, const DecodeTi
     }
 }
 
-// Scores a tile's cells. Adjacent lanes have adjacent cells; lanes with the same cell alternate over the pieces of its
-// row.
+// Scores the cells of a tile. Adjacent lanes have adjacent cells; lanes with the same cell alternate over the pieces of
+// its row.
 template <class K, int R>
 DEVICE void score_tile(const CacheRows& k, u32 dk, const u8* tile, u32 cell, u32 in, const DecodeParams& p, const float* query, const float* slopes, float* scores) {
     u32 side = p.cells[0] / WARPS, slice = threadIdx.x % 32 / side, slices = 32 / side;
@@ -102,7 +100,7 @@ DEVICE void score_tile(const CacheRows& k, u32 dk, const u8* tile, u32 cell, u32
     }
 }
 
-// Converts scores to weights; writes each row's maximum and sum to `ends`.
+// Converts scores to weights; writes the maximum and sum of each row to `ends`.
 template <int R> DEVICE void weigh(float* scores, float* ends) {
     u32 lane = threadIdx.x % 32;
     for (u32 r = threadIdx.x / 32; r < R; r += WARPS) {
@@ -125,8 +123,8 @@ template <int R> DEVICE void weigh(float* scores, float* ends) {
     }
 }
 
-// Adds the weighted values of a tile's cells. A thread has one piece of every `teams`-th cell. Cells that a row does
-// not see may hold NaN and are skipped.
+// Adds the weighted values of the cells in a tile. A thread has one piece of every `teams`-th cell. Cells that a row
+// does not see may hold NaN and are skipped.
 template <class V, int R>
 DEVICE void add_tile(const CacheRows& v, u32 dv, const u8* tile, u32 cell, u32 in, u32 count, const float* weights, float (*out)[8]) {
     u32 pieces = (dv + 7) / 8, teams = CHUNK / pieces, team = threadIdx.x / pieces, piece = threadIdx.x % pieces;
@@ -149,7 +147,7 @@ DEVICE void add_tile(const CacheRows& v, u32 dv, const u8* tile, u32 cell, u32 i
     }
 }
 
-// Adds the teams' sums, and stores them for the block that joins the chunks.
+// Adds the sums of the teams, and stores them for the block that joins chunks.
 template <int R> DEVICE void store_partials(const DecodeTile& t, u32 chunk, const DecodeParts& parts, float* room, const float (*out)[8]) {
     u32 pieces = (t.dv + 7) / 8, teams = CHUNK / pieces, team = threadIdx.x / pieces, piece = threadIdx.x % pieces;
 #pragma unroll
@@ -171,7 +169,7 @@ template <int R> DEVICE void store_partials(const DecodeTile& t, u32 chunk, cons
     }
 }
 
-// Computes a chunk: stores its values, and leaves maxima and sums in `ends`.
+// Computes a chunk: stores the values, and leaves maxima and sums in `ends`.
 template <class Q, class K, class V, class M, int R>
 DEVICE void attend_chunk(const View* v, const DecodeParams& p, const float* slopes, const DecodeTile& t, u32 chunk, const DecodeParts& parts, float* shared, float* ends) {
     SHARED(u32, seen, WARPS);
@@ -200,7 +198,7 @@ DEVICE void attend_chunk(const View* v, const DecodeParams& p, const float* slop
         cp_async_commit();
         ahead = next_step(seen, p, ahead + 1);
     };
-    // Waits for this step's tile, and starts to copy a later tile to the previous tile's slot.
+    // Waits for the tile of this step, then starts to copy a later tile to the slot of the previous tile.
     auto arrived = [&]() {
         cp_async_wait<STAGES - 2>();
         __syncthreads();
@@ -232,7 +230,7 @@ DEVICE void attend_chunk(const View* v, const DecodeParams& p, const float* slop
     store_partials<R>(t, chunk, parts, (float*)stages, out);
 }
 
-// True in the last of `count` blocks to arrive. This block sees the writes of the others, and resets the counter to 0.
+// True in the last of `count` blocks to arrive. It sees the writes of the other blocks, and resets the counter to 0.
 DEVICE bool last_of(u32* counter, u32 count) {
     SHARED(u32, last, 1);
     __syncthreads();
@@ -244,7 +242,7 @@ DEVICE bool last_of(u32* counter, u32 count) {
     return last[0];
 }
 
-// Computes each row's maximum and sum over a range of chunks.
+// Computes the maximum and sum of each row over a range of chunks.
 DEVICE void join_ends(const DecodeTile& t, const DecodeParts& parts, const DecodeRange& of, float* ends) {
     u32 lane = threadIdx.x % 32;
     for (u32 r = threadIdx.x / 32; r < t.own; r += WARPS) {
@@ -298,7 +296,7 @@ DEVICE void join_chunks(const DecodeTile& t, const DecodeParts& parts, const Dec
     }
 }
 
-// Writes a tile's results from a range of chunks, and their terms if `T` is 1.
+// Writes the results of a tile from a range of chunks, and their terms if `T` is 1.
 template <class S, class Y, int T>
 DEVICE void put_tile(const DecodeTile& t, const DecodeParts& parts, const DecodeRange& of, const View* sinks, const View& y, const View& made, float* ends) {
     join_ends(t, parts, of, ends);

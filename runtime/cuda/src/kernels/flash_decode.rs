@@ -1,29 +1,27 @@
 //! Attention of few tokens: blocks share the cells of a KV head.
 //!
-//! A block computes one chunk of cells for up to eight rows. A row is one query head of one token; a block's rows share
-//! the KV head. A decode step thus reads the cache once per eight rows. Chunks begin at fixed cells, and rows are
-//! independent: a token's result has the same bits for any other tokens or later cells in the batch.
+//! A block computes one chunk of cells for up to eight rows. A row is one query head of one token. The rows of a block
+//! share the KV head, so a decode step reads the cache once per eight rows. Chunks begin at fixed cells, and rows are
+//! independent. The result of a token therefore does not depend on other tokens or later cells.
 
 use super::attention::{Attention, FAMILY};
 use super::kernel::{GRID, Geometry, Scratch, Selection, Tensor, kernel};
 use super::writable;
 
-/// Tokens per batch.
 pub(super) const TOKENS: usize = 8;
 
-/// Cells per chunk, and threads per block.
+/// The number of cells per chunk, and of threads per block.
 const CHUNK: usize = 128;
 const FAN: usize = 16;
-/// Tiles in shared memory: one being read, the others in flight.
+/// The number of tiles in shared memory: one tile is read while other tiles are loaded.
 const STAGES: usize = 3;
-/// Bytes of a tile.
+/// The maximum bytes of a tile.
 const TILE: usize = 9600;
-/// The minimum bytes of all tiles: a block's teams add their values in this memory.
+/// The minimum bytes of all tiles. The teams of a block add their values in this memory.
 const MIN_TILE_BYTES: usize = 8192;
 const ROWS: usize = 8;
-/// Shared memory per block, in bytes.
 const SHARED: usize = 48 << 10;
-/// The width of a row of V: each thread holds eight elements.
+/// The maximum width of a row of V. Each thread holds eight elements.
 const MAX_V_WIDTH: usize = 8 * CHUNK;
 
 #[derive(Clone, Copy)]
@@ -34,7 +32,7 @@ struct Tile {
 }
 
 impl Tile {
-    /// Returns the tile size; `None` if a row is too wide or the type unsupported.
+    /// Returns the tile size; `None` if a row is too wide or the type is not supported.
     fn of(cache: &Tensor) -> Option<Tile> {
         writable(cache.dtype).ok()?;
         let row = usize::try_from(cache.dtype.bytes(cache.max_dims[0] as u64)?).ok()?;
@@ -52,13 +50,13 @@ pub(super) struct FlashDecode {
     keys: Tile,
     values: Tile,
     rows: usize,
-    /// Rows per KV head.
+    /// The number of rows per KV head.
     of_head: usize,
 }
 
 impl FlashDecode {
-    /// Returns the division of cells among blocks. Returns `None` if the sizes exceed the grid, registers or shared
-    /// memory, or the cache's type is not supported.
+    /// Divides the cells among blocks. Returns `None` if sizes exceed the grid, registers or shared memory, or if the
+    /// cache type is not supported.
     pub(super) fn of(a: &Attention<'_>) -> Option<FlashDecode> {
         let [dk, tokens, heads, streams] = a.q.max_dims;
         let kv_heads = a.k.max_dims[2];
@@ -105,7 +103,7 @@ impl FlashDecode {
         let blocks = blocks.filter(|n| *n <= u32::MAX / 2);
         let geometry = Geometry {
             grid: [
-                blocks.ok_or("it has too many cells")?,
+                blocks.ok_or("the cache has too many cells")?,
                 kv_heads.max(1) as u32,
                 streams.max(1) as u32,
             ],

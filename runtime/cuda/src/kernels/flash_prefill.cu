@@ -1,23 +1,22 @@
-// Attention of many tokens with tensor cores. A block computes a tile of rows against all cells of a KV head.
+// Attention of many tokens on tensor cores. A block computes a tile of rows against all cells of a KV head.
 
-// Rows per block, 16 per warp. The mask is scanned for `WINDOW` tiles of cells at a time.
+// Rows per block (16 per warp), and the number of tiles whose mask a scan covers.
 enum { WARPS = 4, ROWS = 16 * WARPS, WINDOW = 32 };
-// Floats per row of the output buffer, which holds 32 columns.
 enum { PUT = 36 };
 
 struct PrefillParams {
     float scale;
     float softcap;
     u32 sinks;
-    // Lanes that copy a row of K and of V.
+    // Lanes that copy a row of K, and of V.
     u32 lanes[2];
     // Blocks that share a row of V.
     u32 parts;
     // The slope of each head follows.
 };
 
-// Shared memory of tiles of `C` cells: stored rows, K and V as f16, and the second terms of wide queries. V is
-// transposed: a word holds two adjacent cells of a column. The strides avoid bank conflicts in the matrix products.
+// The shared memory of a tile of `C` cells: stored rows, K and V as f16, and the second terms of wide queries. V is
+// transposed: a word holds two adjacent cells of a column. The strides avoid bank conflicts in matrix products.
 template <int D, int N, int C> struct PrefillRoom {
     enum { KEY = 16 * D + 8, COLUMN = C / 2 + 4 };
     u8* raw[2];
@@ -34,21 +33,21 @@ template <int D, int N, int C> struct PrefillRoom {
     DEVICE_MEMBER u32* column(u32 c) const { return values + c * COLUMN + c / 8 * 4; }
 };
 
-// A lane's query elements as two terms. The second terms of wide queries are in shared memory, because registers do not
-// suffice.
+// The query elements of a lane as two terms. Second terms of wide queries exceed the registers and are in shared
+// memory.
 template <int D> struct PrefillTerms {
     enum { SHARED_LOW = D > 8 };
     u32 high[D][4], low[SHARED_LOW ? 1 : D][4];
 };
 
-// A lane's two rows, eight apart.
+// The two rows of a lane, eight apart.
 struct PrefillRows {
     const u8* seen[2];
     float power[2], slope[2], most[2], sum[2];
 };
 
-// A bound of a block's elements: `CODES` times the scale, plus the absolute minimum if `LEAST` is 1. f16 elements need
-// no bound.
+// Bounds of the elements in a block: `CODES` times the scale, plus the absolute minimum if `LEAST` is 1. f16 needs no
+// bound.
 template <class T> struct Reach {
     enum { CODES = 0, LEAST = 0 };
 };
@@ -90,13 +89,12 @@ template <class T> DEVICE float power_within(const u8* row, u32 blocks, u32 lane
 
 DEVICE u32 two_halves(float a, float b) { return (u32)f2h(a) | (u32)f2h(b) << 16; }
 
-// Finds the cells of a window's tiles that a row sees.
 template <class M, int C> DEVICE void find_visible(const View& mask, const RowTile& t, u32 base, u32 cells, u32* seen) {
     u32 lane = threadIdx.x % 32;
     for (u32 i = threadIdx.x / 32; i < WINDOW; i += WARPS) {
         u32 cell = base + i * C + lane;
         bool any = false;
-        // A token's heads usually share a mask.
+        // The heads of a token usually share a mask.
 #pragma unroll 1
         for (u32 r = 0; lane < C && cell < cells && r < t.own && !any; r += mask.ne[2] == 1 ? t.group - (t.first + r) % t.group : 1)
             any = M::at(row_of(mask, t.token(r), t.head(r) % mask.ne[2], t.stream % mask.ne[3]) + cell * mask.nb[0], 0) != minus_infinity();
@@ -110,7 +108,7 @@ DEVICE u32 next_seen(const u32* seen, u32 i) {
     return i;
 }
 
-// Loads query rows as two f16 terms each, and the power of two that undoes their scale.
+// Loads query rows as two f16 terms each, and the power of two that reverses their scaling.
 template <class Q, int D> DEVICE void load_rows(const View& q, const RowTile& t, PrefillRows& rows, PrefillTerms<D>& terms, uint4* shared_low) {
     u32 lane = threadIdx.x % 32, dk = q.ne[0];
     const u8* from[2];
@@ -125,14 +123,14 @@ template <class Q, int D> DEVICE void load_rows(const View& q, const RowTile& t,
             if (size < u2f(0x7f800000u)) most = fmaxf(most, size);
         }
         for (u32 o = 1; o < 4; o *= 2) most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, o));
-        // The largest element is scaled to between 2^13 and 2^14, so both terms of small elements are exact.
+        // Scale the largest element to between 2^13 and 2^14, so that both terms of small elements are exact.
         u32 exponent = max(f2u(most) >> 23, 14u);
         rows.power[h] = u2f((exponent - 13) << 23);
         into[h] = u2f((267 - exponent) << 23);
     }
 #pragma unroll
     for (u32 k = 0; k < D; k++) {
-        // Prevents loads of later steps from moving up, which would take registers.
+        // Stops the compiler from hoisting later loads, which would use more registers.
         __syncwarp();
         u32 low[4];
 #pragma unroll
@@ -155,7 +153,7 @@ template <class Q, int D> DEVICE void load_rows(const View& q, const RowTile& t,
     }
 }
 
-// Decodes a tile's K to f16. `scales` receives each cell's score factor.
+// Decodes K of a tile to f16. `scales` receives the score factor of each cell.
 template <class K, int D, int N, int C>
 DEVICE void decode_keys(const CacheRows& k, u32 dk, u32 cell, const PrefillRoom<D, N, C>& room, float* scales) {
     const u32 LANES = 32 * WARPS / C;
@@ -174,8 +172,8 @@ DEVICE void decode_keys(const CacheRows& k, u32 dk, u32 cell, const PrefillRoom<
     if (lane == 0) scales[own] = 1.0f / power;
 }
 
-// Decodes a tile's V to f16, from column `from` on. Cells that no row sees become 0. `odd` receives a bit per cell with
-// an infinite or NaN element.
+// Decodes V of a tile to f16, from column `from` on. Cells that no row sees become 0. `odd` receives one bit per cell
+// with an infinite or NaN element.
 template <class V, int D, int N, int C>
 DEVICE void decode_values(const CacheRows& v, u32 from, u32 dv, u32 cell, u32 seen, const PrefillRoom<D, N, C>& room, float* scales, u32* odd) {
     const u32 LANES = 32 * WARPS / (C / 2), HERE = 32 / LANES;
@@ -217,8 +215,8 @@ DEVICE void decode_values(const CacheRows& v, u32 from, u32 dv, u32 cell, u32 se
     if (threadIdx.x % 32 == 0) odd[threadIdx.x / 32] = bits;
 }
 
-// Multiplies 16 rows with a tile's keys. A lane has rows `lane / 4` and `lane / 4 + 8`, and of every eight cells `lane
-// % 4 * 2` and the next one.
+// Multiplies 16 rows with the keys of a tile. A lane has rows `lane / 4` and `lane / 4 + 8`, and cells `lane % 4 * 2`
+// and the next of every eight.
 template <int D, int N, int C>
 DEVICE void score(const PrefillTerms<D>& terms, const PrefillRoom<D, N, C>& room, u32 dk, float (*s)[4]) {
     u32 lane = threadIdx.x % 32;
@@ -241,7 +239,7 @@ DEVICE void score(const PrefillTerms<D>& terms, const PrefillRoom<D, N, C>& room
     }
 }
 
-// Converts products to weights. `kept` receives the factors of the earlier values.
+// Converts scores to weights. `kept` receives the factors of earlier values.
 template <class M, int C>
 DEVICE void weigh(const View& mask, const PrefillParams& p, u32 cell, u32 seen, const float* scales, PrefillRows& rows, float (*s)[4], float* kept) {
     u32 lane = threadIdx.x % 32;
@@ -276,8 +274,8 @@ DEVICE void weigh(const View& mask, const PrefillParams& p, u32 cell, u32 seen, 
     }
 }
 
-// Adds cells with an infinite or NaN element to the rows that see them, and replaces the elements by 0. A matrix
-// product would spread them to all rows.
+// Adds cells with an infinite or NaN element to the rows that see them, and sets the elements to 0. A matrix product
+// would spread them to all rows.
 template <int D, int N, int C>
 DEVICE void add_odd(u32 odd, u32 width, const PrefillRoom<D, N, C>& room, const float* scales, const float (*s)[4], float (*out)[4]) {
     u32 lane = threadIdx.x % 32;
@@ -306,7 +304,6 @@ DEVICE void add_odd(u32 odd, u32 width, const PrefillRoom<D, N, C>& room, const 
     __syncthreads();
 }
 
-// Adds a tile's weighted values.
 template <int D, int N, int C>
 DEVICE void add_values(u32 width, const PrefillRoom<D, N, C>& room, const float* scales, const float (*s)[4], float (*out)[4]) {
     u32 lane = threadIdx.x % 32;
@@ -328,7 +325,7 @@ DEVICE void add_values(u32 width, const PrefillRoom<D, N, C>& room, const float*
     }
 }
 
-// Writes 32 columns of a warp's results, and their terms if `T` is 1.
+// Writes 32 columns of the results of a warp, and their terms if `T` is 1.
 template <class Y, int T> DEVICE void put_rows(const RowTile& t, u32 column, u32 dv, const float* from, const View& y, const View& made) {
     u32 lane = threadIdx.x % 32, first = column + lane % 8 * 4;
     for (u32 i = 0; i < 16; i += 4) {
@@ -344,7 +341,6 @@ template <class Y, int T> DEVICE void put_rows(const RowTile& t, u32 column, u32
     }
 }
 
-// Computes the final factors of a lane's rows.
 template <class S> DEVICE void end_rows(const RowTile& t, const View* sinks, const PrefillRows& rows, float* kept) {
     for (u32 h = 0; h < 2; h++) {
         float sum = rows.sum[h], most = rows.most[h], sink = minus_infinity();
@@ -361,14 +357,14 @@ template <class S> DEVICE void end_rows(const RowTile& t, const View* sinks, con
     }
 }
 
-// Attends to all cells for a tile's rows and columns `from` to `from + N` of V.
+// Attends to all cells for the rows of a tile and columns `from` to `from + N` of V.
 template <class Q, class K, class V, class M, int D, int N, int C>
 DEVICE void attend_tile(const View* v, const PrefillParams& p, const RowTile& t, u32 from, u8* shared, PrefillRows& rows, float (*out)[4]) {
     SHARED(u32, seen, WINDOW);
     SHARED(float, scales, 2 * C);
     SHARED(u32, odd, WARPS);
     const View& mask = v[3];
-    // In shared memory to save registers.
+    // Shared memory saves registers.
     SHARED(CacheRows, caches, 2);
     if (threadIdx.x == 0) {
         caches[0] = cache_rows<K>(v[1], t.kv, t.stream);
@@ -381,7 +377,7 @@ DEVICE void attend_tile(const View* v, const PrefillParams& p, const RowTile& t,
     u32 dk = v[0].ne[0], dv = v[2].ne[0], width = min(dv - from, (u32)N);
     PrefillTerms<D> terms;
     load_rows<Q, D>(v[0], t, rows, terms, room.low);
-    // The next tile is copied while the current one is computed. Copy groups alternate between K and V.
+    // Copy the next tile while the current tile is computed. Copy groups alternate between K and V.
     auto begin_keys = [&](u32 first, u32 i) {
         if (i < WINDOW) stage<K>(keys, first + i * C, C, room.raw[0], p.lanes[0]);
         cp_async_commit();
@@ -441,7 +437,7 @@ DEVICE void flash_prefill(const View* v, const u8* params) {
     u32 all = t.group * t.tokens, tiles = (all + ROWS - 1) / ROWS, tile = blockIdx.x / p.parts;
     u32 from = blockIdx.x % p.parts * N, dv = v[2].ne[0];
     if (tile >= tiles || from >= dv) return;
-    // The last tokens see the most cells, so they begin first.
+    // The last tokens see the most cells, so their tiles start first.
     t.first = (tiles - 1 - tile) * ROWS;
     t.own = min(all - t.first, (u32)ROWS);
     u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;

@@ -1,9 +1,9 @@
-//! Attention of many tokens with tensor cores, a tile of rows at a time.
+//! Attention of many tokens on tensor cores, in tiles of rows.
 //!
-//! A row is one query head of one token; a tile's rows share a KV head. A block walks the cells in tiles, so K and V
-//! are read once per 64 rows. Queries are split into two f16 terms, scaled by a power of two per row. K, V and the
-//! weights are f16. Rows of quantised caches beyond the range of f16 are scaled by a power of two each; the scores and
-//! weights undo it. Tiles begin at fixed cells, and a row's result does not depend on other rows.
+//! A row is one query head of one token; the rows of a tile share a KV head. A block loops over tiles of cells, so K
+//! and V are read once per 64 rows. Queries are split into two f16 terms, scaled by a power of two per row. K, V and
+//! weights are f16. Rows of quantised caches beyond the range of f16 are scaled by powers of two; scores and weights
+//! reverse the scaling. Tiles begin at fixed cells, and the result of a row does not depend on other rows.
 
 use tpc_ir::DType;
 
@@ -24,13 +24,14 @@ pub(super) const FAMILY: Family = Family {
 
 const ROWS: usize = 64;
 const THREADS: u32 = 128;
-/// Dynamic shared memory in bytes. Compute capability 7.5 has 64 KiB, and the kernel declares less than 1 KiB itself.
+/// The limit of dynamic shared memory in bytes. Compute capability 7.5 has 64 KiB, and the kernel declares less than 1
+/// KiB.
 const SHARED: usize = 63 << 10;
-/// The block transposes results in this memory, 36 floats per row.
+/// The memory in which the block transposes results, with 36 floats per row.
 const OUTPUT_BYTES: usize = ROWS * 36 * 4;
 
-/// Template arguments that decide a block's registers and tiles: queries of `16 * steps` elements, `columns` columns of
-/// V, tiles of `cells` cells.
+/// Template arguments that determine registers and tiles: queries of `16 * steps` elements, `columns` columns of V,
+/// tiles of `cells` cells.
 #[derive(Clone, Copy)]
 struct Shape {
     steps: usize,
@@ -41,15 +42,14 @@ struct Shape {
 pub(super) struct FlashPrefill {
     shape: Shape,
     shared: usize,
-    /// Bytes of a row of K and of V.
+    /// The bytes of a row of K, and of V.
     rows: [usize; 2],
     tiles: usize,
-    /// Blocks that share the columns of V.
     parts: usize,
 }
 
 impl FlashPrefill {
-    /// Returns the launch; `None` if f16 cannot hold the cache's type or a tile exceeds shared memory.
+    /// Returns the launch; `None` if f16 cannot hold the cache type or a tile exceeds shared memory.
     pub(super) fn of(a: &Attention<'_>) -> Option<FlashPrefill> {
         let [dk, tokens, heads, streams] = a.q.max_dims;
         let (kv_heads, dv) = (a.k.max_dims[2], a.v.max_dims[0]);
@@ -68,7 +68,7 @@ impl FlashPrefill {
         let raw: usize = rows.iter().map(|n| (n + 30) / 16 * 16).sum();
         let keys = 2 * (16 * steps + 8);
         let values = columns * (2 * cells + 16) + columns / 8 * 16;
-        // Queries wider than 128 elements keep second terms in shared memory, because registers do not suffice.
+        // Second terms of queries wider than 128 elements exceed the registers and are in shared memory.
         let low = if steps > 8 {
             16 * steps * THREADS as usize
         } else {
@@ -101,7 +101,7 @@ impl FlashPrefill {
         let blocks = blocks.filter(|n| *n <= u32::MAX / 2);
         let geometry = Geometry {
             grid: [
-                blocks.ok_or("it has too many tokens")?,
+                blocks.ok_or("the batch has too many tokens")?,
                 a.k.max_dims[2].max(1) as u32,
                 a.q.max_dims[3].max(1) as u32,
             ],
@@ -123,7 +123,7 @@ impl FlashPrefill {
     }
 }
 
-/// True if f16 holds a cache's elements: f16 itself, or quantised codes.
+/// True if f16 can hold the elements of a cache: f16 itself, or quantised codes.
 fn fits_f16(dtype: DType) -> bool {
     matches!(
         dtype,

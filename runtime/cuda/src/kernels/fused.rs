@@ -9,51 +9,51 @@ use super::router::{self, Router};
 use super::row_source::{KeepInput, RowSource};
 use super::{grouped_mul_mat, matmul, mul_mat_glu, norm, product, unsupported};
 
-/// Ops that one kernel computes.
+/// A group of ops that one kernel computes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FusedOp {
-    /// A norm times a tensor. Operands: the rows' operands, the tensor, and optionally the next launch's weight in
-    /// planes, to be prefetched. Results: the normalised input (with [`KeepInput::Yes`]), the product, and optionally
-    /// its [`Terms`](super::Terms).
+    /// A norm times a tensor. Operands: operands of the rows, the tensor, and optionally the weight in planes of the
+    /// next launch, to be prefetched. Results: the normalised input (with [`KeepInput::Yes`]), the product, and
+    /// optionally its [`Terms`](super::Terms).
     NormMul(Norm, RowSource, KeepInput),
     /// The rows without a norm.
     MulSumAdd(RowSource),
-    /// A product plus tensors, added one after another. Operands: the weight in planes, the activations' terms, the
-    /// tensors. A weight in the file's layout takes the activations themselves and exactly one tensor.
+    /// A product plus tensors. Operands: the weight in planes, the terms of the activations, the tensors. A weight in
+    /// the layout of the file takes the activations themselves and exactly one tensor.
     MulMatAdd,
-    /// A product of experts plus a bias per expert. Operands: the weight in planes, the activations' terms, the
-    /// experts' indices, the biases.
+    /// An expert product plus a bias per expert. Operands: the weight in planes, the terms of the activations, the
+    /// expert indices, the biases.
     MulMatIdAdd(MulMatId),
-    /// Products of a token's experts, weighted and summed. An optional expert bias is added to each product first; the
-    /// `usize` counts the tensors added to the sum. Operands, in order:
+    /// The weighted sum of the expert products of a token. Each product may have a bias. The `usize` is the number of
+    /// tensors added to the sum. Operands, in order:
     ///
     /// - the weight in planes
-    /// - the activations' terms
-    /// - the experts' indices
+    /// - the terms of the activations
+    /// - the expert indices
     /// - the biases, if present
-    /// - the experts' weights
+    /// - the expert weights
     /// - the tensors added to the sum
     MulMatIdSum(MulMatId, ExpertBias, usize),
     /// A gated activation of two products. Operands: the weights in planes (gate first), or one weight whose first half
-    /// is the gate, then the activations' terms. A second result receives the first result's terms.
+    /// is the gate, then the terms of the activations. An optional second result receives the terms of the first.
     MulMatGlu(Glu),
-    /// A gated activation of two products of experts. The experts' indices follow the terms, then optional biases per
-    /// expert, one tensor per product.
+    /// A gated activation of two expert products. The expert indices follow the terms, then optional biases per expert,
+    /// one tensor per product.
     MulMatIdGlu(Glu, MulMatId),
-    /// Several products of the same activations. Operands: the activations' terms, then each product's weight in planes
-    /// and added tensors, whose number is the `usize`. Each product has one result.
+    /// Several products of the same activations. Operands: the terms of the activations, then for each product its
+    /// weight in planes and added tensors, whose number is the `usize`. Each product has one result.
     GroupedMulMat(Vec<usize>),
     /// Q/K norm, RoPE and KV-cache write.
     Heads(Heads),
-    /// The choice of a token's experts, and their weights.
+    /// The choice of experts for a token, and their weights.
     Router(Router),
 }
 
-/// Returns a fused op's kernel.
+/// Selects the kernel of a fused op.
 ///
 /// # Errors
 ///
-/// Returns [`Unsupported`] for other operands.
+/// Returns [`Unsupported`] if the kernel does not support the operands.
 pub fn select_fused(fused: &FusedOp, request: &Request<'_>) -> Result<Kernel, Unsupported> {
     let (name, chosen) = match fused {
         FusedOp::NormMul(op, rows, kept) => {

@@ -1,8 +1,8 @@
-// Formats whose blocks index grids. The module defines the tables `IQ1_S`, `IQ2_XXS` and so on before this file.
+// Formats whose codes index grids. The module defines the tables (`IQ1_S`, `IQ2_XXS` and so on) before this file.
 
 DEVICE u32 short_at(const u8* b) { return *(const u16*)b; }
 
-// Returns eight sign bits from seven. The eighth makes the number of minus signs even.
+// Returns eight sign bits from seven. The eighth bit makes the number of minus signs even.
 DEVICE u32 eight_signs(u32 seven) {
     seven &= 127;
     return seven | (__popc(seven) & 1) << 7;

@@ -5,7 +5,6 @@ struct GroupedParams {
     u32 blocks; // the blocks of this product and of all earlier products
 };
 
-// One product: format, epilogue, result type, rows per lane.
 template <class P_, class E_, class Y_, int R_> struct GroupedProduct {
     typedef P_ P;
     typedef E_ E;
@@ -13,7 +12,7 @@ template <class P_, class E_, class Y_, int R_> struct GroupedProduct {
     enum { R = R_, OPERANDS = 1 + E_::OPERANDS };
 };
 
-// Selects a block's product. `in` is the weight and added tensors, `out` the result.
+// Selects the product of a block. `in` has the weight and the added tensors, `out` is the result.
 template <class... Parts> struct GroupedProducts {
     enum { OPERANDS = 0 };
     DEVICE void columns(const View&, const View*, const View*, const GroupedParams*, u32) {}

@@ -7,7 +7,7 @@ use super::params::Params;
 use super::product::{THREADS, TILE, epilogue, geometry, lanes, product_instance, rows_per_lane};
 use super::source::{Arguments, tag};
 
-/// Selects the kernel. `summands` counts the tensors added to each product.
+/// `summands` has the number of tensors added to each product.
 pub(super) fn grouped_mul_mat(summands: &[usize], request: &Request<'_>) -> Selection {
     let [q, rest @ ..] = request.operands else {
         return Err(OPERANDS);

@@ -1,11 +1,9 @@
-// The combination matrices of hyper-connections.
-
 struct CombParams {
     float eps;
     u32 iterations;
 };
 
-// Divides each group of a matrix by its sum plus `eps`. `group` and `within` are byte strides of groups and elements.
+// Divides each group of a matrix by its sum plus `eps`. `group` and `within` are strides in bytes.
 DEVICE void normalise(u8* m, u32 hc, float eps, u64 group, u64 within) {
     for (u32 g = 0; g < hc; g++) {
         float sum = 0.0f;
@@ -14,7 +12,7 @@ DEVICE void normalise(u8* m, u32 hc, float eps, u64 group, u64 within) {
     }
 }
 
-// A thread computes a token's matrix in its part of shared memory.
+// A thread computes the matrix of one token in shared memory.
 template <class X, class S, class B, class Y> DEVICE void hc_comb(const View* v, const u8* params) {
     const View x = v[0], scale = v[1], base = v[2], y = v[3];
     const CombParams p = *(const CombParams*)params;

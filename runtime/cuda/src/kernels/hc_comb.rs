@@ -1,5 +1,3 @@
-//! The combination matrices of hyper-connections.
-
 use tpc_ir::op::HcComb;
 
 use super::kernel::{Geometry, Request, Selection, grid_1d, instance, kernel};
@@ -21,7 +19,7 @@ pub(super) fn hc_comb(op: &HcComb, request: &Request<'_>) -> Selection {
     let bytes = 4 * y.max_dims[0] * y.max_dims[0] * THREADS;
     let geometry = Geometry {
         threads: THREADS as u32,
-        shared_bytes: u32::try_from(bytes).map_err(|_| "its matrices are too large")?,
+        shared_bytes: u32::try_from(bytes).map_err(|_| "the matrices are too large")?,
         ..grid_1d(y.max_dims[2].div_ceil(THREADS), request)
     };
     kernel(template, params, geometry)

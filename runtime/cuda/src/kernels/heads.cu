@@ -12,7 +12,6 @@ struct HeadParams {
     float scale, bias;
 };
 
-// Views that all parts share.
 struct HeadsShared {
     const RopeParams* rope;
     View positions, factors;
@@ -20,7 +19,8 @@ struct HeadsShared {
     u32 launch;
 };
 
-// Returns the sum (of squares if `S` is 1) over a row in the order of a block of `warps` warps. All lanes must call it.
+// Returns the sum (of squares if `S` is 1) over a row, in the order of a block of `warps` warps. All lanes must call
+// it.
 template <class X, int S> DEVICE float head_sum(const View& x, const u8* row, float shift, u32 warps) {
     float sum = 0.0f;
     for (u32 w = 0; w < warps; w++) {
@@ -36,7 +36,7 @@ template <class X, int S> DEVICE float head_sum(const View& x, const u8* row, fl
 }
 
 // A part: queries, keys or values. `NORM`: a norm times `W` comes first. `TURN`: positions of type `P`, with factors of
-// type `Q`, rotate the row. `SCALE`: the row is scaled. `STORE`: `I` names the row of `y`, a cache.
+// type `Q`, rotate the row. `SCALE`: the row is scaled. `STORE`: `I` has the row indices of the cache `y`.
 template <class X, class W, class P, class Q, class I, class Y, int NORM, int TURN, int SCALE, int STORE> struct Head {
     enum { OPERANDS = 1 + NORM + STORE };
 
@@ -119,7 +119,7 @@ template <class H, class... Rest> struct HeadsOf<H, Rest...> {
     }
 };
 
-// Runs all parts. The first `SHARED_VIEWS` views belong to all: the positions (if at least 1) and frequency factors (if
+// Runs all parts. The first `SHARED_VIEWS` views belong to all parts: positions (if at least 1), frequency factors (if
 // 2).
 template <int SHARED_VIEWS, class... Parts> DEVICE void heads(const View* v, const u8* params, Fault* fault, u32 launch) {
     DYN_SHARED(float, rows);
@@ -127,7 +127,6 @@ template <int SHARED_VIEWS, class... Parts> DEVICE void heads(const View* v, con
     const HeadParams* each = (const HeadParams*)(params + sizeof(HeadsParams));
     typedef HeadsOf<Parts...> All;
     HeadsShared all;
-    // Aligned to eight bytes.
     all.rope = (const RopeParams*)(params + (sizeof(HeadsParams) + All::COUNT * sizeof(HeadParams) + 7) / 8 * 8);
     all.positions = v[0];
     all.factors = v[SHARED_VIEWS > 1 ? 1 : 0];

@@ -22,7 +22,6 @@ const FAMILY: Family = Family {
     ),
 };
 
-/// Warps per block, one row each.
 const WARPS: usize = 4;
 /// Shared memory of a block's rows, in bytes.
 const SHARED: usize = 48 << 10;

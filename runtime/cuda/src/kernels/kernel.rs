@@ -1,4 +1,4 @@
-//! Kernels, the requests that select them, and launch geometry.
+//! Kernels, requests for kernels, and launch geometry.
 
 use tpc_ir::program::StorageFormat;
 use tpc_ir::{DType, RANK};
@@ -12,14 +12,14 @@ use super::source::{Arguments, Family, Instance};
 pub struct Tensor {
     /// The element type.
     pub dtype: DType,
-    /// The largest sizes.
+    /// The maximum sizes.
     pub max_dims: [usize; RANK],
     /// The storage format.
     pub format: StorageFormat,
 }
 
 impl Tensor {
-    /// Returns a tensor in the file's layout.
+    /// Returns a tensor in the layout of the file.
     pub const fn new(dtype: DType, max_dims: [usize; RANK]) -> Tensor {
         Tensor {
             dtype,
@@ -28,12 +28,12 @@ impl Tensor {
         }
     }
 
-    /// Returns the maximum elements.
+    /// Returns the maximum number of elements.
     pub fn elements(&self) -> usize {
         self.max_dims[0].saturating_mul(self.rows())
     }
 
-    /// Returns the maximum rows.
+    /// Returns the maximum number of rows.
     pub fn rows(&self) -> usize {
         let rows = self.max_dims[1].saturating_mul(self.max_dims[2]);
         rows.saturating_mul(self.max_dims[3])
@@ -43,38 +43,38 @@ impl Tensor {
 /// A request for a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The operand tensors.
+    /// The operands.
     pub operands: &'a [Tensor],
-    /// The result tensors.
+    /// The results.
     pub results: &'a [Tensor],
     /// Options that change numerics.
     pub options: Options,
-    /// Streaming multiprocessors of the device.
+    /// The streaming multiprocessors of the device.
     pub multiprocessors: u32,
 }
 
-/// A launch's grid, block size and dynamic shared memory.
+/// The grid, block size and shared memory of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Blocks along each axis.
+    /// The number of blocks along each axis.
     pub grid: [u32; 3],
-    /// Threads per block.
+    /// The number of threads per block.
     pub threads: u32,
-    /// Dynamic shared memory per block, in bytes.
+    /// The dynamic shared memory per block, in bytes.
     pub shared_bytes: u32,
 }
 
-/// A kernel's scratch memory.
+/// The sizes of a kernel's scratch memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scratch {
-    /// Bytes of counters, which are zero before and after the launch.
+    /// The bytes of counters, which are zero before and after the launch.
     pub counters: u64,
-    /// Bytes of partial results that blocks exchange.
+    /// The bytes of partial results that blocks exchange.
     pub parts: u64,
 }
 
 impl Scratch {
-    /// Returns the element-wise maximum.
+    /// Returns the maximum of each size.
     #[must_use]
     pub fn max(self, other: Scratch) -> Scratch {
         Scratch {
@@ -91,14 +91,13 @@ impl Scratch {
 
 /// A kernel with parameters and launch geometry.
 ///
-/// The kernel receives views of the operands and results. A runtime size is passed as another view, with this size as
-/// axis 0. [Scratch memory](Scratch) adds two views: counters and partial results. Views, tensors and parameters are in
-/// device memory.
+/// The kernel receives views of the operands and results. A runtime size is axis 0 of an additional view. [Scratch
+/// memory](Scratch) adds two views: counters and partial results. Views, tensors and parameters are in device memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
     /// The template instance.
     pub instance: Instance,
-    /// The parameters' bytes.
+    /// The parameters as bytes.
     pub params: Vec<u8>,
     /// The geometry for the largest batch.
     pub geometry: Geometry,
@@ -116,25 +115,23 @@ impl Kernel {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no CUDA kernel for {op} on {operands:?} giving {results:?}: {reason}")]
 pub struct Unsupported {
-    /// The op's name.
+    /// The name of the op.
     pub op: &'static str,
-    /// The operands' element types.
+    /// The element types of the operands.
     pub operands: Vec<DType>,
-    /// The results' element types.
+    /// The element types of the results.
     pub results: Vec<DType>,
-    /// The reason, a clause.
+    /// The reason, as a clause.
     pub reason: &'static str,
 }
 
-/// A kernel, or the reason why the op is not supported.
 pub(super) type Selection = Result<Kernel, &'static str>;
 
-/// The default block size.
 const THREADS: usize = 128;
-/// Blocks per multiprocessor. Larger tensors take several elements per thread.
+/// The maximum number of blocks per multiprocessor. For larger tensors, each thread computes several elements.
 const WAVES: usize = 16;
 
-/// Returns a 1D grid: one thread per unit, up to [`WAVES`] blocks per multiprocessor.
+/// Returns a 1D grid with one thread per unit, up to [`WAVES`] blocks per multiprocessor.
 pub(super) fn grid_1d(units: usize, request: &Request<'_>) -> Geometry {
     let threads = units.next_multiple_of(32).clamp(32, THREADS);
     let most = request.multiprocessors.max(1) as usize * WAVES;
@@ -147,7 +144,7 @@ pub(super) fn grid_1d(units: usize, request: &Request<'_>) -> Geometry {
 }
 
 pub(super) fn grid_per_row(rows: usize, elements: usize) -> Geometry {
-    /// Elements per thread before a block grows.
+    /// The number of elements per thread above which a block gets more threads.
     const EACH: usize = 8;
     let threads = elements.div_ceil(EACH).next_power_of_two().clamp(32, 512);
     Geometry {
@@ -157,10 +154,10 @@ pub(super) fn grid_per_row(rows: usize, elements: usize) -> Geometry {
     }
 }
 
-/// The maximum blocks along grid axes 1 and 2.
+/// The maximum number of blocks along grid axes 1 and 2.
 pub(super) const GRID: usize = 65535;
 
-/// Returns the lanes that share a sum over `elements`, each with at least `each`.
+/// Returns the number of lanes that share a sum over `elements`, with at least `each` per lane.
 pub(super) fn lanes(elements: usize, each: usize) -> usize {
     let lanes = elements / each;
     match lanes {
@@ -170,7 +167,7 @@ pub(super) fn lanes(elements: usize, each: usize) -> usize {
 }
 
 impl Request<'_> {
-    /// Returns the `N` operands, which must be real.
+    /// Returns `N` operands, if they are readable as floats.
     pub(super) fn reals<const N: usize>(&self) -> Result<[Tensor; N], &'static str> {
         let operands = self.operands;
         let operands: [Tensor; N] = operands.try_into().map_err(|_| OPERANDS)?;
@@ -192,10 +189,8 @@ impl Request<'_> {
     }
 }
 
-/// The error of a wrong number of operands.
 pub(super) const OPERANDS: &str = "wrong number of operands";
 
-/// Checks that elements can be read as real numbers.
 pub(super) fn real(dtype: DType) -> Result<(), &'static str> {
     match dtype.is_integer() {
         true => Err("an operand's type cannot be read as real numbers"),
@@ -203,7 +198,6 @@ pub(super) fn real(dtype: DType) -> Result<(), &'static str> {
     }
 }
 
-/// Checks that single elements can be read and written as real numbers.
 pub(super) fn float(dtype: DType) -> Result<(), &'static str> {
     match dtype {
         DType::F32 | DType::F16 | DType::Bf16 => Ok(()),
@@ -214,7 +208,7 @@ pub(super) fn float(dtype: DType) -> Result<(), &'static str> {
 pub(super) fn index(dtype: DType) -> Result<(), &'static str> {
     match dtype {
         DType::I32 | DType::I64 => Ok(()),
-        _ => Err("indices must be i32 or i64"),
+        _ => Err("the indices are neither i32 nor i64"),
     }
 }
 

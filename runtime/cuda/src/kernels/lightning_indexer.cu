@@ -1,5 +1,5 @@
 
-// A thread scores a cell for a token.
+// A thread scores one cell for one token.
 template <class Q, class K, class W, class Y> DEVICE void lightning_indexer(const View* v) {
     const View q = v[0], k = v[1], w = v[2], y = v[3];
     u64 n = rows_of(y) * y.ne[0];

@@ -1,7 +1,6 @@
-// Matrix products with weights in the file's layout, decoded in registers. `lanes` threads share a row of the result.
-// Each adds every `lanes`-th run of 16 elements of K; shuffles add their sums.
+// Matrix products with weights in the layout of the file, decoded in registers. `lanes` threads share a row of the
+// result. Each adds every `lanes`-th run of 16 elements of K; shuffles add the sums of the threads.
 
-// The optional addition of a broadcast tensor to a sum.
 struct NoSummand {
     DEVICE_MEMBER NoSummand at(u32, u32) const { return *this; }
     DEVICE_MEMBER float of(float sum, u32, u32) const { return sum; }
@@ -71,7 +70,7 @@ template <class A, class B, class M, class Y, int C> DEVICE void mul_mat_add(con
     products<A, B, Y, C>(a, b, y, params, more);
 }
 
-// Computes `y[:, slot, token] = w[ids[slot, token]] · x[:, slot, token]`; 0 for experts outside of the window.
+// Computes `y[:, slot, token] = w[ids[slot, token]] · x[:, slot, token]`; 0 for experts outside the window.
 template <class A, class B, class I, class Y> DEVICE void mul_mat_id(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View a = v[0], b = v[1], ids = v[2], y = v[3];
     const ProductParams p = *(const ProductParams*)params;

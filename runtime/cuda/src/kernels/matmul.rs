@@ -1,4 +1,4 @@
-//! Matrix products with weights in the file's layout.
+//! Selects kernels of products with weights in the layout of the file.
 
 use tpc_ir::op::MulMatId;
 use tpc_ir::{DType, Interval};
@@ -19,9 +19,9 @@ const FAMILY: Family = Family {
     ),
 };
 
-/// Columns per thread if the result has several.
+/// The columns per thread if the result has several columns.
 const COLUMNS: usize = 8;
-/// Elements of K per lane, at least.
+/// The minimum number of elements of K per lane.
 const EACH: usize = 64;
 const THREADS: usize = 128;
 
@@ -31,7 +31,8 @@ fn params(lanes: usize, window: Option<Interval>) -> Result<Params, &'static str
     Ok(params.u32(window.is_some().into()))
 }
 
-/// Returns a grid for a result's rows and columns (or entries of the ids), in batches.
+/// Returns a grid for the rows and columns of a result, in batches. For expert products, columns are entries of the
+/// ids.
 fn geometry(rows: usize, lanes: usize, columns: usize, batches: usize) -> Geometry {
     let threads = (rows * lanes).next_multiple_of(32).clamp(32, THREADS);
     let blocks = rows.div_ceil(threads / lanes).max(1);
@@ -51,7 +52,6 @@ pub(super) fn mul_mat(request: &Request<'_>) -> Selection {
     product("mul_mat", [a, b], &[], request)
 }
 
-/// Selects the kernel of a product plus a third operand.
 pub(super) fn mul_mat_add(request: &Request<'_>) -> Selection {
     let [a, b, more] = request.reals()?;
     product("mul_mat_add", [a, b], &[more.dtype], request)

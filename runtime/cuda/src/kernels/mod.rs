@@ -1,5 +1,4 @@
 //! CUDA kernels, and the code that selects them. The CUDA C++ uses no headers, so NVRTC and any C++ compiler accept it.
-//! Each kernel family has a Rust module.
 
 mod attention;
 mod collective;
@@ -45,11 +44,11 @@ use tpc_ir::{DType, Op, RANK};
 
 use kernel::Selection;
 
-/// The prelude of every module: types, macros and intrinsics. Only the prelude contains PTX; the emulator defines each
-/// of its names in C++.
+/// The prelude of every module: types, macros and intrinsics. Only the prelude contains PTX; the emulator defines the
+/// same names in C++.
 pub const PRELUDE: &str = include_str!("prelude.cuh");
 
-/// Returns an op's kernel.
+/// Selects the kernel of an op.
 ///
 /// # Errors
 ///
@@ -58,12 +57,11 @@ pub fn select(op: &Op, request: &Request<'_>) -> Result<Kernel, Unsupported> {
     select_unfused(op, request).map_err(|reason| unsupported(op.name(), request, reason))
 }
 
-/// Returns the kernel that quantises activations of products with weights in planes into [`Terms`], the second operand
-/// of these products.
+/// Selects the kernel that quantises activations to [`Terms`], for products with weights in planes.
 ///
 /// # Errors
 ///
-/// Returns [`Unsupported`] if the activations are not real numbers.
+/// Returns [`Unsupported`] if the activations are not floats.
 pub fn select_terms(request: &Request<'_>) -> Result<Kernel, Unsupported> {
     product::terms(request).map_err(|reason| unsupported("terms", request, reason))
 }
@@ -92,7 +90,7 @@ fn select_unfused(op: &Op, request: &Request<'_>) -> Selection {
         return select_planes(op, request);
     }
     match op {
-        Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf needs a buffer, not a kernel"),
+        Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf has a buffer and no kernel"),
         Op::Opaque(_) => Err("tpc runs opaque ggml ops on the CPU only"),
         Op::Hadamard(op) => movement::hadamard(op, request),
         Op::Arange(op) => movement::arange(op, request),
@@ -139,7 +137,7 @@ fn select_unfused(op: &Op, request: &Request<'_>) -> Selection {
         Op::Diag(_) => movement::diag(request),
         Op::Pool2d(op) => pool_2d::pool_2d(op, request),
         Op::AllReduce(_) | Op::AllGather(_) | Op::ReduceScatter(_) | Op::AllToAll(_) => {
-            Err("a collective needs all its devices")
+            Err("the request has one device of a collective")
         }
     }
 }
@@ -151,7 +149,6 @@ fn axis(n: u64) -> Result<usize, &'static str> {
         .ok_or("the axis is out of range")
 }
 
-/// Checks that kernels can write blocks of the type to a cache.
 fn writable(dtype: DType) -> Result<(), &'static str> {
     match dtype {
         DType::F32

@@ -1,9 +1,8 @@
-// Moves elements. Equal types copy whole blocks, and axis 0 counts blocks; otherwise elements are converted.
+// Moves elements. If types are equal, kernels copy whole blocks and axis 0 counts blocks. Otherwise they convert
+// elements.
 
-// Returns the blocks along axis 0.
 template <class X> DEVICE u32 blocks_of(const View& x) { return x.ne[0] / X::LEN; }
 
-// Moves the unit of `x` at `from` to `y` at `to`.
 template <class X, class Y> struct Mover {
     DEVICE void move(const View& x, const Place& from, const View& y, const Place& to) {
         float value = element<X>(x, row_of(x, from.i[1], from.i[2], from.i[3]), from.i[0]);
@@ -26,7 +25,6 @@ template <class X> struct Units<X, X> {
     DEVICE u32 of(const View& v) { return v.ne[0] / X::LEN; }
 };
 
-// Copies elements in order to other sizes.
 template <class X, class Y> DEVICE void flatten(const View* v) {
     const View x = v[0], y = v[1];
     u32 from = Units<X, Y>::of(x), to = Units<X, Y>::of(y);
@@ -47,7 +45,7 @@ template <class X, class Y> DEVICE void permute(const View* v, const u8* params)
     }
 }
 
-// Copies a slice along an axis, from the launch's runtime size on.
+// Copies a slice along an axis, from the runtime size of the launch on.
 template <class X, class Y> DEVICE void slice(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
     u32 axis = *(const u32*)params, start = v[2].ne[0];
@@ -139,7 +137,7 @@ template <class X, class Y> DEVICE void diag(const View* v) {
     }
 }
 
-// Writes the normalised Walsh-Hadamard matrix. The parameter is its elements' absolute value.
+// Writes the normalised Walsh-Hadamard matrix. The parameter is the absolute value of its elements.
 template <class Y> DEVICE void hadamard(const View* v, const u8* params) {
     const View y = v[0];
     float unit = *(const float*)params;

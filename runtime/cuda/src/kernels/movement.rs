@@ -1,5 +1,3 @@
-//! Selects kernels that move elements without arithmetic.
-
 use tpc_ir::DType;
 use tpc_ir::op::{Arange, Concat, Hadamard, Pad, Permute, Side, Slice, Tri};
 
@@ -29,7 +27,6 @@ fn blocks(y: &Tensor) -> usize {
     (y.max_dims[0] / y.dtype.block_len() as usize).saturating_mul(y.rows())
 }
 
-/// Selects the copy of elements in order to other sizes.
 pub(super) fn flatten(request: &Request<'_>) -> Selection {
     let (x, y) = copy_operands(request)?;
     let template = instance(FAMILY, "flatten", &[x.dtype, y.dtype], Arguments::Views);
@@ -49,7 +46,7 @@ pub(super) fn permute(op: &Permute, request: &Request<'_>) -> Selection {
     kernel(template, params, grid_1d(blocks(&y), request))
 }
 
-/// Selects the kernel of a slice that starts at the launch's runtime size.
+/// Selects the kernel of a slice. The runtime size of the launch is the start.
 pub(super) fn slice(op: &Slice, request: &Request<'_>) -> Selection {
     let (x, y) = copy_operands(request)?;
     let template = instance(FAMILY, "slice", &[x.dtype, y.dtype], Arguments::Params);

@@ -1,14 +1,14 @@
-// Gated activations of two products, `y = f(gate · x, up · x)`, dense and of experts.
+// Gated activations of two products, `y = f(gate · x, up · x)`, for dense layers and experts.
 
 struct GluParams {
     Numbers numbers;
     ProductParams product;
 };
 
-// Returns the rows that a block computes at a time: with terms (`T`), at least one group of 32.
+// Returns the number of rows that a block computes at a time: at least 32 (one group) with terms (`T`).
 template <int T> DEVICE u32 rows_at_once(u32 teams) { return T ? max(teams, 32u) : teams; }
 
-// Writes the terms of `each` results from `first` on, which this block kept in shared memory. All threads must call it.
+// Quantises `each` results from `first` on, which this block kept in shared memory. All threads must call it.
 DEVICE void put_block_terms(const float* kept, u32 first, u32 each, u32 end, const u8* made) {
     __syncthreads();
     if (threadIdx.x < max(each / 4, 32u)) {
@@ -21,7 +21,7 @@ DEVICE void put_block_terms(const float* kept, u32 first, u32 each, u32 end, con
 }
 
 // Computes one column from the rows of `gate` from `matrix` on and of `up` from `other` on; with terms if `T` is 1.
-// `more` are the tensors that `E` adds to the first product, then the tensors for the second.
+// `more` has the tensors that `E` adds to the first product, then the tensors for the second product.
 template <class P, class E, class F, class Y, int T>
 DEVICE void glu_column(const View& gate, const View& up, u64 matrix, u64 other, const u8* column, const View* more, const Column& place, const View& y, u8* out, const u8* made, const GluParams& p) {
     SHARED(float, kept, T ? 256 : 1);
@@ -45,7 +45,6 @@ DEVICE void glu_column(const View& gate, const View& up, u64 matrix, u64 other, 
     }
 }
 
-// Prefetches the first rows of both weights.
 template <class P, class F, class Y, int H, int T> DEVICE void glu_columns_prefetch(const View* v, const u8* params) {
     const View y = v[3 - H];
     u32 teams = blockDim.x / ((const GluParams*)params)->product.lanes;
@@ -54,7 +53,7 @@ template <class P, class F, class Y, int H, int T> DEVICE void glu_columns_prefe
     rows_prefetch<P>(v[1 - H], H ? y.ne[0] : 0, y.ne[0], rows_at_once<T>(teams), blockIdx.x);
 }
 
-// If `H` is 1, gate and up are halves of one weight.
+// If `H` is 1, gate and up are the halves of one weight.
 template <class P, class F, class Y, int H, int T> DEVICE void glu_columns(const View* v, const u8* params) {
     const View gate = v[0], up = v[1 - H], q = v[2 - H], y = v[3 - H], made = v[3 - H + T];
     const GluParams p = *(const GluParams*)params;
@@ -67,7 +66,7 @@ template <class P, class F, class Y, int H, int T> DEVICE void glu_columns(const
     }
 }
 
-// Computes 8 columns, 16 rows at a time, or 32 with terms.
+// Computes 8 columns and 16 rows at a time, or 32 rows with terms.
 template <class P, class F, class Y, int H, int T> DEVICE void glu_tiles(const View* v, const u8* params) {
     SHARED(float, kept, T ? 256 : 1);
     const View gate = v[0], up = v[1 - H], q = v[2 - H], y = v[3 - H], made = v[3 - H + T];
@@ -103,8 +102,8 @@ template <class P, class F, class Y, int H, int T> DEVICE void glu_tiles(const V
     }
 }
 
-// Computes the experts that entries chose. Results and terms of experts outside of the window are 0. `E` adds row
-// `expert` of its tensors along axis 1.
+// Computes the experts that were chosen for each token. Results and terms of experts outside the window are 0. `E` adds
+// row `expert` of its tensors along axis 1.
 template <class P, class E, class F, class I, class Y, int T> DEVICE void glu_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
     SHARED(float, none, 256);
     const View gate = v[0], up = v[1], q = v[2], ids = v[3], y = v[4 + 2 * E::OPERANDS], made = v[4 + 2 * E::OPERANDS + T];

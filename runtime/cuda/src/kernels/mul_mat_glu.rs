@@ -1,5 +1,3 @@
-//! Selects kernels of a gated activation of two products.
-
 use tpc_ir::DType;
 use tpc_ir::op::{Glu, MulMatId};
 
@@ -8,7 +6,7 @@ use super::pointwise;
 use super::product::{THREADS, TILE, epilogue, geometry, lanes, plane_instance, product_params};
 use super::source::{Arguments, tag};
 
-/// Threads per block that writes terms, and the minimum rows that it computes at a time.
+/// For a block that writes terms: the number of threads, and the minimum number of rows computed at a time.
 const WITH_TERMS: (usize, usize) = (256, 32);
 
 fn result(request: &Request<'_>) -> Result<(Tensor, bool), &'static str> {
@@ -28,8 +26,8 @@ fn shape(lanes: usize, terms: bool) -> (usize, usize) {
     }
 }
 
-/// Selects the kernel. The first operands are two weights of the same shape and type (gate first), or one weight with
-/// the gate in the first half of its rows. The activations' terms follow.
+/// Operands: two weights of the same shape and type (gate first), or one weight whose first half of rows is the gate.
+/// The int8 terms of the activations follow.
 pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
     let (gate, up, q) = match request.operands {
         [gate, up, q] => (gate, Some(up), q),
@@ -38,7 +36,7 @@ pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
     };
     let (y, terms) = result(request)?;
     if up.is_some_and(|up| up != gate) {
-        return Err("the weights differ");
+        return Err("the weights differ in type, shape or storage format");
     }
     let (function, numbers) = pointwise::gate(op, request.options);
     let (lanes, rows) = (lanes(gate)?, y.max_dims[0]);
@@ -54,7 +52,7 @@ pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
         )
     } else {
         let (threads, each) = shape(lanes, terms);
-        // Columns of all batches are counted together.
+        // Columns are counted over all batches.
         ("glu_columns", geometry((rows, each), batches, 1, threads))
     };
     let template = plane_instance(kind, gate.dtype, &[], Arguments::Params);
@@ -68,8 +66,7 @@ pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
     kernel(template, params, geometry)
 }
 
-/// Selects the kernel. The fourth operand is the experts' indices. Two optional operands follow: each product's biases
-/// per expert.
+/// The fourth operand has the expert indices. Optional operands 5 and 6 are the biases of both products per expert.
 pub(super) fn mul_mat_id_glu(op: &Glu, of: &MulMatId, request: &Request<'_>) -> Selection {
     let [gate, up, _, ids, more @ ..] = request.operands else {
         return Err(OPERANDS);
@@ -82,7 +79,7 @@ pub(super) fn mul_mat_id_glu(op: &Glu, of: &MulMatId, request: &Request<'_>) -> 
     types.iter().try_for_each(|t| real(*t))?;
     let (y, terms) = result(request)?;
     if gate != up {
-        return Err("the weights differ");
+        return Err("the weights differ in type, shape or storage format");
     }
     index(ids.dtype)?;
     let (function, numbers) = pointwise::gate(op, request.options);

@@ -1,12 +1,12 @@
-// Sums a token's weighted expert products in the order of slots. A block computes rows of all experts at once.
+// Sums the weighted expert products of a token in slot order. A block computes the same rows of all experts.
 
 struct SumExpertsParams {
     ProductParams product;
     u32 each; // groups of rows that a block computes at a time
 };
 
-// `E` adds its tensors' values for the expert (axis 1), `M` adds tensors to the sum. `x` has one column per slot, or
-// one in total. The result's tokens are along axis 1 or axis 2.
+// `E` adds values for the expert (axis 1 of its tensors), `M` adds tensors to the sum. `x` has one column, or one per
+// slot. The tokens of the result are along axis 1 or axis 2.
 template <class P, class E, class M, class I, class W, class Y, int R>
 DEVICE void sum_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
     SHARED(float, parts, 128 * R);
@@ -16,7 +16,7 @@ DEVICE void sum_experts(const View* v, const u8* params, Fault* fault, u32 launc
     u32 slots = ids.ne[0], pairs = pairs_of(a), rows = a.ne[1], once = p.each * R;
     for (u32 token = blockIdx.y; token < ids.ne[1]; token += gridDim.y) {
         u64 expert = 0;
-        // Threads past the last slot take part only in shuffles and barriers.
+        // Threads past the last slot only join shuffles and barriers.
         bool told = blockIdx.x == 0 && lane == 0 && team % p.each == 0;
         bool real = slot < slots && find_expert<I>(a, ids, p.product, slot, token, told, fault, launch, &expert);
         const u8* column = real ? row_of(q, slot % q.ne[1], token, 0) : nullptr;

@@ -1,5 +1,3 @@
-//! Selects the kernel of a token's weighted expert sum.
-
 use tpc_ir::DType;
 use tpc_ir::op::MulMatId;
 
@@ -10,10 +8,10 @@ use super::product::{
 };
 use super::source::{Arguments, tag};
 
-/// The maximum experts per token. Each has a team of up to 32 lanes in a block, whose threads use up to 128 registers.
+/// The maximum number of experts per token. Each has up to 32 lanes of a block, and a thread uses up to 128 registers.
 pub const MAX_SUMMED_EXPERTS: u64 = 15;
 
-/// An optional bias per expert.
+/// Tells if experts have biases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertBias {
     /// A bias is added to each expert's product.
@@ -22,7 +20,6 @@ pub enum ExpertBias {
     Absent,
 }
 
-/// Selects the kernel of [`FusedOp::MulMatIdSum`](super::FusedOp::MulMatIdSum).
 pub(super) fn mul_mat_id_sum(
     op: &MulMatId,
     (biased, more): (ExpertBias, usize),
@@ -46,7 +43,7 @@ pub(super) fn mul_mat_id_sum(
         .try_for_each(|t| real(t.dtype))?;
     let (slots, tokens) = (ids.max_dims[0], ids.max_dims[1]);
     if slots > MAX_SUMMED_EXPERTS as usize {
-        return Err("a token has too many experts");
+        return Err("too many experts per token");
     }
     let (rows, lanes) = (a.max_dims[1], lanes(a)?);
     let rows_per_lane = rows_per_lane(rows);

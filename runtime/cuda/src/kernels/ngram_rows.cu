@@ -1,6 +1,4 @@
-// Row indices of n-gram embeddings.
-
-// The factors follow, then each table's first row and number of rows.
+// The factors follow, then the first row and the number of rows of each table.
 struct NgramParams {
     u32 factors, tables;
     u64 end;

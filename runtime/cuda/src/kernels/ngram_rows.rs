@@ -1,5 +1,3 @@
-//! The rows of n-gram embeddings.
-
 use tpc_ir::op::NgramRows;
 
 use super::kernel::{Request, Selection, grid_1d, index, instance, kernel};

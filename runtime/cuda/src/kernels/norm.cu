@@ -59,11 +59,10 @@ template <class X, class S, class Y> DEVICE void norm_apply(const View* v, const
     }
 }
 
-// Returns the row of a tensor broadcast over `x`.
 DEVICE const u8* broadcast_row(const View& w, const Place& at) { return row_of(w, at.i[1] % w.ne[1], at.i[2] % w.ne[2], at.i[3] % w.ne[3]); }
 
-// Sources of a norm's rows: a tensor, a sum over devices, a weighted sum, a norm of these times a tensor, or any of
-// these plus a tensor. All threads of a block must call `begin` for a row; `of` then returns an element.
+// Row sources of a norm: a tensor, a sum over devices, a weighted sum, a norm times a tensor, or any of these plus a
+// tensor. All threads of a block must call `begin` for a row; `of` then returns elements.
 template <class X> struct TensorRows {
     enum { OPERANDS = 1 };
     const View* x;
@@ -121,7 +120,7 @@ template <class S, class W> struct NormRows {
         return scaled * element<W>(*w, by, i % w->ne[0]);
     }
 };
-// The sum over `N` devices. Each device's row is read once; the sum stays in shared memory.
+// The sum over `N` devices. The row of each device is read once; the sum stays in shared memory.
 template <int N> struct AllReduceRows {
     enum { OPERANDS = N };
     const float* sums;
@@ -155,7 +154,7 @@ template <class X, class W> struct WeightedSumRows {
     DEVICE_MEMBER void begin(const View* v, const Place& at, const NormParams*) {
         x = v;
         w = v + 1;
-        // The result's tokens are along axis 1 or axis 2.
+        // Tokens are along axis 1 or axis 2.
         token = at.i[1] + at.i[2];
     }
     DEVICE_MEMBER float of(u32 i) const {
@@ -166,7 +165,7 @@ template <class X, class W> struct WeightedSumRows {
     }
 };
 
-// The next launch's weights. Blocks after the row blocks prefetch the first `bytes` bytes.
+// Weights of the next launch. Blocks that have no row prefetch the first `bytes` bytes.
 struct NextWeights {
     u32 blocks, bytes;
 };
@@ -175,9 +174,9 @@ DEVICE void prefetch_next(const u8* from, const NextWeights& p, u32 block) {
     for (u32 at = (block * blockDim.x + threadIdx.x) * LINE; at < p.bytes; at += p.blocks * blockDim.x * LINE) prefetch_l2(from + at);
 }
 
-// Computes a norm times a broadcast tensor. `A`: the operand after the tensor is the next weight, which idle blocks
-// prefetch. `K`: the normalised input is the first result. `T`: the last result receives the product's terms. Eight
-// lanes hold the 32 elements of a group.
+// Computes a norm times a broadcast tensor. `A`: the operand after the tensor is the weight that idle blocks prefetch.
+// `K`: the normalised input is the first result. `T`: the last result receives the terms of the product. Eight lanes
+// hold the 32 elements of a group.
 template <class S, class W, class Y, int K, int T, int A> DEVICE void norm_mul(const View* v, const u8* params) {
     const View w = v[S::OPERANDS], *results = v + S::OPERANDS + 1 + A;
     const View y = results[K], kept = results[0], q = results[K + T];
@@ -212,7 +211,6 @@ template <class S, class W, class Y, int K, int T, int A> DEVICE void norm_mul(c
     }
 }
 
-// Computes the rows without a norm.
 template <class S, class Y> DEVICE void mul_sum_add(const View* v, const u8* params) {
     const View y = v[S::OPERANDS];
     for (u64 row = blockIdx.x; row < rows_of(y); row += gridDim.x) {

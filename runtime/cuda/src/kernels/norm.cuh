@@ -1,5 +1,3 @@
-// The parameters of the normalisation of a row.
-
 struct NormParams {
     u32 kind; // 0 RMS, 1 layer, 2 L2
     float eps;

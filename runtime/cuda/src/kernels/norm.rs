@@ -1,5 +1,3 @@
-//! Selects kernels that normalise along axis 0.
-
 use tpc_ir::DType;
 use tpc_ir::op::{Norm, NormApply, NormKind, NormStats};
 
@@ -24,8 +22,8 @@ const FAMILY: Family = Family {
     ),
 };
 
-/// The maximum elements of a row summed over devices. It fits in the 48 KiB of shared memory that every kernel has,
-/// minus the block's sums.
+/// The maximum width of a row that is summed over devices. The row and the sums of a block fit in 48 KiB, the shared
+/// memory of every kernel.
 pub const MAX_ALL_REDUCE_WIDTH: usize = 12000;
 
 const NORM: usize = 12;
@@ -77,7 +75,7 @@ fn row_template(
             *operands = rest;
             let fit = |t: &Tensor| t.dtype == DType::F32 && t.max_dims[0] <= MAX_ALL_REDUCE_WIDTH;
             if !parts.iter().all(fit) {
-                return Err("sums over devices must be f32, in rows that fit in shared memory");
+                return Err("a sum over devices is not f32, or its rows exceed shared memory");
             }
             (format!("AllReduceRows<{devices}>"), params)
         }
@@ -103,8 +101,7 @@ fn blocks(of: &RowSource, y: &Tensor) -> Geometry {
     geometry
 }
 
-/// Selects the kernel of a norm times the last operand. A result after the kept input and the product receives the
-/// product's terms.
+/// Selects the kernel of a norm times the last operand. An optional last result receives the terms of the product.
 pub(super) fn norm_mul(
     op: &Norm,
     (of, kept): (&RowSource, KeepInput),
@@ -122,7 +119,7 @@ pub(super) fn norm_mul(
         KeepInput::Yes => {
             let (first, rest) = request.results.split_first().ok_or(OPERANDS)?;
             if first.dtype != DType::F32 {
-                return Err("the kept input of a norm must be f32");
+                return Err("the kept input of the norm is not f32");
             }
             rest
         }
@@ -146,27 +143,27 @@ pub(super) fn norm_mul(
     };
     let (more, bytes) = prefetch_size(next, y.rows(), request)?;
     geometry.grid[0] += more;
-    // After the space for the parameters of two norms.
+    // Space for the parameters of two norms comes first.
     let params = params.aligned(2 * NORM);
     kernel(template, params.u32(more).u32(bytes), geometry)
 }
 
-/// Returns the blocks that prefetch the next launch's weights, and the bytes to prefetch. Both are 0 above 8 rows.
+/// Returns the blocks that prefetch weights of the next launch, and the bytes to prefetch; both are 0 above 8 rows.
 fn prefetch_size(
     next: &Tensor,
     rows: usize,
     request: &Request<'_>,
 ) -> Result<(u32, u32), &'static str> {
-    /// The maximum rows with a prefetch: products of more tokens are not limited by memory.
+    /// The maximum number of rows with a prefetch. Memory does not limit products of more tokens.
     const ROWS: usize = 8;
-    /// The maximum bytes to prefetch: part of L2, which the current and the next launch also use.
+    /// The maximum bytes to prefetch, a part of L2, which the current and the next launch also use.
     const BYTES: u64 = 8 << 20;
     let planes =
         Planes::new(next.dtype, next.max_dims[0]).filter(|_| next.format == Planes::FORMAT);
     let planes = planes.ok_or("the next weight is not in planes")?;
     let (_, bytes) = planes
         .offsets(next.rows() as u64)
-        .ok_or("its weight is too large")?;
+        .ok_or("the weight is too large")?;
     match rows <= ROWS {
         true => Ok((request.multiprocessors.max(1), bytes.min(BYTES) as u32)),
         false => Ok((0, 0)),

@@ -1,6 +1,5 @@
-//! Kernel parameters in the layout of the kernels' C structs.
+//! Kernel parameters with the layout of C structs.
 
-/// A struct whose members are appended in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Params(Vec<u8>);
 
@@ -15,7 +14,6 @@ impl Params {
         self
     }
 
-    /// Pads to a multiple of `bytes`.
     #[must_use]
     pub(super) fn aligned(mut self, bytes: usize) -> Params {
         self.0.resize(self.0.len().next_multiple_of(bytes), 0);
@@ -46,7 +44,7 @@ impl Params {
     ///
     /// # Errors
     ///
-    /// Fails if the size exceeds 32 bits.
+    /// Returns an error if the size exceeds 32 bits.
     pub(super) fn size(self, x: u64) -> Result<Params, &'static str> {
         let x = u32::try_from(x).map_err(|_| "a size exceeds 32 bits")?;
         Ok(self.u32(x))

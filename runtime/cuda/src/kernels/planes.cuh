@@ -1,14 +1,14 @@
-// Weights in planes, in the layout of `runtime/cuda/src/planes`. A pair is two groups of 32 elements.
+// Weights in planes, with the layout of `runtime/cuda/src/planes`. A pair is two groups of 32 elements.
 
-// The formats in planes. An element is `d step (code - ZERO) - m least`. `d` and `m` belong to a head, `step` and
-// `least` to a half group.
+// The formats in planes. An element is `d step (code - ZERO) - m least`. Each head has one `d` and one `m`; each half
+// group has one `step` and one `least`.
 //
 // - `LOW`, `HIGH`: the low and high bits of a code.
 // - `STEPS`: bytes of steps per group.
-// - `HEAD`: bytes of a head, which `SPAN` groups share.
-// - `ZERO`: the code of zero.
+// - `HEAD`: bytes of a head. `SPAN` groups share a head.
+// - `ZERO`: the code of the value zero.
 // - `TABLE`: nonzero if codes index a table.
-// - `TWO`: 1 if a group's halves have separate steps.
+// - `TWO`: 1 if each half of a group has its own step.
 // - `LEAST`: 1 if the format has minima.
 template <int LOW_, int HIGH_, int STEPS_, int HEAD_, int SPAN_, int ZERO_, int TABLE_, int TWO_, int LEAST_> struct Form {
     enum {
@@ -64,14 +64,13 @@ struct TernaryPlanes : Form<2, 0, 0, 2, 8, 1, 0, 0, 0> {};
 struct Tq1_0Planes : TernaryPlanes {};
 struct Tq2_0Planes : TernaryPlanes {};
 
-// A row's addresses in the planes of its weight.
 struct PlaneRow {
     const u8 *low, *high, *steps, *heads;
 };
 
 DEVICE u32 pairs_of(const View& a) { return (a.ne[0] / 32 + 1) / 2; }
 
-// Returns the addresses of a row, counted over all matrices of the weight.
+// Returns the addresses of a row. Rows are counted over all matrices of the weight.
 template <class P> DEVICE PlaneRow plane_row(const View& a, u64 row) {
     u64 rows = rows_of(a), pairs = pairs_of(a), heads = P::SPAN == 1 ? 2 * pairs : a.ne[0] / 32 / P::SPAN;
     u64 low = pairs * (P::LOW * 8), high = pairs * (P::HIGH * 8), steps = pairs * (P::STEPS * 2);
@@ -87,7 +86,6 @@ template <class P> DEVICE PlaneRow plane_row(const View& a, u64 row) {
     return at;
 }
 
-// Up to 32 pairs whose chunks are interleaved.
 struct PairTile {
     i32 first, len;
 };
@@ -102,7 +100,6 @@ template <class P> DEVICE const uint4* chunk_of(const PlaneRow& row, const PairT
     return (const uint4*)row.low + (tile.first * P::CHUNKS + in) + c * tile.len;
 }
 
-// A pair's steps, heads, and stored codes.
 template <class P> struct PairScales {
     u32 steps, heads[2];
 };
@@ -158,7 +155,7 @@ template <class P> DEVICE Pair<P> load_pair(const PlaneRow& row, const PairTile&
     return out;
 }
 
-// Looks up eight indices in a table of sixteen signed bytes: the lower four into `low`, the upper four into `high`.
+// Looks up eight indices in a table of sixteen signed bytes. The first four results go to `low`, the others to `high`.
 template <int TABLE> DEVICE void look_up(u32 n, u32* low, u32* high) {
     const u32 t0 = TABLE == 1 ? 0xbfad9881u : 0x03020100u, t1 = TABLE == 1 ? 0xf6eaddcfu : 0x0c080604u;
     const u32 t2 = TABLE == 1 ? 0x26190d01u : 0xfdfeff00u, t3 = TABLE == 1 ? 0x71594535u : 0xf4f8fafcu;
@@ -173,7 +170,7 @@ template <class P> DEVICE u32 high_bits(u32 word, u32 j) {
     const u32 mask = P::HIGH == 1 ? 0x01010101u : 0x03030303u;
     return (word >> (j % (P::HIGH == 1 ? 8 : 4) * P::HIGH) & mask) << P::LOW;
 }
-// Extracts the same bits with one shift, for a constant `j`.
+// Does the same with one shift, for a constant `j`.
 template <class P> DEVICE u32 high_bits_at(u32 word, u32 j) {
     const u32 mask = (P::HIGH == 1 ? 0x01010101u : 0x03030303u) << P::LOW;
     u32 from = j % (P::HIGH == 1 ? 8 : 4) * P::HIGH;
@@ -205,7 +202,7 @@ template <class P> DEVICE void group_words(const Pair<P>& pair, u32 half, u32* w
     }
 }
 
-// Returns word `j` of a group, for a `j` known only at run time.
+// Returns word `j` of a group, if `j` is known only at run time.
 template <class P> DEVICE u32 group_word(const PlaneRow& row, const PairTile& tile, u32 in, u32 half, u32 j) {
     u32 code, pair = tile.first + in;
     if (P::LOW == 8) {
@@ -230,7 +227,6 @@ template <class P> DEVICE u32 group_word(const PlaneRow& row, const PairTile& ti
     return code;
 }
 
-// Returns a row's element `i`.
 template <class P> DEVICE float plane_element(const PlaneRow& row, u32 pairs, u32 i) {
     u32 pair = i / 64, half = i / 32 % 2, j = i % 32 / 4, which = i % 32 / 16;
     u32 byte = group_word<P>(row, tile_of(pair / 32 * 32, pairs), pair % 32, half, j) >> (8 * (i % 4));

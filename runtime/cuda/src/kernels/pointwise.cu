@@ -1,6 +1,5 @@
-// Element-wise functions. A thread computes one element at a time. The result may share an operand's memory.
+// Element-wise functions. A thread computes one element at a time. The result may share the memory of an operand.
 
-// Computes `y = f(x)`.
 template <class X, class Y, class F> DEVICE void unary(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
     const Numbers numbers = *(const Numbers*)params;

@@ -1,5 +1,3 @@
-// Functions of one and two numbers.
-
 DEVICE float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 DEVICE float silu(float x) { return x / (1.0f + expf(-x)); }
 DEVICE float softplus(float x) { return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x))); }
@@ -11,7 +9,7 @@ DEVICE float within(float x, float low, float high) {
 }
 DEVICE float hard_sigmoid(float x) { return within((x + 3.0f) / 6.0f, 0.0f, 1.0f); }
 DEVICE float gelu_erf(float x) { return 0.5f * x * erfcf(x * -0.70710678118654752f); }
-// The tanh form of GELU: (1 + tanh u) / 2 equals sigmoid(2u), which stays precise for small results.
+// The tanh form of GELU: (1 + tanh u) / 2 equals sigmoid(2u), which is precise for small results.
 DEVICE float gelu_tanh(float x) { return x / (1.0f + expf(-1.5957691216057307f * x * (1.0f + 0.044715f * x * x))); }
 DEVICE float gelu_fast(float x) { return x / (1.0f + expf(-1.702f * x)); }
 // Rounds input and output to f16, as ggml's table does.
@@ -25,7 +23,6 @@ DEVICE float gelu_fast_table(float x) {
     return h2f(f2h(h * (1.0f / (1.0f + expf(-1.702f * h)))));
 }
 
-// A function's constant parameters.
 struct Numbers {
     float n[4];
 };
@@ -60,7 +57,6 @@ struct Round { DEVICE float of(float x, const Numbers&) { return roundf(x); } };
 struct Trunc { DEVICE float of(float x, const Numbers&) { return truncf(x); } };
 struct Same { DEVICE float of(float x, const Numbers&) { return x; } };
 struct LeakyRelu { DEVICE float of(float x, const Numbers& p) { return fmaxf(x, 0.0f) + p.n[0] * fminf(x, 0.0f); } };
-// `alpha_n`, `alpha_p`, `beta` and `eps`.
 struct Xielu {
     DEVICE float of(float x, const Numbers& p) {
         if (x > 0.0f) return p.n[1] * x * x + p.n[2] * x;
@@ -83,7 +79,6 @@ struct GegluErf { DEVICE float of(float g, float u, const Numbers&) { return gel
 struct GegluQuick { DEVICE float of(float g, float u, const Numbers&) { return gelu_fast(g) * u; } };
 struct GegluQuickTable { DEVICE float of(float g, float u, const Numbers&) { return gelu_fast_table(g) * u; } };
 struct Reglu { DEVICE float of(float g, float u, const Numbers&) { return relu(g) * u; } };
-// `alpha` and `limit`.
 struct SwigluClamp {
     DEVICE float of(float g, float u, const Numbers& p) { return silu(fminf(g, p.n[1])) * within(u, -p.n[1], p.n[1]); }
 };

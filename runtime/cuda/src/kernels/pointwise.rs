@@ -1,5 +1,3 @@
-//! Selects kernels of element-wise functions of one or two arguments.
-
 use tpc_ir::op::{
     Binary, BinaryKind, Clamp, Fill, Glu, GluKind, LeakyRelu, Scale, Unary, UnaryKind, Xielu,
 };

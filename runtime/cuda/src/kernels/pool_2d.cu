@@ -1,5 +1,3 @@
-// Pooling over windows of two axes.
-
 struct PoolParams {
     u32 window[2], stride[2], pad[2];
     u32 mean;

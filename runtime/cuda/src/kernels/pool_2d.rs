@@ -1,5 +1,3 @@
-//! Pooling over windows of two axes.
-
 use tpc_ir::op::{Pool2d, PoolKind};
 
 use super::kernel::{Request, Selection, grid_1d, instance, kernel};

@@ -1,12 +1,11 @@
-// The prelude of every module: names that kernels use instead of PTX. On the host, the emulator's intrinsics come first
-// and define the same names.
+// The prelude of every module: names that kernels use instead of PTX. On the host, the emulator's `intrinsics.h`
+// precedes it and defines the same names.
 //
 // - KERNEL(name, parameters) declares a kernel.
-// - KERNEL_BOUNDED(threads, name, parameters) also bounds the threads per block.
-// - KERNEL_AT_ONCE(threads, blocks, name, parameters) limits the registers so that `blocks` blocks fit on a
-//   multiprocessor.
+// - KERNEL_BOUNDED(threads, name, parameters) also limits the threads per block.
+// - KERNEL_AT_ONCE(threads, blocks, name, parameters) limits registers so that `blocks` blocks fit on a multiprocessor.
 // - SHARED(type, name, count) declares shared memory.
-// - DYN_SHARED(type, name) declares shared memory with a size set by the launch.
+// - DYN_SHARED(type, name) declares shared memory whose size the launch sets.
 
 typedef unsigned char u8;
 typedef signed char i8;
@@ -30,7 +29,7 @@ typedef long long i64;
     extern __shared__ __align__(16) unsigned char dyn_shared_[]; \
     T *name = reinterpret_cast<T *>(dyn_shared_)
 
-// Conversions of 16-bit reals, given as bits, rounded to nearest even.
+// Conversions of 16-bit floats, given as bits, rounded to nearest even.
 DEVICE float h2f(u16 h) {
     float f;
     asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
@@ -42,8 +41,8 @@ DEVICE u16 f2h(float f) {
     return h;
 }
 
-// Flags between blocks and devices. A release follows all accesses of its thread; an acquire precedes all later ones.
-// The order covers one thread only: a block's release needs a barrier before it.
+// Flags between blocks and devices. A release orders all earlier accesses of one thread, an acquire all later ones.
+// To release the writes of a whole block, call a barrier first.
 DEVICE u32 load_acquire(const u32 *p) {
     u32 v;
     asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
@@ -65,15 +64,15 @@ DEVICE u32 add_release(u32 *p, u32 v) {
     asm volatile("atom.release.sys.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
     return old;
 }
-// Adds with acquire and release: the last of several blocks sees the writes of all.
+// Adds with acquire and release: the last of several blocks sees the writes of all blocks.
 DEVICE u32 add_acq_rel(u32 *p, u32 v) {
     u32 old;
     asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
     return old;
 }
 
-// Asynchronous copies of 16 bytes to shared memory. cp_async_wait<n> leaves at most the last n groups pending. Before
-// compute capability 8.0 the copies are synchronous.
+// Asynchronous copies of 16 bytes to shared memory. cp_async_wait<n> leaves at most the last n groups pending. Copies
+// are synchronous before compute capability 8.0.
 #if __CUDA_ARCH__ >= 800
 DEVICE void cp_async16(void *to, const void *from) {
     u32 a = (u32)__cvta_generic_to_shared(to);
@@ -87,8 +86,8 @@ DEVICE void cp_async_commit() {}
 template <int N> DEVICE void cp_async_wait() {}
 #endif
 
-// Loads of data that is read once: they bypass L1, and L2 evicts it first. Compute capability 8.9 gets no L2 hint,
-// which costs an instruction there.
+// Loads of data that is read once. They bypass L1, and L2 evicts the data first. On compute capability 8.9 the L2 hint
+// would cost an instruction, so it is omitted.
 #if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ != 890
 DEVICE uint4 load_once(const uint4 *p) {
     uint4 v;
@@ -106,7 +105,6 @@ DEVICE uint4 load_once(const uint4 *p) {
     return v;
 }
 #endif
-// Loads from memory known to be global.
 DEVICE u32 load_global(const u16 *p) {
     u16 v;
     asm volatile("ld.global.u16 %0, [%1];" : "=h"(v) : "l"(p));
@@ -129,14 +127,14 @@ DEVICE uint4 load_global(const uint4 *p) {
 }
 DEVICE void prefetch_l2(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
-// Selects bytes of `b:a` by the lowest four 4-bit fields of `s`, each below 8.
+// Selects bytes of `b:a` by the lowest four 4-bit fields of `s`. Each field must be below 8.
 DEVICE u32 byte_perm(u32 a, u32 b, u32 s) {
     u32 v;
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(v) : "r"(a), "r"(b), "r"(s));
     return v;
 }
 
-// Programmatic edges. Empty before compute capability 9.0, because the edges are full dependencies.
+// Programmatic edges. The functions are empty before compute capability 9.0, where edges are full dependencies.
 #if __CUDA_ARCH__ >= 900
 #define STARTS_EARLY 1
 #else
@@ -153,8 +151,8 @@ DEVICE void wait_dependencies() {
 #endif
 }
 
-// Matrix products of a warp: c += a b, with the fragments of the PTX instruction of the same name. All lanes must call
-// them. Before compute capability 8.0 they use smaller instructions, and no tensor cores for bf16.
+// Warp matrix products: c += a b, with the fragments of the PTX instruction of the same name. All lanes must call them.
+// Before compute capability 8.0 they use smaller instructions, and no tensor cores for bf16.
 #if __CUDA_ARCH__ >= 800
 DEVICE void mma_m16n8k16_f16(float *c, const u32 *a, const u32 *b) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
@@ -198,7 +196,7 @@ DEVICE void mma_m16n8k32_s8(i32 *c, const u32 *a, const u32 *b) {
 }
 #endif
 
-// Sums and maxima over the 32 lanes. Every lane gets the same bits.
+// Sums and maxima over 32 lanes. Every lane gets the same bits.
 DEVICE float warp_sum(float v) {
     for (int o = 16; o > 0; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
     return v;

@@ -1,8 +1,7 @@
 // Products with weights in planes. Sums over a group of 32 elements are exact integers. All kernels in this file add
-// pairs of groups in the same order, and therefore give the same bits: lane `l` of 32 adds pairs `l`, `l + 32`, …; then
-// the lanes' sums are added in halves.
+// pairs of groups in the same order, so results have the same bits. Lane `l` of 32 adds pairs `l`, `l + 32`, …; a
+// butterfly reduction adds the sums of the lanes.
 
-// A result's column and batch.
 struct Column {
     u32 c, i2, i3;
 };
@@ -20,7 +19,7 @@ template <class R, class More = NoEpilogue> struct AddTensor {
     }
 };
 
-// A block's index among the blocks that share the rows, and their number.
+// The index of a block among the blocks that share the rows, and the number of these blocks.
 struct Blocks {
     u32 at, count;
 };
@@ -29,7 +28,6 @@ DEVICE Blocks all_blocks() {
     return b;
 }
 
-// Writes the terms of every row of `x`.
 template <class X> DEVICE void terms(const View* v) {
     const View x = v[0], q = v[1];
     u32 groups = x.ne[0] / 32, most = groups_of_terms(x.ne[0]);
@@ -47,7 +45,7 @@ template <class X> DEVICE void terms(const View* v) {
     }
 }
 
-// A group's scale of terms, and their sums.
+// The scale and the sums of a group's terms.
 struct TermSums {
     float d, sum;
     i32 half[2];
@@ -67,13 +65,13 @@ struct HeadSums {
     float d, m;
 };
 
-// Returns the zero code's contribution to an integer sum: over a half group with separate steps, otherwise over a
-// group.
+// Returns the contribution of the zero code to an integer sum over a group, or half a group if halves have separate
+// steps.
 template <class P> DEVICE i32 of_zero(const TermSums& x, u32 half) {
     return P::ZERO ? P::ZERO * (P::TWO ? x.half[half] : x.half[0] + x.half[1]) : 0;
 }
 
-// Adds a group. `c0` and `c1` are the sums of (code - ZERO) times terms.
+// `c0` and `c1` are the sums of (code - ZERO) times terms.
 template <class P> DEVICE void add_group(HeadSums& to, u32 steps, i32 c0, i32 c1, const TermSums& x) {
     float v;
     if (P::TWO) {
@@ -89,18 +87,16 @@ template <class P> DEVICE void add_group(HeadSums& to, u32 steps, i32 c0, i32 c1
     to.d = fmaf(x.d, v, to.d);
 }
 
-// Adds a head's scaled sums.
 template <class P> DEVICE float add_head(float to, u32 head, const HeadSums& sums) {
     to = P::HEAD ? fmaf(P::d(head), sums.d, to) : to + sums.d;
     return P::LEAST ? fmaf(-P::m(head), sums.m, to) : to;
 }
 
-// Adds the scaled sums of a pair's groups.
 template <class P> DEVICE float add_heads(float to, const PairScales<P>& s, const HeadSums* groups) {
     to = add_head<P>(to, s.heads[0], groups[0]);
     return P::SPAN > 1 || P::HEAD == 0 ? to : add_head<P>(to, s.heads[1], groups[1]);
 }
-// Returns the index of a group's sums. Groups with a common head use the first.
+// Returns the index of a group's sums. Groups with a common head use index 0.
 template <class P> DEVICE u32 head_of(u32 half) { return P::SPAN > 1 || P::HEAD == 0 ? 0 : half; }
 
 DEVICE void dot(const u32* words, const uint4& x, i32* sum) {
@@ -137,7 +133,7 @@ template <class P, int R> DEVICE void add_pair(const Pair<P>* pairs, const u8* t
     for (int r = 0; r < R; r++) sums[r] = add_heads<P>(sums[r], pairs[r].scales, groups[r]);
 }
 
-// Adds a lane's pairs, `lanes` apart, to the sums of `R` rows. Full tiles have a constant length.
+// Adds the pairs of a lane, `lanes` apart, to the sums of `R` rows. Full tiles have a constant length.
 template <class P, int R> DEVICE void add_pairs(const PlaneRow* at, u32 pairs, const u8* column, u32 lanes, float* sums) {
     u32 lane = threadIdx.x % lanes;
     i32 top = 0;
@@ -155,7 +151,7 @@ template <class P, int R> DEVICE void add_pairs(const PlaneRow* at, u32 pairs, c
     for (; top < (i32)pairs; top += TILE) {
         PairTile tile = tile_of(top, pairs);
         for (i32 in = lane; in < tile.len; in += lanes) {
-            // Rounds as with 32 lanes: each pair would be in a separate lane.
+            // Round in the same order as 32 lanes do, with one lane per pair.
             float before[R];
 #pragma unroll
             for (int r = 0; r < R; r++) {
@@ -170,8 +166,8 @@ template <class P, int R> DEVICE void add_pairs(const PlaneRow* at, u32 pairs, c
     }
 }
 
-// Computes `out = a · column` for the column of `place`. `lanes` threads share `R` rows. The matrix begins with row
-// `matrix` of the weight.
+// Computes `out = a · column` for the column of `place`. `lanes` threads share `R` rows. Row `matrix` of the weight is
+// the first row of the matrix.
 template <class P, class E, class Y, int R>
 DEVICE void one_column(const View& a, u64 matrix, const u8* column, const View& y, u8* out, u32 lanes, const View* more, const Column& place, Blocks b) {
     u32 lane = threadIdx.x % lanes, teams = blockDim.x / lanes, pairs = pairs_of(a), rows = a.ne[1];
@@ -196,7 +192,7 @@ DEVICE void one_column(const View& a, u64 matrix, const u8* column, const View& 
     }
 }
 
-// Returns a batch's first matrix row.
+// Returns the first row of the matrix for a batch.
 DEVICE u64 matrix_of(const View& a, const View& q, u32 i2, u32 i3) {
     return (u64)a.ne[1] * (i2 / (q.ne[2] / a.ne[2]) + (u64)a.ne[2] * (i3 / (q.ne[3] / a.ne[3])));
 }
@@ -212,8 +208,8 @@ template <class P, class E, class Y, int R> DEVICE void columns_of(const View& a
         }
     }
 }
-// Prefetches a block's first weights, `count` of the `rows` rows from `first` on, one line per thread. Earlier launches
-// may still run, so this must not access anything except weights.
+// Prefetches the first weights of a block: `count` of `rows` rows from `first` on, one line per thread. Earlier
+// launches may still run, so this function accesses weights only.
 template <class P> DEVICE void rows_prefetch(const View& a, u64 first, u32 rows, u32 count, u32 block) {
     const u32 LINE = 128;
     u32 each = count < blockDim.x ? blockDim.x / count : 1, row = block * count + threadIdx.x / each, line = threadIdx.x % each * LINE;
@@ -226,7 +222,7 @@ template <class P> DEVICE void rows_prefetch(const View& a, u64 first, u32 rows,
     if (P::HEAD && line == 0) prefetch_l2(at.heads);
 }
 
-// Only the blocks of the first column prefetch: blocks of other columns read the same rows.
+// Only blocks of the first column prefetch: other columns read the same rows.
 template <class P, int R> DEVICE void columns_prefetch(const View& a, u32 lanes, Blocks b) {
     if (blockIdx.y == 0 && blockIdx.z == 0) rows_prefetch<P>(a, 0, a.ne[1], blockDim.x / lanes * R, b.at);
 }
@@ -245,7 +241,7 @@ template <class P, class E, class Y, int R> DEVICE void plane_columns_add(const 
     columns_of<P, E, Y, R>(a, q, v + 2, y, ((const ProductParams*)params)->lanes, all_blocks());
 }
 
-// Computes `y[:, slot, token] = w[ids[slot, token]] · x[:, slot, token]`; 0 for experts outside of the window. `E` adds
+// Computes `y[:, slot, token] = w[ids[slot, token]] · x[:, slot, token]`; 0 for experts outside the window. `E` adds
 // row `expert` of its tensors along axis 1.
 template <class P, class E, class I, class Y, int R> DEVICE void plane_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View a = v[0], q = v[1], ids = v[2], y = v[3 + E::OPERANDS];
@@ -261,7 +257,7 @@ template <class P, class E, class I, class Y, int R> DEVICE void plane_experts(c
     }
 }
 
-// Computes integer sums of 16 rows and 8 columns over half a group, or a group if its halves share a step.
+// Computes integer sums of 16 rows and 8 columns over a group, or half a group if halves have separate steps.
 DEVICE void tile_sums(const u32* a, const u32* codes, const u32* rests, i32* c) {
     i32 q[4] = {0, 0, 0, 0}, r[4] = {0, 0, 0, 0};
     mma_m16n8k32_s8(q, a, codes);
@@ -270,9 +266,9 @@ DEVICE void tile_sums(const u32* a, const u32* codes, const u32* rests, i32* c) 
     for (int i = 0; i < 4; i++) c[i] = 254 * q[i] + r[i];
 }
 
-// Adds pair `in` of a tile to 16 rows and 8 columns; all lanes must call it. A lane has rows `lane / 4` and `lane / 4 +
-// 8`, and columns `lane % 4 * 2` and the next one. `codes` are the terms of the column whose codes the lane loads,
-// `sums` the terms of its two columns. Both are null after the last column.
+// Adds pair `in` of a tile to 16 rows and 8 columns; all lanes must call it. A lane adds to rows `lane / 4` and
+// `lane / 4 + 8`, and to columns `lane % 4 * 2` and the next. `codes` points to the column whose codes the lane loads,
+// `sums` to the terms of its two columns. Pointers are null after the last column.
 template <class P>
 DEVICE void add_tile(const PlaneRow* rows, const PairTile& tile, u32 in, const u8* codes, const u8* const* sums, float* out) {
     u32 t = threadIdx.x % 4;
@@ -309,8 +305,8 @@ DEVICE void add_tile(const PlaneRow* rows, const PairTile& tile, u32 in, const u
     for (u32 i = 0; i < 4; i++) out[i] = add_heads<P>(out[i], scales[i / 2], groups[i]);
 }
 
-// A lane's columns in a tile: the terms whose codes it loads, and the terms of the two columns that it adds to. Null
-// after the last column.
+// Pointers to terms in a tile: the column whose codes the lane loads, and the two columns that it adds to. Pointers are
+// null after the last column.
 struct TileColumns {
     const u8* codes;
     const u8* sums[2];
@@ -324,7 +320,7 @@ DEVICE TileColumns tile_columns(const View& q, const Column& from) {
 }
 
 // Computes 16 rows from `top` on times 8 columns in a block of eight warps. Each warp adds every eighth pair in four
-// sums, which correspond to the sums of 32 lanes. Thread `8 r + c` of the first 128 receives row `r` of column `c`.
+// sums, which match the sums of 32 lanes. Thread `8 r + c` of the first 128 receives row `r` of column `c`.
 template <class P> DEVICE float tile_product(const View& a, u64 matrix, u32 rows, const TileColumns& columns, u32 top) {
     SHARED(float, parts, 8 * 128);
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, pairs = pairs_of(a);
@@ -355,7 +351,7 @@ template <class P> DEVICE float tile_product(const View& a, u64 matrix, u32 rows
     return sum;
 }
 
-// True if the thread has an element of the tile; sets its column and row.
+// True if the thread has an element of the tile. Sets the column and row of the element.
 DEVICE bool of_tile(const View& y, u32 top, Column& at, u32* row) {
     *row = top + threadIdx.x / 8;
     at.c += threadIdx.x % 8;
@@ -395,7 +391,7 @@ struct PlaneWindow {
     u32 len;
 };
 
-// Reads rows of a weight in planes by index; 0 outside of the window.
+// Reads rows of a weight in planes by index; 0 outside the window.
 template <class P, class I, class Y> DEVICE void plane_rows(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View a = v[0], ids = v[1], y = v[2];
     const PlaneWindow window = *(const PlaneWindow*)params;

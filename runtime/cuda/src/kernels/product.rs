@@ -1,4 +1,4 @@
-//! Selects kernels of products with weights in planes, and of the int8 terms that they read.
+//! Selects kernels of products with weights in planes, and of the int8 terms of activations.
 
 use tpc_ir::op::{GetRows, MulMatId};
 use tpc_ir::{DType, Interval};
@@ -32,16 +32,15 @@ const FAMILY: Family = Family {
 };
 
 pub(super) const THREADS: usize = 128;
-/// A tile's rows and columns, and its block's threads.
 pub(super) const TILE: (usize, usize, usize) = (16, 8, 256);
-/// The minimum rows of a weight for two rows per lane. A lane then loads the terms once for both, and the grid still
-/// has enough blocks for any device.
+/// Weights with at least this number of rows use two rows per lane. A lane then loads the terms once for both rows, and
+/// the grid still has enough blocks for any device.
 const TWO_ROWS: usize = 4096;
 
-/// The layout of activations' int8 terms.
+/// The layout of the int8 terms of activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Bytes of a column.
+    /// The bytes of a column.
     pub column: usize,
 }
 
@@ -56,16 +55,12 @@ impl Terms {
     }
 }
 
-/// Selects the kernel that splits activations into int8 terms. The result has the activations' sizes and the columns of
-/// [`Terms`].
-///
-/// # Errors
-///
-/// Returns the reason, a clause.
+/// Selects the kernel that splits activations into int8 terms. The result has the sizes of the activations and columns
+/// of [`Terms`]. Returns the reason, a clause.
 pub(super) fn terms(request: &Request<'_>) -> Selection {
     let [x] = request.reals()?;
     let template = instance(FAMILY, "terms", &[x.dtype], Arguments::Views);
-    /// Lanes that share a group of 32 elements.
+    /// Lanes per group of 32 elements.
     const LANES: usize = 8;
     let groups = x.max_dims[0].div_ceil(64) * 2;
     let units = groups.saturating_mul(x.rows()).saturating_mul(LANES);
@@ -82,7 +77,7 @@ pub(super) fn plane_instance(
     types.iter().fold(first, |i, t| i.with(tag(*t)))
 }
 
-/// Returns the lanes per row: the largest power of two up to the number of pairs and 32.
+/// Returns the lanes per row: the largest power of two that exceeds neither 32 nor the number of pairs.
 pub(super) fn lanes(a: &Tensor) -> Result<usize, &'static str> {
     let planes = Planes::new(a.dtype, a.max_dims[0]);
     let planes = planes.ok_or("planes do not support this type and row size")?;
@@ -93,7 +88,7 @@ fn params(lanes: usize, window: Option<Interval>) -> Result<Params, &'static str
     product_params(Params::new(), lanes, window)
 }
 
-/// Appends `ProductParams`: lanes per row, and the window of experts.
+/// Appends `ProductParams`: the lanes per row, and the window of experts.
 pub(super) fn product_params(
     before: Params,
     lanes: usize,
@@ -113,7 +108,7 @@ pub(super) fn epilogue(types: &[DType]) -> String {
     types.iter().rev().fold("NoEpilogue".to_owned(), one)
 }
 
-/// Returns a grid whose blocks compute `each` rows, for `columns` columns (or entries of the ids), in batches.
+/// Returns a grid whose blocks compute `each` rows of `columns` columns (or entries of the ids), in batches.
 pub(super) fn geometry(
     (rows, each): (usize, usize),
     columns: usize,
@@ -135,13 +130,12 @@ pub(super) const fn rows_per_lane(rows: usize) -> usize {
     if rows >= TWO_ROWS { 2 } else { 1 }
 }
 
-/// A product by tiles, or by columns with this number of rows per lane.
 enum ProductLaunch {
     Tiles,
     Columns(usize),
 }
 
-/// Selects the kernel of a weight times terms. The `*` in the template's name becomes `tiles` or `columns`. `rest` are
+/// Selects the kernel of a weight times terms. The `*` in the template name becomes `tiles` or `columns`. `rest` has
 /// the template arguments after the weight type.
 fn product(
     (template, rest): (&str, &[String]),
@@ -196,7 +190,6 @@ pub(super) fn mul_mat(request: &Request<'_>) -> Selection {
     )
 }
 
-/// Selects the kernel of a product plus further operands, added one after another.
 pub(super) fn mul_mat_add(request: &Request<'_>) -> Selection {
     let [a, q, more @ ..] = request.operands else {
         return Err(OPERANDS);
@@ -214,8 +207,7 @@ pub(super) fn mul_mat_add(request: &Request<'_>) -> Selection {
     )
 }
 
-/// Selects the kernel of expert products. The operands are the weight, the activations' terms, the experts' indices,
-/// and the biases per expert.
+/// Operands: weight, terms of the activations, expert indices, and optional biases per expert.
 pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selection {
     let [a, _, ids, more @ ..] = request.operands else {
         return Err(OPERANDS);

@@ -1,5 +1,3 @@
-// Recurrences over a sequence's tokens.
-
 DEVICE float softplus_of(float x) { return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x))); }
 
 // Computes `y[c, t, s] = Σ x[t + k, c, s] · taps[k, c]`.
@@ -21,8 +19,8 @@ struct RecurrentParams {
     u32 ids;   // 1 if the cells are given by ids
 };
 
-// Each row of the state, one per element of a head, is an independent recurrence. The new state's memory holds it
-// meanwhile.
+// Each row of the state, one per element of a head, is an independent recurrence, computed in the memory of the new
+// state.
 template <class X, class T, class B, class C, class I, class Y>
 DEVICE void ssm_scan(const View* v, const u8* params, Fault* fault, u32 launch) {
     const RecurrentParams p = *(const RecurrentParams*)params;
@@ -67,7 +65,7 @@ DEVICE void ssm_scan(const View* v, const u8* params, Fault* fault, u32 launch) 
     }
 }
 
-// Computes the gated delta rule, with the division of work of `ssm_scan`.
+// The gated delta rule. Threads divide the work as in `ssm_scan`.
 template <class Q, class K, class X, class G, class B, class Y> DEVICE void gated_delta_net(const View* v, const u8* params) {
     const RecurrentParams p = *(const RecurrentParams*)params;
     const View q = v[0], k = v[1], x = v[2], g = v[3], beta = v[4], from = v[5], y = v[6], to = v[7];

@@ -1,5 +1,3 @@
-//! Recurrences over a sequence's tokens.
-
 use tpc_ir::DType;
 
 use super::kernel::float;
@@ -14,7 +12,7 @@ const FAMILY: Family = Family {
     text: include_str!("recurrent.cu"),
 };
 
-/// Elements of a state row per lane, at least.
+/// The minimum number of state elements per lane.
 const EACH: usize = 16;
 
 pub(super) fn ssm_conv(request: &Request<'_>) -> Selection {
@@ -36,11 +34,11 @@ fn results(request: &Request<'_>) -> Result<Tensor, &'static str> {
 fn f32(state: &Tensor) -> Result<(), &'static str> {
     match state.dtype {
         DType::F32 => Ok(()),
-        _ => Err("the state must be f32"),
+        _ => Err("the state is not f32"),
     }
 }
 
-/// Returns the lanes per state row, and the geometry. `x` holds the batch's values.
+/// Returns the lanes per state row, and the geometry. `x` holds the values of the batch.
 fn rows(state: &Tensor, x: &Tensor, request: &Request<'_>) -> (usize, Geometry) {
     let lanes = lanes(state.max_dims[0], EACH);
     let rows = x.max_dims[0]

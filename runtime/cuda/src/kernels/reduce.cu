@@ -1,5 +1,3 @@
-// Sums and orders along an axis.
-
 struct SumParams {
     u32 axis;
     u32 mean;  // 1 if sums are divided by the runtime size of the launch
@@ -34,7 +32,7 @@ template <class X, class Y> DEVICE void cumsum(const View* v) {
         Place at = place_of(row, 1, x);
         const u8* from = address(x, at);
         u8* to = address(y, at);
-        // Kahan summation: `lost` is the sum's rounding error.
+        // Kahan summation: `lost` is the rounding error of the sum.
         float out = 0.0f, lost = 0.0f;
         for (u32 i = 0; i < x.ne[0]; i++) {
             float next = element<X>(x, from, i) - lost, sum = out + next;
@@ -45,7 +43,7 @@ template <class X, class Y> DEVICE void cumsum(const View* v) {
     }
 }
 
-// Returns the number of row elements before an element.
+// Returns the number of elements in the row that sort before an element.
 template <class X> DEVICE u32 rank_of(const View& x, const Place& at, bool ascending) {
     const u8* row = row_of(x, at.i[1], at.i[2], at.i[3]);
     float own = element<X>(x, row, at.i[0]);
@@ -55,7 +53,7 @@ template <class X> DEVICE u32 rank_of(const View& x, const Place& at, bool ascen
     return rank;
 }
 
-// Writes 0 if fewer than `k` elements of the row come before an element, otherwise -inf. A thread ranks one element.
+// Writes 0 if fewer than `k` elements of the row sort before an element, otherwise -inf. A thread ranks one element.
 template <class X, class Y> DEVICE void top_mask(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
     u32 k = *(const u32*)params;
@@ -67,7 +65,7 @@ template <class X, class Y> DEVICE void top_mask(const View* v, const u8* params
     }
 }
 
-// Writes the indices that sort a row, up to the result's width. A thread ranks one element.
+// Writes the indices that sort a row, up to the width of the result. A thread ranks one element.
 template <class X, class Y> DEVICE void order(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
     bool ascending = *(const u32*)params != 0;

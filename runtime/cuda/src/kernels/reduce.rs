@@ -1,5 +1,3 @@
-//! Selects kernels that sum or order along an axis.
-
 use tpc_ir::op::{ArgSort, SortOrder, Sum, TopMask};
 
 use super::axis;
@@ -16,7 +14,7 @@ const FAMILY: Family = Family {
     ),
 };
 
-/// Elements per lane, at least.
+/// The minimum number of elements per lane.
 const EACH: usize = 16;
 
 fn reduce_axis(axis: usize, mean: bool, request: &Request<'_>) -> Selection {
@@ -35,7 +33,7 @@ pub(super) fn sum(op: &Sum, request: &Request<'_>) -> Selection {
     reduce_axis(axis(op.axis)?, false, request)
 }
 
-/// Selects the kernel of `mean`. The launch's runtime size is the elements of a whole row.
+/// The runtime size in the launch is the number of elements in a whole row.
 pub(super) fn mean(request: &Request<'_>) -> Selection {
     reduce_axis(0, true, request)
 }
@@ -54,7 +52,7 @@ fn order(ascending: bool, request: &Request<'_>) -> Selection {
     kernel(template, params, grid_1d(x.elements(), request))
 }
 
-/// Selects the kernel of `top_k`. The result's width is the number of indices.
+/// The width of the result is the number of indices.
 pub(super) fn top_k(request: &Request<'_>) -> Selection {
     order(false, request)
 }

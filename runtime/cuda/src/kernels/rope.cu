@@ -1,6 +1,4 @@
-// Rotary position embedding.
-
-// A thread rotates one pair of elements in all heads of a token, or copies one element that is not rotated.
+// A thread rotates one pair of elements in all heads of a token, or copies one element without rotation.
 template <class X, class I, class Q, class Y> DEVICE void rope(const View* v, const u8* params) {
     const RopeParams p = *(const RopeParams*)params;
     const View x = v[0], positions = v[1], factors = v[p.factors ? 2 : 0], y = v[p.factors ? 3 : 2];

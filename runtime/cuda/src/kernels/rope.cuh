@@ -1,5 +1,3 @@
-// The rotation of a pair by rotary position embedding.
-
 struct RopeParams {
     u32 pairs;
     u32 halves;    // 1 if a pair is `i` and `i + pairs`; otherwise its elements are adjacent
@@ -10,7 +8,7 @@ struct RopeParams {
     // Three tables of `pairs` entries follow: plain frequency (f64), YaRN's mix (f64), index of the position (u32).
 };
 
-// Sine and cosine of a token's pair, times the magnitude. The tables follow the parameters.
+// Sine and cosine of a pair, times the magnitude. The tables follow the parameters.
 struct Turn {
     float s, c;
 };

@@ -1,5 +1,3 @@
-//! Rotary position embedding.
-
 use std::f64::consts::TAU;
 
 use tpc_ir::DType;
@@ -23,7 +21,7 @@ fn correction_dim(op: &Rope, rotations: f64) -> f64 {
     op.n_dims as f64 * libm::log(wave) / (2.0 * libm::log(f64::from(op.freq_base)))
 }
 
-/// Returns which of a token's positions determines the angle of a pair; `None` if the sections are empty.
+/// Returns the index of the position that determines the angle of a pair; `None` if the sections are empty.
 fn position_of(mode: RopeMode, pair: u64) -> Option<u32> {
     let Some(sections) = mode.sections() else {
         return Some(0);
@@ -48,7 +46,7 @@ fn position_of(mode: RopeMode, pair: u64) -> Option<u32> {
     Some(3)
 }
 
-/// Appends an embedding's parameters and tables, aligned to eight bytes.
+/// Appends parameters and tables of the embedding, aligned to eight bytes.
 pub(super) fn rope_params(
     before: Params,
     op: &Rope,

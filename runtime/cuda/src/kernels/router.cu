@@ -1,4 +1,4 @@
-// Chooses a token's experts and computes their weights. A block computes one token at a time.
+// Chooses the experts of a token and computes their weights. A block computes one token at a time.
 
 struct RouterParams {
     u32 scores;  // 0 logits, 1 softmax, 2 sigmoid
@@ -10,7 +10,6 @@ struct RouterParams {
     u32 rows; // 1 if the weights of a token are a row
 };
 
-// Writes a row's scores to shared memory: logits, softmax, or sigmoid.
 DEVICE float scores_of(const View& x, const u8* row, float* out, u32 kind) {
     u32 n = x.ne[0];
     float most = u2f(0xff800000u), sum = 0.0f;
@@ -30,7 +29,7 @@ DEVICE float scores_of(const View& x, const u8* row, float* out, u32 kind) {
     return sum;
 }
 
-// `I` is the type of the experts' indices. A token has at most 31 experts.
+// `I` is the type of expert indices. A token has at most 31 experts.
 template <class B, class I> DEVICE void router(const View* v, const u8* params) {
     DYN_SHARED(float, scores);
     SHARED(u32, ids, 32);

@@ -1,4 +1,4 @@
-//! Selects the kernel that chooses a token's experts and computes their weights.
+//! Selects the kernel that chooses experts for each token and computes their weights.
 
 use tpc_ir::DType;
 use tpc_ir::op::{Clamp, Scale};
@@ -18,28 +18,27 @@ const FAMILY: Family = Family {
     ),
 };
 
-/// The maximum experts per token.
+/// The maximum number of experts per token.
 pub const MAX_ROUTED_EXPERTS: u64 = 31;
-/// The maximum experts of a model.
 const EXPERTS: usize = 4096;
 
-/// The choice and the weights of experts. Operands: the logits and an optional bias. Results: the experts' indices and
-/// weights.
+/// The choice of experts for each token, and their weights. Operands: logits and optional bias. Results: expert indices
+/// and weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Router {
     /// The scores of experts.
     pub scores: Scores,
     /// True if a bias is added before the choice.
     pub has_bias: bool,
-    /// The weights' normalisation.
+    /// The normalisation of the weights.
     pub weights: WeightNorm,
-    /// The axis of a token's weights.
+    /// The axis that holds the weights of one token.
     pub along: WeightAxis,
-    /// The last scale and bias of the weights.
+    /// The scale and bias, applied to the weights last.
     pub scale: Option<Scale>,
 }
 
-/// The scores for choice and weights.
+/// The scores that determine choice and weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scores {
     /// The logits.
@@ -50,7 +49,7 @@ pub enum Scores {
     Sigmoid,
 }
 
-/// The axis of a token's weights.
+/// The axis that holds the weights of one token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WeightAxis {
     /// Axis 0; tokens are along axis 1.
@@ -59,12 +58,12 @@ pub enum WeightAxis {
     Axis1,
 }
 
-/// The normalisation of a token's weights.
+/// The normalisation of the weights of one token.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WeightNorm {
     /// No normalisation.
     None,
-    /// Division by the sum, after an optional clamp.
+    /// Division by the sum, which may be clamped first.
     Sum(Option<Clamp>),
     /// The softmax of the weights.
     SoftMax,
@@ -82,10 +81,10 @@ pub(super) fn router(op: &Router, request: &Request<'_>) -> Selection {
     real(bias)?;
     index(experts.dtype)?;
     if x.dtype != DType::F32 || weights.dtype != DType::F32 {
-        return Err("scores and weights must be f32");
+        return Err("scores or weights are not f32");
     }
     if experts.max_dims[0] > MAX_ROUTED_EXPERTS as usize || x.max_dims[0] > EXPERTS {
-        return Err("there are too many experts");
+        return Err("too many experts");
     }
     let scores = match op.scores {
         Scores::Logits => 0,

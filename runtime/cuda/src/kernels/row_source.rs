@@ -1,15 +1,13 @@
-//! The rows that a norm reads: a tensor, or sums that the kernel computes first.
-
 use tpc_ir::op::Norm;
 
-/// The rows that a kernel normalises.
+/// The rows that a kernel normalises: a tensor, or sums that the kernel computes first.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowSource {
     /// The rows of a tensor.
     Tensor,
-    /// A norm of other rows, which contain no norm, times a tensor.
+    /// A norm of other rows times a tensor. The other rows contain no norm.
     Norm(Norm, Box<RowSource>),
-    /// A weighted sum of parts along axis 1.
+    /// The weighted sum of parts along axis 1.
     WeightedSum,
     /// The sum of one tensor per device, for this number of devices.
     AllReduce(usize),
@@ -28,7 +26,7 @@ impl RowSource {
     }
 }
 
-/// A norm's input as a result.
+/// Tells if a norm's input is also a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeepInput {
     /// The input is a result.

@@ -1,12 +1,10 @@
-// Reads rows by index; writes slices in place.
-
 struct WindowParams {
     u32 windowed;
     u32 start;
     u32 len;
 };
 
-// Returns an index's local row, or -1 outside of the window or out of range, which is reported.
+// Returns the local row of an index; -1 if the index is outside the window. Reports an index out of range.
 DEVICE i64 windowed_row(i64 index, const WindowParams& p, u32 bound, Fault* fault, u32 launch) {
     if (index < 0 || (!p.windowed && index >= (i64)bound)) {
         report(fault, launch, index, bound);
@@ -31,7 +29,6 @@ template <class X, class I, class Y> DEVICE void get_rows(const View* v, const u
     }
 }
 
-// Reads rows of integers.
 template <class X, class I, class Y> DEVICE void get_integers(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View x = v[0], index = v[1], y = v[2];
     const WindowParams p = *(const WindowParams*)params;
@@ -44,7 +41,7 @@ template <class X, class I, class Y> DEVICE void get_integers(const View* v, con
     }
 }
 
-// Computes `y = x + bias[:, ids]`. Rows outside of the window are copied.
+// Computes `y = x + bias[:, ids]`. Rows outside the window are copied.
 template <class X, class B, class I, class Y> DEVICE void add_id(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View x = v[0], bias = v[1], ids = v[2], y = v[3];
     const WindowParams p = *(const WindowParams*)params;
@@ -59,14 +56,14 @@ template <class X, class B, class I, class Y> DEVICE void add_id(const View* v, 
     }
 }
 
-// Writes the block of type `Y` from elements `from` on of a row of `x`.
+// Converts elements of a row of `x`, from `from` on, to a block of type `Y`.
 template <class X, class Y> DEVICE void convert(const View& x, const u8* row, u32 from, u8* to) {
     float values[Y::LEN];
     for (u32 j = 0; j < Y::LEN; j++) values[j] = element<X>(x, row, from + j);
     Y::put(to, values);
 }
 
-// Writes slices of `dst` along an axis by index; of equal indices, the last wins. `y` is `dst`'s memory.
+// Writes slices of `dst` along an axis by index. If indices are equal, the last slice wins. `y` is the memory of `dst`.
 template <class X, class I, class Y> DEVICE void set_rows(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View x = v[1], index = v[2], y = v[3];
     u32 axis = *(const u32*)params;
@@ -90,7 +87,7 @@ template <class X, class I, class Y> DEVICE void set_rows(const View* v, const u
     }
 }
 
-// Writes a slice of `dst` along an axis, from the launch's runtime size on. `y` is `dst`'s memory.
+// Writes a slice of `dst` along an axis, from the runtime size of the launch on. `y` is the memory of `dst`.
 template <class X, class Y> DEVICE void set_slice(const View* v, const u8* params) {
     const View x = v[1], y = v[2];
     u32 axis = *(const u32*)params, start = v[3].ne[0];

@@ -1,5 +1,3 @@
-//! Selects kernels that read rows by index and write slices in place.
-
 use tpc_ir::Interval;
 use tpc_ir::op::{AddId, GetRows, SetRows, SetSlice};
 
@@ -56,13 +54,12 @@ pub(super) fn add_id(op: &AddId, request: &Request<'_>) -> Selection {
     kernel(template, window(op.window)?, grid_1d(y.elements(), request))
 }
 
-/// Checks that the result has the destination's type and the update covers whole blocks.
 fn check_update(dst: &Tensor, result: &Tensor, axis: usize) -> Result<(), &'static str> {
     if dst.dtype != result.dtype {
-        return Err("the result must have the destination's type");
+        return Err("the types of destination and result differ");
     }
     if axis == 0 && dst.dtype.is_quantised() {
-        return Err("single elements of blocks cannot be set");
+        return Err("the update may cover only part of a block");
     }
     writable(result.dtype)
 }

@@ -1,4 +1,4 @@
-//! The CUDA source of modules: template families and their instances.
+//! CUDA source of modules: template families and instances.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -14,20 +14,18 @@ const GRIDS: &str = include_str!("grids.cuh");
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arguments {
     Views,
-    /// Views and parameters.
     Params,
-    /// Views, parameters, and the fault record for indices out of range.
+    /// Views, parameters, and the record for indices out of range.
     Faults,
 }
 
-/// The templates of one source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Family {
     pub(super) name: &'static str,
     pub(super) text: &'static str,
 }
 
-/// A template with its arguments: the source of a kernel. Its name determines the kernel.
+/// A template with arguments: the source of a kernel. The name identifies the kernel.
 #[derive(Clone, Debug)]
 pub struct Instance {
     family: Family,
@@ -35,14 +33,14 @@ pub struct Instance {
     dtypes: Vec<DType>,
     arguments: Arguments,
     prefetch: Prefetch,
-    /// Threads per block, and blocks per multiprocessor that the registers must allow.
+    /// The threads per block, and the blocks per multiprocessor for which registers must suffice.
     launch_bounds: Option<(u32, u32)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Prefetch {
     None,
-    /// Prefetches the first weights with a second template, which has the same arguments.
+    /// A second template with the same arguments prefetches the first weights.
     Weights,
 }
 
@@ -95,8 +93,8 @@ impl Instance {
         }
     }
 
-    /// Limits the registers so that `blocks` blocks of `threads` threads fit on a multiprocessor. Instances with the
-    /// same name have the same bounds.
+    /// Limits registers so that `blocks` blocks of `threads` threads fit on a multiprocessor. Instances with the same
+    /// name must have the same bounds.
     pub(super) fn with_launch_bounds(mut self, threads: u32, blocks: u32) -> Instance {
         self.launch_bounds = Some((threads, blocks));
         self
@@ -120,19 +118,19 @@ impl Instance {
         &self.name
     }
 
-    /// Returns the module, which holds the family's kernels.
+    /// Returns the name of the module that contains the kernel.
     pub fn module(&self) -> &'static str {
         self.family.name
     }
 
-    /// Returns the kernel's name: template and arguments in identifier characters.
+    /// Returns the kernel name: template and arguments in identifier characters.
     pub fn entry(&self) -> String {
         let words = self
             .name
             .split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let words: Vec<&str> = words.filter(|w| !w.is_empty()).collect();
         match words.as_slice() {
-            // The template itself has this name.
+            // The template itself has the plain name.
             [only] => format!("{only}_plain"),
             words => words.join("_"),
         }
@@ -159,8 +157,8 @@ impl Instance {
             Some((threads, blocks)) => format!("KERNEL_AT_ONCE({threads}, {blocks}, "),
             None => "KERNEL(".to_owned(),
         };
-        // The kernel accesses data of other kernels only after `wait_dependencies`. The next kernel may start at once,
-        // because it waits as well.
+        // The kernel waits (`wait_dependencies`) before it accesses data of other kernels. The next kernel does the
+        // same and may therefore start immediately.
         format!(
             "{kernel}{}, const View* views, const u8* params, Fault* fault, u32 launch) {{\n    launch_dependents();\n{prefetch}    \
              wait_dependencies();\n    {}({given});\n}}\n",
@@ -170,18 +168,18 @@ impl Instance {
     }
 }
 
-/// A module's source, without the [prelude](super::PRELUDE).
+/// The source of a module, without the [prelude](super::PRELUDE).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The module's name: the family's name.
+    /// The module name, which is the family name.
     pub name: &'static str,
-    /// Templates and kernels.
+    /// The templates and kernels.
     pub text: String,
     instances: Vec<Instance>,
 }
 
 impl Source {
-    /// Returns each kernel's name, with a module of only this kernel.
+    /// Returns the name of each kernel, with a module of only this kernel.
     pub fn kernels(&self) -> impl Iterator<Item = (String, Source)> {
         self.instances
             .iter()
@@ -189,7 +187,7 @@ impl Source {
     }
 }
 
-/// Returns one module per family, ordered by name.
+/// Returns one module per family, in the order of names.
 pub fn modules(instances: &BTreeSet<Instance>) -> Vec<Source> {
     let all: Vec<&Instance> = instances.iter().collect();
     let alike = |a: &&Instance, b: &&Instance| a.family == b.family;
@@ -226,7 +224,6 @@ fn tables(dtypes: &[DType]) -> String {
     grids.dedup_by_key(|(name, _)| *name);
     let mut out = String::new();
     for (name, rows) in grids {
-        // Writing to a string does not fail.
         let _ = write!(
             out,
             "#define NEEDS_{name}\nCONSTANT u16 {name}[{}] = {{",
@@ -277,7 +274,7 @@ pub(super) const fn tag(dtype: DType) -> &'static str {
         DType::Tq2_0 => "Tq2_0",
         DType::Q1_0 => "Q1_0",
         DType::Q2_0 => "Q2_0",
-        // The planner refuses the types of ik_llama.cpp earlier.
+        // The planner has already refused types of ik_llama.cpp.
         _ => "Foreign",
     }
 }

@@ -1,24 +1,22 @@
-// Activations as two int8 terms: `x = d (254 q + r)`, with the precision of 16 bits.
-
+// Activations as two int8 terms: `x = d (254 q + r)`, with a precision of 16 bits.
+//
 // A column consists of tiles of 32 pairs. A pair has ten chunks of 16 bytes; consecutive chunks of a pair are 32 chunks
-// apart. Chunks 0 to 3 hold the codes q of both groups, chunks 4 to 7 the codes r. Chunks 8 and 9 hold, per group, d,
-// the sum of its activations, and the sums of 254 q + r over its halves.
+// apart. Chunks 0 to 3 hold the codes q of both groups, chunks 4 to 7 the codes r. Chunks 8 and 9 hold, for each group,
+// d, the sum of the activations, and the sums of 254 q + r over each half.
 enum { TILE = 32, TILE_BYTES = 32 * 160, CODES = 0, RESTS = 4, SUMS = 8 };
 
-// Returns the address of chunk `c` of pair `in`.
 DEVICE const uint4* terms_at(const u8* tile, i32 in, i32 c) { return (const uint4*)tile + in + c * TILE; }
-// Returns the address of the tile that begins with pair `first`.
 DEVICE const u8* terms_tile(const u8* column, i32 first) { return column + (i64)first * (TILE_BYTES / TILE); }
 
-// Returns the groups of a row of `k` elements. An odd number is padded with a group of zeros.
+// Returns the number of groups in a row of `k` elements. An odd number is padded with a group of zeros.
 DEVICE u32 groups_of_terms(u32 k) { return (k / 32 + 1) / 2 * 2; }
 
-// Writes a group's terms. Eight lanes pass four activations each; all lanes of the warp must call it.
+// Writes the terms of a group. Eight lanes pass four activations each; all lanes of the warp must call it.
 DEVICE void put_terms(const float* e, u32 group, const u8* column, bool real) {
     u32 lane = threadIdx.x % 8;
     float largest = 0.0f;
     for (u32 i = 0; i < 4; i++) {
-        // NaN counts as infinity.
+        // Treat NaN like infinity.
         float size = fabsf(e[i]);
         largest = size <= largest ? largest : size == size ? size : u2f(0x7f800000u);
     }

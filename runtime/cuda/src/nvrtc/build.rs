@@ -1,5 +1,3 @@
-//! Ahead-of-time compilation.
-
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -10,7 +8,7 @@ use crate::kernels::Source;
 /// A module compiled for a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildOutput {
-    /// The module's name.
+    /// The module name.
     pub module: String,
     /// The target.
     pub target: String,
@@ -23,12 +21,11 @@ pub struct BuildOutput {
 /// A callback after each module.
 pub type Progress<'a> = dyn Fn() + Sync + 'a;
 
-/// Compiles modules for targets with `threads` threads: all modules for the first target, then for the next. The cache
-/// is used.
+/// Compiles all modules for each target, with `threads` threads and the cache.
 ///
 /// # Errors
 ///
-/// Returns the first error in this order, as [`Nvrtc::compile`] does.
+/// Returns the first error of [`Nvrtc::compile`], in the order of targets and modules.
 pub fn build(
     (modules, targets): (&[Source], &[String]),
     (nvrtc, cache): (&Nvrtc, Option<&Cache>),

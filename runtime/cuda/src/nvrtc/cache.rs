@@ -1,14 +1,12 @@
-//! The cache of compiled modules.
-
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use super::{CompiledModule, Nvrtc, NvrtcError, options, report};
 
-/// A folder of compiled modules, by a hash of source, options, target and NVRTC version.
+/// A folder of compiled modules. The key is a hash of source, options, target and NVRTC version.
 ///
-/// A truncated or changed file is compiled again. A read-only folder stores no new modules.
+/// Truncated or changed files are compiled again. A read-only folder stores no new modules.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
@@ -26,18 +24,18 @@ fn digest(parts: &[&[u8]]) -> [u8; 32] {
 }
 
 impl Cache {
-    /// Returns a cache. The folder need not exist.
+    /// Creates a cache. The folder need not exist.
     pub fn new(folder: impl Into<PathBuf>) -> Cache {
         Cache {
             folder: folder.into(),
         }
     }
 
-    /// Returns a module's code from the folder, or compiles and stores it.
+    /// Returns the code of a module from the folder, or compiles and stores it.
     ///
     /// # Errors
     ///
-    /// Same as [`Nvrtc::compile`].
+    /// Returns the same errors as [`Nvrtc::compile`].
     pub fn compile(
         &self,
         nvrtc: &Nvrtc,
@@ -50,7 +48,7 @@ impl Cache {
             return Ok(kept);
         }
         let compiled = nvrtc.compile(module, text, target)?;
-        // On failure, the next call compiles the module again.
+        // If writing fails, the next call compiles the module again.
         let _ = self.write(&path, &compiled);
         Ok(compiled)
     }

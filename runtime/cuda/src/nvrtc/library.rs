@@ -1,5 +1,3 @@
-//! Finds, loads and calls the NVRTC library.
-
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
@@ -11,7 +9,7 @@ use super::{CompiledModule, NvrtcError, options, report, spills};
 type Program = *mut c_void;
 type Status = c_int;
 
-/// The functions, as `nvrtc.h` declares them.
+/// The functions, with the types of `nvrtc.h`.
 #[derive(Clone, Copy)]
 struct Calls {
     version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Status,
@@ -34,17 +32,17 @@ struct Calls {
 
 /// The loaded NVRTC library.
 pub struct Nvrtc {
-    /// Stays loaded, because other code in the process may use it.
+    /// The library stays loaded, because other code in the process may use it.
     _library: ManuallyDrop<Library>,
     calls: Calls,
     path: PathBuf,
     version: (i32, i32),
 }
 
-/// Newest first.
+/// Library names, newest first.
 const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 
-/// Folders of the library within a CUDA installation or unpacked wheels.
+/// Folders that contain the library in a CUDA installation or unpacked wheels.
 const SUBFOLDERS: [&str; 6] = [
     "",
     "lib64",
@@ -56,12 +54,12 @@ const SUBFOLDERS: [&str; 6] = [
 
 impl Nvrtc {
     /// Finds the library. `TPC_NVRTC` names the file, a CUDA installation, or a folder with the unpacked wheel
-    /// `nvidia-cuda-nvrtc`. If it is unset, tpc searches `CUDA_PATH`, `CUDA_HOME`, `/usr/local/cuda` and the system's
+    /// `nvidia-cuda-nvrtc`. If unset, tpc searches `CUDA_PATH`, `CUDA_HOME`, `/usr/local/cuda` and the system's
     /// library path.
     ///
     /// # Errors
     ///
-    /// Fails if the library is missing or does not load.
+    /// Returns an error if the library is missing or does not load.
     pub fn find() -> Result<Nvrtc, NvrtcError> {
         let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
         let named = set("TPC_NVRTC").map(PathBuf::from);
@@ -73,7 +71,7 @@ impl Nvrtc {
         }
     }
 
-    /// Opens the first library in these folders, or else the first of these names that the loader finds.
+    /// Opens the first library in the folders, or else the first of the names that the loader finds.
     fn open_first(folders: &[PathBuf], names: &[&str]) -> Result<Nvrtc, NvrtcError> {
         let mut tried = Vec::new();
         for folder in folders {
@@ -100,15 +98,15 @@ impl Nvrtc {
     ///
     /// # Errors
     ///
-    /// Fails if the library does not load or lacks a function.
+    /// Returns an error if the library does not load or lacks a function.
     pub fn open(path: &Path) -> Result<Nvrtc, NvrtcError> {
         let unusable = |why: String| NvrtcError::Unusable {
             path: path.to_owned(),
             why,
         };
-        // The library looks up its builtins by name only, so tpc loads them first, with global symbols.
+        // The library searches for its builtins by name only, so load them first, with global symbols.
         for builtins in path.parent().map(builtins).unwrap_or_default() {
-            // SAFETY: the library's initialisers run without preconditions, and it stays loaded.
+            // SAFETY: the initialisers of the library have no preconditions, and the library stays loaded.
             let loaded = unsafe { Library::open(Some(&builtins), RTLD_NOW | RTLD_GLOBAL) };
             std::mem::forget(loaded.map_err(|e| unusable(e.to_string()))?);
         }
@@ -151,16 +149,16 @@ impl Nvrtc {
         self.version
     }
 
-    /// Returns the library's path, or the name that the loader resolved.
+    /// Returns the path of the library, or the name that the loader resolved.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Compiles a module's complete source.
+    /// Compiles the complete source of a module.
     ///
     /// # Errors
     ///
-    /// Fails if the source does not compile, the target is unknown, or a kernel spills.
+    /// Returns an error if the source does not compile, the target is unknown, or a kernel spills registers.
     pub fn compile(
         &self,
         module: &str,
@@ -178,14 +176,14 @@ impl Nvrtc {
         let status = unsafe {
             (self.calls.compile)(program.handle, pointers.len() as c_int, pointers.as_ptr())
         };
-        // SAFETY: both functions get the size and the text of the same log.
+        // SAFETY: the functions return the size and the text of the same log.
         let log = unsafe { program.bytes(self.calls.log_size, self.calls.log) };
         let log = String::from_utf8_lossy(&log)
             .trim_end_matches(['\0', '\n'])
             .to_owned();
         match status {
             0 => {}
-            // NVRTC_ERROR_INVALID_OPTION: every version supports all options except the target.
+            // NVRTC_ERROR_INVALID_OPTION: every version supports all options except targets.
             5 => {
                 return Err(NvrtcError::Target {
                     target: target.to_owned(),
@@ -229,7 +227,7 @@ fn builtins(folder: &Path) -> Vec<PathBuf> {
             name.starts_with("libnvrtc-builtins.so")
         })
         .collect();
-    // Several names may be links to one file. The longest name is the file itself.
+    // Several names may link to one file. The longest name is the file itself.
     found.sort_by_key(|p| std::cmp::Reverse(p.as_os_str().len()));
     found.truncate(1);
     found
@@ -252,8 +250,8 @@ impl<'a> ProgramGuard<'a> {
         let text = CString::new(text).map_err(|_| failed("the source has a zero byte", 0))?;
         let mut handle = std::ptr::null_mut();
         let none = std::ptr::null();
-        // The compiled code contains the name, so all programs use the same name. SAFETY: both strings outlive the
-        // call, and the program has no headers.
+        // The compiled code contains this name, so it must not vary. SAFETY: both strings outlive the call, and the
+        // program has no headers.
         let status = unsafe {
             (nvrtc.calls.create)(
                 &raw mut handle,
@@ -270,11 +268,11 @@ impl<'a> ProgramGuard<'a> {
         }
     }
 
-    /// Returns bytes that two library functions provide; empty if one fails.
+    /// Returns the bytes that `get` writes; empty if a call fails.
     ///
     /// # Safety
     ///
-    /// `size` returns the number of bytes that `get` writes.
+    /// `size` must return the number of bytes that `get` writes.
     unsafe fn bytes(
         &self,
         size: unsafe extern "C" fn(Program, *mut usize) -> Status,

@@ -1,7 +1,7 @@
 //! NVRTC, the compiler of kernels for cards. It needs neither a card nor a driver.
 //!
-//! The same source and target give the same bytes on every machine: options and program name are fixed, and line
-//! tables, which contain the folder, are omitted. A kernel that spills registers is refused.
+//! The same source and target give the same bytes on every machine. Options and program name are fixed. Line tables,
+//! which contain the folder, are omitted. Kernels that spill registers are refused.
 
 mod build;
 mod cache;
@@ -24,10 +24,10 @@ pub use report::Resources;
 /// The targets of an artefact, from Turing to Blackwell.
 pub const TARGETS: [&str; 6] = ["sm_75", "sm_80", "sm_89", "sm_90a", "sm_100f", "sm_120f"];
 
-/// Returns the target among [`TARGETS`] whose code runs on this compute capability.
+/// Returns the target in [`TARGETS`] whose code runs on this compute capability.
 ///
-/// Code runs on devices with the same major and an equal or higher minor version. Targets with an `a` run on one
-/// capability only, with an `f` on its family.
+/// Code runs on devices with the same major version and an equal or higher minor version. Targets with an `a` run on
+/// one capability only; targets with an `f` run on its family.
 pub fn target_for((major, minor): (u32, u32)) -> Option<&'static str> {
     match (major, minor) {
         (7, 5..) => Some("sm_75"),
@@ -40,12 +40,12 @@ pub fn target_for((major, minor): (u32, u32)) -> Option<&'static str> {
     }
 }
 
-/// The reason why kernels were not compiled.
+/// A reason why kernels were not compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum NvrtcError {
     /// The library is missing.
     #[error(
-        "NVRTC, the compiler of CUDA kernels, was not found; searched {}",
+        "NVRTC, the compiler of CUDA kernels, was not found in {}",
         tried.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
     )]
     Missing {
@@ -65,7 +65,7 @@ pub enum NvrtcError {
     Target {
         /// The target.
         target: String,
-        /// NVRTC's version.
+        /// The version of NVRTC.
         version: (i32, i32),
     },
     /// The source does not compile.
@@ -75,10 +75,10 @@ pub enum NvrtcError {
         module: String,
         /// The target.
         target: String,
-        /// The compiler's log.
+        /// The log of the compiler.
         log: String,
     },
-    /// A kernel exceeds the registers of a thread.
+    /// A kernel needs more registers than a thread has.
     #[error("kernel {kernel} of module {module} spills {bytes} bytes of registers on {target}")]
     Spills {
         /// The module.
@@ -87,13 +87,13 @@ pub enum NvrtcError {
         kernel: String,
         /// The target.
         target: String,
-        /// Bytes of registers stored and loaded.
+        /// The bytes of registers stored and loaded.
         bytes: u64,
     },
 }
 
 impl NvrtcError {
-    /// Returns the stable code; [`crate::CODES`] declares it.
+    /// Returns the code, which [`crate::CODES`] declares.
     pub fn code(&self) -> &'static Code {
         match self {
             NvrtcError::Missing { .. } => &codes::NVRTC_MISSING,
@@ -110,7 +110,7 @@ impl NvrtcError {
 pub struct CompiledModule {
     /// The machine code.
     pub cubin: Vec<u8>,
-    /// Each kernel's resources.
+    /// The resources of each kernel.
     pub kernels: Vec<Resources>,
 }
 
@@ -121,14 +121,14 @@ impl CompiledModule {
     }
 }
 
-/// Returns a module's complete source: prelude and source.
+/// Returns the complete source of a module: prelude and source.
 pub fn with_prelude(source: &str) -> String {
     format!("#line 1 \"prelude.cuh\"\n{PRELUDE}\n#line 1 \"module.cu\"\n{source}")
 }
 
-/// Returns the compiler options, part of the cache key.
+/// Returns the compiler options, which are part of the cache key.
 ///
-/// Products and sums are rounded separately, as in the emulation; kernels call `fmaf` for a single rounding.
+/// Products and sums are rounded separately, as in the emulation. Kernels call `fmaf` for a single rounding.
 fn options(target: &str, version: (i32, i32)) -> Vec<String> {
     let mut options = vec![
         format!("--gpu-architecture={target}"),

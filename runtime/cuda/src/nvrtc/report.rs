@@ -1,17 +1,15 @@
-//! The assembler's report.
-
-/// A kernel's resources.
+/// The resources of a kernel, from the report of the assembler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
-    /// The kernel's name.
+    /// The kernel name.
     pub kernel: String,
-    /// Registers per thread.
+    /// The number of registers per thread.
     pub registers: u64,
-    /// Bytes of registers stored to memory and loaded again.
+    /// The bytes of registers stored to memory and loaded again.
     pub spilled: u64,
-    /// Bytes of a thread's stack, for arrays outside of registers.
+    /// The stack bytes per thread, for arrays outside registers.
     pub stack: u64,
-    /// Bytes of declared shared memory.
+    /// The bytes of declared shared memory.
     pub shared: u64,
 }
 

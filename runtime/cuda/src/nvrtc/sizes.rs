@@ -1,5 +1,3 @@
-//! Code sizes of kernels in an ELF file.
-
 use std::collections::BTreeMap;
 
 fn bytes<const N: usize>(file: &[u8], at: u64) -> Option<[u8; N]> {
@@ -30,7 +28,7 @@ fn header(file: &[u8], number: u64) -> Option<u64> {
     table.checked_add(size.checked_mul(number)?)
 }
 
-/// Returns the code size of kernels in bytes, from the sections `.text.NAME`. Empty if the file is not an ELF file.
+/// Returns the code size of each kernel in bytes, from the sections `.text.NAME` of an ELF file; empty for other files.
 pub(super) fn sizes(file: &[u8]) -> BTreeMap<String, u64> {
     let mut out = BTreeMap::new();
     let count = read_u16(file, 0x3c).unwrap_or(0);
@@ -68,7 +66,6 @@ mod tests {
         section(&mut file, 2, 1, 0, 0x80);
         assert_eq!(sizes(&file), BTreeMap::from([("k".to_owned(), 0x80)]));
         for n in 0..file.len() {
-            // A truncated or changed file must not cause a panic.
             sizes(&file[..n]);
             let mut changed = file.clone();
             changed[n] = 0xff;

@@ -1,18 +1,16 @@
-//! Splits a block of the file into its parts, with the layouts of [`tpc_runtime::quant`].
+//! Splits blocks into their parts, with the layouts of [`tpc_runtime::quant`].
 
 use tpc_ir::DType;
 
-/// The parts of a block.
 pub(super) struct Block {
-    /// One complete code per element.
     pub(super) codes: [u8; 256],
-    /// The steps of each group of 32 elements, as stored.
+    /// The steps of all groups of 32 elements, as stored.
     pub(super) steps: [u8; 16],
-    /// The head of each span, as stored.
+    /// The heads of all spans, as stored.
     pub(super) head: [u8; 8],
 }
 
-/// Decodes fields of `BITS` bits, lowest first, from runs of `width` bytes. They are inserted into the codes at bit `to`.
+/// Decodes fields of `BITS` bits, lowest first, from runs of `width` bytes. Inserts them into the codes at bit `to`.
 fn fields<const BITS: u32>(bytes: &[u8], width: usize, to: u32, codes: &mut [u8]) {
     let mask = (1_u8 << BITS) - 1;
     let per = (8 / BITS) as usize;
@@ -35,7 +33,7 @@ fn fifth_bits(bytes: &[u8], codes: &mut [u8]) {
     }
 }
 
-/// Decodes the 6-bit scales and minima of q4_k and q5_k, a pair per group of 32 elements.
+/// Decodes the 6-bit scales and minima of q4_k and q5_k, a pair for each group of 32 elements.
 fn six_bit_pairs(bytes: &[u8], steps: &mut [u8; 16]) {
     for j in 0..8 {
         let (scale, least) = match j {
@@ -50,7 +48,6 @@ fn six_bit_pairs(bytes: &[u8], steps: &mut [u8; 16]) {
     }
 }
 
-/// Decodes the base-3 digits of tq1_0.
 fn trits(bytes: &[u8], codes: &mut [u8]) {
     const POWERS: [u8; 5] = [1, 3, 9, 27, 81];
     let digit = |byte: u8, n: usize| ((u16::from(byte.wrapping_mul(POWERS[n])) * 3) >> 8) as u8;
@@ -64,7 +61,6 @@ fn trits(bytes: &[u8], codes: &mut [u8]) {
     }
 }
 
-/// Returns the parts of a block of a type that has planes.
 pub(super) fn block(dtype: DType, b: &[u8]) -> Block {
     let mut out = Block {
         codes: [0; 256],
@@ -80,7 +76,7 @@ pub(super) fn block(dtype: DType, b: &[u8]) -> Block {
 
 /// Decodes blocks of 32 elements, and nvfp4 blocks of 64 elements with four steps.
 fn decode_32(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
-    // The bytes of a head, of steps and of fifth bits, which precede the codes.
+    // The bytes of the head, steps and fifth bits, which precede the codes.
     let (heads, scales, fifths) = match dtype {
         DType::Q4_0 | DType::Iq4Nl | DType::Q8_0 => (2, 0, 0),
         DType::Q4_1 => (4, 0, 0),
@@ -88,7 +84,7 @@ fn decode_32(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
         DType::Q5_1 => (4, 0, 4),
         DType::Mxfp4 => (0, 1, 0),
         DType::Nvfp4 => (0, 4, 0),
-        // Only the types above are stored in planes.
+        // Other types are not stored in planes.
         _ => return,
     };
     let (before, rest) = b.split_at(heads + scales + fifths);
@@ -104,7 +100,6 @@ fn decode_32(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
     }
 }
 
-/// Decodes blocks of 256 elements.
 fn decode_256(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
     let mut heads = |bytes: &[u8]| head[..bytes.len()].copy_from_slice(bytes);
     match dtype {
@@ -158,7 +153,6 @@ fn decode_256(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) 
             fields::<2>(&b[..64], 32, 0, codes);
             heads(&b[64..66]);
         }
-        // Only the types above are stored in planes.
         _ => {}
     }
 }

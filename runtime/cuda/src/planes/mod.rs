@@ -1,7 +1,7 @@
 //! Weights in planes, the storage format of product kernels.
 //!
-//! A row of K elements is divided into *pairs* of two groups of 32 elements. A lane reads one pair at a time. The parts
-//! of a file block are in separate planes, so that adjacent lanes load adjacent runs of 16 bytes:
+//! A row of K elements consists of *pairs* of two groups of 32 elements. A lane reads one pair at a time. Each part of
+//! a file block is in its own plane, so that adjacent lanes load adjacent runs of 16 bytes:
 //!
 //! | plane | content for each pair |
 //! |-------|-----------------------|
@@ -24,18 +24,18 @@ use tpc_ir::program::StorageFormat;
 
 pub use pack::PackError;
 
-/// A type's storage of codes, steps and heads.
+/// The storage of codes, steps and heads of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Form {
-    /// Bits of a code in `low`: 2, 4 or 8.
+    /// The bits of a code in `low`: 2, 4 or 8.
     low: usize,
-    /// Bits of a code in `high`: 0, 1 or 2.
+    /// The bits of a code in `high`: 0, 1 or 2.
     high: usize,
-    /// Bytes of steps per group of 32 elements.
+    /// The bytes of steps per group of 32 elements.
     steps: usize,
-    /// Bytes of a head.
+    /// The bytes of a head.
     head: usize,
-    /// Groups of 32 elements per head.
+    /// The number of groups per head.
     span: usize,
 }
 
@@ -66,12 +66,12 @@ const fn form(dtype: DType) -> Option<Form> {
     })
 }
 
-/// The planes of rows of a type.
+/// The planes of rows of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planes {
     dtype: DType,
     form: Form,
-    /// Groups of 32 elements per row.
+    /// The number of groups of 32 elements per row.
     groups: usize,
 }
 
@@ -83,7 +83,7 @@ impl Planes {
     pub const FORMAT: StorageFormat = StorageFormat::of_blocks("planes");
     /// The alignment in bytes.
     pub const ALIGNMENT: u64 = 16;
-    /// Pairs whose chunks are interleaved.
+    /// The number of pairs whose chunks are interleaved.
     pub const TILE: usize = 32;
 
     /// Returns the planes of rows of `k` elements; `None` if the type is not stored in planes or `k` is not a multiple
@@ -104,12 +104,12 @@ impl Planes {
         form(dtype).is_some()
     }
 
-    /// Returns the pairs per row.
+    /// Returns the number of pairs per row.
     pub const fn pairs(&self) -> usize {
         self.groups.div_ceil(2)
     }
 
-    /// Returns a row's bytes in each plane.
+    /// Returns the bytes of a row in each plane.
     pub const fn row_bytes(&self) -> [usize; PLANES] {
         let Form {
             low,
@@ -131,7 +131,7 @@ impl Planes {
         ]
     }
 
-    /// Returns the planes' offsets for `rows` rows, and the total size in bytes; `None` on overflow.
+    /// Returns the offsets of the planes for `rows` rows, and the total size in bytes; `None` on overflow.
     pub fn offsets(&self, rows: u64) -> Option<([u64; PLANES], u64)> {
         let mut at = 0_u64;
         let mut offsets = [0; PLANES];
@@ -157,9 +157,9 @@ mod tests {
             let (_, bytes) = planes.offsets(10).expect("small");
             let file = dtype.bytes(4096).expect("whole blocks") * 10;
             let most = match dtype {
-                // 2 bits per code instead of 1.6 (five per byte).
+                // A plane uses 2 bits per code, the file 1.6 (five codes per byte).
                 DType::Tq1_0 => 1.25,
-                // 8 bits per step instead of 6.
+                // A plane uses 8 bits per step, the file 6.
                 DType::Q3K => 1.05,
                 _ => 1.03,
             };

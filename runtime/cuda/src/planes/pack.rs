@@ -1,11 +1,9 @@
-//! Packs rows of the file into planes.
-
 use tpc_ir::DType;
 
 use super::codes::block;
 use super::{PLANES, Planes};
 
-/// A buffer whose size does not match the rows.
+/// An error: the size of a buffer does not match the rows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found} bytes of {what}, expected {expected}")]
 pub struct PackError {
@@ -26,7 +24,7 @@ fn fits(what: &'static str, found: usize, expected: usize) -> Result<(), PackErr
 }
 
 impl Planes {
-    /// Returns a row's bytes in the file.
+    /// Returns the bytes of a row in the file.
     pub const fn file_bytes(&self) -> usize {
         let block = self.dtype.block_len() as usize;
         self.groups * 32 / block * self.dtype.block_bytes() as usize
@@ -36,7 +34,7 @@ impl Planes {
     ///
     /// # Errors
     ///
-    /// Fails if a buffer does not have the size of whole rows.
+    /// Returns an error if a buffer does not have the size of whole rows.
     pub fn pack(
         &self,
         rows: &[u8],
@@ -148,7 +146,7 @@ impl Planes {
     }
 }
 
-/// True if codes are table indices. The kernel looks up four adjacent nibbles at a time.
+/// True if codes are table indices. Kernels look up four adjacent nibbles at a time.
 const fn is_looked_up(dtype: DType) -> bool {
     matches!(
         dtype,
@@ -156,8 +154,8 @@ const fn is_looked_up(dtype: DType) -> bool {
     )
 }
 
-/// Packs the low nibbles of 32 codes. Word `j` has codes `4j..4j + 4` and `16 + 4j..20 + 4j`, in the low and high
-/// halves of its bytes. Table indices are in sequence instead.
+/// Packs the low nibbles of 32 codes. Word `j` has codes `4j..4j + 4` in the low halves of its bytes, and `16 + 4j..20
+/// + 4j` in the high halves. Table indices are in sequence instead.
 fn nibbles(dtype: DType, codes: &[u8; 32]) -> [u8; 16] {
     std::array::from_fn(|at| {
         let (word, byte) = (at / 4, at % 4);
@@ -172,8 +170,8 @@ fn nibbles(dtype: DType, codes: &[u8; 32]) -> [u8; 16] {
     })
 }
 
-/// Packs the bits of 32 codes above the lowest `low`. Byte `i` of a word has field `f`, of code `4f + i`, at bit `f ·
-/// bits`.
+/// Packs the bits of 32 codes above the lowest `low`. In byte `i` of a word, field `f`, at bit `f · bits`, belongs to
+/// code `4f + i`.
 fn put_high(codes: &[u8; 32], bits: usize, low: u32, out: &mut [u8]) {
     let per = 8 / bits.max(1);
     for (at, byte) in out.iter_mut().enumerate() {

@@ -1,5 +1,5 @@
-// A fake CUDA driver. Device memory is host memory. Graphs run in the order of their nodes; a kernel node only records
-// its launch parameters. The FAKE_ variables, such as FAKE_VERSION and FAKE_DEVICES, set the reported properties.
+// A fake CUDA driver. Device memory is host memory. Graphs run in node order; a kernel node only records its launch
+// parameters. Variables such as FAKE_VERSION and FAKE_DEVICES set the reported properties.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static R add(void **node, Graph *g, int kind, const void *params, size_t n) {
     return OK;
 }
 struct Kernel { void *f; unsigned g[3], b[3], shared; void **params, **extra, *kern, *ctx; };
-// A kernel's first argument is the address for its launch parameters.
+// The first argument of a kernel is the address for its launch parameters.
 R cuGraphAddKernelNode_v2(void **node, Graph *g, const void *d, size_t n, const struct Kernel *k) {
     R r = add(node, g, 1, k, 0);
     Node *at = &g->nodes[g->count - 1];

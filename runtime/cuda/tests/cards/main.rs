@@ -1,7 +1,7 @@
-//! Tests of the card driver against a fake `libcuda`: passed arguments, and errors.
+//! Tests the card driver with a fake `libcuda`: passed arguments, and errors.
 //!
-//! The loader finds the library only at process start, so each test starts itself again with it. The tests are skipped
-//! without a C compiler, or if a real driver is installed.
+//! The loader finds the library only at process start, so each test runs itself again. Skipped without a C compiler, or
+//! if a real driver is installed.
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
@@ -13,10 +13,8 @@ use tpc_cuda::{
     GraphSpec, KernelNode, Memory, Module, SetNode, Side, Work,
 };
 
-/// Set in the process with the fake library.
 const INSIDE: &str = "TPC_FAKE_DRIVER";
 
-/// Builds the library without the function `lacking`; returns its folder.
 fn library(test: &str, lacking: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-{test}"));
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -42,7 +40,7 @@ fn library(test: &str, lacking: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Runs the test `name` again with the library, and `test` in that process.
+/// Runs the test `name` again in a process with the library, which calls `test`.
 fn with(name: &str, lacking: &str, variables: &[(&str, &str)], test: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return test();
@@ -181,7 +179,9 @@ fn devices_and_memory() {
             ((9, 0), 132, 232_448)
         );
         driver.grant(Device(0), Device(1)).expect("a link");
-        let memory = driver.allocate(Device(0), 1 << 19).expect("half of it");
+        let memory = driver
+            .allocate(Device(0), 1 << 19)
+            .expect("half of the memory");
         driver.write(at(memory), &[7; 100]).expect("room");
         let mut back = [0; 100];
         driver.read(at(memory), &mut back).expect("room");
@@ -227,12 +227,12 @@ fn graphs_pass_on_what_they_are_given() {
         ));
         let module = driver
             .load(Device(1), &module(b"code"))
-            .expect("it is there");
+            .expect("the module loads");
         assert!(matches!(
             driver.function(module, "none"),
             Err(DriverError::NoFunction { .. })
         ));
-        let function = driver.function(module, "k").expect("it is there");
+        let function = driver.function(module, "k").expect("the kernel exists");
         let notes: Vec<Memory> = (0..2)
             .map(|_| driver.allocate(Device(1), 32).expect("room"))
             .collect();
@@ -285,7 +285,7 @@ fn graphs_pass_on_what_they_are_given() {
         let graph = driver.instantiate(spec).expect("a graph");
         for _ in 0..2 {
             driver.launch(graph).expect("a launch");
-            driver.synchronize().expect("it ends");
+            driver.synchronize().expect("the graph ends");
         }
         assert_eq!(counts.try_iter().count(), 2);
         let mut told = [0; 40];
@@ -294,12 +294,12 @@ fn graphs_pass_on_what_they_are_given() {
             .chunks_exact(8)
             .map(|w| u64::from_le_bytes(w.try_into().expect("eight")))
             .collect();
-        // The argument, grid with block and shared memory, the second device's context, and five edges including a
-        // programmatic one.
+        // The argument, grid with block and shared memory, the context of the second device, and five edges, one of
+        // them programmatic.
         assert_eq!(words, [5, 3_064_100, 111, 501, 0x0909_0909_0909_0909]);
         driver.discard(graph).expect("once");
         driver.discard(graph).expect_err("twice");
-        driver.launch(graph).expect_err("it is gone");
+        driver.launch(graph).expect_err("the graph was discarded");
     });
 }
 
@@ -323,9 +323,12 @@ fn work_of_the_host_that_fails_or_panics() {
         let graph = driver.instantiate(spec).expect("a graph");
         driver.launch(graph).expect("a launch");
         assert_eq!(
-            driver.synchronize().expect_err("it panics").to_string(),
-            "wild: it panicked"
+            driver
+                .synchronize()
+                .expect_err("host work panics")
+                .to_string(),
+            "wild: host work panicked"
         );
-        driver.synchronize().expect("told once");
+        driver.synchronize().expect("the error is returned once");
     });
 }

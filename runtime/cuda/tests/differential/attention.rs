@@ -1,5 +1,5 @@
-//! Decode attention, which splits the cells among blocks: depths, cache types and numbers of heads. A token must get
-//! the same bits alone and in a batch.
+//! Decode attention, with various depths, cache types and numbers of heads. A token must get the same bits alone and in
+//! a batch.
 
 use tpc_cuda::kernels::Kernel;
 use tpc_cuda_emulator::{Build, EmulatedDriver};
@@ -10,7 +10,7 @@ use tpc_runtime::Data;
 
 use super::{Rig, kernel, results, rig};
 
-/// Elements of a row of K and of V, tokens, heads, KV heads, cells.
+/// The elements in a row of K and of V, tokens, heads, KV heads, cells.
 #[derive(Clone, Copy)]
 pub(super) struct Sizes {
     pub(super) rows: [usize; 2],
@@ -29,7 +29,7 @@ fn real(dtype: DType, dims: [usize; 4], random: &Random, scale: f64) -> Arg {
     }
 }
 
-/// Makes a mask that shows token `t` the cells before `seen(t)`, except single cells and whole ranges.
+/// Makes a mask: token `t` sees the cells before `seen(t)`, except single cells and whole ranges.
 fn mask(cells: usize, tokens: usize, random: &Random, seen: impl Fn(usize) -> usize) -> Arg {
     let hidden = random.below(cells.div_ceil(150));
     let mut data = Vec::new();
@@ -72,7 +72,6 @@ pub(super) fn case(sizes: Sizes, types: [DType; 2], random: &Random) -> Case {
     Case::new(op, operands, result).within(3e-6, 1.0)
 }
 
-/// Compares a case with the reference. Returns the result and the bytes read from K and V.
 fn check(case: &Case, rig: &mut Rig<EmulatedDriver>, random: &Random) -> (Stored, [u64; 2]) {
     let stored: Vec<Stored> = operands(case, random)
         .into_iter()
@@ -104,7 +103,7 @@ fn run(
 
 #[test]
 fn deep_caches_are_joined() {
-    // Up to 16 chunks are joined in one step, more in two.
+    // Up to 16 chunks are joined in one step, more chunks in two.
     let depths = [128, 129, 2048, 2049, 2500];
     for (i, cells) in depths.into_iter().enumerate() {
         let build = match i % 2 {
@@ -131,7 +130,6 @@ fn deep_caches_are_joined() {
     }
 }
 
-/// Tests every type; `TPC_FULL=1` tests every pair.
 #[test]
 fn caches_of_all_types_are_shared() {
     let full = std::env::var("TPC_FULL").is_ok_and(|v| v == "1");
@@ -155,7 +153,7 @@ fn caches_of_all_types_are_shared() {
     }
 }
 
-/// Tests more query heads per KV head than a block takes, wide rows, and one head per KV head.
+/// Tests wide rows, one head per KV head, and more query heads per KV head than a block computes.
 #[test]
 fn heads_of_any_number_and_width_are_shared() {
     let Some(mut rig) = rig(42, Build::Checked) else {
@@ -177,7 +175,6 @@ fn heads_of_any_number_and_width_are_shared() {
     }
 }
 
-/// Returns the elements at indices of an axis.
 pub(super) fn elements(
     dims: [usize; 4],
     data: &[f64],
@@ -191,10 +188,9 @@ pub(super) fn elements(
         .collect()
 }
 
-/// Returns an operand's part with indices of an axis.
 pub(super) fn cut(arg: &Arg, axis: usize, from: usize, len: usize) -> Arg {
     let Data::F64(data) = &arg.data else {
-        panic!("cases are of reals")
+        panic!("the operand must be real")
     };
     let data = Data::F64(elements(arg.dims, data, axis, (from, len)));
     let mut dims = arg.dims;
@@ -223,7 +219,7 @@ fn a_token_has_the_same_bits_alone_and_with_others() {
     let (found, _) = check(&together, &mut rig, &random);
     let found = found.tensor();
     for t in 0..5 {
-        // Only the cells that the token sees, so the later chunks do not exist.
+        // Only cells that the token sees exist.
         let cells = 2300 - (4 - t) * 3;
         let of = &together.operands;
         let mut operands = vec![
@@ -245,7 +241,7 @@ fn a_token_has_the_same_bits_alone_and_with_others() {
     }
 }
 
-/// A decode step reads the cache once per group of up to eight query heads with a common KV head.
+/// A decode step reads the cache once per group of up to eight query heads that share a KV head.
 #[test]
 fn a_decode_step_reads_the_cache_once_for_a_group() {
     let Some(mut rig) = rig(44, Build::Checked) else {
@@ -260,10 +256,10 @@ fn a_decode_step_reads_the_cache_once_for_a_group() {
             cells: 300,
         };
         let mut case = case(sizes, [DType::F16, DType::Q8_0], &random);
-        // The mask shows all cells, because chunks hidden from every token are not read.
+        // All cells are visible, because chunks hidden from every token are not read.
         case.operands[3].data = Data::F64(vec![0.0; 300]);
         let (_, [k, v]) = check(&case, &mut rig, &random);
-        // Rows of q8_0 begin and end inside a unit of 16 bytes, so adjacent rows both read it.
+        // Rows of q8_0 begin and end inside a unit of 16 bytes; both adjacent rows read the unit.
         let cells = 2 * 300 * times;
         assert_eq!(k, cells * 128, "K, {group} heads");
         assert!(
@@ -289,7 +285,7 @@ fn hidden_cells_are_not_read() {
     let window = |c: usize| if c < 900 { f64::NEG_INFINITY } else { 0.0 };
     case.operands[3].data = Data::F64((0..1000).map(window).collect());
     let (_, [k, v]) = check(&case, &mut rig, &random);
-    // Cells from 896 on are read: a tile has 32 cells at this row width.
+    // Cells from 896 on are read, because a tile has 32 cells at this row width.
     assert_eq!((k, v), (104 * 128, 104 * 128));
 }
 
@@ -307,9 +303,9 @@ fn scratch_memory_is_that_of_the_largest_batch() {
         kernel(&case).expect("a kernel").0
     };
     let (one, two) = (of(128), of(256));
-    // Per chunk: eight rows of 64 values, a maximum and a sum.
+    // For each chunk: eight rows of 64 values, a maximum and a sum.
     assert_eq!(one.scratch.parts, 8 * 66 * 4);
     assert_eq!(two.scratch.parts, 2 * one.scratch.parts);
-    // Per KV head: a counter of chunks and a counter of joined results.
+    // For each KV head: a counter of chunks and a counter of joined results.
     assert_eq!((one.scratch.counters, two.scratch.counters), (16, 16));
 }

@@ -1,6 +1,6 @@
 //! Runs the suite on CUDA kernels: on emulated devices that check each access, in random orders, and on a card. Without
-//! a C++ compiler or a card, the tests report a skip. The suite's misfits are not tested, because a launch always has
-//! the inferred sizes.
+//! a C++ compiler or a card, tests report a skip. Cases with wrong result sizes are omitted, because launches infer
+//! sizes.
 
 mod attention;
 mod prompt;
@@ -53,7 +53,6 @@ fn kernels_on_a_card_agree_with_the_reference() {
     suite::refuse_indices(&CARD);
 }
 
-/// Compares weights decoded by products with the reference decoder, in every format.
 #[test]
 fn weights_of_every_format_are_decoded() {
     let Some(mut rig) = rig(5, Build::Plain) else {
@@ -63,7 +62,7 @@ fn weights_of_every_format_are_decoded() {
         let n = dtype.block_len() as usize * 3;
         let random = Random::new(dtype.name(), 1);
         let bytes = dtype.block_bytes() as usize * 3;
-        // Bytes below 0x70 encode neither infinite nor NaN scales.
+        // Bytes below 0x70 do not encode infinite or NaN scales.
         let bytes: Vec<u8> = (0..bytes).map(|_| random.below(0x70) as u8).collect();
         let mut wanted = vec![0.0; n];
         tpc_runtime::quant::dequantise(dtype, &bytes, &mut wanted).expect("a decoder");

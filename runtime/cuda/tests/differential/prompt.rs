@@ -1,5 +1,5 @@
-//! Prompt attention, which multiplies by warp: row widths, numbers of heads, cache types and numbers beyond f16. A
-//! token must get the same bits for any other tokens in the batch.
+//! Prompt attention on matrix products: row widths, numbers of heads, cache types, and numbers beyond f16. A token must
+//! get the same bits for any other tokens in the batch.
 
 use tpc_cuda::kernels::Kernel;
 use tpc_cuda::{Device, Driver, Module};
@@ -11,7 +11,6 @@ use tpc_runtime::Data;
 use super::attention::{self, Sizes, cut, elements};
 use super::{Rig, kernel, results, rig, tolerated};
 
-/// Compares a case with the reference. Returns the result and the bytes read from K and V.
 fn check(case: &Case, rig: &mut Rig<EmulatedDriver>, random: &Random) -> (Stored, [u64; 2]) {
     let (kernel, size) = kernel(case).expect("a kernel");
     let name = kernel.instance.name();
@@ -31,12 +30,12 @@ fn check(case: &Case, rig: &mut Rig<EmulatedDriver>, random: &Random) -> (Stored
 fn reals(case: &mut Case, operand: usize) -> &mut Vec<f64> {
     match &mut case.operands[operand].data {
         Data::F64(data) => data,
-        _ => panic!("cases are of reals"),
+        _ => panic!("the operand must be real"),
     }
 }
 
-/// Makes a case with a mask: token `t` sees the first `cells - 3 * (tokens - 1 - t)` cells, without cells 40 to 79 and
-/// a random ninth of the others.
+/// Makes a case. Token `t` sees the first `cells - 3 * (tokens - 1 - t)` cells, except cells 40 to 79 and a random
+/// ninth of the others.
 fn case(sizes: Sizes, types: [DType; 2], random: &Random) -> Case {
     let mut case = attention::case(sizes, types, random);
     let Sizes { tokens, cells, .. } = sizes;
@@ -51,7 +50,6 @@ fn case(sizes: Sizes, types: [DType; 2], random: &Random) -> Case {
     case
 }
 
-/// Tests every cache type except f32 and bf16, as K and as V.
 #[test]
 fn prompts_read_caches_of_all_types() {
     let Some(mut rig) = rig(51, Build::Plain) else {
@@ -72,7 +70,7 @@ fn prompts_read_caches_of_all_types() {
     }
 }
 
-/// Tests any row width, many cells, and one query head per KV head to more heads than a tile has rows.
+/// Tests several row widths, many cells, and one query head per KV head to more heads than a tile has rows.
 #[test]
 fn prompts_of_any_width_are_computed() {
     let Some(mut rig) = rig(52, Build::Checked) else {
@@ -117,11 +115,11 @@ fn numbers_beyond_f16_are_kept() {
         };
         let mut case = case(sizes, [dtype, dtype], &random);
         let tpc_ir::Op::FlashAttn(op) = &mut case.op else {
-            panic!("it is attention")
+            panic!("the op is attention")
         };
         op.scale *= 4e-11;
         reals(&mut case, 0).iter_mut().for_each(|x| *x *= 1e5);
-        // A quantised block's scale is itself an f16.
+        // The scale of a quantised block is itself an f16.
         for cache in [1, 2] {
             let data = reals(&mut case, cache);
             data.iter_mut().for_each(|x| *x = x.abs() * 2e5);
@@ -165,14 +163,14 @@ fn no_number_reaches_who_does_not_see_it() {
     let found = found.tensor();
     let found = found.reals().expect("reals");
     for t in 0..12 {
-        // The first head's elements 5 and 6 of the token.
+        // Elements 5 and 6 of the first head.
         let own = &found[t * 4 * 64..][..64];
         assert_eq!(own[5].is_infinite() && own[6].is_nan(), t >= 8, "token {t}");
         assert!(own[..5].iter().all(|x| x.is_finite()), "token {t}");
     }
 }
 
-/// Compares ten tokens alone with the same tokens among others and more cells.
+/// Compares ten tokens alone with the same tokens among others, with more cells.
 #[test]
 fn tokens_of_a_prompt_have_the_same_bits_with_others() {
     let Some(mut rig) = rig(55, Build::Plain) else {
@@ -189,7 +187,7 @@ fn tokens_of_a_prompt_have_the_same_bits_with_others() {
     let (found, _) = check(&together, &mut rig, &random);
     let found = found.tensor();
     let of = &together.operands;
-    // The later cells are hidden from tokens 11 to 20.
+    // Tokens 11 to 20 do not see the later cells.
     let cells = 500 - (39 - 20) * 3;
     let mut operands = vec![
         cut(&of[0], 1, 11, 10),
@@ -233,7 +231,9 @@ fn a_tile_of_rows_reads_the_cache_once() {
 fn orders(text: &str) -> Vec<(usize, usize)> {
     let begin = text.find("DEVICE void attend_tile").expect("the loop");
     let body = &text[begin..];
-    let body = &body[..body.find("DEVICE void flash_prefill").expect("its end")];
+    let body = &body[..body
+        .find("DEVICE void flash_prefill")
+        .expect("the next function")];
     let of = |order: &'static str| {
         let found = body.match_indices(order);
         found.map(move |(at, order)| (begin + at, begin + at + order.len()))
@@ -243,7 +243,7 @@ fn orders(text: &str) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// True if a kernel with this source is correct and without a fault; `None` if it cannot be compiled here.
+/// True if a kernel with this source is correct; `None` if it cannot be compiled here.
 fn right(text: String, kernel: &Kernel, case: &Case, random: &Random) -> Option<bool> {
     let mut rig = rig(57, Build::Checked)?;
     let stored: Vec<Stored> = operands(case, random)
@@ -255,7 +255,9 @@ fn right(text: String, kernel: &Kernel, case: &Case, random: &Random) -> Option<
         .driver
         .load(Device(0), &Module::new(kernel.instance.module(), text));
     let name = kernel.instance.entry();
-    let function = rig.driver.function(module.expect("it compiles"), &name);
+    let function = rig
+        .driver
+        .function(module.expect("the module compiles"), &name);
     rig.functions.insert(name, function.expect("a kernel"));
     let outputs = results(case, &stored, random);
     let left = rig.launch((kernel, None), (stored, outputs), None);
@@ -265,7 +267,7 @@ fn right(text: String, kernel: &Kernel, case: &Case, random: &Random) -> Option<
     }))
 }
 
-/// Removes each barrier and wait of the loop over tiles in turn, which must cause a race or a wrong result.
+/// Removing any barrier or wait of the loop over tiles must cause a race or a wrong result.
 #[test]
 fn each_barrier_of_a_tile_is_needed() {
     let random = Random::new("barriers", 1);
@@ -284,7 +286,7 @@ fn each_barrier_of_a_tile_is_needed() {
     let text = kernel.instance.single_kernel_source().text;
     match right(text.clone(), &kernel, &case, &random) {
         None => return,
-        Some(right) => assert!(right, "with all of them"),
+        Some(right) => assert!(right, "with all barriers"),
     }
     let orders = orders(&text);
     assert!(orders.len() > 8, "{orders:?}");
@@ -292,6 +294,6 @@ fn each_barrier_of_a_tile_is_needed() {
         let line = text[..from].lines().count();
         let wrong = [&text[..from], &text[to..]].concat();
         let found = right(wrong, &kernel, &case, &random);
-        assert_eq!(found, Some(false), "nothing without line {line}");
+        assert_eq!(found, Some(false), "no fault without line {line}");
     }
 }

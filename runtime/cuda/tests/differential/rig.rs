@@ -1,5 +1,3 @@
-//! Runs single kernels on an emulated device or a card.
-
 use std::collections::HashMap;
 
 use tpc_cuda::kernels::{Kernel, Request, Tensor as Sizes, select};
@@ -16,15 +14,15 @@ use tpc_op_cases::{Case, Random, Stored, operands};
 pub(super) struct Rig<D> {
     pub(super) driver: D,
     pub(super) functions: HashMap<String, Function>,
-    /// Returns the bytes read from an allocation, if the driver counts them.
+    /// The bytes read from an allocation, if the driver counts them.
     read: fn(&D, Memory) -> u64,
 }
 
-/// The tensors after a launch, and the reported index out of range with its bound.
+/// The tensors after a launch, and the index out of range with its bound.
 pub(super) struct Left {
     pub(super) operands: Vec<Stored>,
     pub(super) results: Vec<Stored>,
-    /// Bytes read per tensor, counted once per read. Only the checked build counts them.
+    /// The bytes read per tensor, counting repeated reads, in the checked build.
     pub(super) read: Vec<u64>,
     pub(super) fault: Option<(i64, i64)>,
 }
@@ -207,7 +205,7 @@ pub(super) fn results(case: &Case, operands: &[Stored], random: &Random) -> Vec<
     }
 }
 
-/// Adds the kernel's tolerance. Attention weights of prompts, and decoded values, have the 11 bits of f16.
+/// Adds the tolerance of the kernel: attention weights of prompts, and decoded values, have the 11 bits of f16.
 pub(super) fn tolerated(case: &Case, kernel: &Kernel) -> Case {
     let more = match kernel.instance.name().starts_with("flash_prefill") {
         true => 6e-4,

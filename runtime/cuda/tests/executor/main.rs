@@ -1,7 +1,5 @@
 //! Compares graphs for several devices with the reference: collectives and copies, with and without peer access. The
-//! emulator checks every access, in several orders.
-//!
-//! Skipped without a C++ compiler.
+//! emulator checks every access, in several orders. Skipped without a C++ compiler.
 
 use std::sync::Arc;
 
@@ -60,7 +58,7 @@ fn program() -> Arc<Program> {
     let of = |n| BatchShape {
         most: Bindings::default().with(Symbol::NTokens, n),
     };
-    let program = assemble(&graph, &[of(1), of(5)], &CudaTarget).expect("it is small");
+    let program = assemble(&graph, &[of(1), of(5)], &CudaTarget).expect("a small program");
     verify(&program).unwrap_or_else(|e| panic!("{}", e[0]));
     Arc::new(program)
 }
@@ -121,7 +119,7 @@ fn emulated(links: Links, seed: u64) -> Option<EmulatedDriver> {
 fn devices_exchange_with_and_without_links() {
     let (program, weights) = (program(), weights());
     let reference = ProgramInterpreter::new(&program, &weights, Options::default(), 1);
-    let mut reference = reference.expect("it loads");
+    let mut reference = reference.expect("the program loads");
     for links in [Links::Peers, Links::HostOnly] {
         for seed in 0..4 {
             let Some(driver) = emulated(links, seed) else {
@@ -150,7 +148,7 @@ fn devices_exchange_with_and_without_links() {
 fn devices_may_be_one_card() {
     let (program, weights) = (program(), weights());
     let reference = ProgramInterpreter::new(&program, &weights, Options::default(), 1);
-    let mut reference = reference.expect("it loads");
+    let mut reference = reference.expect("the program loads");
     let wanted = run(&mut reference, 5);
     for cards in [[0, 0, 0], [1, 0, 1], [2, 1, 0]] {
         let Some(driver) = emulated(Links::HostOnly, 1) else {
@@ -172,7 +170,7 @@ fn devices_may_be_one_card() {
     };
     let e = DeviceMap::new(driver, &[0, 3])
         .err()
-        .expect("there is no fourth");
+        .expect("there is no fourth device");
     assert_eq!(e.to_string(), "cuda:3 does not exist: 3 devices found");
 }
 
@@ -189,7 +187,7 @@ fn devices_that_cannot_run_it_are_told_first() {
         ([0, 1, 2], 1 << 20, (7, 0), Some("TPC0543")),
         ([0, 1, 2], 1 << 20, (13, 0), Some("TPC0543")),
         ([0, 1, 2], most - 1, (8, 6), Some("TPC0548")),
-        // Each device fits alone, the sum does not.
+        // Each device fits alone, but the three devices together do not.
         ([1, 1, 1], most + 100, (8, 6), Some("TPC0548")),
         ([0, 1, 2], 1 << 20, (8, 6), None),
     ] {
@@ -249,6 +247,6 @@ fn too_little_memory_is_told_before_weights_are_read() {
     let options = CudaOptions::with_threads(1);
     // Weights are missing, but the memory error comes first.
     let e = CudaExecutor::new(program(), &MemoryWeights::new(), driver, options);
-    let e = e.expect_err("there is no room").to_string();
+    let e = e.expect_err("not enough memory").to_string();
     assert!(e.contains("not enough memory"), "{e}");
 }

@@ -35,7 +35,6 @@ fn attention([k, v]: [DType; 2], (heads, tokens, n): (usize, usize, usize)) -> I
     kernel.instance
 }
 
-/// Compiles each kernel for one target in turn, or for all with `TPC_FULL=1`.
 #[test]
 fn attention_compiles_for_cards_with_every_cache() {
     let Some(nvrtc) = super::nvrtc() else { return };
@@ -45,7 +44,7 @@ fn attention_compiles_for_cards_with_every_cache() {
         let v = CACHES[(i + 4) % CACHES.len()];
         all.push(attention([k, v], ([1, 2, 4, 8][i % 4], 1, 128)));
         all.push(attention([k, v], (8, 1, 128)));
-        // Many tokens, with each width of rows in registers.
+        // Many tokens, with each row width that registers can hold.
         all.push(attention([k, v], (8, 512, [64, 128, 256][i % 3])));
         all.push(attention([k, k], (8, 512, [128, 256, 64][i % 3])));
     }

@@ -6,7 +6,6 @@ use tpc_ir::DType;
 use tpc_ir::op::MulMat;
 use tpc_runtime::Options;
 
-/// Compiles each kernel for one target in turn.
 #[test]
 fn products_with_every_format_compile_for_cards() {
     let Some(nvrtc) = super::nvrtc() else { return };

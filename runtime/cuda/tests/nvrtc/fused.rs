@@ -170,7 +170,6 @@ fn router() -> Instance {
     chosen(&FusedOp::Router(router), &[x], &[ids, floats([1, 8, 1, 1])])
 }
 
-/// Compiles each kernel for one target in turn, or for all with `TPC_FULL=1`.
 #[test]
 fn kernels_of_several_ops_compile_for_cards() {
     let Some(nvrtc) = super::nvrtc() else { return };

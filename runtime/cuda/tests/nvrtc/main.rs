@@ -19,7 +19,7 @@ fn nvrtc() -> Option<Nvrtc> {
     }
 }
 
-/// Uses every name of the prelude.
+/// A kernel that uses every name of the prelude.
 const ALL: &str = r"
 CONSTANT int table[4] = {1, 2, 3, 4};
 KERNEL_BOUNDED(128, everything, u32 *flags, u64 *wide, float *x, const uint4 *y, u16 *halves) {
@@ -73,7 +73,7 @@ fn every_target_has_the_same_code_every_time() {
         );
         let again = nvrtc
             .compile("other name", &text, target)
-            .expect("it did compile");
+            .expect("the source compiles again");
         assert!(first.cubin == again.cubin, "{target}: other bytes");
     }
 }
@@ -118,18 +118,18 @@ fn code_is_kept() {
     let text = with_prelude(ALL);
     let first = cache
         .compile(&nvrtc, "all", &text, "sm_90a")
-        .expect("it compiles");
+        .expect("the source compiles");
     let files = || std::fs::read_dir(&folder).expect("a folder").count();
     assert_eq!(files(), 1);
     assert_eq!(
         cache
             .compile(&nvrtc, "all", &text, "sm_90a")
-            .expect("it is there"),
+            .expect("the code is cached"),
         first
     );
     cache
         .compile(&nvrtc, "all", &text, "sm_80")
-        .expect("it compiles");
+        .expect("the source compiles");
     assert_eq!(files(), 2);
 }
 
@@ -137,7 +137,7 @@ fn code_is_kept() {
 fn a_file_that_is_no_library_is_refused() {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("libnvrtc.so.13");
     std::fs::write(&path, "no library").expect("a file");
-    let error = Nvrtc::open(&path).err().expect("it does not load");
+    let error = Nvrtc::open(&path).err().expect("loading fails");
     assert!(matches!(error, NvrtcError::Unusable { .. }), "{error}");
     let none = Nvrtc::open(std::path::Path::new("/nowhere/libnvrtc.so")).err();
     assert!(none.is_some());

@@ -1,8 +1,8 @@
 //! Products with weights in planes compile for every target without spills. Instructions per weight and bytes in flight
 //! match the tables of the book.
 //!
-//! Instructions are counted in the loop over K of a one-token product with two rows per lane. The counts need
-//! `nvdisasm` (in the CUDA toolkit, or its own wheel); without it they are skipped.
+//! Instructions are counted in the loop over K of a one-token product with two rows per lane. Counting needs
+//! `nvdisasm`, from the CUDA toolkit or a wheel; otherwise it is skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -53,7 +53,6 @@ fn instances(dtype: DType) -> Vec<Instance> {
     ]
 }
 
-/// Compiles each type for one target in turn, or for all with `TPC_FULL=1`.
 #[test]
 fn products_with_planes_compile_for_cards() {
     let Some(nvrtc) = super::nvrtc() else { return };
@@ -79,7 +78,6 @@ fn products_with_planes_compile_for_cards() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// Finds the disassembler in NVRTC's folder, a toolkit, or `PATH`.
 fn disassembler() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let mut folders = Vec::new();
@@ -95,7 +93,6 @@ fn disassembler() -> Option<PathBuf> {
     found.into_iter().find(|f| f.is_file())
 }
 
-/// Returns each kernel's instructions. A label precedes its instruction.
 fn disassembled(tool: &Path, name: &str, cubin: &[u8]) -> Option<BTreeMap<String, Vec<String>>> {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.cubin"));
     std::fs::write(&file, cubin).expect("a file");
@@ -149,7 +146,7 @@ fn per_weight(code: &[String]) -> Option<f64> {
     shortest.map(|(n, products)| n as f64 / (2 * products) as f64)
 }
 
-/// Returns a target's maximum threads and blocks per multiprocessor; if its cards differ, the smallest.
+/// Returns the maximum threads and blocks per multiprocessor of a target. If its cards differ, returns the smallest.
 fn held(target: &str) -> (u64, u64) {
     match target {
         "sm_75" => (1024, 16),
@@ -162,7 +159,7 @@ fn held(target: &str) -> (u64, u64) {
 /// Returns the maximum KB of weights in flight per multiprocessor. Each thread loads 16 bytes at a time before it
 /// multiplies; registers limit the resident blocks.
 fn in_flight(dtype: DType, target: &str, registers: u64) -> f64 {
-    /// A pair's columns, rows per lane, threads per block.
+    /// The columns of a pair, rows per lane, and threads per block.
     const OF: (usize, u64, u64) = (64, 2, 128);
     let (threads, blocks) = held(target);
     let of_block = registers.next_multiple_of(8) * OF.2;
@@ -174,7 +171,6 @@ fn in_flight(dtype: DType, target: &str, registers: u64) -> f64 {
     (loaded * OF.2 * blocks) as f64 / 1024.0
 }
 
-/// Returns a book table: for each type, a number per target.
 fn book(heading: &str) -> BTreeMap<String, Vec<f64>> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/cuda.md");
     let text = std::fs::read_to_string(file).expect("the page of the book");
@@ -199,7 +195,7 @@ fn print(table: &BTreeMap<DType, Vec<f64>>, digits: usize) {
     }
 }
 
-/// Checks one target per type in turn; `TPC_FULL=1` checks all and prints the tables.
+/// Checks one target per type in turn. `TPC_FULL=1` checks all targets and prints the tables.
 #[test]
 fn loops_take_no_more_instructions_than_the_book_says() {
     let Some(nvrtc) = super::nvrtc() else { return };
@@ -218,7 +214,7 @@ fn loops_take_no_more_instructions_than_the_book_says() {
             .filter(|(i, _)| full || (i + 1) % TARGETS.len() == t);
         let mine: Vec<DType> = mine.map(|(_, d)| d).collect();
         for dtype in mine {
-            // One module per type, because other kernels in a module can change a kernel's code.
+            // Compile one module per type, because other kernels in a module can change the code of a kernel.
             let kernel = of_one_token(dtype);
             let module = modules(&BTreeSet::from([kernel.clone()])).swap_remove(0);
             let compiled = compile(&nvrtc, &module.text, target);
@@ -242,7 +238,7 @@ fn loops_take_no_more_instructions_than_the_book_says() {
             let count = count.unwrap_or_else(|| panic!("{dtype}: no loop"));
             found.entry(dtype).or_default().push(count);
             let most = book.get(dtype.name()).and_then(|row| row.get(t)).copied();
-            // The table's numbers are rounded.
+            // Numbers in the table are rounded.
             if most.is_none_or(|most| count > most + 0.005) {
                 worse.push(format!(
                     "{dtype} on {target}: {count:.2}, the book has {most:?}"

@@ -1,4 +1,4 @@
-//! Fused kernels give the bits of their separate ops.
+//! Fused kernels give the same bits as separate ops.
 
 use tpc_cuda::kernels::{FusedOp, Kernel, select, select_fused, select_terms};
 use tpc_ir::DType;
@@ -47,7 +47,7 @@ fn a_product_and_what_is_added_are_one_kernel() {
             let q = rig.terms(x);
             let apart = request(&[x], &[q], select_terms);
             let dims = [rows, n, 1, 1];
-            // A residual of the result's sizes, a bias of one row, or both.
+            // A residual with the sizes of the result, a bias of one row, or both.
             let [full, bias] = [n, 1].map(|more| floats(&mut rig, [rows, more, 1, 1], &random));
             for more in [vec![full], vec![bias], vec![bias, full]] {
                 let [y, both] = [0; 2].map(|_| empty(&mut rig, dims));
@@ -88,7 +88,6 @@ fn products_side_by_side_are_one_kernel() {
             kernels.push((chosen(&MulMat.into(), &[a, q], y), vec![a, q, y]));
             operands.push(a);
             let mut last = y;
-            // The second product has a bias.
             if dtype == DType::Q6K {
                 let bias = floats(&mut rig, [rows, 1, 1, 1], &random);
                 let (add, seen, sum) = sum(&mut rig, [y, bias], [rows, n, 1, 1]);
@@ -115,7 +114,7 @@ fn gated_products_are_one_kernel() {
     let glu = Glu::new(GluKind::Swiglu);
     for dtype in TYPES {
         let random = Random::new(dtype.name(), 8);
-        // Rows with terms (an even and an odd number of groups), and without terms.
+        // Rows with terms (an even and an odd number of groups), and rows without terms.
         for (k, rows, n) in [(768, 96, 1), (256, 64, 11), (256, 35, 1), (256, 35, 3)] {
             let [gate, up] = [0; 2].map(|_| {
                 let weight = Weight::random(dtype, [k, rows, 1, 1], &random);
@@ -140,7 +139,7 @@ fn gated_products_are_one_kernel() {
             if rows % 32 > 0 {
                 continue;
             }
-            // A product of the terms shows that they belong to the result.
+            // A product with the terms shows that they belong to the result.
             let weight = Weight::random(DType::Q8_0, [rows, 9, 1, 1], &random);
             let down = rig.weight(&weight);
             let [made, there] = [0; 2].map(|_| rig.terms(out));
@@ -232,7 +231,7 @@ fn gated_products_of_experts_are_one_kernel() {
             if !biased {
                 return y;
             }
-            // Adds the bias per expert in a separate kernel, and in the product's kernel.
+            // Add the bias per expert in a separate kernel, and in the kernel of the product.
             let [sum, both] = [0; 2].map(|_| empty(&mut rig, [rows, slots, n, 1]));
             let bias = floats(&mut rig, [rows, experts, 1, 1], &random);
             let add = chosen(&AddId { window }.into(), &[y, bias, ids], sum);
@@ -316,7 +315,7 @@ fn attention_makes_terms(rig: &mut Rig, tokens: usize, cache: DType) {
         if cache == DType::F32 {
             return floats(rig, [n, cells, 1, 1], &random);
         }
-        // Absolute values from 0.5 to 1 in f16, of both signs.
+        // Absolute values from 0.5 to 1 in f16, with both signs.
         let halves = (0..n * cells).flat_map(|_| {
             let high = 0x38 + 0x80 * random.below(2) + random.below(4);
             [random.below(256) as u8, high as u8]

@@ -1,4 +1,4 @@
-//! The fused Q/K norm, RoPE and KV-cache write gives the bits of its separate ops.
+//! The fused Q/K norm, RoPE and KV-cache write gives the same bits as separate ops.
 
 use tpc_cuda::kernels::{FusedOp, Head, Heads, Kernel, select_fused};
 use tpc_ir::DType;
@@ -143,7 +143,7 @@ fn what_is_before_attention_is_one_kernel() {
     }
 }
 
-/// Values without positions. A cell outside of the cache is reported and not written.
+/// Values need no positions. A cell outside the cache is reported and not written.
 #[test]
 fn values_alone_go_to_the_cache() {
     let Some(mut rig) = Rig::new(28) else { return };

@@ -1,7 +1,6 @@
-//! Weights in planes on emulated devices that check each access. Planes decode to the same bits as the file's blocks.
-//! Products are close to the exact results, with the same bits for every number of tokens.
-//!
-//! Skipped without a C++ compiler.
+//! Weights in planes on emulated devices that check each access. Planes and file blocks decode to the same bits.
+//! Products are close to the exact results, with the same bits for every number of tokens. Skipped without a C++
+//! compiler.
 
 mod fused;
 mod heads;
@@ -17,11 +16,9 @@ use tpc_ir::op::{GetRows, MulMat, MulMatId, Op};
 use tpc_op_cases::Random;
 use tpc_runtime::quant::dequantise;
 
-/// Random blocks, with their decoded values.
 struct Weight {
     dtype: DType,
     dims: [usize; 4],
-    /// The blocks in planes.
     bytes: Vec<u8>,
     values: Vec<f32>,
 }
@@ -30,7 +27,7 @@ impl Weight {
     fn random(dtype: DType, dims: [usize; 4], random: &Random) -> Weight {
         let rows: usize = dims[1..].iter().product();
         let planes = Planes::new(dtype, dims[0]).expect("a type in planes");
-        // Scales from bytes below 0x70 are finite.
+        // Bytes below 0x70 give finite scales.
         let file: Vec<u8> = (0..rows * planes.file_bytes())
             .map(|_| random.below(0x70) as u8)
             .collect();
@@ -57,7 +54,7 @@ impl Weight {
         &self.values[row * self.dims[0]..(row + 1) * self.dims[0]]
     }
 
-    /// Returns a row times a column, and a bound of the rounding error.
+    /// Returns the product of a row and a column, and a bound of the rounding error.
     fn product(&self, row: usize, column: &[f32]) -> (f64, f64) {
         let (mut sum, mut bound) = (0.0, 0.0);
         let largest = |x: &[f32]| f64::from(x.iter().fold(0.0_f32, |m, x| m.max(x.abs())));
@@ -76,7 +73,7 @@ fn types() -> impl Iterator<Item = DType> {
     all.filter(move |t| t.name().contains(&only))
 }
 
-/// Returns row lengths of whole blocks: few pairs, an odd number of groups, more pairs than a tile.
+/// Returns row lengths with few pairs, an odd number of groups, and more pairs than a tile.
 fn widths(dtype: DType) -> [usize; 3] {
     match dtype.block_len() {
         256 => [256, 768, 2304],
@@ -166,7 +163,7 @@ fn experts_multiply_what_is_routed_to_them() {
         let random = Random::new(dtype.name(), 4);
         let k = widths(dtype)[1];
         let weight = Weight::random(dtype, [k, 7, 3, 1], &random);
-        // Three tokens with two slots each; one slot names an expert of another device.
+        // Three tokens with two slots each. One slot has an expert of another device.
         let ids = [6, 5, 4, 7, 5, 6];
         let x = columns(k, 6, &random);
         let op = Op::MulMatId(MulMatId {

@@ -1,4 +1,4 @@
-//! The fused weighted sum of experts gives the bits of its separate ops.
+//! The fused weighted sum of experts gives the same bits as separate ops.
 
 use tpc_cuda::kernels::{ExpertBias, FusedOp, select_fused, select_terms};
 use tpc_ir::DType;
@@ -9,7 +9,7 @@ use crate::Weight;
 use crate::fused::{bits, empty, floats};
 use crate::rig::{Rig, Seen, chosen, request};
 
-/// Weight type, sizes (K, rows, experts, slots, tokens), window, bias, and number of added tensors.
+/// The weight type, sizes (K, rows, experts, slots, tokens), window, bias, and number of added tensors.
 type Case = (
     DType,
     [usize; 5],
@@ -66,7 +66,6 @@ fn check(rig: &mut Rig, random: &Random, (dtype, sizes, window, biased, more): C
         operands.push(other);
     }
     let fused = FusedOp::MulMatIdSum(of, biased, more);
-    // Tokens along axis 1 or axis 2.
     for dims in [[rows, n, 1, 1], [rows, 1, n, 1]] {
         let shown = |s: &Seen| match s.rows() == [rows, n] {
             true => s.shown(dims),
@@ -112,7 +111,7 @@ fn products_of_experts_are_added_up_in_one_kernel() {
             ExpertBias::Present,
             1,
         ),
-        // Enough rows for two rows per lane.
+        // Rows enough for two rows per lane.
         (
             DType::Q4K,
             [256, 4099, 3, 2, 1],

@@ -1,4 +1,4 @@
-//! Norms fused with the source of their rows give the bits of the separate ops.
+//! Norms fused with the source of their rows give the same bits as separate ops.
 
 use tpc_cuda::kernels::{FusedOp, KeepInput, Kernel, RowSource, select_fused, select_terms};
 use tpc_ir::DType;
@@ -9,7 +9,6 @@ use crate::Weight;
 use crate::fused::{bits, empty, floats};
 use crate::rig::{Rig, Seen, chosen, request};
 
-/// The separate kernels, and their results' sizes.
 struct Chain {
     kernels: Vec<(Kernel, Vec<Seen>)>,
     dims: [usize; 4],
@@ -28,7 +27,7 @@ impl Chain {
     }
 }
 
-/// Returns row sources, with their operands and the rows from separate ops.
+/// Returns row sources, with their operands and the rows that separate ops compute.
 fn made(
     rig: &mut Rig,
     chain: &mut Chain,
@@ -119,14 +118,12 @@ fn a_norm_with_what_comes_before_and_the_terms_are_one_kernel() {
             assert_eq!(bits(&mut rig, summed), bits(&mut rig, x), "{of:?}");
             assert_eq!(bits(&mut rig, fused), bits(&mut rig, wanted), "{of:?}");
             assert_eq!(bits(&mut rig, z), bits(&mut rig, y), "{of:?}");
-            // The same norm, with a weight to prefetch.
             let fused = FusedOp::NormMul(op.clone(), of.clone(), KeepInput::No);
             let asks = [given.as_slice(), &[a]].concat();
             let other = empty(&mut rig, [k, n, 1, 1]);
             let asking = request(&asks, &[other], |r| select_fused(&fused, r));
             rig.chain(&[(asking, [asks, vec![other]].concat())]);
             assert_eq!(bits(&mut rig, other), bits(&mut rig, wanted), "{of:?}");
-            // Without the terms and the kept input.
             let other = empty(&mut rig, [k, n, 1, 1]);
             let alone = FusedOp::NormMul(op.clone(), of.clone(), KeepInput::No);
             let alone = request(&given, &[other], |r| select_fused(&alone, r));

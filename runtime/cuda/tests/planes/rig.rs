@@ -1,5 +1,3 @@
-//! An emulated device for product kernels.
-
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 
@@ -55,7 +53,6 @@ fn at(memory: Memory) -> Endpoint {
 }
 
 impl Rig {
-    /// Returns the device, or reports a skip without a C++ compiler.
     pub(crate) fn new(seed: u64) -> Option<Rig> {
         let options = EmulatedOptions {
             seed,
@@ -86,7 +83,7 @@ impl Rig {
         memory
     }
 
-    /// Allocates a contiguous tensor; uninitialised without `bytes`.
+    /// Allocates a contiguous tensor, uninitialised if `bytes` is `None`.
     pub(crate) fn dense(&mut self, dtype: DType, dims: [usize; 4], bytes: Option<&[u8]>) -> Seen {
         let size = dtype.block_bytes() as usize;
         let at = match bytes {
@@ -121,7 +118,6 @@ impl Rig {
         }
     }
 
-    /// Loads the kernels of all types as one module, which the first test compiles.
     fn load(&mut self) {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let alone = ONE_AT_A_TIME.lock();
@@ -219,10 +215,10 @@ impl Rig {
             before = vec![spec.push(kernel.instance.name(), node, &before)];
         }
         let graph = self.driver.instantiate(spec).expect("a graph");
-        self.driver.launch(graph).expect("it begins");
+        self.driver.launch(graph).expect("the graph starts");
         let done = self.driver.synchronize();
         done.unwrap_or_else(|e| panic!("{e}"));
-        self.driver.discard(graph).expect("it has ended");
+        self.driver.discard(graph).expect("the graph has ended");
     }
 
     pub(crate) fn rows(&mut self, op: &Op, weight: &Weight, ids: &[usize]) -> Vec<f32> {

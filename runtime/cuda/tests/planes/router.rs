@@ -1,4 +1,4 @@
-//! The fused router gives the bits of its separate ops.
+//! The fused router gives the same bits as separate ops.
 
 use tpc_cuda::kernels::{FusedOp, Router, Scores, WeightAxis, WeightNorm, select_fused};
 use tpc_ir::DType;

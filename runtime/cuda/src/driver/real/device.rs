@@ -1,5 +1,3 @@
-//! A device, its context and its properties.
-
 use std::ffi::{CStr, c_char};
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
@@ -26,7 +24,7 @@ pub(super) fn check(what: &str, result: CUresult) -> Result<(), DriverError> {
     })
 }
 
-/// A device with its primary context, which is null until `open`.
+/// A device with its primary context. The context is null until `open`.
 pub(super) struct Context {
     pub(super) device: sys::CUdevice,
     pub(super) context: sys::CUcontext,
@@ -91,7 +89,6 @@ fn context(number: i32) -> Result<Context, DriverError> {
     })
 }
 
-/// Lists the driver's devices without opening them.
 pub(super) fn list_devices() -> Result<Vec<Context>, DriverError> {
     check_library()?;
     let contexts = contexts()?;
@@ -103,11 +100,11 @@ pub(super) fn list_devices() -> Result<Vec<Context>, DriverError> {
     }
 }
 
-/// Returns the machine's cards, without reserving resources on them.
+/// Returns the cards of the machine, without reserving resources.
 ///
 /// # Errors
 ///
-/// Fails if the driver is missing or too old, or the machine has no device.
+/// Returns an error if the driver is missing or too old, or the machine has no device.
 pub fn cards() -> Result<Vec<DeviceInfo>, DriverError> {
     Ok(list_devices()?
         .into_iter()
@@ -129,7 +126,6 @@ impl Context {
         check("creating the context of a device", result)
     }
 
-    /// Makes the context current.
     pub(super) fn enter(&self) -> Result<(), DriverError> {
         // SAFETY: `self` retains the context.
         check("selecting a device", unsafe {

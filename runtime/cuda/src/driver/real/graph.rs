@@ -1,5 +1,3 @@
-//! Builds CUDA graphs from graph specifications.
-
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +15,6 @@ pub(super) type HostFailure = Arc<Mutex<Option<DriverError>>>;
 pub(super) struct LaunchSite {
     pub(super) function: sys::CUfunction,
     pub(super) context: sys::CUcontext,
-    /// True if the device supports programmatic edges.
     pub(super) programmatic: bool,
 }
 
@@ -29,7 +26,7 @@ struct HostCallback {
 
 pub(super) struct Executable {
     pub(super) handle: sys::CUgraphExec,
-    /// Host work that the driver calls while the graph runs.
+    /// Host functions that the driver calls while the graph runs.
     #[expect(clippy::vec_box, reason = "the driver keeps pointers to them")]
     _hosted: Vec<Box<HostCallback>>,
 }
@@ -50,24 +47,24 @@ impl Drop for GraphGuard {
     }
 }
 
-/// Runs host work. After an error, later host work is skipped; the rest of the graph still runs.
+/// Runs host work. After an error, later host work is skipped, but the rest of the graph still runs.
 unsafe extern "C" fn call(data: *mut c_void) {
     // SAFETY: `data` is the pointer from `GraphGuard::host`, which outlives the graph. The driver calls the function of
-    // a node once at a time.
+    // a node at most once at a time.
     let hosted = unsafe { &mut *data.cast::<HostCallback>() };
     let first = || hosted.failed.lock().unwrap_or_else(PoisonError::into_inner);
     if first().is_some() {
         return;
     }
     let result = catch_unwind(AssertUnwindSafe(|| (hosted.work)()));
-    let result = result.unwrap_or_else(|_| Err("it panicked".into()));
+    let result = result.unwrap_or_else(|_| Err("host work panicked".into()));
     if let Err(cause) = result {
         let label = hosted.label.clone();
         first().get_or_insert(DriverError::Host { label, cause });
     }
 }
 
-/// Builds a graph. `site` returns a launch's function and context.
+/// `site` returns the function and context of a launch.
 pub(super) fn build(
     spec: GraphSpec,
     context: sys::CUcontext,
@@ -161,7 +158,6 @@ impl GraphGuard {
         if copy.bytes == 0 {
             return self.join(label);
         }
-        // Unified addresses identify the owner of the memory.
         let unified = sys::CUmemorytype::CU_MEMORYTYPE_UNIFIED;
         let params = sys::CUDA_MEMCPY3D {
             srcXInBytes: 0,
@@ -248,7 +244,7 @@ impl GraphGuard {
         early: bool,
     ) -> Result<(), DriverError> {
         let data = sys::CUgraphEdgeData {
-            // Port 1 is a kernel's programmatic trigger, port 0 its end.
+            // Port 1 is the programmatic trigger of a kernel, port 0 its end.
             from_port: u8::from(early),
             to_port: 0,
             type_: match early {

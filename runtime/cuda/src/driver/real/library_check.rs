@@ -1,5 +1,3 @@
-//! Checks that the CUDA driver is present and exports every function that tpc calls.
-
 use cudarc::driver::sys;
 
 use crate::driver::DriverError;
@@ -44,14 +42,15 @@ const CALLS: [&str; 37] = [
     "cuStreamSynchronize",
 ];
 
-/// The minimum CUDA version, as `cuDriverGetVersion` reports it: the first with programmatic edges in graphs.
+/// The minimum CUDA version, as `cuDriverGetVersion` reports it. Older versions lack programmatic edges in graphs.
 const MIN_VERSION: i32 = 12030;
 
 fn version_name(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// Checks the driver, because a call of a missing function would panic.
+/// Checks that the CUDA driver exists and exports every function that tpc calls. Calling a missing function would
+/// panic.
 pub(super) fn check_library() -> Result<(), DriverError> {
     // SAFETY: this loads the system's library if it exists.
     if !unsafe { sys::is_culib_present() } {

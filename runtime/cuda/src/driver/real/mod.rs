@@ -31,11 +31,11 @@ struct LoadedModule {
 struct LoadedFunction {
     module: ModuleHandle,
     handle: sys::CUfunction,
-    /// The dynamic shared memory limit set so far.
+    /// The current limit of dynamic shared memory in bytes.
     shared: u32,
 }
 
-/// Graphics cards, through NVIDIA's driver.
+/// A driver of graphics cards, which calls NVIDIA's driver.
 pub struct CudaDriver {
     // Drop order: objects in contexts precede the contexts.
     graphs: Vec<Option<Executable>>,
@@ -46,7 +46,7 @@ pub struct CudaDriver {
     failed: HostFailure,
     infos: Vec<DeviceInfo>,
     contexts: Vec<Context>,
-    /// The first open context, current for calls without a device.
+    /// The first open context. Calls without a device use it.
     home: usize,
     cache: Cache,
 }
@@ -55,12 +55,12 @@ pub struct CudaDriver {
 unsafe impl Send for CudaDriver {}
 
 impl CudaDriver {
-    /// Opens the cards with these numbers; other cards are only listed. `cache` is the folder for code that NVRTC
+    /// Opens the cards with these numbers, and lists the other cards. `cache` is the folder for code that NVRTC
     /// compiles.
     ///
     /// # Errors
     ///
-    /// Fails if the driver is missing or too old, the machine has no device, or a number is unknown.
+    /// Returns an error if the driver is missing or too old, the machine has no device, or a number is unknown.
     pub fn new(cards: &[u32], cache: impl Into<PathBuf>) -> Result<CudaDriver, DriverError> {
         let mut contexts = list_devices()?;
         let count = contexts.len();
@@ -146,7 +146,7 @@ impl CudaDriver {
         }
     }
 
-    /// Raises a kernel's limit of dynamic shared memory as a launch needs.
+    /// Raises the limit of dynamic shared memory if the launch needs more.
     fn allow_shared_memory(&mut self, kernel: &KernelNode) -> Result<(), DriverError> {
         let missing = || DriverError::Malformed {
             what: format!("{} does not exist", kernel.function),
@@ -279,7 +279,7 @@ impl Driver for CudaDriver {
         self.contexts[self.home].enter()?;
         let mut pointer = std::ptr::null_mut();
         let size = usize::try_from(bytes.max(1)).unwrap_or(usize::MAX);
-        // Portable: all contexts can use it. Mapped: kernels use the same address.
+        // `PORTABLE`: all contexts can use the memory. `DEVICEMAP`: kernels use the same address.
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
         // SAFETY: the pointer is valid for writes.
         let result = unsafe { sys::cuMemHostAlloc(&raw mut pointer, size, flags) };
@@ -440,7 +440,7 @@ fn release(contexts: &[Context], home: usize, memory: Memory) -> Result<(), Driv
 
 impl Drop for CudaDriver {
     fn drop(&mut self) {
-        // Graphs must end before their memory is freed. A destructor cannot report an error.
+        // Memory must not be freed while graphs run. A destructor cannot report an error.
         let _ = self.synchronize();
         self.graphs.clear();
         for (_, memory) in self.memories.drain() {

@@ -1,6 +1,6 @@
-//! Matches sums over devices, with the additions and norms that each device applies to its sum.
+//! Matches sums over devices, with the additions and norms that each device applies to the sum.
 //!
-//! Such a launch is in the queues of all participants. Each device reads all operands, and all devices end the launch
+//! The launch is in the queues of all participants. Each device reads all operands, and all devices end the launch
 //! together.
 
 use tpc_ir::op::BinaryKind;
@@ -8,10 +8,9 @@ use tpc_ir::{Inst, Op, Value};
 
 use super::matcher::{DefWalker, is_binary};
 
-/// Instructions after a sum.
 const MAX_TAIL: usize = 5;
 
-/// Returns the chains of additions and scaled norms after a sum at one place, longest first.
+/// Returns the chains of additions and scaled norms after a sum on one device, longest first.
 fn tails(defs: &DefWalker<'_>, sum: Value) -> Vec<Vec<Inst>> {
     let mut out = vec![Vec::new()];
     let mut done = 0;
@@ -50,7 +49,7 @@ pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
             data.results.iter().map(|v| tails(defs, *v)).collect();
         let most = of_devices.iter().map(Vec::len).max().unwrap_or(0);
         for way in 0..most {
-            // Without a chain of this rank, a device ends with the sum.
+            // A device without a chain of this rank ends with the sum.
             let each = of_devices.iter().filter_map(|tails| tails.get(way));
             out.push(each.flatten().copied().chain([inst]).collect());
         }

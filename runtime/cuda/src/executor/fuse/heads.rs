@@ -16,7 +16,6 @@ struct Part<'a> {
     rope: Option<&'a InstData>,
 }
 
-/// Returns the part that ends with an instruction.
 fn part<'a>(matcher: &Matcher<'a>, end: &'a InstData) -> Option<Part<'a>> {
     let result = end.results[0];
     let mut head = Head {
@@ -91,7 +90,7 @@ fn fits(matcher: &Matcher<'_>, x: Value, with: &[Value], (sizes, result): (Value
     plain && known && matcher.is_float(x) && with.iter().all(|v| matcher.is_float(*v))
 }
 
-/// Returns the rotary embedding of all rotated parts, with its operands after the tensor; `None` if they differ.
+/// Returns the rotary embedding of all rotated parts, with its operands after the tensor; `None` if parts differ.
 fn shared_rope<'a>(parts: &[Part<'a>]) -> Option<Option<(&'a Rope, &'a [Value])>> {
     let mut all = parts
         .iter()
@@ -131,7 +130,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// Returns a candidate part before attention, with up to `links` kinds of links.
+/// Returns a candidate part before attention, with up to `links` ops.
 fn chain(defs: &DefWalker<'_>, v: Value, links: usize) -> Vec<Inst> {
     let (inst, data, _) = defs.def(v);
     let mut out = vec![inst];
@@ -142,7 +141,6 @@ fn chain(defs: &DefWalker<'_>, v: Value, links: usize) -> Vec<Inst> {
     if !found {
         out.clear();
     }
-    // Matches these ops in this order, each at most once.
     let kinds: [fn(&InstData) -> bool; 3] = [
         |d| matches!(d.op, Op::Scale(_)),
         |d| matches!(d.op, Op::Rope(_)),
@@ -162,7 +160,7 @@ fn chain(defs: &DefWalker<'_>, v: Value, links: usize) -> Vec<Inst> {
             own.push(norm);
             below = defs.graph().inst(norm).operands[0];
         }
-        // Views between two links belong to the chain; views after the last do not.
+        // The chain includes views between two ops, but not views after the last op.
         if found {
             own.extend(views);
         }

@@ -1,4 +1,4 @@
-//! Walks from values to their definitions, within a set of instructions or a graph.
+//! Walks from values to their definitions, within an instruction set or a graph.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -9,7 +9,6 @@ use tpc_ir::{DType, Dim, Graph, Inst, InstData, Op, Output, RANK, Value};
 
 use crate::planes::Planes;
 
-/// The instructions of a launch.
 pub(super) struct Matcher<'a> {
     pub(super) graph: &'a Graph,
     pub(super) insts: &'a [Inst],
@@ -38,13 +37,12 @@ impl<'a> Matcher<'a> {
         self.insts.last().map(|i| self.visit(*i))
     }
 
-    /// Marks an instruction as matched.
     pub(super) fn visit(&self, inst: Inst) -> &'a InstData {
         self.matched.borrow_mut().insert(inst);
         self.graph.inst(inst)
     }
 
-    /// Returns the set's instruction that computes a value, through reshapes.
+    /// Returns the instruction of the set that computes a value. Skips reshapes.
     pub(super) fn def(&self, v: Value) -> Option<&'a InstData> {
         let inst = self.graph.value(v).def.0;
         if !self.insts.contains(&inst) {
@@ -61,7 +59,6 @@ impl<'a> Matcher<'a> {
         self.matched.borrow().len() == self.insts.len()
     }
 
-    /// True if an instruction outside of the set reads a value.
     pub(super) fn is_read_outside(&self, v: Value) -> bool {
         (self.kept)(v)
     }
@@ -78,13 +75,12 @@ impl<'a> Matcher<'a> {
         values.iter().all(|v| self.dtype(*v) == DType::F32)
     }
 
-    /// True for a float type in the file's layout.
+    /// True for a float type in the layout of the file.
     pub(super) fn is_float(&self, v: Value) -> bool {
         let float = matches!(self.dtype(v), DType::F32 | DType::F16 | DType::Bf16);
         float && (self.format)(v) == StorageFormat::FILE
     }
 
-    /// True if a weight is stored in planes.
     pub(super) fn is_packed(&self, v: Value) -> bool {
         (self.format)(v) == Planes::FORMAT
     }
@@ -95,7 +91,7 @@ impl<'a> Matcher<'a> {
         product && self.are_f32(&data.results) && self.is_packed(data.operands[0])
     }
 
-    /// Returns the operand's definition within the set, and the other operand. The first has the result's sizes.
+    /// Returns the definition of the operand that has the sizes of the result, and the other operand.
     pub(super) fn inner(&self, data: &InstData) -> Option<(&'a InstData, Value)> {
         let [a, b] = *data.operands.as_slice() else {
             return None;
@@ -122,7 +118,7 @@ impl<'a> DefWalker<'a> {
         self.context.graph()
     }
 
-    /// Returns the instruction that computes a value, and the views between.
+    /// Returns the instruction that computes a value, and the views between them.
     pub(super) fn def(&self, v: Value) -> (Inst, &'a InstData, Vec<Inst>) {
         let graph = self.graph();
         let mut views = Vec::new();
@@ -147,7 +143,7 @@ impl<'a> DefWalker<'a> {
         out
     }
 
-    /// Returns a value's only reader; `None` for outputs.
+    /// Returns the only reader of a value; `None` for outputs.
     pub(super) fn only_user(&self, v: Value) -> Option<(Inst, &'a InstData)> {
         let [user] = *self.context.users(v) else {
             return None;
@@ -160,7 +156,7 @@ impl<'a> DefWalker<'a> {
         outputs.map(Output::value).any(|o| o == v)
     }
 
-    /// True if an instruction outside of `insts` reads a value, or the value is an output or unused.
+    /// True if an instruction outside `insts` reads a value, or the value is an output or unused.
     pub(super) fn is_read_outside(&self, v: Value, insts: &[Inst]) -> bool {
         let users = self.context.users(v);
         users.is_empty() || users.iter().any(|u| !insts.contains(u)) || self.is_output(v)

@@ -1,7 +1,7 @@
 //! Fusion: the instruction sets that launches should cover, and their kernels.
 //!
-//! Each file has one family of patterns: `propose` finds candidate sets in a graph, `read` converts a set to a fused
-//! kernel. Every candidate must pass `read`.
+//! In each file, `propose` finds candidate sets in a graph and `read` converts a set to a fused kernel. Every candidate
+//! must pass `read`.
 
 mod all_reduce;
 mod heads;
@@ -21,19 +21,18 @@ use matcher::{DefWalker, Matcher};
 pub(super) struct FusedLaunch {
     pub(super) op: FusedOp,
     pub(super) operands: Vec<Value>,
-    /// The operand that is read as terms.
+    /// The index of the operand that is read as terms.
     pub(super) terms: Option<usize>,
     pub(super) results: Vec<Value>,
 }
 
 pub(super) enum Role {
     Fused(FusedLaunch),
-    /// The place runs only its part of a collective.
     Share,
 }
 
-/// Returns each place's role in instructions in program order. The set has one place, or begins with a collective and
-/// has its participants. `None` if no kernel matches.
+/// Returns the role of each place in a set of instructions, in program order. The set has one place, or begins with a
+/// collective and has its participants. Returns `None` if no kernel matches.
 pub(super) fn roles_of(
     graph: &Graph,
     insts: &[Inst],
@@ -86,7 +85,7 @@ fn fused_launch(
     })
 }
 
-/// Returns the sets on cards with a kernel, preferred sets first.
+/// Returns the sets that have a kernel, preferred sets first.
 pub(super) fn groups(context: &dyn FusionContext) -> Vec<Vec<Inst>> {
     let defs = DefWalker { context };
     let mut out = on_cards(&defs, mul_mat_glu::propose(&defs));

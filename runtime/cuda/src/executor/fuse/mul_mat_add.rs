@@ -132,7 +132,6 @@ fn adds_weight(defs: &DefWalker<'_>, sum: Inst) -> bool {
     operands.any(|v| matches!(defs.def(*v).1.op, Op::Weight(_)))
 }
 
-/// Proposes sets of products, except those in `gating`.
 pub(super) fn propose(defs: &DefWalker<'_>, gating: &[Inst]) -> Vec<Vec<Inst>> {
     let mut of: BTreeMap<Value, Vec<Inst>> = BTreeMap::new();
     let mut alone = Vec::new();

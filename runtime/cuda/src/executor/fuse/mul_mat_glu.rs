@@ -1,4 +1,4 @@
-//! Matches gated activations of two products of the same activations, dense or of experts.
+//! Matches gated activations of two products of the same activations, for dense layers and experts.
 
 use tpc_ir::op::Glu;
 use tpc_ir::{Inst, InstData, Op, Value};
@@ -34,7 +34,7 @@ pub(super) fn expert_product<'a>(
     })
 }
 
-/// Returns the kernel of a product whose weight has the gate in the first half of its rows.
+/// Returns the kernel of a product whose weight has the gate in its first half of rows.
 fn split_weight(matcher: &Matcher<'_>, last: &InstData, glu: &Glu) -> Option<FusedLaunch> {
     let [both] = *last.operands.as_slice() else {
         return None;

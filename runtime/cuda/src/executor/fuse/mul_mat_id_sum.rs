@@ -1,4 +1,4 @@
-//! Matches the weighted sum of a token's experts, and added tensors.
+//! Matches the weighted sum of experts, and tensors added to it.
 
 use tpc_ir::op::BinaryKind;
 use tpc_ir::{Inst, Op, Value};
@@ -8,7 +8,7 @@ use super::matcher::{DefWalker, Matcher, is_binary};
 use super::mul_mat_glu::{ExpertProduct, expert_product};
 use crate::kernels::{ExpertBias, FusedOp, MAX_SUMMED_EXPERTS};
 
-/// Added tensors: the shared experts and the residual.
+/// The maximum number of added tensors: the shared experts and the residual.
 const MAX_SUMMANDS: usize = 2;
 
 pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
@@ -34,7 +34,6 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     let whole = op.axis == 1 && is_binary(product, BinaryKind::Mul) && matcher.def(by).is_none();
     let [n, k, tokens, one] = matcher.dims(parts);
     let few = k.as_const().is_some_and(|k| k <= MAX_SUMMED_EXPERTS);
-    // The rows of the result are the tokens.
     let [m, b, c, d] = matcher.dims(sum);
     let rows = m == n && ((b == tokens && c.is_one()) || (b.is_one() && c == tokens));
     let fits = whole && few && rows && one.is_one() && d.is_one() && more.len() <= MAX_SUMMANDS;
@@ -67,7 +66,6 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// Returns the addition that is a value's only reader, with the views between.
 fn adds(defs: &DefWalker<'_>, mut v: Value) -> Option<(Vec<Inst>, Value)> {
     let mut out = Vec::new();
     loop {

@@ -1,5 +1,5 @@
-//! Matches a norm times a tensor, with the source of its rows: sums, sums over devices, an earlier norm, or weighted
-//! sums of experts.
+//! Matches a norm times a tensor, with the source of its rows: sums, sums over devices, an earlier norm, or expert
+//! sums.
 
 use tpc_ir::op::BinaryKind;
 use tpc_ir::{Inst, InstData, Op, Value};
@@ -8,7 +8,7 @@ use super::FusedLaunch;
 use super::matcher::{DefWalker, Matcher, is_binary};
 use crate::kernels::{FusedOp, KeepInput, MAX_ALL_REDUCE_WIDTH, MAX_ROUTED_EXPERTS, RowSource};
 
-/// The maximum number of devices whose parts are summed before a norm.
+/// The maximum number of devices in a sum before a norm.
 const MAX_DEVICES: usize = 8;
 
 fn scaled_norm<'a>(matcher: &Matcher<'a>, data: &InstData) -> Option<(&'a InstData, Value)> {
@@ -67,7 +67,6 @@ fn row_source(matcher: &Matcher<'_>, v: Value, operands: &mut Vec<Value>) -> Opt
     }
 }
 
-/// Matches a weighted sum along axis 1.
 fn weighted_sum(
     matcher: &Matcher<'_>,
     v: Value,
@@ -82,7 +81,6 @@ fn weighted_sum(
         is_binary(product, BinaryKind::Mul) && matcher.def(parts).or(matcher.def(by)).is_none();
     let [n, k, tokens, one] = matcher.dims(parts);
     let few = k.as_const().is_some_and(|k| k <= MAX_ROUTED_EXPERTS);
-    // A row of the result is a token.
     let [m, b, c, d] = matcher.dims(v);
     let rows = m == n && ((b == tokens && c.is_one()) || (b.is_one() && c == tokens));
     operands.extend([parts, by]);
@@ -122,8 +120,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// Returns candidate sets that end with an addition: the addition alone, and with the instructions that compute one
-/// operand.
+/// Returns candidate sets that end with an addition: alone, and with the instructions that compute one operand.
 fn sum_sets(defs: &DefWalker<'_>, v: Value) -> Vec<Vec<Inst>> {
     let (sum, data, mut views) = defs.def(v);
     views.push(sum);

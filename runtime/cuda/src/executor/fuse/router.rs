@@ -81,7 +81,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
         == Some((kind, base_value(matcher, x)));
     let [_, tokens, one, two] = matcher.dims(base_value(matcher, x));
     let flat = one.is_one() && two.is_one() && *ids == choice.results[0];
-    // A token's weights are along axis 1 or axis 0.
+    // The weights of a token are along axis 1 or axis 0.
     let k = |d: &tpc_ir::Dim| d.as_const() == Some(top.k);
     let [a, b, c, d] = matcher.dims(result);
     let along = a.is_one() && k(b) && c == tokens && d.is_one();
@@ -108,7 +108,6 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// Skips reshapes.
 fn base_value(matcher: &Matcher<'_>, v: Value) -> Value {
     let inst = matcher.graph.value(v).def.0;
     if !matches!(matcher.graph.inst(inst).op, Op::Reshape(_)) {
@@ -153,9 +152,8 @@ pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
     out
 }
 
-/// Extends a set by the ops after the weights, step by step.
 fn extend_tail(defs: &DefWalker<'_>, from: Inst, mut set: Vec<Inst>, sets: &mut Vec<Vec<Inst>>) {
-    /// The tail: views, a sum, a clamp, a quotient and a scale.
+    /// The maximum number of ops: views, a sum, a clamp, a quotient and a scale.
     const MAX_TAIL: usize = 8;
     let mut ends = vec![from];
     for _ in 0..MAX_TAIL {
