@@ -1,4 +1,4 @@
-//! Constants of engines, fitted to published speeds by `fit-cost`, which writes this file.
+//! Constants of engines, fitted to published speeds. `fit-cost` writes this file.
 
 use super::CardClass;
 use super::profile::{ClassFactors, EngineProfile, ErrorBand};
