@@ -1,4 +1,4 @@
-//! Lemmas: proves an obligation, or finds the value that stops the proof.
+//! Proves an obligation, or finds the value that stops the proof.
 
 use tpc_ir::Budget;
 
@@ -13,7 +13,7 @@ use super::{crossing, diagnose};
 pub(super) enum Failure {
     /// A value is neither a value of the model nor a part of one.
     Refuted(Box<Refutation>),
-    /// The next section may complete a sum that this one begins.
+    /// A sum begins in this section and may end in the next.
     Crossing,
 }
 

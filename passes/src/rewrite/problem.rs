@@ -1,4 +1,4 @@
-//! The extraction problem of a saturated e-graph: numbered e-classes and priced terms.
+//! Converts a saturated e-graph to an extraction problem: numbered e-classes and priced terms.
 
 use egg::Id;
 

@@ -1,4 +1,4 @@
-//! Saturation: adds all equal terms that the rules find to a section's terms.
+//! Saturation: adds all equal terms that the rules find.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ impl SkeletonGraph {
     }
 }
 
-/// Applies the rules until they find no new term, or until a limit is reached.
+/// Applies the rules until they find no new term or a limit is reached.
 pub(super) fn saturate(
     egraph: &mut EGraph,
     limits: Limits,

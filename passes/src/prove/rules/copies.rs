@@ -1,5 +1,3 @@
-//! Repetitions: all copies are equal.
-
 use egg::Id;
 use tpc_ir::op::{Binary, BinaryKind, Repeat};
 use tpc_ir::{Dim, Op, RANK, TensorType};
@@ -96,7 +94,7 @@ pub(super) const CONCAT_OF_COPIES: ProofRule = ProofRule {
 };
 
 /// A repetition of `x` along an axis of `n` indices has `x`'s index `i mod n` at index `i`. If an op's result at index
-/// `i` depends only on its operand's index `i`, and not on `i` itself, then it commutes with the repetition.
+/// `i` depends only on the operand's index `i`, and not on `i` itself, the op commutes with the repetition.
 pub(super) const OP_OF_COPIES: ProofRule = ProofRule {
     name: "op-of-copies",
     equation: "f(repeat(x), y) = repeat(f(x, y)), if f treats all copies alike",
@@ -153,7 +151,7 @@ const fn copied_operand(op: &Op) -> Option<usize> {
     }
 }
 
-/// True if an op does the same at all indices of this axis of its repeated operand. The result has the axis, too.
+/// True if an op treats all indices along an axis of its repeated operand the same. The result has the axis, too.
 fn is_alike(op: &Op, operands: &[&TensorType], axis: usize) -> bool {
     match op {
         // Columns, and batches that share one matrix.

@@ -1,4 +1,4 @@
-//! Statistics of norms over split axes: a few numbers per row, whose sums cost a latency each.
+//! Statistics of norms over split axes: a few numbers per row; each sum costs a latency.
 
 use egg::Id;
 use tpc_ir::op::{Concat, Slice};
