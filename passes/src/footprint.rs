@@ -56,7 +56,6 @@ pub fn footprints(
         })
 }
 
-/// Returns the footprint of each place. Returns `None` on overflow.
 fn arenas(
     programs: &Verified<stage::Programs>,
     shapes: &[BatchShape],

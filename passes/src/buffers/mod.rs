@@ -30,7 +30,6 @@ use addresses::assign_addresses;
 use aliases::{add_stores, find_aliases};
 use lifetimes::Lifetimes;
 
-/// Finds the values that only their own launch reads.
 fn find_internal_values(graph: &Graph, launches: &[LaunchData]) -> Vec<bool> {
     let users = Users::of_graph(graph);
     let mut out = vec![false; graph.values().len()];

@@ -102,7 +102,7 @@ fn simplify_all(from: &Graph) -> Graph {
     out
 }
 
-/// True if equal instructions with this op are merged: the op has no side effects.
+/// True if equal instructions with this op are merged.
 const fn is_merged(op: &Op) -> bool {
     !matches!(
         op,

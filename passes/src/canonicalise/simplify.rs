@@ -8,7 +8,6 @@ pub(super) enum Simplification {
     Op(Op, Vec<Value>),
 }
 
-/// Returns the simplest form of an op with the same type and elements.
 pub(super) fn simplify(graph: &Graph, op: &Op, operands: Vec<Value>) -> Simplification {
     let mut now = (op.clone(), operands);
     // Each step replaces an operand by an earlier value, so the loop ends.

@@ -197,7 +197,6 @@ impl Analysis {
         }
     }
 
-    /// Returns the roles of an instruction and records them in the facts of their leaves.
     fn inst(&mut self, graph: &Graph, factors: &Factors, inst: Inst) -> InstFacts {
         let data = graph.inst(inst);
         let axes =

@@ -25,7 +25,6 @@ use tpc_ir::{
 
 use rule_cache::RuleCache;
 
-/// The name of this step in budget errors.
 const FACTORS: &str = "factor inference";
 
 fn copy_source(graph: &Graph, mut v: Value) -> Value {
@@ -70,7 +69,7 @@ impl Factors {
         Ok(out)
     }
 
-    /// Infers factors in an empty space. Also returns the first instruction over the space's limit.
+    /// Also returns the first instruction over the space's limit.
     fn infer_in(graph: &Graph, mut space: Space) -> (Factors, Option<Inst>) {
         let unit = space.leaf_with_label(Dim::ONE, Label::Free);
         // A value has about three axes larger than 1, and an op adds few factors.

@@ -70,7 +70,7 @@ pub fn propagate(
     Ok(flow)
 }
 
-/// Returns the flow with reductions at `reduce_at`, and adds further required reductions to `reduce_at`.
+/// Returns the flow with reductions at `reduce_at`; adds further required reductions to `reduce_at`.
 fn fixpoint(
     facts: GraphFacts<'_>,
     insts: &[Inst],
@@ -141,7 +141,6 @@ struct Pass<'a> {
     facts: GraphFacts<'a>,
     insts: &'a [Inst],
     selection: &'a dyn Selection,
-    /// Values reduced at their definition; the pass adds to the set.
     reduce_at: &'a mut BTreeSet<Value>,
     unreduced: Vec<(Value, Unreduced)>,
     flow: Flow,
@@ -245,7 +244,6 @@ impl Pass<'_> {
         }
     }
 
-    /// Records an unreduced value: the value is reduced at its definition or passed on.
     fn define(
         &mut self,
         v: Value,
@@ -273,7 +271,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Returns the value to reduce for `v`: the op result that `v` is a view of.
+    /// Returns the op result that `v` is a view of.
     fn producer(&self, mut v: Value) -> Value {
         let graph = self.facts.graph;
         loop {

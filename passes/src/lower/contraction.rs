@@ -51,7 +51,6 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Cuts a device's part to the indices that the device primarily owns.
     fn select_owned(
         &mut self,
         site: Site<'_>,

@@ -31,7 +31,6 @@ pub(super) fn subtract(intervals: &[Interval], taken: &[Interval]) -> Vec<Interv
     left
 }
 
-/// Returns the indices at the given positions of `intervals`.
 pub(super) fn at_positions(intervals: &[Interval], positions: Interval) -> Vec<Interval> {
     let mut out = Vec::new();
     let mut at = 0;

@@ -10,7 +10,6 @@ use tpc_ir::{
 
 use super::LowerError;
 
-/// The name of this step in budget errors.
 const PROGRAMS: &str = "lowering to programs";
 
 /// Returns the programs of all devices and of the host, in one graph.
@@ -100,7 +99,6 @@ impl<'a> Lowering<'a> {
             .map_or_else(String::new, |&v| self.from.value(v).name.clone())
     }
 
-    /// Returns the error for parameters that cannot be adapted to this part.
     pub(super) fn rebase(&self, site: Site<'_>) -> LowerError {
         LowerError::Rebase {
             op: site.data.op.name(),
@@ -311,7 +309,7 @@ impl<'a> Lowering<'a> {
         sharded.collect()
     }
 
-    /// Appends an op, and checks the types of its results against their shardings.
+    /// Appends an op; checks the types of its results against their shardings.
     fn as_sharded(
         &mut self,
         site: Site<'_>,
@@ -382,7 +380,6 @@ impl<'a> Lowering<'a> {
         self.concat(site, axis as usize, slices)
     }
 
-    /// Concatenates values along `axis`; returns a single value unchanged.
     pub(super) fn concat(
         &mut self,
         site: Site<'_>,

@@ -216,8 +216,7 @@ const fn default_host_link() -> Link {
     Link::new(25e9, 10.0)
 }
 
-/// The default bandwidth (bytes/s) and arithmetic throughput (operations/s) of a host: two channels of DDR5 and a
-/// matching CPU.
+/// The default host's bytes/s and operations/s: two channels of DDR5 and a matching CPU.
 const USUAL_HOST: (f64, f64) = (60e9, 1e12);
 
 impl DeviceProfile {

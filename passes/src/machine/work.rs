@@ -3,7 +3,6 @@ use tpc_ir::{Bindings, DType, Op, TensorType};
 
 use super::ExpertLoad;
 
-/// The tensors of an instruction on one device.
 pub(crate) trait Parts {
     fn ty(&self, slot: Slot) -> &TensorType;
     fn elements(&self, slot: Slot) -> f64;

@@ -146,7 +146,6 @@ impl<'a> Anchors<'a> {
     }
 }
 
-/// True if an op is too expensive to follow its operands.
 fn is_heavy(op: &Op) -> bool {
     matches!(op.category(), OpCategory::Product | OpCategory::Heavy)
 }

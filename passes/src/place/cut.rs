@@ -85,8 +85,7 @@ impl CutCosts {
     }
 }
 
-/// Returns the batch with caches at most half full, so that a slice of the attended cells is cheaper to copy than the
-/// whole cache.
+/// Limits caches to half full, so that copying a slice of the attended cells is cheaper than copying the whole cache.
 fn half_full(batch: Bindings) -> Bindings {
     let half = |b: Bindings, seen: Symbol, all: Symbol| {
         let most = b.get(all).div_ceil(2);
@@ -107,8 +106,8 @@ const ENQUEUE_US: f64 = 1.0;
 /// The capacity of edges that must not be cut: larger than any sum of costs.
 const FORBIDDEN: u64 = 1 << 60;
 
-/// Returns the free instructions that the cheapest division moves to the other place. Among equally cheap divisions,
-/// returns the smallest set.
+/// Returns the free instructions that the cheapest division moves to the other place; the smallest set if several are
+/// cheapest.
 pub(super) fn cheapest_cut(
     graph: &Graph,
     side: &dyn Fn(Inst) -> Side,

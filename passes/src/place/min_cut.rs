@@ -15,7 +15,6 @@ pub(super) struct FlowNetwork {
 #[derive(Clone, Copy)]
 struct Edge {
     to: u32,
-    /// The residual capacity.
     residual: u64,
     next: u32,
 }
@@ -161,7 +160,7 @@ mod tests {
         assert_eq!(network.sink_side(), [false, true, false, true]);
     }
 
-    /// Returns the capacity and the sides of a minimum cut, by trying all assignments of inner nodes to sides.
+    /// Tries all assignments of inner nodes to sides.
     fn least(nodes: u32, edges: &[(u32, u32, u64)]) -> (u64, Vec<bool>) {
         let sides = (0..1_u32 << (nodes - 2)).map(|bits| {
             let beyond: Vec<bool> = (0..nodes)

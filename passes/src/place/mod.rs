@@ -47,7 +47,6 @@ pub enum LayerPlace {
 }
 
 impl LayerPlace {
-    /// Returns the place in the graph. A stage is a group of devices.
     fn place(self) -> Place {
         match self {
             LayerPlace::Host => Place::Host,

@@ -46,14 +46,13 @@ pub(super) struct Alternatives<'a> {
 
 pub(super) struct Replacement {
     pub(super) of: Vec<Class>,
-    /// The changed layers; `None` for the prologue and the epilogue.
     pub(super) layers: Vec<Option<u32>>,
     pub(super) chosen: Cost,
     /// The cost with the option; `None` if no possible assignment has it.
     pub(super) cost: Option<Cost>,
 }
 
-/// A cache of layer-group costs, by the group's fixed and chosen options.
+/// Costs by the layer group's fixed and chosen options.
 struct CostCache<'a> {
     signature: &'a Signature,
     places: Vec<Option<usize>>,
@@ -113,7 +112,6 @@ impl<'a> Alternatives<'a> {
         self.cost_with(None, &|i| i == class.index(), whole)
     }
 
-    /// Returns the cost with the options `given`, without the options `excluded`, and with the factors `whole` unsplit.
     fn cost_with(
         &self,
         given: Option<&SplitOption>,
@@ -210,7 +208,6 @@ impl<'a> Alternatives<'a> {
         self.cost(group, &set, in_full)
     }
 
-    /// Returns the cost of an assignment in a layer group; `None` if it is not possible.
     fn cost(&self, group: &LayerGroup, set: &[&SplitOption], in_full: bool) -> Option<Cost> {
         let p = &self.pricer;
         let graph = p.facts.graph;

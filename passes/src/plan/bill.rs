@@ -45,7 +45,7 @@ pub struct Bill {
     regime: Regime,
     devices: Vec<Vec<usize>>,
     stages: Vec<Vec<Vec<KernelCount>>>,
-    /// The kernels of the host, and of single devices outside stages.
+    /// Kernels of the host, and of single devices outside stages.
     alone: Vec<(Option<usize>, KernelCount)>,
     exchanges: Vec<Exchange>,
     moves: Vec<Move>,

@@ -11,10 +11,9 @@ use super::search::{assignments, search};
 
 const GLOBAL_LIMIT: usize = 256;
 
-/// The price and the non-global options of a problem.
 type Solution = (Price, Vec<SplitOption>);
 
-/// An assignment of the global factors, with the cheapest solution of every problem under this assignment.
+/// The cheapest assignment of global factors, with each problem's solution.
 struct BestAssignment {
     total: f64,
     global: Vec<SplitOption>,

@@ -114,7 +114,6 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// Returns the price of an assignment over all layer groups. Returns `None` if the assignment contradicts itself.
     fn price(&self, set: &[&SplitOption]) -> Option<Price> {
         let mut out = Price::default();
         for r in &self.planned.layer_groups {

@@ -204,7 +204,6 @@ impl<'a> Pricer<'a> {
         self.topology.device(self.devices[rank])
     }
 
-    /// Returns the time of an instruction on device `rank`, in µs.
     pub(super) fn time_us(
         &self,
         inst: Inst,
@@ -245,8 +244,7 @@ impl<'a> Pricer<'a> {
         link.latency_us + bytes / link.bandwidth * 1e6
     }
 
-    /// Returns the price of an instruction on device `rank`, in µs: the weighted times of both batches, plus the price
-    /// of memory.
+    /// Returns the weighted µs of both batches on device `rank`, plus the price of memory.
     pub(super) fn inst_us(&self, inst: Inst, assignment: &[&SplitOption], rank: usize) -> f64 {
         let (dec, pre) = (&self.workload.decode, &self.workload.prefill);
         let prompt = Workload::PROMPT_WEIGHT / self.workload.ubatch();

@@ -15,7 +15,6 @@ use super::layer_group::{LayerGroup, Signature};
 use super::options::{SplitOption, options_for};
 use super::price::Pricer;
 
-/// Factors of more layer groups than this are global.
 const GLOBAL_SPAN: usize = 4;
 
 /// True if a factor in `span` of `all` layer groups is global, that is, chosen before all others.
@@ -52,7 +51,6 @@ fn rename(option: &SplitOption, from: &LayerGroup, to: &LayerGroup) -> SplitOpti
 
 pub(super) struct OptionTable<'a> {
     layer_groups: &'a [LayerGroup],
-    /// The layer groups with each leaf.
     spans: BTreeMap<Var, Vec<usize>>,
     by_leaf: BTreeMap<Var, Vec<SplitOption>>,
     pub(super) global: Vec<SplitOption>,

@@ -88,7 +88,6 @@ pub(super) fn search<'b>(
     })
 }
 
-/// Returns the conflict matrix: true for each pair of options that exclude each other.
 fn conflicts(pricer: &Pricer<'_>, options: &[&SplitOption]) -> Vec<bool> {
     let analysis = pricer.facts.analysis;
     let n = options.len();
@@ -98,7 +97,7 @@ fn conflicts(pricer: &Pricer<'_>, options: &[&SplitOption]) -> Vec<bool> {
         .collect()
 }
 
-/// Returns the work of pricing an assignment: the number of summands of all operands and results, times devices.
+/// Returns the number of summands of all operands and results, times devices.
 fn weight(pricer: &Pricer<'_>, group: &LayerGroup) -> u64 {
     let summands = |&i: &Inst| {
         let data = pricer.facts.graph.inst(i);
@@ -116,11 +115,10 @@ struct Trials<'a, 'b> {
     fixed: &'a [&'b SplitOption],
     options: &'a [&'b SplitOption],
     conflicts: Vec<bool>,
-    /// The work of pricing one assignment.
     weight: u64,
     budget: &'a Budget,
     priced: u64,
-    /// The cheapest assignment so far, as positions in `options`.
+    /// Positions in `options`.
     best: Option<(Price, Vec<usize>)>,
 }
 
@@ -150,7 +148,6 @@ impl Trials<'_, '_> {
         }
     }
 
-    /// Improves the assignment of one component of the conflict graph after the other, until stable.
     fn improve_by_component(&mut self) {
         self.price(Vec::new());
         let parts = connected_components(self.options.len(), &|a, b| self.conflict(a, b));
@@ -180,7 +177,6 @@ impl Trials<'_, '_> {
     }
 }
 
-/// Returns the components of the conflict graph. Options of different components are compatible.
 fn connected_components(n: usize, conflict: &dyn Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     let mut sets = UnionFind::new(n);
     for a in 0..n {

@@ -12,7 +12,6 @@ pub(super) struct Boundary {
 }
 
 impl Boundary {
-    /// Returns the number of a value; true if the value is new.
     pub(super) fn number(&mut self, v: Value) -> (u32, bool) {
         let next = self.values.len() as u32;
         let n = *self.numbers.entry(v).or_insert(next);

@@ -20,7 +20,6 @@ pub(super) struct Encoding<'a> {
     pub(super) task: &'a Obligation<'a>,
     pub(super) terms: TermGraph,
     pub(super) model: FxHashMap<Value, Id>,
-    /// The model's values by number.
     pub(super) numbers: Vec<ModelRef>,
     pub(super) programs: FxHashMap<Value, Id>,
     pub(super) boundary: &'a Boundary,
@@ -76,7 +75,7 @@ impl<'a> Encoding<'a> {
         self.terms.add(Head::Atom { number, ty }, Vec::new())
     }
 
-    /// Returns the term of an outside value: an atom or a view of an atom.
+    /// Returns an atom or a view of an atom.
     fn external(&mut self, n: usize, classes: &mut [Option<Id>]) -> Id {
         if let Some(id) = classes[n] {
             return id;

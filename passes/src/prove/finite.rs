@@ -97,7 +97,6 @@ pub(super) fn gives_numbers(op: &Op, is_number: impl Fn(usize) -> bool, operands
     }
 }
 
-/// The operand of the mask in attention.
 const FLASH_ATTN_MASK: usize = 3;
 
 /// True, per value of the model, if the value depends on no mask or infinite parameter.
@@ -119,7 +118,7 @@ pub(super) fn numbers(model: &Graph) -> Vec<bool> {
     numbers
 }
 
-/// Returns the inputs of a model; true for masks, by kind or by use in attention or softmax.
+/// True for masks, by kind or by use in attention or softmax.
 fn masks(model: &Graph) -> Vec<(tpc_ir::Inst, bool)> {
     let mut read = vec![false; model.values().len()];
     for (_, data) in model.insts().rev() {

@@ -43,7 +43,6 @@ impl Encoding<'_> {
         of_that_name.peek().is_none() || of_that_name.any(|id| bases.contains(&id))
     }
 
-    /// Returns the model's values that a value is a view of, with index sets.
     pub(super) fn parts_of_model(&self, v: Value) -> Vec<(Value, IndexSet)> {
         let Some(&id) = self.programs.get(&v) else {
             return Vec::new();

@@ -37,7 +37,6 @@ impl Knowledge {
         self.counterparts[v.index()].first()
     }
 
-    /// Returns the first value of the model known to equal `v`.
     pub(super) fn representative(&self, v: Value) -> Value {
         self.same[v.index()]
     }
@@ -81,7 +80,6 @@ impl Knowledge {
     }
 }
 
-/// A value of the model, as seen from an obligation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ModelRef {
     /// The position of an instruction in the obligation, and its result.

@@ -29,7 +29,6 @@ pub(super) enum Head {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Mask {
     pub(super) rows: Interval,
-    /// The number of all rows or experts.
     pub(super) total: u64,
 }
 

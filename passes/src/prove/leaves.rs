@@ -15,7 +15,7 @@ enum LeafName<'a> {
     Input(&'a InputKind),
 }
 
-/// Returns the name of a leaf; `None` for constants and other ops.
+/// `None` for constants and other ops.
 fn leaf_name(op: &Op) -> Option<LeafName<'_>> {
     match op {
         Op::Weight(w) => Some(LeafName::Weight(&w.tensor)),

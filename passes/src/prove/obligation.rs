@@ -5,7 +5,6 @@ use tpc_ir::{Graph, Inst, Value};
 use super::knowledge::Knowledge;
 use super::leaves::Leaves;
 
-/// Adjacent sections to prove together, with the facts that the proof may use.
 pub(super) struct Obligation<'a> {
     pub(super) model: &'a Graph,
     pub(super) programs: &'a Graph,
@@ -26,7 +25,6 @@ impl Obligation<'_> {
         self.sections.contains(&section)
     }
 
-    /// True if a later section or the caller uses the value.
     pub(super) fn is_live_out(&self, v: Value) -> bool {
         self.last_use[v.index()] >= self.sections.end
     }

@@ -120,7 +120,7 @@ fn repetition(
     })
 }
 
-/// Returns all readings of the arguments, nearest to the model first.
+/// Returns all readings, nearest to the model first.
 pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
     let mut all: Vec<Vec<ArgPart>> = args.iter().map(|&a| parts(terms, a)).collect();
     let count = all

@@ -104,7 +104,6 @@ impl Relations {
     }
 }
 
-/// Returns the cached entry of a key; computes it if necessary.
 fn get_or_find<K: Eq + Hash, T: Clone>(
     all: &RefCell<FxHashMap<K, T>>,
     key: K,

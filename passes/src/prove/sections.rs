@@ -15,10 +15,9 @@ pub(super) struct Sections {
     in_order: bool,
 }
 
-/// The division of both graphs into sections.
 #[derive(Debug)]
 pub(super) struct Cut {
-    /// The layers in order; numbers may have gaps.
+    /// Ascending; numbers may have gaps.
     layers: Vec<u32>,
     /// True if the layers run in order, so each has its own section. Otherwise one section has the whole graph.
     in_order: bool,

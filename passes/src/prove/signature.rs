@@ -16,11 +16,9 @@ use super::refutation::{Refutation, RefutationReason};
 
 /// Separates two parts of a signature.
 const PART: u32 = u32::MAX;
-/// A value from outside follows.
 const OUTSIDE: u32 = u32::MAX - 1;
-/// A leaf of the model follows.
 const LEAF: u32 = u32::MAX - 2;
-/// The type of a value without elements follows.
+/// A type of an empty value follows.
 const EMPTY: u32 = u32::MAX - 3;
 
 fn place(p: Place) -> u32 {

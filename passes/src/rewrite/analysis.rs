@@ -24,7 +24,6 @@ pub(crate) struct ShardedType {
 /// An op, the types of its operands, and the types and places of its results.
 type DerivationKey = (OpRef, Vec<TypesRef>, TypesRef);
 
-/// The ops, types and classes of split factors that terms refer to.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     ops: Vec<Op>,
@@ -204,7 +203,6 @@ pub(crate) fn unreduced_of(egraph: &EGraph, id: Id) -> Unreduced {
     type_of(egraph, id).sharding.unreduced
 }
 
-/// Adds a term for `origin`. Returns its e-class.
 pub(crate) fn insert(egraph: &mut EGraph, node: Node, origin: Option<u32>) -> Id {
     let id = egraph.add(node);
     let known = egraph[id].data.origin;

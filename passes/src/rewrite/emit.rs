@@ -146,7 +146,6 @@ impl Emitter<'_> {
         self.sources[c].expect("invariant: the e-class was defined above")
     }
 
-    /// Returns the values that an op's results take their names from.
     fn origins(&self, c: usize, results: usize) -> Vec<Option<u32>> {
         if results == 1 {
             return vec![self.egraph[self.classes.ids[c]].data.origin];

@@ -47,7 +47,6 @@ enum Trial {
 }
 
 impl Extraction {
-    /// Gives every term a random price.
     pub(super) fn shuffle(&mut self, seed: u64) {
         let mut random = SplitMix64::new(seed);
         for term in self.nodes.iter_mut().flatten() {

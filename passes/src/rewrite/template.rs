@@ -118,7 +118,6 @@ pub(super) fn instantiate(
     }
 }
 
-/// Returns the graph's class equal to `class`; adds it if necessary.
 fn class_of(graph: &mut Graph, class: &ClassData) -> Class {
     let known = graph.classes.iter().position(|c| c == class);
     Class::new(known.unwrap_or_else(|| {

@@ -35,7 +35,6 @@ pub(super) fn overlap(
     }
 }
 
-/// True if more than one computed value is copied to another place.
 fn has_round_trip(graph: &Graph, launches: &[LaunchData], order: &[Launch]) -> bool {
     let moves = |launch: &&Launch| {
         let data = &launches[launch.index()];
@@ -64,9 +63,9 @@ struct Layer<'a> {
     graph: &'a Graph,
     layouts: &'a Layouts,
     launches: &'a [LaunchData],
-    /// Per non-view value, the position of the writing launch in the layer.
+    /// Per non-view value, the writer's position in the layer.
     writer: Vec<Option<usize>>,
-    /// Per non-view value, the positions of the reading launches in the layer.
+    /// Per non-view value, the readers' positions in the layer.
     readers: Vec<Vec<usize>>,
 }
 
@@ -200,7 +199,6 @@ impl<'a> Layer<'a> {
         u32::from(!from.iter().any(|p| to.contains(p)))
     }
 
-    /// True if launches of one place have different numbers of transfers on the paths to them.
     fn can_overlap(&self, run: &[Launch], ways: &[PathCost]) -> bool {
         self.places(run).iter().any(|place| {
             let at = run.iter().zip(ways);

@@ -21,7 +21,7 @@ struct AccessRecord {
     readers: Vec<QueueStep>,
 }
 
-/// The accessed byte ranges, by arena and first byte.
+/// By arena and first byte.
 #[derive(Default)]
 struct AccessMap(BTreeMap<(usize, u64), AccessRecord>);
 

@@ -67,7 +67,6 @@ fn instructions(encoding: &Encoding<'_>) -> HashSet<Inst> {
     encoding.task.of_programs.iter().copied().collect()
 }
 
-/// Returns the first op before `inst` whose value has another name in the model.
 pub(super) fn find_misnamed(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
     let programs = encoding.task.programs;
     let other = |v: &Value| {
@@ -163,7 +162,7 @@ fn is_in_device_order(encoding: &Encoding<'_>, inst: Inst) -> bool {
     })
 }
 
-/// A part of a model's value. An axis has no indices if they are symbolic or complete.
+/// An axis has no indices if they are symbolic or complete.
 struct ModelPart {
     of: Value,
     axes: [Option<Vec<Interval>>; RANK],

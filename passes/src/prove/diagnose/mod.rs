@@ -24,7 +24,6 @@ pub(super) use leaf_parts::suspect_leaf;
 
 const MORE_TERMS: usize = 1 << 16;
 
-/// Returns the refutation that names the op to blame for `goal`.
 pub(super) fn first_fault(encoding: &mut Encoding<'_>, goal: Value) -> Box<Refutation> {
     // Terms added here only improve the message, so their number is limited.
     encoding.terms.max_terms = encoding.terms.graph.total_size() + MORE_TERMS;

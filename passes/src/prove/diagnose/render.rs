@@ -9,7 +9,6 @@ use crate::prove::encoding::Encoding;
 use crate::prove::index_set::{Pattern, per_axis};
 use crate::prove::language::View;
 
-/// The maximum number of printed levels of operands.
 const DEPTH: usize = 3;
 
 pub(super) fn render_computed(encoding: &Encoding<'_>, v: Value) -> String {
@@ -118,7 +117,6 @@ fn indices(pattern: &Pattern, of: &TensorType, axis: usize) -> String {
     }
 }
 
-/// Returns the expression of the model's value with the name of `v`.
 pub(super) fn render_expected(encoding: &Encoding<'_>, v: Value) -> Option<String> {
     let name = &encoding.task.programs.value(v).name;
     let model = encoding.task.model;

@@ -142,7 +142,6 @@ pub(super) fn find_odd_collective(
     })
 }
 
-/// True if several devices have a summand of the same sum under the name of `v`.
 fn is_on_several_devices(encoding: &Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
     if !encoding.charge_scan() {
         return false;

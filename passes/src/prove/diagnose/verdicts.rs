@@ -93,7 +93,6 @@ impl Verdicts {
         }
     }
 
-    /// Returns the model's sums that a value may be a summand of.
     fn find_targets(
         &self,
         encoding: &mut Encoding<'_>,

@@ -60,7 +60,6 @@ pub(in crate::prove) fn per_axis(
     Ok(out)
 }
 
-/// Returns the index set of the given patterns along each axis.
 pub(in crate::prove) fn from_axes(
     axes: &[Option<Pattern>; RANK],
     dims: &[Dim; RANK],

@@ -128,7 +128,6 @@ impl Pattern {
         Ok(Cow::Owned(out))
     }
 
-    /// Replaces each element by `by` elements.
     pub(in crate::prove) fn scaled(&self, by: &Dim) -> Result<Pattern, NotExpressible> {
         let unit = self.unit.checked_mul(by).ok_or(NotExpressible)?;
         Ok(Pattern {
@@ -160,7 +159,6 @@ fn shorter_period(size: u64, intervals: &[Interval]) -> Option<(u64, Vec<Interva
         })
 }
 
-/// Returns `size / unit`, which must be a constant.
 pub(in crate::prove) fn units(size: &Dim, unit: &Dim) -> Result<u64, NotExpressible> {
     let quotient = size.checked_div(unit).and_then(|d| d.as_const());
     quotient.ok_or(NotExpressible)

@@ -63,7 +63,6 @@ impl Random {
         self.0.next_u64() % n
     }
 
-    /// Returns an index set of a tensor of `n` elements, with patterns for one or two factors.
     fn indices(&mut self, n: u64) -> IndexSet {
         let divisors: Vec<u64> = (1..=n).filter(|&d| n.is_multiple_of(d)).collect();
         let mut out = IndexSet::new();

@@ -51,7 +51,7 @@ pub(super) fn lift_parameters(
     Ok((whole, found))
 }
 
-/// Returns the rows or experts that an op computes: its part of the operand's axis `at`. `None` for all.
+/// Returns the rows or experts of the operand's axis `at`; `None` for all.
 fn mask(
     window: Option<Interval>,
     parts: &[Rc<Part>],

@@ -52,7 +52,6 @@ impl Solver<'_> {
         }
     }
 
-    /// True if all operand axes of an expression are known.
     fn is_given(&self, e: &Expr) -> bool {
         match e {
             Expr::Axis(slot @ Slot::Operand(_), a) => {

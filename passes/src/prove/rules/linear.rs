@@ -12,13 +12,12 @@ use crate::prove::term_graph::{ProofRule, TermGraph};
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Function {
     head: Head,
-    /// The linear argument; `None` for all arguments together.
+    /// The linear argument; `None` for all together.
     of: Option<usize>,
     others: Vec<Id>,
     types: Vec<Option<TensorType>>,
 }
 
-/// Returns a term's linear functions, each with its linear arguments.
 fn functions(terms: &TermGraph, term: &Term) -> Vec<(Function, Vec<Id>)> {
     let ty = |&a: &Id| terms.ty(a).cloned();
     let whole = |head| Function {

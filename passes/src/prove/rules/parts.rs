@@ -62,7 +62,6 @@ pub(super) const PARTS: ProofRule = ProofRule {
     },
 };
 
-/// The maximum number of operands of an op on wholes that neither the model nor a device has.
 const MAX_OPERANDS: usize = 16;
 
 /// Returns the part that the relation gives, if it has the sizes of the device's result.

@@ -204,7 +204,6 @@ pub(super) const VIEW_BESIDE_SET_SLICE: ProofRule = ProofRule {
     },
 };
 
-/// Returns the index set of the `k`-th concatenated value.
 fn segment(
     terms: &TermGraph,
     args: &[Id],

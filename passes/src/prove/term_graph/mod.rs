@@ -54,7 +54,6 @@ pub(super) struct TermGraph {
     rules: &'static [ProofRule],
     done: FxHashSet<Term>,
     revisit: BTreeSet<Id>,
-    /// The current length of a chain of terms, each added because of the term before.
     depth: usize,
     /// The number of terms at which rules stop adding terms.
     pub(super) max_terms: usize,
@@ -92,7 +91,6 @@ impl Meter {
 }
 
 impl TermGraph {
-    /// Returns an empty graph with all `rules` except `without`.
     pub(super) fn new(
         rules: &'static [ProofRule],
         without: Option<&str>,
@@ -176,7 +174,6 @@ impl TermGraph {
         self.graph.lookup(term)
     }
 
-    /// Replaces the arguments by their e-classes; sorts a sum by age.
     fn settle(&self, term: &mut Term) {
         for a in &mut term.args {
             *a = self.graph.find(*a);
@@ -186,7 +183,6 @@ impl TermGraph {
         }
     }
 
-    /// Applies the rules to all terms of an e-class until no rule adds a term.
     fn saturate(&mut self, id: Id) {
         for _ in 0..MAX_ROUNDS {
             let mut changed = false;

@@ -47,7 +47,7 @@ impl TermGraph {
             .collect()
     }
 
-    /// Returns the model's results of setting a slice of a value, with axis and slice.
+    /// Returns results of setting a slice of a value, with axis and slice.
     pub(in crate::prove) fn model_sets(&self, of: Id) -> Vec<(Id, usize, Interval)> {
         let of = self.graph.find(of);
         let sets = self
@@ -95,7 +95,7 @@ impl TermGraph {
         sums.find(defines).map(|t| t.args.to_vec())
     }
 
-    /// Returns an e-class's repetitions, with the model's repetition of the same base, reshaped or not.
+    /// Returns repetitions, with the model's repetition of the same base, reshaped or not.
     pub(in crate::prove) fn model_repetitions(&self, id: Id) -> Vec<(Repetition, ModelRepetition)> {
         if self.model.repetitions.is_empty() {
             return Vec::new();
@@ -154,7 +154,6 @@ impl TermGraph {
         out
     }
 
-    /// Returns the axes along which `all` repeats `of`, with the number of copies.
     fn copies(&self, of: Id, all: Id) -> Option<Vec<(usize, u64)>> {
         let (of, all) = (self.ty(of)?, self.ty(all)?);
         let axes = (0..RANK).filter(|&a| of.dims[a] != all.dims[a]);

@@ -90,7 +90,6 @@ fn copy_to(egraph: &EGraph, node: &Node) -> Option<ShardedType> {
     matches!(table.op(op), Op::Copy(_)).then(|| table.ty(out).clone())
 }
 
-/// Returns the e-classes whose copy is this e-class.
 fn sources(egraph: &EGraph, eclass: Id) -> Vec<Id> {
     let mut out: Vec<Id> = (egraph[eclass].nodes.iter())
         .filter(|n| copy_to(egraph, n).is_some())

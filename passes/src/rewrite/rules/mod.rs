@@ -25,7 +25,6 @@ pub struct RewriteRule {
     pub equation: &'static str,
     /// The condition, for readers.
     pub condition: &'static str,
-    /// Finds the rule's instances for a term of an e-class.
     apply: fn(&mut EGraph, Id, &Node, &mut EqualPairs),
 }
 
@@ -184,7 +183,6 @@ fn all_reduce(egraph: &mut EGraph, sum: Id, out: TypesRef, origin: Option<u32>) 
     insert(egraph, Node { head, operands }, origin)
 }
 
-/// Returns the op's sharding rule for the shapes of this term.
 fn rule_of(egraph: &EGraph, node: &Node, (op, out): (OpRef, TypesRef)) -> tpc_ir::op::Rule {
     let table = &egraph.analysis;
     let operands: Vec<_> = node

@@ -88,7 +88,6 @@ pub(super) const SCALED_SUM: RewriteRule = RewriteRule {
     },
 };
 
-/// Delays the all-reduces of the operands that `positions` selects for the op's linearity.
 fn linear(
     egraph: &mut EGraph,
     eclass: Id,
