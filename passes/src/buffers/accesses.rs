@@ -1,5 +1,3 @@
-//! The values that launches read and write.
-
 use tpc_ir::program::{LaunchData, Work};
 use tpc_ir::{Graph, Output, Value};
 

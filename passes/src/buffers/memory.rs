@@ -1,5 +1,3 @@
-//! The arenas and buffers of a program.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::program::{ArenaData, ArenaKind, BufferData, Extent, Home, StorageFormat};

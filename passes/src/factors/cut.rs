@@ -1,5 +1,3 @@
-//! Reshapes that cut a factor, and sizes that avoid the cut.
-
 use tpc_ir::factor::{Label, Var, solve};
 use tpc_ir::op::{OpDef, Reshape};
 use tpc_ir::{Dim, Graph, Inst, Op, RANK};

@@ -69,7 +69,7 @@ impl Factors {
         Ok(out)
     }
 
-    /// Also returns the first instruction over the space's limit.
+    /// Returns the factors, and the first instruction over the space's limit.
     fn infer_in(graph: &Graph, mut space: Space) -> (Factors, Option<Inst>) {
         let unit = space.leaf_with_label(Dim::ONE, Label::Free);
         // A value has about three axes larger than 1, and an op adds few factors.

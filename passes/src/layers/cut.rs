@@ -1,5 +1,3 @@
-//! The instructions of each layer.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 

@@ -1,5 +1,3 @@
-//! The prologue before the layers and the epilogue after them.
-
 use tpc_ir::{Graph, Inst, InstData};
 
 /// The ops before the layers of a graph.

@@ -1,5 +1,3 @@
-//! The load of the busiest device if experts are split.
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 

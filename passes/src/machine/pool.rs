@@ -1,5 +1,3 @@
-//! Memory shared by devices and their host.
-
 use super::Topology;
 
 /// Memory shared by the host and devices of its machine.

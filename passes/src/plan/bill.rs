@@ -1,5 +1,5 @@
-//! The bill of a batch: the number of launches of each kernel per device, and the transfers. A bill does not depend on
-//! the engine, so it can be priced for several.
+//! The bill of a batch: the number of launches of each kernel per device, and the transfers. Machine and engine affect
+//! only the price, so one bill can be priced for several.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::factor::Var;

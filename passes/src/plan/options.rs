@@ -1,5 +1,3 @@
-//! Options to split a factor.
-
 use std::collections::BTreeSet;
 
 use tpc_ir::factor::Var;

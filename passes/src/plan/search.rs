@@ -118,7 +118,7 @@ struct Trials<'a, 'b> {
     weight: u64,
     budget: &'a Budget,
     priced: u64,
-    /// Positions in `options`.
+    /// The best assignment, as positions in `options`.
     best: Option<(Price, Vec<usize>)>,
 }
 

@@ -1,5 +1,3 @@
-//! Boundaries: an obligation's values from earlier sections of the model.
-
 use rustc_hash::FxHashMap;
 use tpc_ir::op::OpCategory;
 use tpc_ir::{Op, Value};

@@ -75,7 +75,7 @@ impl<'a> Encoding<'a> {
         self.terms.add(Head::Atom { number, ty }, Vec::new())
     }
 
-    /// Returns an atom or a view of an atom.
+    /// Returns an outside value as an atom or as a view of an atom.
     fn external(&mut self, n: usize, classes: &mut [Option<Id>]) -> Id {
         if let Some(id) = classes[n] {
             return id;

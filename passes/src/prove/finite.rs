@@ -118,7 +118,7 @@ pub(super) fn numbers(model: &Graph) -> Vec<bool> {
     numbers
 }
 
-/// True for masks, by kind or by use in attention or softmax.
+/// Returns the inputs; true for masks, by kind or by use in attention or softmax.
 fn masks(model: &Graph) -> Vec<(tpc_ir::Inst, bool)> {
     let mut read = vec![false; model.values().len()];
     for (_, data) in model.insts().rev() {

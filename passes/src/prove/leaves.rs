@@ -15,7 +15,7 @@ enum LeafName<'a> {
     Input(&'a InputKind),
 }
 
-/// `None` for constants and other ops.
+/// Returns a leaf's name; `None` for constants and other ops.
 fn leaf_name(op: &Op) -> Option<LeafName<'_>> {
     match op {
         Op::Weight(w) => Some(LeafName::Weight(&w.tensor)),

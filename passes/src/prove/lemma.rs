@@ -1,5 +1,3 @@
-//! Proves an obligation, or finds the value that stops the proof.
-
 use tpc_ir::Budget;
 
 use super::boundary::Boundary;

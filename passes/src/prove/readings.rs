@@ -1,5 +1,3 @@
-//! Readings: a term's arguments as parts of whole values.
-
 use std::rc::Rc;
 
 use egg::Id;

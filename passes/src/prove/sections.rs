@@ -17,7 +17,7 @@ pub(super) struct Sections {
 
 #[derive(Debug)]
 pub(super) struct Cut {
-    /// Ascending; numbers may have gaps.
+    /// Layer numbers, ascending, with possible gaps.
     layers: Vec<u32>,
     /// True if the layers run in order, so each has its own section. Otherwise one section has the whole graph.
     in_order: bool,

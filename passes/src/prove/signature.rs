@@ -18,7 +18,6 @@ use super::refutation::{Refutation, RefutationReason};
 const PART: u32 = u32::MAX;
 const OUTSIDE: u32 = u32::MAX - 1;
 const LEAF: u32 = u32::MAX - 2;
-/// A type of an empty value follows.
 const EMPTY: u32 = u32::MAX - 3;
 
 fn place(p: Place) -> u32 {

@@ -27,7 +27,7 @@ pub(crate) struct AppliedOp<'a> {
     pub(crate) op: &'a Op,
     pub(crate) operands: Vec<&'a ShardedType>,
     pub(crate) results: &'a [ShardedType],
-    /// Inputs are copied together.
+    /// True if an operand is an input of the batch.
     pub(crate) of_input: bool,
 }
 

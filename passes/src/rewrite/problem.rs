@@ -1,5 +1,3 @@
-//! Converts a saturated e-graph to an extraction problem: numbered e-classes and priced terms.
-
 use egg::Id;
 
 use super::analysis::EGraph;

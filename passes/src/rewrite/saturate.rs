@@ -1,5 +1,3 @@
-//! Saturation: adds all equal terms that the rules find.
-
 use std::time::Duration;
 
 use egg::{Id, Runner, SimpleScheduler};

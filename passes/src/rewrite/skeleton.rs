@@ -25,7 +25,7 @@ pub(super) struct Leaf {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     Leaf(u32),
-    /// Results have the next numbers.
+    /// An op whose results have the next numbers.
     Apply {
         op: OpRef,
         types: TypesRef,
@@ -55,7 +55,7 @@ pub(super) struct Section {
 /// The maximum number of instructions of a section, for graphs without layers.
 const LONGEST: usize = 1024;
 
-/// Adds ops and types to `table`.
+/// Cuts `graph` into sections; adds ops and types to `table`.
 pub(super) fn sections(graph: &Graph, table: &mut Table) -> Vec<Section> {
     // Per value, the position after the last instruction that uses it.
     let mut last = vec![0; graph.values().len()];

@@ -1,5 +1,3 @@
-//! Waits between queues, required by memory accesses.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::program::{Extent, Phase, Program, Queue, Step, Work};
@@ -21,7 +19,7 @@ struct AccessRecord {
     readers: Vec<QueueStep>,
 }
 
-/// By arena and first byte.
+/// Accesses by arena and first byte.
 #[derive(Default)]
 struct AccessMap(BTreeMap<(usize, u64), AccessRecord>);
 

@@ -162,7 +162,7 @@ fn is_in_device_order(encoding: &Encoding<'_>, inst: Inst) -> bool {
     })
 }
 
-/// An axis has no indices if they are symbolic or complete.
+/// A part of a model's value. Axes without indices are symbolic or complete.
 struct ModelPart {
     of: Value,
     axes: [Option<Vec<Interval>>; RANK],

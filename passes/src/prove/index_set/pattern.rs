@@ -1,5 +1,3 @@
-//! Periodic selections of elements.
-
 use std::borrow::Cow;
 use std::rc::Rc;
 

@@ -12,7 +12,7 @@ use crate::prove::term_graph::{ProofRule, TermGraph};
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Function {
     head: Head,
-    /// The linear argument; `None` for all together.
+    /// The linear argument; `None` for all arguments together.
     of: Option<usize>,
     others: Vec<Id>,
     types: Vec<Option<TensorType>>,

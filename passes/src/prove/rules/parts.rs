@@ -1,5 +1,3 @@
-//! Ops on parts of their operands.
-
 use std::rc::Rc;
 
 use egg::Id;

@@ -31,7 +31,7 @@ impl Selection {
         self.view.as_ref().map_or(&[], |(_, view)| &view.indices)
     }
 
-    /// `None` for the whole base.
+    /// Returns the view's number; `None` for the whole base.
     pub(in crate::prove) fn view(&self) -> Option<u32> {
         self.view.as_ref().map(|v| v.0)
     }

@@ -1,5 +1,3 @@
-//! Moves copies across views and slices.
-
 use egg::Id;
 use tpc_ir::Op;
 use tpc_ir::op::{Copy, ShardedTensor};
