@@ -29,7 +29,7 @@ pub fn cut_reshape(graph: &Graph, factors: &Factors, inst: Inst) -> Option<CutRe
         return None;
     }
     leaves.reverse();
-    // The number of elements up to the end of each factor, minor first, starting with 1.
+    // The numbers of elements up to the end of each factor, minor first, starting with 1.
     let mut ends = vec![Dim::ONE];
     for &l in &leaves {
         ends.push(ends.last()?.checked_mul(factors.space.size(l))?);

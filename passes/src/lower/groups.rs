@@ -41,7 +41,6 @@ impl Lowering<'_> {
             [one] if one.kv.len == tpc_ir::sharding::total_len(&held_kv) => return Ok(None),
             _ => {}
         }
-        // The values of each result, by group.
         let mut results: Vec<Vec<Value>> = vec![Vec::new(); grouping.results.len()];
         for group in groups {
             let mut operands = local.to_vec();

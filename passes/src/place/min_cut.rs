@@ -112,7 +112,6 @@ impl FlowNetwork {
                 node = self.edges[e as usize].to;
                 continue;
             }
-            // No edge leads to the next level.
             levels[node as usize] = NONE;
             let Some(back) = path.pop() else { return };
             node = self.edges[back as usize ^ 1].to;

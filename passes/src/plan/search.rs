@@ -27,7 +27,6 @@ pub(super) fn assignments(
     limit: usize,
     conflict: &dyn Fn(usize, usize) -> bool,
 ) -> (Vec<Vec<usize>>, bool) {
-    // Positions in `items`, so that sets ascend.
     let mut out: Vec<Vec<usize>> = vec![Vec::new()];
     let mut i = 0;
     while i < out.len() {

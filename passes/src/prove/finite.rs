@@ -8,8 +8,7 @@
 //!
 //! - A value of the model is finite unless computed from a mask or an infinite parameter.
 //! - A total op gives finite results for finite operands.
-//! - A partial op, such as a division, does so if the model applies it to the same operand or to a value that contains
-//!   it.
+//! - A partial op, such as a division, does so if the model applies it to an operand that contains this one.
 //! - For a selection by index, the restricted operand is the index. The model must use the same index on a table with
 //!   at most as many rows. A table with 0 rows is all zeros but has no row to select.
 

@@ -75,7 +75,6 @@ fn find_counterparts(
                     return Err(Failure::Crossing);
                 }
                 _ if has_next && !encoding.terms.charge(0) => {
-                    // The check for a summand ran out of steps.
                     return Err(Refutation::at(task.programs, inst, RefutationReason::Limit).into());
                 }
                 _ => return Err(diagnose::first_fault(encoding, v).into()),

@@ -132,7 +132,6 @@ fn run(
         match lemmas.find(signature, has_next, |without| {
             lemma::prove(&task, &boundary, has_next, without, budget)
         })? {
-            // A sum ends in the next section, so both sections are proved together.
             None => to += 1,
             Some(lemma) => {
                 let model: (&Graph, _) = (model, &*of_model);

@@ -56,7 +56,7 @@ fn form(
         sources: vec![None; classes.ids.len()],
         defined: vec![false; skeleton.leaves.len()],
     };
-    // Keep the section's order: each step comes right after the steps that it needs.
+    // Keep the section's order: each step follows the steps that it needs.
     for (step, id) in skeleton.steps.iter().zip(&graph.steps) {
         match (step, id) {
             (Step::Leaf(i), _) => emitter.leaf(*i),

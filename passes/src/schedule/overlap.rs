@@ -119,7 +119,7 @@ impl<'a> Layer<'a> {
         }
         let mut sorted: Vec<usize> = (0..run.len()).collect();
         sorted.sort_by_key(|&at| {
-            // Copies of inputs come first: once an input is copied, its memory is free for other values.
+            // Copies of inputs come first: once copied, an input's memory is free for other values.
             let of_input = moves_input(self.graph, &self.launches[run[at].index()]);
             (!of_input, ways[at].to, Reverse(ways[at].from), at)
         });

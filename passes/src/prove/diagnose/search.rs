@@ -1,6 +1,6 @@
 //! Finds the first op whose value cannot be justified.
 //!
-//! A value is justified if it is a value of the model, a part of one, or a summand of a sum in the model. All values
+//! A value is justified if it is a value of the model, a part of one, or a summand of the model's sums. All values
 //! downstream of a fault are unjustified, so the first op with an unjustified value is the fault or reads it.
 
 use std::collections::btree_map::Entry;

@@ -142,7 +142,6 @@ impl Verdicts {
         }
         let graph = &encoding.terms.graph;
         let mut out: Vec<Id> = out.into_iter().map(|id| graph.find(id)).collect();
-        // The model does not have the statistics of a split norm.
         let is_step = matches!(op, Op::NormStats(_));
         let any = is_step || scope == Scope::AnySum;
         out.retain(|&id| any || graph[id].data.model.is_some());

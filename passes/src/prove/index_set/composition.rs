@@ -71,7 +71,6 @@ fn blocks_alike(
         }
     };
     let mut blocks: Vec<Interval> = Vec::new();
-    // The selected units of the current block.
     let mut own: Vec<Interval> = Vec::new();
     for r in intervals {
         let mut next = r.start;
@@ -100,7 +99,6 @@ fn blocks_alike(
                 }),
             }
             next = end;
-            // Join consecutive whole blocks.
             let more = (r.end() - next) / len;
             if let (true, Some(run)) = (own == [Interval { start: 0, len }], blocks.last_mut()) {
                 run.len += more;

@@ -245,7 +245,6 @@ fn segments(pattern: &Pattern, sizes: &[Dim]) -> Result<Vec<Option<Pattern>>, No
         out.push(Pattern::new(&unit, len, clip(&intervals, at, len))?);
         at += len;
     }
-    // The selection must keep the order of the segments.
     if concatenate_segments(&out, sizes)?.as_ref() == Some(pattern) {
         Ok(out)
     } else {

@@ -97,7 +97,6 @@ pub(super) const LINEAR: ProofRule = ProofRule {
             }
         }
         found.retain(|(_, members)| members.len() > 1);
-        // The function of the most terms comes first; among equal ones, the first found.
         let most = found.iter().map(|(_, m)| m.len()).max();
         let Some((function, members)) = found.into_iter().find(|(_, m)| Some(m.len()) == most)
         else {

@@ -302,7 +302,7 @@ fn join_parts(
         let own = indices[at].refine(&unit, &size)?;
         let len: u64 = own.iter().map(|r| r.len).sum();
         if len > 0 {
-            // Along the axis, the factor must be the most major; more minor factors must belong to this axis.
+            // The factor must be the axis's most major; all more minor factors must be of this axis.
             let mut below = unit.clone();
             let mut all = unit.checked_mul(&len.into()).ok_or(NotExpressible)?;
             for minor in indices[..at].iter().rev() {

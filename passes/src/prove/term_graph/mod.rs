@@ -37,7 +37,7 @@ const MAX_ARGS: usize = 1 << 10;
 /// Budget steps per step of this module; each step here compares and adds terms.
 const STEP: u64 = 3;
 /// The maximum number of an e-class's views that the rules use. Models need a few. If a graph cuts and joins one value
-/// in dozens of ways, each value is a view of all others, and the first views suffice.
+/// in dozens of ways, each value is a view of all others; the first suffice.
 const MAX_VIEWS: usize = 32;
 /// The maximum length of a chain of terms, each added because of the term before.
 const MAX_DEPTH: usize = 96;
