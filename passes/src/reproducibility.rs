@@ -11,7 +11,8 @@ use tpc_ir::op::{Collective, OpCategory};
 use tpc_ir::program::{Tensors, subtree};
 use tpc_ir::{Graph, InstData, Interval, Op, Value};
 
-/// The maximum number of weights per token for which tpc's CPU executor uses two-term activations by default.
+/// The maximum number of weights read per token for which tpc's CPU executor by default gives a product two-term
+/// activations.
 pub const TWO_TERM_WEIGHTS: u64 = 1 << 18;
 
 /// The reason why a sum may differ in its bits.

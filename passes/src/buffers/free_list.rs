@@ -9,7 +9,7 @@ pub(super) struct FreeList {
 }
 
 impl FreeList {
-    /// Allocates at least `alignment` bytes. Returns `None` on overflow.
+    /// Allocates `bytes`, rounded up to a nonzero multiple of `alignment`. Returns `None` on overflow.
     pub(super) fn take(&mut self, bytes: u64, alignment: u64) -> Option<u64> {
         let bytes = bytes.max(1).checked_next_multiple_of(alignment)?;
         let fits = |&(_, (start, end)): &(usize, &(u64, u64))| end - start >= bytes;

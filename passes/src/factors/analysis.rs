@@ -32,7 +32,7 @@ pub struct GraphFacts<'a> {
     pub users: &'a Users,
 }
 
-/// One summand of a tensor's sharding: the leaves of each axis, major first. Tensors without sums have one.
+/// One concatenated segment of a tensor: the leaves of each axis. Tensors that are not concatenated have one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summand {
     /// Leaves of each axis, major first.

@@ -2,9 +2,9 @@ use tpc_ir::{Graph, Inst, InstData};
 
 /// The ops before the layers of a graph.
 ///
-/// The prologue ends at the first op outside the layers that reads a layer's result, or at the last op of the layers.
-/// The model's output is therefore in the epilogue, even if further layers follow (drafting blocks). A graph without
-/// layers has an empty prologue.
+/// The prologue ends at the first op outside the layers that reads a layer's result, or at the last op of the layers if
+/// that is earlier. The model's output is therefore in the epilogue, even if further layers follow (drafting blocks). A
+/// graph without layers has an empty prologue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prologue(Option<Inst>);
 

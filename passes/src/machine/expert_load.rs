@@ -51,7 +51,7 @@ pub fn expected_max(draws: u64, shares: &[f64]) -> f64 {
 pub struct ExpertLoad(RefCell<BTreeMap<(u64, Vec<u64>), f64>>);
 
 impl ExpertLoad {
-    /// Returns the expected maximum per device of `draws` independent draws, for devices with `lens` items each.
+    /// Returns the expected maximum per device of `draws` independent draws, for devices with `lens` items.
     pub fn expected_max_load(&self, draws: u64, lens: Vec<u64>) -> f64 {
         let mut known = self.0.borrow_mut();
         *known

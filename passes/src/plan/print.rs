@@ -101,7 +101,7 @@ fn reason_words(graph: &Graph, reason: &Refusal) -> String {
         Refusal::Symbolic => "its size is known only at run time".to_owned(),
         Refusal::NotStored => "no weight or state has it".to_owned(),
         Refusal::PinnedWhole(v) => format!("an override mirrors {}", name(graph, *v)),
-        Refusal::Granule(unit) => format!("its blocks are units of {unit}"),
+        Refusal::Granule(unit) => format!("its blocks of {unit} leave fewer than two units"),
     }
 }
 

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::relate::{Part, Relation};
 
-/// The cache; also records parts and relations that do not exist.
+/// A cache that also records parts and relations that do not exist.
 #[derive(Debug, Default)]
 pub(super) struct Relations {
     parts: RefCell<FxHashSet<Rc<Part>>>,

@@ -1,4 +1,4 @@
-//! Access to the terms of an e-class, by kind: ops, views, masks, zeros.
+//! Finds the terms of an e-class by kind: ops, views, masks, zeros.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
