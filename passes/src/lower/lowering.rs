@@ -309,7 +309,6 @@ impl<'a> Lowering<'a> {
         sharded.collect()
     }
 
-    /// Appends an op; checks the types of its results against their shardings.
     fn as_sharded(
         &mut self,
         site: Site<'_>,

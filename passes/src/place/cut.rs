@@ -17,7 +17,6 @@ pub(super) enum Side {
     Free,
 }
 
-/// The costs of ops at each of the two places, and of copies between the places.
 pub(super) struct CutCosts {
     other: Place,
     link: Link,

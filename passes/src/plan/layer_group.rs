@@ -55,7 +55,6 @@ enum PlacedValue {
     External(usize, TensorType, bool),
 }
 
-/// A view of layers before splits: ops, types, and equalities among outside values.
 struct PlacedView<'a> {
     graph: &'a Graph,
     outside: FxHashMap<Value, usize>,

@@ -162,7 +162,7 @@ impl Trials<'_, '_> {
         }
     }
 
-    /// Tries every assignment of a component, with the best options of the other components.
+    /// Tries every assignment of one component.
     fn improve(&mut self, part: &[usize]) {
         let (sets, _) = assignments(part, PART_LIMIT, &|a, b| self.conflict(a, b));
         let best = self.best.iter().flat_map(|(_, set)| set.iter().copied());

@@ -102,7 +102,6 @@ impl Emitter<'_> {
         }
     }
 
-    /// Defines an e-class and everything that it needs. Returns its source.
     fn class(&mut self, c: usize) -> Source {
         let mut stack = vec![(c, false)];
         while let Some((c, ready)) = stack.pop() {

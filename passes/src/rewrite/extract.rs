@@ -208,7 +208,7 @@ impl Extraction {
         order.iter().map(price).sum()
     }
 
-    /// Returns the needed e-classes, operands first; `None` if the choice has a cycle or a gap.
+    /// Returns the needed e-classes, operands first.
     pub(super) fn reachable_classes(&self, chosen: &Choice) -> Option<Vec<usize>> {
         let operands = |c: usize| chosen[c].map(|t| self.nodes[c][t].operands.as_slice());
         let mut graph = self.empty_graph();

@@ -63,9 +63,7 @@ struct Layer<'a> {
     graph: &'a Graph,
     layouts: &'a Layouts,
     launches: &'a [LaunchData],
-    /// Per non-view value, the writer's position in the layer.
     writer: Vec<Option<usize>>,
-    /// Per non-view value, the readers' positions in the layer.
     readers: Vec<Vec<usize>>,
 }
 

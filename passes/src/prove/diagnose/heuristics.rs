@@ -95,7 +95,6 @@ pub(super) fn find_misnamed(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst>
     found
 }
 
-/// True if the value's elements are in the order of a value of the model.
 fn is_sorted(encoding: &Encoding<'_>, v: Value) -> bool {
     let all = model_parts(encoding, v);
     let sorted = |t: &ModelPart| {

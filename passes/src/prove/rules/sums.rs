@@ -11,7 +11,6 @@ use crate::prove::language::{Head, Mask};
 use crate::prove::readings::{find_relation, is_whole, readings};
 use crate::prove::term_graph::{ProofRule, TermGraph};
 
-/// Returns the sum with `instead` in place of the terms at `taken`.
 pub(super) fn replace_summands(
     terms: &mut TermGraph,
     args: &[Id],

@@ -47,7 +47,6 @@ impl TermGraph {
             .collect()
     }
 
-    /// Returns results of setting a slice of a value, with axis and slice.
     pub(in crate::prove) fn model_sets(&self, of: Id) -> Vec<(Id, usize, Interval)> {
         let of = self.graph.find(of);
         let sets = self
