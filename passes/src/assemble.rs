@@ -1,4 +1,4 @@
-//! Assembles proved programs into a runnable [`Program`]: layout, cover, buffers, schedule.
+//! Assembles proved programs into a runnable [`Program`].
 
 use tpc_ir::program::{BatchShape, LaunchData, Program, Target};
 use tpc_ir::{Verified, stage};
@@ -8,10 +8,10 @@ use crate::cover::cover;
 use crate::layout::Layouts;
 use crate::schedule::{Order, order, queues};
 
-/// Assembles proved programs for one kind of device and these batch shapes.
+/// Assembles proved programs for one kind of device and the given batch shapes.
 ///
 /// # Errors
-/// Returns [`TooLarge`] if a size overflows, or if `shapes` is empty.
+/// Returns [`TooLarge`] if a size overflows or `shapes` is empty.
 pub fn assemble(
     graph: &Verified<stage::Programs>,
     shapes: &[BatchShape],
@@ -37,7 +37,7 @@ pub fn assemble(
 /// Returns the memory of [`assemble`]'s program, without queues.
 ///
 /// # Errors
-/// Same as [`assemble`].
+/// Returns the same errors as [`assemble`].
 pub fn memory(
     graph: &Verified<stage::Programs>,
     shapes: &[BatchShape],
@@ -61,7 +61,7 @@ fn cover_and_address(
     Some((launches, memory, order))
 }
 
-/// The error if a size of a program overflows.
+/// The error for programs with a size that overflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("sizes of the program overflow")]
+#[error("a size in the program overflows")]
 pub struct TooLarge;

@@ -1,4 +1,4 @@
-//! Bytes of the programs: arenas per place, and transfers.
+//! Memory bytes per place, and transferred bytes.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tpc_ir::{Bindings, Inst, InstData, Op, Place, Verified, stage};
 use crate::assemble::memory;
 use crate::buffers::Memory;
 
-/// Bytes at one place. [`Self::total`] is the size of its arenas.
+/// Bytes of memory at one place. [`Self::total`] is the size of the place's arenas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     /// Weights, packed as in the file.
@@ -22,7 +22,7 @@ pub struct Footprint {
     pub layout: i64,
     /// The work arena: inputs, intermediate values and outputs.
     pub compute: u64,
-    /// The peak of bytes from copies and collectives.
+    /// Peak bytes of copied and reduced values.
     pub staging: u64,
 }
 
@@ -37,8 +37,8 @@ impl Footprint {
     }
 }
 
-/// Returns the footprint of every place for these batch shapes, as in the program of [`assemble`](crate::assemble()).
-/// On overflow, every place has 2^64 - 1 bytes.
+/// Returns the footprint of every place for the batch shapes, as in [`assemble`](crate::assemble())'s program. On
+/// overflow, every place has 2^64 - 1 bytes.
 pub fn footprints(
     programs: &Verified<stage::Programs>,
     shapes: &[BatchShape],
@@ -56,7 +56,6 @@ pub fn footprints(
         })
 }
 
-/// Returns the bytes of each place, of its arenas and of their values; `None` on overflow.
 fn arenas(
     programs: &Verified<stage::Programs>,
     shapes: &[BatchShape],
@@ -74,7 +73,7 @@ fn arenas(
         place.staging = memory.staging.get(&arena.place).copied().unwrap_or(0);
     }
     let batch = shapes.first()?.most;
-    // A weight read under several names has one buffer.
+    // A weight that is read under several names has one buffer.
     let mut seen = vec![false; memory.buffers.len()];
     for (value, data) in programs.values() {
         let op = programs.def_op(value);
@@ -110,7 +109,7 @@ pub struct Traffic {
     pub all_to_all: u64,
     /// Copies between the host and devices, one per value and device.
     pub copies: u64,
-    /// Bytes transferred, counting one participant's operand per collective and the operand of each copy.
+    /// Bytes transferred: one participant's operand per collective, and each copied operand.
     pub bytes: u64,
 }
 
@@ -119,7 +118,7 @@ pub fn traffic(programs: &Verified<stage::Programs>, batch: &Bindings) -> Traffi
     traffic_of(programs, batch, |_, _| true)
 }
 
-/// Returns the transfers of one batch among some instructions.
+/// Returns the transfers of one batch among the given instructions.
 pub fn traffic_of(
     programs: &Verified<stage::Programs>,
     batch: &Bindings,

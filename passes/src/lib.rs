@@ -1,23 +1,23 @@
 //! # Passes: from a model's graph to the programs of its devices
 //!
-//! Each step is a module, and reads the results of the steps before it:
+//! Each step is a module and reads the results of earlier steps:
 //!
-//! 1. [`place`] gives every op a place and inserts the copies between places;
-//! 2. [`factors`] infers the factors that run through the axes;
+//! 1. [`place`] assigns a place to every op and inserts copies between places;
+//! 2. [`factors`] infers the factors of all axes;
 //! 3. [`plan`] chooses the factors to split, and their ranges;
 //! 4. [`shard`] gives every value its sharding and makes collectives explicit;
 //! 5. [`rewrite`] moves and merges copies and collectives;
 //! 6. [`lower`] gives every device its own program in local sizes;
-//! 7. [`canonicalise`] removes dead, duplicate and redundant work from the programs;
+//! 7. [`canonicalise`] removes dead, duplicate and redundant work;
 //! 8. [`prove`] proves that the programs compute the model's graph;
 //! 9. [`layout`] decides how weights are stored and which values are views;
-//! 10. [`cover`] gathers instructions into launches;
-//! 11. [`buffers`] gives every value an address;
-//! 12. [`schedule`] orders the launches of each place, with waits between places.
+//! 10. [`cover`] groups instructions into launches;
+//! 11. [`buffers`] assigns an address to every value;
+//! 12. [`schedule`] orders the launches of each place and adds waits between places.
 //!
 //! [`assemble()`] runs the last four.
 //!
-//! [`machine`] holds the cost model, [`layers`] finds alike layers, and [`footprint`] computes bytes of memory and
+//! [`machine`] has the cost model, [`layers`] finds alike layers, and [`footprint`] computes bytes of memory and
 //! transfers. The verifier of `tpc-ir` checks every graph by the ops' rules alone. The proof does not import the
 //! planner.
 

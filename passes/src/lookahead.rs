@@ -1,9 +1,7 @@
-//! Tokens after the batch that an instruction needs.
-
 use tpc_ir::op::InputKind;
 use tpc_ir::{Graph, Op, Value};
 
-/// Returns, per instruction, the number of tokens after the batch that it needs.
+/// Returns, per instruction, the number of tokens after the batch that the instruction needs.
 pub(crate) fn lookahead_tokens(graph: &Graph) -> Vec<u32> {
     let mut out = vec![0; graph.insts().len()];
     for (inst, data) in graph.insts() {

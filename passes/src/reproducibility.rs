@@ -1,9 +1,9 @@
-//! Reproducibility: sums over devices that are bit-identical to one device, and sums that may differ.
+//! Finds sums over devices that are bit-identical to one device, and sums that may differ.
 //!
 //! A split does not change bits if every device computes its own part of the results: output rows, heads or experts.
-//! Sums over a split axis are different, because their order is given by [`chunk_start`](tpc_ir::program::chunk_start).
-//! Devices keep this order if each holds a [`subtree`] and the collective adds the products directly. A sum of rows
-//! also keeps its bits if one device has the row and all others have zeros.
+//! [`chunk_start`](tpc_ir::program::chunk_start) gives the order of sums over a split axis. Devices keep this order if
+//! each holds a [`subtree`] and the collective adds the products directly. A sum of rows also keeps its bits if one
+//! device has the row and all others have zeros.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use tpc_ir::op::{Collective, OpCategory};
 use tpc_ir::program::{Tensors, subtree};
 use tpc_ir::{Graph, InstData, Interval, Op, Value};
 
-/// By default, tpc's CPU executor uses two-term activations for products that read at most this number of weights per
-/// token.
+/// The maximum number of weights read per token for which tpc's CPU executor by default gives a product two-term
+/// activations.
 pub const TWO_TERM_WEIGHTS: u64 = 1 << 18;
 
 /// The reason why a sum may differ in its bits.
@@ -20,25 +20,25 @@ pub const TWO_TERM_WEIGHTS: u64 = 1 << 18;
 pub enum DifferenceCause {
     /// The number of devices is not 2, 4 or 8.
     DeviceCount,
-    /// The shares are not equal subtrees of the sum over the whole axis.
+    /// The devices' shares are not equal subtrees of the sum over the whole axis.
     UnequalShares,
     /// Each device adds two sums, one per term of the activations.
     TwoTerms,
-    /// The summands were computed from the shares' products, which are added later than on one device.
+    /// Devices add values computed from the products, later than one device does.
     DeferredSum,
 }
 
-/// Sums that may differ in their bits for one reason.
+/// Sums that may differ in their bits for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DifferingSums {
     /// The number of sums.
     pub sums: usize,
-    /// The result of the first.
+    /// The result of the first sum.
     pub first: Value,
 }
 
-/// Finds the programs' sums over devices that may differ from one device in their bits; empty if all are the same.
-/// Products that read at most `two_terms` quantised weights per token use two-term activations.
+/// Finds sums over devices that may differ in their bits from one device. Products that read at most `two_terms`
+/// quantised weights per token use two-term activations.
 pub fn find_differing_sums(
     programs: &Graph,
     two_terms: u64,
@@ -65,7 +65,7 @@ pub fn find_differing_sums(
     out
 }
 
-/// Returns the reason why the sum of these values, one per device, may differ in its bits.
+/// Returns the reason, if any, why the sum of these values, one per device, may differ in its bits.
 fn difference_cause(
     programs: &Graph,
     parts: &[Value],
@@ -92,7 +92,7 @@ fn difference_cause(
     }
     let is_subtree =
         |(rank, i): (u64, &Interval)| subtree(k, rank, devices) == Some((i.start, i.end()));
-    // Without elements, they are parts of several ranges.
+    // Empty shares would be subtrees of several ranges.
     if k == 0 || !(0..).zip(&shares).all(is_subtree) {
         return Some(DifferenceCause::UnequalShares);
     }
@@ -110,8 +110,8 @@ fn moved_inst(programs: &Graph, mut v: Value) -> &InstData {
     }
 }
 
-/// Returns the interval of K that a product sums over, empty for several; `None` for a value other than a product with
-/// a weight.
+/// Returns the interval of K that a product with a weight sums over; an empty interval if the sum has several
+/// intervals. `None` for other values.
 fn product_share(programs: &Graph, v: Value) -> Option<Interval> {
     let product = moved_inst(programs, v);
     let (Op::MulMat(_) | Op::MulMatId(_)) = &product.op else {

@@ -1,5 +1,3 @@
-//! The readers of every value.
-
 use tpc_ir::{Graph, Inst, Value};
 
 /// The instructions that read each value.
@@ -10,7 +8,7 @@ pub struct Users {
 }
 
 impl Users {
-    /// Returns the readers of every value.
+    /// Returns the readers of every value of a graph.
     pub fn of_graph(graph: &Graph) -> Users {
         let n = graph.values().len();
         let mut out = Users {

@@ -1,5 +1,3 @@
-//! The values that launches read and write.
-
 use tpc_ir::program::{LaunchData, Work};
 use tpc_ir::{Graph, Output, Value};
 
@@ -37,8 +35,8 @@ pub(super) fn writes<'a>(
         .chain(launch.covered_insts().iter().flat_map(results))
 }
 
-/// Returns, per non-view value, the last launch that reads it or a view of it. `None` if no launch reads the value, if
-/// it is an output, or if a later phase reads it.
+/// Returns, per non-view value, the last launch that reads the value or a view of it. `None` for unread values,
+/// outputs, and values that a later phase reads.
 pub(super) fn last_reads(
     graph: &Graph,
     layouts: &Layouts,

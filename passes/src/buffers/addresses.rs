@@ -1,4 +1,4 @@
-//! Addresses for the work of a batch.
+//! Addresses for the intermediate values of a batch.
 
 use tpc_ir::program::{ArenaKind, BatchShape, BufferData, Extent, Layout, StorageFormat, Target};
 use tpc_ir::{Arena, Buffer, Graph, TensorType};
@@ -19,7 +19,7 @@ struct LiveBuffer {
 #[derive(Clone, Default)]
 struct ArenaState {
     free: FreeList,
-    /// Live bytes written by copies and collectives, and their peak.
+    /// Live bytes and peak bytes of results of copies and collectives.
     staged: u64,
     most_staged: u64,
 }
@@ -42,7 +42,7 @@ impl ArenaState {
     }
 }
 
-/// Assigns addresses to the values of a batch, per shape, except to values inside launches. `None` on overflow.
+/// Assigns addresses to a batch's values outside launches, per batch shape. Returns `None` on overflow.
 pub(super) fn assign_addresses(
     (graph, inside): (&Graph, &[bool]),
     shared: &Aliases,
@@ -92,7 +92,7 @@ fn buffers(
     memory: &mut Memory,
 ) -> Option<(Vec<LiveBuffer>, Vec<u64>)> {
     let (mut lived, mut bytes) = (Vec::new(), Vec::new());
-    // Consecutive devices have tensors of the same types.
+    // Consecutive values often have the same type on every device.
     let mut last: Option<&TensorType> = None;
     for (value, data) in graph.values() {
         let op = graph.def_op(value);

@@ -1,4 +1,4 @@
-//! Aliases: results that share an operand's memory, and stores of states whose new content is in another buffer.
+//! Aliases: results that share an operand's memory, and stores of states computed in another buffer.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::program::{LaunchData, Layout, Work};
@@ -8,11 +8,11 @@ use super::accesses::last_reads;
 use crate::layout::{Layouts, Storage};
 use crate::schedule::Order;
 
-/// The owner of each value's buffer: another value for views and in-place updates.
+/// The value that owns each value's buffer: another value for views and in-place updates.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Aliases {
     pub(super) owners: Vec<Value>,
-    /// Layouts that differ from the op's own: results written over a part of another value, and views of these results.
+    /// Layouts other than the op's own: results that overwrite part of another value, and views of these results.
     moved: FxHashMap<Value, Layout>,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn find_aliases(
     order: &Order,
 ) -> Option<Aliases> {
     let readers = last_reads(graph, layouts, launches, order);
-    // The launch of each update and of each instruction with its own launch.
+    // The launch of each update and of each instruction launched alone.
     let mut may: Vec<Option<LaunchSite<'_>>> = vec![None; graph.insts().len()];
     let all = order.phases.iter().flat_map(|(_, launches)| launches);
     for (position, launch) in all.enumerate() {
@@ -120,8 +120,7 @@ fn find_overwritten_operand(
         if !update && (!own || lasting(of) || lasting(owner) || at.insts.len() > 1) {
             return None;
         }
-        // The launch must not read another operand in this buffer. Values that the launch itself computes are not in
-        // buffers.
+        // The launch must not read another operand from this buffer. Values computed inside the launch have no buffer.
         let there = |v: &Value| shared.owners.get(v.index()) == Some(&owner);
         let others = data.operands.iter().enumerate().filter(|(j, _)| *j != i);
         let meets = |(j, v): (usize, &Value)| {
@@ -134,7 +133,7 @@ fn find_overwritten_operand(
     data.operands.iter().enumerate().find_map(may)
 }
 
-/// Adds a `store` launch for each state whose new content is not in the state's own memory.
+/// Adds a `store` launch for each state whose new content is outside the state's memory.
 pub(super) fn add_stores(
     graph: &Graph,
     layouts: &Layouts,

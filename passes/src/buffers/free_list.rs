@@ -1,17 +1,15 @@
-//! Free ranges of an arena.
-
 use tpc_ir::program::Extent;
 
-/// The free ranges of an endless arena, allocated by best fit.
+/// The free ranges of an unbounded arena, allocated by best fit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FreeList {
-    /// Free ranges `[first byte, end)`, ascending, below `end`.
+    /// Free ranges `[start, end)` in bytes, ascending, below the field `end`.
     ranges: Vec<(u64, u64)>,
     end: u64,
 }
 
 impl FreeList {
-    /// Takes at least one unit of `alignment`; `None` on overflow.
+    /// Allocates `bytes`, rounded up to a nonzero multiple of `alignment`. Returns `None` on overflow.
     pub(super) fn take(&mut self, bytes: u64, alignment: u64) -> Option<u64> {
         let bytes = bytes.max(1).checked_next_multiple_of(alignment)?;
         let fits = |&(_, (start, end)): &(usize, &(u64, u64))| end - start >= bytes;
@@ -24,7 +22,7 @@ impl FreeList {
             }
             return Some(start);
         }
-        // A free last range grows.
+        // Extend the last free range.
         let start = match self.ranges.last() {
             Some(&(start, end)) if end == self.end => {
                 self.ranges.pop();

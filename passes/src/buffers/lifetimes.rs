@@ -1,4 +1,4 @@
-//! Lifetimes, as positions in the linear order of launches.
+//! Lifetimes of values, as positions in the linear order of launches.
 
 use tpc_ir::program::LaunchData;
 use tpc_ir::{Graph, Op, Value};
@@ -34,7 +34,7 @@ impl Lifetimes {
                         first[at] = Some(position);
                         born[at] = phase;
                     }
-                    // A phase may run again.
+                    // A value that a later phase reads lives to the end, because a phase may run again.
                     last[at] = match born[at] == phase {
                         true => last[at].max(position),
                         false => end,
@@ -48,7 +48,7 @@ impl Lifetimes {
         }
         let mut of: Vec<(usize, usize)> = Vec::with_capacity(n);
         for (i, (first, last)) in first.into_iter().zip(last).enumerate() {
-            // The host writes inputs before the first launch. Few inputs belong to later phases.
+            // The host writes all inputs before the first launch; few inputs belong to later phases.
             let input = matches!(graph.def_op(Value::new(i)), Op::Input(_));
             let start = match input {
                 true => 0,

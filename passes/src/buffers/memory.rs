@@ -1,5 +1,3 @@
-//! The arenas and buffers of a program.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::program::{ArenaData, ArenaKind, BufferData, Extent, Home, StorageFormat};
@@ -8,16 +6,16 @@ use tpc_ir::{Arena, Buffer, Graph, Place, Value};
 use super::aliases::Aliases;
 use crate::layout::Layouts;
 
-/// The memory of a program.
+/// The memory layout of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     /// The arenas.
     pub arenas: Vec<ArenaData>,
     /// The buffers.
     pub buffers: Vec<BufferData>,
-    /// Per value, its buffer.
+    /// The buffer of each value.
     pub of: Vec<Option<Buffer>>,
-    /// Per place, the peak bytes of work held by results of copies and collectives.
+    /// Peak bytes of copied and reduced values, per place.
     pub staging: BTreeMap<Place, u64>,
     pub(super) shared: Aliases,
 }
@@ -59,7 +57,7 @@ impl Memory {
         Buffer::new(self.buffers.len() - 1)
     }
 
-    /// Returns the home of each value; `None` on overflow.
+    /// Returns the memory location of each value. Returns `None` on overflow.
     pub fn homes(&self, graph: &Graph, layouts: &Layouts) -> Option<Vec<Option<Home>>> {
         let home = |(value, _)| {
             let layout = self.shared.layout(graph, layouts, value)?;

@@ -1,11 +1,9 @@
-//! The text form of a program's memory: arenas, buffers, and their values.
-
 use std::fmt::Write;
 
 use tpc_ir::program::{Extent, Program};
 use tpc_ir::{Arena, Buffer, Dim, Value};
 
-/// Prints the memory of a program. A buffer of a batch has a range per shape.
+/// Prints the arenas, buffers and values of a program. Buffers of a batch have one range per batch shape.
 pub fn print(program: &Program) -> String {
     let mut out = String::new();
     for (a, arena) in program.arenas.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use tpc_ir::{Graph, Op};
 
-/// True per instruction that an output needs. Leaves always count: they are the programs' signature and part of the
+/// True per instruction that an output needs. Leaves count as needed: they are the programs' signature and part of the
 /// plan.
 fn alive(graph: &Graph) -> Vec<bool> {
     let mut needed = vec![false; graph.values().len()];

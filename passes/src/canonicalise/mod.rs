@@ -1,15 +1,14 @@
 //! Removes dead, duplicate and redundant work from programs.
 //!
-//! Lowering may slice a value that it has just concatenated, or compute a value twice for two parts on a device. This
+//! Lowering may slice a value just after concatenating it, or compute a value twice for two parts on a device. This
 //! pass runs before the proof, which thus covers the final programs.
 //!
 //! - A slice of a slice, or a concatenation of adjacent slices, becomes one slice.
 //! - A slice of a concatenation or of a padded value reads the operand that contains it.
 //! - Equal instructions of a layer at one place become one.
-//! - Instructions that no output needs are dropped.
+//! - Instructions that no output needs are dropped, except leaves.
 //!
-//! Other views and pads by 0 elements stay: they cost little, and the proof follows the model step by step. Unread
-//! leaves stay too: inputs are the programs' signature, and the plan lists the weights and states of each device.
+//! Other views and pads by 0 elements stay: they are cheap, and the proof follows the model op by op.
 
 mod dead;
 mod simplify;
@@ -25,7 +24,7 @@ use simplify::Simplification;
 
 /// Removes dead, duplicate and redundant work; keeps the outputs.
 ///
-/// The programs may be unverified, but define values before their use.
+/// The programs may be unverified but must define values before their use.
 pub fn canonicalise(mut programs: Graph) -> Graph {
     dead::drop_dead(&mut programs);
     if is_canonical(&programs) {
@@ -37,12 +36,12 @@ pub fn canonicalise(mut programs: Graph) -> Graph {
     out
 }
 
-/// Up to this number, instructions are compared pairwise; above, by a hash table.
+/// The maximum number of instructions compared pairwise; a hash table compares more.
 const MOST_ALIKE: usize = 64;
 
-/// True if the programs are canonical, as most are. This check is cheaper than a rebuild.
+/// True if the programs are already canonical, which is common. The check is cheaper than a rebuild.
 fn is_canonical(programs: &Graph) -> bool {
-    // Instructions by cheap properties that equal ones share; only these are compared.
+    // Instructions grouped by cheap properties; only instructions in one group can be equal.
     let mut alike: FxHashMap<_, SmallVec<[&InstData; 1]>> = FxHashMap::default();
     let merged = || programs.insts().filter(|(_, data)| is_merged(&data.op));
     alike.reserve(merged().count());
@@ -103,7 +102,7 @@ fn simplify_all(from: &Graph) -> Graph {
     out
 }
 
-/// True if equal instructions are merged: ops without effects besides their results.
+/// True if equal instructions with this op are merged.
 const fn is_merged(op: &Op) -> bool {
     !matches!(
         op,

@@ -8,7 +8,6 @@ pub(super) enum Simplification {
     Op(Op, Vec<Value>),
 }
 
-/// Returns the simplest form of an op, with the same type and elements.
 pub(super) fn simplify(graph: &Graph, op: &Op, operands: Vec<Value>) -> Simplification {
     let mut now = (op.clone(), operands);
     // Each step replaces an operand by an earlier value, so the loop ends.
@@ -65,7 +64,6 @@ fn slice(graph: &Graph, s: &Slice, x: Value) -> Option<Simplification> {
                 if first.at_most(&s.start) && s.start.checked_add(&s.len)?.at_most(&next) {
                     let start = s.start.checked_sub(&first)?;
                     let whole = start.is_zero() && Some(&s.len) == len_of(part);
-                    // The prover does not support slices that start at a run-time offset.
                     let fixed = start.as_const().is_some() && first.as_const().is_some();
                     return (whole || fixed).then(|| within(part, start));
                 }
@@ -90,7 +88,7 @@ fn concat(graph: &Graph, c: &Concat, operands: &[Value]) -> Option<Simplificatio
     if let [only] = operands {
         return Some(Simplification::Value(*only));
     }
-    // Adjacent slices of one value are one slice.
+    // Merge adjacent slices of one value.
     let cut = |v: Value| match definition(graph, v) {
         (Op::Slice(s), [below]) if s.axis == c.axis => Some((s, *below)),
         _ => None,

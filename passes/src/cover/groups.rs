@@ -1,4 +1,4 @@
-//! Launches of several instructions: the target's proposals that can be launches.
+//! Fused launches: the target's proposals that satisfy the dependences.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::users::Users;
 pub(super) struct Groups<'a> {
     seen: GraphContext<'a>,
     ahead: Vec<u32>,
-    /// Per instruction, the position of its launch.
+    /// The position of each instruction's launch.
     at: Vec<Inst>,
     taken: Vec<bool>,
     sets: BTreeMap<Inst, Vec<Inst>>,
@@ -78,7 +78,7 @@ impl<'a> Groups<'a> {
         self.sets.get(&inst).map(Vec::as_slice)
     }
 
-    /// Returns the position of a set's launch; `None` if the set cannot be a launch.
+    /// Returns the position of a fused launch of these instructions. `None` if they cannot be fused.
     fn place(&self, insts: &[Inst]) -> Option<Inst> {
         let sorted = insts.len() > 1 && insts.windows(2).all(|w| w[0] < w[1]);
         let fits = sorted && self.is_one(insts) && insts.iter().all(|i| self.fits(insts, *i));
@@ -86,8 +86,8 @@ impl<'a> Groups<'a> {
         places.find(|at| self.is_between(insts, **at)).copied()
     }
 
-    /// True if the instructions are free, in one phase and at one place. After a collective as the first, the others
-    /// run at its participants.
+    /// True if no instruction is in another launch and all run in one phase and at one place. If the first is a
+    /// collective, the others run at its participants.
     fn is_one(&self, insts: &[Inst]) -> bool {
         let graph = self.seen.graph;
         let place = |v: &Value| graph.value(*v).place;
@@ -103,13 +103,14 @@ impl<'a> Groups<'a> {
         single && rest && insts.iter().all(free)
     }
 
-    /// True if the instruction can join the set. A view needs its operand in the set, and only the set may read either.
-    /// An update must not share the updated value with another instruction of the set.
+    /// True if the instruction can join the set. A view needs its operand in the set, and no instruction outside the
+    /// set may read the view or the operand. An update must not share the updated value with another instruction of the
+    /// set.
     fn fits(&self, insts: &[Inst], inst: Inst) -> bool {
         let (graph, layouts) = (self.seen.graph, self.seen.layouts);
         let data = graph.inst(inst);
         let within = |v: &Value| insts.contains(&graph.value(*v).def.0);
-        // A view outside the set must not pass a value of the set to this instruction.
+        // A view outside the set must not separate this instruction from a value of the set.
         let behind = |v: &&Value| !within(v) && within(&layouts.base(**v));
         if data.operands.iter().any(|v| behind(&v)) {
             return false;
@@ -135,7 +136,7 @@ impl<'a> Groups<'a> {
         !self.seen.users.is_output(value) && users.iter().all(|u| insts.contains(u))
     }
 
-    /// True if the position is after all operands of the set and before all readers of its results.
+    /// True if the position is after all operands from outside the set and before all outside readers of its results.
     fn is_between(&self, insts: &[Inst], at: Inst) -> bool {
         insts.iter().all(|&i| {
             let data = self.seen.graph.inst(i);

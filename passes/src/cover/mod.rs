@@ -1,8 +1,8 @@
-//! Cover: the instructions as launches.
+//! Groups instructions into launches.
 //!
-//! One launch covers every instruction that computes or moves data. Leaves, and views outside of fused launches, need
-//! no launch. A launch covers several instructions if the target has a kernel for them. Values read only by their own
-//! launch need no buffer.
+//! Every instruction that computes or moves data belongs to one launch. Leaves, and views outside of fused launches,
+//! need no launch. A launch covers several instructions if the target has a kernel for them. Values that only their own
+//! launch reads need no buffer.
 
 mod groups;
 mod print;
@@ -37,7 +37,7 @@ fn launch(graph: &Graph, insts: Vec<Inst>) -> LaunchData {
     if !transfer {
         places.dedup();
     }
-    // After a collective all places do the same, which is named once.
+    // All places run the same instructions after a collective, so the name lists one place's instructions.
     let at_first = |i: &&Inst| {
         let results = &graph.inst(**i).results;
         !transfer || **i == first || graph.value(results[0]).place == places[0]

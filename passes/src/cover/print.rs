@@ -1,5 +1,3 @@
-//! The text form of launches.
-
 use std::fmt::Write;
 
 use tpc_ir::program::{LaunchData, Work};

@@ -1,4 +1,4 @@
-//! Tables over the inferred factors, for planning.
+//! Tables computed from the inferred factors, for planning.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,7 +16,7 @@ use super::Factors;
 use crate::place::group_of;
 use crate::users::Users;
 
-/// The name in budget errors.
+/// The name of this step in budget errors.
 const TABLES: &str = "planning";
 
 /// A placed graph and its analyses.
@@ -32,10 +32,10 @@ pub struct GraphFacts<'a> {
     pub users: &'a Users,
 }
 
-/// A summand of a tensor: the leaves of each axis, major first. Tensors without sums have one.
+/// One concatenated segment of a tensor: the leaves of each axis. Tensors that are not concatenated have one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summand {
-    /// Leaves per axis.
+    /// Leaves of each axis, major first.
     pub axes: [Vec<Var>; RANK],
 }
 
@@ -46,7 +46,7 @@ impl Summand {
     }
 }
 
-/// A role of an op, with its factor.
+/// A role of an op, with the leaves of its factor.
 #[derive(Clone, Debug)]
 pub struct RoleUse {
     /// The role.
@@ -58,7 +58,7 @@ pub struct RoleUse {
 /// The roles of one instruction's factors.
 #[derive(Clone, Debug, Default)]
 pub struct InstFacts {
-    /// Roles with their factors.
+    /// The roles with their leaves.
     pub roles: Vec<RoleUse>,
 }
 
@@ -67,39 +67,36 @@ pub struct InstFacts {
 pub struct LeafFacts {
     /// Instructions that need the leaf whole.
     pub whole: Vec<Inst>,
-    /// A value that has the leaf twice in one summand.
+    /// A value with the leaf twice in one summand.
     pub repeated: Option<Value>,
-    /// An instruction that indexes along the leaf, if the leaf is only a part of the axis.
+    /// An instruction that indexes along an axis that the leaf only partly covers.
     pub indexed_part: Option<Inst>,
-    /// The leaves that precede the leaf on some axis; `None` if the leaf is the first of an axis.
+    /// The leaves just before this leaf on some axis; `None` if the leaf is first on an axis.
     pub before: BTreeSet<Option<Var>>,
-    /// The other leaves of the summands that contain the leaf.
+    /// Other leaves in summands with this leaf.
     pub co_occurring: BTreeSet<Var>,
-    /// The states, and the weights on groups, that contain the leaf, in order.
+    /// The states, and the weights on groups, with this leaf, in program order.
     pub stored: Vec<Value>,
-    /// A value of a group that the user wants whole.
+    /// A value of a group that an override keeps whole.
     pub pinned_whole: Option<Value>,
 }
 
 /// Tables over values, instructions and leaves.
 #[derive(Clone, Debug)]
 pub struct Analysis {
-    /// Per value, its summands, shared by values of the same factors.
+    /// The summands of each value; values with equal factors share them.
     pub summands: Vec<Arc<[Summand]>>,
-    /// Per instruction, its roles.
+    /// The roles of each instruction.
     pub insts: Vec<InstFacts>,
-    /// Per leaf, its facts.
+    /// The facts of each leaf.
     pub leaves: BTreeMap<Var, LeafFacts>,
-    /// Per value, the granule along axis 0: the smallest separately stored number of elements. This is a block of the
-    /// file's type, unless [`Self::store_as`] changes it.
+    /// The granule of each value along axis 0, in elements: the smallest number of elements stored together. The
+    /// default is a block of the file's type; see [`Self::store_as`].
     pub granules: Vec<u64>,
 }
 
 impl Analysis {
-    /// Returns the tables of a placed graph. Only instructions on groups restrict splits.
-    ///
-    /// # Panics
-    /// Never.
+    /// Returns the tables of a placed graph. Only instructions on device groups restrict splits.
     pub fn new(graph: &Graph, factors: &Factors) -> Analysis {
         let found = Analysis::new_within(graph, factors, &Budget::new(Limits::NONE));
         found.expect("invariant: the budget is unlimited")
@@ -120,7 +117,7 @@ impl Analysis {
             leaves: BTreeMap::new(),
             granules: Vec::with_capacity(graph.values().len()),
         };
-        // The summands of these axes; true if the facts of their leaves are entered.
+        // The summands per set of axes; true if their leaves' facts are recorded.
         let mut known: HashMap<Axes, (Arc<[Summand]>, bool)> = HashMap::new();
         for (value, data) in graph.values() {
             out.granules.push(data.ty.dtype.block_len());
@@ -159,7 +156,7 @@ impl Analysis {
         Ok(out)
     }
 
-    /// Adds a value's summands to the facts of their leaves, once per set of axes.
+    /// Records a value's summands in the facts of their leaves, once per set of axes.
     fn value(
         &mut self,
         graph: &Graph,
@@ -167,7 +164,7 @@ impl Analysis {
         (summands, entered): &mut (Arc<[Summand]>, bool),
     ) {
         let on_group = matches!(graph.value(value).place, Place::Group(_));
-        // A state of the host is cut into the devices' parts at every fetch.
+        // A state on the host is cut into the devices' parts at every fetch.
         let stored = match graph.def_op(value) {
             Op::Weight(_) => on_group,
             Op::State(_) => true,
@@ -200,7 +197,6 @@ impl Analysis {
         }
     }
 
-    /// Returns the roles of an instruction, and enters them into the facts of their leaves.
     fn inst(&mut self, graph: &Graph, factors: &Factors, inst: Inst) -> InstFacts {
         let data = graph.inst(inst);
         let axes =
@@ -224,11 +220,11 @@ impl Analysis {
                         Role::Gather if position > 0 || summands.len() > 1 => {
                             facts.indexed_part = Some(inst);
                         }
-                        // Only the class identifies masked rows, so the class must split all experts.
+                        // A masked row is recognised only by its class, so the class must split all experts.
                         Role::Expert if summand.len() > 1 || summands.len() > 1 => {
                             facts.indexed_part = Some(inst);
                         }
-                        // A split would give an unreduced sum of integers, which is not supported.
+                        // Unreduced sums of integers are not supported.
                         Role::Reduce | Role::Gather | Role::Expert if integers => {
                             facts.whole.push(inst);
                         }
@@ -258,7 +254,7 @@ impl Analysis {
         leaves.len() as u64
     }
 
-    /// Keeps these values whole.
+    /// Keeps the given values whole.
     pub fn keep_whole(&mut self, values: &[Value]) {
         for &v in values {
             for leaf in self.summands[v.index()].iter().flat_map(Summand::leaves) {
@@ -267,7 +263,7 @@ impl Analysis {
         }
     }
 
-    /// Applies a target's storage: weights read only by products may be cut at its granules.
+    /// Applies the target's storage: weights that only products read may be cut at the target's granules.
     pub fn store_as(&mut self, target: &dyn Target, graph: &Graph, users: &Users) {
         for (value, data) in graph.values() {
             let multiplied = |&inst: &Inst| {

@@ -1,5 +1,3 @@
-//! Reshapes that cut a factor, and sizes that avoid the cut.
-
 use tpc_ir::factor::{Label, Var, solve};
 use tpc_ir::op::{OpDef, Reshape};
 use tpc_ir::{Dim, Graph, Inst, Op, RANK};
@@ -12,15 +10,13 @@ use crate::gcd::gcd;
 pub struct CutReshape {
     /// The factor.
     pub factor: Var,
-    /// The offset in the factor at which an axis of the result starts.
+    /// The offset in the factor at which an axis of the result starts, in indices.
     pub at: Dim,
-    /// Sizes that avoid the cut: the reshape's own sizes, but an axis that would end inside a factor ends at the
-    /// factor's end.
+    /// Sizes that avoid the cut: an axis that would end inside a factor ends at the factor's end instead.
     pub instead: Option<[Dim; RANK]>,
 }
 
-/// Returns the factor that a reshape cuts. `None` for other ops, if no factor is cut, and for tensors of several
-/// segments.
+/// Returns the factor that a reshape cuts. `None` for other ops, uncut factors, and tensors with several segments.
 pub fn cut_reshape(graph: &Graph, factors: &Factors, inst: Inst) -> Option<CutReshape> {
     let data = graph.inst(inst);
     let Op::Reshape(reshape) = &data.op else {
@@ -33,7 +29,7 @@ pub fn cut_reshape(graph: &Graph, factors: &Factors, inst: Inst) -> Option<CutRe
         return None;
     }
     leaves.reverse();
-    // The number of elements up to the end of each factor, minor first; starts with 1.
+    // The numbers of elements up to the end of each factor, minor first, starting with 1.
     let mut ends = vec![Dim::ONE];
     for &l in &leaves {
         ends.push(ends.last()?.checked_mul(factors.space.size(l))?);
@@ -64,7 +60,6 @@ pub fn cut_reshape(graph: &Graph, factors: &Factors, inst: Inst) -> Option<CutRe
     })
 }
 
-/// Returns the factor that contains `end`, and the offset of `end` in it.
 fn position(ends: &[Dim], end: &Dim) -> Option<(usize, Dim)> {
     let divided = |(i, e): (usize, &Dim)| Some((i, end.checked_div(e)?));
     ends.iter().enumerate().rev().find_map(divided)
@@ -77,7 +72,7 @@ fn add(bounds: &mut Vec<Dim>, bound: Dim) {
     }
 }
 
-/// Returns axes between the bounds; the last takes the rest.
+/// Returns the sizes of axes that end at `bounds`; the last axis takes the rest.
 fn sizes(bounds: &[Dim], total: &Dim) -> Option<[Dim; RANK]> {
     let mut out = [Dim::ONE, Dim::ONE, Dim::ONE, Dim::ONE];
     let bounds = &bounds[..bounds.len().min(RANK)];

@@ -25,8 +25,7 @@ use tpc_ir::{
 
 use rule_cache::RuleCache;
 
-/// The name in budget errors.
-const FACTORS: &str = "the inference of factors";
+const FACTORS: &str = "factor inference";
 
 fn copy_source(graph: &Graph, mut v: Value) -> Value {
     while let Op::Copy(_) = graph.def_op(v) {
@@ -35,7 +34,7 @@ fn copy_source(graph: &Graph, mut v: Value) -> Value {
     v
 }
 
-/// The factor trees of every value of a graph.
+/// The factor trees of all values of a graph.
 #[derive(Clone, Debug)]
 pub struct Factors {
     /// The variables.
@@ -44,12 +43,12 @@ pub struct Factors {
     pub axes: Vec<Axes>,
     /// The rule of each instruction. Instructions that differ only in names share a rule.
     pub rules: Vec<Arc<Rule>>,
-    /// Instructions without a solution, with the reason: their operands and results stay whole.
+    /// Instructions whose factors do not unify, with the reason. Their operands and results stay whole.
     pub opaque: Vec<(Inst, UnifyError)>,
 }
 
 impl Factors {
-    /// Infers the factors of a valid graph. Instructions beyond a command's budget stay opaque.
+    /// Infers the factors of a valid graph. Instructions over the default budget become opaque.
     pub fn infer(graph: &Graph) -> Factors {
         Factors::infer_in(
             graph,
@@ -70,10 +69,10 @@ impl Factors {
         Ok(out)
     }
 
-    /// Infers factors in an empty space. Also returns the first instruction that does not fit.
+    /// Returns the factors, and the first instruction over the space's limit.
     fn infer_in(graph: &Graph, mut space: Space) -> (Factors, Option<Inst>) {
         let unit = space.leaf_with_label(Dim::ONE, Label::Free);
-        // About three axes of a value are not 1, and an op adds few factors.
+        // A value has about three axes larger than 1, and an op adds few factors.
         space.reserve(4 * graph.values().len());
         let mut axes: Vec<Axes> = Vec::with_capacity(graph.values().len());
         for (_, v) in graph.values() {
@@ -100,7 +99,7 @@ impl Factors {
             if let Err((_, cut)) = solve(&mut out.space, &rule, &operands, &results) {
                 out.opaque.push((inst, cut));
             }
-            // Users of the same ids number experts alike.
+            // Ops that use the same ids number the experts in the same way.
             for (role, expr) in &rule.roles {
                 let (Role::Expert, Some(var)) = (role, Rule::role_var(expr, &operands, &results))
                 else {
@@ -126,7 +125,7 @@ impl Factors {
                 for axis in 0..RANK {
                     let (a, b) = (out.axes[state.index()][axis], out.axes[value.index()][axis]);
                     if let Err(cut) = out.space.unify(&[a], &[b]) {
-                        // Neither the new content nor the state may be split.
+                        // Neither the state nor its new content may be split.
                         out.opaque.push((graph.value(*state).def.0, cut.clone()));
                         out.opaque.push((graph.value(*value).def.0, cut));
                     }
@@ -141,10 +140,10 @@ impl Factors {
         (out, stopped)
     }
 
-    /// True if a second run of all rules would not refine a factor.
+    /// True if a second run of all rules would not refine any factor.
     pub fn is_stable(&self, graph: &Graph) -> bool {
         let mut again = self.clone();
-        // Leaves are compared by their first appearance, because another variable may represent the same leaf.
+        // Compare leaves by first appearance, because another variable may represent the same leaf.
         let leaves = |f: &Factors| -> Vec<(usize, Dim)> {
             let mut seen: BTreeMap<Var, usize> = BTreeMap::new();
             let mut found = Vec::new();

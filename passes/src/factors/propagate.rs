@@ -1,4 +1,4 @@
-//! The flow of unreduced sums, from definition to reduction.
+//! Propagates unreduced sums from their definition to their reduction.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +15,10 @@ pub trait Selection {
     fn class_of(&self, group: Group, leaf: Var) -> Option<Class>;
 }
 
-/// The flow of unreduced sums through a range of instructions.
+/// The unreduced sums in a range of instructions.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
-    /// The unreduced values before any reduction. All others are [`Unreduced::None`].
+    /// The unreduced values before any reduction. All other values are [`Unreduced::None`].
     pub defined: Vec<(Value, Unreduced)>,
     /// Values reduced at their definition.
     pub reduced: Vec<Value>,
@@ -26,7 +26,7 @@ pub struct Flow {
     pub norms: Vec<Inst>,
 }
 
-/// The reason why a selection is not possible.
+/// The reason why a selection of leaves is not possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PropagationConflict {
     /// Only some segments of a contraction are split.
@@ -35,14 +35,14 @@ pub enum PropagationConflict {
     UnreducedAndSplit(Value),
 }
 
-/// Propagates unreduced sums through `insts`, which are in program order and closed under dependency, except for whole
-/// values from outside.
+/// Propagates unreduced sums through `insts`. The instructions must be in program order and contain all their
+/// dependences; values from outside are whole.
 ///
-/// Each sum is delayed as far as the ops' rules allow. If an unreduced value has several readers, one reduction at the
-/// value is compared with one per reader.
+/// Reductions are delayed as far as the ops' rules allow. If an unreduced value has several readers, one reduction of
+/// the value is compared with one reduction per reader.
 ///
 /// # Errors
-/// Fails if the selection is not possible.
+/// Returns the conflict if the selection is not possible.
 pub fn propagate(
     facts: GraphFacts<'_>,
     insts: &[Inst],
@@ -70,7 +70,7 @@ pub fn propagate(
     Ok(flow)
 }
 
-/// Returns the flow with reductions at `reduce_at`, and adds further required reductions to it.
+/// Returns the flow with reductions at `reduce_at`; adds further required reductions to `reduce_at`.
 fn fixpoint(
     facts: GraphFacts<'_>,
     insts: &[Inst],
@@ -97,10 +97,10 @@ fn fixpoint(
     }
 }
 
-/// Returns the roles of `inst` that meet a selected leaf.
+/// Returns the roles of `inst` on selected leaves.
 ///
 /// # Errors
-/// Fails if only some segments of a contraction are split.
+/// Returns a conflict if only some segments of a contraction are split.
 pub fn active_roles(
     graph: &Graph,
     analysis: &Analysis,
@@ -141,9 +141,7 @@ struct Pass<'a> {
     facts: GraphFacts<'a>,
     insts: &'a [Inst],
     selection: &'a dyn Selection,
-    /// Values reduced at their definition. The pass adds to them.
     reduce_at: &'a mut BTreeSet<Value>,
-    /// Unreduced values so far; there are few at any time.
     unreduced: Vec<(Value, Unreduced)>,
     flow: Flow,
 }
@@ -200,7 +198,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Returns the state of an instruction's results; demands reduction of the operands it cannot take unreduced.
+    /// Returns the state of an instruction's results, and requests reductions of operands that must be whole.
     fn result(
         &mut self,
         data: &InstData,
@@ -246,7 +244,6 @@ impl Pass<'_> {
         }
     }
 
-    /// Defines an unreduced value: it is reduced at once, or passed on.
     fn define(
         &mut self,
         v: Value,
@@ -254,7 +251,7 @@ impl Pass<'_> {
         any_unreduced: bool,
     ) -> Result<(), PropagationConflict> {
         if self.is_split(v) {
-            // The next pass, with reduced operands, decides.
+            // The next pass decides, with reduced operands.
             if any_unreduced {
                 return Ok(());
             }
@@ -274,7 +271,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Returns the value to reduce for `v`: the op result that its views select from.
+    /// Returns the op result that `v` is a view of.
     fn producer(&self, mut v: Value) -> Value {
         let graph = self.facts.graph;
         loop {

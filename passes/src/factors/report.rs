@@ -1,5 +1,3 @@
-//! Positions of a factor in tensors.
-
 use tpc_ir::factor::Var;
 use tpc_ir::{Graph, RANK, Value};
 
@@ -12,13 +10,13 @@ pub struct FactorPosition {
     pub value: Value,
     /// The axis.
     pub axis: usize,
-    /// The segment, from 0; `None` if the factor is in all segments.
+    /// The segment, from 0; `None` if all segments have the factor.
     pub segment: Option<usize>,
-    /// Segments of the tensor.
+    /// The number of segments of the tensor.
     pub segments: usize,
     /// The position among the factors of the axis, major first.
     pub position: usize,
-    /// Factors of the axis.
+    /// The number of factors of the axis.
     pub factors: usize,
 }
 

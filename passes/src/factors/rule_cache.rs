@@ -1,5 +1,3 @@
-//! Sharding rules, shared by instructions that differ only in names.
-
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -7,7 +5,8 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use tpc_ir::op::Rule;
 use tpc_ir::{Graph, Inst, TensorType, Value};
 
-/// The rules by hash of op and types, each with its first instruction.
+/// Sharding rules by hash of op and types, with the first instruction of each. Instructions that differ only in names
+/// share a rule.
 #[derive(Default)]
 pub(super) struct RuleCache {
     by_hash: FxHashMap<u64, Vec<(Inst, Arc<Rule>)>>,
@@ -17,7 +16,7 @@ impl RuleCache {
     pub(super) fn rule(&mut self, graph: &Graph, inst: Inst) -> Arc<Rule> {
         let data = graph.inst(inst);
         if data.op.is_leaf() {
-            // A leaf's rule is cheaper to compute than to look up.
+            // Leaf rules are cheaper to compute than to look up.
             return Arc::new(make_rule(graph, inst));
         }
         let alike = |a: &[Value], b: &[Value]| {

@@ -1,11 +1,9 @@
-//! The instructions of each layer.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use tpc_ir::{Graph, Inst};
 
-/// Returns the instructions of every layer, in program order.
+/// Returns the instructions of each layer, in program order.
 pub fn insts_by_layer(graph: &Graph) -> BTreeMap<u32, Vec<Inst>> {
     let mut out: BTreeMap<u32, Vec<Inst>> = BTreeMap::new();
     for (inst, data) in graph.insts() {
@@ -16,7 +14,7 @@ pub fn insts_by_layer(graph: &Graph) -> BTreeMap<u32, Vec<Inst>> {
     out
 }
 
-/// True for values, by index, that are read outside their layer or are outputs.
+/// True for values, by index, that another layer reads or that are outputs.
 pub fn live_out(graph: &Graph) -> Vec<bool> {
     let mut out = vec![false; graph.values().len()];
     for (_, data) in graph.insts() {
@@ -31,7 +29,7 @@ pub fn live_out(graph: &Graph) -> Vec<bool> {
     out
 }
 
-/// Cuts a graph into runs of at most `longest` instructions; the first instruction of each layer begins a run.
+/// Cuts a graph into runs of at most `longest` instructions; the first instruction of each layer starts a run.
 pub fn layer_runs(graph: &Graph, longest: usize) -> Vec<Range<usize>> {
     let mut seen: BTreeSet<u32> = BTreeSet::new();
     let mut starts = vec![0];

@@ -1,10 +1,10 @@
-//! The layers of a graph: their instructions, the instructions before and after them, and alike layers.
+//! Splits a graph into its layers, and finds alike layers.
 //!
 //! Layers are *alike* if they have equal [shapes](shape): the same instructions except for names. Callers compare other
 //! properties through their own [`View`]: types before splits; shardings and places after. Planning solves alike layers
-//! once, shrinking keeps one of each kind, and rewriting shares the cut into [`layer_runs`].
+//! once, shrinking keeps one of each kind, and rewriting uses the same [`layer_runs`].
 //!
-//! The proof does not use this module, so as not to depend on the planner's notion of equality.
+//! The proof does not use this module, so it does not share the planner's errors.
 
 mod cut;
 mod prologue;

@@ -1,12 +1,10 @@
-//! The prologue before the layers and the epilogue after them.
-
 use tpc_ir::{Graph, Inst, InstData};
 
 /// The ops before the layers of a graph.
 ///
-/// The prologue ends at the first op outside the layers that reads a layer's result, but not later than the last op of
-/// the layers. The model's output therefore belongs to the epilogue, even if further layers follow, such as drafting
-/// blocks. A graph without layers has an empty prologue.
+/// The prologue ends at the first op outside the layers that reads a layer's result, or at the last op of the layers if
+/// that is earlier. The model's output is therefore in the epilogue, even if further layers follow (drafting blocks). A
+/// graph without layers has an empty prologue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prologue(Option<Inst>);
 
@@ -28,7 +26,7 @@ impl Prologue {
         Prologue(last.map(|last| reads.next().map_or(last, |first| first.min(last))))
     }
 
-    /// Returns the section of an instruction of this layer.
+    /// Returns the section of an instruction of the given layer.
     pub fn section(self, inst: Inst, layer: Option<u32>) -> Section {
         match layer {
             Some(l) => Section::Layer(l),
@@ -47,7 +45,7 @@ impl Prologue {
 pub enum Section {
     /// Before the layers.
     Prologue,
-    /// A layer, by number.
+    /// A layer with its number.
     Layer(u32),
     /// After the layers.
     Epilogue,

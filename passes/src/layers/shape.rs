@@ -1,31 +1,29 @@
-//! The shape of a layer: its instructions without names.
-
 use rustc_hash::FxHashMap;
 use tpc_ir::{Graph, Inst, Op, Value};
 
-/// The caller's view of ops and values. Alike layers have equal views.
+/// The caller's view of ops and values. Layers with equal views are alike.
 pub trait View {
-    /// An op in a shape.
+    /// The caller's representation of an op.
     type Op;
-    /// A value in a shape.
+    /// The caller's representation of a value.
     type Value;
 
-    /// Returns the op of an instruction.
+    /// Returns the view of an instruction's op.
     fn op(&mut self, op: &Op) -> Self::Op;
 
-    /// Returns an operand defined outside the layer.
+    /// Returns the view of an operand defined outside the layer.
     fn external(&mut self, v: Value) -> Self::Value;
 
-    /// Returns a result of an instruction of the layer.
+    /// Returns the view of a result of an instruction of the layer.
     fn result(&mut self, v: Value) -> Self::Value;
 }
 
 /// An operand of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operand<V> {
-    /// A result of an earlier step, counting results from 0.
+    /// A result of an earlier step, by its number among all results of the layer, from 0.
     Internal(usize),
-    /// A value from outside the layer.
+    /// A value defined outside the layer.
     External(V),
 }
 
@@ -43,7 +41,7 @@ pub struct Step<O, V> {
 /// The steps of a layer, in program order.
 pub type Shape<O, V> = Vec<Step<O, V>>;
 
-/// Returns the shape of some instructions. The view sees each instruction's operands, then its results.
+/// Returns the shape of the given instructions. The view gets each instruction's operands, then its results.
 pub fn shape<W: View>(graph: &Graph, insts: &[Inst], view: &mut W) -> Shape<W::Op, W::Value> {
     let mut inside: FxHashMap<Value, usize> = FxHashMap::default();
     let mut out = Vec::with_capacity(insts.len());

@@ -1,6 +1,6 @@
-//! Layout: the storage of weights, and which values are views.
+//! Layout: the storage of weights, and the values that are views.
 //!
-//! A view (`reshape`, `permute`, `slice`) is free if its elements are evenly strided in its operand. Otherwise it is a
+//! A view (`reshape`, `permute`, `slice`) is free if its elements are evenly strided in its operand; otherwise it is a
 //! copy with a launch. Weights in a kernel's own format cannot be viewed.
 
 use tpc_ir::program::{Layout, StorageFormat, Target, WeightPart, WeightStorage};
@@ -13,9 +13,9 @@ pub use print::print;
 /// The storage that an op implies for its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// Own memory, without gaps.
+    /// Own memory without gaps.
     Owned,
-    /// A part of the memory of another value, which is not a view.
+    /// Part of another value's memory; the value that owns the memory is not a view.
     View(Value, Box<Layout>),
 }
 
@@ -29,7 +29,7 @@ pub struct Layouts {
 }
 
 impl Layouts {
-    /// Returns the layouts of programs for a target; `None` on overflow.
+    /// Returns the layouts of programs for a target. Returns `None` on overflow.
     pub fn of(graph: &Verified<stage::Programs>, target: &dyn Target) -> Option<Layouts> {
         let weight_storage = store_weights(graph, target)?;
         let mut out = Layouts {
@@ -63,7 +63,7 @@ impl Layouts {
         }
     }
 
-    /// Returns the owner of a value's memory, and the value's layout in it; `None` on overflow.
+    /// Returns the owner of a value's memory, and the value's layout in that memory. Returns `None` on overflow.
     pub fn layout(&self, graph: &Graph, value: Value) -> Option<(Value, Layout)> {
         match &self.storage[value.index()] {
             Storage::Owned => Some((value, Layout::dense(&graph.value(value).ty)?)),
@@ -71,13 +71,13 @@ impl Layouts {
         }
     }
 
-    /// True for views, which need no launch.
+    /// True for views that need no launch.
     pub fn is_view(&self, graph: &Graph, inst: Inst) -> bool {
         let data = graph.inst(inst);
         data.op.is_view() && matches!(self.storage[data.results[0].index()], Storage::View(..))
     }
 
-    /// True for instructions that compute or move, and need a launch.
+    /// True for instructions that compute or move data, and thus need a launch.
     pub fn is_launched(&self, graph: &Graph, inst: Inst) -> bool {
         let op = &graph.inst(inst).op;
         let leaf = op.is_stored() || matches!(op, Op::Input(_));

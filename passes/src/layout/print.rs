@@ -1,5 +1,3 @@
-//! The text form of layouts.
-
 use std::fmt::Write;
 
 use tpc_ir::program::Layout;
@@ -29,8 +27,8 @@ pub fn print(graph: &Graph, layouts: &Layouts) -> String {
     out
 }
 
-/// Prints ` of v3 at 128 strides [4, 256, 64, 256]`, without a zero offset, and without strides unless the view has
-/// gaps or permuted axes.
+/// Prints ` of v3 at 128 strides [4, 256, 64, 256]`. Omits a zero offset, and the strides of views without gaps and
+/// permuted axes.
 fn place(graph: &Graph, layouts: &Layouts, value: Value) -> String {
     let Some((base, layout)) = layouts.layout(graph, value) else {
         return String::new();

@@ -1,5 +1,4 @@
-//! Contractions and look-ups over split factors: each index counts on one device only, and operands are aligned by
-//! index.
+//! Contractions and look-ups over split factors: one device contracts each index, and operands hold the same indices.
 
 use tpc_ir::op::{Expr, LocalCtx, Pad, Role, Slot};
 use tpc_ir::{AxisTree, Value};
@@ -9,7 +8,7 @@ use super::intervals::{overlaps, positions};
 use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
-    /// Aligns operands so that one device contracts each index.
+    /// Aligns operands so that exactly one device contracts each index.
     pub(super) fn align_contraction(
         &mut self,
         site: Site<'_>,
@@ -31,7 +30,7 @@ impl Lowering<'_> {
             else {
                 continue;
             };
-            // A product contracts the same axis of both its operands.
+            // A product contracts the same axis of both operands.
             let slots = if product && *role == Role::Reduce {
                 0..2
             } else {
@@ -52,7 +51,6 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Returns the part of a device that it primarily owns.
     fn select_owned(
         &mut self,
         site: Site<'_>,
@@ -67,7 +65,7 @@ impl Lowering<'_> {
         self.select(site, part, axis, &positions(&held, &owned))
     }
 
-    /// Pads a device's part with zeros to the storage granules that a weight holds whole.
+    /// Pads a device's part with zeros to the storage granules that the device's weight holds whole.
     fn pad_to_granules(
         &mut self,
         site: Site<'_>,

@@ -1,5 +1,3 @@
-//! Errors of lowering.
-
 use tpc_ir::BudgetExceeded;
 use tpc_ir::op::TypeError;
 
@@ -31,7 +29,7 @@ pub enum LowerError {
     /// The budget is exhausted.
     #[error(transparent)]
     Budget(#[from] BudgetExceeded),
-    /// The op's result on a device does not have the type that its sharding requires.
+    /// The op's result on a device differs from the type that its sharding requires.
     #[error(
         "`{op}` of `{value}` on device {rank} gives {found}, but its sharding requires {expected}"
     )]

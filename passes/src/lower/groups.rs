@@ -8,7 +8,7 @@ use super::intervals::at_positions;
 use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
-    /// Runs an op once per size of head group; `None` if one run covers all groups.
+    /// Runs an op once per size of head group. Returns `None` if one run covers all groups.
     pub(super) fn run_by_head_group(
         &mut self,
         site: Site<'_>,
@@ -41,7 +41,6 @@ impl Lowering<'_> {
             [one] if one.kv.len == tpc_ir::sharding::total_len(&held_kv) => return Ok(None),
             _ => {}
         }
-        // Per result, its values by group.
         let mut results: Vec<Vec<Value>> = vec![Vec::new(); grouping.results.len()];
         for group in groups {
             let mut operands = local.to_vec();

@@ -1,7 +1,6 @@
 //! Arithmetic on intervals of indices.
 //!
-//! The proof deliberately duplicates it in `prove/index_set/`: it checks the results of lowering, and shared code would
-//! share its errors.
+//! `prove/index_set/` duplicates this code on purpose: the proof checks lowering and must not share its errors.
 
 use tpc_ir::{AxisTree, ClassData, Interval};
 
@@ -32,7 +31,6 @@ pub(super) fn subtract(intervals: &[Interval], taken: &[Interval]) -> Vec<Interv
     left
 }
 
-/// Returns the indices at these positions of `intervals`.
 pub(super) fn at_positions(intervals: &[Interval], positions: Interval) -> Vec<Interval> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -50,7 +48,6 @@ pub(super) fn at_positions(intervals: &[Interval], positions: Interval) -> Vec<I
     out
 }
 
-/// Returns the positions of `inner` in its superset `outer`.
 pub(super) fn positions(outer: &[Interval], inner: &[Interval]) -> Vec<Interval> {
     let mut out = Vec::new();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Lowering of single instructions: local ops, names and types.
+//! Lowers single instructions to local ops, names and types.
 
 use tpc_ir::op::{
     Concat, InferredTypes, LocalCtx, ReduceScatter, Rule, ShardedTensor, Slice, Slot, TypeError,
@@ -10,13 +10,12 @@ use tpc_ir::{
 
 use super::LowerError;
 
-/// The name in budget errors.
 const PROGRAMS: &str = "lowering to programs";
 
 /// Returns the programs of all devices and of the host, in one graph.
 ///
 /// # Errors
-/// Fails if the verifier wrongly admits a graph.
+/// Returns an error if the verifier wrongly admits a graph.
 pub fn lower(sharded: &Verified<stage::Sharded>) -> Result<Graph, LowerError> {
     lower_within(sharded, &Budget::default())
 }
@@ -24,7 +23,7 @@ pub fn lower(sharded: &Verified<stage::Sharded>) -> Result<Graph, LowerError> {
 /// Lowers within a budget.
 ///
 /// # Errors
-/// Fails if the verifier wrongly admits a graph, or the budget runs out.
+/// Returns an error if the verifier wrongly admits a graph or the budget is exhausted.
 pub fn lower_within(
     sharded: &Verified<stage::Sharded>,
     budget: &Budget,
@@ -42,7 +41,7 @@ pub fn lower_within(
         values += data.results.iter().map(ranks).sum::<usize>();
         insts += data.results.first().map_or(0, ranks);
     }
-    // Parts of uneven splits are joined from several parts, by additional instructions.
+    // Uneven splits need additional instructions that join parts.
     lowering.out.reserve(values + values / 4, insts + insts / 4);
     for (inst, data) in sharded.insts() {
         lowering.spend(inst, budget)?;
@@ -74,12 +73,11 @@ pub fn lower_within(
 pub(super) struct Lowering<'a> {
     pub(super) from: &'a Graph,
     pub(super) out: Graph,
-    /// Per value of the sharded graph, its parts by rank (one on the host or on one device).
+    /// The parts of each value of the sharded graph, by rank; one part on the host or on a single device.
     pub(super) map: Vec<Vec<Value>>,
 }
 
-/// An instruction of the sharded graph, as run by one device. Local ops appended here take its layer and name; errors
-/// name the instruction.
+/// An instruction of the sharded graph, as run by one device. Local ops appended here take its layer and name.
 #[derive(Clone, Copy)]
 pub(super) struct Site<'a> {
     pub(super) data: &'a InstData,
@@ -101,7 +99,6 @@ impl<'a> Lowering<'a> {
             .map_or_else(String::new, |&v| self.from.value(v).name.clone())
     }
 
-    /// Returns the error that the parameters cannot be adapted to this part.
     pub(super) fn rebase(&self, site: Site<'_>) -> LowerError {
         LowerError::Rebase {
             op: site.data.op.name(),
@@ -110,7 +107,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Infers the types of an op's results; `None` if the op declares them.
+    /// Infers the types of an op's results. Returns `None` if the op declares them.
     pub(super) fn infer(
         &self,
         site: Site<'_>,
@@ -187,7 +184,7 @@ impl<'a> Lowering<'a> {
         }
         let spot = || Some(OpLocation::of(from, inst));
         budget.spend(Resource::Segments, segments, PROGRAMS, spot)?;
-        // Gathered and cut runs are compared with one another.
+        // Gathered runs are compared with cut runs, pair by pair.
         Ok(budget.spend(Resource::Steps, pairs / 256, PROGRAMS, spot)?)
     }
 
@@ -233,7 +230,7 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    /// Returns the per-device form of a collective: a reduce-scatter states each device's indices.
+    /// Returns the per-device form of a collective: a reduce-scatter lists each device's indices.
     fn with_counts(&self, data: &InstData) -> Result<Op, LowerError> {
         let Op::ReduceScatter(scatter) = &data.op else {
             return Ok(data.op.clone());
@@ -312,7 +309,6 @@ impl<'a> Lowering<'a> {
         sharded.collect()
     }
 
-    /// Appends an op, and checks its results' types against their shardings.
     fn as_sharded(
         &mut self,
         site: Site<'_>,
@@ -351,7 +347,7 @@ impl<'a> Lowering<'a> {
         parts[rank.min(parts.len() - 1)]
     }
 
-    /// Returns the given intervals of local indices along `axis`, concatenated.
+    /// Returns the given local index intervals along `axis`, concatenated.
     pub(super) fn select(
         &mut self,
         site: Site<'_>,
@@ -383,7 +379,6 @@ impl<'a> Lowering<'a> {
         self.concat(site, axis as usize, slices)
     }
 
-    /// Concatenates values along `axis`; a single one stays.
     pub(super) fn concat(
         &mut self,
         site: Site<'_>,

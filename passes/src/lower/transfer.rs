@@ -48,7 +48,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Cuts the site's part out of a whole value, with the sharding of `target`.
+    /// Cuts this device's part, with the sharding of `target`, from a whole value.
     fn cut(
         &mut self,
         site: Site<'_>,
@@ -75,7 +75,7 @@ impl Lowering<'_> {
         Ok(whole)
     }
 
-    /// Gathers a group's value on the site from the primary owners. If all devices hold it, the site's own device comes
+    /// Gathers a group's value on one device from the primary owners. If all devices hold the value, this device comes
     /// first, then the others in order.
     fn gather(&mut self, site: Site<'_>, source: &ValueData) -> Result<Value, LowerError> {
         let from = self.from;
@@ -225,7 +225,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Returns the slice of `len` indices from `start`, and moves `start` to its end; `None` on overflow.
+/// Returns the slice of `len` indices from `start`, and moves `start` to its end. Returns `None` on overflow.
 fn next_slice(axis: usize, start: &mut Dim, len: Dim) -> Option<Slice> {
     let next = start.checked_add(&len)?;
     Some(Slice {
@@ -235,7 +235,7 @@ fn next_slice(axis: usize, start: &mut Dim, len: Dim) -> Option<Slice> {
     })
 }
 
-/// A split factor as an axis of its own: `[inner, factor, outer]`, also with symbolic sizes around it.
+/// The axes `[inner, factor, outer]` of a tensor with one split factor; `inner` and `outer` may be symbolic.
 struct FactorAxes {
     class: ClassRef,
     size: Dim,
@@ -244,7 +244,8 @@ struct FactorAxes {
 }
 
 impl FactorAxes {
-    /// Returns the only split leaf; `None` if there are several, if it is in a sum, or if each axis is a single leaf.
+    /// Returns the axes for the only split leaf. `None` if there are several, if the leaf is in a sum, or if each axis
+    /// is a single leaf.
     fn new(sharding: &Sharding, ty: &TensorType) -> Option<FactorAxes> {
         let mut out: Option<FactorAxes> = None;
         let mut inner = Dim::ONE;

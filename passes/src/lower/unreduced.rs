@@ -1,4 +1,4 @@
-//! Whole operands of unreduced sums count on the first device only.
+//! Whole operands of unreduced sums: only the first device adds them.
 
 use tpc_ir::op::{Binary, BinaryKind, Linearity, Pad, Repeat, Scale, Slice};
 use tpc_ir::{Dim, Op, Unreduced, Value};
@@ -7,7 +7,7 @@ use super::LowerError;
 use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
-    /// Returns the other devices' form of a sum with a whole operand: the unreduced operand alone.
+    /// Returns the sum's form on devices other than the first: the unreduced operand alone.
     pub(super) fn count_elsewhere(
         &mut self,
         site: Site<'_>,
@@ -19,7 +19,7 @@ impl Lowering<'_> {
         }
         match self.rule(data).linearity {
             Linearity::Additive => {}
-            // The bias counts once, unless each device adds the rows of its own experts.
+            // Only the first device adds the bias, unless each device adds the biases of its own experts.
             Linearity::AdditiveFirst => {
                 let split = self.from.value(data.operands[1]).sharding.is_split();
                 return Ok((!split).then_some(local[0]));
@@ -50,8 +50,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Replaces a whole operand by zeros on all devices except the first, so that the sum counts it once. Each device
-    /// adds the biases of its own experts.
+    /// Replaces a whole operand by zeros on all devices except the first. If experts are split, each device adds the
+    /// biases of its own experts.
     pub(super) fn count_once(
         &mut self,
         site: Site<'_>,
@@ -73,7 +73,7 @@ impl Lowering<'_> {
         self.from.value(v).sharding.unreduced != Unreduced::None
     }
 
-    /// Returns zeros in the shape of `v`, whose axis 0 is constant.
+    /// Returns zeros in the shape of `v`. Axis 0 must be constant.
     fn zeros_like(&mut self, site: Site<'_>, v: Value) -> Result<Value, LowerError> {
         let n = self.out.value(v).ty.dims[0].as_const();
         let after = n.ok_or_else(|| self.rebase(site))?;

@@ -1,5 +1,3 @@
-//! The back ends of ggml.
-
 use serde::{Deserialize, Serialize};
 
 /// A back end of ggml.
@@ -11,10 +9,10 @@ pub enum Backend {
     #[default]
     #[serde(rename = "CUDA")]
     Cuda,
-    /// AMD GPUs (HIP).
+    /// AMD GPUs, through HIP.
     #[serde(rename = "ROCm")]
     Rocm,
-    /// Any GPU (Vulkan).
+    /// Any GPU, through Vulkan.
     Vulkan,
     /// Intel GPUs.
     #[serde(rename = "SYCL")]
@@ -54,7 +52,7 @@ impl Backend {
         }
     }
 
-    /// Returns the back end with this name, ignoring case; also accepts other names of `hip`, `mtl` and `cuda` builds.
+    /// Returns the back end with this name, ignoring case. Accepts the names of `hip`, `mtl` and `cuda` builds, too.
     pub fn from_name(name: &str) -> Option<Backend> {
         let name = name.trim();
         let same = |b: &Backend| b.name().eq_ignore_ascii_case(name);
@@ -68,7 +66,7 @@ impl Backend {
         })
     }
 
-    /// Returns the back end of a device's name: CUDA for `CUDA0`, RPC for `RPC0[10.0.0.2:50052]`.
+    /// Returns the back end of a device name: CUDA for `CUDA0`, RPC for `RPC0[10.0.0.2:50052]`.
     pub fn of_device(device: &str) -> Option<Backend> {
         let end = device.find(|c: char| c.is_ascii_digit() || c == '[');
         Backend::from_name(&device[..end.unwrap_or(device.len())])

@@ -1,10 +1,8 @@
-//! Calibration: measurements on one machine as factors on an engine's profile.
-
 use serde::Serialize;
 
 use super::{Engine, EngineProfile, Way};
 
-/// One machine's factors on an engine's profile, fitted to measurements.
+/// One machine's factors on the constants of an engine's profile, fitted to measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Calibration {
     /// The measured engine.
@@ -12,9 +10,9 @@ pub struct Calibration {
     pub engine: Engine,
     /// Factor on the speed of reading weights and caches.
     pub bandwidth: f64,
-    /// Factor on prompt arithmetic.
+    /// Factor on the arithmetic throughput for prompts.
     pub compute: f64,
-    /// Factor on fixed times.
+    /// Factor on the fixed times of kernels and tokens.
     pub launches: f64,
     /// Factor on reduction times.
     pub reductions: f64,
@@ -26,7 +24,7 @@ pub struct Calibration {
     pub residual: f64,
     /// Remaining prompt error, |ln(estimated / measured)|.
     pub prompt_residual: f64,
-    /// The measured ways to use devices.
+    /// The measured ways to use several devices.
     #[serde(skip)]
     pub ways: Ways,
 }
@@ -53,7 +51,7 @@ fn name<S: serde::Serializer>(engine: &Engine, s: S) -> Result<S::Ok, S::Error> 
 }
 
 impl Calibration {
-    /// Returns the calibration of a machine that matches the profile.
+    /// Returns a calibration without effect.
     pub const fn none(engine: Engine) -> Calibration {
         Calibration {
             engine,
@@ -69,10 +67,10 @@ impl Calibration {
         }
     }
 
-    /// The valid range of factors in a file.
+    /// The range of factors that are valid in a file.
     pub const WITHIN: (f64, f64) = (0.05, 20.0);
 
-    /// Returns the machine's profile.
+    /// Returns the profile with this machine's factors applied.
     pub fn apply_to(&self, profile: &EngineProfile) -> EngineProfile {
         let mut p = *profile;
         p.bandwidth_share *= self.bandwidth;

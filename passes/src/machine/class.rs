@@ -1,10 +1,8 @@
-//! Device classes: generations with different kernels.
-
 use serde::Serialize;
 
 use super::Backend;
 
-/// The generation of a device, if engines have different kernels or limits for it.
+/// The device generation, as far as engines have different kernels or limits for it.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, serde::Deserialize,
 )]
@@ -14,7 +12,7 @@ pub enum CardClass {
     Unknown,
     /// NVIDIA before Pascal.
     OldNvidia,
-    /// Pascal with fast 16-bit arithmetic, without dot products of 8-bit integers: P100.
+    /// Pascal with fast 16-bit arithmetic but no 8-bit dot products: P100.
     PascalHbm,
     /// Pascal with slow 16-bit arithmetic: P40, GTX 10.
     Pascal,
@@ -58,7 +56,7 @@ pub enum CardClass {
     Battlemage,
     /// Apple processors.
     Apple,
-    /// A CPU that computes as a device.
+    /// A CPU used as a device.
     Processor,
 }
 
@@ -92,7 +90,7 @@ impl CardClass {
         CardClass::Processor,
     ];
 
-    /// True if engines run kernels on it that were ported from another vendor's hardware.
+    /// True if engines run kernels on the class that were ported from another vendor's hardware.
     pub const fn is_ported(self) -> bool {
         !matches!(
             self.usual_back_end(),
@@ -100,7 +98,7 @@ impl CardClass {
         )
     }
 
-    /// True if devices synchronise through the host, which takes several hundred microseconds; engines' reduction
+    /// True if devices synchronise through the host, which takes several hundred microseconds. Engines' reduction
     /// kernels need newer devices.
     pub const fn waits_on_host(self) -> bool {
         matches!(
@@ -109,8 +107,8 @@ impl CardClass {
         )
     }
 
-    /// Returns operations per unit and cycle for classes with usual units but no matrix units; `None` for other
-    /// classes. If the number of units is unknown, unit-cycles follow from this number and the arithmetic throughput.
+    /// Returns the operations per unit and cycle, known for some classes without matrix units. If the number of units
+    /// is unknown, it is computed from this number and the arithmetic throughput.
     pub const fn operations_per_cycle(self) -> Option<f64> {
         match self {
             CardClass::Polaris | CardClass::Rdna1 | CardClass::Pascal => Some(128.0),
@@ -118,7 +116,7 @@ impl CardClass {
         }
     }
 
-    /// Returns the plural name of the class in messages.
+    /// Returns the plural name for messages.
     pub const fn words(self) -> &'static str {
         match self {
             CardClass::Unknown => "devices of an unknown class",
@@ -149,7 +147,7 @@ impl CardClass {
         }
     }
 
-    /// Returns the back end that llama.cpp users usually choose for such a device.
+    /// Returns the back end that llama.cpp users usually choose for the class.
     pub const fn usual_back_end(self) -> Backend {
         match self {
             CardClass::Unknown

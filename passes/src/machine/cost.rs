@@ -1,11 +1,11 @@
-//! Op times by a roofline; transfer times by latency and bandwidth.
+//! The cost model without engine constants: a roofline for ops, latency and bandwidth for transfers.
 
 use tpc_ir::Place;
 use tpc_ir::op::{Collective, Work};
 
 use super::topology::{DeviceProfile, Link, Topology};
 
-/// Returns a device's roofline time in microseconds: the maximum of arithmetic and memory time.
+/// Returns the roofline time on a device in microseconds: the maximum of arithmetic and memory time.
 pub fn roofline_us(work: Work, d: &DeviceProfile) -> f64 {
     (work.flops / d.flops).max(work.bytes / d.bandwidth) * 1e6
 }
@@ -19,8 +19,8 @@ pub fn all_reduce_us(link: Link, n: usize, bytes: f64) -> f64 {
     link.latency_us + 2.0 * (n - 1.0) / n * bytes / link.bandwidth * 1e6
 }
 
-/// Returns the microseconds of a collective over `n` devices, whose operand has `bytes` over all of them. An all-reduce
-/// is a reduce-scatter and an all-gather; either alone moves half of the bytes with the same latency.
+/// Returns the microseconds of a collective over `n` devices, for a whole value of `bytes`. An all-reduce counts as a
+/// reduce-scatter plus an all-gather; each moves half of the bytes with the same latency.
 pub fn collective_us(collective: Collective, link: Link, n: usize, bytes: f64) -> f64 {
     match collective {
         Collective::AllReduce => all_reduce_us(link, n, bytes),
@@ -30,9 +30,9 @@ pub fn collective_us(collective: Collective, link: Link, n: usize, bytes: f64) -
     }
 }
 
-/// Returns the microseconds of a copy between two places, given the bytes of the largest part at each. Each device has
-/// its own host link, so the largest part determines the time. A part that stays on its device is free. Inputs of the
-/// batch are sent together, so one input adds no latency.
+/// Returns the microseconds of a copy between two places. `parts` has the bytes of the largest part at each place. Each
+/// device has its own host link, so the largest part determines the time. A part that stays on its device is free.
+/// Inputs of the batch are sent together, so one input adds no latency.
 pub fn copy_us(
     topology: &Topology,
     [from, to]: [Place; 2],

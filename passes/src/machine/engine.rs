@@ -1,9 +1,7 @@
-//! The estimated engines.
-
-/// An engine that runs a placement.
+/// An engine that tpc estimates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Engine {
-    /// tpc itself.
+    /// tpc.
     #[default]
     Tpc,
     /// llama.cpp.
@@ -25,7 +23,7 @@ impl Engine {
         }
     }
 
-    /// Returns the engine of this name.
+    /// Returns the engine with this name.
     pub fn from_name(name: &str) -> Option<Engine> {
         Engine::ALL.into_iter().find(|e| e.name() == name)
     }

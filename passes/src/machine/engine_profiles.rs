@@ -1,5 +1,3 @@
-//! The profile of each engine, fitted to published speeds or measured on one machine.
-
 use super::{Engine, EngineProfile, Topology, fitted};
 
 impl EngineProfile {
@@ -12,7 +10,7 @@ impl EngineProfile {
         }
     }
 
-    /// Returns an engine's profile with the constants measured on a machine.
+    /// Returns an engine's profile, with the machine's calibration if measured.
     pub fn on(engine: Engine, topology: &Topology) -> EngineProfile {
         let profile = EngineProfile::of(engine);
         match topology.calibration_for(engine) {
@@ -22,8 +20,8 @@ impl EngineProfile {
     }
 }
 
-/// tpc's profile: a design target, since its kernels are not measured yet. Kernels as in llama.cpp, the minimum goal;
-/// one-shot reductions in the program instead of a call between programs.
+/// tpc's profile: a design target, because tpc's kernels are not measured yet. Kernels are as fast as llama.cpp's, the
+/// minimum goal; reductions are one-shot kernels of the program instead of calls between programs.
 static TPC: EngineProfile = EngineProfile {
     reduction_latencies: 1.0,
     reduction_growth: 0.5,

@@ -1,9 +1,7 @@
-//! The load of the busiest device with split experts.
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Returns the expected maximum, over devices, of `draws` independent draws in proportion to `shares`.
+/// Returns the expected maximum per device of `draws` independent draws, with probabilities proportional to `shares`.
 pub fn expected_max(draws: u64, shares: &[f64]) -> f64 {
     let total: f64 = shares.iter().sum();
     if draws == 0 || total <= 0.0 {
@@ -48,12 +46,12 @@ pub fn expected_max(draws: u64, shares: &[f64]) -> f64 {
     (0..k).map(|m| 1.0 - at_most(m)).sum()
 }
 
-/// Caches [`expected_max`]: pricing repeats it for every device and most assignments.
+/// A cache of [`expected_max`]: pricing needs the same values for every device and most assignments.
 #[derive(Debug, Default)]
 pub struct ExpertLoad(RefCell<BTreeMap<(u64, Vec<u64>), f64>>);
 
 impl ExpertLoad {
-    /// Returns the expected maximum of `draws` independent draws, for devices with `lens` items to draw.
+    /// Returns the expected maximum per device of `draws` independent draws, for devices with `lens` items.
     pub fn expected_max_load(&self, draws: u64, lens: Vec<u64>) -> f64 {
         let mut known = self.0.borrow_mut();
         *known

@@ -1,4 +1,4 @@
-//! Constants of engines, fitted to published speeds by `fit-cost`, which writes this file.
+//! Constants of engines, fitted to published speeds and printed by `fit-cost --fit`.
 
 use super::CardClass;
 use super::profile::{ClassFactors, EngineProfile, ErrorBand};

@@ -1,4 +1,4 @@
-//! Kernels: the launches of an engine for an op, with the properties that determine their time.
+//! Kernels: an engine's launches for an op, with the properties that determine their time.
 
 use tpc_ir::op::{OpCategory, Slot, Work};
 use tpc_ir::{Bindings, DType, Op, Symbol};
@@ -17,12 +17,12 @@ pub enum KernelKind {
     Attention,
     /// A recurrent layer's state update.
     Recurrent,
-    /// Any other op, timed by moving its operands.
+    /// Any other op; its time is the time to move its operands.
     Light,
 }
 
 impl KernelKind {
-    /// Returns the kind of an op; `None` for transfers and ops without a launch.
+    /// Returns the kernel kind of an op; `None` for transfers and ops without a launch.
     pub const fn of(op: &Op) -> Option<KernelKind> {
         Some(match op.category() {
             OpCategory::Stored
@@ -51,13 +51,13 @@ impl KernelKind {
 /// A kernel on one device, for one batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Kernel {
-    /// Its kind.
+    /// The kind.
     pub kind: KernelKind,
-    /// Its arithmetic and memory traffic.
+    /// Arithmetic and memory traffic.
     pub work: Work,
     /// Bytes of weights read.
     pub weight_bytes: f64,
-    /// The element type of the weights; without weights, of the result.
+    /// The element type of the weights; of the result if the op has no weights.
     pub dtype: DType,
 }
 
@@ -67,7 +67,7 @@ impl Kernel {
         self.weight_bytes / self.dtype.element_bytes()
     }
 
-    /// Returns the number of weights that a kernel unpacks: codes below eight bits.
+    /// Returns the number of weights that the kernel unpacks: weights with codes below eight bits.
     pub fn unpacked_weights(&self) -> f64 {
         match self.dtype.element_bytes() < 1.0 {
             true => self.weights(),
@@ -75,7 +75,7 @@ impl Kernel {
         }
     }
 
-    /// Returns the tokens per matrix.
+    /// Returns the number of tokens per matrix.
     pub fn tokens(&self) -> f64 {
         match self.weight_bytes > 0.0 {
             true => self.work.flops / (2.0 * self.weights()),
@@ -108,7 +108,7 @@ pub(crate) fn kernel(
     })
 }
 
-/// The kind of kernels for the products of a batch.
+/// The kind of kernels for a batch's products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Regime {
     /// Few tokens: matrix-vector products, limited by reading weights.

@@ -1,5 +1,4 @@
-//! The machine and its cost model: device and link profiles, priced batches, and the time of work and transfers.
-//! Candidates, plans, placements and rewrites use the same numbers.
+//! The machine and its cost model: device and link profiles, priced batches, and times of work and transfers.
 
 mod backend;
 mod calibration;

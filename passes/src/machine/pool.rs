@@ -1,5 +1,3 @@
-//! Memory shared by devices and their host, and the bytes that do not fit.
-
 use super::Topology;
 
 /// Memory shared by the host and devices of its machine.
@@ -7,16 +5,16 @@ use super::Topology;
 pub struct Pool {
     /// The devices' positions.
     pub devices: Vec<usize>,
-    /// Bytes that plans may use, for host and devices together.
+    /// Bytes that plans may use, for the host and the devices together.
     pub usable: f64,
     /// Total bytes.
     pub memory: f64,
-    /// Bytes left to the system and the drivers.
+    /// Bytes reserved for the system and the drivers.
     pub reserve: f64,
 }
 
 impl Topology {
-    /// Returns the bytes that a device shares with its host; `None` for own memory.
+    /// Returns the bytes that a device shares with its host; `None` for a device with its own memory.
     pub fn pool_of(&self, device: usize) -> Option<f64> {
         self.device(device).pool
     }
@@ -26,9 +24,9 @@ impl Topology {
         self.away.contains(&device)
     }
 
-    /// Returns the pool of the host and the first `devices` that share its memory, if any.
+    /// Returns the memory pool of the host and those of the first `devices` that share its memory, if any.
     ///
-    /// If the memory of the host is stated, that figure is the whole pool.
+    /// If the user states the host's memory, the pool has that size.
     pub fn host_pool(&self, devices: usize) -> Option<Pool> {
         let sharing: Vec<usize> = (0..devices)
             .filter(|&d| !self.is_remote(d) && self.pool_of(d).is_some())
@@ -47,14 +45,14 @@ impl Topology {
         })
     }
 
-    /// True if all of the first `devices` in the host's machine share the host's memory. Moving weights and caches from
-    /// them to the host then frees no memory.
+    /// True if all of the first `devices` in the host's machine share the host's memory. Moving weights and caches to
+    /// the host then frees no memory.
     pub fn host_is_shared(&self, devices: usize) -> bool {
         let mut here = (0..devices).filter(|&d| !self.is_remote(d));
         self.host_pool(devices).is_some() && here.all(|d| self.pool_of(d).is_some())
     }
 
-    /// Returns the host bytes that plans may use; the pool's usable memory if shared.
+    /// Returns the host bytes that plans may use; the pool's usable bytes if memory is shared.
     pub fn usable_host_memory(&self, devices: usize) -> Option<f64> {
         match self.host_pool(devices) {
             Some(pool) => Some(pool.usable),
@@ -62,7 +60,7 @@ impl Topology {
         }
     }
 
-    /// True if bytes on each device and on the host fit into the known memories.
+    /// True if the bytes on each device and on the host fit into the known memories.
     pub fn has_room(&self, devices: &[u64], host: u64) -> bool {
         let one = |bytes: u64, room: Option<f64>| room.is_none_or(|r| bytes as f64 <= r);
         let each = devices
@@ -79,7 +77,7 @@ impl Topology {
         each && together
     }
 
-    /// True if the memory of the host or of any of `devices` devices is known.
+    /// True if the memory of the host or of one of the first `devices` is known.
     pub fn knows_memory(&self, devices: usize) -> bool {
         let device = |d| self.device(d).memory.is_some();
         self.host.memory.is_some() || (0..devices).any(device)

@@ -1,11 +1,9 @@
-//! The constants of an engine beyond the machine's data sheet.
-
 use super::CardClass;
 
-/// The constants of the cost model: the fractions of a machine's figures that an engine reaches. The book's page on the
-/// cost model has the formula.
+/// The constants of the cost model: the fractions of a machine's data sheet figures that an engine reaches. The book's
+/// page on the cost model has the formula.
 ///
-/// Shares are of data sheet figures. Cycles are unit-cycles: units times clock.
+/// Cycles are unit-cycles: units times clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EngineProfile {
     /// Fixed microseconds of a product with few tokens: launch, ramp and tail.
@@ -16,7 +14,7 @@ pub struct EngineProfile {
     pub recurrent_us: f64,
     /// Fixed microseconds of a recurrent state update if devices share the layer's tensors.
     pub shared_recurrent_us: f64,
-    /// Fixed microseconds of any other op. Many of these ops are fused with neighbours, so the constant is small.
+    /// Fixed microseconds of any other op; small, because engines fuse many of these ops with neighbours.
     pub light_us: f64,
     /// Fixed microseconds per batch.
     pub token_us: f64,
@@ -28,45 +26,45 @@ pub struct EngineProfile {
     pub bytes_per_cycle: f64,
     /// Maximum bytes per unit and cycle for experts, caches and states, which are read in many short runs.
     pub scattered_bytes_per_cycle: f64,
-    /// Factor on both rates for processors without dot products of four 8-bit integers.
+    /// Factor on both byte rates for processors without dot products of four 8-bit integers.
     pub no_dot_share: f64,
     /// Share of the arithmetic throughput in matrix-matrix products.
     pub matrix_share: f64,
     /// Share of the arithmetic throughput in attention.
     pub attention_share: f64,
-    /// Factor on both rates of products with experts: each expert has few tokens, so tiles are partly empty.
+    /// Factor on products with experts, on both shares: each expert has few tokens, so tiles are partly empty.
     pub expert_share: f64,
     /// Bytes written and read per score by unfused attention; 0 for flash attention, llama.cpp's default since 2025.
     pub score_bytes: f64,
     /// Unit-cycles to unpack a quantised weight in matrix-matrix products.
     pub unpack_cycles: f64,
-    /// Factor on all rates above, besides the class factor, for devices with ported kernels.
+    /// Factor on all rates above for devices with ported kernels, besides the class factor.
     pub ported_share: f64,
     /// Share of the host's bandwidth.
     pub host_share: f64,
-    /// Fixed microseconds of a heavy op on the host and of a copy from or to it.
+    /// Fixed microseconds of a heavy op on the host, and of a copy from or to the host.
     pub host_us: f64,
-    /// Share of the host link's bandwidth for prompts that fetch weights from the host.
+    /// Share of the host link's bandwidth if a device fetches weights from the host for a prompt.
     pub host_link_share: f64,
-    /// Link latencies in a reduction over two devices.
+    /// Number of link latencies in a reduction over two devices.
     pub reduction_latencies: f64,
     /// Factor on `reduction_latencies` for devices that synchronise through the host.
     pub old_reductions: f64,
-    /// Exponent of the growth of `reduction_latencies` with further devices, without a switch.
+    /// Exponent of the growth of `reduction_latencies` with the number of devices, without a switch.
     pub reduction_growth: f64,
     /// Share of a link's bandwidth.
     pub link_share: f64,
     /// Fixed microseconds between stages.
     pub handover_us: f64,
-    /// Share of the ideal overlap of stages on successive batches of a prompt; 0 without overlap.
+    /// Share of the ideal overlap of stages on successive prompt batches; 0 without overlap.
     pub overlap: f64,
     /// Factors of device classes on the other constants.
     pub classes: ClassFactors,
-    /// The expected relative error.
+    /// The typical relative error of estimates.
     pub error: ErrorBand,
 }
 
-/// Factors of a device class on the rates that engines reach.
+/// Factors of a device class on an engine's rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClassFactor {
     /// Factor on bytes per second and per cycle in matrix-vector products.
@@ -112,8 +110,8 @@ impl ClassFactors {
 }
 
 /// Typical relative errors per split mode: the median of |ln(estimated / measured)| of decoding, over published rows
-/// not used for fitting. Half of the estimates are nearer. With fewer than five rows, the error is twice the median
-/// over all engines and split modes. Errors of prompt estimates are about three times larger.
+/// not used for fitting. With fewer than five rows, the error is twice the median over all engines and split modes.
+/// Errors of prompt estimates are about three times larger.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ErrorBand {
     /// On one device.

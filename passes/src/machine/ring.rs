@@ -1,17 +1,15 @@
-//! Collectives over a ring of devices.
-
 use tpc_ir::op::Collective;
 
 use super::{EngineProfile, Link, LinkKind, Topology};
 
-/// Devices that reduce together.
+/// Devices that reduce together in a ring.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ring {
     /// The slowest link between neighbours.
     pub link: Link,
     /// The number of devices.
     pub n: usize,
-    /// True if a device waits for the others through the host.
+    /// True if devices synchronise through the host.
     pub waits: bool,
 }
 
@@ -29,8 +27,8 @@ impl Ring {
 }
 
 impl EngineProfile {
-    /// Returns the microseconds of a collective over `n` devices, whose operand has `bytes` over all of them. An
-    /// all-reduce is a reduce-scatter and an all-gather; either alone moves half of the bytes with the same latency.
+    /// Returns the microseconds of a collective over the ring. `bytes` has the meaning as in
+    /// [`collective_us`](super::collective_us).
     pub fn collective_us(&self, collective: Collective, ring: Ring, bytes: f64) -> f64 {
         match collective {
             Collective::AllReduce => self.all_reduce_us(ring, bytes),

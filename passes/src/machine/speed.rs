@@ -1,15 +1,13 @@
-//! The time of a kernel on a device, with an engine.
-
 use super::kernel::{Kernel, KernelKind, Regime};
 use super::{DeviceProfile, EngineProfile, Topology};
 
-/// Operations per unit and cycle of most cards with matrix units, used if the units are unknown.
+/// Operations per unit and cycle of most cards with matrix units, used if the number of units is unknown.
 const OPERATIONS_PER_CYCLE: f64 = 512.0;
 
-/// Processors without matrix units have fewer operations per unit and cycle.
+/// Processors with fewer operations per unit and cycle have no matrix units.
 const VECTOR_UNITS_ONLY: f64 = 300.0;
 
-/// Operations of attention per query, cell and head: two products of the usual head of 128 elements.
+/// Operations of attention per query, cell and head: two products of a usual head of 128 elements.
 const OPERATIONS_PER_SCORE: f64 = 4.0 * 128.0;
 
 /// The time of a kernel in microseconds.
@@ -17,7 +15,7 @@ const OPERATIONS_PER_SCORE: f64 = 4.0 * 128.0;
 pub struct KernelTime {
     /// The time that does not depend on sizes.
     pub fixed: f64,
-    /// The time for bytes and operations.
+    /// The time to move the bytes and compute the operations.
     pub busy: f64,
 }
 
@@ -35,7 +33,7 @@ pub struct Speed<'a> {
     bandwidth: f64,
     /// Unit-cycles per second, if known.
     cycles: Option<f64>,
-    /// Unit-cycles per second, or an estimate.
+    /// Unit-cycles per second, estimated if unknown.
     some_cycles: f64,
     matrix: f64,
     place: Place,
@@ -44,7 +42,7 @@ pub struct Speed<'a> {
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Device,
-    /// The host, with the bytes per second of weights fetched from it.
+    /// The host, with the rate of weights fetched from it, in bytes per second.
     Host(f64),
 }
 
@@ -154,7 +152,7 @@ impl<'a> Speed<'a> {
         }
     }
 
-    /// Returns the time on the host. For a prompt, the device may fetch the weights and compute the product instead.
+    /// Returns the time on the host. For a prompt, a device may fetch the weights and compute the product instead.
     fn on_host(&self, k: &Kernel, regime: Regime, link: f64) -> KernelTime {
         let own = (k.work.bytes / self.bandwidth).max(k.work.flops / self.matrix);
         if k.kind == KernelKind::Light {

@@ -1,5 +1,3 @@
-//! Device and link profiles.
-
 use serde::Serialize;
 
 use super::{Calibration, CardClass, Engine};
@@ -11,20 +9,20 @@ pub enum MemoryKind {
     Hbm,
     /// GDDR5X or newer.
     Gddr,
-    /// Shared with the host.
+    /// Memory shared with the host.
     Shared,
 }
 
-/// Processor properties that limit speed besides memory and arithmetic.
+/// Processor properties that limit speed besides memory bandwidth and arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Processor {
     /// Streaming multiprocessors, or compute units.
     pub units: u32,
     /// Boost clock in hertz.
     pub clock: f64,
-    /// Memory kind.
+    /// Kind of memory.
     pub memory: MemoryKind,
-    /// 8-bit integer throughput in operations per second, two per multiply-add, if known.
+    /// 8-bit integer throughput in operations per second (two per multiply-add), if known.
     pub int8: Option<f64>,
     /// True if engines run kernels ported from another vendor's hardware; `None` if unknown.
     #[serde(default)]
@@ -36,29 +34,29 @@ pub struct Processor {
 pub struct DeviceProfile {
     /// Name in reports.
     pub name: String,
-    /// Bytes of memory; if `None`, plans are not checked against it.
+    /// Bytes of memory. If `None`, plans are not checked against the memory.
     pub memory: Option<f64>,
-    /// Bytes left to the driver's context and the engine's own buffers.
+    /// Bytes reserved for the driver's context and the engine's own buffers.
     pub reserve: f64,
-    /// Bytes of other models and adapters of the same command: drafts, image encoders, LoRA adapters.
+    /// Bytes of the command's other models and adapters: drafts, image encoders, LoRA adapters.
     #[serde(skip_serializing_if = "is_zero")]
     pub beside: f64,
-    /// Bytes of the memory shared with the host, both together; `None` for own memory.
+    /// Bytes of memory shared by device and host; `None` for a device with its own memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<f64>,
     /// Memory bandwidth in bytes per second.
     pub bandwidth: f64,
-    /// Arithmetic throughput in operations per second, two per multiply-add.
+    /// Arithmetic throughput in operations per second (two per multiply-add).
     pub flops: f64,
-    /// Processor, if known.
+    /// Processor properties, if known.
     pub processor: Option<Processor>,
-    /// Generation.
+    /// Device generation.
     #[serde(skip)]
     pub class: CardClass,
 }
 
 impl DeviceProfile {
-    /// Returns the bytes for the model; `None` if unknown.
+    /// Returns the bytes available to the model; `None` if unknown.
     pub fn usable_memory(&self) -> Option<f64> {
         self.memory
             .map(|m| (m - self.reserve - self.beside).max(0.0))
@@ -145,7 +143,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Returns a link of unstated kind: bytes per second, and microseconds of latency.
+    /// Returns a link of unstated kind, with bytes per second and microseconds of latency.
     pub const fn new(bandwidth: f64, latency_us: f64) -> Link {
         Link {
             bandwidth,
@@ -168,7 +166,7 @@ impl Link {
         Link::of(LinkKind::Network, 10e9 / 8.0)
     }
 
-    /// Returns two links in series as one: the smaller bandwidth, the longer latency, the slower kind.
+    /// Returns the link equivalent to two links in series: the smaller bandwidth, the longer latency, the slower kind.
     pub fn bottleneck(self, other: Link) -> Link {
         Link {
             bandwidth: self.bandwidth.min(other.bandwidth),
@@ -183,20 +181,20 @@ impl Link {
 pub struct PairLink {
     /// One device's position.
     pub a: usize,
-    /// The other's.
+    /// The other device's position.
     pub b: usize,
     /// The link.
     pub link: Link,
 }
 
-/// The machine of a plan.
+/// The machine that a plan is for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Topology {
-    /// The devices. A plan for `N` devices uses the first `N`; the last profile repeats if there are fewer.
+    /// The devices. A plan for `N` devices uses the first `N`; if there are fewer, the last profile repeats.
     pub devices: Vec<DeviceProfile>,
     /// The link between devices not in [`Self::links`].
     pub link: Link,
-    /// Exceptions.
+    /// Links of single pairs of devices.
     pub links: Vec<PairLink>,
     /// The host.
     pub host: DeviceProfile,
@@ -218,15 +216,15 @@ const fn default_host_link() -> Link {
     Link::new(25e9, 10.0)
 }
 
-/// The default bandwidth and arithmetic throughput of a host: two channels of DDR5 and a matching CPU.
+/// The default host's bytes/s and operations/s: two channels of DDR5 and a matching CPU.
 const USUAL_HOST: (f64, f64) = (60e9, 1e12);
 
 impl DeviceProfile {
-    /// The device name of the host's CPU.
+    /// The name of the host's CPU used as a device.
     pub const PROCESSOR: &str = "cpu";
 
-    /// Returns a host with this memory bandwidth in bytes per second. Arithmetic grows in proportion, as CPUs with more
-    /// channels have more cores.
+    /// Returns a host with this memory bandwidth in bytes per second. Arithmetic throughput is in proportion, because
+    /// CPUs with more channels have more cores.
     pub fn host(bandwidth: f64) -> DeviceProfile {
         let (usual, flops) = USUAL_HOST;
         DeviceProfile {
@@ -276,8 +274,8 @@ impl Topology {
 }
 
 impl Default for Topology {
-    /// Returns the documented default. Devices have 1 TB/s, 200 TFLOP/s and unknown memory; their links have 50 GB/s
-    /// and 10 µs. The host has 60 GB/s, and its links have 25 GB/s and 10 µs.
+    /// Returns the documented default. Devices: 1 TB/s, 200 TFLOP/s, unknown memory, links of 50 GB/s and 10 µs. Host:
+    /// 60 GB/s, links of 25 GB/s and 10 µs.
     fn default() -> Topology {
         let device = DeviceProfile {
             name: "device".into(),
@@ -303,12 +301,12 @@ impl Default for Topology {
 }
 
 impl Topology {
-    /// Returns the calibration for an engine, if measured.
+    /// Returns the calibration of an engine, if measured.
     pub fn calibration_for(&self, engine: Engine) -> Option<&Calibration> {
         self.calibration.as_ref().filter(|c| c.engine == engine)
     }
 
-    /// Returns the profile of the device at `rank`.
+    /// Returns the profile of the device at position `rank`.
     pub fn device(&self, rank: usize) -> &DeviceProfile {
         &self.devices[rank.min(self.devices.len() - 1)]
     }
@@ -322,7 +320,7 @@ impl Topology {
         stated.map_or(self.link, |p| p.link)
     }
 
-    /// Returns the slowest link between ring neighbours.
+    /// Returns the slowest link between neighbours in a ring of these devices.
     pub fn slowest_ring_link(&self, devices: &[usize]) -> Link {
         let neighbours = devices.iter().zip(devices.iter().cycle().skip(1));
         neighbours

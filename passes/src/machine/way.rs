@@ -1,5 +1,3 @@
-//! The ways to use several devices.
-
 use serde::{Deserialize, Serialize};
 
 /// A way to use several devices.
@@ -7,7 +5,7 @@ use serde::{Deserialize, Serialize};
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 pub enum Way {
-    /// One device alone.
+    /// One device.
     #[default]
     Alone,
     /// Layer split.
@@ -32,7 +30,7 @@ impl Way {
         }
     }
 
-    /// Returns the words that follow a card's name.
+    /// Returns the phrase that follows a card's name in messages.
     pub const fn words(self) -> &'static str {
         match self {
             Way::Alone => "without a split",

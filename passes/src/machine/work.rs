@@ -1,21 +1,18 @@
-//! The work of an op on one device, from its local tensors.
-
 use tpc_ir::op::{ExpertShare, Extents, Slot, Work};
 use tpc_ir::{Bindings, DType, Op, TensorType};
 
 use super::ExpertLoad;
 
-/// The tensors of an instruction on one device.
 pub(crate) trait Parts {
     fn ty(&self, slot: Slot) -> &TensorType;
     fn elements(&self, slot: Slot) -> f64;
     fn whole(&self, slot: Slot) -> f64;
     fn stored_bytes(&self, operand: usize) -> f64;
-    /// Returns each device's number of experts, and this device's number; `None` unless axis 2 of operand 0 is split.
+    /// Returns the number of experts of each device, and of this device; `None` unless axis 2 of operand 0 is split.
     fn experts(&self) -> Option<(Vec<u64>, u64)>;
 }
 
-/// Returns the work of an op with at least one result on one device, for one batch.
+/// Returns the arithmetic and memory traffic of an op on one device, for one batch. The op has at least one result.
 pub(crate) fn work(op: &Op, parts: &impl Parts, b: &Bindings, expert_load: &ExpertLoad) -> Work {
     op.work(&BatchParts {
         parts,

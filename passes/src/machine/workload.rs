@@ -1,5 +1,3 @@
-//! The priced batches and their weights.
-
 use tpc_ir::{Bindings, Symbol};
 
 /// The priced batches and their weights.
@@ -12,16 +10,17 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Maximum context cells that a decoded token attends to.
+    /// The maximum number of context cells that a decoded token attends to.
     pub const DECODE_DEPTH: u64 = 4096;
     /// Prompt tokens per generated token.
     pub const PROMPT_WEIGHT: f64 = 4.0;
     /// Price of a stored byte, in reads of a byte.
     pub const MEMORY_PRICE: f64 = 0.5;
-    /// Prices to try in turn until a plan fits the memory.
+    /// The memory prices tried in turn until a plan fits.
     pub const SCARCE_MEMORY: [f64; 2] = [8.0, 128.0];
 
-    /// Returns the batches for `n_ctx` cells (`n_ctx_swa` in layers with a window) and batches of `ubatch`.
+    /// Returns the batches for `n_ctx` cells (`n_ctx_swa` in layers with a window) and prompt batches of `ubatch`
+    /// tokens.
     pub fn new(n_ctx: u64, n_ctx_swa: u64, ubatch: u64, parallel: u64) -> Workload {
         let depth = n_ctx.min(Self::DECODE_DEPTH);
         let base = Bindings::default()
@@ -39,7 +38,7 @@ impl Workload {
         }
     }
 
-    /// Returns the tokens of the prefill batch.
+    /// Returns the number of tokens in the prompt batch.
     pub fn ubatch(&self) -> f64 {
         self.prefill.get(Symbol::NTokens) as f64
     }

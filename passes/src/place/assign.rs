@@ -1,5 +1,3 @@
-//! The place of every op.
-
 use tpc_ir::op::OpCategory;
 use tpc_ir::{Bindings, Device, Graph, Group, Inst, InstData, Op, Output, Place, Value};
 
@@ -28,7 +26,7 @@ pub(super) fn assign(
         }
     }
     others.sort_unstable();
-    // The host takes part only if it holds more than the inputs.
+    // The host takes part only if an op other than an input is placed there.
     let host_holds = |(i, d): (Inst, &InstData)| {
         places[i.index()] == Some(Place::Host) && !matches!(d.op, Op::Input(_))
     };
@@ -56,12 +54,12 @@ struct Anchors<'a> {
     placement: &'a LayerPlacement,
     layer_places: Vec<Place>,
     places: Vec<Option<Place>>,
-    /// Per value computed from weights alone, the weight that decides its place.
+    /// The weight that decides the place of each value computed from weights alone.
     weights: Vec<Option<Source>>,
     states: Vec<Option<Place>>,
 }
 
-/// A weight that decides the place of its ops: one with an override first, then the largest.
+/// A weight that decides the place of ops: a weight with an override first, then the largest.
 #[derive(Clone, Copy)]
 struct Source {
     overridden: Option<Place>,
@@ -121,8 +119,8 @@ impl<'a> Anchors<'a> {
         place
     }
 
-    /// Returns the required place of an op other than a leaf, if any: an update is at its state, an op over weights at
-    /// the weights, an expensive op at its layer.
+    /// Returns the required place of a non-leaf op, if any. An update runs at its state, an op over weights at the
+    /// weights, an expensive op at its layer.
     fn op(&mut self, op: &Op, data: &InstData, layer: Place) -> Option<Place> {
         let sources = data.operands.iter().filter_map(|v| self.weights[v.index()]);
         let source = sources.max_by_key(|s| (s.overridden.is_some(), s.bytes));
@@ -148,7 +146,6 @@ impl<'a> Anchors<'a> {
     }
 }
 
-/// True if an op is too expensive to follow its operands.
 fn is_heavy(op: &Op) -> bool {
     matches!(op.category(), OpCategory::Product | OpCategory::Heavy)
 }

@@ -1,5 +1,3 @@
-//! The copies between places.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::op::Copy;
@@ -8,10 +6,10 @@ use tpc_ir::{Graph, InstData, Op, Output, Place, Value};
 use super::assign::readers;
 use super::{LayerPlacement, PlaceOverride, PlacedGraph};
 
-/// Rebuilds `graph` in `out`, which has the devices and groups, with each instruction at its place.
+/// Rebuilds `graph` in `out`, with each instruction at its place. `out` already has the devices and groups.
 ///
-/// A value is copied at most once to each place that reads it. Weights are stored, unless overridden to one place, and
-/// constants made, wherever they are used.
+/// A value is copied at most once to each place that reads it. Weights are stored at every place that uses them, unless
+/// an override assigns one place; constants are made there.
 pub(super) fn insert(
     graph: &Graph,
     placement: &LayerPlacement,
@@ -53,7 +51,7 @@ pub(super) fn insert(
             .map(|&v| copies.arrive(v, place, data.layer))
             .collect();
         copies.define(data, operands, place);
-        // Inputs are sent before all work.
+        // Send inputs before all work.
         if let Op::Input(_) = data.op {
             for &place in &readers[data.results[0].index()] {
                 copies.arrive(data.results[0], place, None);
@@ -83,9 +81,9 @@ pub(super) fn insert(
 struct Copies<'a> {
     from: &'a Graph,
     out: Graph,
-    /// Per value of the model's graph, its version at each place.
+    /// Per value of the model's graph, the copy at each place.
     versions: Vec<BTreeMap<Place, Value>>,
-    /// Per value, the place that first defines it.
+    /// The place that defines each value first.
     origin: Vec<Option<Place>>,
 }
 

@@ -1,7 +1,7 @@
-//! Finds the cheapest division of ops between their layers' places and one other place, as a minimum cut.
+//! Divides ops between their layers' places and one other place by a minimum cut.
 //!
 //! A value that crosses the cut costs one copy, for any number of users. An op costs its time on its side. Costs are
-//! times per decoded token; prompt times are added with a weight.
+//! times per decoded token, plus weighted prompt times.
 
 use tpc_ir::{Bindings, Graph, Inst, Op, Output, Place, Symbol, Value};
 
@@ -11,13 +11,12 @@ use crate::machine::{Link, Topology, Workload};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// Fixed at the place of its layer, or at a third place.
+    /// Fixed at the layer's place, or at a third place.
     Layer,
     Other,
     Free,
 }
 
-/// The costs of ops at a layer's place or at the other place, and of copies between the two.
 pub(super) struct CutCosts {
     other: Place,
     link: Link,
@@ -42,7 +41,7 @@ impl CutCosts {
             Place::Device(_) => topology.link,
             Place::Host | Place::Group(_) => topology.host_link,
         };
-        // Optimistic: all devices of a stage share an op.
+        // This is optimistic: it assumes that all devices of a stage share an op.
         let stage = placement.stages.iter();
         let stage = stage.map(|stage| stage.iter().map(|&d| device(d).flops).sum());
         let fastest = stage.fold(1.0, f64::max);
@@ -67,7 +66,7 @@ impl CutCosts {
         nanoseconds(us.sum())
     }
 
-    /// Nanoseconds of an op without weights at the other place, and at its layer's place.
+    /// Returns the nanoseconds of an op without weights at the other place, and at its layer's place.
     fn op_ns(&self, graph: &Graph, inst: Inst) -> [u64; 2] {
         let data = graph.inst(inst);
         if data.op.is_view() {
@@ -85,8 +84,7 @@ impl CutCosts {
     }
 }
 
-/// Returns the batch with caches at most half full. A slice of the attended cells is then cheaper to copy than the
-/// whole cache.
+/// Limits caches to half full, so that copying a slice of the attended cells is cheaper than copying the whole cache.
 fn half_full(batch: Bindings) -> Bindings {
     let half = |b: Bindings, seen: Symbol, all: Symbol| {
         let most = b.get(all).div_ceil(2);
@@ -96,19 +94,19 @@ fn half_full(batch: Bindings) -> Bindings {
     half(batch, Symbol::NKvSwa, Symbol::NCtxSwa)
 }
 
-/// Integers keep flows exact. Costs are capped at one hour.
+/// Rounds to integers, which keep flows exact. Costs are capped at one hour.
 fn nanoseconds(us: f64) -> u64 {
     (us * 1e3).clamp(0.0, 3.6e12) as u64
 }
 
-/// Microseconds of each further copy among copies that share a link's latency.
+/// Microseconds of each further copy among copies that share one link latency.
 const ENQUEUE_US: f64 = 1.0;
 
 /// The capacity of edges that must not be cut: larger than any sum of costs.
 const FORBIDDEN: u64 = 1 << 60;
 
-/// Returns the free instructions that the cheapest division moves to the other place; among equal divisions, the one
-/// with the fewest.
+/// Returns the free instructions that the cheapest division moves to the other place; the smallest set if several are
+/// cheapest.
 pub(super) fn cheapest_cut(
     graph: &Graph,
     side: &dyn Fn(Inst) -> Side,
@@ -164,10 +162,10 @@ pub(super) fn cheapest_cut(
             continue;
         }
         let cost = costs.copy_ns(graph, v);
-        // The copy from the layer's place to the other place, for all users there.
+        // The copy to the other place, shared by all users there.
         let there = network.add_node();
         network.add_edge(maker, there, cost);
-        // The copy from the other place to the layer's place.
+        // The copy to the layer's place.
         let here = network.add_node();
         network.add_edge(here, maker, cost);
         for &u in &used {

@@ -1,7 +1,7 @@
 //! Minimum cuts of flow networks, by Dinic's algorithm.
 //!
-//! petgraph's `dinics` allocates a table of all nodes per augmenting path: for 12,000 nodes about a second, against 10
-//! ms here. The search for a plan computes hundreds of cuts.
+//! petgraph's `dinics` allocates a table of all nodes per augmenting path. For 12,000 nodes it takes about a second;
+//! this code takes 10 ms. The search for a plan computes hundreds of cuts.
 
 const NONE: u32 = u32::MAX;
 
@@ -10,12 +10,11 @@ pub(super) struct FlowNetwork {
     edges: Vec<Edge>,
 }
 
-/// An edge of the residual network. The reverse edge is next to it in the table; flow over an edge is capacity of its
-/// reverse.
+/// An edge of the residual network. The reverse edge is next in the table; the flow over an edge is the residual
+/// capacity of its reverse edge.
 #[derive(Clone, Copy)]
 struct Edge {
     to: u32,
-    /// The residual capacity.
     residual: u64,
     next: u32,
 }
@@ -50,7 +49,7 @@ impl FlowNetwork {
     }
 
     /// True per node on the sink's side of the minimum cut nearest to the sink: the nodes that reach the sink in the
-    /// residual network. They are the same for every maximum flow.
+    /// residual network. These nodes are the same for every maximum flow.
     pub(super) fn sink_side(mut self) -> Vec<bool> {
         while let Some(mut levels) = self.level_graph() {
             self.add_blocking_flow(&mut levels);
@@ -89,7 +88,7 @@ impl FlowNetwork {
         (levels[FlowNetwork::SINK as usize] != NONE).then_some(levels)
     }
 
-    /// Augments the flow along paths whose edges each lead to the next level.
+    /// Augments the flow along paths in which each edge leads to the next level.
     fn add_blocking_flow(&mut self, levels: &mut [u32]) {
         // Per node, the first edge that may still lead to the next level.
         let mut current = self.first.clone();
@@ -113,14 +112,13 @@ impl FlowNetwork {
                 node = self.edges[e as usize].to;
                 continue;
             }
-            // A dead end.
             levels[node as usize] = NONE;
             let Some(back) = path.pop() else { return };
             node = self.edges[back as usize ^ 1].to;
         }
     }
 
-    /// Augments the flow along a path, cuts it before its first saturated edge, and returns its new end.
+    /// Augments the flow along a path, shortens the path to its first saturated edge, and returns the new end.
     fn augment(&mut self, path: &mut Vec<u32>) -> u32 {
         let residual = |&e: &u32| self.edges[e as usize].residual;
         let flow = path.iter().map(residual).min().unwrap_or(0);
@@ -144,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_cut_is_the_one_nearest_to_the_sink() {
-        // Two paths that share an edge: 0 → a → b → 1 with room 3, 5, 3, and 0 → b with room 1.
+        // Two paths that share an edge: 0 → a → b → 1 with capacities 3, 5, 3, and 0 → b with capacity 1.
         let mut network = FlowNetwork::new();
         let (a, b) = (network.add_node(), network.add_node());
         network.add_edge(FlowNetwork::SOURCE, a, 3);
@@ -161,7 +159,7 @@ mod tests {
         assert_eq!(network.sink_side(), [false, true, false, true]);
     }
 
-    /// Returns the minimum cut by trying all assignments of inner nodes to sides: the capacity, and the sides.
+    /// Tries all assignments of inner nodes to sides.
     fn least(nodes: u32, edges: &[(u32, u32, u64)]) -> (u64, Vec<bool>) {
         let sides = (0..1_u32 << (nodes - 2)).map(|bits| {
             let beyond: Vec<bool> = (0..nodes)

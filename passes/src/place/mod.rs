@@ -1,13 +1,13 @@
-//! Placing: the place of every op, and the copies between places.
+//! Assigns a place to every op, and inserts copies between places.
 //!
 //! [`place`] applies three rules:
 //!
 //! 1. Weights and states are at the place of their layer (a stage of devices, or the host) unless overridden.
-//! 2. An op over weights runs at their place, and an update of a state at the state's place. An expensive op without
-//!    weights or states (attention, scans) runs at the place of its layer.
-//! 3. All other ops run at the place with the cheapest copies: a minimum cut between the host and the devices.
+//! 2. An op over weights runs at the weights, and an update at its state. An expensive op without weights or states
+//!    (attention, scans) runs at the place of its layer.
+//! 3. A minimum cut between the host and the devices places all other ops, so that copies are cheapest.
 //!
-//! A `copy` op brings a value once to each other place that reads it. Later passes treat copies like other ops: splits
+//! A `copy` op brings a value once to each other place that reads it. Later passes treat copies like other ops: factors
 //! are inferred through them.
 
 mod assign;
@@ -25,7 +25,7 @@ use crate::machine::{Topology, Workload};
 /// The places of layers, and of single weights and states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerPlacement {
-    /// The devices of each stage, by position, in layer order. One stage for a plain tensor split.
+    /// The devices of each stage, by position, in layer order; one stage for a plain tensor split.
     pub stages: Vec<Vec<usize>>,
     /// The prologue's place.
     pub prologue: LayerPlace,
@@ -33,7 +33,7 @@ pub struct LayerPlacement {
     pub layers: Vec<LayerPlace>,
     /// The epilogue's place.
     pub epilogue: LayerPlace,
-    /// The model graph's weights and states with a place of their own.
+    /// The model's weights and states with a place of their own.
     pub overrides: BTreeMap<Value, PlaceOverride>,
 }
 
@@ -47,7 +47,6 @@ pub enum LayerPlace {
 }
 
 impl LayerPlace {
-    /// Returns the place in the graph: a stage is a group of devices.
     fn place(self) -> Place {
         match self {
             LayerPlace::Host => Place::Host,
@@ -56,12 +55,12 @@ impl LayerPlace {
     }
 }
 
-/// The place of a weight or state away from its layer.
+/// The place of a weight or state that is not at its layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceOverride {
     /// On the host.
     Host,
-    /// On one device, whole.
+    /// Whole on one device.
     Device(usize),
     /// Whole on all devices of its stage.
     Mirrored,
@@ -94,13 +93,13 @@ impl LayerPlacement {
 /// A graph with places.
 #[derive(Clone, Debug)]
 pub struct PlacedGraph {
-    /// The graph, including copies.
+    /// The graph, with copies.
     pub graph: Graph,
     /// Values that must stay whole on every device of their stage.
     pub mirrored: Vec<Value>,
 }
 
-/// Places every op of a model's graph, and inserts copies.
+/// Places every op of a model's graph and inserts copies.
 pub fn place(
     graph: &Graph,
     placement: &LayerPlacement,
@@ -130,7 +129,7 @@ pub fn group_of(graph: &Graph, inst: Inst) -> Option<Group> {
     }
 }
 
-/// Returns the graph with everything on one group of devices.
+/// Returns the graph with all ops on one group of devices.
 pub fn place_on_group(graph: &Graph, devices: &[String]) -> Graph {
     let placement = LayerPlacement::single_stage(devices.len());
     let workload = Workload::new(1, 1, 1, 1);

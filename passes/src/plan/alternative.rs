@@ -1,5 +1,3 @@
-//! The cost of a plan with another option fixed.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::factor::Var;
@@ -20,7 +18,7 @@ pub struct Cost {
     pub decode_us: f64,
     /// Time of one prompt batch of the largest size, in µs.
     pub prefill_us: f64,
-    /// The planner's objective in µs per token: the weighted times of both batches, plus a price of memory.
+    /// The planner's objective in µs per token: the weighted times of both batches, plus the price of memory.
     pub price_us: f64,
     /// Bytes of weights and states per device.
     pub bytes: Vec<f64>,
@@ -48,14 +46,13 @@ pub(super) struct Alternatives<'a> {
 
 pub(super) struct Replacement {
     pub(super) of: Vec<Class>,
-    /// The changed layers; `None` for the prologue and the epilogue.
     pub(super) layers: Vec<Option<u32>>,
     pub(super) chosen: Cost,
-    /// The cost with the option; `None` if no assignment allows it.
+    /// The cost with the option; `None` if no possible assignment has it.
     pub(super) cost: Option<Cost>,
 }
 
-/// A cache of layer-group costs, by the group's fixed and chosen options.
+/// Costs by the layer group's fixed and chosen options.
 struct CostCache<'a> {
     signature: &'a Signature,
     places: Vec<Option<usize>>,
@@ -64,7 +61,7 @@ struct CostCache<'a> {
 }
 
 impl<'a> Alternatives<'a> {
-    /// Prepares alternatives to `planned`, the plan of `request`, on a group of devices with these device weights.
+    /// Prepares alternatives to `planned`, the plan of `request`, for one group of devices.
     pub(super) fn new(
         planned: &'a PlannedGraph,
         request: &'a PlanRequest,
@@ -101,7 +98,7 @@ impl<'a> Alternatives<'a> {
         )
     }
 
-    /// Returns the cost of choosing `option` instead of the chosen options that conflict with it.
+    /// Returns the cost if `option` replaces the chosen options that conflict with it.
     pub(super) fn replace(&self, option: &SplitOption) -> Replacement {
         let PlannedGraph {
             analysis, choice, ..
@@ -115,7 +112,6 @@ impl<'a> Alternatives<'a> {
         self.cost_with(None, &|i| i == class.index(), whole)
     }
 
-    /// Returns the cost with the options `given`, without the options `excluded`, and with `whole` unsplit.
     fn cost_with(
         &self,
         given: Option<&SplitOption>,
@@ -132,7 +128,7 @@ impl<'a> Alternatives<'a> {
             .flat_map(|o| o.leaves.iter().flat_map(|l| self.span(l)))
             .copied()
             .collect();
-        // Options of factors in several groups stay unless excluded; the search covers the other options of each group.
+        // Options of factors in several groups stay unless excluded. Each group's search covers its other options.
         let several = |o: &&SplitOption| o.leaves.iter().any(|l| self.span(l).len() > 1);
         let stay = kept.iter().map(|&i| &choice.options[i]).filter(several);
         let fixed: Vec<&SplitOption> = given.into_iter().chain(stay).collect();
@@ -146,7 +142,8 @@ impl<'a> Alternatives<'a> {
             };
             let now: Vec<&SplitOption> = choice.options.iter().filter(here).collect();
             let fixed: Vec<&SplitOption> = fixed.iter().copied().filter(here).collect();
-            // Equal groups have the same cost if their fixed and chosen options split corresponding factors.
+            // Groups with equal signatures have equal costs if their fixed and chosen options split corresponding
+            // factors.
             let place = |l: &Var| group.leaves.iter().position(|x| x == l);
             let places: Vec<Option<usize>> = fixed
                 .iter()
@@ -211,7 +208,6 @@ impl<'a> Alternatives<'a> {
         self.cost(group, &set, in_full)
     }
 
-    /// Returns the cost of an assignment in a layer group; `None` if it is not possible.
     fn cost(&self, group: &LayerGroup, set: &[&SplitOption], in_full: bool) -> Option<Cost> {
         let p = &self.pricer;
         let graph = p.facts.graph;

@@ -1,5 +1,5 @@
-//! The bill of a batch: counted kernels per device, and transfers. Machine and engine determine its price, so one bill
-//! can be priced for several.
+//! The bill of a batch: the number of launches of each kernel per device, and the transfers. Machine and engine affect
+//! only the price, so one bill can be priced for several.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::factor::Var;
@@ -16,7 +16,7 @@ use crate::place::group_of;
 /// The maximum bytes of weights that a small model reads per token.
 const SMALL: f64 = 2e9;
 
-/// A repeatedly launched kernel.
+/// A kernel with its number of launches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KernelCount {
     /// The kernel.
@@ -45,7 +45,7 @@ pub struct Bill {
     regime: Regime,
     devices: Vec<Vec<usize>>,
     stages: Vec<Vec<Vec<KernelCount>>>,
-    /// The kernels of single devices outside of stages, and of the host.
+    /// Kernels of the host, and of single devices outside stages.
     alone: Vec<(Option<usize>, KernelCount)>,
     exchanges: Vec<Exchange>,
     moves: Vec<Move>,
@@ -56,18 +56,18 @@ pub struct Bill {
 pub struct Times {
     /// The busiest device of each stage.
     pub stages: Vec<Breakdown>,
-    /// Work done once, by any place, for every split.
+    /// Work that every split does once, at one place.
     pub rest: Breakdown,
 }
 
 impl Times {
-    /// Returns the sum of all parts, in sequence.
+    /// Returns the sum over all stages and the rest, as if in sequence.
     pub fn parts(&self) -> Breakdown {
         self.stages.iter().fold(self.rest, |sum, s| sum + *s)
     }
 
-    /// Returns the time of a batch among `batches` of one prompt. Stages overlap on successive batches as far as the
-    /// engine allows, if no weight is on the host.
+    /// Returns the time of a batch that is one of `batches` batches of a prompt. If no weight is on the host, stages
+    /// overlap on successive batches as far as the engine allows.
     pub fn batch_us(&self, batches: f64, profile: &EngineProfile) -> f64 {
         let sum = self.parts().total();
         let stages = self.stages.iter().map(Breakdown::total);
@@ -83,7 +83,7 @@ impl Times {
 }
 
 impl Bill {
-    /// Returns the bill of a plan and its sharded form for a batch.
+    /// Returns the bill of a plan and its sharded graph for a batch.
     pub fn new(
         planned: &PlannedGraph,
         sharded: &Graph,
@@ -160,7 +160,7 @@ impl Bill {
             .any(|(d, c)| d.is_none() && heavy(&c.kernel))
     }
 
-    /// Returns the kind of the model, by its kernels.
+    /// Returns the kind of the model, determined from its kernels.
     pub fn model_kind(&self) -> ModelKind {
         let shared = self.stages.iter().flatten().flatten();
         let all = shared.chain(self.alone.iter().map(|(_, c)| c));
@@ -178,7 +178,7 @@ impl Bill {
         }
     }
 
-    /// Returns the way in use of several devices.
+    /// Returns how the plan uses several devices.
     pub fn way(&self) -> Way {
         if self.uses_host() {
             Way::Host
@@ -191,7 +191,7 @@ impl Bill {
         }
     }
 
-    /// Returns the bill's price on a machine, with an engine.
+    /// Returns the times of the bill on a machine, with an engine.
     pub fn times(&self, topology: &Topology, profile: &EngineProfile) -> Times {
         let speed = |d: usize| Speed::of_device(profile, topology.device(d));
         let shared = &EngineProfile {
@@ -271,10 +271,11 @@ fn kernels_outside_stages(
     each.collect()
 }
 
-/// The key of a layer group's kernels within a stage: its shape, and per option its leaf positions and ranges.
+/// The cache key of a layer group's kernels in a stage: the group's signature, and the leaf positions and ranges of
+/// each option.
 type LayerGroupKey<'a> = (&'a Signature, Vec<(Vec<Option<usize>>, &'a [Interval])>);
 
-/// Returns the kernels of each device of a stage, computed once for layer groups with equal shape and division.
+/// Returns the kernels of each device of a stage. Equal layer groups with equal splits are computed once.
 fn stage_kernels(
     planned: &PlannedGraph,
     request: &PlanRequest,

@@ -1,21 +1,19 @@
-//! The parts of the time of a decoded token.
-
 use std::ops::Add;
 
-/// The parts of the time of a decoded token, in microseconds; they add up to it.
+/// The parts of a decoded token's time, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Breakdown {
-    /// Products with weights: reading the weights.
+    /// Products: reading the weights.
     pub weights_us: f64,
     /// Attention and recurrent states.
     pub attention_us: f64,
     /// Other ops on the devices.
     pub other_us: f64,
-    /// Fixed time of kernels and tokens.
+    /// Fixed times of kernels and tokens.
     pub launches_us: f64,
     /// Collectives, and copies between devices.
     pub collectives_us: f64,
-    /// Host work, and copies to and from it.
+    /// Host work, and copies to and from the host.
     pub host_us: f64,
 }
 

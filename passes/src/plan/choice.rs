@@ -1,5 +1,3 @@
-//! The chosen splits of a plan.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::factor::Var;
@@ -11,18 +9,18 @@ use crate::factors::Selection;
 /// The chosen options.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
-    /// The options; the position is the class.
+    /// The options. An option's position is its class.
     pub options: Vec<SplitOption>,
     by_leaf: BTreeMap<(Group, Var), Class>,
-    /// Number of priced assignments.
+    /// The number of priced assignments.
     pub priced: u64,
-    /// True if every assignment was priced: the choice is the cheapest by the cost model.
+    /// True if every assignment was priced. The choice is then the cheapest by the cost model.
     pub optimal: bool,
-    /// Number of distinct problems.
+    /// The number of distinct problems.
     pub distinct: usize,
-    /// The choice's price, in µs per token, as compared for splits within layers.
+    /// The choice's price in µs per token, with capped collectives.
     pub cost: f64,
-    /// A lower bound on the price of every assignment; [`Self::cost`] if all were priced.
+    /// A lower bound on the price of every assignment; equal to [`Self::cost`] if all were priced.
     pub lower_bound: f64,
 }
 
@@ -44,7 +42,7 @@ impl Choice {
         (self.cost / self.lower_bound - 1.0).max(0.0)
     }
 
-    /// Returns the choice of these options; of options that share a leaf, the first counts.
+    /// Returns the choice of these options. Of options that share a leaf, only the first is chosen.
     pub fn from_options(options: impl IntoIterator<Item = SplitOption>) -> Choice {
         let mut out = Choice::none();
         options.into_iter().for_each(|o| out.push(o));

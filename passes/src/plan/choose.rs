@@ -1,4 +1,4 @@
-//! The choice of splits: an exact search over the assignments of each distinct problem.
+//! Chooses splits: an exact search over the assignments of each distinct problem.
 
 use tpc_ir::{Budget, Group, Inst, Resource};
 
@@ -11,10 +11,9 @@ use super::search::{assignments, search};
 
 const GLOBAL_LIMIT: usize = 256;
 
-/// The price and the options of a problem, without global ones.
 type Solution = (Price, Vec<SplitOption>);
 
-/// An assignment of the global factors, with the cheapest solution of every problem under it.
+/// The cheapest assignment of global factors, with each problem's solution.
 struct BestAssignment {
     total: f64,
     global: Vec<SplitOption>,
@@ -23,7 +22,7 @@ struct BestAssignment {
 
 /// Chooses the options for the layer groups of one device group.
 ///
-/// If the budget is exhausted, keeps the best assignment so far.
+/// If the budget is exhausted, returns the best assignment found so far.
 pub fn choose(
     pricer: &Pricer<'_>,
     group: Group,
@@ -43,8 +42,8 @@ pub fn choose(
 
 /// Finds the cheapest assignment of all factors, and counts priced assignments in `choice`.
 ///
-/// Splitting a global factor, such as the residual width, needs several times more collectives than other splits. This
-/// decision therefore uses the full time of collectives.
+/// Splitting a global factor, such as the residual width, needs several times more collectives than other splits.
+/// Global factors are therefore chosen by the uncapped price of collectives.
 fn find_cheapest(
     pricer: &Pricer<'_>,
     global: &[SplitOption],
@@ -78,7 +77,7 @@ fn find_cheapest(
     best
 }
 
-/// Solves all problems with the `given` global options; `None` if one has no solution.
+/// Solves all problems with the `given` global options. Returns `None` if a problem has no solution.
 fn solve(
     pricer: &Pricer<'_>,
     given: &[&SplitOption],
@@ -123,7 +122,8 @@ fn price(
     }
 }
 
-/// Adds the options to `choice`, global ones first, then in program order, which numbers the classes.
+/// Adds the options to `choice`: global options first, then the others in program order. This order numbers the
+/// classes.
 fn take(problems: &[Problem], best: BestAssignment, choice: &mut Choice) {
     best.global.into_iter().for_each(|o| choice.push(o));
     let mut options: Vec<(Inst, SplitOption)> = Vec::new();

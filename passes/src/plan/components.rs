@@ -1,10 +1,8 @@
-//! Connected components.
-
 use std::collections::BTreeMap;
 
 use petgraph::unionfind::UnionFind;
 
-/// Returns the members of each component, ascending, ordered by their first members.
+/// Returns the members of each connected component, ascending, ordered by their first members.
 pub(super) fn components(sets: UnionFind<usize>) -> Vec<Vec<usize>> {
     let mut out: Vec<Vec<usize>> = Vec::new();
     let mut position: BTreeMap<usize, usize> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Device weights if memory is short.
+//! Adapts device weights to the devices' memory.
 
 use tpc_ir::{Bindings, Graph};
 
@@ -6,13 +6,13 @@ use super::PlanRequest;
 use crate::layers::Prologue;
 use crate::place::{LayerPlace, LayerPlacement, PlaceOverride};
 
-/// The fraction of a device's memory for weights and states; the rest is for intermediate values.
+/// The fraction of a device's memory for weights and states; intermediate values use the rest.
 const FOR_STORAGE: f64 = 0.95;
 
 impl PlanRequest {
-    /// Limits each device's share of its stage to its room, and gives the rest to the others. Weights stay in
-    /// proportion to bandwidth if memory allows. If a stage lacks room for its tensors, its weights are in proportion
-    /// to the devices' room. Devices of unknown memory are not limited.
+    /// Limits each device's share of its stage to its free memory, and gives the excess to the other devices. Weights
+    /// stay in proportion to bandwidth if memory allows. If a stage's tensors do not fit, its weights are in proportion
+    /// to the devices' free memory. Devices with unknown memory are not limited.
     pub fn limit_device_weights(&mut self, model: &Graph, batch: &Bindings) {
         let stored = StoredBytes::new(model, &self.layer_placement, self.devices.len(), batch);
         let mut weights = self.device_weights();
@@ -36,9 +36,9 @@ impl PlanRequest {
         }
     }
 
-    /// Shifts weights from devices whose memory a plan exceeds to others of their stage with room. `needed` has the
-    /// plan's bytes per device. Factors of few units (heads, experts) follow the weights only roughly. Returns true if
-    /// a weight changed.
+    /// Shifts weights from devices whose memory a plan exceeds to devices of their stage with free memory. `needed` has
+    /// the plan's bytes per device. Returns true if a weight changed. Factors of few units (heads, experts) follow the
+    /// weights only roughly.
     pub fn shift_device_weights(&mut self, needed: &[u64]) -> bool {
         let mut weights = self.device_weights();
         let mut shifted = false;
@@ -51,7 +51,8 @@ impl PlanRequest {
             if devices.len() < 2 || ratios.iter().all(|r| *r >= 1.0) {
                 continue;
             }
-            // The square root of the ratio, because tensors that a device holds whole do not shrink with its weight.
+            // Use the square root of the ratio, because tensors that a device holds whole do not shrink with its
+            // weight.
             devices
                 .iter()
                 .zip(ratios)
@@ -64,8 +65,8 @@ impl PlanRequest {
         shifted
     }
 
-    /// True if every stage has the memory for its weights and states, besides the `taken` bytes of each device.
-    /// Otherwise no plan fits.
+    /// True if every stage has memory for its weights and states, besides the `taken` bytes of each device. Otherwise
+    /// no plan fits.
     pub fn has_room(&self, model: &Graph, batch: &Bindings, taken: &[u64]) -> bool {
         let stored = StoredBytes::new(model, &self.layer_placement, self.devices.len(), batch);
         let stages = self.layer_placement.stages.iter().zip(&stored.divided);
@@ -83,9 +84,9 @@ impl PlanRequest {
 }
 
 struct StoredBytes {
-    /// Per stage, the bytes that its devices may divide.
+    /// Per stage, the bytes that its devices can divide.
     divided: Vec<f64>,
-    /// Per device, the bytes that an override puts there whole.
+    /// Per device, the bytes of tensors that an override puts there whole.
     whole: Vec<f64>,
 }
 
@@ -127,8 +128,9 @@ impl StoredBytes {
     }
 }
 
-/// Limits weights to the devices' room, in fractions of the total; keeps the sum. If the room does not suffice, the
-/// result is in proportion to the room. `None` if no weight needs to change, or if no device has room.
+/// Limits weights to the devices' free memory, in fractions of the total; keeps the sum. If the memory does not
+/// suffice, the result is in proportion to it. Returns `None` if no weight needs to change, or if no device has free
+/// memory.
 fn limit_shares(weights: &[f64], room: &[f64]) -> Option<Vec<f64>> {
     let total: f64 = weights.iter().sum();
     let space: f64 = room.iter().sum();
@@ -200,20 +202,20 @@ mod tests {
 
     #[test]
     fn shares_follow_bandwidth_as_far_as_memory_allows() {
-        // All devices have room: no weight changes, even with unknown memory.
+        // If the weights fit, no weight changes, even with unknown memory.
         assert_eq!(limit_shares(&[1.0, 1.0], &[0.5, 0.6]), None);
         assert_eq!(limit_shares(&[3.0, 1.0], &[f64::INFINITY, 0.25]), None);
-        // 24 GB and 12 GB of equal speed, for 30 GB: the small one is full, the other takes the rest.
+        // 24 GB and 12 GB of equal speed, for 30 GB: the small device is full, the other takes the rest.
         close(
             limit_shares(&[1.0, 1.0], &[24.0 / 30.0, 12.0 / 30.0]),
             &[1.2, 0.8],
         );
-        // The excess of the first full device fills the second.
+        // The excess of the first device fills the second.
         close(
             limit_shares(&[2.0, 2.0, 1.0], &[0.2, 0.45, f64::INFINITY]),
             &[1.0, 2.25, 1.75],
         );
-        // 60 GB do not fit, so both exceed their room by the same share.
+        // 60 GB do not fit, so both devices exceed their memory by the same share.
         close(
             limit_shares(&[1.0, 1.0], &[0.4, 0.2]),
             &[4.0 / 3.0, 2.0 / 3.0],

@@ -1,11 +1,9 @@
-//! Estimated times of a finished plan.
-
 use tpc_ir::Graph;
 
 use super::{Bill, Breakdown, ModelKind, PlanRequest, PlannedGraph};
 use crate::machine::{Engine, EngineProfile, Way};
 
-/// Batches of an estimated prompt: llama.cpp's default of four physical batches per logical one.
+/// Batches of an estimated prompt: llama.cpp's default of four physical batches per logical batch.
 const PROMPT_BATCHES: f64 = 4.0;
 
 /// Estimated times, in microseconds, and speeds of one sequence.
@@ -15,20 +13,20 @@ pub struct Estimate {
     pub engine: Engine,
     /// Tokens in the cache before the decoded token, and before the prompt.
     pub depth: u64,
-    /// One token.
+    /// Microseconds of one decoded token.
     pub decode_us: f64,
-    /// One largest prompt batch.
+    /// Microseconds of one largest prompt batch.
     pub prefill_us: f64,
-    /// One token on a single device of the first profile with enough memory.
+    /// Microseconds of one token on a single device of the first profile, given enough memory.
     pub baseline_single_us: f64,
     /// Decoded tokens per second.
     pub decode_tps: f64,
-    /// Tokens per second of a prompt of several largest batches, including the engine's overlap of stages.
+    /// Tokens per second of a prompt of several largest batches, with the engine's overlap of stages.
     pub prompt_tps: f64,
-    /// The typical relative error of `decode_tps`: the median over published speeds outside the fit, by engine and way
-    /// (one device, layers, tensors, host). Half of such estimates are nearer.
+    /// The typical relative error of `decode_tps`: the calibration's residual if measured, otherwise the median over
+    /// published speeds outside the fit, by engine and way.
     pub error: f64,
-    /// How the devices work together.
+    /// How the plan uses several devices.
     pub way: Way,
     /// The kind of the model.
     pub kind: ModelKind,
@@ -36,8 +34,8 @@ pub struct Estimate {
     pub breakdown: Breakdown,
 }
 
-/// Estimates the times of a plan and its sharded form, for the request's engine and depth. A token passes the stages,
-/// the host and the devices in sequence.
+/// Estimates the times of a plan and its sharded graph, for the request's engine and depth. A token passes stages and
+/// host in sequence.
 pub fn estimate(planned: &PlannedGraph, sharded: &Graph, request: &PlanRequest) -> Estimate {
     let topology = &request.topology;
     let profile = &EngineProfile::on(request.engine, topology);

@@ -114,7 +114,6 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// Returns the price of an assignment over all layer groups; `None` if the assignment contradicts itself.
     fn price(&self, set: &[&SplitOption]) -> Option<Price> {
         let mut out = Price::default();
         for r in &self.planned.layer_groups {
@@ -141,7 +140,7 @@ impl<'a> Space<'a> {
     }
 
     /// Returns the price of the cheapest assignment, and the number of assignments. Capped collectives choose the best
-    /// of each assignment of global factors; full collectives choose among these.
+    /// assignment for each choice of global factors; uncapped collectives choose among these.
     fn cheapest(&self) -> (f64, usize) {
         let mut best: BTreeMap<Vec<usize>, Price> = BTreeMap::new();
         let sets = self.sets();
@@ -228,7 +227,7 @@ fn no_other_ranges_are_cheaper_where_devices_share_evenly() {
         let space = Space::new(&planned, &request, &device_weights);
         let chosen: Vec<&SplitOption> = planned.choice.options.iter().collect();
         let price = space.price(&chosen).expect("a plan is possible");
-        // For every set of up to three options, tries cuts of each option at eighths of its size.
+        // Try cuts at eighths of each option's size, for every set of up to three options.
         for set in space.sets().iter().filter(|s| s.len() <= 3) {
             let mut cut: Vec<Vec<SplitOption>> = vec![Vec::new()];
             for &i in set {

@@ -1,7 +1,7 @@
-//! The reasons for the splits of a tensor, factor by factor: the class, the refusal, or the price of a split.
+//! Explains a tensor's splits, factor by factor: the class, the reason for no split, or the price of a split.
 //!
-//! An alternative is priced like the choice: with one option fixed and its conflicting options removed, the rest of
-//! every affected layer group is searched again.
+//! Alternatives are priced like the choice: with one option fixed and its conflicting options removed, every affected
+//! layer group is searched again.
 
 use std::collections::BTreeSet;
 
@@ -25,9 +25,9 @@ pub struct FactorFacts {
     pub size: Dim,
     /// The factor's kind, as a phrase for messages; `None` if no weight or state has the factor.
     pub kind: Option<&'static str>,
-    /// Valid ends of ranges.
+    /// The valid ends of ranges.
     pub granules: Granules,
-    /// The weights and states with this factor.
+    /// The factor's positions in weights and states.
     pub through: Vec<FactorPosition>,
     /// The reason why the factor cannot be split, if any.
     pub forbidden: Option<ForbiddenSplit>,
@@ -36,17 +36,17 @@ pub struct FactorFacts {
 /// The reason why a factor cannot be split.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForbiddenSplit {
-    /// The reason, with the first of several ops.
+    /// The reason, with the first op that causes it.
     pub reason: Refusal,
-    /// The axes of that op that contain the factor and must be whole.
+    /// The axes of that op with the factor, which must be whole.
     pub at: Vec<(Slot, usize)>,
-    /// The reason why that op's rule does not hold, if any.
+    /// The reason why that op's factors do not unify, if any.
     pub cut: Option<UnifyError>,
     /// The number of further ops that need the factor whole.
     pub others: usize,
 }
 
-/// The outcome for a factor.
+/// The planner's decision on a factor.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// A class splits the factor, alone or in a chain.
@@ -57,8 +57,7 @@ pub enum Verdict {
         layers: Vec<Option<u32>>,
         /// The cost of the planner's choice in these layers.
         chosen: Cost,
-        /// The cost if the class's factors were whole, with the best other options; `None` if no such assignment
-        /// exists.
+        /// The cost if the class's factors were whole, with the best other options; `None` if no assignment allows it.
         whole: Option<Cost>,
     },
     /// There is only one device.
@@ -80,7 +79,7 @@ pub enum Verdict {
         /// The cost with `option` and the best compatible other options.
         alternative: Cost,
     },
-    /// The factor's size allows a split, but every assignment with such a split contradicts itself.
+    /// The factor's size allows a split, but every assignment with it contradicts itself.
     Contradiction {
         /// One of the factor's options.
         option: SplitOption,
@@ -90,9 +89,9 @@ pub enum Verdict {
 /// One factor of a tensor.
 #[derive(Clone, Debug)]
 pub struct FactorExplanation {
-    /// The facts.
+    /// Facts that do not depend on the plan.
     pub facts: FactorFacts,
-    /// The outcome.
+    /// The planner's decision.
     pub verdict: Verdict,
 }
 
@@ -101,14 +100,13 @@ pub struct FactorExplanation {
 pub struct SplitExplanation {
     /// The tensor, in the placed graph.
     pub value: Value,
-    /// The tensor's segments, with the factors of each axis, major first. A tensor that is not concatenated has one
-    /// segment.
+    /// The factors of each axis, major first, per segment. A tensor that is not concatenated has one segment.
     pub segments: Vec<Summand>,
-    /// The tensor's factors, in order of first appearance.
+    /// The factors, in order of first appearance.
     pub factors: Vec<FactorExplanation>,
 }
 
-/// Returns the facts about `leaf`; `None` if no instruction on a group has it.
+/// Returns the facts about `leaf`; `None` if no instruction on a group has the leaf.
 pub fn facts(planned: &PlannedGraph, leaf: Var) -> Option<FactorFacts> {
     let PlannedGraph {
         graph,
@@ -163,7 +161,7 @@ fn explain_refusal(planned: &PlannedGraph, leaf: Var, reason: Refusal) -> Forbid
     out
 }
 
-/// Explains the splits of a value of the placed graph in `planned`, the plan of `request`.
+/// Explains the splits of `value`, which is in the placed graph of `planned`, the plan of `request`.
 pub fn explain_split(
     planned: &PlannedGraph,
     request: &PlanRequest,

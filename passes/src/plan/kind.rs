@@ -1,4 +1,4 @@
-//! The kind of a factor, for people.
+//! The kind of a factor, as a phrase for messages.
 
 use std::collections::BTreeSet;
 
@@ -72,7 +72,6 @@ impl Leaf<'_> {
         let stored = &self.facts.stored;
         let layer = |&v: &Value| self.graph.inst(self.graph.value(v).def.0).layer;
         let layers: BTreeSet<Option<u32>> = stored.iter().map(layer).collect();
-        // Rows of a weight that are looked up by index.
         let looked_up = self.graph.insts().any(|(_, i)| {
             matches!(i.op, Op::GetRows(_))
                 && stored.contains(&i.operands[0])

@@ -1,4 +1,4 @@
-//! Layer groups, the units of planning, and which of them are alike.
+//! Layer groups: the units of planning.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,13 +18,13 @@ pub struct LayerGroup {
     pub layer: Option<u32>,
     /// Instructions, in program order.
     pub insts: Vec<Inst>,
-    /// Leaves in order of first appearance; corresponding in alike layer groups.
+    /// Leaves in order of first appearance. Alike layer groups have corresponding leaves in the same order.
     pub leaves: Vec<Var>,
-    /// Equal for layer groups that differ only in the names of weights and states.
+    /// The signature; equal for layer groups that differ only in names of weights and states.
     pub signature: Signature,
 }
 
-/// The number of a layer group without names among the graph's distinct ones; a list if several were merged.
+/// The numbers of distinct layer groups, ignoring names; more than one number if groups were merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Signature(Vec<usize>);
 
@@ -37,11 +37,11 @@ impl Signature {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Layer {
     shape: Shape<PlacedOp, PlacedValue>,
-    /// Leaves that an override keeps whole, by the step of their first occurrence and their position.
+    /// Leaves that an override keeps whole: the step of the first occurrence, and the leaf's position.
     whole: Vec<(usize, usize)>,
 }
 
-/// An op before splits; a leaf by name alone.
+/// An op before splits. Leaf ops have only a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct PlacedOp {
     name: &'static str,
@@ -55,7 +55,6 @@ enum PlacedValue {
     External(usize, TensorType, bool),
 }
 
-/// Layers before splits: equal ops and types, and the same coincidences of outside values.
 struct PlacedView<'a> {
     graph: &'a Graph,
     outside: FxHashMap<Value, usize>,
@@ -84,7 +83,7 @@ impl View for PlacedView<'_> {
     }
 }
 
-/// Returns the group that plans an instruction: its own, or the operand's for a copy to another place.
+/// Returns the group that plans an instruction: the result's group or, for a copy, the operand's.
 fn planning_group(graph: &Graph, inst: Inst) -> Option<Group> {
     let data = graph.inst(inst);
     let copied = matches!(data.op, Op::Copy(_)).then(|| data.operands[0]);
@@ -116,8 +115,8 @@ pub fn layer_groups(graph: &Graph, analysis: &Analysis) -> Vec<LayerGroup> {
         .collect()
 }
 
-/// Returns the layer group of these instructions, all of one layer or outside of layers. Nameless layers are numbered
-/// by appearance.
+/// Returns the layer group of instructions that are all in one layer, or all outside layers. Numbers distinct layers in
+/// order of appearance.
 fn layer_group(
     graph: &Graph,
     analysis: &Analysis,
@@ -139,7 +138,6 @@ fn layer_group(
                 if !seen.insert(leaf) {
                     continue;
                 }
-                // An override may keep a factor whole in one layer only.
                 let facts = analysis.leaves.get(&leaf);
                 if facts.is_some_and(|f| f.pinned_whole.is_some()) {
                     whole.push((step, leaves.len()));

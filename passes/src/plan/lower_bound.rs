@@ -1,4 +1,4 @@
-//! The lower bound on the price of all assignments, for incomplete searches.
+//! A lower bound on the price of all assignments, for incomplete searches.
 
 use tpc_ir::factor::Var;
 
@@ -8,7 +8,8 @@ use super::price::Pricer;
 use super::search::assignments;
 use crate::factors::Summand;
 
-/// The maximum number of assignments tried per instruction; instructions with more do not add to the bound.
+/// The maximum number of assignments tried per instruction. Instructions with more assignments are omitted from the
+/// bound.
 const LIMIT: usize = 512;
 
 impl Pricer<'_> {
@@ -16,7 +17,7 @@ impl Pricer<'_> {
     /// `options`.
     ///
     /// Each instruction takes its cheapest options independently, and collectives are free. The bound is the largest
-    /// load of any device, which bounds the busiest device's load.
+    /// load of any device.
     pub(super) fn lower_bound(&self, group: &LayerGroup, options: &[&SplitOption]) -> f64 {
         let firsts = self.first_alike(options).into_iter().enumerate();
         let firsts = firsts.filter(|(rank, first)| rank == first);

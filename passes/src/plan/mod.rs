@@ -1,8 +1,8 @@
 //! Planning: the factors to split over the devices of each group, and their ranges.
 //!
 //! [`plan`] places a model's graph, infers its factors and cuts it into [layer groups](LayerGroup). For each stage,
-//! [`choose`] searches the compatible [options](SplitOption) for the cheapest assignment, priced by a [`Pricer`].
-//! [`estimate`] prices finished plans by their [`Bill`], and [`explain_split`] explains them.
+//! [`choose`] finds the cheapest assignment of compatible [options](SplitOption), priced by a [`Pricer`]. [`estimate`]
+//! prices finished plans by their [`Bill`], and [`explain_split`] explains them.
 
 mod alternative;
 mod bill;
@@ -73,7 +73,7 @@ pub struct PlannedGraph {
     pub factors: Factors,
     /// Tables over the factors.
     pub analysis: Analysis,
-    /// The readers of its values.
+    /// The readers of the graph's values.
     pub users: Users,
     /// The layer groups, in program order per device group.
     pub layer_groups: Vec<LayerGroup>,
@@ -93,10 +93,10 @@ impl PlannedGraph {
     }
 }
 
-/// Plans with the budget of a command.
+/// Plans with the default budget.
 ///
 /// # Errors
-/// Same as [`plan_within`].
+/// Returns the same errors as [`plan_within`].
 pub fn plan(
     model: &Verified<stage::Model>,
     request: &PlanRequest,
@@ -107,7 +107,7 @@ pub fn plan(
 /// Places the ops of a model's graph and chooses splits.
 ///
 /// # Errors
-/// Fails if the budget is exhausted, or the placed graph does not verify, because of a bug in the placement.
+/// Returns an error if the budget is exhausted, or if a bug in the placement makes the placed graph invalid.
 pub fn plan_within(
     model: &Verified<stage::Model>,
     request: &PlanRequest,

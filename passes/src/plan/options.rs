@@ -1,5 +1,3 @@
-//! The options to split a factor.
-
 use std::collections::BTreeSet;
 
 use tpc_ir::factor::Var;
@@ -10,20 +8,20 @@ use super::ranges::{self, ChainCuts};
 use crate::factors::{Analysis, Factors, GraphFacts};
 use crate::gcd::gcd;
 
-/// A split of a factor, or of a chain of two.
+/// A split of one factor or of a chain of two factors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SplitOption {
     /// The group of devices.
     pub group: Group,
-    /// The leaf, or a chain's major and minor leaf, split as one by flat ranges.
+    /// The leaf, or the major and the minor leaf of a chain. A chain is split by flat indices.
     pub leaves: Vec<Var>,
     /// The range of each device.
     pub ranges: Vec<Interval>,
-    /// Ranges are multiples of this.
+    /// The granule: all ranges are multiples of this number of indices.
     pub granule: u64,
-    /// Ranges may end inside quantisation blocks: each device stores the whole blocks that its range touches.
+    /// True if ranges may end inside quantisation blocks: each device stores all blocks that its range touches.
     pub shares_blocks: bool,
-    /// The kind of the factor, for people.
+    /// The kind of the factor, as a phrase for messages.
     pub kind: &'static str,
 }
 
@@ -39,23 +37,23 @@ pub(super) fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bo
 /// The reason why a factor cannot be split.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// An op needs it whole.
+    /// An op needs the factor whole.
     Whole(Inst),
-    /// A value has it twice.
+    /// A value has the factor twice.
     Repeated(Value),
     /// An index counts along more than this factor.
     Indexed(Inst),
-    /// Its size is known only at run time.
+    /// The size is known only at run time.
     Symbolic,
     /// No weight or state has the factor.
     NotStored,
     /// An override keeps this value whole on every device.
     PinnedWhole(Value),
-    /// Quantisation blocks leave fewer than two units.
+    /// Quantisation blocks of this many indices leave fewer than two units.
     Granule(u64),
 }
 
-/// Returns the reason, if any, why `leaf` cannot be split by itself.
+/// Returns the reason, if any, why `leaf` cannot be split alone.
 pub fn refusal(factors: &Factors, analysis: &Analysis, leaf: Var) -> Option<Refusal> {
     let facts = analysis.leaves.get(&leaf)?;
     let size = factors.space.size(leaf);
@@ -80,8 +78,8 @@ pub fn refusal(factors: &Factors, analysis: &Analysis, leaf: Var) -> Option<Refu
 /// Granules of a chain of one or two leaves, in flat indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granules {
-    /// The granule of possible cuts in every tensor: file blocks, or parts of a block that devices can repack. `None`
-    /// if only the whole range is a multiple.
+    /// The granule at which every tensor can be cut: file blocks, or parts of blocks that devices can repack. `None` if
+    /// only the whole range is a multiple.
     pub hard: Option<u64>,
     /// True if ranges may end inside blocks: every quantised tensor can store shared edge blocks.
     pub soft: bool,
@@ -105,7 +103,7 @@ pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
         .filter_map(|v| analysis.leaves.get(v))
         .flat_map(|f| f.stored.iter().copied())
         .collect();
-    // True if shared blocks save more than a few elements.
+    // True if sharing edge blocks saves more than a few elements.
     let mut spares = false;
     for v in stored {
         let ty = &graph.value(v).ty;
@@ -124,14 +122,14 @@ pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
             if let Some((leaf, i)) = place {
                 let minor: u64 = axis[i + 1..].iter().map(|&l| size(l)).product();
                 let first = axis.iter().position(|l| chain.contains(l)).unwrap_or(i);
-                // The device's part of a row is one run.
+                // A device's part of a row is one contiguous run.
                 let alone = summands.len() == 1 && first == 0 && Some(&leaf) == chain.last();
                 let block = match alone {
                     true => analysis.granules[v.index()],
                     false => ty.dtype.block_len(),
                 };
                 let need = block / gcd(block, minor);
-                // A range of the major leaf covers the minor one whole.
+                // A range of the major leaf contains the minor leaf whole.
                 let flat = if Some(&leaf) == chain.last() || need == 1 {
                     need
                 } else {
@@ -159,7 +157,7 @@ pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
     out
 }
 
-/// Returns the options to split `leaf` in a group with these weights, by itself or as the major part of a chain.
+/// Returns the options to split `leaf` in a group with these device weights, alone or as the major leaf of a chain.
 pub fn options_for(
     facts: GraphFacts<'_>,
     leaf: Var,
@@ -181,7 +179,7 @@ pub fn options_for(
     if is_even(n, device_weights) {
         return out.found;
     }
-    // Chains are options only if the devices cannot share the major factor evenly.
+    // Chains are options only if the devices cannot share the major leaf evenly.
     for &minor in &facts.analysis.leaves[&leaf].co_occurring {
         let Some(m) = size(minor).filter(|&m| m > 1) else {
             continue;
@@ -198,17 +196,17 @@ pub fn options_for(
     out.found
 }
 
-/// The maximum number of flat indices of a chain; every cut is tried.
+/// The maximum number of flat indices of a chain; the search tries every cut.
 const LONGEST_CHAIN: u64 = 1024;
 
-/// True if devices with nonzero weights have equal ones and share `n` indices evenly.
+/// True if all nonzero device weights are equal and the devices share `n` indices evenly.
 fn is_even(n: u64, device_weights: &[f64]) -> bool {
     let active = device_weights.iter().filter(|&&w| w > 0.0).count() as u64;
     let equal = |w: &f64| *w <= 0.0 || (w - device_weights[0]).abs() < 1e-12;
     device_weights.iter().all(equal) && n.is_multiple_of(active.max(1))
 }
 
-/// True if `minor`, splittable and always right after `major`, may follow it in a chain.
+/// True if `minor` can follow `major` in a chain: `minor` can be split and is always right after `major`.
 fn may_follow(analysis: &Analysis, major: Var, minor: Var) -> bool {
     let facts = &analysis.leaves[&minor];
     facts.before == BTreeSet::from([Some(major)])
@@ -248,7 +246,7 @@ impl Options<'_> {
             push(hard, false);
         }
         if granules.hard != Some(1) && granules.soft {
-            // An eighth of a block keeps the devices' loads similar, in steps that suit kernels.
+            // Eighths of a block balance the devices' loads, and suit kernels.
             let eighth = granules.hard.map_or(32, |h| h / 8);
             push(if size >= 1024 { eighth.clamp(1, 32) } else { 1 }, true);
         }

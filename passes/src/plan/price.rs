@@ -1,4 +1,4 @@
-//! The price of an assignment for a layer group: the busiest device's work and memory, and the collectives.
+//! The price of an assignment in a layer group: the busiest device's work and memory, and the collectives.
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::{Slot, Work};
@@ -15,7 +15,7 @@ use crate::machine::{
     roofline_us, work,
 };
 
-/// An assignment under trial; an option's position is its class.
+/// An assignment to price; an option's position is its class.
 struct Trial<'a>(&'a [&'a SplitOption]);
 
 impl Selection for Trial<'_> {
@@ -37,12 +37,12 @@ pub struct Pricer<'a> {
     pub workload: &'a Workload,
     /// The devices of the stage, by position.
     pub devices: &'a [usize],
-    /// Their weights.
+    /// The devices' weights.
     pub device_weights: &'a [f64],
     /// Price of a stored byte, in reads of a byte.
     memory_price: f64,
-    /// The maximum price of a collective while splits within layers are chosen, in µs. It keeps an explicit tensor
-    /// split from being rejected on small models.
+    /// The maximum price of a collective for splits within layers, in µs. Without this maximum, tensor splits that the
+    /// user requests would be rejected on small models.
     collective_cap: f64,
     expert_load: ExpertLoad,
 }
@@ -50,14 +50,14 @@ pub struct Pricer<'a> {
 /// The price of an assignment for one layer group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Price {
-    /// Objective, in µs per decoded token, with capped collectives.
+    /// The objective in µs per decoded token, with capped collectives.
     pub objective: f64,
-    /// The price with full collectives.
+    /// The price in µs per decoded token, with uncapped collectives.
     pub uncapped: f64,
 }
 
 impl<'a> Pricer<'a> {
-    /// Returns the pricer of a stage with these devices, by position, and device weights.
+    /// Returns the pricer for a stage with these devices, by position, and device weights.
     pub fn new(
         facts: GraphFacts<'a>,
         request: &'a PlanRequest,
@@ -81,7 +81,7 @@ impl<'a> Pricer<'a> {
         self.facts.factors.space.size(leaf).eval(b).unwrap_or(0) as f64
     }
 
-    /// Returns the elements of a summand on device `rank`; with `granule`, of the stored whole blocks.
+    /// Returns the number of a summand's elements on device `rank`, rounded to whole blocks of `granule` elements.
     fn local(
         &self,
         summand: &Summand,
@@ -204,7 +204,6 @@ impl<'a> Pricer<'a> {
         self.topology.device(self.devices[rank])
     }
 
-    /// Returns the time of an instruction on device `rank`, in µs.
     pub(super) fn time_us(
         &self,
         inst: Inst,
@@ -218,8 +217,8 @@ impl<'a> Pricer<'a> {
         roofline_us(self.work(inst, assignment, rank, batch), self.profile(rank))
     }
 
-    /// Returns the time of device `rank` for fetching or sending its part of a copy, in µs. Only the first device sends
-    /// a whole value.
+    /// Returns the time of device `rank` to fetch or send its part of a copy, in µs. Only the first device sends a
+    /// whole value.
     fn copy_us(
         &self,
         inst: Inst,
@@ -245,7 +244,7 @@ impl<'a> Pricer<'a> {
         link.latency_us + bytes / link.bandwidth * 1e6
     }
 
-    /// Returns the price of an instruction on device `rank`, in µs: time, both batches weighted, and memory.
+    /// Returns the weighted µs of both batches on device `rank`, plus the price of memory.
     pub(super) fn inst_us(&self, inst: Inst, assignment: &[&SplitOption], rank: usize) -> f64 {
         let (dec, pre) = (&self.workload.decode, &self.workload.prefill);
         let prompt = Workload::PROMPT_WEIGHT / self.workload.ubatch();
@@ -267,7 +266,7 @@ impl<'a> Pricer<'a> {
             let part = |o: &SplitOption, minor: u64, rank: usize| {
                 (o.ranges[rank].len, o.ranges[rank].start % minor)
             };
-            // Rank 0 is never alike: it alone sends values that all devices hold.
+            // Rank 0 is never alike: only rank 0 sends values that all devices hold.
             a > 0
                 && speed(a) == speed(b)
                 && (options.iter().zip(&minors)).all(|(o, &m)| part(o, m, a) == part(o, m, b))
@@ -277,14 +276,14 @@ impl<'a> Pricer<'a> {
         ranks.map(|rank| first(rank).unwrap_or(rank)).collect()
     }
 
-    /// Returns the minor indices per major index of a chain; 1 for a single leaf.
+    /// Returns the number of minor indices per major index of a chain; 1 for a single leaf.
     fn minor(&self, option: &SplitOption) -> u64 {
         let sizes = option.leaves[1..].iter();
         let sizes = sizes.map(|&x| self.facts.factors.space.size(x).as_const().unwrap_or(1));
         sizes.product::<u64>().max(1)
     }
 
-    /// Returns the price of an assignment for a layer group; `None` if it is not possible.
+    /// Returns the price of an assignment in a layer group; `None` if the assignment is not possible.
     pub fn price(&self, group: &LayerGroup, assignment: &[&SplitOption]) -> Option<Price> {
         let flow = propagate(self.facts, &group.insts, &Trial(assignment)).ok()?;
         let n = self.device_weights.len();
@@ -300,7 +299,7 @@ impl<'a> Pricer<'a> {
         }
         let link = self.topology.slowest_ring_link(self.devices);
         let mut collective = (0.0, 0.0);
-        // A reduction carries the whole value; a norm's statistic has `stats` numbers per row.
+        // A reduction carries the whole value; statistics of a norm have `stats` numbers per row.
         let mut add = |v: Value, stats: Option<u64>| {
             let mut us = 0.0;
             for (b, weight) in [(dec, 1.0), (pre, prompt)] {

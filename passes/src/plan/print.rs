@@ -1,4 +1,4 @@
-//! The text form of a plan: the factors of weights and states by layer, each with its split or the reason against one.
+//! The text form of a plan: the factors of weights and states by layer, each with its split or the reason for no split.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use super::layer_group::LayerGroup;
 use super::options::{Refusal, SplitOption, refusal};
 use crate::factors::{FactorPosition, Selection, factor_positions};
 
-/// Prints the chosen splits of factors of weights and states.
+/// Prints the chosen splits of weights and states.
 pub fn print(planned: &PlannedGraph) -> String {
     let mut out = String::new();
     let mut seen = BTreeSet::new();
@@ -60,7 +60,7 @@ fn factor(planned: &PlannedGraph, group: Group, leaf: Var, out: &mut String) {
     let _ = writeln!(out, "    {}", all.join(", "));
 }
 
-/// Prints `split c0 [0:1024, 1024:1024]`: the class and the range of each device, flat for a chain.
+/// Prints `split c0 [0:1024, 1024:1024]`: the class and the range of each device, in flat indices for a chain.
 fn split_words(class: Class, option: &SplitOption) -> String {
     let ranges = option.ranges.iter();
     let ranges: Vec<String> = ranges.map(|r| format!("{}:{}", r.start, r.len)).collect();
@@ -101,11 +101,11 @@ fn reason_words(graph: &Graph, reason: &Refusal) -> String {
         Refusal::Symbolic => "its size is known only at run time".to_owned(),
         Refusal::NotStored => "no weight or state has it".to_owned(),
         Refusal::PinnedWhole(v) => format!("an override mirrors {}", name(graph, *v)),
-        Refusal::Granule(unit) => format!("its blocks are units of {unit}"),
+        Refusal::Granule(unit) => format!("its blocks of {unit} leave fewer than two units"),
     }
 }
 
-/// Prints `w_up axis 1`, with the position of the factor and the segment if there are several.
+/// Prints `w_up axis 1`, with the factor's position and the segment if there are several.
 fn axis(graph: &Graph, t: &FactorPosition) -> String {
     let mut out = format!("{} axis {}", name(graph, t.value), t.axis);
     if t.factors > 1 {

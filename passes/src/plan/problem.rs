@@ -1,7 +1,7 @@
-//! The problems of the choice for one device group.
+//! The choice for one device group, as independent problems.
 //!
-//! Layer groups that share a factor are one problem. Factors of many layer groups would join all: these *global*
-//! factors are decided first. Problems that differ only in names are solved once.
+//! Layer groups that share a factor are one problem. Factors of many layer groups would join all groups, so these
+//! *global* factors are chosen first. Problems that differ only in names are solved once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,9 @@ use super::layer_group::{LayerGroup, Signature};
 use super::options::{SplitOption, options_for};
 use super::price::Pricer;
 
-/// Factors of more layer groups than this are global.
 const GLOBAL_SPAN: usize = 4;
 
-/// True for a factor in `span` of `all` layer groups that is decided before all others.
+/// True if a factor in `span` of `all` layer groups is global, that is, chosen before all others.
 pub(super) const fn is_global(span: usize, all: usize) -> bool {
     span > GLOBAL_SPAN || (span == all && all > 2)
 }
@@ -52,7 +51,6 @@ fn rename(option: &SplitOption, from: &LayerGroup, to: &LayerGroup) -> SplitOpti
 
 pub(super) struct OptionTable<'a> {
     layer_groups: &'a [LayerGroup],
-    /// The layer groups of each leaf.
     spans: BTreeMap<Var, Vec<usize>>,
     by_leaf: BTreeMap<Var, Vec<SplitOption>>,
     pub(super) global: Vec<SplitOption>,
@@ -95,8 +93,8 @@ impl<'a> OptionTable<'a> {
         out
     }
 
-    /// Returns the options of leaf `k`, taken from the first alike group. Valid only for a leaf of one layer group,
-    /// because other groups may use it differently.
+    /// Returns the options of leaf `k`, copied from the first alike group. `None` unless only one layer group has the
+    /// leaf, because other groups may use it differently.
     fn shared_options(&self, k: usize, group: usize, first: usize) -> Option<Vec<SplitOption>> {
         let (to, from) = (&self.layer_groups[group], &self.layer_groups[first]);
         let like = from.leaves.get(k)?;
@@ -167,8 +165,8 @@ impl<'a> OptionTable<'a> {
         out
     }
 
-    /// True if corresponding leaves have the same options: other layer groups may forbid a split in one of two alike
-    /// problems.
+    /// True if corresponding leaves have the same options. Alike groups may differ in this, because other layer groups
+    /// may forbid a split.
     fn has_same_options(&self, a: &LayerGroup, b: &LayerGroup) -> bool {
         let same = |x: &SplitOption, y: &SplitOption| {
             x.leaves.len() == y.leaves.len() && x.ranges == y.ranges

@@ -1,5 +1,3 @@
-//! Dividing a factor into one range per device.
-
 use tpc_ir::Interval;
 
 /// Cuts `size` indices into ranges in proportion to the device weights, at multiples of `granule`.
@@ -28,17 +26,17 @@ pub fn proportional(size: u64, granule: u64, device_weights: &[f64]) -> Vec<Inte
     out
 }
 
-/// Valid range ends of a chain.
+/// Valid range ends in a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainCuts {
-    /// Each range is inside one major index or covers whole ones, so that a device's groups have equal sizes.
+    /// Each range is inside one major index or covers whole major indices, so a device's groups have equal sizes.
     Uniform,
     /// Ranges may end anywhere; a device may then need one op per group size.
     Free,
 }
 
-/// Cuts a chain `major · minor` into flat ranges in proportion to the device weights, at multiples of `granule`. The
-/// cuts minimise the heaviest load, then the number of shared major indices. `None` if no cuts exist.
+/// Cuts a chain `major · minor` into flat ranges in proportion to the device weights, at multiples of `granule`.
+/// Minimises the heaviest load, then the number of shared major indices. Returns `None` if no cuts exist.
 pub fn chain(
     major: u64,
     minor: u64,
@@ -63,7 +61,7 @@ pub fn chain(
             b.div_ceil(minor) - a / minor
         }
     };
-    // Few cuts match the weights exactly; ranges that are far too long are a last resort.
+    // Few cuts match the weights exactly, so limits on the load are tried in ascending order.
     let ideal = size as f64;
     [1.25 * ideal, 4.0 * ideal, f64::INFINITY]
         .into_iter()
@@ -80,7 +78,7 @@ fn cut_chain_within(
     majors: &impl Fn(u64, u64) -> u64,
 ) -> Option<Vec<Interval>> {
     let total: f64 = device_weights.iter().sum();
-    // best[c] = (heaviest load, number of major indices held) of the best cuts for the first devices, which end at
+    // best[c] = (heaviest load, number of major indices held) for the best cuts of the first devices, ending at
     // cuts[c].
     let mut best: Vec<Option<(f64, u64)>> = vec![None; cuts.len()];
     best[0] = Some((0.0, 0));

@@ -1,5 +1,3 @@
-//! The request for a plan.
-
 use tpc_ir::program::{FileTarget, SumOrder, Target};
 use tpc_ir::{Bindings, Symbol};
 
@@ -17,22 +15,22 @@ pub struct PlanRequest {
     pub devices: Vec<String>,
     /// The place of every layer, and overrides.
     pub layer_placement: LayerPlacement,
-    /// `--tensor-split`; `None` for weights by bandwidth.
+    /// The weights of `--tensor-split`; `None` for weights by bandwidth.
     pub tensor_split: Option<Vec<f64>>,
-    /// Price of a stored byte, in reads of a byte: [`Workload::MEMORY_PRICE`], or more if memory is short.
+    /// The price of a stored byte, in reads of a byte: [`Workload::MEMORY_PRICE`], or more if memory is short.
     pub memory_price: f64,
     /// The estimated engine.
     pub engine: Engine,
-    /// Tokens in the cache for estimates.
+    /// Number of tokens in the cache for estimates.
     pub depth: u64,
     /// The order of sums over devices.
     pub sums: SumOrder,
-    /// The target that stores weights. If it repacks blocks, ranges may end inside them.
+    /// The target that stores the weights. If it can repack blocks, ranges may end inside blocks.
     pub storage: &'static dyn Target,
 }
 
 impl PlanRequest {
-    /// Returns a request for one stage with weights by bandwidth.
+    /// Returns a request for one stage, with device weights by bandwidth.
     pub fn new(topology: Topology, workload: Workload, devices: Vec<String>) -> PlanRequest {
         PlanRequest {
             topology,
@@ -60,7 +58,7 @@ impl PlanRequest {
         self.at_depth(prefill, self.depth.saturating_add(tokens))
     }
 
-    /// Returns a batch that attends to `cells` cells, at most the cache, rounded up to the engines' step.
+    /// Returns the batch with attention to `cells` cells, rounded up to the engines' step and at most the cache.
     pub fn at_depth(&self, batch: Bindings, cells: u64) -> Bindings {
         const STEP: u64 = 256;
         let cells = cells.checked_next_multiple_of(STEP).unwrap_or(cells);
@@ -70,7 +68,7 @@ impl PlanRequest {
             .with(Symbol::NKvSwa, cells.min(batch.get(Symbol::NCtxSwa)))
     }
 
-    /// Returns the devices' weights, proportional to their parts of the work.
+    /// Returns the device weights: each device's relative part of the work.
     pub fn device_weights(&self) -> Vec<f64> {
         match &self.tensor_split {
             Some(s) => (0..self.devices.len())

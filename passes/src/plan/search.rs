@@ -1,4 +1,4 @@
-//! The search over the sets of compatible options of one problem: exact for few assignments, otherwise part by part.
+//! Searches the sets of compatible options of one problem: exact for few assignments, otherwise component by component.
 
 use petgraph::unionfind::UnionFind;
 use tpc_ir::{Budget, Inst, Resource};
@@ -8,7 +8,7 @@ use super::layer_group::LayerGroup;
 use super::options::{SplitOption, clash};
 use super::price::{Price, Pricer};
 
-/// Larger problems are searched part by part.
+/// The maximum number of assignments of an exact search.
 const EXACT_LIMIT: usize = 1000;
 const PART_LIMIT: usize = 64;
 const MOST_OPTIONS: usize = 512;
@@ -21,13 +21,12 @@ pub(super) struct CheapestAssignment<'b> {
     pub(super) optimal: bool,
 }
 
-/// Returns up to `limit` sets of pairwise compatible `items`, the empty set first; true if these are all.
+/// Returns up to `limit` sets of pairwise compatible `items`, the empty set first; true if the list is complete.
 pub(super) fn assignments(
     items: &[usize],
     limit: usize,
     conflict: &dyn Fn(usize, usize) -> bool,
 ) -> (Vec<Vec<usize>>, bool) {
-    // Positions in `items`, so that sets ascend.
     let mut out: Vec<Vec<usize>> = vec![Vec::new()];
     let mut i = 0;
     while i < out.len() {
@@ -47,7 +46,8 @@ pub(super) fn assignments(
     (out, true)
 }
 
-/// Finds the cheapest assignment with the `fixed` options; `None` if even the empty one is not possible.
+/// Finds the cheapest assignment with the `fixed` options. Returns `None` if not even the `fixed` options alone are
+/// possible.
 pub(super) fn search<'b>(
     pricer: &Pricer<'_>,
     group: &LayerGroup,
@@ -87,7 +87,6 @@ pub(super) fn search<'b>(
     })
 }
 
-/// True, by pair of options, if they exclude each other.
 fn conflicts(pricer: &Pricer<'_>, options: &[&SplitOption]) -> Vec<bool> {
     let analysis = pricer.facts.analysis;
     let n = options.len();
@@ -97,7 +96,7 @@ fn conflicts(pricer: &Pricer<'_>, options: &[&SplitOption]) -> Vec<bool> {
         .collect()
 }
 
-/// Returns the work of pricing an assignment: the summands of all operands and results, per device.
+/// Returns the number of summands of all operands and results, times devices.
 fn weight(pricer: &Pricer<'_>, group: &LayerGroup) -> u64 {
     let summands = |&i: &Inst| {
         let data = pricer.facts.graph.inst(i);
@@ -115,11 +114,10 @@ struct Trials<'a, 'b> {
     fixed: &'a [&'b SplitOption],
     options: &'a [&'b SplitOption],
     conflicts: Vec<bool>,
-    /// The work of pricing an assignment, in instructions.
     weight: u64,
     budget: &'a Budget,
     priced: u64,
-    /// The cheapest so far, as positions in `options`.
+    /// The best assignment, as positions in `options`.
     best: Option<(Price, Vec<usize>)>,
 }
 
@@ -132,7 +130,7 @@ impl Trials<'_, '_> {
         self.conflicts[a * self.options.len() + b]
     }
 
-    /// Keeps an assignment that is cheaper than the best by more than rounding.
+    /// Prices an assignment; keeps it if it is cheaper than the best by more than rounding.
     fn price(&mut self, set: Vec<usize>) {
         if !self.budget.take(Resource::Trials, self.weight) && self.best.is_some() {
             return;
@@ -149,7 +147,6 @@ impl Trials<'_, '_> {
         }
     }
 
-    /// Improves the assignment by component of the conflict graph, until stable.
     fn improve_by_component(&mut self) {
         self.price(Vec::new());
         let parts = connected_components(self.options.len(), &|a, b| self.conflict(a, b));
@@ -165,7 +162,7 @@ impl Trials<'_, '_> {
         }
     }
 
-    /// Tries every assignment of a component with the best options of the others.
+    /// Tries every assignment of one component.
     fn improve(&mut self, part: &[usize]) {
         let (sets, _) = assignments(part, PART_LIMIT, &|a, b| self.conflict(a, b));
         let best = self.best.iter().flat_map(|(_, set)| set.iter().copied());
@@ -179,7 +176,6 @@ impl Trials<'_, '_> {
     }
 }
 
-/// Returns the components of the conflict graph; options of different components are compatible.
 fn connected_components(n: usize, conflict: &dyn Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     let mut sets = UnionFind::new(n);
     for a in 0..n {

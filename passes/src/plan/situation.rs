@@ -1,8 +1,6 @@
-//! The properties that determine an estimate's likely error.
-
 use serde::{Deserialize, Serialize};
 
-/// The kind of a model, by its cost per token.
+/// The kind of a model. The error of estimates depends on it.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -12,9 +10,9 @@ pub enum ModelKind {
     Dense,
     /// A mixture of experts.
     Mixture,
-    /// Most layers keep a recurrent state; no experts.
+    /// Most layers have a recurrent state; no experts.
     Hybrid,
-    /// Less than 2 GB of weights per token and no experts: limited by launches.
+    /// Less than 2 GB of weights per token and no experts; limited by launches.
     Small,
 }
 

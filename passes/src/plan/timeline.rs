@@ -1,5 +1,3 @@
-//! The time of every instruction of a sharded graph, per device.
-
 use tpc_ir::op::{OpCategory, Slot};
 use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Place, TensorType, Value};
 
@@ -15,28 +13,28 @@ use crate::place::group_of;
 pub struct Event {
     /// The instruction.
     pub inst: Inst,
-    /// Microseconds per device of its place; one number for a transfer.
+    /// Microseconds per device of the instruction's place; one number for a transfer.
     pub us: Vec<f64>,
-    /// Bytes of a transfer: one participant's operand of a collective, or of a copy per link; otherwise empty.
+    /// Bytes of a transfer: one participant's operand for a collective, bytes per link for a copy. Empty for other ops.
     pub bytes: Vec<u64>,
 }
 
 pub(super) struct Transfer {
-    /// Microseconds, without the latency shared by the inputs of a batch.
+    /// Microseconds, without the latency that all inputs of a batch share.
     pub(super) us: f64,
     pub(super) bytes: Vec<u64>,
 }
 
-/// Returns the instructions that take time for a batch, in program order. The first copy of an input bears the latency
-/// shared by all inputs.
+/// Returns the instructions that take time for a batch, in program order. The first copied input includes the latency
+/// that all inputs share.
 ///
-/// Devices wait for each other at every collective. The estimate, in contrast, counts the busiest device over the
+/// Devices wait for each other at every collective. The estimate, in contrast, counts the busiest device over the whole
 /// batch.
 pub fn timeline(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> Vec<Event> {
     events(sharded, request, batch, Scale::Engine)
 }
 
-/// Returns the timeline by the roofline alone, without fixed engine times: the cost for rewriting.
+/// Returns the timeline by the roofline alone, without fixed engine times. Rewriting uses it as cost.
 pub fn roofline(sharded: &Graph, request: &PlanRequest, batch: &Bindings) -> Vec<Event> {
     events(sharded, request, batch, Scale::Roofline)
 }
@@ -49,7 +47,7 @@ enum Scale {
 
 fn events(sharded: &Graph, request: &PlanRequest, batch: &Bindings, scale: Scale) -> Vec<Event> {
     let expert_load = ExpertLoad::default();
-    // The first copy of an input bears the fixed time of a batch.
+    // The first copied input includes the fixed time of a batch.
     let fixed = match scale {
         Scale::Engine => EngineProfile::on(request.engine, &request.topology).token_us,
         Scale::Roofline => 0.0,
@@ -88,7 +86,7 @@ pub fn is_copy_of_input(sharded: &Graph, data: &InstData) -> bool {
     matches!(data.op, Op::Copy(_)) && matches!(sharded.def_op(data.operands[0]), Op::Input(_))
 }
 
-/// Returns the time of a collective, or of a copy of a non-input, with the request's engine.
+/// Returns the time of a collective, or of a copy other than an input's, with the request's engine.
 fn engine_us(
     sharded: &Graph,
     request: &PlanRequest,

@@ -1,5 +1,3 @@
-//! The analysis of the proof's e-graph: type, age and model value of each e-class.
-
 use egg::{Analysis, DidMerge, EGraph, Id};
 use tpc_ir::op::{InferredTypes, OpCategory};
 use tpc_ir::{Op, TensorType};
@@ -11,19 +9,18 @@ use super::language::{Head, Term};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fact {
     pub(super) ty: Option<TensorType>,
-    /// The age: the number of the first term.
+    /// The number of the first term added to the e-class.
     pub(super) age: u32,
-    /// The number of the equal value of the model, if any.
+    /// The number of the model's value that is equal, if any.
     pub(super) model: Option<u32>,
     /// True if all elements are known to be finite (`finite.rs`).
     pub(super) number: bool,
 }
 
-/// The e-graph's analysis, with the tables that terms refer to.
 #[derive(Debug, Default)]
 pub(super) struct TermAnalysis {
     pub(super) tables: Tables,
-    /// True if terms of different types were found equal, which is impossible with sound rules.
+    /// True if terms of different types were found equal. Sound rules never do this.
     pub(super) contradiction: bool,
     pub(super) domains: Vec<(Domain, Id)>,
 }
@@ -60,11 +57,10 @@ impl Analysis<Term> for TermAnalysis {
     }
 }
 
-/// True if all elements of a term are known to be finite.
 fn is_number(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> bool {
     let of = |k: usize| graph[term.args[k]].data.number;
     match term.head {
-        // The caller records this fact for atoms.
+        // The caller decides this for atoms.
         Head::Atom { .. } => false,
         Head::Zero(_) => true,
         Head::View(_) | Head::Mask(_) => of(0),
@@ -79,10 +75,10 @@ fn is_number(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> bool {
     }
 }
 
-/// True if an op is defined on this operand: the op is total, or the model applies it to the same value. The operand
-/// may also be a part or a repetition of the model's value.
+/// True if an op is defined on these operands: the op is total, or the model applies it to the same value. A part or a
+/// repetition of the model's value also qualifies.
 pub(super) fn is_defined(graph: &EGraph<Term, TermAnalysis>, op: &Op, args: &[Id]) -> bool {
-    /// The maximum nesting of views that is followed.
+    /// The maximum number of nested views to follow.
     const DEPTH: usize = 4;
     let ty = |k: usize| args.get(k).and_then(|&a| graph[a].data.ty.as_ref());
     let Some((domain, k)) = domain(op, ty) else {

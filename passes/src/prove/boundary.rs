@@ -1,10 +1,8 @@
-//! Boundaries: the model's values that an obligation takes from earlier sections.
-
 use rustc_hash::FxHashMap;
 use tpc_ir::op::OpCategory;
 use tpc_ir::{Op, Value};
 
-/// The model's outside values in an obligation, in the order of its signature.
+/// The model's outside values, in the order of the obligation's signature.
 #[derive(Debug, Default)]
 pub(super) struct Boundary {
     pub(super) values: Vec<Value>,
@@ -12,7 +10,6 @@ pub(super) struct Boundary {
 }
 
 impl Boundary {
-    /// Returns the number of a value; true if it is new.
     pub(super) fn number(&mut self, v: Value) -> (u32, bool) {
         let next = self.values.len() as u32;
         let n = *self.numbers.entry(v).or_insert(next);
@@ -27,7 +24,7 @@ impl Boundary {
     }
 }
 
-/// True if an outside value is inlined as this op on its operand. The op rearranges elements, and a device may apply it
+/// True if an outside value is added as this op on its operand. The op rearranges elements, and a device may apply it
 /// in another layer than the model.
 pub(super) const fn is_inlined(op: &Op) -> bool {
     match op.category() {

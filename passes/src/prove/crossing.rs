@@ -1,7 +1,7 @@
-//! Crossings: sums that one section begins and a later one ends.
+//! Crossings: sums that begin in one section and end in a later one.
 //!
-//! A device may keep its summand of a sum over several layers to save an all-reduce. In the section that begins the
-//! sum, the summand is not a value of the model. This check only decides which sections are proved together. If it
+//! To save an all-reduce, a device may keep its summand of a sum over several layers. In the section where the sum
+//! begins, the summand is not a value of the model. This check only decides which sections are proved together. If it
 //! wrongly accepts a summand, the proof fails in the next section.
 
 use egg::Id;
@@ -14,8 +14,8 @@ use super::rules::linear::linear_arguments;
 
 const DEPTH: usize = 24;
 
-/// True if an e-class consists of summands on devices: parts of contractions, rows of own experts, values of the model
-/// and zeros, possibly added and passed through linear ops.
+/// True if an e-class consists of devices' summands: parts of contractions, rows of a device's experts, values of the
+/// model, and zeros. Additions and linear ops of summands are summands, too.
 pub(super) fn is_open_sum(encoding: &Encoding<'_>, id: Id) -> bool {
     let mut seen = Vec::new();
     is_open(encoding, id, &mut seen, DEPTH)
@@ -61,7 +61,7 @@ fn is_summand(encoding: &Encoding<'_>, head: Head, args: &[Id]) -> bool {
     };
     let op = encoding.terms.op(op);
     match op {
-        // The biases of own experts alone.
+        // The biases of the device's own experts.
         Op::AddId(_) if args.first().is_some_and(|&x| encoding.terms.is_zero(x)) => true,
         _ => readings(&encoding.terms, args).iter().any(|reading| {
             let relation = find_relation(&encoding.terms, op, reading);

@@ -1,4 +1,4 @@
-//! Encodings: the values of an obligation as terms of an e-graph.
+//! Encodes the values of an obligation as terms of an e-graph.
 
 use egg::Id;
 use rustc_hash::FxHashMap;
@@ -20,14 +20,12 @@ pub(super) struct Encoding<'a> {
     pub(super) task: &'a Obligation<'a>,
     pub(super) terms: TermGraph,
     pub(super) model: FxHashMap<Value, Id>,
-    /// The model's values by number.
     pub(super) numbers: Vec<ModelRef>,
     pub(super) programs: FxHashMap<Value, Id>,
     pub(super) boundary: &'a Boundary,
 }
 
 impl<'a> Encoding<'a> {
-    /// Adds the terms of the model, then of the programs.
     pub(super) fn new(
         task: &'a Obligation<'a>,
         boundary: &'a Boundary,
@@ -77,7 +75,7 @@ impl<'a> Encoding<'a> {
         self.terms.add(Head::Atom { number, ty }, Vec::new())
     }
 
-    /// Returns the term of an outside value: an atom, or other elements of an atom.
+    /// Returns an outside value as an atom or as a view of an atom.
     fn external(&mut self, n: usize, classes: &mut [Option<Id>]) -> Id {
         if let Some(id) = classes[n] {
             return id;
@@ -103,10 +101,10 @@ impl<'a> Encoding<'a> {
         id
     }
 
-    /// Adds terms for outside values and for the model's values of the obligation.
+    /// Adds terms for outside values and for the obligation's values of the model.
     ///
     /// # Errors
-    /// Returns the instruction that meets a limit.
+    /// Returns the instruction that exceeds a limit.
     fn add_model(&mut self) -> Result<(), Box<Refutation>> {
         let (task, boundary) = (self.task, self.boundary);
         let mut classes = vec![None; boundary.values.len()];
@@ -148,12 +146,12 @@ impl<'a> Encoding<'a> {
         Ok(())
     }
 
-    /// Adds a result of an op. A constant is an atom of its type.
+    /// Adds a result of an op; a constant becomes an atom of its type.
     fn result(&mut self, data: &InstData, result: usize, ty: &TensorType, args: Vec<Id>) -> Id {
         let result = result as u8;
         let id = self.terms.add_op(&data.op, result, args);
         if self.terms.ty(id).is_none() && data.operands.is_empty() {
-            // The type of a constant is declared, so constants of different types differ.
+            // Constants declare their type, so constants of different types differ.
             let constant = self.terms.graph.analysis.tables.ops.intern(&data.op);
             let number = u32::MAX - constant;
             let ty = self.terms.graph.analysis.tables.types.intern(ty);
@@ -178,7 +176,7 @@ impl<'a> Encoding<'a> {
 
     /// Charges a scan of the obligation's instructions. Returns true if steps are left.
     pub(super) fn charge_scan(&self) -> bool {
-        /// Instructions per step of a scan.
+        /// The number of instructions charged as one step.
         const EACH: usize = 16;
         self.terms.charge(1 + self.task.of_programs.len() / EACH)
     }
@@ -189,7 +187,7 @@ impl<'a> Encoding<'a> {
             .get(&self.task.known.representative(v))
             .or(self.model.get(&v));
         *id.expect(
-            "invariant: values from outside are in the boundary, others come in program order",
+            "invariant: outside values are in the boundary, inside values come in program order",
         )
     }
 
@@ -319,8 +317,8 @@ fn axis(axis: u64) -> Result<usize, NotExpressible> {
     (axis < RANK).then_some(axis).ok_or(NotExpressible)
 }
 
-/// Returns the index set and the sizes of the held part of a leaf. Its rows may be cut at every `granule`: elements are
-/// decoded one by one, so a part of a block has the block's numbers.
+/// Returns the index set and the sizes of the held part of a leaf. Rows may be cut at every `granule`: blocks are
+/// decoded element by element, so a part of a block has the block's numbers.
 fn held_part(
     parts: &[Vec<Interval>],
     granule: u64,
@@ -329,7 +327,7 @@ fn held_part(
     let mut axes = [None, None, None, None];
     for (a, (intervals, slot)) in parts.iter().zip(&mut axes).enumerate() {
         let Some(size) = ty.dims[a].as_const() else {
-            // An axis of run-time size is whole.
+            // Axes of run-time size are whole.
             continue;
         };
         let cut = |r: &Interval| !r.start.is_multiple_of(granule) || !r.len.is_multiple_of(granule);

@@ -1,17 +1,16 @@
-//! Finiteness: the values without infinite or undefined elements.
+//! Finiteness: finds values without infinite or undefined elements.
 //!
 //! `0 · x = 0` holds only if `x` is finite: `0 · ∞` and `0 / 0` are NaN, and spoil every sum. A rule that drops a
-//! product with zero therefore requires that its other factor is finite ("a number").
+//! product with zero therefore requires that the other factor is finite ("a number").
 //!
-//! The proof assumes that weights, states and inputs are finite, except attention masks, which also hold −∞. It also
+//! The proof assumes that weights, states and inputs are finite, except attention masks, which may have −∞. It also
 //! assumes that the model never applies an op outside its domain: it never divides by zero. Hence:
 //!
-//! - A value of the model is finite unless a mask or an infinite parameter enters it.
+//! - A value of the model is finite unless computed from a mask or an infinite parameter.
 //! - A total op gives finite results for finite operands.
-//! - A partial op, such as a division, does so if the model applies it to the same operand, or to a value that contains
-//!   it.
-//! - For an op that selects by index, the operand is the index. The model must use the same index on a table with the
-//!   same number of rows or fewer. A table with 0 rows has nothing to select, though all its elements are zeros.
+//! - A partial op, such as a division, does so if the model applies it to an operand that contains this one.
+//! - For a selection by index, the restricted operand is the index. The model must use the same index on a table with
+//!   at most as many rows. A table with 0 rows is all zeros but has no row to select.
 
 use tpc_ir::op::{
     AddId, BinaryKind, BlockPart, GetRows, InputKind, MulMatId, OpCategory, Unary, UnaryKind,
@@ -20,15 +19,15 @@ use tpc_ir::{Dim, Graph, Op, TensorType};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Domain {
-    /// The divisor of a division: not zero.
+    /// The divisor of a division must not be zero.
     Divisor,
-    /// The operand of a logarithm: above zero.
+    /// The operand of a logarithm must be above zero.
     Logarithm,
-    /// The operand of a root: not below zero.
+    /// The operand of a root must not be below zero.
     Root,
-    /// The operand of a norm with epsilon 0 or less: no row of zeros.
+    /// The operand of a norm with epsilon 0 or less must not have a row of zeros.
     Row,
-    /// The index of a selection: below this number of rows or experts.
+    /// The index of a selection must be below this number of rows or experts.
     Index(Dim),
 }
 
@@ -73,15 +72,14 @@ pub(super) fn domain<'a>(
     }
 }
 
-/// True if a defined op gives finite results, given its finite operands.
+/// True if a defined op gives finite results, given which operands are finite.
 pub(super) fn gives_numbers(op: &Op, is_number: impl Fn(usize) -> bool, operands: usize) -> bool {
     let all = || (0..operands).all(&is_number);
     match op {
-        // The softmax of a row that is all −∞ is undefined; the model never has such a row.
+        // The softmax of a row of −∞ alone is undefined; models never have such a row.
         Op::SoftMax(o) => o.scale.is_finite() && o.max_bias.is_finite(),
-        // Indices are numbers.
         Op::TopK(_) | Op::ArgSort(_) => true,
-        // −∞ hides elements.
+        // The op hides elements with −∞.
         Op::TopMask(_) => false,
         Op::FlashAttn(o) => {
             let parameters = [o.scale, o.max_bias, o.softcap];
@@ -91,17 +89,16 @@ pub(super) fn gives_numbers(op: &Op, is_number: impl Fn(usize) -> bool, operands
         Op::Fill(o) => o.value.is_finite(),
         Op::Tri(o) => o.fill.is_finite() && all(),
         Op::Scale(o) => o.scale.is_finite() && o.bias.is_finite() && all(),
-        // A bound may be infinite if it does not limit any number.
+        // One bound may be infinite if it does not limit any number.
         Op::Clamp(o) => o.min < f32::INFINITY && o.max > f32::NEG_INFINITY && all(),
         Op::LeakyRelu(o) => o.slope.is_finite() && all(),
         _ => all(),
     }
 }
 
-/// The operand of the mask in attention.
 const FLASH_ATTN_MASK: usize = 3;
 
-/// True per value of the model that depends on no mask or infinite parameter.
+/// True, per value of the model, if the value depends on no mask or infinite parameter.
 pub(super) fn numbers(model: &Graph) -> Vec<bool> {
     let mut numbers = vec![true; model.values().len()];
     for (inst, is_mask) in masks(model) {
@@ -120,7 +117,7 @@ pub(super) fn numbers(model: &Graph) -> Vec<bool> {
     numbers
 }
 
-/// Returns the inputs of a model; true for masks, by kind or by use in attention or softmax.
+/// Returns the inputs; true for masks, by kind or by use in attention or softmax.
 fn masks(model: &Graph) -> Vec<(tpc_ir::Inst, bool)> {
     let mut read = vec![false; model.values().len()];
     for (_, data) in model.insts().rev() {

@@ -1,5 +1,3 @@
-//! Interners: dense numbers for ops, views and types.
-
 use std::hash::Hash;
 use std::rc::Rc;
 

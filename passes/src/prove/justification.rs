@@ -1,4 +1,4 @@
-//! Justification: the programs' values that are values of the model, or parts of them.
+//! Justification: finds values of the programs that are values of the model or parts of them.
 
 use egg::Id;
 use tpc_ir::Value;
@@ -17,14 +17,13 @@ impl Encoding<'_> {
         })
     }
 
-    /// True for a value of the model or a part of one.
     pub(super) fn is_justified(&self, v: Value) -> bool {
         let id = self.programs.get(&v);
         id.is_some_and(|&id| !self.counterparts(id).is_empty())
     }
 
-    /// True if a value is the model's value of the same name, or a part of it; also for unknown names and without steps
-    /// left.
+    /// True if a value is the model's value of the same name, or a part of it. Also true for unknown names, and if the
+    /// steps run out.
     pub(super) fn has_its_name(&self, v: Value) -> bool {
         if !self.charge_scan() {
             return true;
@@ -44,7 +43,6 @@ impl Encoding<'_> {
         of_that_name.peek().is_none() || of_that_name.any(|id| bases.contains(&id))
     }
 
-    /// Returns the model's values that a value is a view of, with index sets.
     pub(super) fn parts_of_model(&self, v: Value) -> Vec<(Value, IndexSet)> {
         let Some(&id) = self.programs.get(&v) else {
             return Vec::new();
@@ -56,8 +54,8 @@ impl Encoding<'_> {
             .collect()
     }
 
-    /// Returns the model's value of an e-class; without one, the model's values that it is a view of, in the model's
-    /// order.
+    /// Returns the model's value of an e-class. If there is none, returns the model's values that the e-class is a view
+    /// of, in the model's order.
     pub(super) fn counterparts(&self, id: Id) -> Vec<LocalCounterpart> {
         if let Some(n) = self.terms.model_number(id) {
             let model = self.numbers[n as usize];

@@ -1,4 +1,4 @@
-//! Knowledge: the proved facts about values of earlier sections, and their lemmas.
+//! Knowledge: proved facts about values of earlier sections.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,10 @@ pub(super) enum Counterpart {
     Empty(TensorType),
 }
 
-/// The facts proved so far.
 #[derive(Debug)]
 pub(super) struct Knowledge {
     counterparts: Vec<Vec<Counterpart>>,
-    /// Per value of the model, the first value known to equal it.
+    /// The first value of the model known to be equal, per value of the model.
     same: Vec<Value>,
 }
 
@@ -38,7 +37,6 @@ impl Knowledge {
         self.counterparts[v.index()].first()
     }
 
-    /// Returns the first value of the model known to equal this one.
     pub(super) fn representative(&self, v: Value) -> Value {
         self.same[v.index()]
     }
@@ -82,15 +80,13 @@ impl Knowledge {
     }
 }
 
-/// A value of the model, as seen from an obligation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ModelRef {
-    /// An instruction of the obligation, by position, and its result.
+    /// The position of an instruction in the obligation, and its result.
     Internal(usize, usize),
     External(usize),
 }
 
-/// A [`Counterpart`], as seen from an obligation.
 #[derive(Clone, Debug)]
 pub(super) enum LocalCounterpart {
     Part { model: ModelRef, view: Option<View> },
@@ -104,6 +100,6 @@ pub(super) struct Lemma {
     /// Values of the model that equal earlier ones: instruction, result, earlier value.
     pub(super) same: Vec<(usize, usize, ModelRef)>,
     pub(super) terms: usize,
-    /// How often each rule found terms equal.
+    /// The number of equalities found by each rule.
     pub(super) found: BTreeMap<&'static str, u64>,
 }

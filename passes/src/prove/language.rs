@@ -1,12 +1,10 @@
-//! The language of the proof's e-graph.
-
 use egg::{Id, Language};
 use smallvec::SmallVec;
 use tpc_ir::{Dim, Interval, RANK, TensorType};
 
 use super::index_set::IndexSet;
 
-/// The function of a term. Ops, views and types are interned numbers (`interner.rs`).
+/// The function of a term. Ops, views and types are interned numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Head {
     /// An opaque value: a leaf of the model, or a value of an earlier section.
@@ -19,11 +17,11 @@ pub(super) enum Head {
         result: u8,
     },
     View(u32),
-    /// The sum of the arguments, all of one shape, by age of their e-classes.
+    /// A sum of arguments of one shape, ordered by the age of their e-classes.
     Sum,
     Zero(u32),
-    /// The first argument, with zeros in all rows whose index is outside the mask. The second argument has the indices;
-    /// its axis `a` belongs to axis `a + 1` of the first.
+    /// The first argument with zeros in rows whose index is outside the mask. The second argument has the indices; its
+    /// axis `a` belongs to axis `a + 1` of the first.
     Mask(Mask),
 }
 
@@ -31,7 +29,6 @@ pub(super) enum Head {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Mask {
     pub(super) rows: Interval,
-    /// The number of all rows or experts.
     pub(super) total: u64,
 }
 
@@ -41,7 +38,7 @@ pub(super) struct View {
     pub(super) dims: [Dim; RANK],
 }
 
-/// The arguments of a term: few, except for sums and concatenations.
+/// The arguments of a term: few, except in sums and concatenations.
 pub(super) type Args = SmallVec<[Id; 4]>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,5 +1,3 @@
-//! The weights, states and inputs of a model, by name.
-
 use std::collections::HashMap;
 
 use tpc_ir::op::InputKind;
@@ -17,7 +15,7 @@ enum LeafName<'a> {
     Input(&'a InputKind),
 }
 
-/// Returns the name of a leaf; `None` for other ops, and for constants.
+/// Returns a leaf's name; `None` for constants and other ops.
 fn leaf_name(op: &Op) -> Option<LeafName<'_>> {
     match op {
         Op::Weight(w) => Some(LeafName::Weight(&w.tensor)),
@@ -42,7 +40,7 @@ impl Leaves<'_> {
         Leaves { by_name }
     }
 
-    /// Returns the model's leaf that an op reads; the first of several of one name.
+    /// Returns the model's leaf that an op reads; the first if several have the name.
     pub(super) fn get(&self, op: &Op) -> Option<Value> {
         self.by_name.get(&leaf_name(op)?).copied()
     }

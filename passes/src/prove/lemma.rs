@@ -1,5 +1,3 @@
-//! Lemmas: proves an obligation, or finds the value that stops the proof.
-
 use tpc_ir::Budget;
 
 use super::boundary::Boundary;
@@ -13,7 +11,7 @@ use super::{crossing, diagnose};
 pub(super) enum Failure {
     /// A value is neither a value of the model nor a part of one.
     Refuted(Box<Refutation>),
-    /// The next section may complete a sum that this one begins.
+    /// A sum begins in this section and may end in the next.
     Crossing,
 }
 
@@ -77,7 +75,6 @@ fn find_counterparts(
                     return Err(Failure::Crossing);
                 }
                 _ if has_next && !encoding.terms.charge(0) => {
-                    // The check for a summand ran out of steps.
                     return Err(Refutation::at(task.programs, inst, RefutationReason::Limit).into());
                 }
                 _ => return Err(diagnose::first_fault(encoding, v).into()),

@@ -1,25 +1,24 @@
 //! # The proof: the devices compute the model
 //!
-//! [`prove`] takes only the model's graph and the programs of all devices, not the plan, the sharded graph or other
-//! passes' analyses. Of `tpc-ir` it uses only the ops' definitions: their types, rules and head groupings.
+//! [`prove`] uses only the model's graph and the programs of all devices, not the plan, the sharded graph or other
+//! passes' analyses. From `tpc-ir` it uses only the ops' definitions: types, rules and head groupings.
 //!
-//! Both graphs are cut into sections, one per layer (`sections.rs`). Each section is an obligation, proved in an
-//! e-graph of its own:
+//! Both graphs are cut into sections, one per layer (`sections.rs`). Each section is an obligation, proved in its own
+//! e-graph:
 //!
 //! 1. The model's values become terms (`language.rs`, `encoding.rs`).
 //! 2. The programs' values become terms of the same e-graph, in program order. A device's weight is a *view* `w[p]` of
 //!    the model's weight. A copy is its operand, an all-reduce is a sum of its operands, and an all-gather is a
-//!    concatenation. The [rules](rules()) say which terms are equal, such as `f(x[p]) = f(x)[r]` and
-//!    `Σ mul_mat(w[pᵢ], x[pᵢ]) = mul_mat(w, x)`. A device's value either ends up in the e-class of the model's value or
-//!    does not; the proof expects neither.
-//! 3. A value that later sections use must be the model's value or a view of one (`lemma.rs`). The same holds for every
-//!    output (`outputs.rs`).
+//!    concatenation. The [rules](rules()) say which terms are equal, such as `f(x[p]) = f(x)[r]` and `Σ mul_mat(w[pᵢ],
+//!    x[pᵢ]) = mul_mat(w, x)`. A device's value is correct if it ends up in the e-class of the model's value.
+//! 3. A value that later sections use must be the model's value or a view of one (`lemma.rs`), as must every output
+//!    (`outputs.rs`).
 //!
-//! A sum that one section begins and the next ends makes the two one obligation. Obligations that are equal except for
-//! names are proved once (`signature.rs`). Numbers are real numbers here: the order of a sum does not matter. Sizes are
-//! symbols, so a proof holds for every number of tokens and cells.
+//! If a sum begins in one section and ends in the next, the two are one obligation. Obligations that are equal except
+//! for names are proved once (`signature.rs`). Numbers are real numbers here: the order of a sum does not matter. Sizes
+//! are symbols, so a proof holds for every number of tokens and cells.
 //!
-//! A failed proof names the first op whose value is not justified; `diagnose/` words the message.
+//! If a proof fails, the error names the first op whose value is not justified; `diagnose/` words the message.
 
 mod analysis;
 mod boundary;

@@ -1,5 +1,3 @@
-//! Obligations: the units of the proof.
-
 use std::ops::Range;
 
 use tpc_ir::{Graph, Inst, Value};
@@ -7,12 +5,11 @@ use tpc_ir::{Graph, Inst, Value};
 use super::knowledge::Knowledge;
 use super::leaves::Leaves;
 
-/// Adjacent sections to be proved together, with the facts that the proof may use.
 pub(super) struct Obligation<'a> {
     pub(super) model: &'a Graph,
     pub(super) programs: &'a Graph,
     pub(super) leaves: &'a Leaves<'a>,
-    /// True per value of the model that is finite.
+    /// True, per value of the model, if the value is finite.
     pub(super) numbers: &'a [bool],
     pub(super) known: &'a Knowledge,
     pub(super) of_model: &'a [Inst],
@@ -28,7 +25,6 @@ impl Obligation<'_> {
         self.sections.contains(&section)
     }
 
-    /// True if a later section or the caller uses a value of the programs.
     pub(super) fn is_live_out(&self, v: Value) -> bool {
         self.last_use[v.index()] >= self.sections.end
     }

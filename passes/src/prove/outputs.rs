@@ -1,4 +1,4 @@
-//! Outputs: the programs must deliver the model's outputs and state updates.
+//! Checks that the programs produce the model's outputs and state updates.
 
 use std::collections::{HashMap, HashSet};
 

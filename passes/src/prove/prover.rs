@@ -1,4 +1,4 @@
-//! The prover: obligations in program order, each distinct one proved once.
+//! Proves obligations in program order, each distinct one once.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
@@ -17,16 +17,16 @@ use super::rules::RULES;
 use super::sections::{Cut, Sections};
 use super::{finite, signature, structure};
 
-/// A proof that programs compute a model.
+/// A successful proof that programs compute a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proof {
     /// The number of sections of the model.
     pub sections: usize,
-    /// The number of obligations proved; every other obligation equals one of them except for names.
+    /// The number of proved obligations. Every other obligation equals one of them except for names.
     pub distinct: usize,
     /// The number of terms of the largest e-graph.
     pub terms: usize,
-    /// Per rule, the number of equalities found.
+    /// The number of equalities found by each rule.
     pub rules: BTreeMap<&'static str, u64>,
 }
 
@@ -49,8 +49,8 @@ pub fn prove(
 /// Proves within a budget.
 ///
 /// # Errors
-/// Returns the first op that cannot be justified or exhausts the budget. The budget then [names the
-/// resource](Budget::first_overrun).
+/// Returns the first op that cannot be justified or that exhausts the budget. [`Budget::first_overrun`] then has the
+/// resource.
 pub fn prove_within(
     model: &Verified<stage::Model>,
     programs: &Verified<stage::Programs>,
@@ -74,7 +74,7 @@ pub fn prove_within(
     })
 }
 
-/// Proves without the rule of that name, to show which proofs need it.
+/// Proves without the rule named `rule`, to show which proofs need it.
 ///
 /// # Errors
 /// Returns the first op whose value cannot be justified.
@@ -132,7 +132,6 @@ fn run(
         match lemmas.find(signature, has_next, |without| {
             lemma::prove(&task, &boundary, has_next, without, budget)
         })? {
-            // A sum of this section ends in the next one: both are proved together.
             None => to += 1,
             Some(lemma) => {
                 let model: (&Graph, _) = (model, &*of_model);
@@ -155,8 +154,8 @@ struct Lemmas<'a> {
 }
 
 impl Lemmas<'_> {
-    /// Returns the lemma of a signature, calling `prove` for a new signature. `None` if a sum of this section ends in
-    /// the next one.
+    /// Returns the lemma of a signature; calls `prove` for a new signature. `None` if a sum of this section ends in the
+    /// next one.
     fn find(
         &mut self,
         signature: Vec<u32>,
@@ -164,7 +163,7 @@ impl Lemmas<'_> {
         prove: impl FnOnce(Option<&str>) -> Result<Lemma, Failure>,
     ) -> Result<Option<&Lemma>, Box<Refutation>> {
         let lemma = match self.by_signature.entry(signature) {
-            // The last section has no next section, so it does not reuse a `None` of an earlier section.
+            // The last section cannot reuse a `None`, because it has no next section.
             Entry::Occupied(e) if e.get().is_some() || has_next => e.into_mut(),
             entry => {
                 let lemma = match prove(self.without) {

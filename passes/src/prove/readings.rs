@@ -1,5 +1,3 @@
-//! Readings: the arguments of a term as parts of wholes.
-
 use std::rc::Rc;
 
 use egg::Id;
@@ -13,7 +11,7 @@ pub(super) type Reading = Vec<ArgPart>;
 
 const MAX_READINGS: usize = 64;
 
-/// An argument, read as a part of a base.
+/// An argument, read as a part of `base`.
 #[derive(Clone, Debug)]
 pub(super) struct ArgPart {
     pub(super) base: Id,
@@ -73,7 +71,6 @@ fn repetition(
         let inner = Dim::product(&base.dims[..=axis]).ok_or(NotExpressible)?;
         let here = local.copies.iter().find(|c| c.0 == axis);
         if let Some((_, _, unit)) = here {
-            // The same elements precede the copies.
             let rest = Dim::product(&base.dims[axis + 1..]).ok_or(NotExpressible)?;
             let dims = [inner.clone(), rest, Dim::ONE, Dim::ONE];
             if selected_dims(&per_axis(local.selection.indices(), &dims)?, &dims)?[0] != *unit {
@@ -121,14 +118,14 @@ fn repetition(
     })
 }
 
-/// Returns all readings of the arguments, nearest to the model first.
+/// Returns all readings, nearest to the model first.
 pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
     let mut all: Vec<Vec<ArgPart>> = args.iter().map(|&a| parts(terms, a)).collect();
     let count = all
         .iter()
         .fold(1_usize, |n, parts| n.saturating_mul(parts.len()));
     if count > MAX_READINGS {
-        // If there are too many readings, only parts of the model's values are kept.
+        // If there are too many readings, keep only parts of the model's values.
         let of_model = |s: &ArgPart| terms.is_model(s.base);
         for parts in all.iter_mut().filter(|s| s.iter().any(of_model)) {
             parts.retain(of_model);
@@ -152,7 +149,7 @@ pub(super) fn readings(terms: &TermGraph, args: &[Id]) -> Vec<Reading> {
 
 fn parts(terms: &TermGraph, id: Id) -> Vec<ArgPart> {
     if terms.is_zero(id) {
-        // Zeros are parts of all zeros, so their readings are useless.
+        // Zeros are parts of any zeros, so other readings add nothing.
         return ArgPart::whole(terms, id).into_iter().collect();
     }
     let selections = terms.selections(id);
@@ -184,7 +181,7 @@ pub(super) fn find_relation(
     }
 }
 
-/// Computes the relation. `model` is an op of the model, for facts that the parts do not determine.
+/// Computes the relation. `model` is the model's op, needed if the parts do not determine the parameters.
 pub(super) fn derive_relation(
     op: &Op,
     reading: &[ArgPart],

@@ -1,5 +1,3 @@
-//! Refutations: the op whose value cannot be justified, and the reason.
-
 use tpc_ir::{BudgetExceeded, Graph, Inst, Place, TensorType, Value};
 
 /// The reason why a value is not justified.
@@ -11,7 +9,7 @@ pub enum RefutationReason {
         /// The operand.
         operand: Value,
     },
-    /// An op reads operands from more than one place.
+    /// An op reads operands from several places.
     #[error("reads operands from another place")]
     Places,
     /// An operand is neither a value of the model nor a part of one.
@@ -23,16 +21,16 @@ pub enum RefutationReason {
     /// The model does not have this leaf.
     #[error("reads a tensor that the model does not have")]
     Leaf,
-    /// A leaf or an operand of a collective holds an impossible part.
+    /// A leaf, or an operand of a collective, is an impossible part.
     #[error("holds an impossible part: it cuts a quantisation block, or exceeds the whole")]
     Inexpressible,
     /// The declared type differs from the op's type.
     #[error("has another type than its op's result{}", found.as_ref().map_or_else(String::new, |t| format!(" ({t})")))]
     Type {
-        /// The type by the op; `None` if the op rejects its operands.
+        /// The type that the op gives; `None` if the op rejects its operands.
         found: Option<TensorType>,
     },
-    /// An instruction of the model reads a value before its definition, or has another type than its op.
+    /// An instruction of the model reads a value before its definition, or has another type than its op gives.
     #[error("`{op}` of `{value}` is not valid in a model: its operands or types do not fit the op")]
     Model {
         /// The op's name.
@@ -44,7 +42,7 @@ pub enum RefutationReason {
     #[error("is neither a value of the model, nor a part of one, nor a summand of one")]
     Value,
     /// The value has another name in the model.
-    #[error("is a value of the model or a part of one, but with another name")]
+    #[error("is a value of the model or a part of one, but has another name")]
     OtherValue,
     /// A summand is counted more than once or not at all.
     #[error(
@@ -80,7 +78,7 @@ pub enum RefutationReason {
         /// The state's name.
         name: String,
     },
-    /// A part of a state is never renewed.
+    /// A part of a state is never updated.
     #[error("is a part of the state `{name}` that is never updated, but the model updates it")]
     Stale {
         /// The state's name.
@@ -89,10 +87,10 @@ pub enum RefutationReason {
     /// Two values of different types were found equal.
     #[error("leads to a contradiction: two values of different types are equal")]
     Contradiction,
-    /// The e-graph is full.
+    /// The e-graph has too many terms.
     #[error("exceeds the proof's limit of terms")]
     Limit,
-    /// The command's budget is spent.
+    /// The command's budget is exhausted.
     #[error("exceeds the budget: {0}")]
     Budget(BudgetExceeded),
 }
@@ -100,21 +98,21 @@ pub enum RefutationReason {
 /// The first unjustified op, with the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refutation {
-    /// The instruction of the programs; `None` for a missing output.
+    /// The instruction in the programs; `None` for a missing output.
     pub inst: Option<Inst>,
     /// The op's name.
     pub op: String,
-    /// The name of the first result.
+    /// The name of the op's first result.
     pub value: String,
-    /// The place that runs it.
+    /// The place of the op.
     pub place: String,
-    /// The layer.
+    /// The op's layer.
     pub layer: Option<u32>,
     /// The reason.
     pub what: RefutationReason,
-    /// The device's expression, in terms of the model's values.
+    /// The device's value, expressed by the model's values.
     pub found: Option<String>,
-    /// The model's expression.
+    /// The model's value, as an expression.
     pub expected: Option<String>,
 }
 
@@ -142,7 +140,7 @@ impl Refutation {
         Refutation::of_output(programs, Some(inst), what)
     }
 
-    /// Returns the refutation at an instruction, or without one for a missing output.
+    /// Returns the refutation for an output; `None` as instruction for a missing output.
     pub(super) fn of_output(
         programs: &Graph,
         inst: Option<Inst>,

@@ -1,4 +1,4 @@
-//! A cache of operand parts and of relations between ops. Layers, devices and summands repeat both.
+//! Caches operand parts and relations between ops, because layers, devices and summands repeat both.
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::relate::{Part, Relation};
 
-/// The cache of parts and relations; also records that one does not exist.
+/// A cache that also records parts and relations that do not exist.
 #[derive(Debug, Default)]
 pub(super) struct Relations {
     parts: RefCell<FxHashSet<Rc<Part>>>,
@@ -22,12 +22,12 @@ pub(super) struct Relations {
     relative: RefCell<FxHashMap<(u32, u32), Option<u32>>>,
 }
 
-/// An e-class, and the number of a view of it.
+/// An e-class, and the number of a view of the e-class.
 type Selection = (Id, Option<u32>);
 
 type OpOnParts = (u32, SmallVec<[PartByAddress; 4]>);
 
-/// A part compared by its address, which stays valid while this value lives.
+/// A part, compared by its address. Keeping the part keeps the address valid.
 #[derive(Clone, Debug)]
 struct PartByAddress(Rc<Part>);
 
@@ -47,7 +47,7 @@ impl Hash for PartByAddress {
 
 impl Relations {
     const MOST: usize = 1 << 14;
-    /// The maximum number of operands of an op with a cached relation.
+    /// The maximum number of operands of cached relations.
     const MAX_OPERANDS: usize = 4;
 
     pub(super) fn intern_part(&self, part: Part) -> Rc<Part> {
@@ -104,7 +104,6 @@ impl Relations {
     }
 }
 
-/// Returns the cached entry of a key, computing it if necessary.
 fn get_or_find<K: Eq + Hash, T: Clone>(
     all: &RefCell<FxHashMap<K, T>>,
     key: K,

@@ -1,6 +1,6 @@
 //! Sections of a graph: prologue, one section per layer, epilogue.
 //!
-//! The prover has its own code for this: with the planner's (`layers/`), it would share the planner's errors.
+//! `layers/` duplicates this code on purpose: the proof must not share the planner's errors.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,16 +11,15 @@ use tpc_ir::{Graph, Inst, Output};
 pub(super) struct Sections {
     insts: Vec<Vec<Inst>>,
     pub(super) of: Vec<usize>,
-    /// True if no layer except the last reads values of a later one.
+    /// True if only the last layer may read values of a later one.
     in_order: bool,
 }
 
-/// The division of both graphs into sections: one per layer, a prologue and an epilogue.
 #[derive(Debug)]
 pub(super) struct Cut {
-    /// The layers in order; numbers may have gaps.
+    /// Layer numbers, ascending, with possible gaps.
     layers: Vec<u32>,
-    /// True if the layers run in order, so that each has its own section; otherwise one section holds the whole graph.
+    /// True if the layers run in order, so each has its own section. Otherwise one section has the whole graph.
     in_order: bool,
 }
 
@@ -91,7 +90,7 @@ impl Sections {
         out
     }
 
-    /// Returns, per value, the last section that uses it; `usize::MAX` for outputs.
+    /// Returns, per value, the last section that uses the value; `usize::MAX` for outputs.
     pub(super) fn last_use(&self, graph: &Graph) -> Vec<usize> {
         let mut out = vec![0; graph.values().len()];
         for (inst, data) in graph.insts() {

@@ -1,8 +1,8 @@
 //! Signatures: obligations with the same signature have the same proof.
 //!
 //! A signature lists the instructions of the model and of the programs, with everything that a proof uses of them.
-//! Values are numbered in order of definition, and outside values are represented by their counterparts. Names of
-//! tensors, layers or values are omitted.
+//! Values are numbered in order of definition; counterparts represent outside values. Names of tensors, layers and
+//! values are omitted.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::{Place, Value};
@@ -14,13 +14,10 @@ use super::leaves::is_named_leaf;
 use super::obligation::Obligation;
 use super::refutation::{Refutation, RefutationReason};
 
-/// Ends one part of a signature and begins the next.
+/// Separates two parts of a signature.
 const PART: u32 = u32::MAX;
-/// A value from outside follows.
 const OUTSIDE: u32 = u32::MAX - 1;
-/// A leaf of the model follows.
 const LEAF: u32 = u32::MAX - 2;
-/// The type of a value without elements follows.
 const EMPTY: u32 = u32::MAX - 3;
 
 fn place(p: Place) -> u32 {
@@ -60,7 +57,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes a value of the model, by its number. Inlined outside values follow with their op and operand.
+    /// Writes the number of a model's value. Inlined outside values are followed by their op and operand.
     fn model_value(&mut self, v: Value) {
         if let Some(&n) = self.inside.get(&v) {
             self.out.push(n);
@@ -89,7 +86,7 @@ impl Writer<'_> {
         for &inst in task.of_model {
             let data = task.model.inst(inst);
             if let Some(first) = task.leaves.get(&data.op) {
-                // Only two facts matter: the equality with other leaves, and whether the leaf is a mask.
+                // Only two facts matter: equal leaves, and whether the leaf is a mask.
                 let is_number = u32::from(task.numbers[first.index()]);
                 self.out.extend([LEAF, is_number]);
                 if !data.results.contains(&first) {

@@ -1,8 +1,8 @@
-//! The structure of both graphs that gives values a meaning: values are defined before use, with the types that their
-//! ops give. Each op of the programs runs in one place. A collective takes and gives one part per participant.
+//! Checks the structure of both graphs: values are defined before use, with the types that their ops give. Each op of
+//! the programs runs at one place. A collective takes and gives one part per participant.
 //!
-//! The proof repeats these checks so as not to depend on the verifier. For example, a reshape to another number of
-//! elements is not a view of its operand, although the rules would treat it as one.
+//! The proof repeats these checks so that it does not depend on the verifier. For example, a reshape to another number
+//! of elements is not a view of its operand, although the rules would treat it as one.
 
 use std::collections::HashSet;
 
@@ -41,7 +41,7 @@ fn types(graph: &Graph, data: &InstData) -> Result<(), RefutationReason> {
 }
 
 pub(super) fn check(programs: &Graph) -> Result<(), Box<Refutation>> {
-    // The last well-typed instruction: devices run the same op one after another.
+    // The last well-typed instruction; devices run the same op one after another.
     let mut right: Option<&InstData> = None;
     for (inst, data) in programs.insts() {
         let late = data

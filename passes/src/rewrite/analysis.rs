@@ -1,8 +1,8 @@
 //! The analysis of the e-graph: type, place and sharding of each e-class.
 //!
 //! Two terms are in one e-class if every device gets the same value from both. An *unreduced sum* is identified by its
-//! total alone: ops that take it are linear, so they cannot distinguish the summands on devices. This keeps graphs
-//! small: a chain of additions has one unreduced form, not one per distribution of the summands.
+//! total alone: ops that read it are linear, so they cannot distinguish the summands on devices. A chain of additions
+//! therefore has one unreduced form, not one per distribution of the summands.
 
 use egg::{Analysis, DidMerge, Id};
 use rustc_hash::FxHashMap;
@@ -24,7 +24,6 @@ pub(crate) struct ShardedType {
 /// An op, the types of its operands, and the types and places of its results.
 type DerivationKey = (OpRef, Vec<TypesRef>, TypesRef);
 
-/// The ops, types and classes of split factors that terms refer to, each once.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     ops: Vec<Op>,
@@ -40,12 +39,12 @@ pub(crate) struct Table {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fact {
     pub(crate) types: TypesRef,
-    /// The first value of the section that the e-class represents; it gives the name.
+    /// The first value of the section that the e-class represents; its name becomes the e-class's.
     pub(crate) origin: Option<u32>,
 }
 
 impl Table {
-    /// Returns a copy of the table for one section, with valid existing handles.
+    /// Returns a copy of the table for one section. Existing handles stay valid.
     pub(crate) fn fork(&self) -> Table {
         Table {
             ops: self.ops.clone(),
@@ -97,7 +96,7 @@ impl Table {
         self.types_ref(types)
     }
 
-    /// Returns a class of `size` indices shared evenly by `ranks` devices: the section's, or a new one.
+    /// Returns a class of `size` indices that `ranks` devices share evenly. Adds the class if necessary.
     pub(crate) fn even_class(&mut self, size: u64, ranks: u64) -> Class {
         let cut = |rank| even_cut(size, ranks, rank);
         let class = ClassData {
@@ -121,8 +120,8 @@ impl Table {
         }
     }
 
-    /// Returns the result types of `op` on `operands`, with the plain types and the places of `like`; `None` if the op
-    /// rejects the operands' shardings.
+    /// Returns the result types of `op` on `operands`, with the plain types and the places of `like`. Returns `None` if
+    /// the op rejects the operands' shardings.
     pub(crate) fn derive(
         &mut self,
         op: OpRef,
@@ -190,7 +189,7 @@ impl Analysis<Node> for Table {
     }
 }
 
-/// Returns the first index of a device if `ranks` devices share `size` indices evenly.
+/// Returns the first index of device `rank` if `ranks` devices share `size` indices evenly.
 pub(crate) fn even_cut(size: u64, ranks: u64, rank: u64) -> u64 {
     // The product overflows 64 bits if `size` is near 2^64.
     (u128::from(size) * u128::from(rank) / u128::from(ranks.max(1))) as u64
@@ -204,7 +203,6 @@ pub(crate) fn unreduced_of(egraph: &EGraph, id: Id) -> Unreduced {
     type_of(egraph, id).sharding.unreduced
 }
 
-/// Adds a term for `origin`. Returns its e-class.
 pub(crate) fn insert(egraph: &mut EGraph, node: Node, origin: Option<u32>) -> Id {
     let id = egraph.add(node);
     let known = egraph[id].data.origin;

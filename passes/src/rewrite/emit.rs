@@ -1,4 +1,4 @@
-//! Emission: the cheapest graph of a saturated skeleton, as the steps of a template.
+//! Emits the cheapest graph of a saturated skeleton as the steps of a template.
 
 use super::analysis::EGraph;
 use super::extract::{Choice, Extraction};
@@ -10,8 +10,8 @@ use super::saturate::SkeletonGraph;
 use super::skeleton::{Skeleton, Step};
 use super::template::{Form, Source, TemplateStep};
 
-/// Returns the cheapest graph; if `ordered` and it has late sums, also the cheapest graph without them. With a seed,
-/// the graph is random instead.
+/// Returns the cheapest graph. If `ordered` and this graph has late sums, also returns the cheapest graph without them.
+/// With a seed, the graph is random instead.
 pub(super) fn emit(
     skeleton: &Skeleton,
     graph: &SkeletonGraph,
@@ -56,7 +56,7 @@ fn form(
         sources: vec![None; classes.ids.len()],
         defined: vec![false; skeleton.leaves.len()],
     };
-    // The section's order is kept: each step comes right after the steps that it needs.
+    // Keep the section's order: each step follows the steps that it needs.
     for (step, id) in skeleton.steps.iter().zip(&graph.steps) {
         match (step, id) {
             (Step::Leaf(i), _) => emitter.leaf(*i),
@@ -93,7 +93,7 @@ struct Emitter<'a> {
 }
 
 impl Emitter<'_> {
-    /// Defines a leaf that the section itself defines, once.
+    /// Defines a leaf from the section itself, once.
     fn leaf(&mut self, i: u32) {
         let own = self.skeleton.steps.contains(&Step::Leaf(i));
         let defined = std::mem::replace(&mut self.defined[i as usize], true);
@@ -102,7 +102,6 @@ impl Emitter<'_> {
         }
     }
 
-    /// Defines an e-class with everything it needs. Returns its source.
     fn class(&mut self, c: usize) -> Source {
         let mut stack = vec![(c, false)];
         while let Some((c, ready)) = stack.pop() {
@@ -146,7 +145,6 @@ impl Emitter<'_> {
         self.sources[c].expect("invariant: the e-class was defined above")
     }
 
-    /// Returns the values that an op's results are named after.
     fn origins(&self, c: usize, results: usize) -> Vec<Option<u32>> {
         if results == 1 {
             return vec![self.egraph[self.classes.ids[c]].data.origin];

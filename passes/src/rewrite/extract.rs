@@ -1,8 +1,8 @@
 //! Extraction: chooses one term per e-class so that the *graph* is cheapest. A graph pays once for a value used twice.
 //!
-//! The cheapest graph is hard to find in general, and the sum over a tree overflows if residuals are added layer by
-//! layer. Each e-class therefore keeps the set of e-classes that its choice needs, and pays for each once. This covers
-//! sharing among the operands of one term. Sharing among users is found by trial: each transfer in turn is treated as
+//! Finding the cheapest graph is hard in general, and the sum over a tree overflows if residuals are added layer by
+//! layer. Each e-class therefore keeps the set of e-classes that its choice needs, and pays for each once. This handles
+//! operands of one term that share e-classes. For sharing among different users, trials treat each transfer in turn as
 //! paid for or as forbidden. A trial's choice is kept if its graph is cheaper.
 
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -22,17 +22,17 @@ pub(super) struct PricedNode {
 pub(super) struct Extraction {
     pub(super) nodes: Vec<Vec<PricedNode>>,
     pub(super) roots: Vec<usize>,
-    /// A term per needed e-class that together make an acyclic graph.
+    /// A term per needed e-class; together they make an acyclic graph.
     pub(super) known: Vec<Option<usize>>,
 }
 
-/// The minimum price of a term, so that the smaller of two equally cheap graphs wins.
+/// The minimum price of a term, so that of two equally cheap graphs, the smaller wins.
 const LEAST: f64 = 1e-6;
 /// A price above every graph's, in µs.
 const PROHIBITIVE: f64 = 1e15;
 const PASSES: usize = 16;
 const ROUNDS: usize = 4;
-/// No trial begins after this number of e-class visits, which take some tenths of a second. Sections of tpc's own
+/// The number of e-class visits after which no trial begins; they take some tenths of a second. Sections of tpc's own
 /// models take fewer than a million; most captures take fewer than 50.
 const WORK: u64 = 200_000_000;
 
@@ -47,7 +47,6 @@ enum Trial {
 }
 
 impl Extraction {
-    /// Gives every term a random price.
     pub(super) fn shuffle(&mut self, seed: u64) {
         let mut random = SplitMix64::new(seed);
         for term in self.nodes.iter_mut().flatten() {
@@ -141,7 +140,8 @@ impl Extraction {
         out
     }
 
-    /// Returns the cheapest terms, with one price changed on trial. Adds the visited e-classes to `work`.
+    /// Returns the cheapest terms, with one term's price changed by `trial`. Adds the number of visited e-classes to
+    /// `work`.
     fn greedy(
         &self,
         order: &[usize],
@@ -201,14 +201,14 @@ impl Extraction {
         chosen
     }
 
-    /// Returns the price of all needed e-classes; `None` if the choice has a cycle or a gap.
+    /// Returns the total price of all needed e-classes; `None` if the choice has a cycle or a gap.
     pub(super) fn cost(&self, chosen: &Choice) -> Option<f64> {
         let order = self.reachable_classes(chosen)?;
         let price = |&c: &usize| Some(self.nodes[c][chosen[c]?].us + LEAST);
         order.iter().map(price).sum()
     }
 
-    /// Returns the needed e-classes, operands first; `None` if the choice has a cycle or a gap.
+    /// Returns the needed e-classes, operands first.
     pub(super) fn reachable_classes(&self, chosen: &Choice) -> Option<Vec<usize>> {
         let operands = |c: usize| chosen[c].map(|t| self.nodes[c][t].operands.as_slice());
         let mut graph = self.empty_graph();
@@ -220,7 +220,7 @@ impl Extraction {
         let order = self.post_order(&graph);
         let mut is_before = vec![false; self.nodes.len()];
         for &c in &order {
-            // In postorder, only the operands on a cycle come later.
+            // In postorder, only operands on a cycle come later.
             if !operands(c)?.iter().all(|&o| is_before[o]) {
                 return None;
             }

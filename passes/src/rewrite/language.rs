@@ -1,5 +1,3 @@
-//! The language of the e-graph: terms over the values of a section.
-
 use egg::{Id, Language};
 
 /// The handle of an op in the table (`analysis.rs`).
@@ -12,7 +10,7 @@ pub(crate) struct TypesRef(pub(crate) u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Head {
-    /// A value from outside, or of an op without operands: a weight, a state, an input.
+    /// A value from outside the section, or of an op without operands: a weight, a state, an input.
     Leaf(u32),
     /// An op with the types of its results, including places.
     Op(OpRef, TypesRef),

@@ -1,17 +1,17 @@
-//! Rewriting the sharded graph by equality saturation: merges, delays and moves copies and collectives to their
-//! cheapest positions.
+//! Rewrites the sharded graph by equality saturation: merges, delays and moves copies and collectives to their cheapest
+//! positions.
 //!
 //! `shard` reduces every sum at its origin. Rewriting finds the cheapest equal graph:
 //!
 //! 1. `skeleton.rs` cuts the graph into sections without names. Alike sections are rewritten once.
 //! 2. `saturate.rs` makes a skeleton an e-graph of terms (`language.rs`) with types, places and shardings
-//!    (`analysis.rs`), and applies the `rules/`, which say which terms are equal.
-//! 3. `problem.rs` prices all terms by the planner's cost model (`price.rs`), and `extract.rs` chooses one term per
-//!    e-class: for the cheapest graph, and for the cheapest graph that sums in the order of one device (`order.rs`).
+//!    (`analysis.rs`), and applies the `rules/`.
+//! 3. `problem.rs` prices all terms by the planner's cost model (`price.rs`). `extract.rs` chooses one term per
+//!    e-class, for the cheapest graph and for the cheapest graph that sums in the order of one device (`order.rs`).
 //! 4. `emit.rs` makes the choice a template, and `template.rs` instantiates it for every alike section.
 //!
-//! The verifier checks the result again. Results do not depend on the clock: limits are counts of rounds and terms, and
-//! a section that reaches one is reported.
+//! The verifier checks the result. Limits count rounds and terms, not time, so results are reproducible; the report
+//! names sections that reach a limit.
 
 mod analysis;
 mod emit;

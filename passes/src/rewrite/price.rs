@@ -1,4 +1,4 @@
-//! Prices of terms by the planner's cost model, in µs per generated token, including weighted prompts.
+//! Prices terms by the planner's cost model, in µs per generated token, including weighted prompts.
 
 use tpc_ir::op::{OpCategory, Slot};
 use tpc_ir::{Bindings, Op, Place, TensorType};
@@ -27,7 +27,7 @@ pub(crate) struct AppliedOp<'a> {
     pub(crate) op: &'a Op,
     pub(crate) operands: Vec<&'a ShardedType>,
     pub(crate) results: &'a [ShardedType],
-    /// True if an operand is an input of the batch; these are copied together.
+    /// True if an operand is an input of the batch.
     pub(crate) of_input: bool,
 }
 

@@ -1,5 +1,3 @@
-//! The extraction problem of a saturated e-graph: numbered e-classes and priced terms.
-
 use egg::Id;
 
 use super::analysis::EGraph;

@@ -1,5 +1,3 @@
-//! The report on rewriting.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::op::{Collective, OpCategory};
@@ -13,7 +11,7 @@ pub struct Limits {
     pub iterations: usize,
     /// The maximum number of terms.
     pub nodes: usize,
-    /// The maximum number of terms of all sections; further sections stay unchanged.
+    /// The maximum number of terms of all sections together; further sections stay unchanged.
     pub all_nodes: usize,
     /// A seed for random prices, for tests: every equal graph must be sound.
     pub seed: Option<u64>,
@@ -22,7 +20,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Returns limits far above the needs of a layer of any architecture.
+    /// Returns limits far above the needs of any architecture's layer.
     fn default() -> Limits {
         Limits {
             iterations: 200,
@@ -35,7 +33,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the default limits, with the budget's remaining terms for all sections.
+    /// Returns the default limits, with the budget's remaining terms as the limit for all sections.
     pub fn for_budget(budget: &Budget) -> Limits {
         Limits {
             all_nodes: usize::try_from(budget.remaining(Resource::Terms)).unwrap_or(usize::MAX),
@@ -47,12 +45,12 @@ impl Limits {
 /// The reason why saturation stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StopReason {
-    /// No rule finds anything new.
+    /// No rule finds new terms.
     #[default]
     Saturated,
-    /// The limit of rounds.
+    /// The limit of rounds was reached.
     Iterations,
-    /// The limit of terms.
+    /// The limit of terms was reached.
     Nodes,
 }
 
@@ -101,12 +99,12 @@ impl Counts {
         out
     }
 
-    /// Returns the number of collectives, without copies.
+    /// Returns the number of collectives.
     pub const fn collectives(&self) -> usize {
         self.all_reduce + self.all_gather + self.reduce_scatter + self.all_to_all
     }
 
-    /// Returns all transfers.
+    /// Returns the number of transfers.
     pub const fn total(&self) -> usize {
         self.collectives() + self.copies
     }
@@ -133,21 +131,21 @@ pub(super) struct Outcome {
 /// The report on the sections of one skeleton.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SectionReport {
-    /// The first layers of the sections; `None` before the first layer.
+    /// The first layer of each section; `None` before the first layer.
     pub layers: Vec<Option<u32>>,
     /// Final number of terms.
     pub nodes: usize,
-    /// Number of e-classes.
+    /// Final number of e-classes.
     pub classes: usize,
     /// Number of rounds.
     pub iterations: usize,
     /// The reason why saturation stopped.
     pub stop: StopReason,
-    /// Matches per rule that found terms equal.
+    /// Number of equalities found, per rule.
     pub matches: BTreeMap<&'static str, usize>,
-    /// Transfers of one section before.
+    /// Transfers of one section before rewriting.
     pub before: Counts,
-    /// Transfers of one section after.
+    /// Transfers of one section after rewriting.
     pub after: Counts,
 }
 
@@ -190,17 +188,17 @@ impl Report {
         out
     }
 
-    /// Returns the terms of all distinct sections.
+    /// Returns the number of terms of all distinct sections.
     pub fn nodes(&self) -> usize {
         self.sections.iter().map(|r| r.nodes).sum()
     }
 
-    /// Returns the graph's transfers before.
+    /// Returns the graph's transfers before rewriting.
     pub fn before(&self) -> Counts {
         self.sum(|r| r.before)
     }
 
-    /// Returns the graph's transfers after.
+    /// Returns the graph's transfers after rewriting.
     pub fn after(&self) -> Counts {
         self.sum(|r| r.after)
     }
@@ -212,7 +210,7 @@ impl Report {
             .all(|r| r.stop == StopReason::Saturated)
     }
 
-    /// Returns the matches per rule over all distinct sections.
+    /// Returns the number of equalities per rule, over all distinct sections.
     pub fn matches(&self) -> BTreeMap<&'static str, usize> {
         let mut out = BTreeMap::new();
         for (rule, n) in self.sections.iter().flat_map(|r| &r.matches) {

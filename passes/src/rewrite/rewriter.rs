@@ -1,5 +1,5 @@
-//! The driver of rewriting. Sections that are equal except for names share a *skeleton*. Each distinct skeleton is
-//! rewritten once to a template, and each section becomes an instance of its template.
+//! Drives rewriting. Sections that are equal except for names share a *skeleton*. Each distinct skeleton is rewritten
+//! once to a template, which all its sections instantiate.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::{Graph, GroupData, Output, Value, Verified, stage};
@@ -23,7 +23,7 @@ pub struct RewrittenGraph {
     pub report: Report,
 }
 
-/// Rewrites a sharded graph by `rules`; [`RULES`](super::RULES) are all of them.
+/// Rewrites a sharded graph by `rules`, usually all [`RULES`](super::RULES).
 pub fn rewrite(
     sharded: &Verified<stage::Sharded>,
     machine: Machine<'_>,

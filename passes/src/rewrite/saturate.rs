@@ -1,5 +1,3 @@
-//! Saturation: adds all equal terms that the rules find to a section's terms.
-
 use std::time::Duration;
 
 use egg::{Id, Runner, SimpleScheduler};
@@ -68,7 +66,7 @@ impl SkeletonGraph {
     }
 }
 
-/// Applies the rules until they find no new term, or until a limit is reached.
+/// Applies the rules until they find no new term or a limit is reached.
 pub(super) fn saturate(
     egraph: &mut EGraph,
     limits: Limits,

@@ -1,7 +1,7 @@
 //! Sections of a sharded graph, and their skeletons. Sections that differ only in names have equal skeletons.
 //!
-//! A section is the instructions from the first of a layer to the first of the next, and reads only values of earlier
-//! ones. Sections are rewritten separately, so values that cross keep their shardings.
+//! A section extends from the first instruction of a layer to the first of the next, and reads only values of earlier
+//! sections. Sections are rewritten separately, so values that cross keep their shardings.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::{Class, ClassData, Graph, Inst, Op, Value};
@@ -25,7 +25,7 @@ pub(super) struct Leaf {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     Leaf(u32),
-    /// An op; its results have the next numbers.
+    /// An op whose results have the next numbers.
     Apply {
         op: OpRef,
         types: TypesRef,
@@ -55,9 +55,9 @@ pub(super) struct Section {
 /// The maximum number of instructions of a section, for graphs without layers.
 const LONGEST: usize = 1024;
 
-/// Cuts `graph` into sections; adds their ops and types to `table`.
+/// Cuts `graph` into sections; adds ops and types to `table`.
 pub(super) fn sections(graph: &Graph, table: &mut Table) -> Vec<Section> {
-    // Per value, one past the last instruction that uses it.
+    // Per value, the position after the last instruction that uses it.
     let mut last = vec![0; graph.values().len()];
     for (i, data) in graph.insts() {
         for v in &data.operands {
@@ -156,7 +156,7 @@ impl SkeletonBuilder<'_> {
         n
     }
 
-    /// Returns the type of a value, with classes numbered by appearance in the section.
+    /// Returns a value's type, with classes numbered by appearance in the section.
     fn ty(&mut self, v: Value) -> ShardedType {
         let data = self.graph.value(v);
         let classes = &mut self.section.classes;

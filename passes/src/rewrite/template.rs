@@ -1,5 +1,3 @@
-//! Templates: rewritten sections without names, and their instances.
-
 use tpc_ir::{Class, ClassData, Graph, Value};
 
 use super::analysis::Table;
@@ -21,7 +19,7 @@ pub(super) enum TemplateStep {
         op: OpRef,
         types: TypesRef,
         operands: Vec<Source>,
-        /// The section's values that its results are named after.
+        /// The section's values that the results take their names from.
         origins: Vec<Option<u32>>,
     },
 }
@@ -35,7 +33,7 @@ pub(super) struct Form {
     pub(super) us: f64,
 }
 
-/// A rewritten section without names, for all sections of its skeleton.
+/// A rewritten section without names, shared by all sections of its skeleton.
 #[derive(Debug)]
 pub(super) struct Template {
     pub(super) table: Table,
@@ -46,7 +44,7 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// Returns the form to use: with `ordered`, the form without late sums, if any.
+    /// Returns the form to use. If `ordered`, returns the form without late sums, if any.
     pub(super) fn form(&self, ordered: bool) -> &Form {
         let form = self.ordered.as_ref().filter(|_| ordered);
         form.unwrap_or(&self.cheapest)
@@ -120,7 +118,6 @@ pub(super) fn instantiate(
     }
 }
 
-/// Returns the graph's class equal to `class`, added if necessary.
 fn class_of(graph: &mut Graph, class: &ClassData) -> Class {
     let known = graph.classes.iter().position(|c| c == class);
     Class::new(known.unwrap_or_else(|| {

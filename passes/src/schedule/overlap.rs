@@ -1,8 +1,8 @@
-//! Overlap: within a layer, launches that another place needs come first, and launches that need another place's
-//! results come last.
+//! Overlap: within a layer, launches whose results another place needs run first. Launches that need another place's
+//! results run last.
 //!
-//! A queue is linear, so a launch that waits for another place delays all later ones. Two counts give a launch's
-//! position: the transfers on the longest path to it, and on the longest path from it, within the layer. Along a
+//! A queue is linear, so a launch that waits for another place delays all later launches. Launches are sorted by two
+//! counts: the transfers on the longest path to the launch and on the longest path from it, within the layer. Along a
 //! dependence the first count never falls and the second never rises, so sorting by both keeps every dependence.
 //!
 //! A layer keeps the program order if no place gets a result back, or if no place has other work to do.
@@ -15,7 +15,7 @@ use tpc_ir::{Graph, Inst, Launch, Op, Place, Value};
 use crate::layout::Layouts;
 
 /// Sorts the launches of a phase, layer by layer. Stores keep their positions, because the order determines which
-/// exist.
+/// stores exist.
 pub(super) fn overlap(
     graph: &Graph,
     layouts: &Layouts,
@@ -35,7 +35,6 @@ pub(super) fn overlap(
     }
 }
 
-/// True if more than one computed value is copied to another place.
 fn has_round_trip(graph: &Graph, launches: &[LaunchData], order: &[Launch]) -> bool {
     let moves = |launch: &&Launch| {
         let data = &launches[launch.index()];
@@ -64,9 +63,7 @@ struct Layer<'a> {
     graph: &'a Graph,
     layouts: &'a Layouts,
     launches: &'a [LaunchData],
-    /// Per non-view value, the writing position in the layer.
     writer: Vec<Option<usize>>,
-    /// Per non-view value, the reading positions in the layer.
     readers: Vec<Vec<usize>>,
 }
 
@@ -82,7 +79,8 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// Returns the number of initial launches of one layer. A launch without a layer belongs to the one before it.
+    /// Returns the number of initial launches that belong to one layer. A launch without a layer belongs to the launch
+    /// before.
     fn prefix_len(&self, order: &[Launch]) -> usize {
         let mut layer = None;
         let same = |launch: &&Launch| {
@@ -119,7 +117,7 @@ impl<'a> Layer<'a> {
         }
         let mut sorted: Vec<usize> = (0..run.len()).collect();
         sorted.sort_by_key(|&at| {
-            // Copies of inputs come first, because the memory of an arrived input is free for other values.
+            // Copies of inputs come first: once copied, an input's memory is free for other values.
             let of_input = moves_input(self.graph, &self.launches[run[at].index()]);
             (!of_input, ways[at].to, Reverse(ways[at].from), at)
         });
@@ -132,7 +130,7 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// True if a place reorders its own work. Earlier inputs do not count.
+    /// True if a place's own work changes order. Copied inputs that run earlier do not count.
     fn reorders_work(&self, run: &[Launch], sorted: &[usize]) -> bool {
         let data = |at: usize| &self.launches[run[at].index()];
         self.places(run).into_iter().any(|place| {
@@ -152,7 +150,7 @@ impl<'a> Layer<'a> {
         out
     }
 
-    /// Returns, per launch, the earlier launches that it needs or that read a value it updates.
+    /// Returns, per launch, the earlier launches that must run before it.
     fn dependences(&mut self, run: &[Launch]) -> Vec<Vec<usize>> {
         let (graph, layouts, launches) = (self.graph, self.layouts, self.launches);
         let insts = |l: &Launch| {
@@ -193,13 +191,12 @@ impl<'a> Layer<'a> {
         out
     }
 
-    /// Returns 1 if data move between places from one launch to the other, otherwise 0.
+    /// Returns 1 if the launches have no common place, otherwise 0.
     fn steps(&self, from: Launch, to: Launch) -> u32 {
         let [from, to] = [from, to].map(|l| &self.launches[l.index()].places);
         u32::from(!from.iter().any(|p| to.contains(p)))
     }
 
-    /// True if a place has launches with different numbers of transfers on the paths to them.
     fn can_overlap(&self, run: &[Launch], ways: &[PathCost]) -> bool {
         self.places(run).iter().any(|place| {
             let at = run.iter().zip(ways);

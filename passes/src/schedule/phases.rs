@@ -1,5 +1,5 @@
-//! Phases: most of a batch can be computed once its tokens are known. Launches that need the tokens after these
-//! ([`InputKind::NextTokens`](tpc_ir::op::InputKind::NextTokens)) wait for them.
+//! Phases: most of a batch can be computed once its tokens are known. Only some launches wait for the tokens after the
+//! batch ([`InputKind::NextTokens`](tpc_ir::op::InputKind::NextTokens)).
 
 use tpc_ir::program::{LaunchData, Work};
 use tpc_ir::{Graph, Launch};
@@ -8,15 +8,15 @@ use super::overlap::overlap;
 use crate::layout::Layouts;
 use crate::lookahead::lookahead_tokens;
 
-/// The launches in a linear order, by phase.
+/// A linear order of the launches, by phase.
 #[derive(Clone, Debug, Default)]
 pub struct Order {
-    /// Per phase, the required tokens ahead, and the launches.
+    /// Per phase, the number of tokens needed after the batch, and the launches.
     pub phases: Vec<(u32, Vec<Launch>)>,
 }
 
-/// Returns the order of launches. Programs without launches have one empty phase. Within a phase it is the program
-/// order, except in layers with work of one place for another.
+/// Returns the order of launches: the program order within a phase, except in layers that `overlap.rs` sorts. Programs
+/// without launches have one empty phase.
 pub fn order(graph: &Graph, layouts: &Layouts, launches: &[LaunchData]) -> Order {
     let ahead = lookahead_tokens(graph);
     let of = |l: &LaunchData| match &l.work {

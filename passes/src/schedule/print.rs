@@ -1,12 +1,10 @@
-//! The text form of queues: a line per step.
-
 use std::fmt::Write;
 
 use tpc_ir::program::{Phase, Program, Queue, Step};
 
 use crate::cover::work;
 
-/// Prints the queues of each phase. A wait names the awaited launch of the other queue.
+/// Prints the queues of each phase, one line per step. A wait names the awaited launch of the other queue.
 pub fn print(program: &Program) -> String {
     let mut out = String::new();
     for phase in &program.phases {

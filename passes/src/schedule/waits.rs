@@ -1,5 +1,3 @@
-//! Waits: the order between queues that memory accesses require.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::program::{Extent, Phase, Program, Queue, Step, Work};
@@ -13,7 +11,7 @@ struct QueueStep {
     launch: usize,
 }
 
-/// The steps that have accessed a range of bytes in this phase.
+/// The steps of this phase that have accessed a range of bytes.
 #[derive(Clone, Default)]
 struct AccessRecord {
     end: u64,
@@ -21,7 +19,7 @@ struct AccessRecord {
     readers: Vec<QueueStep>,
 }
 
-/// The accessed bytes of the arenas, by arena and first byte.
+/// Accesses by arena and first byte.
 #[derive(Default)]
 struct AccessMap(BTreeMap<(usize, u64), AccessRecord>);
 
@@ -94,7 +92,7 @@ impl AccessMap {
     }
 }
 
-/// Returns the phases of a program with homes: a queue per place with launches.
+/// Returns the phases of a program: a queue per place with launches.
 pub fn queues(program: &Program, order: &Order) -> Vec<Phase> {
     order
         .phases
@@ -118,8 +116,8 @@ fn phase(program: &Program, lookahead: u32, launches: &[Launch]) -> Phase {
             steps: Vec::new(),
         })
         .collect();
-    // Per queue, the launches of each other queue known to be done before its next step; in `history`, after each of
-    // its launches.
+    // Per queue, the number of launches of each other queue that are done before the queue's next step. `history` has
+    // this after each launch.
     let mut known = vec![vec![0_usize; n]; n];
     let mut history: Vec<Vec<Vec<usize>>> = vec![Vec::new(); n];
     // Per queue, the step position after each of its launches.
@@ -137,8 +135,8 @@ fn phase(program: &Program, lookahead: u32, launches: &[Launch]) -> Phase {
             launch: behind[first].len(),
         };
         let needed = find_conflicts(program, launch, by, &mut memory);
-        // For each conflicting launch, the first of the launch's queues waits, unless one of them knows that it is
-        // done.
+        // For each conflicting launch, the first of the launch's queues waits, unless one queue already knows that the
+        // launch is done.
         let mut last = vec![0_usize; n];
         for done in needed.into_iter().filter(|d| *d != by) {
             last[done.queue] = last[done.queue].max(done.launch + 1);
@@ -176,7 +174,7 @@ fn phase(program: &Program, lookahead: u32, launches: &[Launch]) -> Phase {
     Phase { lookahead, queues }
 }
 
-/// Finds the steps that must end before a launch accesses its memory, per shape, and records the accesses.
+/// Finds the steps that must end before a launch accesses its memory, per batch shape, and records the accesses.
 fn find_conflicts(
     program: &Program,
     launch: Launch,

@@ -1,7 +1,7 @@
-//! Builds the sharded graph from the placed graph and a choice of splits. Values on groups have shardings, collectives
+//! Builds the sharded graph from the placed graph and the chosen splits. Values on groups have shardings, collectives
 //! are explicit, and sizes are still global.
 //!
-//! Every unreduced sum is reduced at its origin; [`rewrite`](crate::rewrite) finds the best place.
+//! Every unreduced sum is reduced at its origin; [`rewrite`](crate::rewrite) finds the best position.
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::{AllReduce, NormApply, NormStats, OperandState, TypeError, unreduced_result};
@@ -27,7 +27,7 @@ pub enum ShardError {
 /// Builds the sharded graph of a placed graph.
 ///
 /// # Errors
-/// Fails if the choice contradicts itself.
+/// Returns an error if the choice contradicts itself.
 pub fn shard(
     graph: &Verified<stage::Placed>,
     factors: &Factors,
@@ -198,7 +198,7 @@ impl Lowering<'_> {
                 split: self.out.value(v).sharding.is_split(),
             })
             .collect();
-        // No operand is unreduced here; every op accepts whole and split operands.
+        // Every op accepts whole and split operands; none is unreduced here.
         let rule = &self.factors.rules[inst.index()];
         let pending = unreduced_result(rule, &states, active).unwrap_or(Unreduced::None);
         let made = self
@@ -244,7 +244,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Returns the sizes if they are constant, for reports.
+/// Returns the sizes, for reports; `None` unless all are constant.
 pub fn const_dims(dims: &[Dim; RANK]) -> Option<[u64; RANK]> {
     let mut out = [1; RANK];
     for (o, d) in out.iter_mut().zip(dims) {

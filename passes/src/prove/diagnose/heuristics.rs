@@ -1,5 +1,5 @@
-//! The suspect op. It is a copy, slice or concatenation that differs from its namesakes on other devices: another
-//! value, another order, or a gap. Or it is an op whose value has another name in the model.
+//! Finds the suspect op: a copy, slice or concatenation that differs from its namesakes on other devices in its value,
+//! its order, or by a gap; or an op whose value has another name in the model.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,8 +11,8 @@ use crate::prove::language::is_empty;
 
 const STEPS: usize = 8;
 
-/// Returns the slice, copy or concatenation nearest before `inst` that differs from its namesakes on other devices; the
-/// first, if several move one value. Stops at justified values.
+/// Returns the nearest slice, copy or concatenation before `inst` that differs from its namesakes on other devices. If
+/// several ops move one value, returns the first. The search stops at justified values.
 pub(super) fn find_odd_layout(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
     let programs = encoding.task.programs;
     let inside = instructions(encoding);
@@ -30,7 +30,7 @@ pub(super) fn find_odd_layout(encoding: &Encoding<'_>, inst: Inst) -> Option<Ins
                 _ => true,
             };
             if !fits && found.is_none() {
-                // The search continues only through earlier ops that moved the value.
+                // Continue only through earlier ops that moved the value.
                 seen.clear();
                 next.clear();
             }
@@ -67,7 +67,6 @@ fn instructions(encoding: &Encoding<'_>) -> HashSet<Inst> {
     encoding.task.of_programs.iter().copied().collect()
 }
 
-/// Returns the first op before this one whose value has another name in the model.
 pub(super) fn find_misnamed(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
     let programs = encoding.task.programs;
     let other = |v: &Value| {
@@ -96,7 +95,6 @@ pub(super) fn find_misnamed(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst>
     found
 }
 
-/// True if the value has elements of a model's value in the model's order.
 fn is_sorted(encoding: &Encoding<'_>, v: Value) -> bool {
     let all = model_parts(encoding, v);
     let sorted = |t: &ModelPart| {
@@ -108,8 +106,8 @@ fn is_sorted(encoding: &Encoding<'_>, v: Value) -> bool {
     all.is_empty() || all.iter().any(sorted)
 }
 
-/// Returns the namesakes of an op's result. At another place, this is the value with the same name, kind and position
-/// among such values; at the same place, all ops with this name, kind and operands.
+/// Returns the namesakes of an op's result. At another place, the namesake has the same name, kind and position among
+/// such values. At the same place, all ops with this name, kind and operands are namesakes.
 fn namesakes(encoding: &Encoding<'_>, inst: Inst) -> Vec<Value> {
     if !encoding.charge_scan() {
         return Vec::new();
@@ -132,7 +130,7 @@ fn namesakes(encoding: &Encoding<'_>, inst: Inst) -> Vec<Value> {
         .and_then(|of| of.iter().position(|&i| i == inst));
     let others = before.iter().filter(|(place, _)| **place != own.place);
     let same = others.filter_map(|(_, of)| of.get(ordinal?));
-    // Parts cut by one place for several devices belong to one value there.
+    // Parts that one place cuts for several devices belong to one value.
     let operands = &programs.inst(inst).operands;
     let here = before.get(&own.place).into_iter().flatten();
     let here = here.filter(|&&i| i != inst && programs.inst(i).operands == *operands);
@@ -163,7 +161,7 @@ fn is_in_device_order(encoding: &Encoding<'_>, inst: Inst) -> bool {
     })
 }
 
-/// A part of a model's value: per axis its indices, unless they are symbolic or complete.
+/// A part of a model's value. Axes without indices are symbolic or complete.
 struct ModelPart {
     of: Value,
     axes: [Option<Vec<Interval>>; RANK],
@@ -191,7 +189,6 @@ fn fits_namesakes(encoding: &Encoding<'_>, inst: Inst) -> bool {
     let Some(&result) = programs.inst(inst).results.first() else {
         return true;
     };
-    // An empty value is a part of every value.
     if is_empty(&programs.value(result).ty) {
         return true;
     }
@@ -213,7 +210,7 @@ fn fits_namesakes(encoding: &Encoding<'_>, inst: Inst) -> bool {
         .filter(|&&of| namesakes.iter().all(|n| n.iter().any(|t| t.of == of)));
     let mut shared = shared.peekable();
     if shared.peek().is_none() {
-        // The others are parts of a common value, but this one is not.
+        // Only this namesake is not a part of the common value.
         let first = namesakes.first().into_iter().flatten().map(|t| t.of);
         return !first
             .into_iter()

@@ -1,5 +1,5 @@
-//! The suspect leaf: the devices' parts of it have a gap, or another order than the devices. Either is valid by itself,
-//! but the likely cause before an unjustified op.
+//! Finds the suspect leaf: the devices' parts of the leaf have a gap or are not in device order. Both are valid, but
+//! are a likely cause if a later op is unjustified.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::prove::leaves::Leaves;
 
 const STEPS: usize = 12;
 
-/// The maximum number of leaves checked; each is compared with all others.
+/// The maximum number of leaves to check; each is compared with all others.
 const LEAVES: usize = 256;
 
 /// Returns the nearest ancestor leaf whose parts do not fit together, or whose name differs from its tensor's.
@@ -60,7 +60,8 @@ pub(in crate::prove) fn suspect_leaf(
 
 type Parts = [Vec<Interval>];
 
-/// Returns the leaf that does not fit the other parts of its tensor; `None` if they make up the whole in device order.
+/// Returns the leaf that does not fit the other parts of its tensor; `None` if the parts are complete and in device
+/// order.
 fn find_odd_leaf(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, leaf: Inst) -> Option<Inst> {
     let whole = leaves.get(&programs.inst(leaf).op)?;
     let of_whole = programs
@@ -87,7 +88,7 @@ fn find_odd_leaf(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, leaf: Ins
         if end == Some(size) && ends.is_sorted_by_key(|&(_, start, _)| start) {
             return None;
         }
-        // The odd leaf touches the fewest of its neighbours.
+        // The odd leaf touches the fewest neighbours.
         let meets = |k: usize| {
             let (_, start, end) = ends[k];
             let before = if k == 0 {

@@ -1,12 +1,12 @@
-//! The diagnosis of a failed proof: the op to blame, and the message.
+//! Diagnoses a failed proof: the op to blame, and the message.
 //!
-//! - `verdicts.rs`: the values that are correct if their operands are;
+//! - `verdicts.rs`: values that are correct if their operands are;
 //! - `search.rs`: the first op whose value cannot be justified;
-//! - `heuristics.rs`, `leaf_parts.rs`: the op or leaf before it that differs from its namesakes;
+//! - `heuristics.rs`, `leaf_parts.rs`: an earlier op or leaf that differs from its namesakes;
 //! - `render.rs`: values as text.
 //!
-//! Names and heuristics only affect the message. Diagnosis uses the proof's step budget. If the budget runs out, the
-//! named op may come after the fault.
+//! Names and heuristics only affect the message. Diagnosis uses the proof's step budget; if it runs out, the named op
+//! may come after the fault.
 
 mod heuristics;
 mod leaf_parts;
@@ -24,9 +24,8 @@ pub(super) use leaf_parts::suspect_leaf;
 
 const MORE_TERMS: usize = 1 << 16;
 
-/// Returns the refutation for the op that keeps `goal` from being justified.
 pub(super) fn first_fault(encoding: &mut Encoding<'_>, goal: Value) -> Box<Refutation> {
-    // Terms added here only improve the message, so a limit on their number is acceptable.
+    // Terms added here only improve the message, so their number is limited.
     encoding.terms.max_terms = encoding.terms.graph.total_size() + MORE_TERMS;
     let verdicts = Verdicts::new(encoding, Scope::ModelSums);
     let (inst, what) = match search::find_odd_collective(encoding, &verdicts, goal) {

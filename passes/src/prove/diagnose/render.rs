@@ -1,4 +1,4 @@
-//! Values of the programs as text, by the model's names.
+//! Prints values of the programs in terms of the model's names.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,6 @@ use crate::prove::encoding::Encoding;
 use crate::prove::index_set::{Pattern, per_axis};
 use crate::prove::language::View;
 
-/// The maximum number of printed levels of operands.
 const DEPTH: usize = 3;
 
 pub(super) fn render_computed(encoding: &Encoding<'_>, v: Value) -> String {
@@ -82,7 +81,7 @@ fn render_model_value(encoding: &Encoding<'_>, id: Id) -> Option<String> {
     ))
 }
 
-/// Prints `[axis 0: 256..512]`, in elements of the axes.
+/// Prints `[axis 0: 256..512]`, in elements of each axis.
 fn render_selection(view: &View, of: &TensorType) -> String {
     let Ok(axes) = per_axis(&view.indices, &of.dims) else {
         return "[…]".to_owned();
@@ -118,7 +117,6 @@ fn indices(pattern: &Pattern, of: &TensorType, axis: usize) -> String {
     }
 }
 
-/// Returns the model's expression for the value of that name.
 pub(super) fn render_expected(encoding: &Encoding<'_>, v: Value) -> Option<String> {
     let name = &encoding.task.programs.value(v).name;
     let model = encoding.task.model;

@@ -1,6 +1,6 @@
-//! The search for the first op whose value cannot be justified.
+//! Finds the first op whose value cannot be justified.
 //!
-//! A value is justified if it is a value of the model, a part of one, or a summand of a sum in the model. All values
+//! A value is justified if it is a value of the model, a part of one, or a summand of the model's sums. All values
 //! downstream of a fault are unjustified, so the first op with an unjustified value is the fault or reads it.
 
 use std::collections::btree_map::Entry;
@@ -47,7 +47,7 @@ pub(super) fn first_unjustified(
                 _ => (inst, RefutationReason::Value),
             };
             if summand.is_some() && is_summed_elsewhere(encoding, v) {
-                // Other devices sum this op's result, so it is a summand, and the fault is probably later.
+                // Other devices sum this op's result, so the value is a summand and the fault is probably later.
                 spare = spare.or(Some(fault));
                 continue;
             }
@@ -60,7 +60,7 @@ pub(super) fn first_unjustified(
             && (leaks || is_on_several_devices(encoding, verdicts, v))
             && !adds_up(encoding, verdicts, v)
         {
-            // The reader uses it as the whole.
+            // The reader uses the summand as if it were the whole sum.
             let takes =
                 |i: Inst, u: &Value| !verdicts.is_ok(u) && programs.inst(i).operands.contains(&v);
             let reader = order.iter().find(|(i, u)| takes(*i, u));
@@ -77,7 +77,7 @@ pub(super) fn first_unjustified(
     spare.unwrap_or((programs.value(goal).def.0, RefutationReason::Value))
 }
 
-/// True if another device has the same op and name, and a collective reads the result.
+/// True if another device has the same op and name, and a collective reads its result.
 fn is_summed_elsewhere(encoding: &Encoding<'_>, v: Value) -> bool {
     if !encoding.charge_scan() {
         return false;
@@ -110,8 +110,8 @@ fn is_summed(encoding: &Encoding<'_>, v: Value) -> bool {
     })
 }
 
-/// Returns the first collective before `goal` that omits devices or sums whole values, and whose result is not a value
-/// of the model.
+/// Returns the first collective before `goal` that omits devices or sums whole values, if its result is not a value of
+/// the model.
 pub(super) fn find_odd_collective(
     encoding: &Encoding<'_>,
     verdicts: &Verdicts,
@@ -142,7 +142,6 @@ pub(super) fn find_odd_collective(
     })
 }
 
-/// True if several devices have a summand of the same sum under the same name.
 fn is_on_several_devices(encoding: &Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
     if !encoding.charge_scan() {
         return false;
@@ -159,8 +158,7 @@ fn is_on_several_devices(encoding: &Encoding<'_>, verdicts: &Verdicts, v: Value)
     })
 }
 
-/// True if the devices' summands of this name add up to the model's value. A device may have its summand under an
-/// earlier name.
+/// True if the devices' summands of this name add up to the model's value. A device's summand may have an earlier name.
 fn adds_up(encoding: &mut Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
     if !encoding.charge_scan() {
         return true;
@@ -179,7 +177,6 @@ fn adds_up(encoding: &mut Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
         })
         .map(|&u| (programs.value(u).place, u))
         .collect();
-    // A value that is not a summand gets its own message.
     if terms.iter().any(|(_, u)| !verdicts.is_ok(u)) {
         return true;
     }

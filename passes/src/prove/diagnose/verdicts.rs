@@ -1,4 +1,4 @@
-//! Verdicts: the values that are as right as their operands, and the summands among them.
+//! Verdicts on values: correct if the operands are correct, and summands.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,13 +14,13 @@ use crate::prove::rules::linear::is_linear_in;
 pub(super) enum Scope {
     /// Sums that are values of the model.
     ModelSums,
-    /// All sums, including a device's remainder of a sum.
+    /// All sums, including the rest of a sum on one device.
     AnySum,
 }
 
 #[derive(Default)]
 pub(super) struct Verdicts {
-    /// Per value, the sums that it may be a summand of.
+    /// Per value, the sums that the value may be a summand of.
     pub(super) targets: HashMap<Value, Vec<Id>>,
     ok: HashMap<Value, bool>,
     pub(super) summands: HashSet<Value>,
@@ -44,7 +44,7 @@ impl Verdicts {
                     false => Vec::new(),
                 };
                 let whole = encoding.is_justified(v);
-                // Zeros are a summand of every sum. A moved value is as right as before.
+                // Zeros are a summand of every sum. Moving a value keeps its verdict.
                 let zero = encoding.terms.is_zero(encoding.programs[&v]);
                 let moved = data.op.is_movement() && data.operands.iter().all(|o| self.is_ok(o));
                 let is_summand = |o: &Value| self.summands.contains(o);
@@ -93,7 +93,6 @@ impl Verdicts {
         }
     }
 
-    /// Returns the model's sums that a value may be a summand of.
     fn find_targets(
         &self,
         encoding: &mut Encoding<'_>,
@@ -125,7 +124,8 @@ impl Verdicts {
                 .into_iter()
                 .map(|(_, value, _)| value),
         );
-        // A linear function of a summand is a summand of the function of the sum; so is a summand plus a whole value.
+        // A linear function of a summand is a summand of the function of the sum. A summand plus a whole value is a
+        // summand, too.
         let ids: Vec<Id> = operands.iter().map(|o| encoding.programs[o]).collect();
         let targets: Vec<Vec<Id>> = operands
             .iter()
@@ -142,7 +142,6 @@ impl Verdicts {
         }
         let graph = &encoding.terms.graph;
         let mut out: Vec<Id> = out.into_iter().map(|id| graph.find(id)).collect();
-        // The statistics of a norm are not in the model.
         let is_step = matches!(op, Op::NormStats(_));
         let any = is_step || scope == Scope::AnySum;
         out.retain(|&id| any || graph[id].data.model.is_some());
@@ -151,13 +150,13 @@ impl Verdicts {
         out
     }
 
-    /// True if a value is as right as its operands. Outside values are.
+    /// True if a value is correct given correct operands, or comes from outside.
     pub(super) fn is_ok(&self, v: &Value) -> bool {
         self.ok.get(v).copied().unwrap_or(true)
     }
 
-    /// True if an op makes a summand of an unnamed sum: it adds a whole value to a summand or to zeros, or is linear in
-    /// such a summand.
+    /// True if an op makes a summand of a sum that is not in the model: it adds a whole value to a summand or to zeros,
+    /// or is linear in such a summand.
     fn adds(&self, encoding: &Encoding<'_>, data: &InstData) -> bool {
         let known = |o: &Value| encoding.programs.get(o).copied();
         let zero = |o: &Value| known(o).is_some_and(|id| encoding.terms.is_zero(id));
@@ -180,7 +179,7 @@ impl Verdicts {
     }
 }
 
-/// True if an e-class consists of statistics of the model's norms, a step that the model does not have.
+/// True if an e-class consists of statistics of the model's norms, which the model itself does not have.
 fn is_step(encoding: &Encoding<'_>, id: Id) -> bool {
     let of_model = |id: Id| encoding.terms.is_model(id);
     encoding
@@ -194,7 +193,7 @@ fn is_step(encoding: &Encoding<'_>, id: Id) -> bool {
         })
 }
 
-/// Returns the argument lists with any arguments replaced by their target sums.
+/// Returns all argument lists in which arguments may be replaced by their target sums.
 fn combinations(args: &[Id], targets: &[Vec<Id>]) -> Vec<Vec<Id>> {
     let mut out = vec![Vec::new()];
     for (&a, targets) in args.iter().zip(targets) {

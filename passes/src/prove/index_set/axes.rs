@@ -1,4 +1,4 @@
-//! Index sets by axis: converts an index set to a pattern per axis, and back.
+//! Converts index sets to patterns per axis, and back.
 
 use tpc_ir::{Dim, RANK};
 
@@ -6,7 +6,7 @@ use super::composition::{insert, split_at};
 use super::pattern::Pattern;
 use super::{IndexSet, NotExpressible};
 
-/// Returns the factor among `sizes`, minor first, that a pattern selects from, and the pattern within it.
+/// Returns the factor among `sizes` (minor first) that a pattern selects from, and the pattern within the factor.
 pub(in crate::prove) fn locate(
     pattern: &Pattern,
     sizes: &[Dim],
@@ -40,7 +40,7 @@ pub(in crate::prove) fn per_axis(
     let mut open: Vec<Pattern> = indices.to_vec();
     while let Some(p) = open.pop() {
         let Ok((axis, own)) = locate(&p, dims) else {
-            // The elements come from several axes: the selection may be a product of patterns along each.
+            // The pattern spans several axes; it may be a product of patterns along each axis.
             let mut below = Dim::ONE;
             let mut cut = None;
             for size in &dims[..RANK - 1] {
@@ -60,7 +60,6 @@ pub(in crate::prove) fn per_axis(
     Ok(out)
 }
 
-/// Returns the index set for patterns along each axis.
 pub(in crate::prove) fn from_axes(
     axes: &[Option<Pattern>; RANK],
     dims: &[Dim; RANK],

@@ -10,7 +10,7 @@ fn within_unit(minor: &Pattern, major: &Pattern) -> Result<bool, NotExpressible>
     Ok(major.unit.checked_div(&minor.period()?).is_some())
 }
 
-/// Adds a pattern to an index set whose patterns select from other factors.
+/// Adds a pattern to an index set that selects from other factors.
 pub(super) fn insert(indices: &mut IndexSet, pattern: Pattern) -> Result<(), NotExpressible> {
     let mut at = 0;
     while at < indices.len() && within_unit(&indices[at], &pattern)? {
@@ -20,7 +20,7 @@ pub(super) fn insert(indices: &mut IndexSet, pattern: Pattern) -> Result<(), Not
         return Err(NotExpressible);
     }
     indices.insert(at, pattern);
-    // Joining with the major neighbour first keeps the position of the minor one.
+    // Join the major neighbour first, because this keeps the position of the minor neighbour.
     for major in [at + 1, at] {
         if major > 0
             && major < indices.len()
@@ -33,7 +33,7 @@ pub(super) fn insert(indices: &mut IndexSet, pattern: Pattern) -> Result<(), Not
     Ok(())
 }
 
-/// Joins two patterns into one; `None` if a symbol separates their units.
+/// Joins two patterns into one. Returns `None` if their units differ by a symbol or the result is too long.
 fn product(minor: &Pattern, major: &Pattern) -> Result<Option<Pattern>, NotExpressible> {
     let Ok(each) = minor.read_in(&minor.unit, &major.unit) else {
         return Ok(None);
@@ -55,7 +55,8 @@ fn product(minor: &Pattern, major: &Pattern) -> Result<Option<Pattern>, NotExpre
     Pattern::new(&minor.unit, size, intervals)
 }
 
-/// Returns the blocks of `len` units with selected units, and these units, which must be the same in all.
+/// Returns the blocks of `len` units that have selected units, and the selected units, which must be equal in all
+/// blocks.
 fn blocks_alike(
     intervals: &[Interval],
     len: u64,
@@ -70,7 +71,6 @@ fn blocks_alike(
         }
     };
     let mut blocks: Vec<Interval> = Vec::new();
-    // The selected units of the last block so far.
     let mut own: Vec<Interval> = Vec::new();
     for r in intervals {
         let mut next = r.start;
@@ -99,7 +99,6 @@ fn blocks_alike(
                 }),
             }
             next = end;
-            // Consecutive whole blocks are a run.
             let more = (r.end() - next) / len;
             if let (true, Some(run)) = (own == [Interval { start: 0, len }], blocks.last_mut()) {
                 run.len += more;
@@ -114,7 +113,7 @@ fn blocks_alike(
     pattern.map(|p| (p, blocks)).ok_or(NotExpressible)
 }
 
-/// Returns a pattern as a product: within blocks of `at` elements, and of blocks.
+/// Returns a pattern as a product: a pattern within blocks of `at` elements, and a pattern of blocks.
 pub(super) fn split_at(
     whole: &Pattern,
     at: &Dim,
@@ -140,13 +139,13 @@ pub(super) fn split_at(
     }
 }
 
-/// Returns the index set that selects with `inner`, then `outer`: `x[inner][outer] = x[compose(inner, outer)]`.
+/// Returns the index set of a selection by `inner`, then by `outer`: `x[inner][outer] = x[compose(inner, outer)]`.
 pub(in crate::prove) fn compose(
     inner: &[Pattern],
     outer: &[Pattern],
 ) -> Result<IndexSet, NotExpressible> {
     let mut all = inner.to_vec();
-    // Majors first: selecting from a factor keeps positions minor to it.
+    // Major patterns first: selecting from a factor does not move more minor factors.
     for pattern in outer.iter().rev() {
         let mut pattern = Some(pattern.clone());
         let mut out = IndexSet::new();
@@ -157,7 +156,7 @@ pub(in crate::prove) fn compose(
                 continue;
             };
             if p.unit.checked_div(&q.period()?).is_some() {
-                // All remaining patterns are major to it.
+                // All remaining patterns are more major.
                 out.push(p);
                 continue;
             }
@@ -171,7 +170,6 @@ pub(in crate::prove) fn compose(
                 continue;
             }
             if kept.is_zero() {
-                // A selection from an empty tensor is empty.
                 out.push(p);
                 pattern = None;
                 continue;
@@ -198,7 +196,7 @@ pub(in crate::prove) fn quotient(
     indices: &[Pattern],
 ) -> Result<IndexSet, NotExpressible> {
     let mut left = indices.to_vec();
-    // Each pattern is paired with the number of factors of `of` that are minor to it.
+    // Pairs of a pattern and the number of more minor factors of `of`.
     let mut found: Vec<(usize, Pattern)> = Vec::new();
     for (i, o) in of.iter().enumerate() {
         let mut same = None;
@@ -212,7 +210,7 @@ pub(in crate::prove) fn quotient(
         let unit = common_unit(&p.unit, &o.unit)?;
         let period = common_period(&p.period()?, &o.period()?)?;
         let outer = RepeatedPattern::new(o, &unit)?;
-        // A cheap check: a candidate without the first element cannot hold the rest.
+        // A cheap check: a candidate without the first element cannot have the others.
         if let Some(first) = p.intervals.first() {
             let index = units(&p.unit, &unit)?.checked_mul(first.start);
             outer.positions(&[Interval {

@@ -1,7 +1,6 @@
 //! Arithmetic on lists of intervals.
 //!
-//! Lowering deliberately duplicates it in `lower/intervals.rs`: the proof checks the results of lowering, and shared
-//! code would share its errors.
+//! `lower/intervals.rs` duplicates this code on purpose: the proof checks lowering and must not share its errors.
 
 use tpc_ir::Interval;
 

@@ -1,11 +1,11 @@
 //! Index sets: the elements of a tensor on a device.
 //!
-//! A [`Pattern`] selects elements by their order in memory, so it survives every reshape. Sizes may be symbolic;
+//! A [`Pattern`] selects elements by their order in memory, so reshapes do not change it. Sizes may be symbolic;
 //! selected indices are constants. An [`IndexSet`] is a product of patterns, each for its own factor of the tensor's
 //! size.
 //!
-//! - `pattern.rs`: one pattern, in lowest terms;
-//! - `repeated.rs`: the list of the indices that a pattern selects, period after period;
+//! - `pattern.rs`: one pattern in lowest terms;
+//! - `repeated.rs`: the indices that a pattern selects, over all periods;
 //! - `composition.rs`: selections from selections, and their inverse;
 //! - `axes.rs`: index sets by axis;
 //! - `intervals.rs`: arithmetic on intervals.
@@ -23,10 +23,10 @@ pub(super) use composition::{compose, quotient};
 pub(super) use intervals::clip;
 pub(super) use pattern::{Pattern, common_period, common_unit, units};
 
-/// The answer is not an index set or does not exist.
+/// The result does not exist or is not an index set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotExpressible;
 
-/// A product of patterns, minor first; patterns separated only by constants are merged, so that equal selections
-/// compare equal.
+/// A product of patterns, minor first. Patterns separated only by constants are merged, so equal selections compare
+/// equal.
 pub(super) type IndexSet = Vec<Pattern>;

@@ -1,5 +1,3 @@
-//! Patterns: periodic selections of elements, and common sizes for comparison.
-
 use std::borrow::Cow;
 use std::rc::Rc;
 
@@ -12,10 +10,10 @@ use crate::gcd::gcd;
 /// The maximum number of intervals of a pattern; longer patterns are too expensive.
 pub(super) const MAX_INTERVALS: usize = 1 << 14;
 
-/// A periodic selection: of every `unit · size` consecutive elements, the ones whose index divided by `unit` is in
+/// A periodic selection. Of every `unit · size` consecutive elements, it selects those with index / `unit` in
 /// `intervals`, in the order of the intervals.
 ///
-/// Always in lowest terms ([`Pattern::new`]), so that equal selections compare equal.
+/// Always in lowest terms ([`Pattern::new`]), so equal selections compare equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::prove) struct Pattern {
     /// Consecutive elements selected together.
@@ -75,7 +73,6 @@ impl Pattern {
         self.intervals.iter().map(|r| r.len).sum()
     }
 
-    /// Returns the period, in elements.
     pub(in crate::prove) fn period(&self) -> Result<Dim, NotExpressible> {
         self.unit
             .checked_mul(&self.size.into())
@@ -88,13 +85,13 @@ impl Pattern {
             .ok_or(NotExpressible)
     }
 
-    /// Returns the selected elements of `size`, a multiple of the period.
+    /// Returns the number of selected elements among `size`, a multiple of the period.
     pub(in crate::prove) fn count(&self, size: &Dim) -> Result<Dim, NotExpressible> {
         let periods = size.checked_div(&self.period()?).ok_or(NotExpressible)?;
         periods.checked_mul(&self.selected()?).ok_or(NotExpressible)
     }
 
-    /// Returns the selected indices in units of `unit`, in a period of `period`.
+    /// Returns the selected indices in a period of `period`, in units of `unit`.
     pub(in crate::prove) fn refine(
         &self,
         unit: &Dim,
@@ -129,7 +126,6 @@ impl Pattern {
         Ok(Cow::Owned(out))
     }
 
-    /// Replaces each element by `by` elements.
     pub(in crate::prove) fn scaled(&self, by: &Dim) -> Result<Pattern, NotExpressible> {
         let unit = self.unit.checked_mul(by).ok_or(NotExpressible)?;
         Ok(Pattern {
@@ -139,7 +135,7 @@ impl Pattern {
     }
 }
 
-/// Returns the size and intervals of a shorter pattern, if the given pattern is a repetition of it.
+/// Returns the size and intervals of a shorter period, if the pattern repeats within its period.
 fn shorter_period(size: u64, intervals: &[Interval]) -> Option<(u64, Vec<Interval>)> {
     let total: u64 = intervals.iter().map(|r| r.len).sum();
     if total == 0 || !is_ascending(intervals) {
@@ -161,13 +157,12 @@ fn shorter_period(size: u64, intervals: &[Interval]) -> Option<(u64, Vec<Interva
         })
 }
 
-/// Returns `size / unit`, which must be a constant.
 pub(in crate::prove) fn units(size: &Dim, unit: &Dim) -> Result<u64, NotExpressible> {
     let quotient = size.checked_div(unit).and_then(|d| d.as_const());
     quotient.ok_or(NotExpressible)
 }
 
-/// Returns the largest common divisor, for constants or multiples of a common symbol.
+/// Returns the largest common divisor; both must be constants or multiples of one symbol.
 pub(in crate::prove) fn common_unit(a: &Dim, b: &Dim) -> Result<Dim, NotExpressible> {
     if a.checked_div(b).is_some() {
         return Ok(b.clone());

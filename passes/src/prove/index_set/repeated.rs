@@ -1,4 +1,4 @@
-//! The infinite list of a pattern's indices, in smaller units. Queries take the same time in every period.
+//! The infinite list of a pattern's indices. Queries take the same time in every period.
 
 use tpc_ir::{Dim, Interval};
 
@@ -6,10 +6,10 @@ use super::NotExpressible;
 use super::intervals::is_ascending;
 use super::pattern::{MAX_INTERVALS, Pattern, units};
 
-/// A periodically repeated pattern in units of a divisor of its own.
+/// A periodically repeated pattern, in a smaller unit than the pattern's own.
 pub(super) struct RepeatedPattern<'a> {
     intervals: &'a [Interval],
-    /// The selected coarse units before each interval.
+    /// The number of selected coarse units before each interval.
     firsts: Vec<u64>,
     ascending: bool,
     /// The pattern's unit, in the requested units.
@@ -44,7 +44,8 @@ impl<'a> RepeatedPattern<'a> {
         self.count
     }
 
-    /// Returns an index's position in the list and the number of consecutive indices from it; `None` if unselected.
+    /// Returns an index's position in the list, and the number of consecutive indices from there; `None` if not
+    /// selected.
     fn position(&self, index: u64) -> Option<(u64, u64)> {
         let (period, within) = (index / self.size, index % self.size);
         let coarse = within / self.fine;
@@ -59,7 +60,6 @@ impl<'a> RepeatedPattern<'a> {
         Some((position, r.len * self.fine - into))
     }
 
-    /// Returns the index at a position, and the number of consecutive indices from it.
     fn index(&self, position: u64) -> (u64, u64) {
         let (period, within) = (position / self.count, position % self.count);
         let coarse = within / self.fine;
@@ -69,7 +69,6 @@ impl<'a> RepeatedPattern<'a> {
         (index, r.len * self.fine - into)
     }
 
-    /// Returns the positions of indices that are in the list.
     pub(super) fn positions(&self, indices: &[Interval]) -> Result<Vec<Interval>, NotExpressible> {
         pieces(indices, |index| self.position(index))
     }
@@ -79,7 +78,7 @@ impl<'a> RepeatedPattern<'a> {
     }
 }
 
-/// Maps numbers, each with a run of successors, and returns the resulting intervals.
+/// Maps numbers, each with a run of successors, and returns the mapped intervals.
 fn pieces(
     of: &[Interval],
     each: impl Fn(u64) -> Option<(u64, u64)>,

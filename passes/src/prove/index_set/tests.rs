@@ -1,5 +1,3 @@
-//! Compares index sets with lists of the selected elements.
-
 use tpc_ir::random::SplitMix64;
 use tpc_ir::{Dim, Interval, Symbol};
 
@@ -18,7 +16,7 @@ fn pattern(unit: u64, size: u64, intervals: &[Interval]) -> Pattern {
 
 fn list(indices: &[Pattern], n: u64) -> Vec<u64> {
     let mut all: Vec<u64> = (0..n).collect();
-    // Selects from major factors first: the elements of a minor factor then stay adjacent.
+    // Selecting from major factors first keeps elements of a minor factor adjacent.
     for p in indices.iter().rev() {
         let unit = p.unit.as_const().expect("constant");
         let mut out = Vec::new();
@@ -65,7 +63,6 @@ impl Random {
         self.0.next_u64() % n
     }
 
-    /// Returns an index set of a tensor of `n` elements, from one or two factors.
     fn indices(&mut self, n: u64) -> IndexSet {
         let divisors: Vec<u64> = (1..=n).filter(|&d| n.is_multiple_of(d)).collect();
         let mut out = IndexSet::new();
@@ -126,7 +123,7 @@ fn composition_is_that_of_the_lists_and_has_an_inverse() {
 
 #[test]
 fn a_product_is_one_pattern_and_is_split_again() {
-    // Of [4, 6] elements 1 and 2 of axis 0, and rows 0, 2 and 3 of axis 1.
+    // Elements 1 and 2 of axis 0, and rows 0, 2 and 3 of axis 1, of shape [4, 6].
     let dims = [Dim::constant(4), Dim::constant(6), Dim::ONE, Dim::ONE];
     let axes = [
         Some(pattern(1, 4, &[interval(1, 2)])),
@@ -165,7 +162,7 @@ fn a_head_of_a_flattened_activation_is_a_head_of_its_4d_form() {
     ];
     let (axis, heads) = locate(&p, &dims).expect("an axis");
     assert_eq!((axis, heads.count(&dims[1])), (1, Ok(Dim::constant(2))));
-    // The same of [n_tokens, 4 · 128] flattened on axis 1.
+    // The same heads of [n_tokens, 4 · 128], flattened on axis 1.
     let flat = Dim::constant(4).checked_mul(&tokens).expect("small");
     let (axis, heads) = locate(&p, &[128.into(), flat, Dim::ONE, Dim::ONE]).expect("an axis");
     assert_eq!((axis, heads.unit, heads.size), (1, 2.into(), 2));

@@ -1,15 +1,14 @@
-//! Repetitions: all copies of a value are equal.
-
 use tpc_ir::{Dim, Interval};
 
 use crate::prove::index_set::{NotExpressible, Pattern, common_period, common_unit, units};
 
-/// The maximum number of indices per period in comparisons of copies.
+/// The maximum number of indices per period if copies are compared.
 const MAX_INDICES: u64 = 1 << 14;
 
-/// The copies of one value along an axis, in a whole and in a part of it.
+/// The copies of one value along an axis, in a whole tensor and in a part of it.
 ///
-/// Index `lo + unit · (copy + times · hi)` of the whole's axis is index `lo + unit · hi` of the repeated value's.
+/// Index `lo + unit · (copy + times · hi)` of the whole tensor's axis is index `lo + unit · hi` of the repeated
+/// value's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::prove) struct Copies {
     pub(in crate::prove) unit: Dim,
@@ -20,7 +19,7 @@ pub(in crate::prove) struct Copies {
 }
 
 impl Copies {
-    /// True if `held` selects these copies, in this order, of `whole` indices; the part has `len`.
+    /// True if `held` selects exactly these copies, in this order, of `whole` indices; the part has `len` indices.
     pub(super) fn are_selected(
         &self,
         held: Option<&Pattern>,

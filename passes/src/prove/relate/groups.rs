@@ -1,4 +1,4 @@
-//! Grouped indices: query heads and KV heads, channels and groups of a scan.
+//! Grouped indices: query heads with KV heads, channels with groups of a scan.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use tpc_ir::{Dim, Interval, Op};
 use super::{Axes, Part, is_axis, mentions};
 use crate::prove::index_set::NotExpressible;
 
-/// Two operands' axes, each as (operand, axis). Several indices of the first use one index of the second.
+/// Two axes, each as (operand, axis). Several indices of the first use one index of the second.
 pub(super) type AxisPair = ((usize, usize), (usize, usize));
 
 /// Returns the grouped axes that are parts. Checks that their indices correspond on the device as in the whole.

@@ -3,9 +3,9 @@
 //! The equations of a rule relate indices of result axes to indices of operand axes. The solver derives the index sets
 //! of the results from these equations. It fails if the operands' parts do not match.
 //!
-//! - `parameters.rs`: the op on the wholes, with parameters restored from the device's part;
-//! - `solver.rs`: the equations, solved for the results;
-//! - `groups.rs`: grouped indices, with a condition in place of an equation;
+//! - `parameters.rs`: the op on whole operands, with parameters adapted from the device's part;
+//! - `solver.rs`: solves the equations for the results;
+//! - `groups.rs`: grouped indices, which have a condition instead of an equation;
 //! - `copies.rs`: operands that repeat a value.
 
 mod copies;
@@ -29,17 +29,17 @@ pub(super) use copies::Copies;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) ty: TensorType,
-    /// The elements of the whole tensor that the part holds.
+    /// The elements of the whole tensor that the part has.
     pub(super) indices: IndexSet,
     pub(super) axes: Axes,
-    /// For each axis along which the whole tensor repeats a value, the copies that the part holds. Copies are equal, so
-    /// only the other operands determine their numbers.
+    /// The copies in the part, for each axis along which the whole tensor repeats a value. Copies are equal, so only
+    /// the other operands determine which copies.
     pub(super) copies: [Option<Copies>; RANK],
     pub(super) dims: [Dim; RANK],
 }
 
 impl Hash for Part {
-    /// Omits the patterns along the axes, because `indices` determines them.
+    /// Omits the patterns along the axes, which follow from `indices`.
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.ty, &self.indices, &self.copies, &self.dims).hash(state);
     }
@@ -51,11 +51,11 @@ impl Part {
     }
 }
 
-/// An op on whole operands; the results of an op on parts are parts of its results.
+/// An op on whole operands. The results of the op on parts are parts of the op's results on whole operands.
 #[derive(Clone, Debug)]
 pub(super) struct Relation {
     pub(super) op: Op,
-    /// Per result, the elements of the whole result that the part holds.
+    /// The elements of each whole result that the part has.
     pub(super) results: Vec<IndexSet>,
     /// The summed indices; `None` for all. If some are missing, the result is one term of a sum.
     pub(super) summed: Option<Pattern>,
@@ -67,10 +67,10 @@ pub(super) type Axes = [Option<Pattern>; RANK];
 
 /// Relates `op` on `parts` to the same op on whole operands.
 ///
-/// `model` is the model's op. It gives the position of a set slice, which the parts alone do not determine.
+/// `model` is the model's op: the parts alone do not determine the start of a set slice.
 ///
 /// # Errors
-/// Fails if the operands' parts do not match, or if the op's rule does not determine the results.
+/// Returns an error if the operands' parts do not match, or if the op's rule does not determine the results.
 pub(super) fn relate(
     op: &Op,
     parts: &[Rc<Part>],
@@ -112,7 +112,7 @@ pub(super) fn relate(
     })
 }
 
-/// Returns the patterns along the operands' axes. Omits axes with copies; the solver derives their patterns.
+/// Returns the patterns along the operands' axes, except axes with copies, which the solver derives.
 fn known_patterns(parts: &[Rc<Part>], axes: &[Axes]) -> FxHashMap<Var, Option<Pattern>> {
     let mut known = FxHashMap::default();
     for (o, (part, axes)) in parts.iter().zip(axes).enumerate() {
@@ -125,7 +125,6 @@ fn known_patterns(parts: &[Rc<Part>], axes: &[Axes]) -> FxHashMap<Var, Option<Pa
     known
 }
 
-/// Checks that repeated operands hold the copies that the other operands need.
 fn check_copies(solver: &Solver<'_>, parts: &[Rc<Part>]) -> Result<(), NotExpressible> {
     for (o, part) in parts.iter().enumerate() {
         for (a, copies) in part.copies.iter().enumerate() {
@@ -140,7 +139,7 @@ fn check_copies(solver: &Solver<'_>, parts: &[Rc<Part>]) -> Result<(), NotExpres
     Ok(())
 }
 
-/// Checks that the parts of axes with a role are allowed. Returns the summed indices; `None` for all.
+/// Checks that parts of axes with a role are allowed. Returns the summed indices; `None` for all.
 fn check_roles(
     solver: &Solver<'_>,
     rule: &Rule,
@@ -166,8 +165,7 @@ fn check_roles(
     Ok(summed)
 }
 
-/// Checks that the rule mentions each axis of which a part is given. For other axes, the rule does not promise that
-/// parts are correct.
+/// Checks that the rule mentions each axis with a part. Along other axes, the rule says nothing about parts.
 fn check_spoken(rule: &Rule, axes: &[Axes]) -> Result<(), NotExpressible> {
     for (o, axes) in axes.iter().enumerate() {
         for (a, pattern) in axes.iter().enumerate() {
@@ -188,7 +186,7 @@ fn result(solver: &Solver<'_>, r: usize, ty: &TensorType) -> Result<IndexSet, No
         let known = solver.known.get(&Var::Axis(Slot::Result(r), a));
         known.cloned().flatten()
     });
-    // A block is stored as a whole or not at all.
+    // Devices store only whole blocks.
     let block = ty.dtype.block_len();
     if block > 1
         && let Some(p) = &axes[0]

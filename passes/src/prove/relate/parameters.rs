@@ -1,4 +1,4 @@
-//! Restores the whole's parameters of ops that lowering adapts to a device's part.
+//! Restores parameters that lowering adapts to a device's part.
 
 use std::rc::Rc;
 
@@ -9,10 +9,10 @@ use super::{Axes, Part};
 use crate::prove::index_set::{NotExpressible, clip};
 use crate::prove::language::Mask;
 
-/// Returns the op on whole operands, and the mask that it has on the parts.
+/// Returns the op on whole operands, and the mask of the rows that the parts compute.
 ///
-/// This lists every op whose parameters depend on the part. If an op is missing here, its proof fails, because an op
-/// with other parameters is another op.
+/// Every op whose parameters depend on the part must be listed here; otherwise its proof fails, because ops with
+/// different parameters are different.
 pub(super) fn lift_parameters(
     op: &Op,
     parts: &[Rc<Part>],
@@ -51,7 +51,7 @@ pub(super) fn lift_parameters(
     Ok((whole, found))
 }
 
-/// Returns the rows or experts that an op computes, if not all: its part of the operand's axis `at`.
+/// Returns the rows or experts of the operand's axis `at`; `None` for all.
 fn mask(
     window: Option<Interval>,
     parts: &[Rc<Part>],
@@ -80,7 +80,7 @@ fn mask(
     }
 }
 
-/// Removes the window of heads from an op with ALiBi; the window must have the part's heads.
+/// Removes the window of heads from an op with ALiBi. Fails unless the window has the part's heads.
 fn all_heads(
     window: &mut Option<HeadWindow>,
     max_bias: f32,
@@ -89,7 +89,7 @@ fn all_heads(
 ) -> Result<(), NotExpressible> {
     let pattern = &axes[0][2];
     let Some(HeadWindow { heads, total }) = window.take() else {
-        // Without ALiBi all heads are alike.
+        // Without ALiBi, all heads are equal.
         let alike = pattern.is_none() || max_bias <= 0.0;
         return alike.then_some(()).ok_or(NotExpressible);
     };
@@ -105,7 +105,7 @@ fn all_heads(
     matches.then_some(()).ok_or(NotExpressible)
 }
 
-/// Sets the start of a slice-setting op to its start in the model. The part must have equally many indices before it.
+/// Sets the start of a set slice to the start in the model. Fails unless the part has `op.start` indices before it.
 fn start_on_whole(
     op: &mut SetSlice,
     parts: &[Rc<Part>],

@@ -12,7 +12,7 @@ pub(super) enum Var {
     Fresh(usize),
 }
 
-/// Solves for the patterns along result axes. `None` among the known patterns is a whole axis.
+/// The known patterns by axis. `None` as a pattern is a whole axis.
 pub(super) struct Solver<'a> {
     pub(super) operands: &'a [&'a TensorType],
     pub(super) results: &'a [&'a TensorType],
@@ -34,7 +34,7 @@ impl Solver<'_> {
                 }
             }
             if self.known.len() == before {
-                // No equation gives another pattern. If all operands are known, open axes are created by the op, so
+                // No equation gives another pattern. If all operand axes are known, the op created the open axes, so
                 // they are whole.
                 let given = |(a, b): &&(Expr, Expr)| self.is_given(a) && self.is_given(b);
                 if !open || !equations.iter().all(given) {
@@ -52,7 +52,6 @@ impl Solver<'_> {
         }
     }
 
-    /// True if all operand axes of an expression are known.
     fn is_given(&self, e: &Expr) -> bool {
         match e {
             Expr::Axis(slot @ Slot::Operand(_), a) => {
@@ -64,7 +63,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Assumes that axes created by the op are whole, unless an equation says otherwise.
+    /// Assumes that axes created by the op are whole, unless an equation determines them.
     fn make_whole(&mut self, equations: &[&(Expr, Expr)]) {
         let mut open: Vec<&Expr> = equations.iter().flat_map(|(a, b)| [a, b]).collect();
         while let Some(e) = open.pop() {
@@ -246,7 +245,6 @@ fn segments(pattern: &Pattern, sizes: &[Dim]) -> Result<Vec<Option<Pattern>>, No
         out.push(Pattern::new(&unit, len, clip(&intervals, at, len))?);
         at += len;
     }
-    // The selection must keep the order of the segments.
     if concatenate_segments(&out, sizes)?.as_ref() == Some(pattern) {
         Ok(out)
     } else {

@@ -1,5 +1,3 @@
-//! Repetitions: all copies are equal.
-
 use egg::Id;
 use tpc_ir::op::{Binary, BinaryKind, Repeat};
 use tpc_ir::{Dim, Op, RANK, TensorType};
@@ -61,7 +59,6 @@ pub(super) const CONCAT_OF_COPIES: ProofRule = ProofRule {
             _ => None,
         };
         let Some(axis) = axis else { return Vec::new() };
-        // The values that an argument may repeat.
         let repeated = |terms: &TermGraph, a: Id| {
             let of = terms.ops_of(a).into_iter();
             let of = of.filter(|(op, _, _)| matches!(**op, Op::Repeat(_)));
@@ -96,7 +93,7 @@ pub(super) const CONCAT_OF_COPIES: ProofRule = ProofRule {
 };
 
 /// A repetition of `x` along an axis of `n` indices has `x`'s index `i mod n` at index `i`. If an op's result at index
-/// `i` depends only on its operand's index `i`, and not on `i` itself, then it commutes with the repetition.
+/// `i` depends on the operand's index `i` but not on `i` itself, the op commutes with the repetition.
 pub(super) const OP_OF_COPIES: ProofRule = ProofRule {
     name: "op-of-copies",
     equation: "f(repeat(x), y) = repeat(f(x, y)), if f treats all copies alike",
@@ -153,15 +150,15 @@ const fn copied_operand(op: &Op) -> Option<usize> {
     }
 }
 
-/// True if an op does the same at all indices of this axis of its repeated operand. The result has the axis, too.
+/// True if an op treats all indices along an axis of its repeated operand the same. The result has the axis, too.
 fn is_alike(op: &Op, operands: &[&TensorType], axis: usize) -> bool {
     match op {
-        // Columns, and batches that share one matrix.
+        // Columns, and batches that share one matrix, are alike.
         Op::MulMat(_) => axis == 1 || axis > 1 && operands[0].dims[axis].is_one(),
         Op::Unary(_) | Op::Scale(_) | Op::Clamp(_) | Op::Cast(_) => true,
-        // Rows.
+        // Rows are alike.
         Op::Norm(_) => axis > 0,
-        // Heads; tokens have positions.
+        // Heads are alike; tokens have positions.
         Op::Rope(_) => axis == 1,
         Op::Binary(_) => operands[1].dims[axis].is_one(),
         _ => false,

@@ -1,4 +1,4 @@
-//! Linear functions of a sum, and of zero.
+//! Linear functions of sums and of zero.
 
 use egg::Id;
 use tpc_ir::op::{InferredTypes, Linearity};
@@ -18,7 +18,6 @@ struct Function {
     types: Vec<Option<TensorType>>,
 }
 
-/// Returns the linear functions that a term is, with their linear arguments.
 fn functions(terms: &TermGraph, term: &Term) -> Vec<(Function, Vec<Id>)> {
     let ty = |&a: &Id| terms.ty(a).cloned();
     let whole = |head| Function {
@@ -63,7 +62,7 @@ fn functions(terms: &TermGraph, term: &Term) -> Vec<(Function, Vec<Id>)> {
     }
 }
 
-/// Returns the arguments that a term is linear in, each time with the others.
+/// Returns the arguments that a term is linear in, each time with the other arguments.
 pub(in crate::prove) fn linear_arguments(
     terms: &TermGraph,
     term: &Term,
@@ -80,7 +79,7 @@ pub(super) const LINEAR: ProofRule = ProofRule {
             return Vec::new();
         }
         let own = terms.graph.find(id);
-        // Per function, the terms of the sum that it is, with its arguments there.
+        // Per function: the positions of the sum's terms that have it, with the linear arguments.
         type Uses = Vec<(usize, Vec<Id>)>;
         let mut found: Vec<(Function, Uses)> = Vec::new();
         for (i, &a) in term.args.iter().enumerate() {
@@ -98,7 +97,6 @@ pub(super) const LINEAR: ProofRule = ProofRule {
             }
         }
         found.retain(|(_, members)| members.len() > 1);
-        // The function with the most terms comes first; among equals, the first found.
         let most = found.iter().map(|(_, m)| m.len()).max();
         let Some((function, members)) = found.into_iter().find(|(_, m)| Some(m.len()) == most)
         else {
@@ -129,7 +127,7 @@ pub(super) const LINEAR_IN_ZERO: ProofRule = ProofRule {
     name: "linear-in-zero",
     equation: "f(0) = 0, if f is linear, and defined for its other operands, which are numbers",
     apply: |terms, term, id| {
-        // Zero times a value vanishes only if the value is finite.
+        // Zero times a value is zero only if the value is finite.
         let defined = terms
             .op_of(term)
             .is_none_or(|(op, _)| terms.is_defined(&op, &term.args));

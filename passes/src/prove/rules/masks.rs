@@ -1,4 +1,4 @@
-//! Masks: rows that are zero except a device's own, given by experts or row indices.
+//! Masks: all rows are zero except the rows of a device's experts or indices.
 
 use egg::Id;
 use tpc_ir::op::{Binary, BinaryKind};
@@ -8,7 +8,7 @@ use crate::prove::language::{Head, Mask};
 use crate::prove::readings::{ArgPart, find_relation, readings};
 use crate::prove::term_graph::{ProofRule, TermGraph};
 
-/// Returns the arguments' common mask, its indices, and the masked values. Arguments with `bare` may lack a mask.
+/// Returns the arguments' common mask, its indices, and the masked values. Arguments in `bare` may lack a mask.
 fn find_common_mask(
     terms: &TermGraph,
     args: &[Id],

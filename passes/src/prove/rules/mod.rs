@@ -1,9 +1,9 @@
-//! The rules of the proof: true equations between terms. Each takes one term and gives equal terms.
+//! The rules of the proof: equations between terms. A rule takes one term and gives equal terms.
 //!
-//! To add a rule, write a constant with its equation and list it in [`RULES`]. The tests then ask for its row in the
-//! book and for its witness: a graph and programs that are not proved without it
-//! (`tests/data/proof/NAME.{model,programs}.tpir`). A false rule would let wrong programs pass; a missing one only
-//! makes right programs fail.
+//! To add a rule, write a constant with its equation and list it in [`RULES`]. Tests then require a row in the book and
+//! a witness: a graph and programs that are not proved without the rule
+//! (`tests/data/proof/NAME.{model,programs}.tpir`). A false rule would accept wrong programs; a missing rule only
+//! rejects correct ones.
 
 mod copies;
 pub(super) mod linear;

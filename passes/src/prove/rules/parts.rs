@@ -1,5 +1,3 @@
-//! Ops on parts of their operands.
-
 use std::rc::Rc;
 
 use egg::Id;
@@ -62,10 +60,9 @@ pub(super) const PARTS: ProofRule = ProofRule {
     },
 };
 
-/// The maximum number of operands of an op on wholes that neither the model nor a device has.
 const MAX_OPERANDS: usize = 16;
 
-/// Returns the part stated by the relation, if it has the sizes of the device's op.
+/// Returns the part that the relation gives, if it has the sizes of the device's result.
 fn part(
     terms: &mut TermGraph,
     id: Id,
@@ -86,7 +83,7 @@ fn part(
             let (value, ids) = match &relation.op {
                 Op::GetRows(_) => (whole, *bases.get(1)?),
                 Op::MulMatId(_) => (whole, *bases.get(2)?),
-                // Outside the mask, the op adds zero; if its operand is zero, the result is zero there.
+                // Outside the mask the op adds zero; if its operand is zero, the result is zero there.
                 Op::AddId(_) if terms.is_zero(*bases.first()?) => (whole, *bases.get(2)?),
                 _ => return None,
             };

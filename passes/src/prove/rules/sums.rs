@@ -11,7 +11,6 @@ use crate::prove::language::{Head, Mask};
 use crate::prove::readings::{find_relation, is_whole, readings};
 use crate::prove::term_graph::{ProofRule, TermGraph};
 
-/// Returns the sum with `instead` in place of the terms at `taken`.
 pub(super) fn replace_summands(
     terms: &mut TermGraph,
     args: &[Id],
@@ -129,8 +128,8 @@ pub(super) const FLATTEN: ProofRule = ProofRule {
 };
 
 /// Joins the multiples of one value in a sum: `ax + bx = (a + b)x`. Without this, a value added to itself n times would
-/// be a sum of 2ⁿ terms. Multiples stay apart if the sum of their factors is 0 or not an f32. They also stay apart if
-/// the value is not f32, because a multiple is f32 but their sum is not.
+/// be a sum of 2ⁿ terms. Multiples stay apart if their factors' sum is 0 or not an f32. They also stay apart if the
+/// value is not f32: a multiple is f32, but their sum is not.
 fn collect_multiples(terms: &mut TermGraph, flat: Vec<Id>) -> Vec<Id> {
     let mut multiples: Vec<(Id, Vec<(f32, Id)>)> = Vec::new();
     for a in flat {
@@ -177,7 +176,7 @@ pub(super) const CONTRACTION: ProofRule = ProofRule {
         if term.head != Head::Sum {
             return Vec::new();
         }
-        // The terms that are parts of a sum, by the whole.
+        // Terms that are parts of one sum, by the whole.
         type Key = (u32, u8, Vec<Id>, Vec<IndexSet>);
         let mut found: Vec<(Key, Vec<(usize, Pattern)>)> = Vec::new();
         for (i, &a) in term.args.iter().enumerate() {

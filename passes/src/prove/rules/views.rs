@@ -1,5 +1,3 @@
-//! Reshapes, slices, and concatenations of views of one value.
-
 use egg::Id;
 use tpc_ir::op::{Slice, axis_index};
 use tpc_ir::{Dim, Interval, Op, RANK};
@@ -100,7 +98,7 @@ pub(super) const SEGMENTS: ProofRule = ProofRule {
         for (k, &arg) in term.args.iter().enumerate() {
             let dims = terms.ty(arg).map(|t| t.dims.clone());
             if let (Ok(indices), Some(dims)) = (segment(terms, &term.args, axis, k), dims) {
-                // The rule on views of concatenations relates this new view to the operand.
+                // The rule on views of concatenations relates this view to the operand.
                 terms.view(id, indices, dims);
             }
         }
@@ -147,7 +145,7 @@ pub(super) const SLICE_OF_CONCAT: ProofRule = ProofRule {
         let size = axis_index(slice.axis)
             .ok()
             .and_then(|axis| Some((axis, terms.ty(*x)?.dims[axis].clone())));
-        // For known sizes, the rules on index sets give the same result.
+        // Index sets handle known sizes.
         let Some((axis, _)) = size.filter(|(_, size)| size.as_const().is_none()) else {
             return Vec::new();
         };
@@ -169,7 +167,7 @@ pub(super) const SLICE_OF_CONCAT: ProofRule = ProofRule {
     },
 };
 
-/// Returns the concatenated value that contains the whole slice, and the slice's start in it.
+/// Returns the concatenated value that contains the whole slice, and the slice's start in that value.
 fn part_with(terms: &TermGraph, args: &[Id], axis: usize, slice: &Slice) -> Option<(Id, Dim)> {
     let end = slice.start.checked_add(&slice.len)?;
     let mut first = Dim::constant(0);
@@ -206,7 +204,6 @@ pub(super) const VIEW_BESIDE_SET_SLICE: ProofRule = ProofRule {
     },
 };
 
-/// Returns the index set of the `k`-th of concatenated values.
 fn segment(
     terms: &TermGraph,
     args: &[Id],
@@ -248,7 +245,7 @@ pub(super) const CONCAT_OF_VIEWS: ProofRule = ProofRule {
             term.args.iter().map(|&a| terms.selections(a)).collect();
         let bases: Vec<Id> = selections[0].iter().map(|s| s.base).collect();
         for base in bases {
-            // The views added for an earlier base may give the arguments new selections.
+            // Views added for an earlier base may give the arguments new selections.
             if !out.is_empty() {
                 selections = term.args.iter().map(|&a| terms.selections(a)).collect();
             }
@@ -273,7 +270,7 @@ fn join_parts(
     parts: &[([Dim; RANK], &[Pattern])],
     axis: usize,
 ) -> Result<IndexSet, NotExpressible> {
-    // The index of the only pattern that differs between the parts.
+    // The position of the only pattern that differs between the parts.
     let (_, first) = parts.first().ok_or(NotExpressible)?;
     let differs = |i: usize| parts.iter().any(|(_, p)| p.get(i) != first.get(i));
     let mut at = (0..first.len()).filter(|&i| differs(i));
@@ -289,7 +286,7 @@ fn join_parts(
     for (_, p) in parts {
         unit = common_unit(&unit, &p[at].unit)?;
         if p[at].period()? != size {
-            // One of the patterns repeats within the other's period.
+            // One pattern repeats within the other's period.
             let (a, b) = (p[at].period()?, &size);
             size = if a.checked_div(b).is_some() {
                 a
@@ -305,7 +302,7 @@ fn join_parts(
         let own = indices[at].refine(&unit, &size)?;
         let len: u64 = own.iter().map(|r| r.len).sum();
         if len > 0 {
-            // Along the axis, the factor must be the most major one, and no factor of another axis may be minor to it.
+            // The factor must be the axis's most major; all more minor factors must be of this axis.
             let mut below = unit.clone();
             let mut all = unit.checked_mul(&len.into()).ok_or(NotExpressible)?;
             for minor in indices[..at].iter().rev() {

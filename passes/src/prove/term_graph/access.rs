@@ -1,4 +1,4 @@
-//! The terms of an e-class, and terms by kind: ops, views, masks, zeros.
+//! Finds the terms of an e-class by kind: ops, views, masks, zeros.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -31,7 +31,7 @@ impl Selection {
         self.view.as_ref().map_or(&[], |(_, view)| &view.indices)
     }
 
-    /// Returns the number of the selecting view; `None` for the whole base.
+    /// Returns the view's number; `None` for the whole base.
     pub(in crate::prove) fn view(&self) -> Option<u32> {
         self.view.as_ref().map(|v| v.0)
     }
@@ -46,12 +46,10 @@ impl TermGraph {
         self.graph[self.graph.find(id)].data.model
     }
 
-    /// Returns the terms of an e-class, in a fixed order.
     pub(in crate::prove) fn nodes(&self, id: Id) -> Rc<[Term]> {
         self.nodes_with(id, |_| true).into()
     }
 
-    /// Returns the terms of an e-class with `wanted` heads, in a fixed order.
     fn nodes_with(&self, id: Id, wanted: impl Fn(Head) -> bool) -> Vec<Term> {
         let all = &self.graph[self.graph.find(id)].nodes;
         self.steps.add(all.len());
@@ -92,18 +90,18 @@ impl TermGraph {
             return None;
         };
         let view = self.tables().views.share(number);
-        // The caller looks at all of them.
+        // The caller visits all intervals.
         self.charge(intervals(&view.indices) / INTERVALS);
         Some((number, view))
     }
 
-    /// Charges the steps of composing index sets, which finds intervals by binary search.
+    /// Charges the steps of composing index sets, which uses binary search for intervals.
     pub(in crate::prove) fn charge_composition(&self, inner: &[Pattern], outer: &[Pattern]) {
         let n = intervals(inner) + intervals(outer);
         self.charge(n * n.max(1).ilog2() as usize / COMPOSED);
     }
 
-    /// Returns the ops that an e-class is a result of, with result index and arguments.
+    /// Returns ops with result index and arguments.
     pub(in crate::prove) fn ops_of(&self, id: Id) -> Vec<(Rc<Op>, u8, Args)> {
         let nodes = self.nodes_with(id, |head| matches!(head, Head::Op { .. }));
         let ops = nodes.into_iter().filter_map(|t| match t.head {
@@ -113,7 +111,7 @@ impl TermGraph {
         ops.collect()
     }
 
-    /// Returns the known masks of an e-class, with the masked value and the indices.
+    /// Returns masks with the masked value and the indices.
     pub(in crate::prove) fn masks_of(&self, id: Id) -> Vec<(Mask, Id, Id)> {
         let nodes = self.nodes_with(id, |head| matches!(head, Head::Mask(_)));
         let found = nodes.iter().filter_map(|t| match t.head {
@@ -148,7 +146,6 @@ impl TermGraph {
         id
     }
 
-    /// Returns the e-class of a result of an op, if the graph has it.
     pub(in crate::prove) fn lookup_op(&mut self, op: &Op, result: u8, args: Vec<Id>) -> Option<Id> {
         let op = self.graph.analysis.tables.ops.intern(op);
         self.lookup(Head::Op { op, result }, args)
@@ -166,7 +163,6 @@ impl TermGraph {
         self.add(Head::Zero(ty), Vec::new())
     }
 
-    /// Adds the selection of `indices` from a value, under the sizes `dims`.
     pub(in crate::prove) fn view(&mut self, base: Id, indices: IndexSet, dims: [Dim; RANK]) -> Id {
         let number = self.number_of(&View { indices, dims });
         self.numbered_view(base, number)
@@ -218,7 +214,6 @@ impl TermGraph {
         views.map(|((_, view), base)| (view, base)).collect()
     }
 
-    /// Returns at most `most` views that an e-class equals, with numbers and bases.
     pub(super) fn numbered_views_of(&self, id: Id, most: usize) -> Vec<(NumberedView, Id)> {
         let nodes = self.nodes_with(id, |head| matches!(head, Head::View(_)));
         let views = nodes
@@ -228,7 +223,7 @@ impl TermGraph {
         views.collect()
     }
 
-    /// Returns the selections that an e-class is, itself included, nearest to the model first.
+    /// Returns the selections that an e-class equals, including the whole e-class, nearest to the model first.
     pub(in crate::prove) fn selections(&self, id: Id) -> Vec<Selection> {
         let id = self.graph.find(id);
         let mut out: Vec<Selection> = self
@@ -263,7 +258,7 @@ impl TermGraph {
         out
     }
 
-    /// Adds a view as a view of each other slice of `of` in the model.
+    /// Adds a view of `of` as a view of each slice of `of` in the model, except `but`.
     pub(in crate::prove) fn add_quotients(
         &mut self,
         view: &NumberedView,
@@ -287,7 +282,6 @@ impl TermGraph {
         out
     }
 
-    /// Returns the number of the view that selects these elements and has the sizes of another view.
     fn number_of_selection(&mut self, indices: Option<IndexSet>, sizes: &View) -> Option<u32> {
         let dims = sizes.dims.clone();
         indices.map(|indices| self.number_of(&View { indices, dims }))

@@ -1,7 +1,7 @@
-//! The proof's e-graph: terms are added in program order, each with all consequences of the rules.
+//! The proof's e-graph. Terms are added in program order, each with all consequences of the rules.
 //!
 //! - `mod.rs`: adding terms, and saturation by rules;
-//! - `access.rs`: the terms of an e-class, and terms by kind;
+//! - `access.rs`: the terms of an e-class, by kind;
 //! - `model_terms.rs`: the terms of the model;
 //! - `of_model.rs`: the model's views, sums, repetitions and set slices.
 
@@ -25,22 +25,21 @@ use model_terms::ModelTerms;
 pub(super) use access::Selection;
 pub(super) use of_model::{ModelRepetition, Repetition};
 
-/// The maximum number of rounds of changes to an e-class. Few are needed: each rule shrinks a term or makes it more
-/// similar to the model.
+/// The maximum number of rounds per e-class. Few are needed: each rule shrinks a term or brings it closer to the model.
 const MAX_ROUNDS: usize = 24;
 const MAX_TERMS: usize = 400_000;
 /// The number of a view's intervals charged as one step.
 const INTERVALS: usize = 2;
-/// The number of interval comparisons charged as one step when index sets are composed.
+/// The number of compared intervals charged as one step when index sets are composed.
 const COMPOSED: usize = 4;
 /// The maximum number of arguments of a term, more than any number of devices.
 const MAX_ARGS: usize = 1 << 10;
-/// Budget steps charged per step here. Each one compares and adds terms.
+/// Budget steps per step of this module; each step here compares and adds terms.
 const STEP: u64 = 3;
 /// The maximum number of an e-class's views that the rules use. Models need a few. If a graph cuts and joins one value
-/// in dozens of ways, each value is a view of all others, and the first views suffice.
+/// in dozens of ways, each value is a view of all others; the first suffice.
 const MAX_VIEWS: usize = 32;
-/// The maximum length of a chain of terms, each added for the one before.
+/// The maximum length of a chain of terms, each added because of the term before.
 const MAX_DEPTH: usize = 96;
 
 pub(super) struct ProofRule {
@@ -55,19 +54,15 @@ pub(super) struct TermGraph {
     rules: &'static [ProofRule],
     done: FxHashSet<Term>,
     revisit: BTreeSet<Id>,
-    /// The current length of a chain of terms, each added for the one before.
     depth: usize,
     /// The number of terms at which rules stop adding terms.
     pub(super) max_terms: usize,
     model: ModelTerms,
     pub(super) relations: Relations,
-    /// True while the model's own terms are added.
     pub(super) of_model: bool,
     without: Option<String>,
     pub(super) found: BTreeMap<&'static str, u64>,
-    /// Used steps, limited by the budget.
     steps: Meter,
-    /// Used intervals of views, limited by the budget's segments.
     segments: Meter,
     pub(super) cut_short: bool,
 }
@@ -96,7 +91,6 @@ impl Meter {
 }
 
 impl TermGraph {
-    /// Returns an empty graph for the model's terms, within the budget, with all `rules` except `without`.
     pub(super) fn new(
         rules: &'static [ProofRule],
         without: Option<&str>,
@@ -180,7 +174,6 @@ impl TermGraph {
         self.graph.lookup(term)
     }
 
-    /// Replaces the arguments by their e-classes; sorts a sum by age.
     fn settle(&self, term: &mut Term) {
         for a in &mut term.args {
             *a = self.graph.find(*a);
@@ -190,7 +183,6 @@ impl TermGraph {
         }
     }
 
-    /// Applies the rules to all terms of an e-class until none adds a term.
     fn saturate(&mut self, id: Id) {
         for _ in 0..MAX_ROUNDS {
             let mut changed = false;
@@ -233,7 +225,7 @@ impl TermGraph {
         changed
     }
 
-    /// Merges two e-classes. Terms over them may then equal more terms.
+    /// Merges two e-classes. Terms with either as an argument may then equal other terms.
     fn unite(&mut self, a: Id, b: Id) {
         let parents = |id: Id| {
             self.graph[self.graph.find(id)]
@@ -242,8 +234,8 @@ impl TermGraph {
         };
         let (of_a, of_b) = (parents(a), parents(b));
         self.graph.union(a, b);
-        // Rebuilding visits all e-classes. It is not needed if one of the two has no parents, because congruence then
-        // adds no equality.
+        // Rebuilding visits all e-classes. If one of the two has no parents, congruence adds no equality, so rebuilding
+        // is not needed.
         if !of_a.is_empty() && !of_b.is_empty() {
             self.revisit.extend(of_a);
             self.revisit.extend(of_b);

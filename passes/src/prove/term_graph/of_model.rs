@@ -1,5 +1,5 @@
-//! The views, sums, repetitions and set slices of the model itself. The rules relate a device's part to these if the
-//! devices' terms alone are ambiguous.
+//! The model's own views, sums, repetitions and set slices. The rules relate a device's part to these if the devices'
+//! terms alone are ambiguous.
 
 use egg::Id;
 use tpc_ir::{Dim, Interval, Op, RANK};
@@ -11,7 +11,7 @@ use crate::prove::language::{Head, Term};
 #[derive(Clone, Debug)]
 pub(in crate::prove) struct Repetition {
     pub(in crate::prove) selection: Selection,
-    /// Per repeated axis of the selection: the axis, the number of copies, and the elements repeated together.
+    /// Per repeated axis: the axis, the number of copies, and the number of elements repeated together.
     pub(in crate::prove) copies: Vec<(usize, u64, Dim)>,
 }
 
@@ -47,7 +47,6 @@ impl TermGraph {
             .collect()
     }
 
-    /// Returns the model's results of setting a slice of a value, with axis and slice.
     pub(in crate::prove) fn model_sets(&self, of: Id) -> Vec<(Id, usize, Interval)> {
         let of = self.graph.find(of);
         let sets = self
@@ -74,8 +73,7 @@ impl TermGraph {
         out
     }
 
-    /// Returns the summands of an e-class that is a sum; the model's own for a value of the model, however devices
-    /// compute it.
+    /// Returns the summands of an e-class that is a sum. For a value of the model, returns the model's summands.
     pub(in crate::prove) fn summands(&self, id: Id) -> Option<Vec<Id>> {
         let id = self.graph.find(id);
         if self.of_model || self.graph[id].data.model.is_some() {
@@ -90,13 +88,13 @@ impl TermGraph {
                 .cloned();
         }
         let nodes = self.nodes(id);
-        // x + 0 = x is a sum, too, but it does not define x.
+        // `x + 0 = x` is a sum, too, but does not define `x`.
         let defines = |t: &&Term| t.args.iter().all(|&a| self.graph.find(a) != id);
         let mut sums = nodes.iter().filter(|t| t.head == Head::Sum);
         sums.find(defines).map(|t| t.args.to_vec())
     }
 
-    /// Returns an e-class's repetitions, with the model's repetition of the same base, reshaped or not.
+    /// Returns repetitions, with the model's repetition of the same base, reshaped or not.
     pub(in crate::prove) fn model_repetitions(&self, id: Id) -> Vec<(Repetition, ModelRepetition)> {
         if self.model.repetitions.is_empty() {
             return Vec::new();
@@ -155,7 +153,6 @@ impl TermGraph {
         out
     }
 
-    /// Returns the repeated axes from one value to the other, with the number of copies.
     fn copies(&self, of: Id, all: Id) -> Option<Vec<(usize, u64)>> {
         let (of, all) = (self.ty(of)?, self.ty(all)?);
         let axes = (0..RANK).filter(|&a| of.dims[a] != all.dims[a]);

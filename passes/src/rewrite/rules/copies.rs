@@ -1,5 +1,3 @@
-//! Moving copies across views and slices.
-
 use egg::Id;
 use tpc_ir::Op;
 use tpc_ir::op::{Copy, ShardedTensor};
@@ -9,7 +7,7 @@ use super::{EqualPairs, RewriteRule};
 use crate::rewrite::analysis::{EGraph, ShardedType, insert, type_of};
 use crate::rewrite::language::{Head, Node};
 
-/// A rule that moves an op to the other side of a copy, with derived name and equation.
+/// Defines a rule that moves an op across a copy, with its name and equation.
 macro_rules! moved {
     ($op:literal before copy, $fits:expr, $condition:literal) => {
         RewriteRule {
@@ -40,7 +38,7 @@ pub(super) const SLICE_THEN_COPY: RewriteRule = moved!(
     "the division of x lets each device slice its part"
 );
 
-/// A slice after a view can then move before the copy.
+/// A slice after a view can then also move before the copy.
 pub(super) const VIEW_THEN_COPY: RewriteRule = moved!(
     "view" before copy,
     Op::is_layout,
@@ -90,7 +88,6 @@ fn copy_to(egraph: &EGraph, node: &Node) -> Option<ShardedType> {
     matches!(table.op(op), Op::Copy(_)).then(|| table.ty(out).clone())
 }
 
-/// Returns the e-classes that an e-class is a copy of.
 fn sources(egraph: &EGraph, eclass: Id) -> Vec<Id> {
     let mut out: Vec<Id> = (egraph[eclass].nodes.iter())
         .filter(|n| copy_to(egraph, n).is_some())
@@ -109,7 +106,7 @@ fn copy(egraph: &mut EGraph, from: Id, to: ShardedType, eclass: Id) -> Id {
     insert(egraph, Node { head, operands }, origin)
 }
 
-/// True if each device's part is intervals of one axis, so that it can be cut and joined.
+/// True if each device's part is a list of intervals of one axis, so it can be cut and joined.
 fn moves(egraph: &EGraph, out: &ShardedType) -> bool {
     let mut split = out.sharding.axes.iter().flatten();
     let classes = &egraph.analysis.classes;
@@ -139,7 +136,7 @@ fn move_copy_before(
     }
     let to = egraph.analysis.ty(out).clone();
     for from in sources(egraph, node.operands[0]) {
-        // The op runs at `x`'s place, on `x` with its division there.
+        // The op runs at `x`'s place, on `x` as divided there.
         let there = ShardedType {
             place: type_of(egraph, from).place,
             ..to.clone()

@@ -1,7 +1,6 @@
 //! The rules of rewriting: constants with an equation and a side condition, listed in [`RULES`].
 //!
-//! How an op treats an unreduced sum is derived from the op's own rule (`tpc_ir::verify::derive`); no rule has a list
-//! of ops.
+//! The op's own rule (`tpc_ir::verify::derive`) determines how it treats an unreduced sum; no rule has a list of ops.
 
 mod copies;
 mod experts;
@@ -26,7 +25,6 @@ pub struct RewriteRule {
     pub equation: &'static str,
     /// The condition, for readers.
     pub condition: &'static str,
-    /// Finds the instances of the rule whose left side is this term of this e-class.
     apply: fn(&mut EGraph, Id, &Node, &mut EqualPairs),
 }
 
@@ -123,7 +121,7 @@ fn sums_of(egraph: &EGraph, eclass: Id) -> Vec<Id> {
     out
 }
 
-/// Delays the all-reduces of these operands, `f(all_reduce(a)) = all_reduce(f(a))`, if the op's own rule allows it.
+/// Delays the operands' all-reduces, `f(all_reduce(a)) = all_reduce(f(a))`, if the op's own rule allows it.
 fn delay(
     egraph: &mut EGraph,
     eclass: Id,
@@ -185,7 +183,6 @@ fn all_reduce(egraph: &mut EGraph, sum: Id, out: TypesRef, origin: Option<u32>) 
     insert(egraph, Node { head, operands }, origin)
 }
 
-/// Returns the sharding rule of an op, for the shapes of this term.
 fn rule_of(egraph: &EGraph, node: &Node, (op, out): (OpRef, TypesRef)) -> tpc_ir::op::Rule {
     let table = &egraph.analysis;
     let operands: Vec<_> = node

@@ -1,4 +1,4 @@
-//! Row-wise work between a reduce-scatter and an all-gather: each device does its part of every row.
+//! Row-wise work between a reduce-scatter and an all-gather: each device computes its part of every row.
 
 use egg::Id;
 use tpc_ir::op::{AllGather, AllReduce, Copy, Norm, NormApply, NormStats, ReduceScatter};
@@ -127,8 +127,8 @@ fn gathered_from(egraph: &EGraph, eclass: Id) -> Option<Id> {
     egraph[eclass].nodes.iter().filter_map(gather).min()
 }
 
-/// Returns a whole type with its rows cut into nearly equal parts; `None` if rows are too short, or if cuts would fall
-/// inside quantisation blocks. All values of a chain are cut alike, so such a chain stays whole.
+/// Returns a whole type with its rows cut into nearly equal parts. Returns `None` if rows are too short or cuts would
+/// fall inside quantisation blocks. All values of a chain have equal cuts, so such a chain stays whole.
 fn part(egraph: &mut EGraph, whole: &ShardedType) -> Option<ShardedType> {
     let Place::Group(_) = whole.place else {
         return None;

@@ -1,4 +1,4 @@
-//! Statistics of norms over split axes: a few numbers per row, whose sums cost a latency each.
+//! Statistics of norms over split axes: a few numbers per row; each sum costs a latency.
 
 use egg::Id;
 use tpc_ir::op::{Concat, Slice};
@@ -45,7 +45,6 @@ fn is_alike(a: &ShardedType, b: &ShardedType) -> bool {
     a.place == b.place && a.ty.dtype == b.ty.dtype && a.ty.dims[1..] == b.ty.dims[1..]
 }
 
-/// Adds the sums of two statistics as slices of one sum.
 fn concat_statistics(egraph: &mut EGraph, parts: [(Id, Id); 2], equal: &mut super::EqualPairs) {
     let origin = egraph[parts[0].0].data.origin;
     let first = type_of(egraph, parts[0].1).clone();

@@ -1,5 +1,3 @@
-//! Merging and delaying all-reduces.
-
 use egg::Id;
 use tpc_ir::op::Linearity;
 
@@ -7,7 +5,7 @@ use super::{EqualPairs, RewriteRule, delay, local_op, rule_of, sums_of};
 use crate::rewrite::analysis::{EGraph, type_of};
 use crate::rewrite::language::Node;
 
-/// `all_reduce(a) + b = all_reduce(a + b)`, if `b` is unreduced, or is whole and counts on one device. Two applications
+/// `all_reduce(a) + b = all_reduce(a + b)`, if `b` is unreduced, or is whole and added by one device. Two applications
 /// give `all_reduce(a) + all_reduce(b) = all_reduce(a + b)`.
 pub(super) const ADDED_SUM: RewriteRule = RewriteRule {
     name: "added-sum",
@@ -32,7 +30,7 @@ pub(super) const ADDED_SUM: RewriteRule = RewriteRule {
     },
 };
 
-/// `view(all_reduce(a)) = all_reduce(view(a))`: reshapes, permutations, slices, repetitions, sums along an axis.
+/// `view(all_reduce(a)) = all_reduce(view(a))` for reshapes, permutations, slices, repetitions and sums along an axis.
 pub(super) const VIEW_OF_SUM: RewriteRule = RewriteRule {
     name: "view-of-sum",
     equation: "f(all_reduce(a)) = all_reduce(f(a))",
@@ -90,7 +88,6 @@ pub(super) const SCALED_SUM: RewriteRule = RewriteRule {
     },
 };
 
-/// Delays the sums of the operands that `positions` selects for the op's linearity.
 fn linear(
     egraph: &mut EGraph,
     eclass: Id,
