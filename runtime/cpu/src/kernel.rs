@@ -1,4 +1,4 @@
-//! Kernels: ops with known attributes and element types.
+//! Kernels.
 
 use tpc_ir::{DType, Op};
 use tpc_runtime::Options;
@@ -18,16 +18,16 @@ pub struct Kernel {
     types: Box<[DType]>,
     operands: usize,
     launch: Box<dyn Launch>,
-    /// Overrides the best instruction set.
+    /// The instruction set to use instead of the best.
     vectors: Option<simd::Isa>,
 }
 
 impl Kernel {
-    /// Selects the kernel of `op` for operands and results of these types. Sizes in the op's attributes are already
-    /// bound ([`Op::map_dims`]).
+    /// Selects the kernel of `op` for operands and results of these types. Sizes in the op's attributes must be bound
+    /// ([`Op::map_dims`]).
     ///
     /// # Errors
-    /// [`Unsupported`] for leaves, transfers, and formats that cannot be read or written.
+    /// Returns [`Unsupported`] for leaves, transfers, and formats that cannot be read or written.
     pub fn select(
         op: &Op,
         operands: &[DType],
@@ -68,27 +68,27 @@ impl Kernel {
         self.name
     }
 
-    /// Returns each worker's scratch bytes for these sizes.
+    /// Returns the scratch bytes of each worker for these sizes.
     pub fn scratch_bytes(&self, operands: &[Sizes], results: &[Sizes]) -> usize {
         self.launch.scratch_bytes(operands, results)
     }
 
-    /// Sets the size attribute that the kernel works with.
+    /// Sets the kernel's size attribute.
     pub(crate) fn resize(&mut self, size: usize) -> Result<(), KernelError> {
         self.launch.resize(size)
     }
 
-    /// Computes the worker's share of the results. Every worker of a device calls this with the same views. The results
-    /// may be read only after all workers have returned and met at a barrier.
+    /// Computes the worker's share of the results. Every worker of a device calls this with the same views. The
+    /// results may be read only after all workers have returned and met at a barrier.
     ///
     /// # Errors
-    /// [`KernelError`] if the views do not fit one another or an index is out of range. The results are then undefined.
+    /// Returns [`KernelError`] if the views do not match or an index is out of range. The results are then undefined.
     ///
     /// # Safety
-    /// Every view's bytes are readable, and the results' bytes are writable, until all workers have returned; no other
-    /// thread writes them. A result does not overlap another view, with one exception. It may be the same memory as an
-    /// operand that the kernel updates in place or reads element by element. Both then have the same element type and
-    /// strides.
+    /// Every view's bytes are readable, and the results' bytes are writable, until all workers have returned; no
+    /// other thread writes them. Results overlap other views in one case only: a result may be the same memory as an
+    /// operand that the kernel updates in place or reads element by element. This operand and the result have the
+    /// same element type and strides.
     #[allow(unsafe_code)]
     pub unsafe fn run(
         &self,
@@ -100,7 +100,7 @@ impl Kernel {
         let found = operands.iter().chain(results).map(|v| v.dtype);
         if operands.len() != self.operands || !found.eq(self.types.iter().copied()) {
             return Err(KernelError::Shape {
-                what: "number or element types of the views",
+                what: "the number or element types of the views differ",
             });
         }
         let call = Call {
@@ -109,7 +109,7 @@ impl Kernel {
             results,
             scratch,
         };
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: caller's contract.
         let run = || unsafe { self.launch.run(call) };
         match self.vectors {
             None => run(),

@@ -1,4 +1,4 @@
-//! Inputs of a kernel for selection and for a run.
+//! Kernel selection and kernel calls.
 
 use tpc_ir::{DType, RANK};
 use tpc_runtime::Options;
@@ -15,17 +15,17 @@ pub(crate) struct Request<'a> {
     pub(crate) options: Options,
 }
 
-/// How a kernel uses an operand's or result's elements.
+/// The use of an operand's or result's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elements {
     /// Real numbers.
     Real,
-    /// Integers: indices, positions.
+    /// Integers, such as indices and positions.
     Int,
 }
 
 impl Request<'_> {
-    /// Checks the number of operands and results, and the use of their types.
+    /// Checks the number and types of operands and results.
     pub(crate) fn expect(
         &self,
         operands: &[Elements],
@@ -43,7 +43,7 @@ impl Request<'_> {
                     return Err("an operand's type cannot be read as real numbers");
                 }
                 Elements::Int if !dtype.is_integer() => {
-                    return Err("an operand must have integer elements");
+                    return Err("an operand's elements are not integers");
                 }
                 Elements::Real | Elements::Int => {}
             }
@@ -54,7 +54,7 @@ impl Request<'_> {
                     return Err("a result's type cannot be written as real numbers");
                 }
                 Elements::Int if !matches!(dtype, DType::I32 | DType::I64) => {
-                    return Err("indices must be i32 or i64");
+                    return Err("the result's indices are not i32 or i64");
                 }
                 Elements::Real | Elements::Int => {}
             }
@@ -63,7 +63,7 @@ impl Request<'_> {
     }
 }
 
-/// A kernel, or the reason why an op does not have one.
+/// A kernel, or the reason why the op has no kernel.
 pub(crate) type Selected = Result<Box<dyn Launch>, &'static str>;
 
 /// Sizes of a tensor in elements.
@@ -73,25 +73,25 @@ pub(crate) struct Call<'a> {
     pub(crate) worker: &'a Worker<'a>,
     pub(crate) operands: &'a [View],
     pub(crate) results: &'a [View],
-    /// This worker's memory, [`Launch::scratch_bytes`] long.
+    /// This worker's scratch memory, [`Launch::scratch_bytes`] long.
     pub(crate) scratch: &'a mut [u8],
 }
 
 impl Call<'_> {
-    /// Returns the operands and results; fails if their numbers differ.
+    /// Returns the operands and results, or an error if their number is wrong.
     pub(crate) fn views<const N: usize, const M: usize>(
         &self,
     ) -> Result<([View; N], [View; M]), KernelError> {
         match (self.operands.try_into(), self.results.try_into()) {
             (Ok(operands), Ok(results)) => Ok((operands, results)),
             _ => Err(KernelError::Shape {
-                what: "number of operands or results",
+                what: "wrong number of operands or results",
             }),
         }
     }
 }
 
-/// Returns an error that names the condition unless `holds`.
+/// Returns an error with this text if `holds` is false.
 pub(crate) const fn ensure(holds: bool, what: &'static str) -> Result<(), KernelError> {
     if holds {
         Ok(())
@@ -104,7 +104,7 @@ pub(crate) fn bytes_for(lengths: &[usize]) -> usize {
     lengths.iter().map(|n| n * 4).sum::<usize>() + 64
 }
 
-/// Cuts undefined slices off scratch memory, the first aligned to a cache line.
+/// Splits scratch memory into uninitialised slices. The first is aligned to a cache line.
 pub(crate) fn floats<const N: usize>(
     scratch: &mut [u8],
     lengths: [usize; N],
@@ -113,7 +113,7 @@ pub(crate) fn floats<const N: usize>(
     let short = KernelError::Scratch { needed, found };
     let skip = scratch.as_ptr().align_offset(64);
     let aligned = scratch.get_mut(skip..).ok_or(short)?;
-    // SAFETY: every pattern of bits is an f32.
+    // SAFETY: every bit pattern is an f32.
     #[allow(unsafe_code)]
     let (_, mut rest, _) = unsafe { aligned.align_to_mut::<f32>() };
     let mut out = lengths.map(|_| <&mut [f32]>::default());
@@ -130,10 +130,10 @@ pub(crate) trait Launch: std::fmt::Debug + Send + Sync {
         0
     }
 
-    /// Sets the size attribute that the kernel works with ([`crate::ops::size_of`]).
+    /// Sets the kernel's size attribute ([`crate::ops::size_of`]).
     ///
     /// # Errors
-    /// Fails if the kernel cannot work with it.
+    /// Returns an error if the kernel does not accept the size.
     fn resize(&mut self, _size: usize) -> Result<(), KernelError> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Row lookup in packed weights, for tables that products also read.
+//! Row lookup in packed weights, used for tables that products also read.
 #![allow(unsafe_code)]
 
 use tpc_ir::{DType, Interval};

@@ -14,7 +14,7 @@ use crate::product::{Format, Source};
 use crate::target::{ROWS16, stack};
 use crate::team::Team;
 
-/// The maximum file bytes in memory next to their packed form.
+/// The maximum number of file bytes in memory while they are packed.
 const WAVE: usize = 8 << 20;
 
 struct Job<'a> {
@@ -77,10 +77,10 @@ fn store(
     }
 }
 
-/// Packs a weight of this type into its buffer.
+/// Packs a weight into its buffer.
 ///
 /// # Errors
-/// Fails if the weight does not match its type, or if the buffer has another size.
+/// Returns an error if the weight does not match its type, or the buffer has the wrong size.
 pub(super) fn rows16(
     part: PackedWeight<'_>,
     ty: &TensorType,
@@ -92,7 +92,7 @@ pub(super) fn rows16(
     let found = stack(WeightPart { ty, start });
     let found = found.filter(|(format, n)| format.bytes() * n == to.len());
     let (format, n) = found.ok_or_else(|| ExecError::Malformed {
-        what: "a weight that cannot be packed".into(),
+        what: "the weight cannot be packed".into(),
     })?;
     let to = to.as_mut_ptr();
     let job = Job {
@@ -104,7 +104,7 @@ pub(super) fn rows16(
     packed(&job, source, team)
 }
 
-/// Packs a weight with all threads. Releases packed bytes, so that no large tensor is in memory twice.
+/// Packs a weight on all threads. Releases file bytes early, so that a large tensor is not in memory twice.
 fn packed(job: &Job<'_>, source: &dyn WeightSource, team: &mut Team) -> Result<(), ExecError> {
     let panels = job.format.panels();
     let all = job.n * panels;
@@ -119,14 +119,14 @@ fn packed(job: &Job<'_>, source: &dyn WeightSource, team: &mut Team) -> Result<(
     Ok(())
 }
 
-/// Packs a range of panels, counted over all matrices of the weight.
+/// Packs a range of panels, numbered over all matrices of the weight.
 fn wave_of(job: &Job<'_>, wave: Range<usize>, team: &mut Team) -> Result<(), ExecError> {
     let part = job.format.part();
     let (from, k) = (part.start() - job.part.skipped(), job.part.row_len());
     let matrix = job.part.bytes.len() / job.n.max(1);
     let workers = team.workers();
     let misfit = KernelError::Shape {
-        what: "a weight to be packed",
+        what: "the weight does not match its format",
     };
     let run = team.run(|worker| {
         let panels = job.format.panels();
@@ -137,7 +137,7 @@ fn wave_of(job: &Job<'_>, wave: Range<usize>, team: &mut Team) -> Result<(), Exe
             let bytes = &job.part.bytes[i * matrix..(i + 1) * matrix];
             let source = Source { bytes, from, k };
             let len = job.format.panel_bytes();
-            // SAFETY: a panel inside the buffer, and this worker's.
+            // SAFETY: the panel is inside the buffer and is this worker's.
             let out = unsafe {
                 std::slice::from_raw_parts_mut(
                     job.to.add(i * job.format.bytes() + panel * len),

@@ -16,7 +16,7 @@ use crate::product::{
 use crate::team::Worker;
 use crate::view::View;
 
-/// A weight in panels: matrices of one format.
+/// A packed weight: matrices of one format.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packed {
     pub(super) format: Format,
@@ -50,7 +50,7 @@ impl Packed {
 pub(super) struct DeviceScratch {
     blocks: Zeroed<Block>,
     floats: Zeroed<f32>,
-    /// Per expert, its first entry in the lists, then their end.
+    /// Each expert's first entry in the lists, then the end of the lists.
     starts: Zeroed<u32>,
     from: Zeroed<u32>,
     to: Zeroed<u32>,
@@ -59,7 +59,7 @@ pub(super) struct DeviceScratch {
 // SAFETY: a block of zero bytes is `Block::ZERO`.
 unsafe impl Zero for Block {}
 
-/// Elements of shared memory for a product's largest batch.
+/// The number of elements of shared memory, for a product's largest batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Needs {
     pub(super) blocks: usize,
@@ -95,7 +95,7 @@ impl DeviceScratch {
     /// Allocates this memory.
     ///
     /// # Errors
-    /// Fails if memory does not suffice.
+    /// Returns an error if memory runs out.
     pub(super) fn new(needs: &Needs) -> std::io::Result<DeviceScratch> {
         Ok(DeviceScratch {
             blocks: Zeroed::new(needs.blocks)?,
@@ -107,37 +107,37 @@ impl DeviceScratch {
     }
 }
 
-/// Returns a mutable part of shared memory.
+/// Returns a mutable range of shared memory.
 ///
 /// # Safety
-/// No other thread uses the part until workers have met at a barrier.
+/// No other thread uses the range until workers have met at a barrier.
 #[expect(
     clippy::mut_from_ref,
-    reason = "workers share the memory, and the caller vouches for the part"
+    reason = "workers share the memory, and the caller guarantees exclusive use"
 )]
 unsafe fn part<T: Zero>(all: &Zeroed<T>, at: usize, len: usize) -> Result<&mut [T], KernelError> {
     if at.checked_add(len).is_none_or(|end| end > all.len()) {
         let (needed, found) = (at.saturating_add(len), all.len());
         return Err(KernelError::Scratch { needed, found });
     }
-    // SAFETY: inside the memory, in which every bit pattern is a value; the caller vouches for exclusive use.
+    // SAFETY: inside the memory, in which every bit pattern is valid; the caller guarantees exclusive use.
     Ok(unsafe { std::slice::from_raw_parts_mut(all.ptr().add(at), len) })
 }
 
 /// Reads element `i` of a row that may have gaps.
 ///
 /// # Safety
-/// The view has the element, an f32.
+/// The element exists and is an f32.
 unsafe fn element(row: *const u8, nb: usize, i: usize) -> f32 {
     // SAFETY: caller's contract.
     unsafe { row.add(i * nb).cast::<f32>().read_unaligned() }
 }
 
-/// Converts the worker's share of the activations to the product's form, and waits for the others. Second terms follow
-/// all first terms.
+/// Converts the worker's share of the activations to the product's format, and waits for the other workers. Second
+/// terms follow all first terms.
 ///
 /// # Safety
-/// The view's elements are readable, and only the workers of this launch use the scratch memory.
+/// The view's elements are readable, and only this launch's workers use the scratch memory.
 unsafe fn prepare(
     worker: &Worker<'_>,
     isa: Isa,
@@ -164,7 +164,7 @@ unsafe fn prepare(
     for r in worker.share(x.rows()) {
         let from = x.row(x.indices(r));
         let dense = x.nb[0] == 4 && from.cast::<f32>().is_aligned();
-        // SAFETY: a dense, aligned row of k elements that the view has.
+        // SAFETY: the row is dense and aligned, and has `k` elements.
         let values = dense.then(|| unsafe { std::slice::from_raw_parts(from.cast::<f32>(), k) });
         let values = if let Some(values) = values.filter(|_| !both) {
             values
@@ -173,7 +173,7 @@ unsafe fn prepare(
             &*row
         } else {
             for (i, out) in row.iter_mut().enumerate() {
-                // SAFETY: below the size of axis 0.
+                // SAFETY: `i` is below the size of axis 0.
                 *out = unsafe { element(from, x.nb[0], i) };
             }
             &*row
@@ -188,7 +188,7 @@ unsafe fn prepare(
         quantise(isa, values, first).map_err(misfit)?;
         if both {
             residual(isa, row, first).map_err(misfit)?;
-            // SAFETY: so is its second term.
+            // SAFETY: the second term of row `r` is this worker's, too.
             let second = unsafe { part(&scratch.blocks, (x.rows() + r) * per, per)? };
             quantise(isa, row, second).map_err(misfit)?;
         }
@@ -199,7 +199,7 @@ unsafe fn prepare(
 /// Returns the prepared rows `[first, first + n)`.
 ///
 /// # Safety
-/// All workers have prepared their rows, and none changes them.
+/// All workers have prepared their rows, and no worker changes them.
 unsafe fn prepared<'a>(
     format: &Format,
     scratch: &'a DeviceScratch,
@@ -230,7 +230,7 @@ const MISFIT: KernelError = KernelError::Shape {
 /// Computes `out = weight · x`. `kept` is true if the previous launch has prepared `x`.
 ///
 /// # Safety
-/// Same as [`crate::Kernel::run`]; the scratch memory is used by the workers of this launch alone.
+/// Same as [`crate::Kernel::run`]; only this launch's workers use the scratch memory.
 pub(super) unsafe fn mul_mat(
     worker: &Worker<'_>,
     isa: Isa,
@@ -271,7 +271,10 @@ pub(super) unsafe fn mul_mat(
         let matrix = match weight.n {
             1 => 0,
             _ => {
-                ensure(x.ne[2] % p == 0 && x.ne[3] % q == 0, "batches of a product")?;
+                ensure(
+                    x.ne[2] % p == 0 && x.ne[3] % q == 0,
+                    "batches of the weight do not divide batches of the product",
+                )?;
                 (i3 / (x.ne[3] / q)) * p + i2 / (x.ne[2] / p)
             }
         };
@@ -281,8 +284,8 @@ pub(super) unsafe fn mul_mat(
         };
         for panels in worker.pieces(format.panels(), grain) {
             for &(term, epilogue) in weight.terms.each() {
-                // SAFETY: all rows are prepared; the result has `n` columns of `m` rows at `stride`, and this worker
-                // writes the piece's panels of it.
+                // SAFETY: all rows are prepared. The result has `n` columns of `m` rows at `stride`, and this worker
+                // writes the piece's panels of the result.
                 unsafe {
                     let x = prepared(format, shared, term * x.rows() + batch * n, n)?;
                     let mut to = Output::from_raw(to.cast(), m, stride, n, 1);
@@ -297,7 +300,8 @@ pub(super) unsafe fn mul_mat(
     Ok(())
 }
 
-/// Computes `out[:, slot, token] = weight[ids[slot, token]] · x[:, slot, token]`; zero for experts outside the window.
+/// Computes `out[:, slot, token] = weight[ids[slot, token]] · x[:, slot, token]`. Experts outside the window give
+/// zero.
 ///
 /// # Safety
 /// Same as [`mul_mat`].
@@ -329,7 +333,7 @@ pub(super) unsafe fn mul_mat_id(
         "the activations of experts",
     )?;
     if worker.index() == 0 {
-        // SAFETY: the lists are this worker's until the barrier.
+        // SAFETY: only this worker uses the lists before the barrier.
         unsafe { route(weight, window, x, ids, shared)? };
     }
     if kept {
@@ -347,22 +351,22 @@ pub(super) unsafe fn mul_mat_id(
         }
     };
     for panels in worker.pieces(format.panels(), grain(format)) {
-        // SAFETY: the caller's; the piece is this worker's.
+        // SAFETY: caller's contract; the piece is this worker's.
         unsafe { experts(isa, weight, &lists, panels, [x, out], shared, own)? };
     }
     Ok(())
 }
 
 struct Lists<'a> {
-    /// Start of each expert's entries, then the end of the last.
+    /// The start of each expert's entries, then the end of the last expert's.
     starts: &'a [u32],
-    /// Row of the activations, per entry.
+    /// The row of the activations, per entry.
     from: &'a [u32],
-    /// Column of the result, per entry.
+    /// The column of the result, per entry.
     to: &'a [u32],
 }
 
-/// Computes some panels of all experts.
+/// Computes a range of panels of all experts.
 ///
 /// # Safety
 /// Same as [`mul_mat_id`]; no other thread writes these rows.
@@ -379,10 +383,10 @@ unsafe fn experts(
     let m = format.rows();
     let (columns, stride) = (out.ne[1] * out.ne[2], out.nb[1] / 4);
     if (lists.starts[weight.n] as usize) < columns {
-        // Zeroes columns without an expert of this device.
+        // Zeroes columns whose expert is on another device.
         for column in 0..columns {
             for row in panels.start * 16..(panels.end * 16).min(m) {
-                // SAFETY: inside the result; the rows are this worker's.
+                // SAFETY: the element is inside the result, and its row is this worker's.
                 unsafe { out.ptr.cast::<f32>().add(column * stride + row).write(0.0) };
             }
         }
@@ -410,8 +414,8 @@ unsafe fn experts(
     Ok(())
 }
 
-/// Returns the panels that a worker takes at a time: enough for cheap taking and sequential reads, and even, because
-/// products with many tokens use two panels at once.
+/// Returns the number of panels that a worker takes at a time: enough for low overhead and sequential reads. The
+/// number is even because products with many tokens use two panels at a time.
 fn grain(format: &Format) -> usize {
     const BYTES: usize = 1 << 17;
     (BYTES / format.panel_bytes().max(1))
@@ -422,7 +426,7 @@ fn grain(format: &Format) -> usize {
 /// Sorts the entries of `ids` by expert.
 ///
 /// # Safety
-/// The view's elements are readable; the lists are the caller's alone.
+/// The view's elements are readable; no other thread uses the lists.
 unsafe fn route(
     weight: &Packed,
     window: Option<Interval>,
@@ -441,7 +445,7 @@ unsafe fn route(
     };
     let expert = |slot: usize, token: usize| -> Result<Option<usize>, KernelError> {
         let at = ids.row([token, 0, 0]).wrapping_add(slot * ids.nb[0]);
-        // SAFETY: the view has the element.
+        // SAFETY: the element exists.
         let id = unsafe {
             match ids.dtype {
                 DType::I64 => at.cast::<i64>().read_unaligned(),

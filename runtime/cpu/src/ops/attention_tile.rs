@@ -1,15 +1,15 @@
 //! Attention on a tile of cells, in f32.
 //!
-//! Rows are whole groups of [`LANES`] elements, padded with zeros. The order of operations on an element does not
-//! depend on the number of rows that are computed together.
+//! Rows are padded with zeros to groups of [`LANES`] elements. The order of operations on an element does not depend
+//! on the number of rows that are computed together.
 #![allow(unsafe_code)]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "lanes are loaded only from elements that the tasks guarantee"
+    reason = "tasks guarantee that the loaded elements exist"
 )]
 #![expect(
     clippy::needless_range_loop,
-    reason = "rows and groups of lanes index several arrays, whose loops must unroll"
+    reason = "the loops index several arrays and must unroll"
 )]
 
 use std::marker::PhantomData;
@@ -23,10 +23,10 @@ use crate::simd::vectorised;
 /// The number of cells in a tile.
 pub(super) const TILE: usize = 64;
 
-// A sequence's part of a cache is whole tiles.
+// A sequence occupies whole tiles of a cache.
 const _: () = assert!(tpc_ir::CELL_BLOCK.is_multiple_of(TILE));
 
-/// The number of scores (rows times cells) that are summed in registers at once.
+/// The number of scores (rows times cells) that registers hold.
 const PRODUCTS: usize = 16;
 pub(super) const GROUP: usize = PRODUCTS;
 
@@ -34,7 +34,7 @@ pub(super) const GROUP: usize = PRODUCTS;
 pub(super) enum Cells<'a> {
     /// Decoded rows without gaps.
     Decoded(&'a [f32]),
-    /// f16 rows in the cache: the address of cell 0, and the bytes from one cell to the next.
+    /// f16 rows in the cache: the address of cell 0, and the distance between cells in bytes.
     F16(*const u8, usize),
 }
 
@@ -66,7 +66,7 @@ impl Element for f16 {
     }
 }
 
-/// A matrix: its first element, elements per row, bytes from one row to the next.
+/// A matrix: address of the first element, elements per row, and distance between rows in bytes.
 #[derive(Clone, Copy)]
 struct Rows<E> {
     ptr: *const u8,
@@ -138,11 +138,11 @@ impl<E: Element, const R: usize> Task for Scores<E, R> {
     }
 }
 
-/// Computes `logits[r, c] = q[r] · keys[c]` for at least the cells in a range; the tile's other logits are undefined.
+/// Computes `logits[r, c] = q[r] · keys[c]` for at least the cells in a range. The tile's other logits are undefined.
 /// Rows of `logits` are [`TILE`] apart.
 ///
 /// # Safety
-/// The cells of the range, widened to whole groups of [`GROUP`], exist; f16 cells have `width` elements.
+/// The cells of the range, extended to whole groups of [`GROUP`], exist; f16 cells have `width` elements.
 pub(super) unsafe fn scores(
     q: &[f32],
     keys: Cells<'_>,
@@ -190,10 +190,10 @@ unsafe fn all_scores<E: Element>(
     }
 }
 
-/// Computes the scores of `R` rows; returns `R`.
+/// Computes the scores of `R` rows. Returns `R`.
 ///
 /// # Safety
-/// Same as [`Scores`], with the range widened to whole groups.
+/// Same as [`Scores`], with the range extended to whole groups.
 unsafe fn scores_of<E: Element, const R: usize>(
     q: Rows<f32>,
     keys: Rows<E>,
@@ -212,8 +212,8 @@ unsafe fn scores_of<E: Element, const R: usize>(
 
 /// The task `sums[r] += Σ weights[r, c] · values[c]` for `R` rows and a range of cells, in cell order.
 ///
-/// Rows of `weights` are [`TILE`] apart. Rows of `sums` are as wide as rows of `values`, which has every cell of the
-/// range.
+/// Rows of `weights` are [`TILE`] apart. Rows of `sums` and `values` have the same width. `values` has every cell of
+/// the range.
 struct Values<E, const R: usize> {
     weights: *const f32,
     values: Rows<E>,
@@ -222,7 +222,7 @@ struct Values<E, const R: usize> {
 }
 
 impl<E: Element, const R: usize> Values<E, R> {
-    /// Computes `N` groups of lanes from element `at` on.
+    /// Computes `N` groups of lanes, starting at element `at`.
     #[inline(always)]
     unsafe fn groups<S: Lanes, const N: usize>(&self, at: usize) {
         let place = |r: usize, n: usize| self.sums.add(r * self.values.width + at + n * LANES);
@@ -318,7 +318,7 @@ unsafe fn add_all_values<E: Element>(
     }
 }
 
-/// Computes the sums of `R` rows; returns `R`.
+/// Computes the sums of `R` rows. Returns `R`.
 ///
 /// # Safety
 /// Same as [`Values`].
@@ -354,7 +354,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `x ← scale · x + slope · mask`; −∞ wherever the mask is −∞. Returns the largest result.
+    /// Computes `x ← scale · x + slope · mask`, or −∞ for cells with mask −∞. Returns the largest result.
     pub(super) fn mask_logits(x: &mut [f32; TILE], scale: f32, mask: &[f32; TILE], slope: f32) -> f32 {
         let mut most = [f32::NEG_INFINITY; LANES];
         for (x, mask) in x.as_chunks_mut::<LANES>().0.iter_mut().zip(mask.as_chunks::<LANES>().0) {
@@ -370,7 +370,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `x ← e^(x − most)`. Returns the sum of the results, in lanes.
+    /// Computes `x ← e^(x − most)`. Returns the sum of the results, per lane.
     pub(super) fn exponentials(x: &mut [f32; TILE], most: f32) -> f32 {
         let mut sums = [0.0_f32; LANES];
         for x in x.as_chunks_mut::<LANES>().0 {

@@ -10,8 +10,8 @@ use crate::elements::{CHUNK, int};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 
-/// `out[:, u, t] = x[:, u, t] + bias[:, ids[u, t]]`; experts outside the window add 0. The result may be the memory of
-/// `x`.
+/// Computes `out[:, u, t] = x[:, u, t] + bias[:, ids[u, t]]`. Experts outside the window add 0. The result may share
+/// the memory of `x`.
 #[derive(Debug)]
 struct Biased {
     window: Option<Interval>,

@@ -10,7 +10,7 @@ use crate::error::KernelError;
 use crate::launch::{Call, Launch, Request, Selected, ensure};
 use crate::view::View;
 
-/// A ggml op that the reference executor implements, by ggml's name.
+/// A ggml op that the reference executor implements.
 #[derive(Debug)]
 struct Foreign {
     op: Op,
@@ -66,7 +66,7 @@ impl Launch for Foreign {
             return Ok(());
         }
         let [y] = call.results else {
-            return ensure(false, "number of results");
+            return ensure(false, "wrong number of results");
         };
         let whole = |t: &View| t.ne[0].is_multiple_of(t.dtype.block_len() as usize);
         let blocks = call.operands.iter().all(whole) && whole(y);
@@ -85,9 +85,9 @@ impl Launch for Foreign {
         };
         let results = eval(&self.op, &operands, &[shape], &context).map_err(|e| failed(&e))?;
         let [result] = results.as_slice() else {
-            return ensure(false, "number of results");
+            return ensure(false, "wrong number of results");
         };
-        // SAFETY: caller's contract; no other worker writes.
+        // SAFETY: caller's contract; other workers do not write.
         unsafe { write(result, y) }
     }
 }

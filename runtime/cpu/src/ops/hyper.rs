@@ -16,7 +16,7 @@ struct Mixing {
 pub(super) fn hc_comb(op: &HcComb, request: &Request<'_>) -> Selected {
     request.expect(&[Elements::Real; 3], &[Elements::Real])?;
     if request.operands.iter().any(|t| t.is_quantised()) {
-        return Err("operands must not be quantised");
+        return Err("an operand is quantised");
     }
     Ok(Box::new(Mixing {
         eps: f64::from(op.eps),
@@ -36,7 +36,7 @@ fn normalise(matrix: &mut [f32], hc: usize, eps: f64, at: impl Fn(usize, usize) 
 }
 
 impl Mixing {
-    /// Turns logits, rows over destinations, into the mixing matrix.
+    /// Turns logits into the mixing matrix. Rows are the destinations.
     fn settle(&self, matrix: &mut [f32], hc: usize) {
         for row in matrix.chunks_exact_mut(hc) {
             let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
