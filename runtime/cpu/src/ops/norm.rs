@@ -20,7 +20,7 @@ struct Affine {
     factor: f32,
 }
 
-/// Computes shift and factor from the mean, the mean of squares about it and, for L2, the sum of squares.
+/// Computes shift and factor from a row's mean, second central moment and, for L2, sum of squares.
 fn affine(kind: NormKind, eps: f32, mean: f64, moment: f64, squares: f64) -> Affine {
     let eps = f64::from(eps);
     let (shift, factor) = match kind {
@@ -44,8 +44,8 @@ vectorised! {
 
 /// Returns a worker's rows, and its part of each row.
 ///
-/// If there are few rows, all workers compute the sums of all rows, and each writes its part. The operands must not be
-/// overwritten meanwhile.
+/// If there are few rows, every worker computes the sums of all rows, and writes its part. No worker may overwrite
+/// the operands during this time.
 fn division(worker: &Worker<'_>, x: &View, y: &View) -> (Range<usize>, Range<usize>) {
     let (n, rows) = (y.ne[0], y.rows());
     let units = n.div_ceil(CHUNK);
@@ -56,7 +56,7 @@ fn division(worker: &Worker<'_>, x: &View, y: &View) -> (Range<usize>, Range<usi
     (worker.share(rows), 0..n)
 }
 
-/// Writes the worker's share of `x`, normalised, to `y`. `of` returns the shift and the factor of a row.
+/// Writes the worker's share of the normalised `x` to `y`. `of` returns a row's shift and factor.
 ///
 /// # Safety
 /// Same as [`crate::Kernel::run`] on these views.
@@ -165,7 +165,7 @@ impl Launch for Stats {
     }
 }
 
-/// Normalises rows by their summed statistics. The result may be the operand's memory.
+/// Normalises rows by their summed statistics. The result may share the operand's memory.
 #[derive(Debug)]
 struct Applied {
     kind: NormKind,

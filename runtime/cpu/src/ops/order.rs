@@ -9,7 +9,7 @@ use crate::elements::{row, write_index, write_row};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 
-/// The indices of each row's first elements in sorted order; ties are ordered by index, and NaN comes last.
+/// The indices of each row's first elements in sorted order. Ties are ordered by index, and NaN comes last.
 #[derive(Debug)]
 struct Sorted {
     order: SortOrder,
@@ -42,7 +42,7 @@ fn sort(row: &[f32], order: SortOrder, k: usize, indices: &mut [u32]) {
         (x, SortOrder::Ascending) => x,
         (x, SortOrder::Descending) => -x,
     };
-    // A total order: keys are never NaN, and indices differ.
+    // The order is total: keys are never NaN, and indices differ.
     let compare = |a: &u32, b: &u32| {
         let by_key = key(*a).partial_cmp(&key(*b)).unwrap_or(Ordering::Equal);
         by_key.then(a.cmp(b))

@@ -1,4 +1,4 @@
-//! Ops that depend on the elements' positions, and constants.
+//! Constants, and ops that depend on element positions.
 #![allow(unsafe_code)]
 
 use tpc_ir::op::{Arange, Hadamard, Side, Tri};
@@ -8,7 +8,7 @@ use crate::elements::real;
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 
-/// The result may be the operand's memory.
+/// The upper or lower triangle of a matrix. The result may share the operand's memory.
 #[derive(Debug)]
 struct Triangle {
     keep: Side,
@@ -42,7 +42,7 @@ pub(super) fn tri(op: &Tri, request: &Request<'_>) -> Selected {
 pub(super) fn diag(request: &Request<'_>) -> Selected {
     request.expect(&[Elements::Real], &[Elements::Real])?;
     if request.operands[0].is_quantised() {
-        return Err("the operand must not be quantised");
+        return Err("the operand is quantised");
     }
     Ok(Box::new(Diagonal))
 }

@@ -75,7 +75,7 @@ impl Launch for AxisSums {
         expected[self.axis] = 1;
         ensure(y.ne == expected, "sizes of x and the sums")?;
         let (mut other, mut totals) = ([0.0; CHUNK], [0.0_f64; CHUNK]);
-        // SAFETY: caller's contract; the rows added exist.
+        // SAFETY: caller's contract; the summed rows exist.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 let (other, totals) = (&mut other[..chunk.len()], &mut totals[..chunk.len()]);
@@ -109,8 +109,7 @@ impl Launch for Cumulative {
             let mut total = 0.0_f64;
             for from in (0..x.ne[0]).step_by(CHUNK) {
                 let chunk = &mut buffer[..CHUNK.min(x.ne[0] - from)];
-                // SAFETY: the rows exist; the result row is this worker's; a chunk is read before it is
-                // written.
+                // SAFETY: the rows exist; the result row is this worker's; a chunk is read before it is written.
                 unsafe {
                     read_row(&x, x.row(at), from, chunk);
                     for v in &mut *chunk {

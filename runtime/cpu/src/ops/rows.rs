@@ -1,4 +1,4 @@
-//! Reading rows by index.
+//! Reads rows by index.
 #![allow(unsafe_code)]
 
 use tpc_ir::Interval;
@@ -18,8 +18,8 @@ pub(super) fn index(what: &'static str, index: i64, bound: usize) -> Result<usiz
         .ok_or(KernelError::Index { what, index, bound })
 }
 
-/// Returns an index read from data, relative to `window`; `None` outside. Without a window it must be below `bound`, as
-/// an index within the window is too.
+/// Returns an index read from data, relative to `window`, or `None` if it is outside. Without a window, the index
+/// must be below `bound`, as is every index within a window.
 pub(crate) fn windowed(
     what: &'static str,
     value: i64,
@@ -34,7 +34,7 @@ pub(crate) fn windowed(
     local.map(|i| index(what, i as i64, bound)).transpose()
 }
 
-/// `out[:, r, i, j] = data[:, index[r, i, j], i, j]`
+/// Computes `out[:, r, i, j] = data[:, index[r, i, j], i, j]`.
 #[derive(Debug)]
 struct Gather {
     window: Option<Interval>,
@@ -60,10 +60,10 @@ impl Gather {
         ensure(fits, "sizes of the table, the index and the result")
     }
 
-    /// Returns the table's row for a row of the result.
+    /// Returns the table row of a result row.
     ///
     /// # Safety
-    /// The views fit, and the row is one of the result.
+    /// The views fit, and the result has the row.
     unsafe fn source(
         &self,
         data: &View,
@@ -108,7 +108,7 @@ impl Launch for GatherInts {
                 let source = self.0.source(&data, &indices, [i1, i2, i3])?;
                 for i0 in 0..y.ne[0] {
                     let value = source.map_or(0, |row| int(&data, [i0, row, i2, i3]));
-                    // Two's complement keeps a negative number's bits.
+                    // Two's complement preserves the bits of negative numbers.
                     write_index(&y, [i0, i1, i2, i3], value as usize);
                 }
             }

@@ -1,4 +1,4 @@
-//! In-place writes of slices, in the tensor's element type.
+//! Writes slices in place, in the tensor's element type.
 #![allow(unsafe_code)]
 
 use tpc_ir::DType;
@@ -12,32 +12,32 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 use crate::team::Worker;
 use crate::view::View;
 
-/// Checks that the op updates its first operand in its own type, along an axis that does not cut blocks.
+/// Checks that the op keeps its first operand's type, and that the axis does not cut blocks.
 fn updates(axis: usize, request: &Request<'_>) -> Result<(), &'static str> {
     let dst = request.operands.first();
     if dst != request.results.first() {
-        return Err("the result must have the destination's type");
+        return Err("the types of result and destination differ");
     }
     if axis == 0 && dst.is_some_and(|t| t.is_quantised()) {
-        return Err("single elements of blocks cannot be set");
+        return Err("the op would set single elements of blocks");
     }
     Ok(())
 }
 
-/// True if the worker writes this piece of a row. The owner depends only on the destination, so that two rows for one
-/// position are written in order.
+/// True if the worker writes this piece of a row. This depends only on the destination, so two rows for one position
+/// are written in order.
 fn owns(worker: &Worker<'_>, [i1, i2, i3]: [usize; 3], chunk: usize) -> bool {
     (i1 + i2 + i3 + chunk) % worker.count() == worker.index()
 }
 
-/// Calls `f` with start and length of the worker's pieces of the destination's row.
+/// Calls `f` with start and length of each of the worker's pieces of a row.
 fn each_owned(worker: &Worker<'_>, row: [usize; 3], n: usize, mut f: impl FnMut(usize, usize)) {
     for chunk in (0..n.div_ceil(CHUNK)).filter(|&c| owns(worker, row, c)) {
         f(chunk * CHUNK, CHUNK.min(n - chunk * CHUNK));
     }
 }
 
-/// Copies the worker's pieces of the destination to the result, unless both are the same memory.
+/// Copies the worker's pieces of the destination to the result, unless they share memory.
 ///
 /// # Safety
 /// Same as [`crate::Kernel::run`] on these views.
@@ -60,7 +60,7 @@ unsafe fn copy_owned(worker: &Worker<'_>, dst: &View, y: &View) -> Result<(), Ke
     Ok(())
 }
 
-/// Slices along axis 1, 2 or 3 by index.
+/// Writes slices along axis 1, 2 or 3 by index.
 #[derive(Debug)]
 struct Scatter {
     axis: usize,
@@ -188,7 +188,7 @@ impl Launch for Replace {
         ensure(others.all(|same| same), "sizes of dst and src")?;
         let (n, len) = (y.ne[self.axis], src.ne[self.axis]);
         let end = self.start.saturating_add(len);
-        ensure(end <= n, "end of the slice beyond the axis")?;
+        ensure(end <= n, "the slice ends beyond the axis")?;
         let part = |v: &View, start: usize, end: usize| v.sliced(self.axis, start, end - start);
         // SAFETY: caller's contract; the parts do not overlap.
         unsafe {
@@ -202,7 +202,7 @@ impl Launch for Replace {
     }
 }
 
-/// Copies as [`copy`], for real numbers of any type.
+/// Copies like [`copy`], for real numbers of any type.
 ///
 /// # Safety
 /// Same as [`copy`].

@@ -11,10 +11,10 @@ use std::ops::Range;
 use tpc_ir::DType;
 use tpc_runtime::quant::dequantise;
 
-/// Rows of a panel, the unit in which threads share rows.
+/// Rows per panel. Threads divide work by panels.
 pub const PANEL_ROWS: usize = ROWS;
 
-/// Stored form of a matrix: panels of 16 rows, the last padded with zeros.
+/// The stored form of a matrix: panels of 16 rows. Zeros pad the last panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     dtype: DType,
@@ -31,32 +31,31 @@ enum Stored {
     Floats(usize),
 }
 
-/// A matrix as in the file: rows one after another.
+/// A matrix as in the file, row by row.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// The blocks of all rows.
     pub bytes: &'a [u8],
-    /// Index in the whole K of the first element held here.
+    /// Index in K of the first stored element.
     pub from: usize,
-    /// Elements per row: whole blocks of the file that include the part to pack.
+    /// Elements per stored row: whole file blocks that include the part to pack.
     pub k: usize,
 }
 
 impl Format {
-    /// Returns the format of a matrix of `rows` rows that has `part` of K.
+    /// Returns the format of `rows` rows with `part` of K.
     ///
     /// # Errors
-    /// - [`ProductError::Unsupported`] for types without products.
-    /// - [`ProductError::Size`] for rows that are not whole blocks and sizes that cannot be addressed.
-    /// - [`ProductError::Part`] for parts that start or end inside a block of nvfp4. Other types may be cut at every 32
-    ///   elements.
+    /// Returns [`ProductError::Unsupported`] if the type has no products, and [`ProductError::Size`] if rows are not
+    /// whole blocks or the size cannot be addressed. Also returns [`ProductError::Part`] if the part cuts a block of
+    /// nvfp4; other types can be cut at every 32 elements.
     pub fn new(dtype: DType, rows: usize, part: Part) -> Result<Format, ProductError> {
         let size = ProductError::Size {
             dtype,
             rows,
             k: part.global(),
         };
-        // With padding to whole panels and lines, a size less than doubles, with room to spare.
+        // Padding to whole panels and cache lines less than doubles the size.
         let bytes = dtype.bytes(part.global() as u64).ok_or(size)?;
         let all = (rows as u64)
             .checked_add(ROWS as u64)
@@ -98,12 +97,13 @@ impl Format {
             || matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::Bf16)
     }
 
-    /// True if scales are stored per 256 elements of whole rows. A part's stored form then depends on its start.
+    /// True if scales are stored per 256 elements of whole rows. A part's stored form then depends on the part's
+    /// start.
     pub fn has_steps(dtype: DType) -> bool {
         quantised(dtype).is_some_and(|of| of.granule == 1) && dtype.block_len() > BLOCK as u64
     }
 
-    /// Returns the file's element type.
+    /// Returns the element type in the file.
     pub const fn dtype(&self) -> DType {
         self.dtype
     }
@@ -123,7 +123,7 @@ impl Format {
         self.rows.div_ceil(ROWS)
     }
 
-    /// Returns the bytes of a panel, whole cache lines.
+    /// Returns the bytes of a panel, a multiple of a cache line.
     pub const fn panel_bytes(&self) -> usize {
         self.panel_bytes
     }
@@ -133,7 +133,7 @@ impl Format {
         self.panels() * self.panel_bytes
     }
 
-    /// True if the product takes quantised activations.
+    /// True if products take quantised activations.
     pub const fn takes_quantised(&self) -> bool {
         matches!(self.stored, Stored::Quantised(_))
     }
@@ -145,11 +145,11 @@ impl Format {
         }
     }
 
-    /// Packs some panels into `out`, [`Format::panel_bytes`] each. Threads may pack different panels.
+    /// Packs a range of panels into `out`, [`Format::panel_bytes`] each. Threads may pack different panels.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] if the source is not whole blocks, lacks some of the part, or does not have these
-    /// panels. [`ProductError::Length`] if the source or `out` has another length.
+    /// Returns [`ProductError::Shape`] if the source is not whole blocks, does not contain the part, or the panels do
+    /// not exist. Returns [`ProductError::Length`] if the source or `out` has the wrong length.
     pub fn pack(
         &self,
         source: Source,
@@ -188,7 +188,7 @@ impl Format {
             .is_some_and(|end| self.part.end() <= end);
         let (Some(stride), true, true) = (whole, starts && from <= self.part.start(), ends) else {
             return Err(ProductError::Shape {
-                what: "the source is whole blocks that hold the part",
+                what: "the source is not whole blocks or does not contain the part",
             });
         };
         let expected = (stride as usize).checked_mul(self.rows);
@@ -245,10 +245,10 @@ pub struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// Wraps `bytes` filled by [`Format::pack`]. Reading is fastest if they start at a cache line.
+    /// Wraps `bytes` filled by [`Format::pack`]. Reading is fastest if the bytes start at a cache line.
     ///
     /// # Errors
-    /// [`ProductError::Length`] unless there are [`Format::bytes`].
+    /// Returns [`ProductError::Length`] if the number of bytes is not [`Format::bytes`].
     pub fn new(format: Format, bytes: &'a [u8]) -> Result<Matrix<'a>, ProductError> {
         if bytes.len() != format.bytes() {
             return Err(ProductError::Length {
@@ -315,14 +315,14 @@ impl Packed {
     /// Copies the matrix.
     ///
     /// # Errors
-    /// [`ProductError::Size`] if memory does not suffice.
+    /// Returns [`ProductError::Size`] if memory runs out.
     pub fn copy(&self) -> Result<Packed, ProductError> {
         let mut out = Packed::zeroed(self.format)?;
         out.pages.bytes_mut().copy_from_slice(self.pages.bytes());
         Ok(out)
     }
 
-    /// Returns the matrix.
+    /// Borrows the matrix.
     pub fn matrix(&self) -> Matrix<'_> {
         Matrix {
             format: self.format,

@@ -7,7 +7,7 @@ use super::executor::{ExecutorUnderTest, Factory, Failure};
 use crate::cases::{Case, generator, out_of_range};
 use crate::random::Random;
 
-/// Ops with an index operand, and the word for the indexed item.
+/// Ops with an index operand, and the name of the indexed item.
 const INDEXED: [(&str, &str); 5] = [
     ("get_rows", "row"),
     ("set_rows", "slice to set"),

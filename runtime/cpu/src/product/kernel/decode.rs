@@ -1,12 +1,12 @@
-//! A panel times a few tokens, decoded in registers, for weights that come from memory and are used once.
+//! Multiplies a panel by a few tokens, decoding in registers, for weights that come from memory and are used once.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
-    reason = "loops over registers count, so that they are unrolled alike"
+    reason = "counted loops over registers are unrolled"
 )]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "each function has the contract of the functions that it calls"
+    reason = "callers meet the contracts of all calls"
 )]
 
 use super::block::{Decoded, add};
@@ -24,9 +24,8 @@ pub(in crate::product) struct Decode<'a> {
     /// The order of the sum over K.
     pub plan: &'a Plan,
     pub panel: *const u8,
-    /// First block of each token's row.
+    /// The first block of each token's row.
     pub x: [*const Block; TOKENS],
-    /// The output.
     pub sums: &'a mut Sums,
 }
 
@@ -45,7 +44,7 @@ impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
         } = self.0;
         let mut stack = [[[S::fsplat(0.0)]; W]; SUMS];
         let mut depth = 0;
-        // Prefetches the scales after the next panel's steps, needed by its first step.
+        // Prefetches the trailing scales of the next panel; the next panel's first step needs them.
         for line in (geometry.steps_bytes()..geometry.panel).step_by(64) {
             S::prefetch(panel.wrapping_add(geometry.panel + line));
         }
@@ -87,11 +86,11 @@ impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
     }
 }
 
-/// Runs the product of `W` tokens on an instruction set.
+/// Runs the product of `W` tokens.
 ///
 /// # Safety
-/// The machine has the instructions of `S`; the panel has the geometry of `L`; each of the first `W` rows has a block
-/// for each of the geometry's.
+/// The machine has the instructions of `S`; the panel has the geometry of `L`; each of the first `W` rows has all
+/// blocks of the geometry.
 pub(super) unsafe fn run<S: Simd, L: Layout, const W: usize>(work: Decode) {
     // SAFETY: caller's contract.
     unsafe { S::enter(Tile::<L, W>(work, PhantomData)) }

@@ -1,4 +1,4 @@
-//! The kernels of products, each written once over [`super::simd::Simd`].
+//! Product kernels, each written once for all instruction sets ([`super::simd::Simd`]).
 //!
 //! | file      | contents                                                                      |
 //! |-----------|-------------------------------------------------------------------------------|
@@ -18,12 +18,12 @@ pub(super) mod unpack;
 
 use super::layout::ROWS;
 
-/// The maximum number of tokens whose sums are in registers at once.
+/// The maximum number of tokens with sums in registers.
 pub(super) const TOKENS: usize = 6;
-/// The maximum number of panels whose sums are in registers at once.
+/// The maximum number of panels with sums in registers.
 pub(super) const PANELS: usize = 2;
-/// The maximum number of sums that a part of K leaves, or that wait to be merged.
+/// The maximum number of sums that a part of K produces, or that wait for a merge.
 pub(super) const SUMS: usize = 6;
 
-/// Sums of one register tile: `[root][token][panel][row]`.
+/// The sums of one register tile: `[root][token][panel][row]`.
 pub(super) type Sums = [[[[f32; ROWS]; PANELS]; TOKENS]; SUMS];
