@@ -10,15 +10,13 @@ use crate::math::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use crate::simd::vectorised;
 use crate::view::View;
 
-/// The number of elements processed at a time, a multiple of every block size.
+/// Elements processed at a time, a multiple of every block size.
 pub(crate) const CHUNK: usize = 512;
 
-/// True if kernels can read this type as real numbers.
 pub(crate) fn is_readable(dtype: DType) -> bool {
     !dtype.is_integer() && can_dequantise(dtype)
 }
 
-/// True if kernels can write this type as real numbers.
 pub(crate) fn is_writable(dtype: DType) -> bool {
     !dtype.is_integer() && can_quantise(dtype)
 }
@@ -52,7 +50,7 @@ pub(crate) fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) {
     };
     // SAFETY: the slice has the bytes of these elements.
     if !unsafe { decode_rows(dtype, rows, whole.as_mut_ptr(), 0) } {
-        // Selection checked the type, and chunks are whole blocks.
+        // The type is checked, and chunks are whole blocks.
         let decoded = dequantise(dtype, bytes, out);
         debug_assert_eq!(decoded, Ok(()));
         return;
@@ -90,14 +88,13 @@ pub(crate) fn encode(dtype: DType, values: &[f32], out: &mut [u8]) {
         DType::Bf16 => encode_bf16(values, out.as_chunks_mut().0),
         DType::Q8_0 => encode_q8_0(values, out),
         _ => {
-            // Selection checked the type, and chunks are whole blocks.
+            // The type is checked, and chunks are whole blocks.
             let encoded = quantise_searched(dtype, values, out);
             debug_assert_eq!(encoded, Ok(()));
         }
     }
 }
 
-/// Returns the bytes of `n` elements in whole blocks.
 const fn bytes_of(dtype: DType, n: usize) -> usize {
     n / dtype.block_len() as usize * dtype.block_bytes() as usize
 }
@@ -145,7 +142,7 @@ pub(crate) unsafe fn write_row(view: &View, row: *mut u8, at: usize, values: &[f
     }
 }
 
-/// Prefetches `count` rows along axis 1, starting at these indices, possibly beyond the end.
+/// Prefetches `count` rows along axis 1, possibly beyond the end.
 pub(crate) fn prefetch_rows(view: &View, indices: [usize; 3], count: usize) {
     let (from, bytes) = (view.row(indices), bytes_of(view.dtype, view.ne[0]));
     for i in 0..count {
@@ -156,8 +153,8 @@ pub(crate) fn prefetch_rows(view: &View, indices: [usize; 3], count: usize) {
     }
 }
 
-/// Reads `count` rows along axis 1, starting at these indices, into rows of `out` that are `width` apart. Also
-/// prefetches `count` rows that start `ahead` rows later.
+/// Reads `count` rows along axis 1 into rows of `out` that are `width` apart. Also prefetches `count` rows that start
+/// `ahead` rows later.
 ///
 /// # Safety
 /// Same as [`read_row`], for every row; `out` can hold all rows. Prefetched rows need not exist.
@@ -190,8 +187,7 @@ pub(crate) unsafe fn read_rows(
     }
 }
 
-/// Returns a whole row: borrowed if it is contiguous f32, otherwise decoded into `buffer`. `buffer` has the row's
-/// length.
+/// Returns a whole row: borrowed if contiguous f32, otherwise decoded into `buffer` of the row's length.
 ///
 /// # Safety
 /// Same as [`read_row`]; no other thread writes the row while the result is used.

@@ -2,7 +2,7 @@
 
 use tpc_ir::DType;
 
-/// An error of a launch. Kernels do not allocate, so messages consist of fixed parts.
+/// An error of a launch. Messages have fixed parts because kernels do not allocate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KernelError {
     /// An index read from data is out of range.

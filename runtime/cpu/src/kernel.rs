@@ -11,14 +11,14 @@ use crate::simd;
 use crate::team::Worker;
 use crate::view::View;
 
-/// An op with known attributes and element types, ready to run on any sizes.
+/// An op with known attributes and element types, for any sizes.
 #[derive(Debug)]
 pub struct Kernel {
     name: &'static str,
     types: Box<[DType]>,
     operands: usize,
     launch: Box<dyn Launch>,
-    /// The instruction set to use instead of the best.
+    /// Replaces the best instruction set.
     vectors: Option<simd::Isa>,
 }
 
@@ -73,22 +73,20 @@ impl Kernel {
         self.launch.scratch_bytes(operands, results)
     }
 
-    /// Sets the kernel's size attribute.
     pub(crate) fn resize(&mut self, size: usize) -> Result<(), KernelError> {
         self.launch.resize(size)
     }
 
-    /// Computes the worker's share of the results. Every worker of a device calls this with the same views. The
-    /// results may be read only after all workers have returned and met at a barrier.
+    /// Computes the worker's share of the results. Every worker of a device calls this with the same views. Results
+    /// are readable after all workers have returned and met at a barrier.
     ///
     /// # Errors
     /// Returns [`KernelError`] if the views do not match or an index is out of range. The results are then undefined.
     ///
     /// # Safety
     /// Every view's bytes are readable, and the results' bytes are writable, until all workers have returned; no
-    /// other thread writes them. Results overlap other views in one case only: a result may be the same memory as an
-    /// operand that the kernel updates in place or reads element by element. This operand and the result have the
-    /// same element type and strides.
+    /// other thread writes them. Results do not overlap other views, with one exception: a result may share the
+    /// memory, element type and strides of an operand that the kernel updates in place or reads element by element.
     #[allow(unsafe_code)]
     pub unsafe fn run(
         &self,

@@ -30,7 +30,7 @@ impl Lanes for Portable {
     }
 }
 
-/// Adds two shuffles of a pair of vectors. This is a macro because closures are not compiled for the instruction set.
+/// Adds two shuffles of a pair of vectors. Closures are not compiled for the instruction set, so this is a macro.
 #[cfg(target_arch = "x86_64")]
 macro_rules! onto {
     ($add:ident, $shuffle:ident, $low:literal, $high:literal, $a:expr, $b:expr) => {{
@@ -59,7 +59,7 @@ impl Lanes for Avx512 {
                 onto!(_mm512_add_ps, _mm512_shuffle_ps, 0x44, 0xee, $a, $b)
             };
         }
-        /// Sums groups of four lanes of four vectors, starting with vector `$i`.
+        /// Sums groups of four lanes of four vectors from vector `$i` on.
         macro_rules! four {
             ($i:literal) => {
                 quarters!(halves!(v[$i], v[$i + 1]), halves!(v[$i + 2], v[$i + 3]))

@@ -15,17 +15,14 @@ pub(crate) struct Request<'a> {
     pub(crate) options: Options,
 }
 
-/// The use of an operand's or result's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elements {
-    /// Real numbers.
     Real,
     /// Integers, such as indices and positions.
     Int,
 }
 
 impl Request<'_> {
-    /// Checks the number and types of operands and results.
     pub(crate) fn expect(
         &self,
         operands: &[Elements],
@@ -63,7 +60,7 @@ impl Request<'_> {
     }
 }
 
-/// A kernel, or the reason why the op has no kernel.
+/// A kernel, or the reason why the op has none.
 pub(crate) type Selected = Result<Box<dyn Launch>, &'static str>;
 
 /// Sizes of a tensor in elements.
@@ -73,12 +70,12 @@ pub(crate) struct Call<'a> {
     pub(crate) worker: &'a Worker<'a>,
     pub(crate) operands: &'a [View],
     pub(crate) results: &'a [View],
-    /// This worker's scratch memory, [`Launch::scratch_bytes`] long.
+    /// This worker's memory, [`Launch::scratch_bytes`] long.
     pub(crate) scratch: &'a mut [u8],
 }
 
 impl Call<'_> {
-    /// Returns the operands and results, or an error if their number is wrong.
+    /// Returns the operands and results if their number is right.
     pub(crate) fn views<const N: usize, const M: usize>(
         &self,
     ) -> Result<([View; N], [View; M]), KernelError> {
@@ -91,7 +88,7 @@ impl Call<'_> {
     }
 }
 
-/// Returns an error with this text if `holds` is false.
+/// Returns an error with the text `what` if `holds` is false.
 pub(crate) const fn ensure(holds: bool, what: &'static str) -> Result<(), KernelError> {
     if holds {
         Ok(())
@@ -104,7 +101,7 @@ pub(crate) fn bytes_for(lengths: &[usize]) -> usize {
     lengths.iter().map(|n| n * 4).sum::<usize>() + 64
 }
 
-/// Splits scratch memory into uninitialised slices. The first is aligned to a cache line.
+/// Splits scratch memory into undefined slices, the first aligned to a cache line.
 pub(crate) fn floats<const N: usize>(
     scratch: &mut [u8],
     lengths: [usize; N],
@@ -123,17 +120,12 @@ pub(crate) fn floats<const N: usize>(
     Ok(out)
 }
 
-/// The code of a kernel.
 pub(crate) trait Launch: std::fmt::Debug + Send + Sync {
-    /// Returns a worker's scratch bytes.
     fn scratch_bytes(&self, _operands: &[Sizes], _results: &[Sizes]) -> usize {
         0
     }
 
     /// Sets the kernel's size attribute ([`crate::ops::size_of`]).
-    ///
-    /// # Errors
-    /// Returns an error if the kernel does not accept the size.
     fn resize(&mut self, _size: usize) -> Result<(), KernelError> {
         Ok(())
     }

@@ -9,11 +9,11 @@
 //! | [`Team`]   | threads that spin and then park, in one group per device                             |
 //! | [`Kernel`] | an op with known attributes and element types; runs without allocating               |
 //!
-//! [`CpuExecutor`] runs a whole program, with a group of threads per device.
+//! [`CpuExecutor`] runs a whole program.
 //!
 //! [`tpc_runtime::eval`] defines every op; kernels compute in f32. Results have the same bits for any number of
-//! workers and any instruction set. Work is divided by rows, heads or columns, no sum crosses workers, and every sum
-//! has a fixed order.
+//! workers and any instruction set: workers divide rows, heads or columns, no sum crosses workers, and every sum has
+//! a fixed order.
 
 mod blocks;
 mod elements;

@@ -1,7 +1,7 @@
 //! Zeroed memory in huge pages.
 //!
 //! Every token reads all weights. With 4 KiB pages, a core translates an address every 64 cache lines, and its
-//! prefetcher stops at the end of each page. On a virtual machine this costs up to half the bandwidth.
+//! prefetcher stops at each page's end. On a virtual machine this costs up to half the bandwidth.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -11,8 +11,8 @@ use memmap2::MmapMut;
 
 /// Bytes of a huge page on x86-64, and on AArch64 with 4 KiB pages.
 const HUGE: usize = 2 << 20;
-/// The minimum size for huge pages, in bytes. This is more than a core's TLB covers with small pages. Smaller memory
-/// occupies only written pages.
+/// Minimum bytes for huge pages, more than a core's TLB covers with small pages. Smaller memory occupies only written
+/// pages.
 const LARGE: usize = 16 << 20;
 
 /// Zeroed bytes, aligned to a page, or to a huge page if at least [`LARGE`]. Unwritten pages take no memory.
@@ -37,7 +37,7 @@ impl Pages {
         let start = ptr.align_offset(HUGE).min(room);
         #[cfg(target_os = "linux")]
         if room > 0 {
-            // Without huge pages this fails, and the memory keeps small pages.
+            // Without huge pages this fails, and small pages remain.
             let _ = map.advise_range(memmap2::Advice::HugePage, start, len);
         }
         Ok(Pages {
@@ -62,10 +62,10 @@ impl Pages {
     }
 }
 
-/// A type with a valid value of all zero bytes.
+/// A type for which zero bytes are a valid value.
 ///
 /// # Safety
-/// Zero bytes are a valid value, and the type does not contain references.
+/// Zero bytes are valid, and the type contains no references.
 pub(crate) unsafe trait Zero: Copy {}
 
 // SAFETY: numbers.
@@ -73,8 +73,8 @@ unsafe impl Zero for f32 {}
 // SAFETY: numbers.
 unsafe impl Zero for u32 {}
 
-/// Zeroed elements shared by threads. Unwritten pages take no memory. An allocator may reuse memory, so it cannot
-/// guarantee this.
+/// Zeroed elements shared by threads. Unwritten pages take no memory; an allocator cannot guarantee this, because it
+/// may reuse memory.
 #[derive(Debug)]
 pub(crate) struct Zeroed<T> {
     pages: Pages,

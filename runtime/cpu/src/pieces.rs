@@ -1,4 +1,4 @@
-//! Work stealing among a device's workers, so that an interrupted core does not delay other cores.
+//! Work stealing among a device's workers, so that an interrupted core does not delay others.
 //!
 //! Every worker takes pieces from the front of its own share, to read memory in sequence, then from the back of other
 //! shares.
@@ -49,8 +49,8 @@ pub(crate) struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// Divides `n` items, about `grain` at a time, among the workers of `shares`. Returns worker `index`'s pieces.
-    /// All workers pass the same `n`, `grain` and `division`. `division` must increase.
+    /// Divides `n` items, about `grain` at a time, and returns worker `index`'s pieces. All workers pass the same
+    /// `n`, `grain` and `division`. `division` must increase.
     pub(crate) fn new(
         shares: &'a [Share],
         index: usize,
@@ -68,7 +68,6 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Returns worker `of`'s initial pieces.
     fn first(&self, of: usize) -> Left {
         let pieces = self.n.div_ceil(self.grain);
         let at = |i: usize| (pieces * i / self.shares.len()) as u16;
@@ -79,14 +78,14 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Takes a piece of worker `of`: from the front of the own share, otherwise from the back.
+    /// Takes a piece of worker `of`, from the front if `of` is this worker, otherwise from the back.
     fn piece_of(&self, of: usize) -> Option<usize> {
         let share = &self.shares[of].0;
         let mut bits = share.load(Ordering::Relaxed);
         loop {
             let mut left = Left::unpack(bits);
             if left.division > self.division {
-                // The worker began a later division, so all pieces of this one are taken.
+                // The worker began a later division, so this one is done.
                 return None;
             }
             if left.division < self.division {

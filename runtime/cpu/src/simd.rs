@@ -1,8 +1,8 @@
 //! Functions compiled for several instruction sets with the same results.
 //!
-//! They are plain Rust on arrays of lanes, compiled for AVX-512, AVX2 with FMA, and the baseline; each call selects
-//! one. The bits agree because sums have a fixed order, and every fused multiply-add is [`f32::mul_add`], which
-//! rounds once on every machine.
+//! Each function is plain Rust on arrays of lanes, compiled for AVX-512, AVX2 with FMA, and the baseline. The bits
+//! agree because sums have a fixed order, and every fused multiply-add is [`f32::mul_add`], which rounds once on
+//! every machine.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ thread_local! {
     static INSTEAD: Cell<Option<Isa>> = const { Cell::new(None) };
 }
 
-/// Calls `f` with this instruction set. The machine must have it. Results do not change.
+/// Calls `f` with this instruction set, which the machine must have.
 pub(crate) fn with<T>(isa: Isa, f: impl FnOnce() -> T) -> T {
     struct Restore(Option<Isa>);
     impl Drop for Restore {

@@ -9,18 +9,18 @@ use crate::product::{Format, Part};
 pub const ROWS16: StorageFormat = StorageFormat::of_granules("rows16");
 
 /// The CPU as a target of programs. Weights that products read, including tied embedding tables, are stored in panels
-/// of sixteen rows. Other weights are stored as in the file.
+/// of sixteen rows, others as in the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuTarget;
 
-/// Returns the format and number of a weight's matrices, or `None` if the type has no products.
+/// Returns the format and number of a weight's matrices, if the type has products.
 pub(crate) fn stack(weight: WeightPart<'_>) -> Option<(Format, usize)> {
     let dtype = weight.ty.dtype;
     let [k, rows, p, q] = sizes(weight.ty)?;
     if k == 0 || rows == 0 || !Format::supports(dtype) {
         return None;
     }
-    // If scales are stored per step, the format depends on the weight's start within a step.
+    // The format depends on the weight's start within a step.
     let start = match Format::has_steps(dtype) {
         true => usize::try_from(weight.start % LONGEST_BLOCK).ok()?,
         false => 0,

@@ -1,7 +1,7 @@
 //! Threads that run launches together. Between runs, threads spin for a while, then park.
 //!
-//! Waiting threads spin. On a busy machine, a thread that yields loses a time slice, and all other threads wait for
-//! this thread. Only threads without their own core yield.
+//! On a busy machine, a thread that yields loses a time slice, and all others wait for it. Only threads without their
+//! own core yield.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
@@ -14,13 +14,13 @@ use std::time::Duration;
 use crate::error::{KernelError, TeamError};
 use crate::pieces::{Pieces, Share};
 
-/// The number of wait iterations before a thread yields.
+/// Wait iterations before a thread yields.
 const SPINS: u32 = 1 << 15;
-/// The number of wait iterations if there are more threads than cores.
+/// Wait iterations if there are more threads than cores.
 const SPINS_CROWDED: u32 = 1 << 8;
 /// The sleep after spinning without success.
 const NAP: Duration = Duration::from_micros(50);
-/// The number of iterations before an idle thread parks.
+/// Iterations before an idle thread parks.
 const IDLE_TURNS: u32 = 1 << 14;
 
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ struct Group {
     count: usize,
     arrived: Apart<AtomicUsize>,
     round: Apart<AtomicUsize>,
-    /// Shares for work stealing. Empty if there is one worker.
+    /// Shares for work stealing, empty for one worker.
     shares: Vec<Share>,
 }
 
@@ -76,7 +76,7 @@ pub struct Worker<'a> {
     number: usize,
     stop: &'a AtomicBool,
     crowded: bool,
-    /// The number of [`Self::pieces`] calls in this run.
+    /// Number of [`Self::pieces`] calls in this run.
     divisions: Cell<u32>,
 }
 
@@ -174,11 +174,11 @@ struct Shared {
     groups: Box<[Group]>,
     /// The group and index of each worker.
     seats: Box<[(usize, usize)]>,
-    /// True if the thread sleeps or is about to sleep, per worker except the first.
+    /// True if the thread sleeps or will sleep, per worker except the first.
     parked: Box<[Apart<AtomicBool>]>,
-    /// The number of started runs.
+    /// Number of started runs.
     epoch: Apart<AtomicUsize>,
-    /// The number of threads that have not finished the run.
+    /// Threads that have not finished the run.
     pending: Apart<AtomicUsize>,
     /// The job of run `epoch`.
     job: UnsafeCell<Option<*const Job<'static>>>,
@@ -226,7 +226,6 @@ impl Shared {
         }
     }
 
-    /// Runs worker `number` until the team ends.
     fn serve(&self, number: usize) {
         let mut seen = 0;
         loop {
@@ -246,7 +245,7 @@ impl Shared {
         }
     }
 
-    /// Waits for the start of a run after run `seen`.
+    /// Waits for a run after run `seen`.
     fn idle(&self, number: usize, seen: usize) {
         let begun = || self.epoch.0.load(Ordering::SeqCst) != seen;
         for _ in 0..IDLE_TURNS {
@@ -258,8 +257,8 @@ impl Shared {
         let parked = &self.parked[number].0;
         while !begun() {
             parked.store(true, Ordering::SeqCst);
-            // If the epoch increases after this store, the thread that increases it sees the flag. If the epoch
-            // increased earlier, the next check sees the new epoch.
+            // If the epoch increases after this store, the thread that increases it sees the flag. Otherwise, the
+            // next check sees the new epoch.
             if !begun() {
                 thread::park();
             }

@@ -83,8 +83,7 @@ impl Exchange {
     }
 }
 
-/// Returns device `rank`'s start and length along an axis, from the counts of all devices. If there are no counts,
-/// returns the whole axis.
+/// Returns device `rank`'s start and length along an axis; the whole axis if there are no counts.
 fn piece(
     counts: &[u64],
     rank: usize,
@@ -100,7 +99,6 @@ fn piece(
     Ok((start as usize, counts[rank] as usize))
 }
 
-/// The maximum number of devices in a collective.
 const MOST: usize = 64;
 
 const LANES: usize = 16;
@@ -112,9 +110,9 @@ fn add(a: Lanes, b: Lanes) -> Lanes {
 }
 
 /// A binary tree of sums: devices 0 and 1, devices 2 and 3, then these two sums. The sum equals one device's sum bit
-/// for bit if devices hold equal shares of K, each a subtree of the [whole sum](crate::product::Part).
+/// for bit if each device holds an equal subtree of the [whole sum](crate::product::Part).
 struct Tree {
-    /// Sums that wait for their sibling.
+    /// Sums without sibling.
     waiting: [Lanes; Tree::DEPTH],
     depth: usize,
     count: usize,

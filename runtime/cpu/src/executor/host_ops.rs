@@ -64,10 +64,10 @@ impl HostOps {
     /// Runs op `op`. `views` contains the operands, then the results.
     ///
     /// # Errors
-    /// Same as [`Kernel::run`](crate::Kernel::run).
+    /// Returns the error of [`Kernel::run`](crate::Kernel::run).
     ///
     /// # Safety
-    /// Same as [`Kernel::run`](crate::Kernel::run) on these views.
+    /// Same as [`Kernel::run`](crate::Kernel::run).
     pub unsafe fn run(&mut self, op: usize, views: &[View]) -> Result<(), KernelError> {
         let HostOps {
             team,

@@ -19,11 +19,10 @@ pub(super) enum Action {
     Kernel(Kernel),
     /// Copies the first operand, then updates the copy.
     Update(Kernel, Kernel),
-    /// A product with a packed weight.
     Product(Packed),
-    /// A product with packed experts, and the experts that this device holds.
+    /// Packed experts, and the experts on this device.
     Experts(Packed, Option<Interval>),
-    /// A lookup in a packed table, and the rows that this device holds.
+    /// A packed table, and its rows on this device.
     Rows(Packed, Option<Interval>),
     /// A collective, and each participant's queue and step.
     Exchange(Exchange, Box<[(usize, usize)]>),
@@ -44,9 +43,6 @@ pub(super) struct Prepared {
 
 impl Prepared {
     /// Sets the kernel's size for this batch.
-    ///
-    /// # Errors
-    /// Returns an error if the size is not bound, or the kernel does not accept it.
     pub(super) fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
         let Some(size) = &self.size else {
             return Ok(());
@@ -84,10 +80,6 @@ pub(super) struct Launches {
 }
 
 impl Launches {
-    /// Prepares the launches of a program.
-    ///
-    /// # Errors
-    /// Returns an error if an op has no kernel or a size is not bound.
     pub(super) fn new(
         program: &Program,
         first_byte: &FirstByte<'_>,
@@ -111,10 +103,7 @@ impl Launches {
         Ok(out)
     }
 
-    /// Prepares single ops; each runs on one place.
-    ///
-    /// # Errors
-    /// Same as [`Launches::new`].
+    /// Prepares single ops on one place each.
     pub(super) fn of_ops(
         program: &Program,
         first_byte: &FirstByte<'_>,
@@ -136,7 +125,7 @@ impl Launches {
         Ok(out)
     }
 
-    /// Marks products that read the same activations as the previous product (q, k and v; gate and up), so that tpc
+    /// Marks products that share activations with the previous product (q, k and v; gate and up), so that tpc
     /// prepares them once.
     pub(super) fn keep_activations(&mut self, phase: &Phase, script: &Script) {
         let mut last: Option<(Value, bool, Terms)> = None;
@@ -148,7 +137,7 @@ impl Launches {
             if let Action::Product(weight) | Action::Experts(weight, _) = &launch.action {
                 let read = self.slots[launch.slots + 1];
                 let form = weight.format.takes_quantised();
-                // A product with one term can read the first of two terms.
+                // A product with one term can read the first of two.
                 launch.kept = last.is_some_and(|(value, of, terms)| {
                     (value, of) == (read, form) && weight.terms <= terms
                 });
@@ -335,7 +324,7 @@ fn packed(
     }))
 }
 
-/// Returns each participant's queue and step of a launch.
+/// Returns each participant's queue and step.
 fn meetings(program: &Program, launch: Launch) -> Box<[(usize, usize)]> {
     let places = &program.launch(launch).places;
     let phase = program.phases.iter().find(|p| {

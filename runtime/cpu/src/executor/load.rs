@@ -14,7 +14,7 @@ use crate::product::{Format, Source};
 use crate::target::{ROWS16, stack};
 use crate::team::Team;
 
-/// The maximum number of file bytes in memory while they are packed.
+/// Maximum file bytes in memory during packing.
 const WAVE: usize = 8 << 20;
 
 struct Job<'a> {
@@ -27,7 +27,7 @@ struct Job<'a> {
 // SAFETY: workers write panels that do not overlap.
 unsafe impl Sync for Job<'_> {}
 
-/// Stores every weight in its arena, in its buffer's format.
+/// Stores all weights in their arenas, in their buffers' formats.
 pub(super) fn weights(
     program: &Program,
     arenas: &mut [Region],
@@ -78,9 +78,6 @@ fn store(
 }
 
 /// Packs a weight into its buffer.
-///
-/// # Errors
-/// Returns an error if the weight does not match its type, or the buffer has the wrong size.
 pub(super) fn rows16(
     part: PackedWeight<'_>,
     ty: &TensorType,
@@ -104,7 +101,7 @@ pub(super) fn rows16(
     packed(&job, source, team)
 }
 
-/// Packs a weight on all threads. Releases file bytes early, so that a large tensor is not in memory twice.
+/// Packs a weight on all threads. Releases file bytes early, so that no large tensor is in memory twice.
 fn packed(job: &Job<'_>, source: &dyn WeightSource, team: &mut Team) -> Result<(), ExecError> {
     let panels = job.format.panels();
     let all = job.n * panels;

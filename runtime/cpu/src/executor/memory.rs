@@ -25,10 +25,6 @@ fn outside(at: u64, len: usize, size: usize) -> ExecError {
 }
 
 impl Region {
-    /// Allocates an arena.
-    ///
-    /// # Errors
-    /// Returns [`ExecError::Size`] if memory runs out.
     pub(super) fn new(bytes: u64) -> Result<Region, ExecError> {
         let size = usize::try_from(bytes).unwrap_or(usize::MAX);
         let pages = Pages::zeroed(size).map_err(|e| ExecError::Size {
@@ -46,9 +42,6 @@ impl Region {
     }
 
     /// Returns writable bytes. No worker may run.
-    ///
-    /// # Errors
-    /// Returns [`ExecError::Malformed`] if the range exceeds the arena.
     pub(super) fn range(&mut self, at: u64, len: usize) -> Result<&mut [u8], ExecError> {
         let size = self.0.bytes().len();
         let bytes = self.0.bytes_mut();
@@ -57,9 +50,6 @@ impl Region {
     }
 
     /// Returns readable bytes. No worker may run.
-    ///
-    /// # Errors
-    /// Returns [`ExecError::Malformed`] if the range exceeds the arena.
     pub(super) fn bytes(&self, at: u64, len: usize) -> Result<&[u8], ExecError> {
         let bytes = self.0.bytes();
         let found = span(at, len).and_then(|span| bytes.get(span));

@@ -1,8 +1,8 @@
 //! The CPU executor: runs programs on threads.
 //!
-//! Each device has a group of threads. They share each launch of the device's queue and meet at a barrier after it.
-//! Devices wait for one another at the program's waits and in collectives. All choices and look-ups happen before a
-//! batch runs. Addresses change only with sizes.
+//! Each device has a group of threads. The group shares each launch of the device's queue and meets at a barrier
+//! after it. Devices wait for one another at the program's waits and in collectives. Choices and look-ups happen
+//! before a batch runs; addresses change only with sizes.
 
 mod collective;
 mod gather;
@@ -64,14 +64,14 @@ pub struct CpuExecutor {
     own: Vec<Own>,
     /// The first thread of each group.
     first: Vec<usize>,
-    /// The number of steps done, per queue of the running phase.
+    /// Steps done, per queue of the running phase.
     progress: Vec<Progress>,
     /// Inputs, with their phase.
     inputs: Vec<(usize, Value, InputKind)>,
     outputs: Vec<(usize, Value)>,
     isa: Isa,
     batches: Batches,
-    /// The extent of each weight and state, by value.
+    /// Extents of weights and states, by value.
     extents: Vec<Option<StoredExtent>>,
     profile: Option<Profile>,
 }
@@ -79,7 +79,6 @@ pub struct CpuExecutor {
 struct Own(UnsafeCell<WorkerScratch>);
 
 impl Launches {
-    /// Returns a worker's memory, large enough for every launch.
     fn own(&self) -> Own {
         let own = WorkerScratch {
             tiles: Scratch::new(),
@@ -202,7 +201,6 @@ impl CpuExecutor {
         out
     }
 
-    /// Sets the batch sizes in kernels that depend on them.
     fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
         for (i, launch) in self.launches.prepared.iter_mut().enumerate() {
             let named = |e: ExecError| e.at(|| launch_label(&self.program, Launch::new(i)));
@@ -268,7 +266,7 @@ impl Running<'_> {
         worker.wait_for(|| self.progress[queue].0.load(Ordering::Acquire) >= steps)
     }
 
-    /// Runs step `i` of queue `q`. Times the step if profiling is on.
+    /// Runs step `i` of queue `q`, and times it if profiling is on.
     fn timed(
         &self,
         worker: &Worker<'_>,
@@ -338,7 +336,7 @@ impl Running<'_> {
     }
 }
 
-/// Runs a worker's share of a launch as participant `rank`. `views` contains the operands, then the results.
+/// Runs a worker's share of a launch as participant `rank`.
 ///
 /// # Safety
 /// Same as [`crate::Kernel::run`]; only this launch's workers use the shared memory.

@@ -11,14 +11,14 @@ pub struct CpuOptions {
     pub options: Options,
     /// True to time launches.
     pub profile: bool,
-    /// The maximum number of weights per token of a product that uses two int8 terms per activation. Two terms double
-    /// the product's time and almost eliminate rounding.
+    /// The maximum number of weights per token of a product with two int8 terms per activation. Two terms double the
+    /// product's time and almost eliminate rounding.
     pub two_terms: u64,
 }
 
 impl CpuOptions {
-    /// The default of [`CpuOptions::two_terms`]. Weights of this size stay in a core's cache between the two passes,
-    /// so the second pass takes no longer than an empty launch.
+    /// The default of [`CpuOptions::two_terms`]. A core's cache keeps weights of this size between the passes, so the
+    /// second pass takes no longer than an empty launch.
     pub const TWO_TERMS: u64 = 1 << 18;
 
     /// Returns the default options with this number of threads.

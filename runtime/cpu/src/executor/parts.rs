@@ -8,7 +8,7 @@ use tpc_ir::{DType, Interval};
 use super::launches::{Action, Launches};
 use crate::product::{BLOCK, Format, Part};
 
-/// Returns a weight's part of K if the part's sum is one subtree. `k` is the weight's row length in elements.
+/// Returns a weight's part of K if the part's sum is one subtree. `k` is the row length in elements.
 fn share(tensors: &Tensors, op: &Weight, dtype: DType, k: usize) -> Option<Part> {
     let [Interval { start, .. }] = op.parts.as_ref()?.first()?.as_slice() else {
         return None;
@@ -21,7 +21,7 @@ fn share(tensors: &Tensors, op: &Weight, dtype: DType, k: usize) -> Option<Part>
 }
 
 impl Launches {
-    /// Gives products with a subtree of K the summation order of the whole K.
+    /// Gives products with a subtree of K the summation order of K.
     pub(super) fn share_sums(&mut self, program: &Program, tensors: &Tensors) {
         for launch in &mut self.prepared {
             let (Action::Product(weight) | Action::Experts(weight, _)) = &mut launch.action else {
@@ -33,7 +33,7 @@ impl Launches {
             let (dtype, rows) = (weight.format.dtype(), weight.format.rows());
             let part = share(tensors, op, dtype, weight.format.part().k());
             let format = part.and_then(|part| Format::new(dtype, rows, part).ok());
-            // The format can change only if the panel size stays the same.
+            // The format can change only if the panel size stays.
             if let Some(format) = format.filter(|f| f.panel_bytes() == weight.format.panel_bytes())
             {
                 weight.format = format;

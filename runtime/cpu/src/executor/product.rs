@@ -20,7 +20,6 @@ use crate::view::View;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packed {
     pub(super) format: Format,
-    /// Number of matrices.
     pub(super) n: usize,
     /// Sizes of axes 2 and 3.
     pub(super) stack: [usize; 2],
@@ -59,7 +58,7 @@ pub(super) struct DeviceScratch {
 // SAFETY: a block of zero bytes is `Block::ZERO`.
 unsafe impl Zero for Block {}
 
-/// The number of elements of shared memory, for a product's largest batch.
+/// Element counts of shared memory for a product's largest batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Needs {
     pub(super) blocks: usize,
@@ -92,10 +91,6 @@ impl Needs {
 }
 
 impl DeviceScratch {
-    /// Allocates this memory.
-    ///
-    /// # Errors
-    /// Returns an error if memory runs out.
     pub(super) fn new(needs: &Needs) -> std::io::Result<DeviceScratch> {
         Ok(DeviceScratch {
             blocks: Zeroed::new(needs.blocks)?,
@@ -124,8 +119,6 @@ unsafe fn part<T: Zero>(all: &Zeroed<T>, at: usize, len: usize) -> Result<&mut [
     Ok(unsafe { std::slice::from_raw_parts_mut(all.ptr().add(at), len) })
 }
 
-/// Reads element `i` of a row that may have gaps.
-///
 /// # Safety
 /// The element exists and is an f32.
 unsafe fn element(row: *const u8, nb: usize, i: usize) -> f32 {
@@ -358,11 +351,11 @@ pub(super) unsafe fn mul_mat_id(
 }
 
 struct Lists<'a> {
-    /// The start of each expert's entries, then the end of the last expert's.
+    /// The start of each expert's entries, then the end.
     starts: &'a [u32],
-    /// The row of the activations, per entry.
+    /// Activation row, per entry.
     from: &'a [u32],
-    /// The column of the result, per entry.
+    /// Result column, per entry.
     to: &'a [u32],
 }
 
@@ -383,7 +376,7 @@ unsafe fn experts(
     let m = format.rows();
     let (columns, stride) = (out.ne[1] * out.ne[2], out.nb[1] / 4);
     if (lists.starts[weight.n] as usize) < columns {
-        // Zeroes columns whose expert is on another device.
+        // Zeroes columns of experts on other devices.
         for column in 0..columns {
             for row in panels.start * 16..(panels.end * 16).min(m) {
                 // SAFETY: the element is inside the result, and its row is this worker's.
@@ -414,8 +407,8 @@ unsafe fn experts(
     Ok(())
 }
 
-/// Returns the number of panels that a worker takes at a time: enough for low overhead and sequential reads. The
-/// number is even because products with many tokens use two panels at a time.
+/// Returns the number of panels that a worker takes at a time: enough for low overhead and sequential reads. It is
+/// even because products with many tokens use panels in pairs.
 fn grain(format: &Format) -> usize {
     const BYTES: usize = 1 << 17;
     (BYTES / format.panel_bytes().max(1))

@@ -1,4 +1,5 @@
-//! Launch times of the first device and of the host. Only the first worker counts, up to the barrier after each
+//! Launch times of the first device and of the host, measured on the first worker up to the barrier after each
+//! launch.
 //! launch.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use tpc_runtime::KernelTime;
 use crate::target::ROWS16;
 use crate::team::Worker;
 
-/// The name of steps that are not launches.
+/// The name of steps without launch.
 const WAIT: &str = "wait";
 
 #[derive(Debug, Default)]
@@ -46,7 +47,7 @@ impl Profile {
         }
     }
 
-    /// Returns the start time of a step, or `None` if the worker is not timed.
+    /// Returns the start time of a step if the worker is timed.
     pub(super) fn begin(&self, worker: &Worker<'_>) -> Option<Instant> {
         let counted = worker.number() == 0;
         counted.then(Instant::now)
@@ -60,7 +61,7 @@ impl Profile {
         counter.count(begun.elapsed());
     }
 
-    /// Returns and resets the times by kernel.
+    /// Returns the times by kernel, and resets them.
     pub(super) fn take(&self, program: &Program) -> Vec<KernelTime> {
         let launches = self.launches.iter().enumerate();
         let named = launches.map(|(i, c)| (kernel(program, Launch::new(i)), c));
@@ -84,7 +85,7 @@ impl Profile {
     }
 }
 
-/// Returns a launch's kernel and its packed weight's type, such as `mul_mat q4_k`.
+/// Returns a launch's kernel and packed weight type, such as `mul_mat q4_k`.
 fn kernel(program: &Program, launch: Launch) -> String {
     let data = program.launch(launch);
     let first = data.covered_insts().first();

@@ -1,15 +1,15 @@
 //! Scripts: the steps of each thread group, in order.
 //!
-//! The first device's threads also run the host's queue, so that waiting threads do not occupy cores that others
-//! need. A script merges queues in an order that can run.
+//! The first device's threads also run the host's queue, so that waiting threads do not occupy needed cores. A script
+//! merges queues in an order that can run.
 
 use tpc_ir::Place;
 use tpc_ir::program::{Phase, Program, Step};
 
-/// The queue of each step, and its position in the queue.
+/// Queue and position of each step.
 pub(super) type Script = Vec<(usize, usize)>;
 
-/// Returns the places of a program that have threads.
+/// Returns the places that have threads.
 pub(super) fn groups(program: &Program) -> Vec<Place> {
     let queues = program.phases.iter().flat_map(|p| &p.queues);
     let mut places: Vec<Place> = queues.map(|q| q.place).collect();
@@ -28,7 +28,7 @@ pub(super) fn group_of(groups: &[Place], place: Place) -> usize {
     groups.iter().position(|g| *g == place).unwrap_or(0)
 }
 
-/// Returns a phase's scripts, one per group. Omits steps that can never run.
+/// Returns a phase's scripts, one per group, without steps that can never run.
 pub(super) fn scripts(program: &Program, phase: &Phase, groups: &[Place]) -> Vec<Script> {
     let mut out = vec![Script::new(); groups.len()];
     let mut done = vec![0; phase.queues.len()];
@@ -49,7 +49,7 @@ pub(super) fn scripts(program: &Program, phase: &Phase, groups: &[Place]) -> Vec
     out
 }
 
-/// Returns the queues in the next step of queue `q`, if the step can run.
+/// Returns the queues in queue `q`'s next step, if the step can run.
 fn ready(program: &Program, phase: &Phase, q: usize, done: &[usize]) -> Option<Vec<usize>> {
     match phase.queues[q].steps.get(done[q])? {
         Step::Wait { queue, steps } => (done[*queue] >= *steps).then(|| vec![q]),

@@ -5,7 +5,6 @@ use tpc_runtime::Gelu;
 use super::exp::{exp, expm1};
 use super::half::through_f16;
 
-/// Computes `σ(x)`.
 #[inline(always)]
 pub(crate) fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
@@ -16,7 +15,7 @@ pub(crate) fn silu(x: f32) -> f32 {
     x / (1.0 + exp(-x))
 }
 
-/// Computes `tanh x` from `tanh |x| = e / (e + 2)` with `e = e^(2|x|) − 1`. For `|x| ≥ 10`, the result is 1 in f32.
+/// Computes `tanh |x| = e / (e + 2)` with `e = e^(2|x|) − 1`. For `|x| ≥ 10`, the result is ±1 in f32.
 #[inline(always)]
 pub(crate) fn tanh(x: f32) -> f32 {
     let a = x.abs();
@@ -25,7 +24,6 @@ pub(crate) fn tanh(x: f32) -> f32 {
     (e / (e + 2.0)).copysign(x)
 }
 
-/// Computes `ln(1 + eˣ)` without overflow.
 #[inline(always)]
 pub(crate) fn softplus(x: f32) -> f32 {
     let bound = if x > 0.0 { x } else { 0.0 };
@@ -42,7 +40,7 @@ fn gelu_tanh(x: f32) -> f32 {
     x * sigmoid(2.0 * SQRT_2_OVER_PI * x * (1.0 + CUBIC * x * x))
 }
 
-/// Computes GELU's tanh form, with f16 rounding if `form` is ggml's table.
+/// Computes GELU's tanh form, rounded to f16 if `form` is ggml's table.
 #[inline(always)]
 pub(crate) fn gelu(x: f32, form: Gelu) -> f32 {
     match form {

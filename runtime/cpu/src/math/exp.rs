@@ -1,7 +1,7 @@
 //! The exponential function in f32.
 
 /// Adding and subtracting this number rounds magnitudes below 2²² to the nearest integer, ties to even. The low bits
-/// of the sum are the integer.
+/// of the sum hold the integer.
 const ROUND: f32 = 12_582_912.0;
 /// `ln 2` truncated to 15 bits, and the remainder.
 const LN2_HIGH: f32 = 0.693_359_4;
@@ -11,7 +11,7 @@ const LEAST: f32 = -86.0;
 /// From this `x` on, `eˣ` is infinite in f32.
 const MOST: f32 = 88.8;
 
-/// Returns the integer `n` nearest to `x / ln 2`, and `eʳ − 1 − r` for the remainder `r = x − n · ln 2`; the caller
+/// Returns the integer `n` nearest to `x / ln 2`, and `eʳ − 1 − r` of the remainder `r = x − n · ln 2`; the caller
 /// adds `r`. `|r| ≤ 0.347`.
 #[inline(always)]
 fn reduced(x: f32) -> (f32, u32, f32, f32) {

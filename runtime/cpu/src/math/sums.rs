@@ -38,14 +38,12 @@ fn blocks(x: &[f32], f: impl Fn(f32, f32) -> f32) -> f64 {
 }
 
 vectorised! {
-    /// Computes `Σx`.
     pub(crate) fn sum(x: &[f32]) -> f64 {
         blocks(x, |x, sum| sum + x)
     }
 }
 
 vectorised! {
-    /// Computes `Σx²`.
     pub(crate) fn sum_of_squares(x: &[f32]) -> f64 {
         blocks(x, |x, sum| x.mul_add(x, sum))
     }
@@ -58,7 +56,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `Σ a·b` up to the end of the shorter slice.
+    /// Computes `Σ a·b` over the length of the shorter slice.
     pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
         let n = a.len().min(b.len());
         let (a, a_rest) = a[..n].as_chunks::<LANES>();

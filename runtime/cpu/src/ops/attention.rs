@@ -5,7 +5,7 @@
 //! logit, the sum of exponentials and the weighted sum of values. A larger logit rescales both sums (online softmax,
 //! Milakov and Gimelshein 2018). Tasks, tiles and bits do not depend on the number of workers.
 //!
-//! Cells that no row of a task sees may have invalid contents: kernels do not use them as numbers.
+//! Cells that no row of a task sees may have invalid contents.
 #![allow(unsafe_code)]
 
 use tpc_ir::DType;
@@ -22,9 +22,9 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for,
 use crate::math::{LANES, exp};
 use crate::view::View;
 
-/// The maximum number of query rows of a task.
+/// Maximum query rows of a task.
 const ROWS: usize = 32;
-/// The maximum number of query rows for reading an f16 cache in place.
+/// Maximum query rows for reading an f16 cache in place.
 const FEW: usize = 8;
 
 #[derive(Debug)]
@@ -106,7 +106,7 @@ struct Tasks {
     kv_heads: usize,
     group: usize,
     tokens: usize,
-    /// The number of query heads and tokens of a task.
+    /// Query heads and tokens of a task.
     block: [usize; 2],
     count: usize,
 }
@@ -155,7 +155,7 @@ impl Task {
         self.heads[1] * self.tokens[1]
     }
 
-    /// Returns a row's token and head; rows are ordered by token.
+    /// Returns a row's token and head, ordered by token.
     const fn row(&self, i: usize) -> [usize; 2] {
         let [head, heads] = self.heads;
         [self.tokens[0] + i / heads, head + i % heads]
@@ -179,8 +179,8 @@ fn lengths(dk: usize, dv: usize) -> [usize; 6] {
     ]
 }
 
-/// A worker's memory. Rows of `q` and `keys` have `widths[0]` elements, rows of `values` and `sums` have `widths[1]`,
-/// and all others have [`TILE`].
+/// A worker's memory. Rows of `q` and `keys` have `widths[0]` elements, rows of `values` and `sums` `widths[1]`, and
+/// others [`TILE`].
 struct Memory<'a> {
     widths: [usize; 2],
     q: &'a mut [f32],
@@ -288,7 +288,7 @@ impl Attention {
         }
     }
 
-    /// Turns a row's logits into weights. Sums use the whole tile, so a cell's lane does not depend on other rows.
+    /// Turns a row's logits into weights. Sums use the whole tile, so a cell's lane is independent of other rows.
     fn weigh(&self, row: usize, head: usize, heads: usize, m: &mut Memory<'_>) {
         let (logits, _) = m.logits[row * TILE..].as_chunks_mut::<TILE>();
         let (mask, _) = m.masks[row * TILE..].as_chunks::<TILE>();
@@ -378,7 +378,7 @@ unsafe fn load_queries(t: &Tensors<'_>, task: Task, m: &mut Memory<'_>) {
 /// that no row sees are zero.
 ///
 /// # Safety
-/// The cells exist. If read in place, the cells are f16 without gaps.
+/// The cells exist. If read in place, they are f16 without gaps.
 unsafe fn cells<'a>(
     x: &View,
     in_place: bool,
@@ -400,8 +400,8 @@ unsafe fn cells<'a>(
     Cells::Decoded(out)
 }
 
-/// Decodes every row's masks of cells `[from, from + n)`, and marks the cells that a row sees. Returns `false` if no
-/// row sees a cell.
+/// Decodes every row's masks of cells `[from, from + n)`, and marks cells that a row sees. Returns `false` if there
+/// are none.
 ///
 /// # Safety
 /// The cells exist.

@@ -1,7 +1,7 @@
 //! Attention on a tile of cells, in f32.
 //!
-//! Rows are padded with zeros to groups of [`LANES`] elements. The order of operations on an element does not depend
-//! on the number of rows that are computed together.
+//! Zeros pad rows to groups of [`LANES`] elements. The order of operations on an element does not depend on the
+//! number of rows.
 #![allow(unsafe_code)]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -20,13 +20,12 @@ use crate::lanes::{Lanes, Task, run};
 use crate::math::{LANES, exp, fold, tanh};
 use crate::simd::vectorised;
 
-/// The number of cells in a tile.
 pub(super) const TILE: usize = 64;
 
 // A sequence occupies whole tiles of a cache.
 const _: () = assert!(tpc_ir::CELL_BLOCK.is_multiple_of(TILE));
 
-/// The number of scores (rows times cells) that registers hold.
+/// Scores (rows times cells) that registers hold.
 const PRODUCTS: usize = 16;
 pub(super) const GROUP: usize = PRODUCTS;
 
@@ -34,7 +33,7 @@ pub(super) const GROUP: usize = PRODUCTS;
 pub(super) enum Cells<'a> {
     /// Decoded rows without gaps.
     Decoded(&'a [f32]),
-    /// f16 rows in the cache: the address of cell 0, and the distance between cells in bytes.
+    /// f16 rows in the cache: the address of cell 0, and the bytes between cells.
     F16(*const u8, usize),
 }
 
@@ -66,7 +65,7 @@ impl Element for f16 {
     }
 }
 
-/// A matrix: address of the first element, elements per row, and distance between rows in bytes.
+/// A matrix: address of the first element, elements per row, and bytes between rows.
 #[derive(Clone, Copy)]
 struct Rows<E> {
     ptr: *const u8,
@@ -99,9 +98,9 @@ impl<E: Element> Rows<E> {
     }
 }
 
-/// The task `logits[r, c] = q[r] · keys[c]` for `R` rows and a range of cells, in whole groups of `16 / R`.
+/// The task of [`scores`] for `R` rows and whole groups of `16 / R` cells.
 ///
-/// `q` has `R` rows, and `keys` has every cell of the range. Rows of `logits` are [`TILE`] apart.
+/// `q` has `R` rows, and `keys` has every cell of the range.
 struct Scores<E, const R: usize> {
     q: Rows<f32>,
     keys: Rows<E>,
@@ -138,7 +137,7 @@ impl<E: Element, const R: usize> Task for Scores<E, R> {
     }
 }
 
-/// Computes `logits[r, c] = q[r] · keys[c]` for at least the cells in a range. The tile's other logits are undefined.
+/// Computes `logits[r, c] = q[r] · keys[c]` for at least a range of cells. The tile's other logits are undefined.
 /// Rows of `logits` are [`TILE`] apart.
 ///
 /// # Safety
@@ -166,8 +165,6 @@ pub(super) unsafe fn scores(
     }
 }
 
-/// Computes the scores of all rows.
-///
 /// # Safety
 /// Same as [`scores`].
 unsafe fn all_scores<E: Element>(
@@ -210,10 +207,9 @@ unsafe fn scores_of<E: Element, const R: usize>(
     R
 }
 
-/// The task `sums[r] += Σ weights[r, c] · values[c]` for `R` rows and a range of cells, in cell order.
+/// The task of [`add_values`] for `R` rows.
 ///
-/// Rows of `weights` are [`TILE`] apart. Rows of `sums` and `values` have the same width. `values` has every cell of
-/// the range.
+/// Rows of `sums` and `values` have the same width. `values` has every cell of the range.
 struct Values<E, const R: usize> {
     weights: *const f32,
     values: Rows<E>,
@@ -295,8 +291,6 @@ pub(super) unsafe fn add_values(
     }
 }
 
-/// Computes the sums of all rows.
-///
 /// # Safety
 /// Same as [`add_values`].
 unsafe fn add_all_values<E: Element>(
@@ -370,7 +364,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `x ← e^(x − most)`. Returns the sum of the results, per lane.
+    /// Computes `x ← e^(x − most)`. Returns the sum per lane.
     pub(super) fn exponentials(x: &mut [f32; TILE], most: f32) -> f32 {
         let mut sums = [0.0_f32; LANES];
         for x in x.as_chunks_mut::<LANES>().0 {

@@ -32,7 +32,7 @@ pairs! {
     div = |a, b| a / b;
 }
 
-/// Applies a function to pairs of numbers. The result may share an operand's memory if their sizes are equal.
+/// Applies a function to pairs of numbers. The result may share the memory of an operand of its sizes.
 #[derive(Debug)]
 struct Pairs {
     apply: Apply,

@@ -157,7 +157,7 @@ pub(super) fn clamp(op: &Clamp, request: &Request<'_>) -> Selected {
     map(request, move |x| clamped(x, min, max))
 }
 
-/// Copies the elements. The write converts and rounds them.
+/// Copies the elements; the write converts and rounds.
 pub(super) fn cast(request: &Request<'_>) -> Selected {
     map(request, |_| {})
 }
@@ -177,7 +177,7 @@ pub(super) fn xielu(op: &Xielu, request: &Request<'_>) -> Selected {
     map(request, move |x| xi(x, alpha_n, alpha_p, beta, eps))
 }
 
-/// Fills the result with a constant. Does not read the operand, which may be poison.
+/// Fills the result. Does not read the operand, which may be poison.
 #[derive(Debug)]
 struct Constant {
     value: f32,

@@ -36,8 +36,6 @@ pub(super) fn foreign(op: &Opaque, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// Reads a view.
-///
 /// # Safety
 /// Same as [`crate::Kernel::run`].
 unsafe fn tensor(x: &View) -> Result<Tensor, ExecError> {
@@ -92,8 +90,6 @@ impl Launch for Foreign {
     }
 }
 
-/// Writes a tensor to a view of the same sizes.
-///
 /// # Safety
 /// Same as [`crate::Kernel::run`].
 unsafe fn write(from: &Tensor, y: &View) -> Result<(), KernelError> {

@@ -14,7 +14,6 @@ use crate::math::dot;
 use crate::view::View;
 
 const ROWS: usize = 16;
-/// The number of columns per block.
 const COLUMNS: usize = 64;
 
 fn scratch_for(operands: &[Sizes]) -> usize {
@@ -22,7 +21,7 @@ fn scratch_for(operands: &[Sizes]) -> usize {
     bytes_for(&[ROWS * k, k])
 }
 
-/// Decodes rows `[first, first + n)` of a matrix.
+/// Decodes rows `[first, first + n)`.
 ///
 /// # Safety
 /// The rows exist and are readable; `out` has their length.

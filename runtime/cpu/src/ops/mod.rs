@@ -86,7 +86,7 @@ pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
     }
 }
 
-/// Returns the op's attribute that sets its kernel's size. All other sizes come from views.
+/// Returns the op's attribute that sizes its kernel. Other sizes come from views.
 pub fn size_of(op: &Op) -> Option<&Dim> {
     match op {
         Op::Slice(op) => Some(&op.start),

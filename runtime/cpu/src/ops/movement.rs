@@ -35,7 +35,7 @@ unsafe fn copy_blocks(x: &View, from: *const u8, y: &View, to: *mut u8, n: usize
 /// Copies the worker's share of `x` to `y`, which has the same sizes. Converts elements if the types differ.
 ///
 /// # Safety
-/// Same as [`crate::Kernel::run`] on these views. If the types differ, both types can be converted.
+/// Same as [`crate::Kernel::run`]. If the types differ, both can be converted.
 pub(super) unsafe fn copy(worker: &Worker<'_>, x: &View, y: &View) -> Result<(), KernelError> {
     ensure(x.ne == y.ne, "sizes of source and copy")?;
     let (x, y) = match (x.flat(), y.flat()) {
@@ -70,7 +70,7 @@ fn converts(from: DType, to: DType) -> bool {
     from == to || is_readable(from) && is_writable(to)
 }
 
-/// A reshape, contiguous copy or cast. The operand's elements keep their order; the result sets sizes and type.
+/// A reshape, contiguous copy or cast. The order of elements stays.
 #[derive(Debug)]
 struct Flatten;
 
@@ -151,7 +151,7 @@ impl Launch for Transposed {
 struct Part {
     axis: usize,
     start: usize,
-    /// The number of elements that must stay together along the axis.
+    /// Elements that must stay together along the axis.
     unit: usize,
 }
 
@@ -239,7 +239,7 @@ pub(super) fn pad(op: &Pad, request: &Request<'_>) -> Selected {
 /// Zeroes the worker's share of `y`. In every format, a block of zero bytes is zero.
 ///
 /// # Safety
-/// Same as [`crate::Kernel::run`] on the view.
+/// Same as [`crate::Kernel::run`].
 unsafe fn zero(worker: &Worker<'_>, y: &View) {
     let bytes = y.dtype.block_bytes() as usize;
     for i in worker.share(y.rows()) {

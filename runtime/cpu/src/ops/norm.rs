@@ -13,7 +13,7 @@ use crate::simd::vectorised;
 use crate::team::Worker;
 use crate::view::View;
 
-/// The function `x ↦ (x − shift) · factor` of a row.
+/// The function `x ↦ (x − shift) · factor`.
 #[derive(Clone, Copy, Debug)]
 struct Affine {
     shift: f32,
@@ -44,8 +44,8 @@ vectorised! {
 
 /// Returns a worker's rows, and its part of each row.
 ///
-/// If there are few rows, every worker computes the sums of all rows, and writes its part. No worker may overwrite
-/// the operands during this time.
+/// If there are few rows, every worker computes the sums of all rows, and writes its part. Meanwhile, operands must
+/// not be overwritten.
 fn division(worker: &Worker<'_>, x: &View, y: &View) -> (Range<usize>, Range<usize>) {
     let (n, rows) = (y.ne[0], y.rows());
     let units = n.div_ceil(CHUNK);
@@ -59,7 +59,7 @@ fn division(worker: &Worker<'_>, x: &View, y: &View) -> (Range<usize>, Range<usi
 /// Writes the worker's share of the normalised `x` to `y`. `of` returns a row's shift and factor.
 ///
 /// # Safety
-/// Same as [`crate::Kernel::run`] on these views.
+/// Same as [`crate::Kernel::run`].
 unsafe fn per_row(
     worker: &Worker<'_>,
     x: &View,

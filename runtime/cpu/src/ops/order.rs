@@ -9,7 +9,7 @@ use crate::elements::{row, write_index, write_row};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 
-/// The indices of each row's first elements in sorted order. Ties are ordered by index, and NaN comes last.
+/// The indices of each row's first elements in sorted order. Ties are in index order, NaN comes last.
 #[derive(Debug)]
 struct Sorted {
     order: SortOrder,
@@ -32,7 +32,7 @@ pub(super) fn arg_sort(op: &ArgSort, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// Moves the indices of the first `k` elements of `row` to the front, in order.
+/// Moves the indices of the first `k` elements to the front, in order.
 fn sort(row: &[f32], order: SortOrder, k: usize, indices: &mut [u32]) {
     for (i, slot) in (0..).zip(indices.iter_mut()) {
         *slot = i;

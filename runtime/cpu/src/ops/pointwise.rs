@@ -17,9 +17,6 @@ pub(crate) struct Piece {
 /// Calls `fill` for every chunk of the worker's share of `y`, and writes the chunk. Operands may share the memory of
 /// `y`, element by element, because a chunk is read before it is written.
 ///
-/// # Errors
-/// Returns the error of `fill`, or an error if rows of `y` are not whole blocks.
-///
 /// # Safety
 /// The elements of `y` exist, and no other thread writes them; the type is writable.
 pub(crate) unsafe fn each_chunk(
@@ -42,7 +39,7 @@ pub(crate) unsafe fn each_chunk(
     Ok(())
 }
 
-/// Reads the elements of `x` at a chunk of a result. Both have the same sizes.
+/// Reads the elements of `x` at a chunk of a result of the same sizes.
 ///
 /// # Safety
 /// The elements exist and are readable.

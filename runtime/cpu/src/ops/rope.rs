@@ -25,7 +25,7 @@ enum Pairing {
 struct Rotation {
     pairing: Pairing,
     positions: usize,
-    /// The index of the token position that gives the angle, per pair.
+    /// Index of the token position that gives the angle, per pair.
     which: Box<[u8]>,
     /// Angle per position in radians, before factors and scales, per pair.
     plain: Box<[f64]>,

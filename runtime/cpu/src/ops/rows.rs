@@ -10,7 +10,6 @@ use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 use crate::view::View;
 
-/// Checks an index read from data.
 pub(super) fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, KernelError> {
     usize::try_from(index)
         .ok()
@@ -18,8 +17,7 @@ pub(super) fn index(what: &'static str, index: i64, bound: usize) -> Result<usiz
         .ok_or(KernelError::Index { what, index, bound })
 }
 
-/// Returns an index read from data, relative to `window`, or `None` if it is outside. Without a window, the index
-/// must be below `bound`, as is every index within a window.
+/// Returns an index read from data, relative to `window`, or `None` if outside. The index must be below `bound`.
 pub(crate) fn windowed(
     what: &'static str,
     value: i64,

@@ -6,12 +6,11 @@ use tpc_ir::op::HeadWindow;
 #[derive(Debug)]
 pub(super) struct Slopes {
     max_bias: f64,
-    /// The window's heads and the model's head count, or `None` for all query heads.
+    /// The window's heads and the model's head count; `None` for all query heads.
     heads: Option<(Box<[u64]>, u64)>,
 }
 
 impl Slopes {
-    /// Returns an error if the model does not have all heads of the window.
     pub(super) fn of(max_bias: f32, heads: Option<&HeadWindow>) -> Result<Slopes, &'static str> {
         let heads = match heads {
             None => None,

@@ -12,7 +12,7 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 use crate::team::Worker;
 use crate::view::View;
 
-/// Checks that the op keeps its first operand's type, and that the axis does not cut blocks.
+/// Checks that the op keeps its first operand's type and does not cut blocks.
 fn updates(axis: usize, request: &Request<'_>) -> Result<(), &'static str> {
     let dst = request.operands.first();
     if dst != request.results.first() {
@@ -24,13 +24,13 @@ fn updates(axis: usize, request: &Request<'_>) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// True if the worker writes this piece of a row. This depends only on the destination, so two rows for one position
-/// are written in order.
+/// True if the worker writes this piece of a row. The owner depends only on the destination, so two rows for one
+/// position are written in order.
 fn owns(worker: &Worker<'_>, [i1, i2, i3]: [usize; 3], chunk: usize) -> bool {
     (i1 + i2 + i3 + chunk) % worker.count() == worker.index()
 }
 
-/// Calls `f` with start and length of each of the worker's pieces of a row.
+/// Calls `f` with start and length of each of the worker's pieces.
 fn each_owned(worker: &Worker<'_>, row: [usize; 3], n: usize, mut f: impl FnMut(usize, usize)) {
     for chunk in (0..n.div_ceil(CHUNK)).filter(|&c| owns(worker, row, c)) {
         f(chunk * CHUNK, CHUNK.min(n - chunk * CHUNK));
@@ -40,7 +40,7 @@ fn each_owned(worker: &Worker<'_>, row: [usize; 3], n: usize, mut f: impl FnMut(
 /// Copies the worker's pieces of the destination to the result, unless they share memory.
 ///
 /// # Safety
-/// Same as [`crate::Kernel::run`] on these views.
+/// Same as [`crate::Kernel::run`].
 unsafe fn copy_owned(worker: &Worker<'_>, dst: &View, y: &View) -> Result<(), KernelError> {
     ensure(dst.ne == y.ne, "sizes of the destination and the result")?;
     let same = dst.ptr == y.ptr && dst.nb == y.nb;

@@ -13,13 +13,13 @@ use crate::product::simd::{Kernel, Simd};
 pub struct Block {
     pub(super) codes: [i8; BLOCK],
     pub(super) scale: f32,
-    /// The scale times the sum of codes, for minima of 32 weights.
+    /// Scale times the sum of codes, for minima of 32 weights.
     pub(super) sum: f32,
-    /// The scale times the sum of codes in each half, for minima of 16 weights.
+    /// Scale times the sum of codes of each half, for minima of 16 weights.
     pub(super) sum16: [f32; 2],
-    /// The negative sum of codes, for offsets.
+    /// Negative sum of codes, for offsets.
     pub(super) negative: i32,
-    /// The negative sum of codes in each half.
+    /// Negative sum of codes of each half.
     pub(super) negative16: [i32; 2],
     unused: u32,
 }
@@ -68,8 +68,7 @@ fn quantise_block(x: &[f32; BLOCK], out: &mut Block) {
     let (out16, _) = out.codes.as_chunks_mut::<16>();
     for ((x, codes), half) in x16.iter().zip(out16).zip(&mut halves) {
         for (x, code) in x.iter().zip(codes) {
-            // The low bits of the sum are the rounded value, a small integer. A block with a non-finite element has
-            // zero codes.
+            // The low bits of the sum hold the rounded value. A block with a non-finite element has zero codes.
             let x = if finite { *x } else { 0.0 };
             let sum = x * inverse + ROUND;
             *code = (sum.to_bits() as u8).cast_signed();
@@ -109,7 +108,7 @@ impl Kernel for Quantise<'_> {
     }
 }
 
-/// Quantises activations, one block per 32 elements of `x`. `x` may be several rows, or whole blocks of rows.
+/// Quantises activations, one block per 32 elements of `x`: several rows, or whole blocks of rows.
 ///
 /// # Errors
 /// Returns [`ProductError::Length`] if the number of blocks does not match `x`.

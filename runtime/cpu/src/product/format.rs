@@ -38,7 +38,7 @@ pub struct Source<'a> {
     pub bytes: &'a [u8],
     /// Index in K of the first stored element.
     pub from: usize,
-    /// Elements per stored row: whole file blocks that include the part to pack.
+    /// Elements per stored row: whole file blocks that include the part.
     pub k: usize,
 }
 
@@ -47,8 +47,8 @@ impl Format {
     ///
     /// # Errors
     /// Returns [`ProductError::Unsupported`] if the type has no products, and [`ProductError::Size`] if rows are not
-    /// whole blocks or the size cannot be addressed. Also returns [`ProductError::Part`] if the part cuts a block of
-    /// nvfp4; other types can be cut at every 32 elements.
+    /// whole blocks or too large. Returns [`ProductError::Part`] if the part cuts a block of nvfp4; other types can
+    /// be cut at every 32 elements.
     pub fn new(dtype: DType, rows: usize, part: Part) -> Result<Format, ProductError> {
         let size = ProductError::Size {
             dtype,
@@ -97,8 +97,7 @@ impl Format {
             || matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::Bf16)
     }
 
-    /// True if scales are stored per 256 elements of whole rows. A part's stored form then depends on the part's
-    /// start.
+    /// True if scales are stored per 256 elements of whole rows. A part's stored form then depends on its start.
     pub fn has_steps(dtype: DType) -> bool {
         quantised(dtype).is_some_and(|of| of.granule == 1) && dtype.block_len() > BLOCK as u64
     }
@@ -123,7 +122,7 @@ impl Format {
         self.rows.div_ceil(ROWS)
     }
 
-    /// Returns the bytes of a panel, a multiple of a cache line.
+    /// Returns the bytes of a panel, whole cache lines.
     pub const fn panel_bytes(&self) -> usize {
         self.panel_bytes
     }
@@ -148,7 +147,7 @@ impl Format {
     /// Packs a range of panels into `out`, [`Format::panel_bytes`] each. Threads may pack different panels.
     ///
     /// # Errors
-    /// Returns [`ProductError::Shape`] if the source is not whole blocks, does not contain the part, or the panels do
+    /// Returns [`ProductError::Shape`] if the source is not whole blocks or does not contain the part, or panels do
     /// not exist. Returns [`ProductError::Length`] if the source or `out` has the wrong length.
     pub fn pack(
         &self,
@@ -245,7 +244,7 @@ pub struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// Wraps `bytes` filled by [`Format::pack`]. Reading is fastest if the bytes start at a cache line.
+    /// Wraps `bytes` filled by [`Format::pack`]. Reading is fastest from the start of a cache line.
     ///
     /// # Errors
     /// Returns [`ProductError::Length`] if the number of bytes is not [`Format::bytes`].
@@ -282,15 +281,15 @@ impl Packed {
     /// Packs a matrix of `rows` rows of `k` elements.
     ///
     /// # Errors
-    /// Same as [`Format::new`] and [`Format::pack`].
+    /// Returns the errors of [`Format::new`] and [`Format::pack`].
     pub fn new(dtype: DType, bytes: &[u8], rows: usize, k: usize) -> Result<Packed, ProductError> {
         Packed::part(dtype, Source { bytes, from: 0, k }, rows, Part::whole(k))
     }
 
-    /// Packs a part of K of a matrix of `rows` rows.
+    /// Packs a part of K of `rows` rows.
     ///
     /// # Errors
-    /// Same as [`Format::new`] and [`Format::pack`].
+    /// Returns the errors of [`Format::new`] and [`Format::pack`].
     pub fn part(
         dtype: DType,
         source: Source,

@@ -9,8 +9,8 @@ use std::ops::Range;
 
 /// The experts of each token.
 ///
-/// A *pair* is a token and one of its experts. If each token has `used` experts, pair `i` is expert `i % used` of
-/// token `i / used`.
+/// A *pair* is a token and one of its experts. With `used` experts per token, pair `i` is expert `i % used` of token
+/// `i / used`.
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
     /// The start of each expert's pairs, then the end.
@@ -58,7 +58,7 @@ impl Routes {
         for &e in chosen {
             self.starts[e as usize] += 1;
         }
-        // Turns counts into ends; the next loop fills backwards and turns ends into starts.
+        // Counts become ends; filling backwards turns ends into starts.
         let mut end = 0;
         for count in &mut self.starts {
             end += *count;
@@ -101,7 +101,7 @@ pub struct Share {
     pub of: usize,
 }
 
-/// The cost of reading and decoding a panel, relative to the cost of a token.
+/// Cost of reading and decoding a panel, in tokens.
 const PANEL_COST: usize = 6;
 
 /// A product of packed experts and the tokens that use them. The result has a column per pair.
@@ -157,7 +157,7 @@ impl<'a> Grouped<'a> {
     /// Computes a share. Each panel of a used expert belongs to exactly one share. Shares take about the same time.
     ///
     /// # Errors
-    /// Same as [`Product::new`] and [`Product::run`].
+    /// Returns the errors of [`Product::new`] and [`Product::run`].
     pub fn run(
         &self,
         share: Share,
@@ -171,7 +171,7 @@ impl<'a> Grouped<'a> {
         let share = all * share.index / share.of.max(1)..all * (share.index + 1) / share.of.max(1);
         let mut at = 0;
         for e in experts {
-            // A panel belongs to the share that contains the start of the panel's cost.
+            // A panel belongs to the share that contains the start of its cost.
             let each = cost(self.routes.of(e).len());
             let panel = |cost: usize| {
                 let panel = cost.saturating_sub(at).div_ceil(each.max(1));

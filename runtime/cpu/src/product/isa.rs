@@ -69,7 +69,7 @@ impl Isa {
         }
     }
 
-    /// Runs a kernel. All its requirements concern its own fields.
+    /// Runs a kernel whose requirements concern only its own fields.
     pub(super) fn run<K: Kernel>(self, kernel: K) {
         // SAFETY: an `Isa` exists only if the machine has the instructions.
         unsafe {

@@ -2,19 +2,19 @@
 //!
 //! A weight is packed once ([`Format`], [`Packed`]) in panels of 16 rows. Each row is a vector lane, so no sum
 //! crosses lanes. Most types keep their size. Activations for quantised weights become signed bytes in blocks of 32
-//! ([`quantise`]); activations for float weights stay f32. The remainder of the quantised activations can be a second
-//! term ([`residual`]), whose product is added. A [`Product`] computes the rows of a range of panels for any number
-//! of tokens ([`Product::run`]). [`Grouped`] computes products of many experts.
+//! ([`quantise`]); for float weights they stay f32. The remainder of quantised activations can be a second term
+//! ([`residual`]), whose product is added. A [`Product`] computes a range of panels for any number of tokens
+//! ([`Product::run`]). [`Grouped`] computes products of many experts.
 //!
 //! # Threads
-//! Functions with a range of panels may run on several threads for different panels. Only creating [`Packed`],
-//! [`Scratch`] and [`Routes`] allocates.
+//! Threads may run the same function on different panels. Only creating [`Packed`], [`Scratch`] and [`Routes`]
+//! allocates.
 //!
 //! # Bit-identical results
-//! A result is a fixed sequence of f32 operations: in sequence over each of 8 chunks of K, then over the chunks as a
-//! binary tree. The result does not depend on the number of tokens, the threads, or the instruction set ([`Isa`]). A
-//! device with a [`Part`] of K computes the roots of its share of the tree. If all parts end at chunks
-//! ([`Part::ends_at_chunks`]), [`Combination`] adds the roots to exactly the whole sum.
+//! A result is a fixed sequence of f32 operations: over each of 8 chunks of K in sequence, then over the chunks as a
+//! binary tree. Neither tokens, threads nor instruction set ([`Isa`]) change it. A device with a [`Part`] of K
+//! computes the roots of its share of the tree. If all parts end at chunks ([`Part::ends_at_chunks`]),
+//! [`Combination`] adds the roots to exactly the whole sum.
 //!
 //! NaN and infinite activations affect only their own products, which become NaN.
 //!
@@ -26,12 +26,12 @@
 //! };
 //! use tpc_ir::DType;
 //! # fn main() -> Result<(), tpc_cpu::product::ProductError> {
-//! Two q8_0 rows of 32 elements, all ones with scales of 1 and 2.
+//! // Two q8_0 rows of 32 elements, all ones with scales of 1 and 2.
 //! let row = |scale: [u8; 2]| [&scale[..], &[1; 32]].concat();
 //! let bytes = [row([0x00, 0x3c]), row([0x00, 0x40])].concat();
 //! let weight = Packed::new(DType::Q8_0, &bytes, 2, 32)?;
 //!
-//! Three tokens with 32 activations each.
+//! // Three tokens with 32 activations each.
 //! let isa = Isa::best();
 //! let x: Vec<f32> = (0..3 * 32).map(|i| (i / 32) as f32).collect();
 //! let mut blocks = [Block::ZERO; 3];

@@ -18,11 +18,11 @@ use super::part::Plan;
 use super::{Isa, ProductError};
 use std::ops::Range;
 
-/// The maximum number of tokens that share a decoded panel. Their activations and sums fit a cache.
+/// Maximum tokens that share a decoded panel. Their activations and sums fit a cache.
 const BATCH: usize = 192;
 
-/// The maximum batch that is multiplied without storing decoded panels. For small batches, decoding a panel again for
-/// every few tokens is cheaper, because the panel stays in the second-level cache.
+/// Maximum batch that is multiplied without storing decoded panels. Smaller batches decode a panel again for every
+/// few tokens, which is cheaper because the panel stays in the second-level cache.
 const FEW: usize = BATCH;
 
 /// Rows of activations and columns of the result.
@@ -102,7 +102,7 @@ impl Default for Scratch {
     }
 }
 
-/// A product of a matrix and rows of activations. All threads share its checks.
+/// A matrix times rows of activations, checked once for all threads.
 #[derive(Clone, Copy)]
 pub struct Product<'a> {
     matrix: Matrix<'a>,
@@ -184,12 +184,11 @@ impl<'a> Product<'a> {
         })
     }
 
-    /// Computes the rows of a range of panels, by the fastest method for the number of tokens. Threads compute
-    /// different panels.
+    /// Computes a range of panels by the fastest method for the number of tokens. Threads compute different panels.
     ///
     /// # Errors
-    /// Returns [`ProductError::Shape`] if the matrix does not have the panels, or `out` does not have the panels'
-    /// rows, a token or a root.
+    /// Returns [`ProductError::Shape`] if the matrix does not have the panels, or `out` does not have their rows, a
+    /// token or a root.
     pub fn run(
         &self,
         panels: Range<usize>,
@@ -206,7 +205,7 @@ impl<'a> Product<'a> {
     /// Computes a range of panels for few tokens, decoding weights in registers.
     ///
     /// # Errors
-    /// Same as [`Product::run`].
+    /// Returns the errors of [`Product::run`].
     pub fn gemv(&self, panels: Range<usize>, out: &mut Output) -> Result<(), ProductError> {
         self.check(&panels, out)?;
         match &self.rows {
@@ -224,7 +223,7 @@ impl<'a> Product<'a> {
     /// Computes a range of panels for many tokens, decoding weights into a cache.
     ///
     /// # Errors
-    /// Same as [`Product::run`].
+    /// Returns the errors of [`Product::run`].
     pub fn gemm(
         &self,
         panels: Range<usize>,
@@ -287,7 +286,7 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Multiplies a panel by all tokens, decoding the panel again for every few tokens.
+    /// Multiplies a panel by all tokens, decoding it for every few tokens.
     fn decode(&self, rows: &QuantisedRows, panel: usize, sums: &mut Sums, out: &mut Output) {
         let mut t0 = 0;
         while t0 < self.tokens.len() {
@@ -445,7 +444,7 @@ impl<'a> Product<'a> {
     }
 }
 
-/// The slot for the sums of a range of blocks, and the merges.
+/// The slot for the sums of some blocks, and the merges.
 #[derive(Clone, Copy)]
 struct Step {
     slot: usize,
@@ -453,7 +452,7 @@ struct Step {
     merges: usize,
 }
 
-/// Returns the number of rows in `len` elements, if they are whole rows of `k`.
+/// Returns the number of rows in `len` elements, if all rows are whole.
 fn whole_rows(len: usize, k: usize) -> Option<usize> {
     len.is_multiple_of(k).then_some(len / k)
 }

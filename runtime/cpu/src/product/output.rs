@@ -155,7 +155,7 @@ pub(super) struct Place {
     pub panel: usize,
     pub token: usize,
     pub root: usize,
-    /// The number of rows of the matrix.
+    /// Number of rows of the matrix.
     pub end: usize,
 }
 
@@ -167,7 +167,7 @@ pub struct Epilogue<'a> {
     pub bias: Option<&'a [f32]>,
 }
 
-/// Storing of a result.
+/// The way of storing a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Write {
     /// Replaces the old value.

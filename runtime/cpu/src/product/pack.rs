@@ -8,11 +8,11 @@ pub(super) struct PackPanel<'a> {
     pub geometry: &'a Geometry,
     /// Up to 16 rows, in sequence.
     pub rows: &'a [u8],
-    /// Distance between rows in bytes.
+    /// Bytes between rows.
     pub stride: usize,
-    /// The index in K of each row's first element.
+    /// Index in K of each row's first element.
     pub from: usize,
-    /// The first block of 32 to pack, numbered in the file's whole rows.
+    /// First block of 32 to pack, numbered in the file's whole rows.
     pub first: usize,
 }
 
@@ -58,7 +58,7 @@ fn pack_row<L: Layout>(from: &PackPanel, bytes: &[u8], row: usize, panel: &mut [
     }
 }
 
-/// Packs row `row` of plain elements of `bytes` bytes. Element `e` of all 16 rows is adjacent.
+/// Packs row `row` of plain elements of `bytes` bytes. Element `e` of all rows is adjacent.
 pub(super) fn pack_plain(elements: &[u8], row: usize, bytes: usize, panel: &mut [u8]) {
     let elements = elements.chunks_exact(bytes);
     for (element, out) in elements.zip(panel.chunks_exact_mut(ROWS * bytes)) {

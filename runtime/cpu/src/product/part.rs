@@ -4,20 +4,20 @@ use super::ProductError;
 use std::ops::Range;
 use tpc_ir::program::{SUM_BLOCK, SUM_CHUNKS};
 
-/// The number of elements that share an activation scale. K is cut at multiples of it.
+/// Elements that share an activation scale. K is cut at multiples of it.
 pub const BLOCK: usize = SUM_BLOCK as usize;
-/// The number of chunks of K.
+/// Number of chunks of K.
 pub(super) const CHUNKS: usize = SUM_CHUNKS as usize;
 
-/// A range of K. The range determines the order of a product's sum.
+/// A range of K, which determines the order of a product's sum.
 ///
-/// K consists of `⌈K/32⌉` blocks of 32 and has 8 chunks: chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. The products
-/// of a chunk are summed in sequence, and a binary tree adds the chunks. A part that starts and ends at chunks gives
-/// one sum, a *root*, for each of its largest subtrees, in the order of K. [`Combination`] adds all roots, so the sum
-/// does not depend on the division.
+/// K is `⌈K/32⌉` blocks of 32 in 8 chunks: chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. Products of a chunk are
+/// summed in sequence, and a binary tree adds the chunks. A part that starts and ends at chunks gives one sum, a
+/// *root*, for each of its largest subtrees, in the order of K. [`Combination`] adds all roots, so the sum does not
+/// depend on the division.
 ///
-/// A part that cuts a chunk ([`Part::ends_at_chunks`] is false) has one root, its plain sum. [`Part::plain`] gives
-/// any part one root. The bits of a sum over such parts depend on where the parts end.
+/// A part that cuts a chunk ([`Part::ends_at_chunks`] is false) has one root, its plain sum, as after
+/// [`Part::plain`]. The bits of a sum over such parts depend on where the parts end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     global: usize,
@@ -26,14 +26,14 @@ pub struct Part {
     plain: bool,
 }
 
-/// Consecutive blocks of a part that are summed in sequence.
+/// Consecutive blocks of a part, summed in sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segment {
     /// The first block, relative to the part.
     pub start: usize,
     /// The end block, relative to the part.
     pub end: usize,
-    /// The number of earlier sums to add to this one, last first.
+    /// Number of earlier sums to add to this one, last first.
     pub merges: usize,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Segment {
 pub(super) struct Plan {
     segments: [Segment; CHUNKS],
     count: usize,
-    /// The number of sums that remain on the stack.
+    /// Number of sums that remain on the stack.
     pub roots: usize,
 }
 
@@ -59,10 +59,10 @@ struct Node {
     index: usize,
 }
 
-/// The maximum number of waiting nodes of a part.
+/// Maximum waiting nodes of a part.
 const DEPTH: usize = 6;
 
-/// Nodes that wait for their sibling.
+/// Nodes without sibling.
 #[derive(Default)]
 struct Waiting {
     nodes: [Node; DEPTH],
@@ -94,7 +94,7 @@ impl Waiting {
 }
 
 impl Part {
-    /// Returns the part that contains the whole K of `k` elements.
+    /// Returns the part with the whole K of `k` elements.
     pub const fn whole(k: usize) -> Part {
         Part {
             global: k,
@@ -150,17 +150,17 @@ impl Part {
         self.end - self.start
     }
 
-    /// Returns the number of blocks of 32 in the part; the last may be shorter.
+    /// Returns the number of blocks of 32; the last may be shorter.
     pub(super) const fn blocks(&self) -> usize {
         self.k().div_ceil(BLOCK)
     }
 
-    /// True if the part starts and ends at chunks. Its sums then have the bits of the same subtrees of the whole sum.
+    /// True if the part starts and ends at chunks. Its sums are then exact subtrees of the whole sum.
     pub fn ends_at_chunks(&self) -> bool {
         self.is_chunk_end(self.start) && self.is_chunk_end(self.end)
     }
 
-    /// Returns the number of sums of a product over the part.
+    /// Returns the number of sums of a product.
     pub fn roots(&self) -> usize {
         self.plan().roots
     }
@@ -230,7 +230,7 @@ const fn chunk_start(k: usize, c: usize) -> usize {
 /// The order of adding the roots of parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Combination {
-    /// The number of earlier sums to add to each root, last first.
+    /// Number of earlier sums to add to each root, last first.
     merges: [usize; CHUNKS],
     count: usize,
 }
@@ -270,10 +270,7 @@ impl Combination {
         self.count
     }
 
-    /// Returns the whole sum from all roots in order.
-    ///
-    /// # Panics
-    /// Never for [`Combination::roots`] roots; missing roots count as zero.
+    /// Returns the whole sum from all roots in order. Missing roots count as zero.
     pub fn sum(&self, root: impl Fn(usize) -> f32) -> f32 {
         let mut stack = [0.0; CHUNKS];
         let mut depth = 0;

@@ -50,7 +50,6 @@ impl Matrix<'_> {
     }
 }
 
-/// Decodes at most [`BLOCKS`] blocks of a panel.
 fn decode(
     kernels: &QuantisedKernels,
     geometry: &Geometry,

@@ -17,11 +17,10 @@ use crate::product::activations::Block;
 use crate::product::layout::{Codes, Layout, Scales};
 use crate::product::simd::{Simd, Width};
 
-/// Properties of a type that determine a block's sum.
+/// Type properties that determine a block's sum.
 pub(in crate::product) trait Kind {
     const SUB: usize;
     const MIN: bool;
-    /// log2 of the codes' offset, or `None` without offset.
     const OFFSET: Option<u32>;
     const WIDTH: Width;
 }
@@ -105,7 +104,7 @@ pub(super) unsafe fn add<S: Simd, K: Kind, B: Source<S>, const V: usize, const W
     }
 }
 
-/// Adds units `FROM..TO`, which share a scale. `negative` is the negative sum of the activations.
+/// Adds units `FROM..TO`, which share a scale. `negative` is the activations' negative sum.
 #[inline(always)]
 unsafe fn part<
     S: Simd,

@@ -21,7 +21,6 @@ use std::marker::PhantomData;
 
 pub(in crate::product) struct Decode<'a> {
     pub geometry: &'a Geometry,
-    /// The order of the sum over K.
     pub plan: &'a Plan,
     pub panel: *const u8,
     /// The first block of each token's row.
@@ -29,7 +28,6 @@ pub(in crate::product) struct Decode<'a> {
     pub sums: &'a mut Sums,
 }
 
-/// [`Decode`] for panels of layout `L` and for `W` tokens.
 struct Tile<'a, L, const W: usize>(Decode<'a>, PhantomData<L>);
 
 impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
@@ -44,7 +42,7 @@ impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
         } = self.0;
         let mut stack = [[[S::fsplat(0.0)]; W]; SUMS];
         let mut depth = 0;
-        // Prefetches the trailing scales of the next panel; the next panel's first step needs them.
+        // Prefetches the trailing scales of the next panel, needed by its first step.
         for line in (geometry.steps_bytes()..geometry.panel).step_by(64) {
             S::prefetch(panel.wrapping_add(geometry.panel + line));
         }
@@ -86,7 +84,7 @@ impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
     }
 }
 
-/// Runs the product of `W` tokens.
+/// Runs [`Decode`] for `W` tokens.
 ///
 /// # Safety
 /// The machine has the instructions of `S`; the panel has the geometry of `L`; each of the first `W` rows has all

@@ -1,7 +1,7 @@
 //! Multiplies panels of float weights by a few tokens. Activations stay f32.
 //!
 //! Elements `e` of a panel's 16 rows are adjacent. In a chunk of K, each pair of row and token has two sums `f =
-//! fma(weight, activation, f)`: one of even and one of odd elements, added at the end. With one sum, the latency of
+//! fma(weight, activation, f)`, of even and of odd elements, which are added at the end. With one sum, the latency of
 //! `fma` would limit the speed.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
@@ -55,20 +55,17 @@ impl Element for Bf16 {
 }
 
 pub(in crate::product) struct Floats<'a> {
-    /// The order of the sum over K.
     pub plan: &'a Plan,
-    /// The number of elements of K.
     pub k: usize,
     /// The first panel; others follow.
     pub panel: *const u8,
-    /// Distance between panels in bytes.
+    /// Bytes between panels.
     pub panel_bytes: usize,
     /// The first element of each token's row.
     pub x: [*const f32; TOKENS],
     pub sums: &'a mut Sums,
 }
 
-/// [`Floats`] with constant sizes: `V` panels of elements `E`, and `W` tokens.
 struct Tile<'a, E, const V: usize, const W: usize>(Floats<'a>, PhantomData<E>);
 
 impl<E: Element, const V: usize, const W: usize> Tile<'_, E, V, W> {
@@ -138,7 +135,7 @@ impl<E: Element, const V: usize, const W: usize> Kernel for Tile<'_, E, V, W> {
     }
 }
 
-/// Runs the product of `V` panels and `W` tokens.
+/// Runs [`Floats`] for `V` panels and `W` tokens.
 ///
 /// # Safety
 /// The machine has the instructions of `S`; the `V` panels and each of the first `W` rows have `k` elements.

@@ -23,10 +23,10 @@ use std::marker::PhantomData;
 /// A token's sum on the stack, per panel.
 pub(in crate::product) type Sum = [[f32; ROWS]; PANELS];
 
-/// A product of decoded panels and rows of activations, added to sums.
+/// Decoded panels times rows of activations, added to sums.
 pub(in crate::product) struct Multiply<'a> {
     pub panels: &'a [Unpacked; PANELS],
-    /// The number of blocks decoded in each panel.
+    /// Blocks decoded in each panel.
     pub blocks: usize,
     /// The activations of the first decoded block, per token.
     pub x: [*const Block; TOKENS],
@@ -34,14 +34,12 @@ pub(in crate::product) struct Multiply<'a> {
     pub sums: *mut Sum,
     /// True at the start of a segment, where sums begin with zero.
     pub first: bool,
-    /// The number of earlier sums to add at the end, last first. Each is stored `stride` before the next. The result
+    /// Number of earlier sums to add at the end, last first. Each is stored `stride` sums before the next. The result
     /// replaces the sum added last.
     pub merges: usize,
-    /// The distance between sums, in sums.
     pub stride: usize,
 }
 
-/// [`Multiply`] for `V` panels of kind `K` and for `W` tokens.
 struct Tile<'a, K, const V: usize, const W: usize>(Multiply<'a>, PhantomData<K>);
 
 struct Read<K> {
@@ -133,7 +131,7 @@ impl<const SUB: usize, const MIN: bool, const LOG2: i32, const WIDE: bool> Kind
     const WIDTH: Width = if WIDE { Width::Wide } else { Width::Narrow };
 }
 
-/// Runs the product of `V` panels and `W` tokens.
+/// Runs [`Multiply`] for `V` panels and `W` tokens.
 ///
 /// # Safety
 /// The machine has the instructions of `S`; each of the first `W` rows has the blocks; `sums` and the earlier sums

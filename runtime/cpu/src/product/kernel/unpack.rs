@@ -16,7 +16,7 @@ use crate::product::simd::{Kernel, Simd};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The maximum number of blocks decoded together. They fit a first-level cache together with six tokens' activations.
+/// Maximum blocks decoded together. They fit a first-level cache with six tokens' activations.
 pub(in crate::product) const BLOCKS: usize = 16;
 
 #[derive(Clone)]
@@ -45,7 +45,6 @@ pub(in crate::product) struct Unpack<'a> {
     pub out: &'a mut Unpacked,
 }
 
-/// [`Unpack`] for panels of layout `L`.
 struct Of<'a, L>(Unpack<'a>, PhantomData<L>);
 
 impl<L: Layout> Kernel for Of<'_, L> {
@@ -87,6 +86,8 @@ impl<L: Layout> Kernel for Of<'_, L> {
     }
 }
 
+/// Runs [`Unpack`].
+///
 /// # Safety
 /// The machine has the instructions of `S`; the panel has the geometry of `L`, and contains the blocks; there are at
 /// most [`BLOCKS`] blocks.

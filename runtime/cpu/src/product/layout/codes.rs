@@ -1,7 +1,7 @@
 //! Codes of 1 to 8 bits per element: a block of 32 elements of 16 rows.
 //!
-//! A body consists of whole cache lines. Lane `r` of a line is a word of row `r`. Byte `i` of the word holds fields
-//! of element `4·u + i` for several units `u`:
+//! A body is whole cache lines. Lane `r` of a line is a word of row `r`. Byte `i` of the word holds fields of element
+//! `4·u + i` for several units `u`:
 //!
 //! | fields   | line `l`, bit `b` of a byte    |
 //! |----------|--------------------------------|
@@ -10,7 +10,7 @@
 //! | 2 bits   | unit `4·l + b/2`, 2 lines      |
 //! | 1 bit    | unit `b`, one line             |
 //!
-//! Codes of 3, 5 and 6 bits store their low bits like the wider fields and their high bits in further lines.
+//! Codes of 3, 5 and 6 bits store low bits like the wider fields and high bits in further lines.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(unsafe_op_in_unsafe_fn, reason = "every body has BYTES bytes")]
 
@@ -19,8 +19,8 @@ use crate::product::simd::{Simd, Width};
 
 /// The prefetch distance in bytes; each line read prefetches one line. Out-of-order execution cannot look this far
 /// ahead, because the instructions between loads fill its window. Lines go to the second-level cache, because the
-/// first-level cache supports too few misses in flight for full memory bandwidth. The distance is not a multiple of 4
-/// KiB, because such lines would share a cache set with the lines in use.
+/// first level supports too few misses in flight for full bandwidth. The distance is not a multiple of 4 KiB, because
+/// such lines would share a cache set with lines in use.
 pub(in crate::product) const AHEAD: usize = 6080;
 
 /// Loads a line of a body, and prefetches the line [`AHEAD`] bytes later.
@@ -30,7 +30,6 @@ unsafe fn line<S: Simd>(body: *const u8, l: usize) -> S::I {
     S::load(body.add(64 * l))
 }
 
-/// Returns the bytes of row `row` in line `l`.
 fn word(body: &mut [u8], l: usize, row: usize) -> &mut [u8; 4] {
     let at = 64 * l + 4 * row;
     body[at..]
@@ -64,7 +63,6 @@ fn put1(codes: &[u8; 32], shift: u32, row: usize, body: &mut [u8]) {
     }
 }
 
-/// Returns the fields that `mask` selects in every byte.
 #[inline(always)]
 unsafe fn mask<S: Simd>(mask: u8) -> S::I {
     S::splat(i32::from_ne_bytes([mask; 4]))
@@ -148,7 +146,6 @@ unsafe fn join<S: Simd>(low: [S::I; 8], high: [S::I; 8]) -> [S::I; 8] {
     ]
 }
 
-/// Returns a type's code offset, if any.
 pub(in crate::product) const fn offset(log2: i32) -> Option<u32> {
     if log2 < 0 {
         None
@@ -283,10 +280,9 @@ impl Codes for Byte {
     }
 }
 
-/// A table of 16 values. An offset makes all values positive.
+/// A table of 16 values, offset to be positive.
 pub(in crate::product) trait Table {
     const OFFSET: u32;
-    /// The width of the values with offset.
     const WIDTH: Width;
     /// The values with offset.
     const VALUES: [u8; 16];
@@ -377,7 +373,6 @@ impl Table for Fp4 {
     );
 }
 
-/// The values of iq1.
 pub(in crate::product) struct Iq1;
 
 impl Table for Iq1 {
@@ -386,7 +381,6 @@ impl Table for Iq1 {
     const VALUES: [u8; 16] = above([-9, -7, -1, 1, 7, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 16);
 }
 
-/// The values of iq2.
 pub(in crate::product) struct Iq2;
 
 impl Table for Iq2 {
@@ -409,7 +403,6 @@ impl Table for Iq3Wide {
     );
 }
 
-/// The values of iq3_s.
 pub(in crate::product) struct Iq3;
 
 impl Table for Iq3 {

@@ -3,12 +3,12 @@
 use super::{Codes, Layout, STEP, Scales};
 use std::ops::Range;
 
-/// The shape of a stored type's panels over a part of K.
+/// Shape of a stored type's panels over a part of K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::product) struct Geometry {
-    /// The number of blocks of 32.
+    /// Number of blocks of 32.
     pub blocks: usize,
-    /// The number of blocks of the first step that precede the part.
+    /// Blocks of the first step that precede the part.
     pub skip: usize,
     body: usize,
     /// Bytes of a head, without bytes per block.
@@ -26,16 +26,16 @@ pub(in crate::product) struct Geometry {
 pub(in crate::product) struct Step {
     /// The head's range in the panel.
     pub head: Range<usize>,
-    /// The position of the step's trailing scales in the panel.
+    /// Position of the step's trailing scales in the panel.
     pub behind: usize,
-    /// The position in the panel of the first requested block's body.
+    /// Position of the first requested block's body in the panel.
     pub body: usize,
     /// The requested blocks, numbered within the step.
     pub blocks: Range<usize>,
 }
 
 impl Geometry {
-    /// Returns the geometry of `blocks` blocks of 32, starting with block `first` of the file's rows.
+    /// Returns the geometry of `blocks` blocks of 32, starting at block `first` of the file's rows.
     pub(in crate::product) fn new<L: Layout>(first: usize, blocks: usize) -> Geometry {
         let (per_block, bytes) = (L::Scales::PER_BLOCK, L::Scales::HEAD);
         let (head, head_block) = if per_block { (0, bytes) } else { (bytes, 0) };
@@ -56,7 +56,7 @@ impl Geometry {
         }
     }
 
-    /// Returns the step that contains block `at`, from this block to block `end` or the end of the step.
+    /// Returns the step of block `at`, from this block to block `end` or the end of the step.
     #[inline(always)]
     pub(in crate::product) fn step(&self, at: usize, end: usize) -> Step {
         let index = (at + self.skip) / STEP;

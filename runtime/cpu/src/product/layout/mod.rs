@@ -19,10 +19,10 @@ pub(super) mod types;
 use super::simd::{Simd, Width};
 
 pub(super) const ROWS: usize = 16;
-/// The number of blocks of 32 in a step.
+/// Blocks of 32 in a step.
 pub(super) const STEP: usize = 8;
 
-/// The stored codes of a block of 32 elements, for 16 rows.
+/// Stored codes of a block of 32 elements, for 16 rows.
 pub(super) trait Codes {
     const BYTES: usize;
     /// log2 of the codes' offset, or `None` without offset.
@@ -39,10 +39,9 @@ pub(super) trait Codes {
     unsafe fn get<S: Simd>(body: *const u8) -> [S::I; 8];
 }
 
-/// The stored scales of a step, for 16 rows.
+/// Stored scales of a step, for 16 rows.
 pub(super) trait Scales {
     const SUB: usize;
-    /// True if each scale has a minimum.
     const MIN: bool;
     /// True if [`Scales::HEAD`] counts per block instead of per step.
     const PER_BLOCK: bool;
@@ -52,8 +51,8 @@ pub(super) trait Scales {
     /// A decoded head, used for a whole step.
     type Head<S: Simd>: Copy;
 
-    /// Stores the scales of one file block as row `row` of the panel. `index` is the block's number in the step;
-    /// `head` and `behind` belong to the step.
+    /// Stores the scales of a file block as row `row` of the panel. `index` is the block's number in the step; `head`
+    /// and `behind` belong to the step.
     fn put(block: &[u8], index: usize, row: usize, head: &mut [u8], behind: &mut [u8]);
 
     /// Reads a head.

@@ -1,8 +1,8 @@
 //! Scales and minima of a step, for 16 rows.
 //!
 //! A *slot* holds one number per row: 16 bytes, or 16 f16. Six-bit numbers are split into the low four and the high
-//! two bits. The low bits of number `n` of 16 are in slot `n % 4 + 4·(n / 8)`, in the half `n / 4 % 2` of the byte.
-//! The high bits are in slot `8 + n % 4` at bit `2·(n / 4)`.
+//! two bits. The low bits of number `n` of 16 are in slot `n % 4 + 4·(n / 8)`, in half `n / 4 % 2` of the byte (0 is
+//! low). The high bits are in slot `8 + n % 4` at bit `2·(n / 4)`.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(unsafe_op_in_unsafe_fn, reason = "every head has HEAD bytes")]
 
@@ -447,8 +447,8 @@ impl Scales for K16Nibbles {
 }
 
 /// An f16 per 256 elements, and a six-bit scale with offset 32 per 32 (iq4_xs). The low four bits of number `n` of 8
-/// are in slot `n % 4` of four, in half `n / 4` of the byte. The high two bits are in slot `n % 2` of two more slots,
-/// at bit `2·(n / 2)`.
+/// are in slot `n % 4` of four, in half `n / 4` of the byte (0 is low). The high two bits are in slot `n % 2` of two
+/// more slots, at bit `2·(n / 2)`.
 pub(in crate::product) struct K32Six;
 
 impl Scales for K32Six {

@@ -24,10 +24,9 @@ use std::marker::PhantomData;
 use tpc_ir::DType;
 use tpc_runtime::quant::{GridBlock, grid_block};
 
-/// A stored type with codes `C`, scales `S`, and code positions `F` in the file block.
+/// A type with codes `C`, scales `S`, and code positions `F` in the file block.
 pub(in crate::product) struct Stored<C, S, F>(PhantomData<(C, S, F)>);
 
-/// Positions of codes in a file block.
 pub(in crate::product) trait FileCodes {
     const BLOCK: usize;
     const BYTES: usize;
@@ -135,7 +134,7 @@ impl<G: Grid> FileCodes for GridOf<G> {
     }
 }
 
-/// The layout of a type with grids: an f16 per 256 elements, stored after the steps, and a small odd number per 16 or
+/// The layout of types with grids: an f16 per 256 elements, stored after the steps, and a small odd number per 16 or
 /// 32.
 pub(in crate::product) struct GridOf<G>(PhantomData<G>);
 
@@ -293,9 +292,7 @@ pub(in crate::product) type Tq2_0 = Stored<Two<0>, Whole<64>, CodesTq2>;
 pub(in crate::product) type Q1_0 = Stored<Sign, Each<128>, CodesQ1>;
 pub(in crate::product) type Q2_0 = Stored<Two<0>, Each<64>, CodesQ2>;
 
-/// Grids with three-bit values.
 type Grid3<G> = Stored<Indexed3<<G as Grid>::Table>, GridOf<G>, GridOf<G>>;
-/// Grids with four-bit values.
 type Grid4<G> = Stored<Indexed<<G as Grid>::Table>, GridOf<G>, GridOf<G>>;
 pub(in crate::product) type Iq1S = Grid3<GridIq1S>;
 pub(in crate::product) type Iq1M = Grid3<GridIq1M>;

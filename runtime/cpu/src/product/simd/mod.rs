@@ -37,9 +37,9 @@ pub(crate) trait Simd: Copy + 'static {
     type I: Copy;
     type F: Copy;
 
-    /// The maximum number of tokens in a register tile.
+    /// Maximum tokens in a register tile.
     const TOKENS: usize;
-    /// The number of panels multiplied together for a large batch.
+    /// Panels multiplied together for a large batch.
     const PANELS: usize;
 
     unsafe fn enter<K: Kernel>(kernel: K);
@@ -48,7 +48,6 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn store(p: *mut u8, v: Self::I);
     /// Prefetches the cache line of an address. The address may be invalid.
     unsafe fn prefetch(p: *const u8);
-    /// Broadcasts an integer.
     unsafe fn splat(v: i32) -> Self::I;
     /// Broadcasts the 4 bytes at `p`.
     unsafe fn splat4(p: *const i8) -> Self::I;
@@ -56,21 +55,21 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn and(a: Self::I, b: Self::I) -> Self::I;
     unsafe fn or(a: Self::I, b: Self::I) -> Self::I;
     unsafe fn xor(a: Self::I, b: Self::I) -> Self::I;
-    /// Adds lanes; wraps on overflow.
+    /// Adds lanes with wrapping.
     unsafe fn add(a: Self::I, b: Self::I) -> Self::I;
     unsafe fn max(a: Self::I, b: Self::I) -> Self::I;
     /// Shifts lanes left; `n < 32`.
     unsafe fn shl(a: Self::I, n: u32) -> Self::I;
-    /// Shifts lanes right and fills with zeros; `n < 32`.
+    /// Shifts lanes right, filling with zeros; `n < 32`.
     unsafe fn shr(a: Self::I, n: u32) -> Self::I;
-    /// Looks up the low four bits of each byte in the table. The table's 16-byte groups are equal, and the top bit of
-    /// each index byte is clear.
+    /// Looks up the low four bits of each byte in the table. The table's 16-byte groups are equal, and each index
+    /// byte's top bit is clear.
     unsafe fn lookup(table: Self::I, index: Self::I) -> Self::I;
     unsafe fn u8x16(p: *const u8) -> Self::I;
     unsafe fn i8x16(p: *const u8) -> Self::I;
 
-    /// Returns the initial accumulator of a block. `offset` is the negative product of the codes' offset and the sum of
-    /// the activations. The result is `offset`, unless [`Simd::dot`] subtracts the offset of wide codes itself.
+    /// Returns the initial accumulator of a block. `offset` is minus the codes' offset times the sum of the
+    /// activations. The result is `offset`, unless [`Simd::dot`] subtracts the offset of wide codes itself.
     unsafe fn start(width: Width, offset: i32) -> Self::I;
     /// Adds to each lane the dot product of four unsigned codes `w` and four signed bytes `x`. No `x` is -128. Narrow
     /// codes are below 128; wide codes are offset by 128.
@@ -82,7 +81,6 @@ pub(crate) trait Simd: Copy + 'static {
 
     unsafe fn to_f(a: Self::I) -> Self::F;
     unsafe fn bits(a: Self::I) -> Self::F;
-    /// Broadcasts an f32.
     unsafe fn fsplat(v: f32) -> Self::F;
     unsafe fn f32x16(p: *const u8) -> Self::F;
     unsafe fn f16x16(p: *const u8) -> Self::F;

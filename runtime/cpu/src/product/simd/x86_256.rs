@@ -146,8 +146,8 @@ impl<const VNNI: bool> Simd for Avx2<VNNI> {
             offset
         })
     }
-    /// Without VNNI, sums of product pairs have 16 bits, which can hold 2·127·127. Wide codes would exceed this.
-    /// Therefore their magnitude above the offset is multiplied by `x` with the code's sign; 2·128·127 fits.
+    /// Without VNNI, pairs of products are summed in 16 bits, which hold 2·127·127. Wide codes would exceed this, so
+    /// `x` gets the code's sign and is multiplied by the code's magnitude above the offset; 2·128·127 fits.
     #[inline(always)]
     unsafe fn dot(width: Width, acc: Self::I, w: Self::I, x: Self::I) -> Self::I {
         if VNNI {
