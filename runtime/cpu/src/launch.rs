@@ -60,7 +60,7 @@ impl Request<'_> {
     }
 }
 
-/// A kernel, or the reason why the op has none.
+/// A kernel, or the reason for its absence.
 pub(crate) type Selected = Result<Box<dyn Launch>, &'static str>;
 
 /// Sizes of a tensor in elements.

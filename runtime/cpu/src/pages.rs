@@ -62,7 +62,7 @@ impl Pages {
     }
 }
 
-/// A type for which zero bytes are a valid value.
+/// A type with zero bytes as a valid value.
 ///
 /// # Safety
 /// Zero bytes are valid, and the type contains no references.

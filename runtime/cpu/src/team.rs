@@ -172,7 +172,6 @@ type Job<'a> = dyn Fn(&Worker<'_>) -> Result<(), KernelError> + Sync + 'a;
 
 struct Shared {
     groups: Box<[Group]>,
-    /// The group and index of each worker.
     seats: Box<[(usize, usize)]>,
     /// True if the thread sleeps or will sleep, per worker except the first.
     parked: Box<[Apart<AtomicBool>]>,
@@ -182,7 +181,6 @@ struct Shared {
     pending: Apart<AtomicUsize>,
     /// The job of run `epoch`.
     job: UnsafeCell<Option<*const Job<'static>>>,
-    /// True if a worker has failed.
     stop: AtomicBool,
     /// The failed worker with the lowest index, and its error.
     failure: Mutex<Option<(usize, KernelError)>>,

@@ -16,7 +16,7 @@ pub fn operands(case: &Case, random: &Random) -> Vec<Stored> {
 /// Computes the results with the reference.
 ///
 /// # Panics
-/// Panics if the operands or results do not fit the op.
+/// Panics if the case does not fit its op.
 pub fn expected(case: &Case, operands: &[Stored]) -> Vec<Tensor> {
     let tensors: Vec<Tensor> = operands.iter().map(Stored::tensor).collect();
     let tensors: Vec<&Tensor> = tensors.iter().collect();
@@ -37,7 +37,7 @@ fn numbers(t: &Tensor) -> Vec<f64> {
 
 /// Describes the first element whose error exceeds the case's tolerance.
 pub fn difference(case: &Case, found: &Stored, wanted: &Tensor) -> Option<String> {
-    // Numbers of at least 65520 round to an infinite f16.
+    // From 65520 on, numbers round to an infinite f16.
     let largest = if found.dtype() == DType::F16 {
         65520.0
     } else {

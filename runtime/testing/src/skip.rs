@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::Write;
 
-/// The variable that makes skipped tests fail. `.ci/run` sets it if everything could be installed.
+/// The variable that forbids skipped tests. `.ci/run` sets it if everything could be installed.
 const REQUIRE_ALL: &str = "TPC_REQUIRE_ALL";
 /// The variable with the path of the list of skipped tests.
 const LIST: &str = "TPC_SKIPPED";
@@ -21,8 +21,8 @@ pub fn skip(why: impl Display) {
     report(&line);
 }
 
-/// Reports a skipped test, if no suitable card exists. `TPC_REQUIRE_ALL` does not forbid this, because no script can
-/// install a card.
+/// Reports a skipped test if no suitable card exists. `TPC_REQUIRE_ALL` permits this, because no script can install a
+/// card.
 pub fn skip_without_card(why: impl Display) {
     report(&line(why));
 }

@@ -17,7 +17,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Makes a tensor filled with a pattern. The order of axes and the gaps are random.
+    /// Makes a tensor filled with a pattern, with random gaps and order of axes.
     pub fn poison(shape: Shape, random: &Random) -> Stored {
         let Shape { dtype, dims } = shape;
         let (block, unit) = (dtype.block_len() as usize, dtype.block_bytes() as usize);
@@ -25,7 +25,7 @@ impl Stored {
         counts[0] = dims[0].div_ceil(block);
         let mut order = [0, 1, 2, 3];
         if random.one_in(2) {
-            // Blocks of a row stay adjacent in quantised tensors and half of the other tensors.
+            // Blocks of a row stay adjacent in quantised tensors and half of the others.
             let keep = block > 1 || random.one_in(2);
             let first = usize::from(keep);
             let rest = random.order::<3>();
@@ -152,7 +152,7 @@ impl Stored {
         &mut self.bytes
     }
 
-    /// Returns a tensor of the same type and sizes without gaps, filled with a pattern.
+    /// Returns a tensor without gaps of the same type and sizes, filled with a pattern.
     #[must_use]
     pub fn dense(self) -> Stored {
         let (block, unit) = (self.dtype.block_len(), self.dtype.block_bytes() as usize);
@@ -194,7 +194,7 @@ impl Stored {
         self.strides
     }
 
-    /// Drops leading bytes until the offset is a multiple of 16, for devices that read only whole elements.
+    /// Drops leading bytes until the offset is a multiple of 16, for devices that read whole elements only.
     #[must_use]
     pub fn aligned(mut self) -> Stored {
         let skipped = self.offset % 16;
@@ -203,7 +203,7 @@ impl Stored {
         self
     }
 
-    /// True if the gaps have the same bytes as in `other`. Both must have the same layout.
+    /// True if the gaps equal those in `other`, which must have the same layout.
     pub fn same_gaps(&self, other: &Stored) -> bool {
         let (mut a, mut b) = (self.bytes.clone(), other.bytes.clone());
         let unit = self.dtype.block_bytes() as usize;

@@ -19,7 +19,7 @@ fn declared(dtype: DType, dims: [usize; 4]) -> TensorType {
     TensorType::new(dtype, dims.map(|n| Dim::constant(n as u64)))
 }
 
-/// Builds a graph whose inputs are the operands, named by index. Inputs are i64 or f32, which the reference uses for
+/// Builds a graph whose inputs are the operands, named by index. Inputs are i64 or f32, the reference's types for
 /// inference; the destination of an update keeps its type.
 fn graph(case: &Case) -> Result<Graph, Failure> {
     let mut graph = Graph::new("case");
@@ -91,7 +91,7 @@ impl ExecutorUnderTest for Graphs {
         Ok(())
     }
 
-    /// Adds 0.05 for quantised results, because encoding twice may move an element by one code.
+    /// Adds 0.05 for quantised results: encoding twice may move an element by one code.
     fn tolerance(&self, case: &Case) -> f64 {
         let blocks = case.results.iter().any(|r| r.0.block_len() > 1);
         case.tolerance + if blocks { 0.05 } else { 0.0 }

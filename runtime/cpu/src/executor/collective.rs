@@ -83,7 +83,7 @@ impl Exchange {
     }
 }
 
-/// Returns device `rank`'s start and length along an axis; the whole axis if there are no counts.
+/// Returns device `rank`'s start and length along an axis, or the whole axis if `counts` is empty.
 fn piece(
     counts: &[u64],
     rank: usize,
@@ -130,7 +130,6 @@ impl Tree {
 
     fn push(&mut self, mut x: Lanes) {
         self.count += 1;
-        // Binary counting: each carry completes a pair.
         for _ in 0..self.count.trailing_zeros() {
             self.depth -= 1;
             x = add(x, self.waiting[self.depth]);

@@ -27,7 +27,6 @@ struct Job<'a> {
 // SAFETY: workers write panels that do not overlap.
 unsafe impl Sync for Job<'_> {}
 
-/// Stores all weights in their arenas, in their buffers' formats.
 pub(super) fn weights(
     program: &Program,
     arenas: &mut [Region],

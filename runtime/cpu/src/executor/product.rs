@@ -115,7 +115,7 @@ unsafe fn part<T: Zero>(all: &Zeroed<T>, at: usize, len: usize) -> Result<&mut [
         let (needed, found) = (at.saturating_add(len), all.len());
         return Err(KernelError::Scratch { needed, found });
     }
-    // SAFETY: inside the memory, in which every bit pattern is valid; the caller guarantees exclusive use.
+    // SAFETY: inside the memory; every bit pattern is valid; the caller guarantees exclusive use.
     Ok(unsafe { std::slice::from_raw_parts_mut(all.ptr().add(at), len) })
 }
 

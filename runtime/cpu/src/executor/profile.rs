@@ -61,7 +61,6 @@ impl Profile {
         counter.count(begun.elapsed());
     }
 
-    /// Returns the times by kernel, and resets them.
     pub(super) fn take(&self, program: &Program) -> Vec<KernelTime> {
         let launches = self.launches.iter().enumerate();
         let named = launches.map(|(i, c)| (kernel(program, Launch::new(i)), c));

@@ -9,7 +9,6 @@ use tpc_ir::program::{Phase, Program, Step};
 /// Queue and position of each step.
 pub(super) type Script = Vec<(usize, usize)>;
 
-/// Returns the places that have threads.
 pub(super) fn groups(program: &Program) -> Vec<Place> {
     let queues = program.phases.iter().flat_map(|p| &p.queues);
     let mut places: Vec<Place> = queues.map(|q| q.place).collect();

@@ -10,7 +10,6 @@ use crate::error::KernelError;
 use crate::launch::{Call, Launch, Request, Selected, ensure};
 use crate::view::View;
 
-/// A ggml op that the reference executor implements.
 #[derive(Debug)]
 struct Foreign {
     op: Op,

@@ -24,7 +24,6 @@ pub(super) fn hc_comb(op: &HcComb, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// Divides each group by its sum plus `eps`.
 fn normalise(matrix: &mut [f32], hc: usize, eps: f64, at: impl Fn(usize, usize) -> usize) {
     for group in 0..hc {
         let sum: f64 = (0..hc).map(|i| f64::from(matrix[at(group, i)])).sum();

@@ -114,7 +114,6 @@ impl Launch for Flatten {
     }
 }
 
-/// A copy with axes in the result's order.
 #[derive(Debug)]
 struct Transposed {
     order: [usize; RANK],

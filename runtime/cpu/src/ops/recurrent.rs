@@ -105,7 +105,7 @@ impl Launch for Convolution {
     }
 }
 
-/// Mamba's selective scan. If there are no ids, the state may be updated in place.
+/// Mamba's selective scan. Without ids, the state may be updated in place.
 #[derive(Debug)]
 struct Scan;
 

@@ -33,7 +33,6 @@ struct Rotation {
     mix: Box<[f64]>,
     /// Factor of the interpolated frequency.
     scale: f64,
-    /// Factor of the rotated elements.
     magnitude: f64,
 }
 

@@ -15,9 +15,7 @@ use std::ops::Range;
 pub struct Routes {
     /// The start of each expert's pairs, then the end.
     starts: Vec<usize>,
-    /// The pairs, sorted by expert.
     pairs: Vec<u32>,
-    /// The token of each pair.
     tokens: Vec<u32>,
 }
 

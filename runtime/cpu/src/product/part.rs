@@ -17,7 +17,7 @@ pub(super) const CHUNKS: usize = SUM_CHUNKS as usize;
 /// depend on the division.
 ///
 /// A part that cuts a chunk ([`Part::ends_at_chunks`] is false) has one root, its plain sum, as after
-/// [`Part::plain`]. The bits of a sum over such parts depend on where the parts end.
+/// [`Part::plain`]. The bits of a sum over such parts depend on the ends of the parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     global: usize,
@@ -31,7 +31,6 @@ pub struct Part {
 pub(super) struct Segment {
     /// The first block, relative to the part.
     pub start: usize,
-    /// The end block, relative to the part.
     pub end: usize,
     /// Number of earlier sums to add to this one, last first.
     pub merges: usize,

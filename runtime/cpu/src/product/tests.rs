@@ -77,7 +77,6 @@ impl Random {
             block[at..at + 2].copy_from_slice(&d.to_le_bytes());
         }
         if dtype == DType::Tq1_0 {
-            // Bytes that encode five digits.
             for byte in &mut block[..52] {
                 *byte = ((u16::from(*byte) * 243 / 256 * 256).div_ceil(243)) as u8;
             }

@@ -74,7 +74,6 @@ pub(super) fn soft_max(_: &str, random: &Random) -> Case {
         .within(5e-6, 1e-2)
 }
 
-/// Returns `heads` consecutive heads of a model with up to three further heads.
 fn window(random: &Random, heads: usize) -> HeadWindow {
     let total = heads + random.below(4);
     let start = random.within(0, total - heads);

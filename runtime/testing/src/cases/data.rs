@@ -19,7 +19,6 @@ pub const CACHES: [DType; 9] = [
     DType::Iq4Nl,
 ];
 
-/// Returns a float type, mostly f32.
 pub(super) fn float(random: &Random) -> DType {
     random.pick(&[
         DType::F32,
@@ -31,7 +30,6 @@ pub(super) fn float(random: &Random) -> DType {
     ])
 }
 
-/// Returns a type whose blocks divide rows of `n` elements.
 pub(super) fn readable(random: &Random, n: usize) -> DType {
     let more = [
         DType::Mxfp4,
@@ -56,7 +54,7 @@ pub(super) fn integer(random: &Random) -> DType {
     random.pick(&[DType::I32, DType::I64])
 }
 
-/// Returns random sizes of any rank. Some rows are longer than a chunk, and one tensor in 30 has an axis of size 0.
+/// Returns sizes of any rank. Some rows exceed a chunk, and one tensor in 30 has an axis of size 0.
 pub(super) fn sizes(random: &Random) -> [usize; 4] {
     let row = match random.below(8) {
         0 => 1,

@@ -96,7 +96,6 @@ fn anything(random: &Random, dims: [usize; 4]) -> Arg {
     real(random, readable(random, dims[0]), dims, 1.0)
 }
 
-/// Returns a type that the operand can be converted to.
 fn converted(random: &Random, x: &Arg) -> DType {
     if x.dtype.is_integer() || random.one_in(2) {
         x.dtype

@@ -41,13 +41,13 @@ pub struct Case {
     pub operands: Vec<Arg>,
     /// Types and sizes of the results.
     pub results: Vec<(DType, [usize; 4])>,
-    /// The executor's options.
+    /// Options of the executor.
     pub options: Options,
-    /// The maximum difference, relative to the expected number or `magnitude`, the larger of the two.
+    /// The maximum error relative to the larger of the expected number and `magnitude`.
     pub tolerance: f64,
     /// The minimum base of the relative tolerance.
     pub magnitude: f64,
-    /// The indices of an operand and of the result that may overwrite it.
+    /// Indices of an operand and of the result that may overwrite it.
     pub in_place: Option<(usize, usize)>,
 }
 
@@ -65,7 +65,7 @@ impl Case {
         }
     }
 
-    /// Sets the magnitude, and the tolerance plus the rounding error of the result type.
+    /// Sets the magnitude, and the tolerance plus the result type's rounding error.
     pub fn within(mut self, tolerance: f64, magnitude: f64) -> Case {
         let rounding = |(dtype, _): &(DType, [usize; 4])| match dtype {
             DType::F16 => 6e-4,
@@ -153,8 +153,8 @@ pub fn generator(name: &str) -> Option<Generator> {
     })
 }
 
-/// Makes a case of the opaque ggml op `name`: `soft_max_back`, `get_rows` or `view`. Other names get one operand and
-/// the result type i32.
+/// Makes a case of the ggml op `name`: `soft_max_back`, `get_rows` or `view`. Other names get one operand and the
+/// result type i32.
 pub fn foreign(name: &str, random: &Random) -> Case {
     use tpc_ir::op::{MemoryView, Opaque};
     let dims = [32, 6, 1, 1];

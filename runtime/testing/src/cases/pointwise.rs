@@ -41,8 +41,7 @@ pub(super) fn unary(name: &str, random: &Random) -> Case {
     gelu_tolerance(case, form, rounds)
 }
 
-/// Makes a cast. Floats must round exactly like the reference; quantised numbers may differ in the last bit before
-/// rounding.
+/// Makes a cast. Floats must round like the reference; quantised numbers may differ in the last bit before rounding.
 pub(super) fn cast(_: &str, random: &Random) -> Case {
     let dims = sizes(random);
     let x = real(random, readable(random, dims[0]), dims, 3.0);
@@ -93,7 +92,7 @@ pub(super) fn binary(name: &str, random: &Random) -> Case {
             _ => *n,
         };
     }
-    // Size 0 divides nothing, so `b` has size 1 if the axis of `a` is empty.
+    // Size 0 divides no other size, so `b` has size 1 there.
     for (a, b) in a.iter().zip(&mut b) {
         *b = if *a == 0 { 1 } else { *b };
     }

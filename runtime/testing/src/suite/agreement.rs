@@ -53,7 +53,7 @@ fn check_op(factory: &Factory, op: &str, executors: &mut Executors) -> Vec<Strin
     wrong.collect()
 }
 
-/// Runs a case on all executors, and in place on a random executor if possible.
+/// Runs a case on all executors, and if possible in place on a random executor.
 fn check(case: &Case, executors: &mut Executors, random: &Random) -> Result<(), Failure> {
     let operands = executors[0].operands(case, random);
     let results = executors[0].results(case, &operands, random);

@@ -10,7 +10,7 @@ use crate::stored::Stored;
 /// The reason why a case failed.
 #[derive(Clone, Debug)]
 pub enum Failure {
-    /// The executor has no kernel for the op with these types.
+    /// The executor does not support the op with these types.
     NoKernel(String),
     /// An operand's index is out of range.
     Index {
@@ -47,7 +47,7 @@ pub trait ExecutorUnderTest {
     /// Runs the op. `in_place` names an operand and the result that overwrites it.
     ///
     /// # Errors
-    /// Returns a [`Failure`] if the executor refuses the case or fails.
+    /// Returns a [`Failure`] if the executor refuses the case.
     fn run(
         &mut self,
         case: &Case,
@@ -79,7 +79,7 @@ pub struct Factory {
     pub executor: &'static str,
     /// The number of cases per op.
     pub cases: u64,
-    /// Builds variants of the executor, which must agree bit for bit. If the machine does not support the executor,
-    /// reports a skipped test and returns an empty list.
+    /// Builds variants of the executor, which must agree bit for bit. Reports a skipped test and returns an empty
+    /// list if the machine does not support the executor.
     pub build: fn() -> Vec<Box<dyn ExecutorUnderTest>>,
 }

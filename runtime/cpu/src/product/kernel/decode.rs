@@ -23,7 +23,6 @@ pub(in crate::product) struct Decode<'a> {
     pub geometry: &'a Geometry,
     pub plan: &'a Plan,
     pub panel: *const u8,
-    /// The first block of each token's row.
     pub x: [*const Block; TOKENS],
     pub sums: &'a mut Sums,
 }

@@ -61,7 +61,6 @@ pub(in crate::product) struct Floats<'a> {
     pub panel: *const u8,
     /// Bytes between panels.
     pub panel_bytes: usize,
-    /// The first element of each token's row.
     pub x: [*const f32; TOKENS],
     pub sums: &'a mut Sums,
 }

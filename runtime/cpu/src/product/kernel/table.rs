@@ -22,7 +22,7 @@ pub(in crate::product) struct Quantised {
     /// Computes the panel shape from the first block in the file and the number of blocks.
     pub geometry: fn(usize, usize) -> Geometry,
     pub pack: fn(&PackPanel, &mut [u8]),
-    /// Blocks of 32 between positions where a part may start inside a file block: 1, or the whole file block.
+    /// The unit, in blocks of 32, at which a part may start inside a file block: 1 or the file block.
     pub granule: usize,
 }
 

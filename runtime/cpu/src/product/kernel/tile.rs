@@ -20,17 +20,14 @@ use crate::product::layout::codes::offset;
 use crate::product::simd::{Kernel, Simd, Width};
 use std::marker::PhantomData;
 
-/// A token's sum on the stack, per panel.
 pub(in crate::product) type Sum = [[f32; ROWS]; PANELS];
 
 /// Decoded panels times rows of activations, added to sums.
 pub(in crate::product) struct Multiply<'a> {
     pub panels: &'a [Unpacked; PANELS],
-    /// Blocks decoded in each panel.
     pub blocks: usize,
     /// The activations of the first decoded block, per token.
     pub x: [*const Block; TOKENS],
-    /// The sums of the first token.
     pub sums: *mut Sum,
     /// True at the start of a segment, where sums begin with zero.
     pub first: bool,

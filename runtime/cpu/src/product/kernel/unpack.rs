@@ -37,7 +37,6 @@ impl Unpacked {
     };
 }
 
-/// A panel and at most [`BLOCKS`] of its blocks.
 pub(in crate::product) struct Unpack<'a> {
     pub geometry: &'a Geometry,
     pub panel: *const u8,

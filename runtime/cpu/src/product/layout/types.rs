@@ -102,7 +102,6 @@ impl<const BLOCK: usize, const BYTES: usize, const FROM: usize> FileCodes
     }
 }
 
-/// A file type with grids.
 pub(in crate::product) trait Grid {
     const DTYPE: DType;
     type Table: Table;
