@@ -74,7 +74,10 @@ fn check(case: &Case, executors: &mut Executors, random: &Random) -> Result<(), 
             )?;
         }
         match &first {
-            Some(first) => hold(*first == outputs, &format!("variant {i} gives different bits"))?,
+            Some(first) => hold(
+                *first == outputs,
+                &format!("variant {i} gives different bits"),
+            )?,
             None => {
                 for (output, wanted) in outputs.iter().zip(&wanted) {
                     difference(case, output, wanted).map_or(Ok(()), |d| Err(Failure::Other(d)))?;
