@@ -82,7 +82,6 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
                 _mm256_add_ps(v[$i][0], v[$i][1])
             };
         }
-        /// Sums groups of four lanes of two vectors.
         macro_rules! two {
             ($i:expr) => {
                 onto!(

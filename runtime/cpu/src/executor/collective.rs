@@ -153,7 +153,7 @@ unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), 
     let fits = |v: &View| v.ne == out.ne && v.dtype == DType::F32;
     ensure(
         operands.len() <= MOST && operands.iter().all(fits) && out.dtype == DType::F32,
-        "operands of a sum",
+        "mismatched operands of a sum",
     )?;
     // Splits rows, because there may be few long rows.
     const PIECE: usize = 512;

@@ -324,7 +324,6 @@ fn packed(
     }))
 }
 
-/// Returns each participant's queue and step.
 fn meetings(program: &Program, launch: Launch) -> Box<[(usize, usize)]> {
     let places = &program.launch(launch).places;
     let phase = program.phases.iter().find(|p| {

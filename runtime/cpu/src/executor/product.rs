@@ -34,12 +34,12 @@ unsafe impl Sync for Packed {}
 
 impl Packed {
     pub(super) fn matrix(&self, i: usize) -> Result<Matrix<'_>, KernelError> {
-        ensure(i < self.n, "a matrix of the weight")?;
+        ensure(i < self.n, "the weight does not have the matrix")?;
         let bytes = self.format.bytes();
         // SAFETY: the buffer holds the whole stack.
         let bytes = unsafe { std::slice::from_raw_parts(self.ptr.add(i * bytes), bytes) };
         Matrix::new(self.format, bytes).map_err(|_| KernelError::Shape {
-            what: "a packed weight",
+            what: "a packed weight has the wrong size",
         })
     }
 }
@@ -143,7 +143,7 @@ unsafe fn prepare(
     let k = format.part().k();
     ensure(
         x.ne[0] == k && x.dtype == DType::F32,
-        "activations of a product",
+        "wrong sizes of a product's activations",
     )?;
     let row = row.get_mut(..k).ok_or(KernelError::Scratch {
         needed: k,
@@ -152,7 +152,7 @@ unsafe fn prepare(
     let per = k.div_ceil(BLOCK);
     let both = format.takes_quantised() && weight.terms == Terms::Two;
     let misfit = |_| KernelError::Shape {
-        what: "a row of activations",
+        what: "a row of activations has the wrong length",
     };
     for r in worker.share(x.rows()) {
         let from = x.row(x.indices(r));
@@ -217,7 +217,7 @@ pub(super) struct WorkerScratch {
 }
 
 const MISFIT: KernelError = KernelError::Shape {
-    what: "operands of a product",
+    what: "mismatched operands of a product",
 };
 
 /// Computes `out = weight · x`. `kept` is true if the previous launch has prepared `x`.
@@ -239,7 +239,7 @@ pub(super) unsafe fn mul_mat(
     let m = format.rows();
     ensure(
         out.ne == [m, x.ne[1], x.ne[2], x.ne[3]] && out.dtype == DType::F32,
-        "the result of a product",
+        "wrong sizes of a product's result",
     )?;
     if !kept {
         // SAFETY: caller's contract.
@@ -256,7 +256,7 @@ pub(super) unsafe fn mul_mat(
         |axis: usize| out.ne[axis] == 1 || out.nb[axis] == out.nb[axis - 1] * out.ne[axis - 1];
     ensure(
         out.nb[0] == 4 && stride >= m && (weight.n != 1 || regular(2) && regular(3)),
-        "rows of the result of a product",
+        "wrong strides of a product's result",
     )?;
     for batch in 0..batches {
         let [p, q] = weight.stack;
@@ -319,11 +319,11 @@ pub(super) unsafe fn mul_mat_id(
             && out.nb[0] == 4
             && stride >= m
             && (tokens == 1 || out.nb[2] == out.nb[1] * slots),
-        "the result of a product of experts",
+        "wrong sizes of the experts' result",
     )?;
     ensure(
         x.ne[2] == tokens && (x.ne[1] == slots || x.ne[1] == 1) && x.ne[3] == 1,
-        "the activations of experts",
+        "wrong sizes of the experts' activations",
     )?;
     if worker.index() == 0 {
         // SAFETY: only this worker uses the lists before the barrier.

@@ -12,7 +12,6 @@ use tpc_runtime::KernelTime;
 use crate::target::ROWS16;
 use crate::team::Worker;
 
-/// The name of steps without launch.
 const WAIT: &str = "wait";
 
 #[derive(Debug, Default)]

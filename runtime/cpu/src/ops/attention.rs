@@ -68,14 +68,17 @@ impl<'a> Tensors<'a> {
         let [dk_k, cells, kv_heads, streams_k] = k.ne;
         let dv = v.ne[0];
         let keys = dk_k == dk && streams_k == streams && v.ne[1..] == k.ne[1..];
-        ensure(keys, "sizes of q, k and v")?;
-        ensure(y.ne == [dv, heads, tokens, streams], "sizes of the result")?;
+        ensure(keys, "mismatched sizes of q, k and v")?;
+        ensure(
+            y.ne == [dv, heads, tokens, streams],
+            "wrong sizes of the result",
+        )?;
         let grouped = heads == 0 || kv_heads > 0 && heads.is_multiple_of(kv_heads);
         ensure(grouped, "KV heads do not divide heads")?;
         let masked = mask.ne[..2] == [cells, tokens] && (cells == 0 || !mask.ne[2..].contains(&0));
-        ensure(masked, "sizes of the mask")?;
+        ensure(masked, "wrong sizes of the mask")?;
         let line = |s: &View| s.ne == [heads, 1, 1, 1] && !s.dtype.is_quantised();
-        ensure(sinks.is_none_or(line), "sizes of the sinks")?;
+        ensure(sinks.is_none_or(line), "wrong sizes of the sinks")?;
         let blocks = |t: &View| t.ne[0].is_multiple_of(t.dtype.block_len() as usize);
         let whole = [q, k, v, y].into_iter().all(blocks) && !mask.dtype.is_quantised();
         ensure(whole, "rows are not whole blocks")?;
@@ -90,7 +93,6 @@ impl<'a> Tensors<'a> {
     }
 }
 
-/// Query rows that share a KV head.
 #[derive(Clone, Copy, Debug)]
 struct Task {
     stream: usize,
@@ -204,7 +206,10 @@ impl Launch for Attention {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let t = Tensors::of(call.operands, call.results)?;
         let heads = t.q.ne[2];
-        ensure(self.slopes.fit(heads), "heads of q and of the window")?;
+        ensure(
+            self.slopes.fit(heads),
+            "mismatched heads of q and the window",
+        )?;
         let [dk, dv] = [t.q.ne[0], t.v.ne[0]];
         let [q, keys, values, logits, masks, sums] = floats(call.scratch, lengths(dk, dv))?;
         // Pads rows with zeros to whole groups of lanes. Later writes keep the padding.

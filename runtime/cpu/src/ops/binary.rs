@@ -52,7 +52,7 @@ pub(super) fn binary(op: &Binary, request: &Request<'_>) -> Selected {
 impl Launch for Pairs {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([a, b], [y]) = call.views()?;
-        ensure(a.ne == y.ne, "sizes of a and the result")?;
+        ensure(a.ne == y.ne, "mismatched sizes of a and the result")?;
         if y.is_empty() {
             return Ok(());
         }

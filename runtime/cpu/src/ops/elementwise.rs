@@ -33,7 +33,7 @@ fn map(request: &Request<'_>, apply: impl Fn(&mut [f32]) + Send + Sync + 'static
 impl Launch for Map {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
-        ensure(x.ne == y.ne, "sizes of x and the result")?;
+        ensure(x.ne == y.ne, "mismatched sizes of x and the result")?;
         let (x, y) = match (x.flat(), y.flat()) {
             (Some(x), Some(y)) => (x, y),
             _ => (x, y),
@@ -191,7 +191,7 @@ pub(super) fn fill(op: &Fill, request: &Request<'_>) -> Selected {
 impl Launch for Constant {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
-        ensure(x.ne == y.ne, "sizes of x and the result")?;
+        ensure(x.ne == y.ne, "mismatched sizes of x and the result")?;
         // SAFETY: caller's contract.
         unsafe {
             each_chunk(call.worker, &y, |_, chunk| {

@@ -92,7 +92,7 @@ impl Launch for Foreign {
 /// # Safety
 /// Same as [`crate::Kernel::run`].
 unsafe fn write(from: &Tensor, y: &View) -> Result<(), KernelError> {
-    ensure(from.dims() == y.ne, "sizes of the result")?;
+    ensure(from.dims() == y.ne, "wrong sizes of the result")?;
     let n = y.ne[0].max(1);
     match from.data() {
         Data::Int(values) => {
@@ -105,7 +105,7 @@ unsafe fn write(from: &Tensor, y: &View) -> Result<(), KernelError> {
             }
         }
         values => {
-            ensure(!y.dtype.is_integer(), "elements of the result")?;
+            ensure(!y.dtype.is_integer(), "the result's elements are integers")?;
             let values: Vec<f32> = match values {
                 Data::F64(v) => v.iter().map(|&x| x as f32).collect(),
                 Data::F32(v) => v.clone(),

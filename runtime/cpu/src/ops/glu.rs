@@ -92,7 +92,10 @@ impl Launch for Gated {
             }
             _ => return ensure(false, "wrong number of operands or results"),
         };
-        ensure(gate.ne == y.ne && up.ne == y.ne, "sizes of gate and up")?;
+        ensure(
+            gate.ne == y.ne && up.ne == y.ne,
+            "mismatched sizes of gate and up",
+        )?;
         let flat = || Some((gate.flat()?, up.flat()?, y.flat()?));
         let (gate, up, y) = flat().unwrap_or((gate, up, y));
         let mut other = [0.0; CHUNK];

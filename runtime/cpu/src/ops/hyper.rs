@@ -66,9 +66,12 @@ impl Launch for Mixing {
         let [n, tokens, ..] = mixes.ne;
         let hc = (n + 1).isqrt() - 1;
         let square = hc > 0 && (2 + hc) * hc == n && y.ne == [hc, hc, tokens, 1];
-        ensure(square && !y.dtype.is_quantised(), "sizes of the mixes")?;
+        ensure(
+            square && !y.dtype.is_quantised(),
+            "wrong sizes of the mixes",
+        )?;
         let lines = mixes.ne[2..] == [1, 1] && scale.ne[0] >= 3 && base.ne[0] == n;
-        ensure(lines, "sizes of the scale and the base")?;
+        ensure(lines, "mismatched sizes of the scale and the base")?;
         let [matrix, bases] = floats(call.scratch, [n, n])?;
         // SAFETY: caller's contract; the views fit; the token's matrix is this worker's.
         unsafe {

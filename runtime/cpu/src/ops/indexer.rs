@@ -57,7 +57,7 @@ impl Launch for Indexer {
         let fits = k.ne == [d, 1, cells, streams] && w.ne == [heads, tokens, 1, streams];
         ensure(
             fits && y.ne == [cells, tokens, 1, streams],
-            "sizes of the scores",
+            "wrong sizes of the scores",
         )?;
         let whole = d.is_multiple_of(q.dtype.block_len().max(k.dtype.block_len()) as usize);
         ensure(whole, "rows are not whole blocks")?;

@@ -67,7 +67,10 @@ impl Launch for Product {
         let ([a, b], [y]) = call.views()?;
         let [k, m, p, q] = a.ne;
         let [k_b, n, p_b, q_b] = b.ne;
-        ensure(k == k_b && y.ne == [m, n, p_b, q_b], "sizes of the product")?;
+        ensure(
+            k == k_b && y.ne == [m, n, p_b, q_b],
+            "wrong sizes of the product",
+        )?;
         if y.is_empty() {
             return Ok(());
         }
@@ -120,7 +123,7 @@ impl Launch for ExpertProduct {
         let [used, tokens, ..] = ids.ne;
         let fits = x.ne[0] == k && x.ne[2] == tokens && y.ne == [m, used, tokens, 1];
         let ranks = w.ne[3] == 1 && x.ne[3] == 1 && ids.ne[2..] == [1, 1];
-        ensure(fits && ranks, "sizes of the experts' product")?;
+        ensure(fits && ranks, "wrong sizes of the experts' product")?;
         if y.is_empty() {
             return Ok(());
         }

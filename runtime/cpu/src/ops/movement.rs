@@ -37,7 +37,7 @@ unsafe fn copy_blocks(x: &View, from: *const u8, y: &View, to: *mut u8, n: usize
 /// # Safety
 /// Same as [`crate::Kernel::run`]. If the types differ, both can be converted.
 pub(super) unsafe fn copy(worker: &Worker<'_>, x: &View, y: &View) -> Result<(), KernelError> {
-    ensure(x.ne == y.ne, "sizes of source and copy")?;
+    ensure(x.ne == y.ne, "mismatched sizes of source and copy")?;
     let (x, y) = match (x.flat(), y.flat()) {
         (Some(x), Some(y)) => (x, y),
         _ => (*x, *y),
@@ -258,7 +258,7 @@ impl Launch for Joined {
         let sizes = call.operands.iter().map(|x| x.ne[self.axis]);
         let all = sizes.chain([self.before, self.after]);
         let total = all.fold(0, usize::saturating_add);
-        ensure(total == y.ne[self.axis], "sizes along the axis")?;
+        ensure(total == y.ne[self.axis], "wrong total size along the axis")?;
         let block = y.dtype.block_len() as usize;
         let mut at = self.before;
         for x in call.operands {

@@ -67,7 +67,7 @@ unsafe fn per_row(
     scratch: &mut [u8],
     mut of: impl FnMut([usize; 3], &[f32]) -> Affine,
 ) -> Result<(), KernelError> {
-    ensure(x.ne == y.ne, "sizes of x and the result")?;
+    ensure(x.ne == y.ne, "mismatched sizes of x and the result")?;
     let n = x.ne[0];
     let whole = n.is_multiple_of(y.dtype.block_len() as usize);
     ensure(whole, "rows of the result are not whole blocks")?;
@@ -150,7 +150,7 @@ impl Launch for Stats {
         let ([x], [y]) = call.views()?;
         let width = self.kind.stats() as usize;
         let fits = y.ne[0] == width && y.ne[1..] == x.ne[1..] && !y.dtype.is_quantised();
-        ensure(fits, "sizes of x and the statistic")?;
+        ensure(fits, "mismatched sizes of x and the statistic")?;
         let [buffer] = floats(call.scratch, [x.ne[0]])?;
         for i in call.worker.share(x.rows()) {
             let at = x.indices(i);
@@ -193,7 +193,7 @@ impl Launch for Applied {
         let fits = stats.ne[0] == width && stats.ne[1..] == x.ne[1..];
         ensure(
             fits && !stats.dtype.is_quantised(),
-            "sizes of x and the statistic",
+            "mismatched sizes of x and the statistic",
         )?;
         let of = |[i1, i2, i3]: [usize; 3], _: &[f32]| {
             // SAFETY: the statistic has a row for every row of `x`.

@@ -67,7 +67,10 @@ impl Launch for Sorted {
         let n = x.ne[0];
         let k = self.first.unwrap_or(n);
         let fits = y.ne[0] == k && k <= n && y.ne[1..] == x.ne[1..];
-        ensure(fits && u32::try_from(n).is_ok(), "sizes of x and the order")?;
+        ensure(
+            fits && u32::try_from(n).is_ok(),
+            "mismatched sizes of x and the order",
+        )?;
         let [buffer, indices] = floats(call.scratch, [n, n])?;
         // SAFETY: u32 has f32's size and alignment, and every bit pattern is valid.
         let indices = unsafe { std::slice::from_raw_parts_mut(indices.as_mut_ptr().cast(), n) };
@@ -108,7 +111,7 @@ impl Launch for TopMasked {
         let n = x.ne[0];
         ensure(
             y.ne == x.ne && u32::try_from(n).is_ok(),
-            "sizes of x and its mask",
+            "mismatched sizes of x and its mask",
         )?;
         let k = self.k.min(n);
         let [buffer, indices, mask] = floats(call.scratch, [n, n, n])?;

@@ -39,9 +39,12 @@ impl Windows {
 impl Launch for Windows {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
-        ensure(x.ne[2..] == y.ne[2..], "images of x and the result")?;
+        ensure(
+            x.ne[2..] == y.ne[2..],
+            "mismatched images of x and the result",
+        )?;
         let fits = |i: usize| self.count(i, x.ne[i]) == Some(y.ne[i]);
-        ensure(fits(0) && fits(1), "windows of x and the result")?;
+        ensure(fits(0) && fits(1), "mismatched windows of x and the result")?;
         let area = self.0.window.map(|n| n as f64).iter().product::<f64>();
         // SAFETY: caller's contract; windows are clipped to the operand.
         unsafe {

@@ -79,7 +79,7 @@ impl Launch for Convolution {
         let ranks = x.ne[3] == 1 && taps.ne[2..] == [1, 1];
         ensure(
             fits && ranks && n_t + reach == steps + 1,
-            "sizes of the convolution",
+            "wrong sizes of the convolution",
         )?;
         let lengths = [CHANNELS * steps, CHANNELS * reach, steps.max(reach)];
         let [seen, weights, row] = floats(call.scratch, lengths)?;
@@ -166,19 +166,19 @@ impl Scan {
         let [_, _, n_t, n_s] = x.ne;
         let groups = b.ne[1];
         let fits = x.ne[..2] == [head_dim, heads] && dt.ne == [heads, n_t, n_s, 1];
-        ensure(fits, "sizes of the state, x and dt")?;
+        ensure(fits, "mismatched sizes of the state, x and dt")?;
         let a_fits = (a.ne[0] == 1 || a.ne[0] == d_state) && a.ne[1..] == [heads, 1, 1];
-        ensure(a_fits, "sizes of A")?;
+        ensure(a_fits, "wrong sizes of A")?;
         let b_fits = b.ne == [d_state, groups, n_t, n_s] && c.ne == b.ne;
         let grouped = heads == 0 || groups > 0 && heads.is_multiple_of(groups);
-        ensure(b_fits && grouped, "sizes of B and C")?;
+        ensure(b_fits && grouped, "mismatched sizes of B and C")?;
         let from = match ids {
             [ids] => ids.ne == [n_s, 1, 1, 1],
             _ => cells == n_s,
         };
-        ensure(from, "cells of the sequences")?;
+        ensure(from, "wrong number of sequence cells")?;
         let out = y.ne == x.ne && next.ne == [d_state, head_dim, heads, n_s];
-        ensure(out, "sizes of the results")
+        ensure(out, "wrong sizes of the results")
     }
 }
 
@@ -305,16 +305,16 @@ impl DeltaRule {
         let [dk, key_heads, ..] = k.ne;
         let keys = k.ne[2..] == [n_t, n_s] && q.ne == k.ne;
         let grouped = heads == 0 || key_heads > 0 && heads.is_multiple_of(key_heads);
-        ensure(keys && grouped, "sizes of q, k and v")?;
+        ensure(keys && grouped, "mismatched sizes of q, k and v")?;
         let gates = (g.ne[0] == 1 || g.ne[0] == dk) && g.ne[1..] == [heads, n_t, n_s];
         ensure(
             gates && beta.ne == [1, heads, n_t, n_s],
-            "sizes of g and beta",
+            "mismatched sizes of g and beta",
         )?;
         let states = state.ne == [dk, dv, heads, n_s] && results[1].ne == state.ne;
         ensure(
             states && results[0].ne == v.ne,
-            "sizes of the state and the result",
+            "mismatched sizes of the state and the result",
         )
     }
 }

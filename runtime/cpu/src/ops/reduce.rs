@@ -54,7 +54,7 @@ impl Launch for RowSums {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
         let fits = y.ne[0] == 1 && y.ne[1..] == x.ne[1..] && !y.dtype.is_quantised();
-        ensure(fits, "sizes of x and the sums")?;
+        ensure(fits, "mismatched sizes of x and the sums")?;
         let [buffer] = floats(call.scratch, [x.ne[0]])?;
         for i in call.worker.share(x.rows()) {
             let at = x.indices(i);
@@ -73,7 +73,7 @@ impl Launch for AxisSums {
         let ([x], [y]) = call.views()?;
         let mut expected = x.ne;
         expected[self.axis] = 1;
-        ensure(y.ne == expected, "sizes of x and the sums")?;
+        ensure(y.ne == expected, "mismatched sizes of x and the sums")?;
         let (mut other, mut totals) = ([0.0; CHUNK], [0.0_f64; CHUNK]);
         // SAFETY: caller's contract; the summed rows exist.
         unsafe {
@@ -100,7 +100,7 @@ impl Launch for AxisSums {
 impl Launch for Cumulative {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
-        ensure(x.ne == y.ne, "sizes of x and the result")?;
+        ensure(x.ne == y.ne, "mismatched sizes of x and the result")?;
         let whole = y.ne[0].is_multiple_of(y.dtype.block_len() as usize);
         ensure(whole, "rows of the result are not whole blocks")?;
         let mut buffer = [0.0; CHUNK];

@@ -210,13 +210,13 @@ impl Launch for Rotation {
             _ => return ensure(false, "wrong number of operands or results"),
         };
         let (d, tokens, pairs) = (x.ne[0], x.ne[2], self.plain.len());
-        ensure(x.ne == y.ne, "sizes of x and the result")?;
+        ensure(x.ne == y.ne, "mismatched sizes of x and the result")?;
         ensure(2 * pairs <= d, "a row has fewer elements than are rotated")?;
         let line = |v: &View| v.rows() == 1 && !v.dtype.is_quantised();
         let all = line(positions) && positions.ne[0] == self.positions * tokens;
-        ensure(all, "positions of the tokens")?;
+        ensure(all, "wrong number of token positions")?;
         let enough = |f: &View| line(f) && f.ne[0] >= pairs;
-        ensure(factors.is_none_or(enough), "factors of the frequencies")?;
+        ensure(factors.is_none_or(enough), "too few frequency factors")?;
         let whole = d.is_multiple_of(y.dtype.block_len() as usize);
         ensure(whole, "rows of the result are not whole blocks")?;
         let [sin, cos, row] = floats(call.scratch, [pairs, pairs, d])?;

@@ -55,7 +55,10 @@ impl Gather {
     fn check(&self, [data, indices, y]: [&View; 3]) -> Result<(), KernelError> {
         let [r, p, q, more] = indices.ne;
         let fits = y.ne == [data.ne[0], r, p, q] && data.ne[2..] == [p, q] && more == 1;
-        ensure(fits, "sizes of the table, the index and the result")
+        ensure(
+            fits,
+            "mismatched sizes of the table, the index and the result",
+        )
     }
 
     /// Returns the table row of a result row.

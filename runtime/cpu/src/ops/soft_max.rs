@@ -70,13 +70,16 @@ impl Launch for Rows {
             _ => return ensure(false, "wrong number of operands or results"),
         };
         let (mask, sinks) = (further.first(), further.get(1));
-        ensure(x.ne == y.ne, "sizes of x and the result")?;
+        ensure(x.ne == y.ne, "mismatched sizes of x and the result")?;
         let [n, _, heads, _] = x.ne;
         let fits = |m: &View| m.ne[..2] == x.ne[..2] && (n == 0 || !m.ne[2..].contains(&0));
-        ensure(mask.is_none_or(fits), "sizes of x and the mask")?;
+        ensure(mask.is_none_or(fits), "mismatched sizes of x and the mask")?;
         let line = |s: &View| s.ne == [heads, 1, 1, 1] && !s.dtype.is_quantised();
-        ensure(sinks.is_none_or(line), "sizes of the sinks")?;
-        ensure(self.slopes.fit(heads), "heads of x and of the window")?;
+        ensure(sinks.is_none_or(line), "wrong sizes of the sinks")?;
+        ensure(
+            self.slopes.fit(heads),
+            "mismatched heads of x and the window",
+        )?;
         let whole = n.is_multiple_of(y.dtype.block_len() as usize);
         ensure(whole, "rows of the result are not whole blocks")?;
         let [row] = floats(call.scratch, [n])?;

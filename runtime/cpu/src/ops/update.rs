@@ -42,7 +42,10 @@ fn each_owned(worker: &Worker<'_>, row: [usize; 3], n: usize, mut f: impl FnMut(
 /// # Safety
 /// Same as [`crate::Kernel::run`].
 unsafe fn copy_owned(worker: &Worker<'_>, dst: &View, y: &View) -> Result<(), KernelError> {
-    ensure(dst.ne == y.ne, "sizes of the destination and the result")?;
+    ensure(
+        dst.ne == y.ne,
+        "mismatched sizes of the destination and the result",
+    )?;
     let same = dst.ptr == y.ptr && dst.nb == y.nb;
     for i in 0..if same { 0 } else { y.rows() } {
         let row = y.indices(i);
@@ -83,11 +86,11 @@ pub(super) fn set_rows(op: &SetRows, request: &Request<'_>) -> Selected {
 fn check_rows(axis: usize, [dst, rows, indices]: [&View; 3]) -> Result<(), KernelError> {
     let others = (0..4).filter(|&i| i != axis);
     let mut others = others.map(|i| dst.ne[i] == rows.ne[i]);
-    ensure(others.all(|same| same), "sizes of dst and rows")?;
+    ensure(others.all(|same| same), "mismatched sizes of dst and rows")?;
     let [n, p, q, more] = indices.ne;
     let batch = |of: usize, n: usize| n == 1 || axis == 1 && n == dst.ne[of];
     let fits = n == rows.ne[axis] && batch(2, p) && batch(3, q) && more == 1;
-    ensure(fits, "entries of the index")
+    ensure(fits, "wrong number of index entries")
 }
 
 impl Launch for Scatter {
@@ -182,10 +185,13 @@ impl Launch for Replace {
 
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([dst, src], [y]) = call.views()?;
-        ensure(dst.ne == y.ne, "sizes of the destination and the result")?;
+        ensure(
+            dst.ne == y.ne,
+            "mismatched sizes of the destination and the result",
+        )?;
         let others = (0..4).filter(|&i| i != self.axis);
         let mut others = others.map(|i| dst.ne[i] == src.ne[i]);
-        ensure(others.all(|same| same), "sizes of dst and src")?;
+        ensure(others.all(|same| same), "mismatched sizes of dst and src")?;
         let (n, len) = (y.ne[self.axis], src.ne[self.axis]);
         let end = self.start.saturating_add(len);
         ensure(end <= n, "the slice ends beyond the axis")?;

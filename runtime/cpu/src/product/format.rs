@@ -158,7 +158,7 @@ impl Format {
         let stride = self.check_source(source)?;
         if panels.start > panels.end || panels.end > self.panels() {
             return Err(ProductError::Shape {
-                what: "panels beyond the matrix",
+                what: "the panels exceed the matrix",
             });
         }
         let expected = panels.len() * self.panel_bytes;

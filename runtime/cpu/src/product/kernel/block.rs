@@ -34,13 +34,10 @@ impl<L: Layout> Kind for L {
 
 pub(super) trait Source<S: Simd> {
     unsafe fn unit(&self, u: usize) -> S::I;
-    /// Returns the scale of the block or of half `j`.
     unsafe fn scale(&self, j: usize) -> S::F;
-    /// Returns the minimum of the block or of half `j`.
     unsafe fn min(&self, j: usize) -> S::F;
 }
 
-/// A panel's block with codes in registers.
 pub(super) struct Decoded<'a, S: Simd, L: Layout> {
     units: [S::I; 8],
     head: &'a <L::Scales as Scales>::Head<S>,
@@ -78,7 +75,6 @@ impl<S: Simd, L: Layout> Source<S> for Decoded<'_, S, L> {
     }
 }
 
-/// Sums of `V` panels and `W` tokens.
 pub(super) type F<S, const V: usize, const W: usize> = [[<S as Simd>::F; V]; W];
 
 #[inline(always)]

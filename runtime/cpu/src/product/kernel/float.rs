@@ -68,7 +68,6 @@ pub(in crate::product) struct Floats<'a> {
 struct Tile<'a, E, const V: usize, const W: usize>(Floats<'a>, PhantomData<E>);
 
 impl<E: Element, const V: usize, const W: usize> Tile<'_, E, V, W> {
-    /// Adds element `e` of all panels and tokens.
     #[inline(always)]
     unsafe fn add<S: Simd>(&self, f: &mut [[S::F; V]; W], e: usize) {
         let Floats {

@@ -14,7 +14,6 @@ pub(in crate::product) struct Geometry {
     /// Bytes of a head, without bytes per block.
     head: usize,
     head_block: usize,
-    /// Bytes of trailing scales per step.
     behind: usize,
     /// Bytes of all steps, in whole cache lines.
     steps_bytes: usize,

@@ -12,7 +12,6 @@ use std::array::from_fn;
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
-/// Returns the dot product of unsigned and signed bytes.
 fn dot4(w: u32, x: u32) -> i32 {
     let (w, x) = (w.to_le_bytes(), x.to_le_bytes());
     let products = w
