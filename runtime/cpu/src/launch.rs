@@ -18,7 +18,6 @@ pub(crate) struct Request<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elements {
     Real,
-    /// Integers, such as indices and positions.
     Int,
 }
 

@@ -112,7 +112,7 @@ fn add(a: Lanes, b: Lanes) -> Lanes {
 /// A binary tree of sums: devices 0 and 1, devices 2 and 3, then these two sums. The sum equals one device's sum bit
 /// for bit if each device holds an equal subtree of the [whole sum](crate::product::Part).
 struct Tree {
-    /// Sums without sibling.
+    /// Sums that wait for their sibling.
     waiting: [Lanes; Tree::DEPTH],
     depth: usize,
     count: usize,

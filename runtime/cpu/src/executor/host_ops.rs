@@ -41,7 +41,7 @@ impl HostOps {
         })?;
         let launches = Launches::of_ops(program, first_byte, options, ops)?;
         let shared = DeviceScratch::new(&launches.needs).map_err(|e| ExecError::Size {
-            what: format!("the activations of products of the host ({e})"),
+            what: format!("of the host's activations ({e})"),
         })?;
         Ok(HostOps {
             own: (0..team.workers()).map(|_| launches.own()).collect(),

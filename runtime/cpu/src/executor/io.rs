@@ -56,7 +56,7 @@ pub fn read(from: &View, out: &mut Option<Tensor>) -> Result<(), ExecError> {
     }
     if !is_readable(from.dtype) {
         return Err(ExecError::Parameter {
-            what: format!("an output of type {}", from.dtype),
+            what: format!("an output of type {} cannot be read", from.dtype),
         });
     }
     let mut data = match out.take().map(Tensor::into_data) {

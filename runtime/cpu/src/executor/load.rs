@@ -14,7 +14,7 @@ use crate::product::{Format, Source};
 use crate::target::{ROWS16, stack};
 use crate::team::Team;
 
-/// Maximum file bytes in memory during packing.
+/// Maximum number of file bytes in memory during packing.
 const WAVE: usize = 8 << 20;
 
 struct Job<'a> {

@@ -20,7 +20,7 @@ fn span(at: u64, len: usize) -> Option<Range<usize>> {
 
 fn outside(at: u64, len: usize, size: usize) -> ExecError {
     ExecError::Malformed {
-        what: format!("{len} bytes at {at} of an arena of {size}"),
+        what: format!("{len} bytes at {at} exceed an arena of {size} bytes"),
     }
 }
 
@@ -28,7 +28,7 @@ impl Region {
     pub(super) fn new(bytes: u64) -> Result<Region, ExecError> {
         let size = usize::try_from(bytes).unwrap_or(usize::MAX);
         let pages = Pages::zeroed(size).map_err(|e| ExecError::Size {
-            what: format!("{bytes} bytes of an arena ({e})"),
+            what: format!("of an arena ({bytes} bytes: {e})"),
         })?;
         Ok(Region(pages))
     }

@@ -162,7 +162,7 @@ impl CpuExecutor {
                 .map(|_| DeviceScratch::new(&launches.needs))
                 .collect::<Result<_, _>>()
                 .map_err(|e| ExecError::Size {
-                    what: format!("the activations of products ({e})"),
+                    what: format!("of the activations of products ({e})"),
                 })?,
             own: (0..each * places.len()).map(|_| launches.own()).collect(),
             progress: (0..queues).map(|_| Progress::default()).collect(),

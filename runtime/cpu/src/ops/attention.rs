@@ -22,9 +22,9 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for,
 use crate::math::{LANES, exp};
 use crate::view::View;
 
-/// Maximum query rows of a task.
+/// Maximum number of query rows of a task.
 const ROWS: usize = 32;
-/// Maximum query rows for reading an f16 cache in place.
+/// Maximum number of query rows for reading an f16 cache in place.
 const FEW: usize = 8;
 
 #[derive(Debug)]

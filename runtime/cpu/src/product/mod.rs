@@ -12,9 +12,9 @@
 //!
 //! # Bit-identical results
 //! A result is a fixed sequence of f32 operations: over each of 8 chunks of K in sequence, then over the chunks as a
-//! binary tree. Neither tokens, threads nor instruction set ([`Isa`]) change it. A device with a [`Part`] of K
-//! computes the roots of its share of the tree. If all parts end at chunks ([`Part::ends_at_chunks`]),
-//! [`Combination`] adds the roots to exactly the whole sum.
+//! binary tree. It does not depend on the number of tokens or threads, or on the instruction set ([`Isa`]). A device
+//! with a [`Part`] of K computes the roots of its share of the tree. If all parts end at chunks
+//! ([`Part::ends_at_chunks`]), [`Combination`] adds the roots to exactly the whole sum.
 //!
 //! NaN and infinite activations affect only their own products, which become NaN.
 //!

@@ -18,7 +18,7 @@ use super::part::Plan;
 use super::{Isa, ProductError};
 use std::ops::Range;
 
-/// Maximum tokens that share a decoded panel. Their activations and sums fit a cache.
+/// Maximum number of tokens that share a decoded panel. Their activations and sums fit a cache.
 const BATCH: usize = 192;
 
 /// Maximum batch that is multiplied without storing decoded panels. Smaller batches decode a panel again for every

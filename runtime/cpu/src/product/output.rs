@@ -167,7 +167,7 @@ pub struct Epilogue<'a> {
     pub bias: Option<&'a [f32]>,
 }
 
-/// The way of storing a result.
+/// The storage mode of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Write {
     /// Replaces the old value.

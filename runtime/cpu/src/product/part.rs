@@ -58,10 +58,10 @@ struct Node {
     index: usize,
 }
 
-/// Maximum waiting nodes of a part.
+/// Maximum number of waiting nodes of a part.
 const DEPTH: usize = 6;
 
-/// Nodes without sibling.
+/// Nodes that wait for their sibling.
 #[derive(Default)]
 struct Waiting {
     nodes: [Node; DEPTH],

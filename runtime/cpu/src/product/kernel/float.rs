@@ -1,8 +1,8 @@
 //! Multiplies panels of float weights by a few tokens. Activations stay f32.
 //!
-//! Elements `e` of a panel's 16 rows are adjacent. In a chunk of K, each pair of row and token has two sums `f =
-//! fma(weight, activation, f)`, of even and of odd elements, which are added at the end. With one sum, the latency of
-//! `fma` would limit the speed.
+//! Elements `e` of a panel's 16 rows are adjacent. In a chunk of K, each pair of row and token has two sums
+//! `f = fma(weight, activation, f)`: of even and of odd elements. They are added at the end. With one sum, the latency
+//! of `fma` would limit the speed.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,

@@ -12,11 +12,11 @@ pub(super) mod unpack;
 
 use super::layout::ROWS;
 
-/// Maximum tokens with sums in registers.
+/// Maximum number of tokens with sums in registers.
 pub(super) const TOKENS: usize = 6;
-/// Maximum panels with sums in registers.
+/// Maximum number of panels with sums in registers.
 pub(super) const PANELS: usize = 2;
-/// Maximum sums that a part of K produces, or that wait for a merge.
+/// Maximum number of sums that a part of K produces, or that wait for a merge.
 pub(super) const SUMS: usize = 6;
 
 /// Sums of a register tile: `[root][token][panel][row]`.

@@ -16,7 +16,7 @@ use crate::product::simd::{Kernel, Simd};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Maximum blocks decoded together. They fit a first-level cache with six tokens' activations.
+/// Maximum number of blocks decoded together. They fit a first-level cache with six tokens' activations.
 pub(in crate::product) const BLOCKS: usize = 16;
 
 #[derive(Clone)]

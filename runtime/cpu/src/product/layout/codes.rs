@@ -284,7 +284,6 @@ impl Codes for Byte {
 pub(in crate::product) trait Table {
     const OFFSET: u32;
     const WIDTH: Width;
-    /// The values with offset.
     const VALUES: [u8; 16];
 }
 
@@ -303,7 +302,6 @@ unsafe fn looked_up<S: Simd, T: Table>(w: [S::I; 8]) -> [S::I; 8] {
     ]
 }
 
-/// Four-bit indices into a table.
 pub(in crate::product) struct Indexed<T>(T);
 
 impl<T: Table> Codes for Indexed<T> {

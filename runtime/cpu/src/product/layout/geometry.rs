@@ -23,7 +23,6 @@ pub(in crate::product) struct Geometry {
 
 #[derive(Debug)]
 pub(in crate::product) struct Step {
-    /// The head's range in the panel.
     pub head: Range<usize>,
     /// Position of the step's trailing scales in the panel.
     pub behind: usize,

@@ -171,7 +171,6 @@ impl<G: Grid> Scales for GridOf<G> {
     }
 }
 
-/// Defines types with grids: values, unit, elements per scale.
 macro_rules! grids {
     ($($(#[$doc:meta])* $name:ident: $dtype:ident, $table:ty, $unit:literal, $sub:literal;)*) => {$(
         $(#[$doc])*

@@ -37,7 +37,7 @@ pub(crate) trait Simd: Copy + 'static {
     type I: Copy;
     type F: Copy;
 
-    /// Maximum tokens in a register tile.
+    /// Maximum number of tokens in a register tile.
     const TOKENS: usize;
     /// Panels multiplied together for a large batch.
     const PANELS: usize;
