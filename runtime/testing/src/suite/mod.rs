@@ -1,5 +1,5 @@
-//! One suite for all executors: it runs every case on the executors that a factory builds. It fails if an executor skips
-//! an op without an exception, or passes an op with one.
+//! One suite for all executors: it runs every case on the executors that a factory builds. It fails if an executor
+//! skips an op without an exception, or passes an op with one.
 
 mod agreement;
 mod exceptions;
