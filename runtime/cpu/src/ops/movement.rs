@@ -78,7 +78,7 @@ pub(super) fn flatten(request: &Request<'_>) -> Selected {
     match (request.operands, request.results) {
         (&[from], &[to]) if converts(from, to) => Ok(Box::new(Flatten)),
         (&[_], &[_]) => Err("the types do not convert"),
-        _ => Err("expected one operand and one result"),
+        _ => Err("wrong number of operands or results"),
     }
 }
 
@@ -134,7 +134,7 @@ pub(super) fn permute(axes: [u64; RANK], request: &Request<'_>) -> Selected {
             Err("axis 0 of a quantised tensor cannot move")
         }
         (&[_], &[_]) => Ok(Box::new(Transposed { order })),
-        _ => Err("expected one operand and one result"),
+        _ => Err("wrong number of operands or results"),
     }
 }
 
@@ -168,7 +168,7 @@ pub(super) fn slice(axis: u64, start: Option<u64>, request: &Request<'_>) -> Sel
             }
         }
         (&[_], &[_]) => Err("the types do not convert"),
-        _ => Err("expected one operand and one result"),
+        _ => Err("wrong number of operands or results"),
     }
 }
 
@@ -199,10 +199,10 @@ struct Joined {
 
 fn one_type(request: &Request<'_>) -> Result<DType, &'static str> {
     let &[result] = request.results else {
-        return Err("expected one result");
+        return Err("wrong number of results");
     };
     if request.operands.is_empty() {
-        return Err("expected at least one operand");
+        return Err("no operands");
     }
     let same = request.operands.iter().all(|&t| t == result);
     if same {
@@ -283,7 +283,7 @@ struct Tiled;
 pub(super) fn repeat(request: &Request<'_>) -> Selected {
     match (one_type(request)?, request.operands) {
         (_, [_]) => Ok(Box::new(Tiled)),
-        _ => Err("the number of operands is not one"),
+        _ => Err("wrong number of operands"),
     }
 }
 
